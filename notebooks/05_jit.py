@@ -204,10 +204,9 @@ print(
 # - **What is read from outside** is read at each call if it is an array or Tensor (views of it too),
 #   and guarded by its value if it is a Python number or the length of an array. What plain NumPy
 #   computes from an array outside (`table[0]` as a number, `table.sum()`, `2 * table`) is computed at
-#   the trace, and the function is traced again when the array is another one or, if small, has other
-#   numbers; unless the array is an operand as well (`table * x`), then nothing can see that. Write
-#   `ng.asarray(table)[0]`, or pass the array as an argument. Parameters are updated in
-#   place. An argument is written to only if `donate=` names it.
+#   the trace, and the function is traced again when the array has other numbers. For arrays that
+#   change often write `ng.asarray(table)[0]`, or pass the array as an argument. Parameters are updated
+#   in place. An argument is written to only if `donate=` names it.
 # - **Compiled for** nesting, dtypes, numbers of axes, which lengths are 0 or 1, values of
 #   `static_argnums`; and for a branch or loop on a length the way that it went. Anything else in a
 #   call is read at run time. `dynamic=False` compiles for each shape.

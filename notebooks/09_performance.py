@@ -123,8 +123,9 @@ print(compiled.report())
 # ## Threads and determinism
 #
 # Elementwise operations and reductions give the same bits for any number of threads: reductions
-# sum blocks of fixed size in a fixed order. Matrix products are as reproducible as the BLAS under
-# them. Kernels run in parallel only where the work pays for it. Several Python threads may use
+# sum blocks of fixed size in a fixed order. Products of real matrices of up to 2**25
+# multiplications do so too, larger and complex ones are as reproducible as the BLAS under them.
+# Kernels run in parallel only where the work pays for it. Several Python threads may use
 # numgrad, and run backward, at the same time (kernels with much work release the interpreter's
 # lock, so with `ng.set_num_threads(1)` they run beside each other); only the order in which they
 # add into a leaf that they share is not fixed. In a process forked after the thread pool started,

@@ -463,7 +463,7 @@ def equal(a: _Array, b: _Array) -> Tensor:
     """Whether the operands are equal."""
 
 def erf(x: _Array) -> Tensor:
-    """Error function of real operands."""
+    """Error function."""
 
 def erfc(x: _Array) -> Tensor:
     """``1 - erf(x)``, accurate in the tail."""

@@ -23,10 +23,10 @@ def agm(a: _Array, b: _Array) -> Tensor:
     """Arithmetic-geometric mean of two numbers of one sign."""
 
 def airy(z: _Array) -> tuple[Tensor, ...]:
-    """Airy functions and their derivatives at real places."""
+    """Airy functions and their derivatives."""
 
 def airye(z: _Array) -> tuple[Tensor, ...]:
-    """Airy functions and their derivatives, scaled; the first two are NaN below 0."""
+    """Airy functions and their derivatives, scaled; the first two are NaN below 0 if real."""
 
 def bdtr(k: _Array, n: _Array, p: _Array) -> Tensor:
     """Probability of at most ``k`` successes in ``n`` trials of probability ``p``."""
@@ -167,7 +167,7 @@ def entr(x: _Array) -> Tensor:
     """Summand ``-x log(x)`` of the entropy, ``-inf`` for negative operands."""
 
 def erf(x: _Array) -> Tensor:
-    """Error function of real operands."""
+    """Error function."""
 
 def erfc(x: _Array) -> Tensor:
     """``1 - erf(x)``, accurate in the tail."""
@@ -377,7 +377,7 @@ def iv(v: _Array, z: _Array) -> Tensor:
     """Modified Bessel function of the first kind of real order."""
 
 def ive(v: _Array, z: _Array) -> Tensor:
-    """``iv(v, z) * exp(-abs(z))``."""
+    """``iv(v, z) * exp(-abs(real(z)))``."""
 
 def j0(x: _Array) -> Tensor:
     """Bessel function of the first kind of order 0."""
@@ -392,7 +392,7 @@ def jv(v: _Array, z: _Array) -> Tensor:
     """Bessel function of the first kind of real order."""
 
 def jve(v: _Array, z: _Array) -> Tensor:
-    """``jv``, as its scaled form is for real arguments."""
+    """``jv(v, z) * exp(-abs(imag(z)))``, which is ``jv`` for real arguments."""
 
 def k0(x: _Array) -> Tensor:
     """Modified Bessel function of the second kind of order 0."""
@@ -686,7 +686,7 @@ def yv(v: _Array, z: _Array) -> Tensor:
     """Bessel function of the second kind of real order."""
 
 def yve(v: _Array, z: _Array) -> Tensor:
-    """``yv``, as its scaled form is for real arguments."""
+    """``yv(v, z) * exp(-abs(imag(z)))``, which is ``yv`` for real arguments."""
 
 def zeta(s: _Array, x: _Array) -> Tensor:
     """Hurwitz zeta function, the sum of ``(k + x)**-s``; differentiable in ``x``."""

@@ -237,12 +237,15 @@ def compiled_cases() -> list[Case]:
         contestants = _same("gradient", ("numgrad", "torch", "jax"), problem=problem, **sizes)
         found.append(Case(f"jit/{name}", contestants, against, target))
 
-    def by_hand(name: str, problem: str, target: float | None, **sizes: Any) -> None:
+    def by_hand(
+        name: str, problem: str, target: float | None, contract: bool = False, **sizes: Any
+    ) -> None:
         params = {"problem": problem, **sizes}
-        contestants: dict[str, Contestant] = {"numgrad": ("numgrad", "gradient", params)}
+        given = {**params, "contract": contract}
+        contestants: dict[str, Contestant] = {"numgrad": ("numgrad", "gradient", given)}
         for label, parallel in (("serial", False), ("parallel", True)):
             contestants[label] = (HANDWRITTEN, "gradient", {**params, "parallel": parallel})
-        label = f"jit/{name}/handwritten"
+        label = f"jit/{name}{'/contract' if contract else ''}/handwritten"
         found.append(Case(label, contestants, ("serial", "parallel"), target))
 
     for n, jax, hand in ((100, 6.0, None), (100_000, 1.5, 1.15), (10_000_000, 3.5, 1.15)):
@@ -260,6 +263,7 @@ def compiled_cases() -> list[Case]:
         sizes = {"n": 1000, "d": d, "components": components}
         case(f"mixture/d={d} K={components}", "mixture", ("jax",), jax, **sizes)
         by_hand(f"mixture/d={d} K={components}", "mixture", hand, **sizes)
+        by_hand(f"mixture/d={d} K={components}", "mixture", hand, contract=True, **sizes)
     case("two peaks, Jacobian/1000 x 6", "gaussians", ("jax",), 1 / 3, points=1000)
     by_hand("two peaks, Jacobian/1000 x 6", "gaussians", None, points=1000)
     layers = [64, 256, 256, 10]

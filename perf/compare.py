@@ -20,13 +20,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,7 +50,9 @@ CHOSEN = (
 )  # fmt: skip
 """The cases timed unless others are asked for: a few of every kind, none that takes long."""
 MOVED, OPEN = "MOVED", "NOT DECIDED"
-FEWEST, MOST, SHARED, BUDGET = 4, 16, 80, 0.03
+PREFIX = "numgrad-compare-"
+"""Begin of the names of directories in which commits are, before the number of the process."""
+FEWEST, MOST, SHARED, BUDGET = 4, 8, 80, 0.03
 """Slices of a process for each case: at least, at most, of all cases together; seconds of one."""
 
 
@@ -105,6 +108,27 @@ def git(*arguments: str) -> str:
     if done.returncode:
         raise SystemExit(f"git {' '.join(arguments)}: {done.stderr.strip()}")
     return done.stdout.strip()
+
+
+@contextmanager
+def checkouts() -> Iterator[Path]:
+    """A directory for commits, which is gone afterwards, as are those of runs that were killed."""
+    for line in git("worktree", "list", "--porcelain").splitlines():
+        tree = Path(line.removeprefix("worktree "))
+        owner = tree.parent.name.removeprefix(PREFIX).partition("-")[0]
+        if tree.parent.name.startswith(PREFIX) and owner.isdigit() and not _runs(int(owner)):
+            git("worktree", "remove", "--force", "--force", str(tree))
+            shutil.rmtree(tree.parent, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-") as scratch:
+        yield Path(scratch)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return True
 
 
 @contextmanager
@@ -178,7 +202,48 @@ def run_pairs(
 
 def end_in_order() -> None:
     """Let SIGTERM end the program by an exception, so that nothing stays checked out."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # some who end a program say so twice
+        sys.exit(143)
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def compare(
+    sides: Sequence[Side], chosen: Sequence[Case], pairs: int, threshold: float, until: float
+) -> dict[str, Times]:
+    """Time cases on two sides that have compiled, until all is decided or time is over."""
+    times: dict[str, Times] = defaultdict(Times)
+    again = chosen
+    while again and time.monotonic() < until:
+        run_pairs(sides, again, pairs, times, until)
+        for case in again:
+            if case.name in times:
+                times[case.name].look(threshold)
+        known = [c for c in chosen if c.name in times]
+        again = [c for c in known if times[c.name].verdict(threshold) == OPEN]
+    return times
+
+
+def verdicts(times: Mapping[str, Times], threshold: float) -> dict[str, list[str]]:
+    """The names of cases by verdict."""
+    found: dict[str, list[str]] = {MOVED: [], OPEN: [], "": []}
+    for name, taken in times.items():
+        found[taken.verdict(threshold)].append(name)
+    return found
+
+
+def show(sides: Sequence[Side], times: Mapping[str, Times], threshold: float) -> None:
+    """Print a line for each case, and what moved."""
+    base, head = sides
+    print(f"{'case':<44}{base.name[:20]:>22}{head.name[:20]:>22}  ratio [99 % interval]")
+    for name, taken in times.items():
+        ends = "".join(f"{duration(min(side)):>22}" for side in (taken.base, taken.head))
+        print(f"{name:<44}{ends}  {taken.ratio}  {taken.verdict(threshold)}".rstrip())
+    said = verdicts(times, threshold)
+    print(f"{len(said[MOVED])} of {len(times)} moved by {100 * threshold:g} % or more"
+          + (f", {len(said[OPEN])} not decided" if said[OPEN] else ""), end="")  # fmt: skip
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -216,45 +281,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not chosen:
         print(f"no case matches {', '.join(patterns)}", file=sys.stderr)
         return 2
-    times: dict[str, Times] = defaultdict(Times)
     threshold = options.threshold / 100
     with (
-        tempfile.TemporaryDirectory(prefix="numgrad-compare-") as scratch,
-        checked_out(options.base, Path(scratch), "base") as base,
-        checked_out(options.head, Path(scratch), "head") as head,
+        checkouts() as scratch,
+        checked_out(options.base, scratch, "base") as base,
+        checked_out(options.head, scratch, "head") as head,
     ):
         sides = (base, head)
         run_pair(sides, chosen, 0)  # compiles
-        until, again = began + 60 * options.minutes, chosen
-        while again and time.monotonic() < until:
-            run_pairs(sides, again, options.pairs, times, until)
-            for case in again:
-                if case.name in times:
-                    times[case.name].look(threshold)
-            known = [c for c in chosen if c.name in times]
-            again = [c for c in known if times[c.name].verdict(threshold) == OPEN]
-    print(f"{'case':<44}{base.name[:20]:>22}{head.name[:20]:>22}  ratio [99 % interval]")
-    said: dict[str, list[str]] = {MOVED: [], OPEN: [], "": []}
-    for name, taken in times.items():
-        verdict = taken.verdict(threshold)
-        said[verdict].append(name)
-        ends = "".join(f"{duration(min(side)):>22}" for side in (taken.base, taken.head))
-        print(f"{name:<44}{ends}  {taken.ratio}  {verdict}".rstrip())
-    moved = said[MOVED]
-    print(f"{len(moved)} of {len(times)} moved by {options.threshold:g} % or more"
-          + (f", {len(said[OPEN])} not decided" if said[OPEN] else "")
-          + f"; {time.monotonic() - began:.0f} s")  # fmt: skip
+        until = began + 60 * options.minutes
+        times = compare(sides, chosen, options.pairs, threshold, until)
+    show(sides, times, threshold)
+    print(f"; {time.monotonic() - began:.0f} s")
+    said = verdicts(times, threshold)
     if options.json:
         rows = {name: {"base": t.base, "head": t.head} for name, t in times.items()}
         report = {
             "base": base.name,
             "head": head.name,
-            "moved": moved,
+            "moved": said[MOVED],
             "open": said[OPEN],
             "times": rows,
         }
         options.json.write_text(json.dumps(report, indent=1) + "\n")
-    return 1 if moved else 3 if said[OPEN] or not times else 0
+    return 1 if said[MOVED] else 3 if said[OPEN] or not times else 0
 
 
 if __name__ == "__main__":

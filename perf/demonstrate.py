@@ -3,39 +3,41 @@
 It compares HEAD with itself, and with a commit in which one kernel, the hyperbolic tangent of
 float64, does some multiplications too many; 20 times each, and prints the counts: runs that named
 something where nothing changed, and runs that named the kernel. One other process is busy
-meanwhile. ``--only`` chooses cases as in ``compare.py``; the default is few, which takes about half
-an hour on a machine that does nothing else. The commit is in no branch, and git forgets it after
-a while.
+meanwhile. ``--only`` chooses cases as in ``compare.py``; the default is few. A comparison takes
+minutes where measurements are noisy, as it goes on until intervals are narrow, or its ``--minutes``
+are over. Each is written to a file as soon as it is done; who starts again at the same HEAD goes on
+where that ends. The slower commit is in no branch, and git forgets it after a while.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import nullcontext
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import compare
+from cases import cases
 from harness import busy_cpu
+from vs_peers import selected
 
 KERNEL = "kernel/tanh/float64"
 SOURCE = "numgrad/kernels/vmath/hyperbolic.py"
-ONLY = (KERNEL, "kernel/exp/float64", "kernel/pow/float64", "no_grad/a*b", "chain/100/one thread")
+ONLY = (KERNEL, "kernel/exp/float64", "no_grad/a*b")
+THRESHOLD = 0.05
+SAME, SLOWER = "unchanged", "slower"
 
 
-def slowed(times: int) -> str:
-    """A commit on HEAD whose kernel multiplies so many times too often."""
-    with (
-        tempfile.TemporaryDirectory(prefix="numgrad-slow-") as scratch,
-        compare.checked_out("HEAD", Path(scratch), "slow") as side,
-    ):
+@contextmanager
+def slowed(scratch: Path, times: int) -> Iterator[compare.Side]:
+    """A commit on HEAD, checked out, whose kernel multiplies so many times too often."""
+    with compare.checked_out("HEAD", scratch, "slow") as side:
         path = side.tree / SOURCE
         text = path.read_text(encoding="utf-8")
         end = text.index("    return", text.index("def tanh_f64"))
@@ -44,37 +46,69 @@ def slowed(times: int) -> str:
         start = text.index("\nTINY = ")
         text = text[:start] + constant + text[start:end] + lines + text[end:]
         path.write_text(text, encoding="utf-8")
-        git = [
-            "git",
-            "-C",
-            str(side.tree),
-            "-c",
-            "user.name=perf",
-            "-c",
-            "user.email=perf@localhost",
-        ]
-        commit = [*git, "commit", "--quiet", "--no-verify", "-am", f"Slow {KERNEL} down"]
-        subprocess.run(commit, check=True)
-        found = subprocess.run(
-            [*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+        author = ["-c", "user.name=perf", "-c", "user.email=perf@localhost"]
+        commit = ["commit", "--quiet", "--no-verify", "-am", f"Slow {KERNEL} down"]
+        subprocess.run(["git", "-C", str(side.tree), *author, *commit], check=True)
+        yield compare.Side(f"{times} multiplications", side.tree, side.caches)
+
+
+class Results:
+    """What comparisons found, in a file of a line for each; the first line says what of.
+
+    Raises
+    ------
+    SystemExit
+        If the file is of another HEAD, or of other options.
+    """
+
+    def __init__(self, path: Path, of: dict[str, Any]) -> None:
+        self.path = path
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        if lines and json.loads(lines[0]) != of:
+            raise SystemExit(f"{path} is of {lines[0]}, not of {json.dumps(of)}; move it away")
+        # the last line may have been cut short
+        whole = [line for line in lines[1:] if line.endswith("}")]
+        self.found: list[dict[str, Any]] = [json.loads(line) for line in whole]
+        text = "".join(json.dumps(each) + "\n" for each in (of, *self.found))
+        path.write_text(text, encoding="utf-8")
+
+    def add(self, kind: str, times: dict[str, compare.Times]) -> None:
+        """Note a comparison."""
+        said = compare.verdicts(times, THRESHOLD)
+        ratios = {name: str(taken.ratio) for name, taken in times.items()}
+        found = {
+            "kind": kind, "moved": said[compare.MOVED], "open": said[compare.OPEN],
+            "ratios": ratios,
+        }  # fmt: skip
+        self.found.append(found)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(found) + "\n")
+
+    def count(self, kind: str) -> int:
+        """The comparisons of one kind."""
+        return sum(each["kind"] == kind for each in self.found)
+
+    @property
+    def wrong(self) -> int:
+        """Comparisons that named something where nothing changed."""
+        return sum(bool(each["moved"]) for each in self.found if each["kind"] == SAME)
+
+    @property
+    def right(self) -> int:
+        """Comparisons that named the slower kernel."""
+        return sum(KERNEL in each["moved"] for each in self.found if each["kind"] == SLOWER)
+
+    def __str__(self) -> str:
+        undecided = sum(len(each["open"]) for each in self.found)
+        return (
+            f"{self.count(SAME)} comparisons without a change, {self.wrong} named something; "
+            f"{self.count(SLOWER)} with {KERNEL} slower, {self.right} named it; "
+            f"{undecided} cases not decided"
         )
-        return found.stdout.strip()
 
 
-def once(base: str, head: str, only: Sequence[str], minutes: float) -> dict[str, Any]:
-    """What one comparison of a commit with another found."""
-    with tempfile.TemporaryDirectory() as scratch:
-        report = Path(scratch, "report.json")
-        patterns = [word for pattern in only for word in ("--only", pattern)]
-        with contextlib.redirect_stdout(io.StringIO()) as said:
-            options = ["--minutes", str(minutes), "--json", str(report)]
-            compare.main([base, head, *patterns, *options])
-        print(said.getvalue(), flush=True)
-        return json.loads(report.read_text())
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Demonstrate; 0 if both counts are as promised: nothing, and nine of ten."""
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The options."""
     parser = argparse.ArgumentParser(description="Count what compare.py finds.")
     parser.add_argument("--runs", type=int, default=20, metavar="N", help="(default: 20)")
     parser.add_argument(
@@ -83,26 +117,55 @@ def main(argv: Sequence[str] | None = None) -> int:
     )  # fmt: skip
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN")
     parser.add_argument(
+        "--pairs", type=int, default=8, metavar="N", help="as of compare.py (default: 8)"
+    )
+    parser.add_argument(
         "--minutes", type=float, default=10.0, metavar="M", help="of a comparison (default: 10)"
     )
     parser.add_argument("--quiet", action="store_true", help="without the busy process")
-    options = parser.parse_args(argv)
-    only = options.only or ONLY
-    base, slow = compare.git("rev-parse", "HEAD"), slowed(options.slower)
-    wrong = found = undecided = 0
-    with nullcontext() if options.quiet else busy_cpu():
-        for number in range(1, options.runs + 1):
-            same = once(base, base, only, options.minutes)
-            other = once(base, slow, only, options.minutes)
-            wrong += bool(same["moved"])
-            found += KERNEL in other["moved"]
-            undecided += len(same["open"]) + len(other["open"])
-            print(
-                f"{number} runs: without a change {wrong} named something; {found} found {KERNEL} "
-                f"slower; {undecided} cases not decided",
-                flush=True,
-            )
-    return int(wrong > 0 or found < 0.9 * options.runs)
+    parser.add_argument(
+        "--results", type=Path, metavar="FILE",
+        help="where results are written, and gone on with (default: a temporary file of HEAD)",
+    )  # fmt: skip
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Demonstrate; 0 if both counts are as promised: nothing, and nine of ten."""
+    options = parse(argv)
+    patterns = options.only or ONLY
+    chosen = [c for c in cases() if "numgrad" in c.contestants and selected(c.name, patterns)]
+    if KERNEL not in {case.name for case in chosen}:
+        raise SystemExit(f"--only leaves out {KERNEL}, which is what becomes slower")
+    head = compare.git("rev-parse", "--short", "HEAD")
+    of = {
+        "head": head, "slower": options.slower, "pairs": options.pairs, "busy": not options.quiet,
+        "cases": [case.name for case in chosen],
+    }  # fmt: skip
+    default = Path(tempfile.gettempdir(), f"numgrad-demonstration-{head}.jsonl")
+    results = Results(options.results or default, of)
+    print(f"results are written to {results.path}", flush=True)
+    with (
+        compare.checkouts() as scratch,
+        compare.checked_out("HEAD", scratch, "base") as base,
+        compare.checked_out("HEAD", scratch, "same") as same,
+        slowed(scratch, options.slower) as slow,
+        nullcontext() if options.quiet else busy_cpu(),
+    ):
+        for other in (same, slow):
+            compare.run_pair((base, other), chosen, 0)  # compiles
+        for number in range(2 * options.runs):
+            kind, other = ((SAME, same), (SLOWER, slow))[number % 2]
+            if results.count(kind) > number // 2:
+                continue
+            began = time.monotonic()
+            until = began + 60 * options.minutes
+            times = compare.compare((base, other), chosen, options.pairs, THRESHOLD, until)
+            results.add(kind, times)
+            compare.show((base, other), times, THRESHOLD)
+            print(f"; {time.monotonic() - began:.0f} s\n{results}\n", flush=True)
+    print(results)
+    return int(results.wrong > 0 or results.right < 0.9 * options.runs)
 
 
 if __name__ == "__main__":

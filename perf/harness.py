@@ -175,8 +175,14 @@ def serve(library: Any) -> None:
 
 @contextmanager
 def busy_cpu() -> Iterator[None]:
-    """Keep one CPU busy inside the block."""
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+    """Keep one CPU busy inside the block, at most as long as this process lives."""
+    loop = (
+        "import os\n"
+        "parent = os.getppid()\n"
+        "while os.getppid() == parent:\n"
+        "    for _ in range(10**6): pass"
+    )
+    with subprocess.Popen([sys.executable, "-c", loop]) as process:
         try:
             yield
         finally:

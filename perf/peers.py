@@ -193,11 +193,11 @@ class Numgrad(Trained):
         f = partial(getattr(self.ng, function), **params)
         return Statement("f(x)", {"f": f, "x": self.ng.tensor(numbers(*shape))})
 
-    def gradient(self, problem: str, **sizes: int) -> Statement:
+    def gradient(self, problem: str, contract: bool = False, **sizes: int) -> Statement:
         """A function with its gradient or Jacobian, as one kernel."""
         ng, stated = self.ng, PROBLEMS[problem]
         f = stated.written(np, ng.logsumexp, **sizes)
-        gradient = ng.jit(getattr(ng, stated.transform)(f, stated.argnums))
+        gradient = ng.jit(getattr(ng, stated.transform)(f, stated.argnums), contract=contract)
         return Statement(
             "gradient(*args)", {"gradient": gradient, "args": stated.arguments(**sizes)}
         )

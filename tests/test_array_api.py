@@ -123,6 +123,14 @@ def test_parameters_are_those_of_the_standard():
         assert [p.name for p in parameters if p.kind is p.KEYWORD_ONLY] == keywords
 
 
+def test_expm1_of_complex_zeros_has_no_negative_real_part():
+    zeros = np.array([complex(a, b) for a in (0.0, -0.0) for b in (0.0, -0.0)])
+    for form in (xp.expm1, ng.jit(xp.expm1)):
+        found = np.asarray(form(ng.tensor(zeros)))
+        assert not np.signbit(found.real).any()
+        np.testing.assert_array_equal(np.signbit(found.imag), np.signbit(zeros.imag))
+
+
 def test_quotients_of_infinities_are_limits():
     """As the standard says, in any form; NumPy has NaN and -1."""
     a = np.array([np.inf, -np.inf, np.inf, -np.inf, 2.0, -2.0, np.inf, 3.0, -0.0])

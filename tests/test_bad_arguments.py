@@ -15,6 +15,17 @@ DEEP = functools.reduce(lambda inner, _: [inner], range(3000), 1.0)
 CYCLIC = []
 CYCLIC.append(CYCLIC)
 HUGE = 2**2000
+
+
+class Foreign:
+    """Stands for an array of another library with gradients of its own."""
+
+    __module__ = "torch"
+
+    def __array__(self, dtype=None, copy=None):
+        return np.ones(2)
+
+
 MANY = np.ones((1,) * 33)
 
 # a call, and what its error names
@@ -46,6 +57,8 @@ CALLS = {
     "cyclic argument": (lambda: ng.grad(lambda x: 1.0)(CYCLIC), "200 levels.*itself"),
     "deep aux": (lambda: ng.grad(lambda x: (x, DEEP), has_aux=True)(1.0), "200 levels"),
     "deep operand": (lambda: V + DEEP, "add.*list"),
+    "of another library": (lambda: V * Foreign(), "multiply.*array of torch.*ng.tensor"),
+    "of another library first": (lambda: Foreign() - V, "subtract.*array of torch.*ng.tensor"),
     "cyclic operand": (lambda: np.stack([V, CYCLIC]), "stack"),
     "argnums": (lambda: ng.grad(np.sin, argnums="x")(1.0), "argnums.*integers.*'x'"),
     "argnums twice": (lambda: ng.grad(np.add, argnums=(0, -2))(1.0, 2.0), "argnums.*twice"),

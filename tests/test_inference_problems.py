@@ -118,3 +118,27 @@ def test_the_gradient_of_an_inverse_problem_in_4096_conductivities():
         slope = (8 * (loss(log + step) - loss(log - step)) - loss(log + 2 * step)
                  + loss(log - 2 * step)) / 12  # fmt: skip
         np.testing.assert_allclose(gradient @ step, float(slope), rtol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jit", [False, True])
+def test_independent_components_are_found_in_their_mixtures(jit):
+    """The likelihood of sources of heavy tails, of which the gradient is known."""
+    draw = np.random.default_rng(3)
+    sources = [draw.laplace(size=400), draw.uniform(-2, 2, 400) ** 3, draw.standard_t(3, size=400)]
+    mixing = np.array([[1.0, 0.6, -0.3], [0.4, 1.0, 0.5], [-0.2, 0.3, 1.0]])
+    x = mixing @ np.stack(sources)
+    x = x - x.mean(axis=1, keepdims=True)
+
+    def loss(w):
+        return np.mean(np.sum(np.log(np.cosh(w @ x)), axis=0)) - np.linalg.slogdet(w)[1]
+
+    gradient = ng.jit(ng.grad(loss)) if jit else ng.grad(loss)
+    start = np.eye(3)
+    expected = np.tanh(start @ x) @ x.T / 400 - np.linalg.inv(start).T
+    np.testing.assert_allclose(gradient(start), expected, rtol=1e-10)
+    found = np.asarray(ng.minimize(loss, start, method="BFGS", jit=jit).x)
+    y = found @ x
+    np.testing.assert_allclose(np.tanh(y) @ y.T / 400, np.eye(3), atol=1e-4)
+    passed = np.abs(found @ mixing)
+    assert (passed / passed.max(axis=1, keepdims=True) - np.eye(3)).max() < 0.1  # one source each

@@ -8,6 +8,7 @@ import scipy.linalg
 import scipy.ndimage
 import scipy.signal
 import scipy.sparse
+import scipy.sparse.linalg
 import scipy.special
 import scipy.stats
 
@@ -37,6 +38,10 @@ CALLS = {
     "scipy.interpolate.CubicSpline": (
         lambda x: scipy.interpolate.CubicSpline([0, 1], x),
         "nothing of ours has that name",
+    ),
+    "scipy.sparse.linalg.spsolve": (
+        lambda x: scipy.sparse.linalg.spsolve(scipy.sparse.csc_array(X), x),
+        "ng.sparse.spsolve has gradients",
     ),
     "scipy.sparse.coo_array.dot": (lambda x: scipy.sparse.coo_array(X).dot(x), "M @ t"),
     "pandas.DataFrame.__matmul__": (lambda x: pandas.DataFrame(X) @ x, "to_numpy"),

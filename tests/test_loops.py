@@ -312,3 +312,34 @@ def test_a_range_is_gone_through_without_a_warning_of_arrays_that_change():
 
     assert f(2.0) == ng.jit(f)(2.0) == 12
     assert ng.jit(ng.grad(f))(2.0) == 13  # 3 x**2 + 1
+
+
+F4 = np.ones(2, np.float32)
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        lambda c, v, n: ng.scan(lambda c, _: (c * v[0], c), c, length=n),
+        lambda c, v, n: ng.scan(lambda s, _: ((s[0] * s[1], s[1]), None), (c, v[0]), length=n)[0],
+        lambda c, v, n: ng.fori_loop(0, n, lambda _, c: c * v[0], c),
+        lambda c, v, n: ng.while_loop(
+            lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * v), (0, v * c)
+        ),
+        lambda c, v, n: ng.while_loop(
+            lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * F4[0]), (0, c)
+        ),
+    ],
+)
+@pytest.mark.parametrize("c", [2, 2.0])
+def test_numbers_have_the_dtype_of_what_they_meet(loop, c):
+    for n in (0, 2):
+        given = loop(c, F4, n)
+        for f, args in (
+            (lambda c, v: loop(c, v, n), (c, F4)),  # noqa: B023
+            (lambda v: loop(c, v, n), (F4,)),  # noqa: B023
+        ):
+            for a, b in zip(ng.tree.leaves(given), ng.tree.leaves(ng.jit(f)(*args)), strict=True):
+                if a is not None:
+                    assert a.dtype == b.dtype in (np.float32, np.int64)
+                    np.testing.assert_array_equal(a, b)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.random.generator import generator_of
 
 CALLS = [
     lambda r: r.normal(1.0, 2.0, (2, 3)), lambda r: r.uniform(-1, 1, 4), lambda r: r.integers(0,
@@ -57,7 +58,7 @@ def test_a_generator_goes_on_from_a_state(kind, kept):
     theirs = np.random if rng is None else rng
 
     def draws():
-        integers = ng.random.generator_of("test", rng).integers(9, size=3, dtype=np.uint32)
+        integers = generator_of("test", rng).integers(9, size=3, dtype=np.uint32)
         return [*theirs.normal(size=3), *integers, *theirs.random(3)]
 
     theirs.normal()
@@ -150,3 +151,51 @@ def test_a_compiled_function_draws_from_the_state_that_was_set():
     np.testing.assert_array_equal(f(x), first)
     ng.random.set_state(state)
     np.testing.assert_array_equal(ng.nn.functional.dropout(x) * 2.0, first)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+def test_permuted_elements_have_gradients(axis):
+    a = np.arange(12.0).reshape(3, 4)
+    x = ng.tensor(a, requires_grad=True)
+    found = ng.random.default_rng(0).permuted(x, axis=axis)
+    expected = np.random.default_rng(0).permuted(a, axis=axis)
+    np.testing.assert_array_equal(found.detach(), expected)
+    np.sum(found * a).backward()
+    slope = np.empty(12)
+    slope[expected.astype(int).ravel()] = a.ravel()
+    np.testing.assert_array_equal(x.grad.numpy().ravel(), slope)
+    eager, later = ng.random.default_rng(0), ng.random.default_rng(0)
+    compiled = ng.jit(lambda x: later.permuted(x, axis=axis))
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(a), eager.permuted(a, axis=axis))
+
+
+def test_what_is_shuffled_or_chosen_has_gradients():
+    a = np.arange(12.0).reshape(3, 4)
+    for axis in (0, 1):
+        expected = np.random.default_rng(1).permutation(a, axis=axis)
+        for x in (ng.tensor(a), a.copy()):
+            ng.random.default_rng(1).shuffle(x, axis)
+            np.testing.assert_array_equal(x, expected)
+    x = ng.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    found = ng.random.default_rng(0).permutation(x)
+    np.testing.assert_array_equal(
+        found.detach(), np.random.default_rng(0).permutation([1.0, 2.0, 3.0])
+    )
+    chosen = ng.random.default_rng(0).choice(x, 5)
+    places = np.random.default_rng(0).choice(3, 5)
+    np.testing.assert_array_equal(chosen.detach(), places + 1.0)
+    chosen.sum().backward()
+    np.testing.assert_array_equal(x.grad, np.bincount(places, minlength=3))
+
+
+def test_methods_that_are_numpys():
+    ours, theirs = ng.random.default_rng(3), np.random.default_rng(3)
+    assert ours.bytes(5) == theirs.bytes(5)
+    for ours_too, theirs_too in zip(ours.spawn(2), theirs.spawn(2), strict=True):
+        assert ours_too.normal().item() == theirs_too.normal()
+    counts = ng.jit(lambda c: ours.multivariate_hypergeometric(c, 4, size=2))([3, 4, 5])
+    np.testing.assert_array_equal(counts, theirs.multivariate_hypergeometric([3, 4, 5], 4, size=2))
+    assert ours.bit_generator.state == theirs.bit_generator.state
+    with pytest.raises(ng.NumgradTraceError, match=r"random\.bytes"):
+        ng.jit(lambda x: x * len(ours.bytes(2)))(1.0)

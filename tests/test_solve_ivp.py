@@ -386,3 +386,18 @@ def test_parameters_of_lotka_volterra_are_recovered():
         x_scale="jac",
     )  # fmt: skip
     np.testing.assert_allclose(fit.x, RATES, rtol=1e-6)
+
+
+@pytest.mark.parametrize("adjoint", ["forward", "reverse"])
+@pytest.mark.parametrize("method", ["Radau", "BDF"])
+def test_implicit_methods_of_a_function_that_closes_over_what_is_differentiated(method, adjoint):
+    def end(a):
+        found = ng.solve_ivp(
+            lambda t, y: a @ y, (0, 1.5), Y0, method, adjoint=adjoint, rtol=1e-5, atol=1e-7
+        )
+        return W @ found.y[:, -1]
+
+    value, found = ng.value_and_grad(end)(A)
+    expected, gradients = linear_truth(1.5)
+    np.testing.assert_allclose(value, expected, rtol=1e-3)
+    close(found, gradients[0], 1e-3)

@@ -15,14 +15,14 @@ SYMBOLS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"]
 @pytest.mark.parametrize("name", SYMBOLS)
 @pytest.mark.parametrize(
     "other",
-    [2, 1.5, np.float32(2), np.array([1.0, 2.0]), [1.0, 2.0]],
+    [2, 1.5, np.float32(2), np.array([1.0, 2.0]), [1.0, 2.0], range(1, 3)],
     ids=lambda o: type(o).__name__,
 )
 def test_operators_with_others_on_either_side(name, other):
     symbol = getattr(operator, name)
     a = np.array([3.0, 4.0])
     t = ng.tensor(a)
-    plain = np.asarray(other) if isinstance(other, list) else other
+    plain = np.asarray(other) if isinstance(other, list | range) else other
     for result, expected in ((symbol(t, other), symbol(a, plain)),
                              (symbol(other, t), symbol(plain, a))):  # fmt: skip
         assert isinstance(result, ng.Tensor)

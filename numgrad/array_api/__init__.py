@@ -59,6 +59,7 @@ from numgrad.array_api.functions import broadcast_shapes as broadcast_shapes
 from numgrad.array_api.functions import concat as concat
 from numgrad.array_api.functions import diff as diff
 from numgrad.array_api.functions import expand_dims as expand_dims
+from numgrad.array_api.functions import expm1 as expm1
 from numgrad.array_api.functions import isin as isin
 from numgrad.array_api.functions import meshgrid as meshgrid
 from numgrad.array_api.functions import nonzero as nonzero
@@ -78,7 +79,7 @@ __array_api_version__ = "2025.12"
 _SAME = """
 abs acos acosh add all any argmax argmin asin asinh atan atan2 atanh bitwise_and bitwise_invert
 bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor broadcast_arrays broadcast_to ceil
-clip conj copysign cos cosh count_nonzero cumulative_prod cumulative_sum divide equal exp expm1 flip
+clip conj copysign cos cosh count_nonzero cumulative_prod cumulative_sum divide equal exp flip
 floor floor_divide greater greater_equal hypot imag isfinite isinf isnan less less_equal log log10
 log1p log2 logaddexp logical_and logical_not logical_or logical_xor matmul matrix_transpose max
 maximum mean min minimum moveaxis multiply negative nextafter not_equal permute_dims positive prod

@@ -40,6 +40,12 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[ng.Tensor, ...]:
     return OPS["meshgrid"](*arrays, indexing=indexing)
 
 
+def expm1(x: Any, /) -> ng.Tensor:
+    """``exp(x) - 1``, where a complex -0 has the real part +0, as the standard writes it."""
+    found = OPS["expm1"](x)
+    return found + complex(0.0, -0.0) if found.dtype.kind == "c" else found
+
+
 def expand_dims(x: Any, /, axis: Any = 0) -> ng.Tensor:
     """New axes of length 1 at positions of the result."""
     return OPS["expand_dims"](x, axis=axis)

@@ -527,7 +527,7 @@ class Tensor:
     def equal_(self, b: _Array) -> Tensor:
         """In-place form of ``equal``; returns the tensor."""
     def erf(self) -> Tensor:
-        """Error function of real operands."""
+        """Error function."""
 
     def erf_(self) -> Tensor:
         """In-place form of ``erf``; returns the tensor."""

@@ -43,6 +43,8 @@ class Gradient:
 def write(root: Path) -> list[Path]:
     """Write ``asv.conf.json`` and ``benchmarks/`` into the root of a package's repository.
 
+    What asv puts into ``.asv/`` is ignored by git.
+
     Raises
     ------
     NumgradValueError
@@ -61,13 +63,14 @@ def write(root: Path) -> list[Path]:
     }
     made = {
         root / "asv.conf.json": json.dumps(settings, indent=4) + "\n",
+        root / ".asv" / ".gitignore": "*\n",  # environments and results of this machine
         root / "benchmarks" / "__init__.py": "",
         root / "benchmarks" / "gradients.py": EXAMPLE,
     }
     there = [str(path.relative_to(root)) for path in made if path.exists()]
     if there:
         raise NumgradValueError(f"bench init: {', '.join(there)} is there already; move it away")
-    (root / "benchmarks").mkdir(exist_ok=True)
     for path, text in made.items():
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     return list(made)

@@ -125,13 +125,16 @@ def _watch(command: list[str], environment: dict[str, str], notes: Path) -> int:
         if signal.getsignal(number) is not signal.SIG_IGN  # as nohup wants it
     }
     try:
+        dead = []
         for line in started.stdout or ():
             print(line, end="", flush=True)
             died = _DIED.search(line)
             if died is not None and (notes / died[1]).exists():
-                rank = (notes / died[1]).read_text(encoding="utf-8")
-                print(f"launch: rank {rank} died and ended the others", file=sys.stderr)
-        return _status(started.wait())
+                dead.append((notes / died[1]).read_text(encoding="utf-8"))
+        status = _status(started.wait())
+        for rank in dead:
+            print(f"launch: rank {rank} died{_by(status)} and ended the others", file=sys.stderr)
+        return status
     except KeyboardInterrupt:
         print("launch: interrupted, ending all ranks", file=sys.stderr)
         return 130
@@ -155,6 +158,14 @@ def _interrupt(*_: object) -> None:
 def _status(code: int) -> int:
     """The status of a process as a shell gives it: 128 and the number of a signal."""
     return 128 - code if code < 0 else code
+
+
+def _by(status: int) -> str:
+    """The signal that a status of MPI's launcher names."""
+    try:
+        return f" by {signal.Signals(status).name}"
+    except ValueError:
+        return ""
 
 
 def _end(started: subprocess.Popen[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -35,6 +35,18 @@ _OF_UFUNCS = {
     "scipy.special": ("assoc_laguerre", "h1vp", "h2vp", "ivp", "jvp", "kvp", "softplus", "yvp"),
 }
 """Functions of SciPy's that only call ufuncs, so that Tensors pass through."""
+
+BY_NUMBERS = (
+    "argwhere", "bincount", "extract", "flatnonzero", "intersect1d", "nonzero", "polydiv",
+    "setdiff1d", "setxor1d", "trim_zeros", "union1d", "unique", "unique_all", "unique_counts",
+    "unique_inverse", "unique_values",
+)  # fmt: skip
+"""What ``ng.jit`` refuses, since numbers decide on the shape of the result."""
+_IN_ONE = {
+    "extract": "arr", "full_like": "fill_value", "histogram": "weights", "histogram2d": "weights",
+    "histogramdd": "weights", "intersect1d": "ar1", "setdiff1d": "ar1",
+}  # fmt: skip
+"""The only operand that a result has a derivative by, where others could be taken to have one."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +110,29 @@ def rows(module: str) -> Iterator[Row]:
 def _row(module: str, name: str, function: Any) -> Row:
     known = numpy_protocol._operation(function) if hasattr(function, "__name__") else None
     op = known or _ours(module, name)
+    return _noted(module, _known_row(module, name, function, op))
+
+
+def _noted(module: str, row: Row) -> Row:
+    """What a declaration does not say."""
+    if module != "numpy":
+        return row
+    notes = [row.reason] if row.reason else []
+    if row.function in _IN_ONE:
+        notes.append(f"has derivatives with respect to {_IN_ONE[row.function]} alone")
+    if row.function in BY_NUMBERS:
+        notes.append("ng.jit refuses it: the shape of the result depends on numbers")
+        row = replace(row, jit="refused")
+    return replace(row, reason="; ".join(notes))
+
+
+def _known_row(module: str, name: str, function: Any, op: Op | None) -> Row:
     if function in WRITES:
         return Row(name, "in place", "yes", "yes", "yes", "in the loop")
     if op is not None:
-        return _of_operation(name, op)
+        row = _of_operation(name, op)
+        notes = filter(None, (row.reason, _of_complex_numbers(function, op)))
+        return replace(row, reason="; ".join(notes))
     if module in NAMESPACES and callable(_named(module, name)):
         return Row(name, "yes, by ng.special", "yes", "yes", "yes", "its parts")
     if name in _OF_UFUNCS.get(module, ""):
@@ -126,6 +157,17 @@ def _named(module: str, name: str) -> Any:
     """What has the name in the namespace of ours that stands for a module."""
     ours = NAMESPACES.get(module)
     return getattr(importlib.import_module(ours), name, None) if ours else None
+
+
+def _of_complex_numbers(function: Any, op: Op) -> str:
+    """What of complex operands is left out, in SciPy's namespaces."""
+    kinds = function.types if isinstance(function, np.ufunc) else ()
+    if op.real and any("D" in kind.partition("->")[0] for kind in kinds):
+        return "takes real operands only"
+    beside = [name for name in op.inputs[: op.real_beside] if name not in op.refused]
+    if beside and not op.real and op.differentiable:
+        return f"raises with respect to {', '.join(beside)} where the last operand is complex"
+    return ""
 
 
 def _of_operation(name: str, op: Op) -> Row:

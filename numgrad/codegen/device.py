@@ -157,7 +157,41 @@ class ExternalFunction(LibraryFunction):
 
         arguments, result = normalize_signature(self.signature)
         typed: Any = result
+        if isinstance(typed, types.Complex):
+            return self._numba_type_of_complex(typed(*arguments))
         return types.ExternalFunction(self.symbol, typed(*arguments))
+
+    def _numba_type_of_complex(self, signature: Any) -> Any:
+        """Numba itself passes no complex number to C: here its parts, and the result as a pair."""
+        from llvmlite import ir
+        from numba.core import cgutils, types
+        from numba.core.registry import cpu_target
+        from numba.extending import intrinsic
+
+        def write(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            parts = []
+            for kind, value in zip(signature.args, values, strict=True):
+                if isinstance(kind, types.Complex):
+                    parts += [builder.extract_value(value, k) for k in (0, 1)]
+                else:
+                    parts.append(value)
+            result = context.get_value_type(signature.return_type)
+            kind = ir.FunctionType(result, [part.type for part in parts])
+            function = cgutils.get_or_insert_function(builder.module, kind, self.symbol)
+            return builder.call(function, parts)
+
+        found = signature, write
+        forms: Any = {  # parameters are counted by name
+            2: lambda typing, a, b: found,
+            3: lambda typing, a, b, c: found,
+            4: lambda typing, a, b, c, d: found,
+            5: lambda typing, a, b, c, d, e: found,
+        }
+        typing: Any = cpu_target.typing_context
+        defined: Any = intrinsic
+        self._defined = defined(forms[len(signature.args)])  # Numba holds it weakly
+        typing.refresh()
+        return typing.resolve_value_type(self._defined)
 
     def __repr__(self) -> str:
         return f"<external function {self.symbol}>"

@@ -147,9 +147,10 @@ class Emitter:
                 return f"({args[1]} if {args[0]} else {args[2]})"
             return f"{self._intrinsic('select')}({', '.join(args)})"
         kind, operand = symbol.args[0].dtype.kind, symbol.args[-1].dtype
-        if kind == "c" and op in COMPLEX_LIBRARY:
+        if operand.kind == "c" and op in COMPLEX_LIBRARY:
             local = f"{op}_{'c64' if operand == COMPLEX64 else 'c128'}"
             self.imports[local] = f"{COMPLEX_LIBRARY[op]}:{local}"
+            self.externals.update(EXTERNALS.get(local, ()))
             return f"{local}({', '.join(args)})"
         if op == "reciprocal" and kind == "f":
             op, args = "divide", [self.constant(1, dtype), args[0]]

@@ -10,6 +10,9 @@ LIBRARY: dict[str, tuple[str, str]] = {}
 COMPLEX_LIBRARY: dict[str, str] = {}
 """Functions with a form for complex numbers, whose name is NumPy's -> module."""
 
+REAL_BESIDE: dict[str, int] = {}
+"""Functions of that form whose first arguments are real all the same -> how many these are."""
+
 WITH_RARE: set[str] = set()
 """Functions whose fast form holds for most arguments only: ``<name>_rare`` tells which, and
 ``<name>_slow`` does those."""
@@ -18,4 +21,5 @@ SLOW_FOR_ALL: set[str] = set()
 """Of these, the ones whose slow form gives other arguments the bits of the fast form."""
 
 EXTERNALS: dict[str, tuple[str, ...]] = {}
-"""Functions of the library -> where the linker finds the C functions that each calls."""
+"""Functions of the library, complex forms as ``<name>_c128`` -> where the linker finds the C
+functions that each calls."""

@@ -429,9 +429,10 @@ def jit(
     -----
     Python code that is not made of operations, such as ``print``, runs only while the function is
     traced. So lengths of arrays around it, and what plain NumPy computes of such (``table.sum()``),
-    become part of what is compiled; it is compiled again where one of them has another shape, or is
-    no operand as well and is another array or, up to 4,096 bytes, has other numbers. Views of them
-    (``table.T``, ``table[1:]``) are read at each call.
+    become part of what is compiled; it is compiled again where one of them has another shape or
+    other numbers (of those above 64 MB a sample is compared). Those that are nothing but operands,
+    and views of them (``table.T``, ``table[1:]``), are read at each call. An array in a list or
+    tuple that is an operand is taken for one that is nothing else where a loop takes it.
     Results share memory where eager ones do. ``ng.config.jit = False`` runs everything eagerly,
     ``ng.config.check_jit = True`` compares each call with an eager one.
 

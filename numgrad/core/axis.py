@@ -25,7 +25,7 @@ from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.symbols import AXIS, Reader, Symbol
 from numgrad.core.backward_source import axis_backward
 from numgrad.core.call import Call
-from numgrad.core.elementwise import SMALL, ReadingInterpreter, _convert
+from numgrad.core.elementwise import SMALL, ReadingInterpreter, convert
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, interpreter, state
 from numgrad.core.op import OPS, Op
@@ -345,7 +345,7 @@ class AxisPlan(AxisCall, Plan):
             dtypes |= {"g": self.dtype, "y": self.dtype}
             with interpreter(ReadingInterpreter(reader)):
                 value = reader.lift(self._gradient_symbol(values))
-            result = _convert(reader, value, meta.dtype)
+            result = convert(reader, value, meta.dtype)
             out_role = "full"
         names = self.names(what, mask)
         operands = tuple([ReductionOperand(n, roles[n], dtypes[n]) for n in names])

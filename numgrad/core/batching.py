@@ -5,9 +5,10 @@ Note [Rules of batching]
 A rule gets the operation, its operands, the parameters as they are meant for one example, and the
 length of the batch. It calls operations on the values of whole batches, so that what it does is
 recorded, and batched by outer levels, like anything else; it returns a result (or a tuple of them)
-with the batch axis in front. ``NotImplemented`` leaves the call to ``by_example``, a loop, which is
-right for every operation; tests hold the rules to it. Rules need not check what they are given:
-where one fails, the interpreter repeats the call on an example for the error.
+with the batch axis in front, or a tuple in which a ``BatchOperand`` stands for what all examples
+share. ``NotImplemented`` leaves the call to ``by_example``, a loop, which is right for every
+operation; tests hold the rules to it. Rules need not check what they are given: where one fails,
+the interpreter repeats the call on an example for the error.
 
 An operation declares its rule by ``op.batch(rule)``. Most of one operand need other parameters and
 nothing else: ``with_parameters`` makes the rule.
@@ -16,13 +17,14 @@ nothing else: ``with_parameters`` makes the rule.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.axis import AxisOp, normalize_axes
+from numgrad.core.draws import Draws
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import bind
 from numgrad.core.op import OPS, Op
@@ -144,3 +146,26 @@ def first_example(op: Op, operands: Sequence[BatchOperand], params: dict[str, An
     """Call the operation on the first example alone."""
     row = [apply("getitem", o.value, index=(0,)) if o.batched else o.value for o in operands]
     return bind(op, tuple(row), dict(params))
+
+
+def of_examples(draws: Any, operand: Callable[[Any], BatchOperand], size: int) -> Any:
+    """What draws for all examples: their axis is the first of every single draw."""
+    if isinstance(draws, Draws):
+        parts = tuple([of_examples(part, operand, size) for part in draws.parts])
+        return replace(draws, parts=parts, extra=tuple([operand(a).value for a in draws.extra]))
+    function, shape, dtype = draws.function, draws.shape, draws.dtype
+    given = [operand(a) for a in draws.operands]
+    if draws.apart:
+        values = tuple([each.aligned(len(shape)) for each in given])
+        return replace(draws, operands=values, shape=(size, *shape))
+
+    def in_turn(*given_now: Any) -> np.ndarray:
+        *values, (count, *rest) = given_now
+        found = np.empty((count, *rest), dtype)
+        for k in range(count):
+            row = [v[k] if o.batched else v for v, o in zip(values, given, strict=True)]
+            found[k] = function(*row, tuple(rest))
+        return found
+
+    values = tuple([each.value for each in given])
+    return replace(draws, function=in_turn, operands=values, shape=(size, *shape), apart=False)

@@ -100,9 +100,11 @@ class Call:
         """Gradient of operand ``k`` by its formula, on whatever kind of value ``g`` is."""
         formula = self.op.formulas[self.input_name(k)]
         given = self.arguments(formula, k, values)
+        conjugates = self.op.holomorphic and "c" in [m.dtype.kind for m in self.metas]
         if formula.uses_g:
-            given["g"] = g
-        return formula.function(**given)
+            given["g"] = _conjugate(g) if conjugates else g
+        found = formula.function(**given)
+        return _conjugate(found) if conjugates else found
 
     def gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
         """Gradients of the operands in ``mask`` (None for others), on whatever ``g`` is."""
@@ -125,6 +127,12 @@ class Call:
                     value = self.gradient(k, g, values)
                     out[k] = None if value is None else conform(value, meta)
         return out, 0
+
+
+def _conjugate(value: Any) -> Any:
+    if isinstance(value, tuple | list):  # of several outputs, some without a gradient
+        return tuple([None if v is None else np.conj(v) for v in value])
+    return np.conj(value)
 
 
 def conform(value: np.ndarray, meta: Meta) -> np.ndarray:

@@ -311,6 +311,8 @@ def _gradient(op: Any) -> str:
                 lines += [head, textwrap.indent(text, "    ")]
             else:
                 lines.append(f"{head} ``{text}``")
+        if op.holomorphic:
+            lines.append("\nOf complex operands the conjugate, with that of ``g``.")
     else:
         lines.append("That of the operations it is written with.")
     points = list(dict.fromkeys(_points(op)))

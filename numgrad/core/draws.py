@@ -5,6 +5,10 @@ Note [Draws of a body]
 A compiled loop or branch draws no random numbers itself: those of all its steps are drawn before
 it, in the order in which a Python loop would draw them, and it is given them. So a body stays
 a function of what it gets: it may be computed again, derived and batched.
+
+Where that cannot be, since the loop itself decides how often it draws, or computes with what
+parameters, the state of the generator is part of its carry, and an operation draws from a state
+(``draw_from``): Note [Generators that are carried] in ``compiler.trace.generators``.
 """
 
 from __future__ import annotations
@@ -15,22 +19,25 @@ from typing import Any
 
 import numpy as np
 
-Ready = tuple[list[tuple[tuple[int, ...], np.dtype]], Callable[[], list[np.ndarray]]]
-"""Shapes and dtypes of what is drawn, and what draws it, each time it is called."""
-
 
 @dataclass(frozen=True)
 class Draw:
     """One call that draws: ``function(*operands, shape)``.
 
-    ``apart`` says that elements do not depend on each other.
+    ``source`` is what it draws from. ``apart`` says that elements do not depend on each other.
     """
 
     function: Callable[..., Any]
+    source: np.random.BitGenerator
     operands: tuple[Any, ...]
     shape: tuple[Any, ...]
     dtype: np.dtype
     apart: bool = True
+
+    @property
+    def sources(self) -> list[np.random.BitGenerator]:
+        """What it draws from."""
+        return [self.source]
 
     @property
     def results(self) -> list[tuple[tuple[Any, ...], np.dtype]]:
@@ -43,19 +50,29 @@ class Draw:
         return [0]
 
     @property
-    def values(self) -> list[Any]:
-        """What is read when it is drawn."""
-        return [*self.operands, *self.shape]
+    def data(self) -> list[Any]:
+        """The arrays and numbers that are read when it is drawn."""
+        return list(self.operands)
+
+    @property
+    def lengths(self) -> list[Any]:
+        """The lengths that are read when it is drawn."""
+        return list(self.shape)
 
     def on(self, change: Callable[[Any, np.dtype], Any]) -> Draw:
         """The same with other operands, made of these and of the dtype of what is drawn."""
         return replace(self, operands=tuple([change(x, self.dtype) for x in self.operands]))
 
-    def ready(self, values: Iterator[Any]) -> Ready:
-        """Take what is read."""
-        operands = [next(values) for _ in self.operands]
-        shape = tuple([int(next(values)) for _ in self.shape])
-        return [(shape, self.dtype)], lambda: [np.asarray(self.function(*operands, shape))]
+    def of(self, data: Iterator[Any], lengths: Iterator[Any]) -> Draw:
+        """The same of other data and lengths, which are taken from iterators."""
+        operands = tuple([next(data) for _ in self.operands])
+        return replace(self, operands=operands, shape=tuple([next(lengths) for _ in self.shape]))
+
+    def __call__(self) -> list[np.ndarray]:
+        """Draw."""
+        return [
+            np.asarray(self.function(*self.operands, self.shape)).astype(self.dtype, copy=False)
+        ]
 
 
 @dataclass(frozen=True)
@@ -74,9 +91,14 @@ class Draws:
     """
 
     parts: tuple[Draw | Draws, ...]
-    order: Callable[[list[Any], list[int]], Iterator[tuple[int, Any]]]
+    order: Callable[[tuple[Any, ...], tuple[int, ...]], Iterator[tuple[int, Any]]]
     lead: tuple[Any, ...] = ()
     extra: tuple[Any, ...] = ()
+
+    @property
+    def sources(self) -> list[np.random.BitGenerator]:
+        """What they draw from, each once."""
+        return list({id(s): s for part in self.parts for s in part.sources}.values())
 
     @property
     def results(self) -> list[tuple[tuple[Any, ...], np.dtype]]:
@@ -89,9 +111,14 @@ class Draws:
         return [len(self.lead) + n for part in self.parts for n in part.leads]
 
     @property
-    def values(self) -> list[Any]:
-        """What is read when it is drawn."""
-        return [*self.extra, *self.lead, *(v for part in self.parts for v in part.values)]
+    def data(self) -> list[Any]:
+        """The arrays and numbers that are read when they are drawn."""
+        return [*self.extra, *(x for part in self.parts for x in part.data)]
+
+    @property
+    def lengths(self) -> list[Any]:
+        """The lengths that are read when they are drawn."""
+        return [*self.lead, *(n for part in self.parts for n in part.lengths)]
 
     def on(self, change: Callable[[Any, np.dtype], Any]) -> Draws:
         """The same with other operands, made of these and of the dtype of what is drawn."""
@@ -99,38 +126,44 @@ class Draws:
         extra = tuple([change(x, np.dtype(np.int64)) for x in self.extra])
         return replace(self, parts=parts, extra=extra)
 
-    def ready(self, values: Iterator[Any]) -> Ready:
-        """Take what is read."""
-        extra = [next(values) for _ in self.extra]
-        lead = [int(next(values)) for _ in self.lead]
-        parts = [part.ready(values) for part in self.parts]
-        metas = [[((*lead, *shape), dtype) for shape, dtype in found] for found, _ in parts]
+    def of(self, data: Iterator[Any], lengths: Iterator[Any]) -> Draws:
+        """The same of other data and lengths, which are taken from iterators."""
+        extra = tuple([next(data) for _ in self.extra])
+        lead = tuple([next(lengths) for _ in self.lead])
+        parts = tuple([part.of(data, lengths) for part in self.parts])
+        return replace(self, parts=parts, lead=lead, extra=extra)
 
-        def draw() -> list[np.ndarray]:
-            found = [[np.zeros(shape, dtype) for shape, dtype in each] for each in metas]
-            for k, place in self.order(extra, lead):
-                for whole, part in zip(found[k], parts[k][1](), strict=True):
-                    whole[place] = part
-            return [array for each in found for array in each]
+    def __call__(self) -> list[np.ndarray]:
+        """Draw."""
+        found = [
+            [np.zeros((*self.lead, *shape), dtype) for shape, dtype in part.results]
+            for part in self.parts
+        ]
+        for k, place in self.order(self.extra, self.lead):
+            for whole, part in zip(found[k], self.parts[k](), strict=True):
+                whole[place] = part
+        return [array for each in found for array in each]
 
-        return [meta for each in metas for meta in each], draw
 
-
-def drawing(draw: Draw | Draws) -> Callable[..., tuple]:
-    """A function of the ``values`` that draws."""
+def drawing(draws: Draw | Draws) -> Callable[..., tuple]:
+    """A function of the data, then the lengths, that draws."""
+    count = len(draws.data)
 
     def function(*values: Any) -> tuple:
-        metas, call = draw.ready(iter(values))
-        made = zip(call(), metas, strict=True)
-        return tuple([a.astype(dtype, copy=False) for a, (_, dtype) in made])
+        return tuple(draws.of(iter(values[:count]), map(int, values[count:]))())
 
     return function
+
+
+def without_operands(draws: Draw | Draws) -> Draw | Draws:
+    """The same without its data and lengths, which ``of`` gives it again."""
+    return draws.of(iter([None] * len(draws.data)), iter([0] * len(draws.lengths)))
 
 
 def of_steps(parts: Sequence[Draw | Draws], length: Any, reverse: bool) -> Draws:
     """What all steps of a loop draw."""
 
-    def order(_: list[Any], lead: list[int]) -> Iterator[tuple[int, Any]]:
+    def order(_: tuple[Any, ...], lead: tuple[int, ...]) -> Iterator[tuple[int, Any]]:
         for k in range(lead[0])[::-1] if reverse else range(lead[0]):
             for number in range(len(parts)):
                 yield number, k
@@ -142,7 +175,7 @@ def of_branches(groups: Sequence[Sequence[Draw | Draws]], which: Any) -> Draws:
     """What the branches draw that are chosen by a number, or by those of all examples."""
     numbers = [k for k, group in enumerate(groups) for _ in group]
 
-    def order(extra: list[Any], _: list[int]) -> Iterator[tuple[int, Any]]:
+    def order(extra: tuple[Any, ...], _: tuple[int, ...]) -> Iterator[tuple[int, Any]]:
         chosen = set(np.clip(extra[0], 0, len(groups) - 1).ravel().tolist())
         for number, k in enumerate(numbers):
             if k in chosen:

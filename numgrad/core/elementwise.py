@@ -119,7 +119,9 @@ class Elementwise(Planned):
         if self.kernel is not None:
             return reader.make(f"user:{self.name}", tuple(cast), out)
         if self.scalar is not None and all(has_scalar(self.scalar, d.kind) for d in loop):
-            return reader.call(self.scalar, cast, loop, out)
+            # of some there is a form for complex128 only
+            wide = loop[-1] if loop[-1].kind == out.kind == "c" else out
+            return reader.cast(reader.call(self.scalar, cast, loop, wide), out)
         with interpreter(ReadingInterpreter(reader)):
             result = reader.lift(self.function(*cast))
         return reader.cast(result, out)
@@ -393,7 +395,7 @@ class ElementwisePlan(Plan):
             for k in range(len(self.metas)):
                 if mask >> k & 1:
                     value = reader.lift(self.gradient(k, values["g"], values))
-                    gradients[k] = _convert(reader, value, self.metas[k].dtype)
+                    gradients[k] = convert(reader, value, self.metas[k].dtype)
         return values, gradients
 
     def _compile_backward(self, mask: int, *, accumulate: bool = False) -> Callable[..., Any]:
@@ -432,7 +434,8 @@ class ElementwisePlan(Plan):
         return elementwise_backward(self, saved, operands, outputs, aliased, entry, accumulate)
 
 
-def _convert(reader: Reader, value: Symbol, dtype: np.dtype) -> Symbol:
+def convert(reader: Reader, value: Symbol, dtype: np.dtype) -> Symbol:
+    """A value in another dtype."""
     if value.dtype == dtype:
         return value
     if isinstance(value.dtype, np.dtype) and value.dtype.kind == "c" and dtype.kind != "c":

@@ -235,12 +235,13 @@ class Ground(Interpreter):
     def drawn(
         self,
         function: Callable[..., Any],
+        source: Any,
         operands: Sequence[Any],
         size: Any,
         dtype: Any,
         apart: bool = True,
     ) -> Any:
-        """A Tensor of what ``function(*operands, size)`` draws from a generator.
+        """A Tensor of what ``function(*operands, size)`` draws from NumPy's bit generator.
 
         ``size`` is that of the result; for None, it has the shape to which the operands broadcast.
         ``apart`` says that its elements do not depend on each other, so that one call may draw
@@ -250,6 +251,9 @@ class Ground(Interpreter):
     def drawn_together(self, draws: Any) -> list[Any]:
         """Tensors of what ``draws`` of a body give: Note [Draws of a body] in ``draws``."""
         raise NotImplementedError
+
+    def shows_row(self, whole: Any, part: Any) -> None:
+        """``part`` was read at an integer whose number comes later; else it would be a view."""
 
     @abstractmethod
     def seed(self) -> Any:
@@ -297,10 +301,15 @@ class State(threading.local):
 
     def set(self, **changes: Any) -> dict[str, Any]:
         """Change some settings; returns what to give to ``set`` to change them back."""
-        before = {name: getattr(self, name) for name in changes}
+        before = {}
+        changed = False
         for name, value in changes.items():
-            setattr(self, name, value)
-        self.refresh()
+            before[name] = found = getattr(self, name)
+            if found is not value:
+                setattr(self, name, value)
+                changed = True
+        if changed:
+            self.refresh()
         return before
 
 

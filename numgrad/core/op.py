@@ -65,6 +65,11 @@ class Op(Documented):
         whatever the others; whether the sign of a zero is promised.
     complex_ref
         What it is compared with on complex operands, if not ``ref``.
+    holomorphic
+        Whether gradient formulas say the product of ``g`` with a complex derivative, of which the
+        conjugate is due: ``Call.gradient`` takes it.
+    real_beside
+        How many inputs, the first ones, are real where the others are complex.
     """
 
     inputs: tuple[str, ...]
@@ -95,6 +100,8 @@ class Op(Documented):
         lowering: str | None = None,
         smooth: bool = False,
         real: bool = False,
+        holomorphic: bool = False,
+        real_beside: int = 0,
         keeps_dtype: bool = False,
         signed_zeros: bool = True,
         aliases: Sequence[str] = (),
@@ -123,6 +130,7 @@ class Op(Documented):
         self.kinks: list[Kink] = []
         self.smooth = smooth or linear
         self.real, self.keeps_dtype, self.signed_zeros = real, keeps_dtype, signed_zeros
+        self.holomorphic, self.real_beside = holomorphic, real_beside
         self.differentiable, self.linear, self.aliases = differentiable, linear, tuple(aliases)
         self.bilinear, self.effects, self.lowering = bilinear, effects, lowering
         self.internal = internal  # a part of other operations, without a public name

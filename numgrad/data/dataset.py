@@ -11,7 +11,7 @@ import numpy as np
 
 from numgrad.data.columns import Columns, columns, samples_of
 from numgrad.errors import NumgradValueError
-from numgrad.random import Generator, generator_of
+from numgrad.random.generator import Generator, generator_of
 from numgrad.tensors.creation import asarray
 from numgrad.tensors.tensor import Tensor
 

@@ -16,7 +16,7 @@ from numgrad.data.columns import Columns, samples_of
 from numgrad.data.combined import IterableDataset
 from numgrad.data.sampler import BatchSampler, RandomSampler, SequentialSampler, check_number
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.random import Generator, generator_of
+from numgrad.random.generator import Generator, generator_of
 
 
 class DataLoader:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.random import Generator, generator_of
+from numgrad.random.generator import Generator, generator_of
 from numgrad.tensors.tensor import Tensor
 
 

@@ -107,7 +107,7 @@ class Memory:
                     f"{tensor.shape} requires grad; give tensor.detach(), which shares its memory, "
                     "or communicate under ng.no_grad()"
                 )
-        elif isinstance(tensor, np.ndarray):
+        elif isinstance(tensor, np.ndarray) and not isinstance(tensor, np.ma.MaskedArray):
             array = tensor
         else:
             raise NumgradTypeError(

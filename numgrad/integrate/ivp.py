@@ -232,7 +232,7 @@ def _integrate(
         )
     slopes = Slopes(system, params, ())
     result = solved(
-        settings, slopes.value, times.span, y0._array, times.numbers, jac=slopes.matrices,
+        settings, slopes.value, times.span, y0._array, times.numbers, jac=slopes.matrix,
         dense=dense or followed, events=events, slopes=slopes,
     )  # fmt: skip
     curve = result.sol

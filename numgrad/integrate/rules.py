@@ -54,7 +54,7 @@ class InitialValueProblem:
             until = times[np.argmax(np.abs(times - t0))] if times.size else t0
             plain = Slopes(self.system, params, ())
             result = solved(
-                self.settings, plain.value, (float(t0), float(until)), y0, jac=plain.matrices,
+                self.settings, plain.value, (float(t0), float(until)), y0, jac=plain.matrix,
                 dense=True, slopes=plain,
             )  # fmt: skip
             if result.status < 0:

@@ -227,7 +227,7 @@ def _sensitivities(run: Run, times: np.ndarray, initial: int) -> np.ndarray:
         return moved.ravel()
 
     def jac(t: float, s: np.ndarray) -> Any:
-        block = slopes.matrices(t, curve(t))[:, :n]
+        block = slopes.matrix(t, curve(t))
         if run.settings.name == "LSODA" or count == 1:
             return np.kron(np.eye(count), block)
         from scipy.sparse import eye_array, kron

@@ -126,16 +126,21 @@ class Slopes:
 
     def matrices(self, t: float, y: np.ndarray) -> np.ndarray:
         """The Jacobian by ``y``, and to the right of it that by all that is followed."""
-        return self._guarded(lambda: self._matrices(t, y))
+        return self._guarded(lambda: self._matrices(t, y, None))
 
-    def _matrices(self, t: float, y: np.ndarray) -> np.ndarray:
+    def matrix(self, t: float, y: np.ndarray) -> np.ndarray:
+        """The Jacobian by ``y`` alone."""
+        return self._guarded(lambda: self._matrices(t, y, 1))
+
+    def _matrices(self, t: float, y: np.ndarray, count: int | None) -> np.ndarray:
         system = self.system
         if system.compiled:
             fast = system.made(("rows", self.followed), lambda: _rows(system.rhs, self.followed))
             with eagerly():
-                return np.asarray(fast(np.float64(t), y, *self.params))
+                return np.asarray(fast(np.float64(t), y, *self.params))[:, : count and y.size]
         with eagerly(grad_enabled=True):
             out, x = self._recorded(t, y)
+            x = x[:count]
             found = Linearization([out], x).rows(0)
         n = y.size
         return np.concatenate(

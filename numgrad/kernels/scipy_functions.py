@@ -16,8 +16,8 @@ from numgrad.codegen.linker import external_symbol
 from numgrad.kernels.vmath.exponential import exp_f64
 
 MODULE = "scipy.special.cython_special"
-_NO = np.int32(0)  # Cython's last argument says whether to look for Python overrides
-_NOTHING = np.int64(0)  # a null pointer: no optional arguments
+NO = np.int32(0)  # Cython's last argument says whether to look for Python overrides
+NOTHING = np.int64(0)  # a null pointer: no optional arguments
 
 # Names by the number of float64 arguments, then by what the exported name begins with.
 _TABLE: dict[int, dict[str, str]] = {
@@ -65,7 +65,7 @@ _POLYNOMIALS = {
 _SPHERICAL = {"spherical_jn": 1.0, "spherical_yn": -1.0, "spherical_in": 1.0, "spherical_kn": 0.0}
 """With signs that even orders get from an argument below 0."""
 _HALF_PI = 0.5 * np.pi
-_MOST = 10_000.0
+MOST = 10_000.0
 """Order up to which a recurrence is run."""
 
 EXTERNALS: dict[str, tuple[str, ...]] = {}
@@ -88,7 +88,7 @@ def of_floats(name: str, count: int) -> ExternalFunction:
 def _of_one(f: ExternalFunction) -> DeviceFunction:
     @device
     def f64(x):
-        return f(x, _NO)
+        return f(x, NO)
 
     return f64
 
@@ -96,7 +96,7 @@ def _of_one(f: ExternalFunction) -> DeviceFunction:
 def _of_two(f: ExternalFunction) -> DeviceFunction:
     @device
     def f64(a, x):
-        return f(a, x, _NO)
+        return f(a, x, NO)
 
     return f64
 
@@ -104,7 +104,7 @@ def _of_two(f: ExternalFunction) -> DeviceFunction:
 def _of_three(f: ExternalFunction) -> DeviceFunction:
     @device
     def f64(a, b, x):
-        return f(a, b, x, _NO)
+        return f(a, b, x, NO)
 
     return f64
 
@@ -112,12 +112,12 @@ def _of_three(f: ExternalFunction) -> DeviceFunction:
 def _of_four(f: ExternalFunction) -> DeviceFunction:
     @device
     def f64(a, b, c, x):
-        return f(a, b, c, x, _NO)
+        return f(a, b, c, x, NO)
 
     return f64
 
 
-_CALLED: dict[int, Callable[[ExternalFunction], DeviceFunction]] = {
+CALLED: dict[int, Callable[[ExternalFunction], DeviceFunction]] = {
     1: _of_one,
     2: _of_two,
     3: _of_three,
@@ -159,9 +159,9 @@ def single(f: DeviceFunction, count: int) -> DeviceFunction:
 def _of_whole_order(f: ExternalFunction) -> DeviceFunction:
     @outlined
     def f64(n, x):
-        if not (n > -_MOST and n < _MOST):
+        if not (n > -MOST and n < MOST):
             return np.nan
-        return f(np.int64(n), x, _NO)
+        return f(np.int64(n), x, NO)
 
     return f64
 
@@ -171,12 +171,12 @@ def _spherical(f: ExternalFunction, even: float) -> DeviceFunction:
 
     @outlined
     def f64(n, x):
-        if not (n > -1.0 and n < _MOST):
+        if not (n > -1.0 and n < MOST):
             return np.nan
         order = np.int64(n)
         if x < 0.0:
-            return f(order, -x, _NO, _NOTHING) * (even if order % 2 == 0 else -even)
-        return f(order, x, _NO, _NOTHING)
+            return f(order, -x, NO, NOTHING) * (even if order % 2 == 0 else -even)
+        return f(order, x, NO, NOTHING)
 
     return f64
 
@@ -186,11 +186,11 @@ def _spherical_decay(f: ExternalFunction) -> DeviceFunction:
 
     @outlined
     def f64(n, x):
-        if not (n > -1.0 and n < _MOST):
+        if not (n > -1.0 and n < MOST):
             return np.nan
         order = np.int64(n)
         if not x < 0.0:
-            return f(order, x, _NO, _NOTHING)
+            return f(order, x, NO, NOTHING)
         below = _HALF_PI * exp_f64(-x) / x
         here = below * (1.0 + 1.0 / x)
         if order == 0:
@@ -210,26 +210,26 @@ def _polynomial(whole: ExternalFunction, real: ExternalFunction, count: int) -> 
 
         @outlined
         def of_order(n, x):
-            if n == floor(n) and n >= 0.0 and n < _MOST and x - x == 0.0:
-                return whole(np.int64(n), x, _NO)
-            return real(n, x, _NO)
+            if n == floor(n) and n >= 0.0 and n < MOST and x - x == 0.0:
+                return whole(np.int64(n), x, NO)
+            return real(n, x, NO)
 
         return of_order
     if count == 3:
 
         @outlined
         def of_one_parameter(n, a, x):
-            if n == floor(n) and n >= 0.0 and n < _MOST and x - x == 0.0:
-                return whole(np.int64(n), a, x, _NO)
-            return real(n, a, x, _NO)
+            if n == floor(n) and n >= 0.0 and n < MOST and x - x == 0.0:
+                return whole(np.int64(n), a, x, NO)
+            return real(n, a, x, NO)
 
         return of_one_parameter
 
     @outlined
     def of_two_parameters(n, a, b, x):
-        if n == floor(n) and n >= 0.0 and n < _MOST and x - x == 0.0:
-            return whole(np.int64(n), a, b, x, _NO)
-        return real(n, a, b, x, _NO)
+        if n == floor(n) and n >= 0.0 and n < MOST and x - x == 0.0:
+            return whole(np.int64(n), a, b, x, NO)
+        return real(n, a, b, x, NO)
 
     return of_two_parameters
 
@@ -244,7 +244,7 @@ for _count, _groups in _TABLE.items():
     for _prefix, _names in _groups.items():
         for _name in _names.split():
             _symbol = _prefix + _name
-            _enter(_name, _count, _CALLED[_count](of_floats(_symbol, _count)), _symbol)
+            _enter(_name, _count, CALLED[_count](of_floats(_symbol, _count)), _symbol)
 for _prefix, _names in _OF_WHOLE_ORDER.items():
     for _name in _names.split():
         _symbol = _prefix + _name

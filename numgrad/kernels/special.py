@@ -55,7 +55,7 @@ def scipy_digamma_f64(x):
 
 
 # Bernoulli numbers B(2j) / (2j)!, j = 1 ... 12, from their definition
-_EULER_MACLAURIN = (
+EULER_MACLAURIN = (
     1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000,
     1 / 74724249600, -3617 / 10670622842880000, 43867 / 5109094217170944000,
     -174611 / 802857662698291200000, 77683 / 14101100039391805440000,
@@ -76,7 +76,7 @@ def positive_zeta_f64(s, x):
     total += x * power / (s - 1.0) + 0.5 * power
     factor = s * power / x
     for j in range(12):
-        term = _EULER_MACLAURIN[j] * factor
+        term = EULER_MACLAURIN[j] * factor
         total += term
         if abs(term) < 1e-17 * abs(total):
             break

@@ -168,6 +168,7 @@ from numgrad.nn.padding.module import ReplicationPad3d as ReplicationPad3d
 from numgrad.nn.padding.module import ZeroPad1d as ZeroPad1d
 from numgrad.nn.padding.module import ZeroPad2d as ZeroPad2d
 from numgrad.nn.padding.module import ZeroPad3d as ZeroPad3d
+from numgrad.nn.parallel.batch_norm import SyncBatchNorm as SyncBatchNorm
 from numgrad.nn.pooling.fractional import FractionalMaxPool2d as FractionalMaxPool2d
 from numgrad.nn.pooling.fractional import FractionalMaxPool3d as FractionalMaxPool3d
 from numgrad.nn.pooling.module import AdaptiveAvgPool1d as AdaptiveAvgPool1d
@@ -229,7 +230,8 @@ __all__ = [
     "RNNCell", "RReLU", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d",
     "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "Sequential", "SiLU", "Sigmoid",
     "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink",
-    "Softsign", "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder",
+    "Softsign", "SyncBatchNorm", "Tanh", "Tanhshrink", "Threshold", "Transformer",
+    "TransformerDecoder",
     "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
     "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "UninitializedParameter", "Upsample",
     "UpsamplingBilinear2d", "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
@@ -244,7 +246,6 @@ __getattr__ = _absent(
     __name__,
     __all__,
     {
-        "SyncBatchNorm": "BatchNorm1d to 3d normalize by the examples of one process",
         "DataParallel": "DistributedDataParallel of nn.parallel, a process for each part",
         "NLLLoss2d": "NLLLoss takes images too",
         "Container": "Module",

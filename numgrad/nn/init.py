@@ -17,7 +17,7 @@ from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.core.options import Option
 from numgrad.errors import NumgradTypeError, NumgradValueError, warn
-from numgrad.random import generator_of
+from numgrad.random.generator import generator_of
 
 __all__ = [
     "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_",

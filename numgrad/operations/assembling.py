@@ -29,7 +29,7 @@ def rearranged(operation: str, move: Callable[..., np.ndarray], *operands: Any) 
     ]
     positions = checked(operation, operands[0], move, *numbered)
     flat = [ravel(a) for a in operands]
-    return take(flat[0] if len(flat) == 1 else concat(*flat), made(positions))
+    return take(flat[0] if len(flat) == 1 else concat(flat), made(positions))
 
 
 @composite(ref=np.append, method=False, smooth=True)
@@ -128,7 +128,7 @@ def delete(x, obj, axis=None):
         x, axis = ravel(x), 0
     axis = one_axis("delete", axis, len(x.shape))
     if not isinstance(obj, slice):
-        obj = numbers_of("delete", obj)
+        obj = numbers_of("delete", obj) if np.size(obj) else np.asarray(obj, np.intp)
     kept = checked("delete", x, np.delete, np.arange(x.shape[axis]), obj)
     return take(x, made(kept), axis=axis)
 
@@ -238,7 +238,7 @@ def _assembled(arrays: Any, rank: int, level: int) -> Any:
         array = as_operand(arrays)
         return reshape(array, (1,) * (rank - len(array.shape)) + tuple(array.shape))
     parts = [_assembled(part, rank, level - 1) for part in arrays]
-    return parts[0] if len(parts) == 1 else concat(*parts, axis=-level)
+    return parts[0] if len(parts) == 1 else concat(parts, axis=-level)
 
 
 def _ranks(arrays: Any) -> list[int]:

@@ -199,7 +199,7 @@ def ediff1d(x, to_end=None, to_begin=None):
                 f"into {x.dtype}"
             )
         parts.insert(place, given.astype(x.dtype))
-    return parts[0] if len(parts) == 1 else concat(*parts, axis=0)
+    return parts[0] if len(parts) == 1 else concat(parts, axis=0)
 
 
 ediff1d.calls = [(((2, 3), (2,)), lambda x, e: ediff1d(x, e, 1.0))]

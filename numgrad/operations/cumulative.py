@@ -399,7 +399,7 @@ def diff(x, n=1, axis=-1, prepend=None, append=None):
     parts = [as_operand(part) for part in (prepend, x, append) if part is not None]
     if len(parts) > 1:
         parts = [part if len(part.shape) else broadcast_to(part, one) for part in parts]
-        x = concat(*parts, axis=axis)
+        x = concat(parts, axis=axis)
     lead = (slice(None),) * axis
     for _ in range(n):
         later, earlier = getitem(x, (*lead, slice(1, None))), getitem(x, (*lead, slice(None, -1)))

@@ -35,4 +35,7 @@ def numbers_of(operation: str, x: Any) -> np.ndarray:
             "compute them outside of the function, or pass them as a static argument "
             "(static_argnums)",
         )
-    return np.asarray(array)
+    found = np.asarray(array)
+    if not found.size and isinstance(x, list | tuple):
+        return found.astype(np.intp)  # as NumPy takes what lists no place
+    return found

@@ -48,15 +48,16 @@ def tile(x, reps):
     shape = (1,) * (rank - len(x.shape)) + tuple(x.shape)
     if any(c < 0 for c in counts):
         raise NumgradValueError(f"tile: numbers of repeats must not be negative, got {reps}")
-    if all(c == 1 for c in counts):
-        return reshape(copy(x), shape)
+    pairs = list(zip(counts, shape, strict=True))
+    if all(c == 1 or n == 1 for c, n in pairs):  # of which reshape would show the same memory
+        return copy(broadcast_to(reshape(x, shape), [c * n for c, n in pairs]))
     before = [length for n in shape for length in (1, n)]
-    after = [length for c, n in zip(counts, shape, strict=True) for length in (c, n)]
-    repeated = broadcast_to(reshape(x, before), after)
-    return reshape(repeated, [c * n for c, n in zip(counts, shape, strict=True)])
+    after = [length for pair in pairs for length in pair]
+    return reshape(broadcast_to(reshape(x, before), after), [c * n for c, n in pairs])
 
 
 tile.calls = [
+    (((2, 1),), lambda x: tile(x, 3)),
     (((2, 3),), lambda x: tile(x, (2, 1, 2))),
     (((2,),), lambda x: tile(x, 0)),
 ]

@@ -68,7 +68,7 @@ class Subscript(View):
         x = as_operand(x)
         parts = index if type(index) is tuple else (index,)
         if not all(map(is_basic_part, parts)):
-            parts = tuple([_plain(part, x.shape) for part in parts])
+            parts = tuple([plain_part(part, x.shape) for part in parts])
             if not all(map(is_basic_part, parts)):
                 return _advanced(x, parts)
         return bind(self, (x,), {"index": parts})
@@ -138,7 +138,7 @@ def _batched_getitem_backward(
 # ------------------------------------------------------------------------------ any other index
 
 
-def _plain(part: Any, shape: tuple[int, ...]) -> Any:
+def plain_part(part: Any, shape: tuple[int, ...]) -> Any:
     """A part of an index as an integer, slice, None, Ellipsis, array of integers or of bools."""
     if is_basic_part(part) or isinstance(part, slice):
         return part
@@ -170,7 +170,7 @@ def index_array(part: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _advanced(x: Any, parts: tuple) -> Any:
-    shape = tuple(x.shape)
+    whole, shape = x, tuple(x.shape)
     parts = _expand(parts, shape)
     # the basic part keeps the axes that arrays index, masks expanded to one array for each axis
     basic: list[Any] = []
@@ -237,7 +237,10 @@ def _advanced(x: Any, parts: tuple) -> Any:
     if len(axes) > 1:
         inside = prod(x.shape[place : place + len(axes)])
         x = reshape(x, (*x.shape[:place], inside, *x.shape[place + len(axes) :]))
-    return take(x, flat, axis=place)
+    found = take(x, flat, axis=place)
+    if all(len(a.shape) == 0 for _, a in arrays) and not isinstance(flat, np.ndarray):
+        state.ground.shows_row(whole, found)
+    return found
 
 
 def _is_array(part: Any) -> bool:

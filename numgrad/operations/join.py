@@ -247,10 +247,11 @@ def hstack(*arrays):
     tensor([1., 2., 3., 4.])
     """
     arrays = [atleast_1d(a) for a in _arrays("hstack", arrays)]
-    return concat(*arrays, axis=0 if len(arrays[0].shape) == 1 else 1)
+    return concat(arrays, axis=0 if len(arrays[0].shape) == 1 else 1)
 
 
 hstack.calls = [
+    (((2, 3),), lambda a: hstack([a])),
     (((2, 1), (2, 3)), lambda a, b: hstack((a, b))),
 ]
 
@@ -270,10 +271,11 @@ def vstack(*arrays):
     tensor([[1., 2.],
             [3., 4.]])
     """
-    return concat(*[atleast_2d(a) for a in _arrays("vstack", arrays)], axis=0)
+    return concat([atleast_2d(a) for a in _arrays("vstack", arrays)], axis=0)
 
 
 vstack.calls = [
+    (((3,),), lambda a: vstack([a])),
     (((3,), (2, 3)), lambda a, b: vstack((a, b))),
 ]
 
@@ -292,10 +294,11 @@ def dstack(*arrays):
     >>> ng.dstack(([1.0, 2.0], [3.0, 4.0])).shape
     (1, 2, 2)
     """
-    return concat(*[atleast_3d(a) for a in _arrays("dstack", arrays)], axis=2)
+    return concat([atleast_3d(a) for a in _arrays("dstack", arrays)], axis=2)
 
 
 dstack.calls = [
+    (((2, 3),), lambda a: dstack([a])),
     (((2, 3), (2, 3)), lambda a, b: dstack((a, b))),
 ]
 
@@ -317,10 +320,11 @@ def column_stack(*arrays):
     """
     found = _arrays("column_stack", arrays)
     columns = [reshape(a, (-1, 1)) if len(a.shape) < 2 else a for a in found]
-    return concat(*columns, axis=1)
+    return concat(columns, axis=1)
 
 
 column_stack.calls = [
+    (((3,),), lambda a: column_stack([a])),
     (((2,), (2, 3)), lambda a, b: column_stack((a, b))),
 ]
 

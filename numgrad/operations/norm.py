@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.core.abstract import AbstractLength
 from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -174,7 +175,7 @@ def _matrix_norm(name: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: b
         home = import_module("numgrad.operations.linear_algebra.singular_values")
         values = home.svdvals(moveaxis(x, axes, (-2, -1)))
         reduce = {2: max, -2: min, "nuc": sum}[ord]
-        result = reduce(values, axis=-1)
+        result = reduce(values, axis=-1, **_of_nothing(ord, values.shape[-1:]))
         return expand_dims(result, axes) if keepdims else result
     if ord not in (1, -1, math.inf, -math.inf):
         raise NumgradValueError(
@@ -184,7 +185,14 @@ def _matrix_norm(name: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: b
     summed = rows if abs(ord) == 1 else columns
     extremum = max if ord > 0 else min
     sums = sum(np.abs(_floating(x)), axis=summed, keepdims=True)
-    return extremum(sums, axis=axes, keepdims=keepdims)
+    lengths = [x.shape[k] for k in axes]
+    return extremum(sums, axis=axes, keepdims=keepdims, **_of_nothing(ord, lengths))
+
+
+def _of_nothing(ord: Any, lengths: Any) -> dict[str, float]:
+    """Norms that are largest values are 0 where there are none, as NumPy has it."""
+    empty = any(not isinstance(n, AbstractLength) and n == 0 for n in lengths)
+    return {"initial": 0.0} if empty and ord in (1, 2, math.inf) else {}
 
 
 def _vector_norm(name: str, x: Any, ord: Any, axes: Any, keepdims: bool) -> Any:

@@ -28,7 +28,7 @@ from numgrad.operations.index import getitem
 from numgrad.operations.join import concat
 from numgrad.operations.reduce import sum
 from numgrad.operations.shape import as_operand, broadcast_to, reshape
-from numgrad.operations.sorting import _stable_order
+from numgrad.operations.sorting import stable_order
 from numgrad.operations.take import take_along_axis
 
 _INT64 = np.dtype(np.int64)
@@ -50,7 +50,7 @@ def order_places(x, ranks):
         return np.empty(shape, np.int64)
     first = ranks.reshape(-1, count)[0]
     if count > _FEW or (ranks != first).any():
-        return np.take_along_axis(_stable_order(x, x.ndim - 1), ranks, -1)
+        return np.take_along_axis(stable_order(x, x.ndim - 1), ranks, -1)
     places = np.argpartition(x, np.unique(first), axis=-1)[..., first]
     for k, rank in enumerate(first):
         value = np.take_along_axis(x, places[..., k : k + 1], -1)

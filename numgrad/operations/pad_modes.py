@@ -161,7 +161,7 @@ def by_function(x: Any, widths: Widths, function: Callable[..., Any], options: A
             row = copy(rows[k])
             function(row, pair, axis, options)
             filled.append(row)
-        padded = moveaxis(reshape(stack(*filled), shape), -1, axis) if filled else padded
+        padded = moveaxis(reshape(stack(filled), shape), -1, axis) if filled else padded
     return padded
 
 

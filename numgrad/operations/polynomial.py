@@ -147,7 +147,7 @@ def polydiv(a, b):
         rest = getitem(r, slice(k, k + n + 1)) - d * b
         parts = [getitem(r, slice(None, k)), rest, getitem(r, slice(k + n + 1, None))]
         r = concat(parts, axis=0)
-    q = stack(*found) if found else zeros((1,), dtype)
+    q = stack(found) if found else zeros((1,), dtype)
     known = state.ground.numbers(r)
     if known is None:
         return r._array.refuse(
@@ -225,7 +225,7 @@ def polyint(p, m=1, k=None):
     p, m = _coefficients("polyint", p), _times(m, "polyint", "the order")
     constants = zeros((m,), np.dtype(float)) if k is None else _coefficients("polyint", k)
     if constants.shape[0] == 1 and m > 1:
-        constants = concat(*[constants] * m, axis=0)
+        constants = concat([constants] * m, axis=0)
     if constants.shape[0] < m:
         raise NumgradValueError(
             f"polyint: {constants.shape[0]} constants for {m} integrations; give one, or one each"
@@ -303,7 +303,7 @@ def vander(x, N=None, increasing=False):
     columns = [x * 0 + 1]
     for _ in range(n - 1):
         columns.append(columns[-1] * x)
-    return stack(*(columns if increasing else columns[::-1]), axis=1)
+    return stack(columns if increasing else columns[::-1], axis=1)
 
 
 polyadd.calls = [(((3,), (2,)), lambda a, b: polyadd(a, b))]

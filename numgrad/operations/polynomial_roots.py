@@ -68,7 +68,7 @@ def _vjp(g, p, y):
     columns = [y * 0 + 1]
     for _ in range(n):
         columns.append(columns[-1] * y)
-    powers = stack(*columns[::-1], axis=-1)
+    powers = stack(columns[::-1], axis=-1)
     slopes = (powers[..., 1:] @ (p[..., :-1] * np.arange(n, 0, -1))[..., None])[..., 0]
     return -(np.conj(np.swapaxes(powers, -1, -2)) @ (g / np.conj(slopes))[..., None])[..., 0]
 

@@ -30,9 +30,7 @@ from numgrad.errors import NumgradValueError
 from numgrad.kernels.products import linalg
 from numgrad.operations.sparse.kinds import is_sparse_kind
 
-MULTIPLY_NS = 0.05  # one multiplication and addition inside BLAS
 _VECTOR_NS = 0.1  # the same in a product with a vector, besides reading the matrix
-NOGIL_NS = 100_000.0
 
 
 class MatMul(Planned):
@@ -209,21 +207,25 @@ class ProductPlan(Plan):
         """Entry point of the forward or backward kernel."""
         m, inner, n = self.sizes
         dtype, ta, tb, complex_ = self.dtype, self.ta, self.tb, self.dtype.kind == "c"
-        tiny = m * inner * n <= linalg.TINY
-        nogil = self.work * MULTIPLY_NS > NOGIL_NS
         if self.form == "mm":
+            forward = partial(linalg.product_kernel, dtype, ta, tb)
             if what == "forward":
-                return linalg.product_kernel(dtype, ta, tb, tiny, nogil)
-            return linalg.product_backward_kernel(dtype, mask, ta, tb, tiny, nogil)
+                return linalg.choose_product(forward, dtype, self.sizes)
+            backward = partial(linalg.product_backward_kernel, dtype, mask, ta, tb)
+            return linalg.choose_product(backward, dtype, self.sizes, mask.bit_count())
         if self.form == "batched":
+            how = "tiny" if m * inner * n <= linalg.TINY else ""
+            work_ns = self.work * linalg.MULTIPLY_NS
             shared = self.batch[2] & mask
             # a large product uses several threads inside BLAS already
             small = m * inner * n <= 64**3 and not (what == "backward" and shared)
             if what == "forward":
-                choice = partial(linalg.batched_kernel, dtype, ta, tb, tiny, nogil)
+                choice = partial(
+                    linalg.batched_kernel, dtype, ta, tb, how, work_ns > linalg.NOGIL_NS
+                )
             else:
-                choice = partial(linalg.batched_backward_kernel, dtype, mask, ta, tb, shared, tiny)
-            return _choose(choice, self.work * MULTIPLY_NS * 2 if small else 0.0)
+                choice = partial(linalg.batched_backward_kernel, dtype, mask, ta, tb, shared, how)
+            return _choose(choice, 2 * work_ns if small else 0.0)
         work = serial_ns(self.work * _VECTOR_NS, self.work * dtype.itemsize)
         if self.form == "dot":
             return linalg.dot_kernel(dtype)

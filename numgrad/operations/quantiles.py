@@ -152,7 +152,12 @@ def _quantiles(
     q = reshape(q, (-1,))
     lanes, without, kept = lanes_of(name, x, axis)
     if not isinstance(lanes.shape[-1], AbstractLength) and lanes.shape[-1] == 0:
-        raise NumgradValueError(f"{name}: no elements along axis {axis} of shape {tuple(x.shape)}")
+        if not ignore_nan:
+            raise NumgradValueError(
+                f"{name}: no elements along axis {axis} of shape {tuple(x.shape)}"
+            )
+        dtype = x.dtype if x.dtype.kind == "f" else np.dtype(np.float64)
+        lanes = as_operand(np.full((*without, 1), np.nan, dtype))
     if weights is not None:
         y = _weighted(name, x, q, weights, axis, method, ignore_nan)
     else:

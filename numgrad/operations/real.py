@@ -4,39 +4,16 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.dtypes import resolve
+from numgrad.core.declare import elementwise
 from numgrad.core.elementwise import Elementwise
-from numgrad.errors import NumgradTypeError
+from numgrad.operations.promotion import by_library, floating, kept
 from numgrad.operations.special import erfc, exp_product, logistic, softplus
-
-
-def _promoted(name: str, operands: Sequence[Any]) -> np.dtype:
-    """The common dtype of real operands; Python numbers are weak."""
-    values = [np.empty(0, o) if isinstance(o, np.dtype) else o(0) for o in operands]
-    dtype = np.result_type(*values)
-    if dtype.kind == "c":
-        raise NumgradTypeError(
-            f"{name}: defined for real operands only, got {dtype}; apply it to real() and imag()"
-        )
-    return dtype
-
-
-def floating(name: str, operands: Sequence[Any]) -> tuple[list[np.dtype], np.dtype]:
-    """Loop and result dtypes of a real function: integers become floating."""
-    (dtype,), _ = resolve(np.sqrt, [_promoted(name, operands)])
-    return [dtype] * len(operands), dtype
-
-
-def kept(name: str, operands: Sequence[Any]) -> tuple[list[np.dtype], np.dtype]:
-    """Dtypes of a function that compares with the integer 0 and keeps integers."""
-    dtype = _promoted(name, [*operands, int])
-    return [dtype] * len(operands), dtype
 
 
 def real_elementwise(
@@ -77,7 +54,8 @@ relu.vjp(x=lambda g, y: np.where(y <= 0, 0, g))
 relu.kink(x=([0.0, -0.0, np.inf, -np.inf, np.nan], [0, 0, 1, 0, 1]))
 
 
-@real_elementwise(ref="scipy.special.ndtr", scalar="ndtr", method=False, internal=True, smooth=True)
+@elementwise(ref="scipy.special.ndtr", scalar="ndtr", method=False, internal=True, smooth=True,
+             **by_library("ndtr"))  # fmt: skip
 def ndtr(x):
     """Probability that a standard normal number is smaller."""
     return 0.5 * erfc(x * -math.sqrt(0.5))

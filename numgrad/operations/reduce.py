@@ -199,11 +199,13 @@ def var(x, *, axis=None, dtype=None, ddof=0, keepdims=False, n: Any = None):
     (tensor(1.), tensor(2.))
     """
     m = np.sum(x * 1.0, axis=axis, keepdims=True) / n
-    return np.sum(np.square(np.abs(x - m)), axis=axis, keepdims=True) / (n - ddof)
+    return np.sum(np.square(np.abs(x - m)), axis=axis, keepdims=True) / np.maximum(n - ddof, 0)
 
 
 var.vjp(
-    x=lambda g, x, axis, ddof, n: g * 2 / (n - ddof) * (x - np.sum(x, axis=axis, keepdims=True) / n)
+    x=lambda g, x, axis, ddof, n: (
+        g * 2 / np.maximum(n - ddof, 0) * (x - np.sum(x, axis=axis, keepdims=True) / n)
+    )
 )
 var.kink(x=([1.0, 1.0, 1.0], [0, 0, 0]))
 
@@ -218,14 +220,18 @@ def std(x, *, axis=None, dtype=None, ddof=0, keepdims=False, n: Any = None):
     tensor([1., 5.])
     """
     m = np.sum(x * 1.0, axis=axis, keepdims=True) / n
-    return np.sqrt(np.sum(np.square(np.abs(x - m)), axis=axis, keepdims=True) / (n - ddof))
+    return np.sqrt(
+        np.sum(np.square(np.abs(x - m)), axis=axis, keepdims=True) / np.maximum(n - ddof, 0)
+    )
 
 
 std.vjp(
     x=lambda g, x, y, axis, ddof, n: np.where(
         y == 0,
         0,
-        g / (np.where(y == 0, 1, y) * (n - ddof)) * (x - np.sum(x, axis=axis, keepdims=True) / n),
+        g
+        / (np.where(y == 0, 1, y) * np.maximum(n - ddof, 0))
+        * (x - np.sum(x, axis=axis, keepdims=True) / n),
     )
 )
 std.kink(x=([1.0, 1.0, 1.0], [0, 0, 0]))

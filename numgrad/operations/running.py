@@ -15,7 +15,7 @@ from numgrad.operations.arrangement import roll
 from numgrad.operations.batch_rules import along_axis
 from numgrad.operations.cumulative import linear_recurrence
 from numgrad.operations.shape import as_operand, reshape
-from numgrad.operations.sorting import _ordered_shape, _plain_axis
+from numgrad.operations.sorting import ordered_shape, plain_axis
 from numgrad.operations.take import gather_along_backward, take_along_axis
 
 
@@ -166,7 +166,7 @@ def logcumsumexp(x, *, axis=None):
     tensor([1000.        , 1000.69314718])
     """
     dtype = _floating(x)
-    x, axis = _plain_axis("logcumsumexp", x, axis)
+    x, axis = plain_axis("logcumsumexp", x, axis)
     with np.errstate(invalid="ignore"):
         return np.logaddexp.accumulate(x.astype(dtype, copy=False), axis=axis)
 
@@ -177,7 +177,7 @@ def _floating(x: Any) -> np.dtype:
     return np.result_type(x.dtype, np.float32 if x.dtype.kind == "f" else np.float64)
 
 
-logcumsumexp.shape(lambda x, *, axis: Meta(_ordered_shape("logcumsumexp", x, axis), _floating(x)))
+logcumsumexp.shape(lambda x, *, axis: Meta(ordered_shape("logcumsumexp", x, axis), _floating(x)))
 logcumsumexp.batch(along_axis)
 
 

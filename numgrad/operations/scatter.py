@@ -20,7 +20,7 @@ from numgrad.operations.arrangement import roll
 from numgrad.operations.choice import where
 from numgrad.operations.index import getitem
 from numgrad.operations.shape import as_operand, broadcast_to, ravel, reshape
-from numgrad.operations.take import ALONG, INDICES, _flat, _outer_inner, check_integers, take
+from numgrad.operations.take import ALONG, INDICES, check_integers, in_a_row, outer_inner, take
 from numgrad.operations.write import (
     check_cast,
     check_dtypes,
@@ -136,8 +136,8 @@ def index_add(x, index, source, *, axis, alpha=1):
         source = source * alpha
     _check_source("index_add", x, index, source, axis)
     out = np.array(x, order="C")
-    values = _flat(source.astype(x.dtype, copy=False))
-    scatter_add_kernel(x.dtype)(values, index, out.reshape(-1), *_outer_inner(x.shape, axis))
+    values = in_a_row(source.astype(x.dtype, copy=False))
+    scatter_add_kernel(x.dtype)(values, index, out.reshape(-1), *outer_inner(x.shape, axis))
     return out
 
 
@@ -281,7 +281,7 @@ def _positions_result(indices, *, shape, axis, caller):
     return Meta(indices.shape, np.dtype(np.int64))
 
 
-def _scattered(operation: str, x: Any, index: Any, source: Any, axis: Any) -> tuple[Any, Any, Any]:
+def scattered(operation: str, x: Any, index: Any, source: Any, axis: Any) -> tuple[Any, Any, Any]:
     """Operand, positions and what to write there, checked."""
     x, index, source = as_operand(x), as_operand(index), as_operand(source)
     shape, lengths = tuple(x.shape), tuple(index.shape)
@@ -363,7 +363,7 @@ def scatter(x, index, source, *, axis, reduce=None):
         raise NumgradValueError(
             f"scatter: reduce {reduce!r} is not available; use 'add', 'multiply' or None"
         )
-    x, positions, source = _scattered("scatter", x, index, source, axis)
+    x, positions, source = scattered("scatter", x, index, source, axis)
     if reduce == "multiply":
         return multiply_at(x, positions, source)
     return put(x, positions, source, accumulate=reduce == "add")
@@ -398,7 +398,7 @@ def scatter_add(x, index, source, *, axis):
     >>> ng.scatter_add(ng.zeros(3), [0, 0, 2], [1.0, 2.0, 3.0], axis=0)
     tensor([3., 0., 3.])
     """
-    x, positions, source = _scattered("scatter_add", x, index, source, axis)
+    x, positions, source = scattered("scatter_add", x, index, source, axis)
     return put(x, positions, source, accumulate=True)
 
 

@@ -11,7 +11,7 @@ from numgrad.core.declare import composite, primitive
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arithmetic import floor_divide
 from numgrad.operations.choice import maximum, where
-from numgrad.operations.scatter import _scattered, multiply_at
+from numgrad.operations.scatter import multiply_at, scattered
 from numgrad.operations.shape import astype, broadcast_to
 from numgrad.operations.take import ALONG, INDICES, take
 from numgrad.operations.write import put
@@ -108,7 +108,7 @@ def scatter_reduce(x, index, source, *, axis, reduce, include_self=True):
         raise NumgradValueError(
             f"scatter_reduce: reduce {reduce!r} is not available; use one of {_REDUCTIONS}"
         )
-    x, positions, source = _scattered("scatter_reduce", x, index, source, axis)
+    x, positions, source = scattered("scatter_reduce", x, index, source, axis)
     source = broadcast_to(astype(source, dtype=x.dtype, copy=False), tuple(positions.shape))
     if reduce in ("amax", "amin"):
         return extreme_at(

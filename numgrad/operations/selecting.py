@@ -110,7 +110,7 @@ def choose(x, choices, mode="raise"):
     else:  # negative ones do not count from the end
         x = where(x < 0, count, x)
     try:
-        return take_along_axis(stack(*found), expand_dims(x, 0), axis=0)[0]
+        return take_along_axis(stack(found), expand_dims(x, 0), axis=0)[0]
     except NumgradIndexError as error:
         raise NumgradValueError(
             f"choose: a number is not one of {count} choices, negative ones included: {error}"

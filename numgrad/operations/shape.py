@@ -25,7 +25,7 @@ def as_operand(x: Any) -> Any:
     if isinstance(x, AbstractLength):
         return x.as_number()
     if isinstance(x, list | tuple) and any(hasattr(part, "grad_fn") for part in x):
-        return OPS["stack"](*x)
+        return OPS["stack"](x)
     array = np.asarray(x)
     if array.dtype.kind not in "biufc":
         raise NumgradTypeError(f"a {type(x).__name__} of dtype {array.dtype} is not numeric")

@@ -31,10 +31,10 @@ from numgrad.operations.take import gather_along_backward, take_along_axis
 
 _INT64 = np.dtype(np.int64)
 _FEW = 4096
-"""Below so many elements the second sort of ``_stable_order`` costs more than it saves."""
+"""Below so many elements the second sort of ``stable_order`` costs more than it saves."""
 
 
-def _plain_axis(operation: str, x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
+def plain_axis(operation: str, x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
     """The operand and the axis along which it is ordered."""
     check_dtype(operation, x.dtype)
     if axis is None:
@@ -44,7 +44,8 @@ def _plain_axis(operation: str, x: np.ndarray, axis: int | None) -> tuple[np.nda
     return x, normalize_axes(operation, axis, x.ndim)[0]
 
 
-def _ordered_shape(operation: str, x: Any, axis: int | None) -> tuple:
+def ordered_shape(operation: str, x: Any, axis: int | None) -> tuple:
+    """The shape of what is ordered along an axis, or as a row."""
     if axis is None:
         return (prod(x.shape),)
     normalize_axes(operation, axis, x.ndim)
@@ -71,7 +72,7 @@ def _of_numpy(operation: str) -> Any:
 # ---------------------------------------------------------------------------------- whole orders
 
 
-def _stable_order(x: np.ndarray, axis: int) -> np.ndarray:
+def stable_order(x: np.ndarray, axis: int) -> np.ndarray:
     """As ``np.argsort(x, axis, kind="stable")``.
 
     NumPy's fast sorts are not stable: what is equal is put in order by a second one, of integers
@@ -102,7 +103,7 @@ def _order(x: np.ndarray, axis: int, kind: Any, stable: Any, descending: bool) -
         n = x.shape[axis]
         return n - 1 - np.flip(_order(np.flip(x, axis), axis, kind, True, False), axis)
     if stable or kind in ("stable", "mergesort"):
-        return _stable_order(x, axis)
+        return stable_order(x, axis)
     return np.argsort(x, axis=axis, kind=kind, stable=stable)
 
 
@@ -136,12 +137,12 @@ def argsort(x, *, axis=-1, kind=None, stable=None, descending=False):
     >>> ng.argsort(ng.tensor([3.0, 1.0, 3.0]), descending=True)
     tensor([0, 2, 1])
     """
-    x, axis = _plain_axis("argsort", x, axis)
+    x, axis = plain_axis("argsort", x, axis)
     return _of_numpy("argsort")(_order)(x, axis, kind, stable, descending)
 
 
 argsort.shape(
-    lambda x, *, axis, kind, stable, descending: Meta(_ordered_shape("argsort", x, axis), _INT64)
+    lambda x, *, axis, kind, stable, descending: Meta(ordered_shape("argsort", x, axis), _INT64)
 )
 argsort.batch(along_axis)
 
@@ -181,13 +182,13 @@ def sort(x, *, axis=-1, kind=None, stable=None, descending=False):
     >>> x.grad
     tensor([3., 1., 2.])
     """
-    x, axis = _plain_axis("sort", x, axis)
+    x, axis = plain_axis("sort", x, axis)
     y = _of_numpy("sort")(np.sort)(x, axis=axis, kind=kind, stable=stable)
     return np.ascontiguousarray(np.flip(y, axis)) if descending else y
 
 
 sort.shape(
-    lambda x, *, axis, kind, stable, descending: Meta(_ordered_shape("sort", x, axis), x.dtype)
+    lambda x, *, axis, kind, stable, descending: Meta(ordered_shape("sort", x, axis), x.dtype)
 )
 sort.batch(along_axis)
 
@@ -275,7 +276,7 @@ def lexsort(keys, axis=-1):
         if len({tuple(key.shape) for key in keys}) > 1:
             shapes = ", ".join(str(tuple(key.shape)) for key in keys)
             raise NumgradValueError(f"lexsort: keys have shapes {shapes}, which must be the same")
-        keys = stack(*keys)
+        keys = stack(keys)
     keys = as_operand(keys)
     if len(keys.shape) < 2:
         keys = reshape(keys, (*keys.shape, 1))  # each number is a key of one element
@@ -313,12 +314,12 @@ def argpartition(x, *, kth, axis=-1, kind="introselect"):
     >>> i[1]
     tensor(3)
     """
-    x, axis = _plain_axis("argpartition", x, axis)
+    x, axis = plain_axis("argpartition", x, axis)
     return _of_numpy("argpartition")(np.argpartition)(x, kth, axis=axis, kind=kind)
 
 
 argpartition.shape(
-    lambda x, *, kth, axis, kind: Meta(_ordered_shape("argpartition", x, axis), _INT64)
+    lambda x, *, kth, axis, kind: Meta(ordered_shape("argpartition", x, axis), _INT64)
 )
 argpartition.batch(along_axis)
 

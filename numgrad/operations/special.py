@@ -4,8 +4,10 @@ import math
 
 import numpy as np
 
+from numgrad.codegen.library import COMPLEX_LIBRARY
 from numgrad.core.declare import composite, elementwise
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
+from numgrad.operations.promotion import by_library
 
 
 def refusal(operation, name):
@@ -93,34 +95,33 @@ logit.complex_ref = lambda x: np.log(x) - np.log1p(-x)
     scalar="exp_product",
     method=False,
     internal=True,
-    real=True,
+    holomorphic=True,
     smooth=True,
 )
 def exp_product(a, b):
-    """``exp(a * b)`` of real operands, their product not rounded."""
-    return _real_only("exp_product", a)
+    """``exp(a * b)``, of real operands with their product not rounded."""
+    return np.exp(a * b)
 
 
 exp_product.vjp(a=lambda g, b, y: g * (y * b), b=lambda g, a, y: g * (y * a))
 
 
-@elementwise(ref="scipy.special.erf", scalar="erf", real=True)
+@elementwise(ref="scipy.special.erf", scalar="erf", **by_library("erf", np.sqrt))
 def erf(x):
-    """Error function of real operands.
+    """Error function.
 
     Examples
     --------
     >>> ng.erf(ng.tensor([0.0, 1.0, np.inf]))
     tensor([0.        , 0.84270079, 1.        ])
     """
-    return _real_only("erf", x)
 
 
 erf.vjp(x=lambda g, x: g * (2 / math.sqrt(math.pi) * exp_product(-x, x)))
 erf.kink(x=([np.inf, -np.inf, 1e200], [0, 0, 0]))
 
 
-@elementwise(ref="scipy.special.erfc", scalar="erfc", real=True)
+@elementwise(ref="scipy.special.erfc", scalar="erfc", **by_library("erfc", np.sqrt))
 def erfc(x):
     """``1 - erf(x)``, accurate in the tail.
 
@@ -129,7 +130,6 @@ def erfc(x):
     >>> ng.erfc(ng.tensor([0.0, 1.0, 10.0]))
     tensor([1.00000000e+00, 1.57299207e-01, 2.08848758e-45])
     """
-    return _real_only("erfc", x)
 
 
 erfc.vjp(x=lambda g, x: g * (-2 / math.sqrt(math.pi) * exp_product(-x, x)))
@@ -158,7 +158,9 @@ erfinv.vjp(x=lambda g, y: g * (math.sqrt(math.pi) / 2 * exp_product(y, y)))
 erfinv.kink(x=([1.0, -1.0], [np.inf, np.inf]))
 
 
-@elementwise(ref="scipy.special.gamma", scalar="gamma", domain=(0.5, 4.0), real=True)
+@elementwise(
+    ref="scipy.special.gamma", scalar="gamma", domain=(0.5, 4.0), **by_library("gamma", np.sqrt)
+)
 def gamma(x):
     """Gamma function.
 
@@ -167,7 +169,6 @@ def gamma(x):
     >>> ng.gamma(ng.tensor([1.0, 5.0, 0.5]))
     tensor([ 1.        , 24.        ,  1.77245385])
     """
-    return _real_only("gamma", x)
 
 
 gamma.vjp(x=lambda g, x, y: g * y * digamma(x))
@@ -193,7 +194,11 @@ gammaln.kink(x=([0.0, -1.0, -2.0], [-np.inf, np.nan, np.nan]))
 
 
 @elementwise(
-    ref="scipy.special.digamma", scalar="digamma", domain=(0.5, 4.0), aliases=("psi",), real=True
+    ref="scipy.special.digamma",
+    scalar="digamma",
+    domain=(0.5, 4.0),
+    aliases=("psi",),
+    **by_library("digamma", np.sqrt),
 )
 def digamma(x):
     """Derivative of ``gammaln``.
@@ -203,7 +208,6 @@ def digamma(x):
     >>> ng.digamma(ng.tensor([1.0, 2.0]))
     tensor([-0.57721566,  0.42278434])
     """
-    return _real_only("digamma", x)
 
 
 digamma.vjp(x=lambda g, x: g * zeta(2, x))
@@ -211,7 +215,12 @@ digamma.kink(x=([0.0], [np.inf]))
 digamma.kink(x=([-1.0, -2.0], [np.inf, np.inf]))
 
 
-@elementwise(ref="scipy.special.zeta", scalar="zeta", domain=(1.5, 4.0), real=True)
+@elementwise(
+    ref="scipy.special.zeta",
+    scalar="zeta",
+    domain=(1.5, 4.0),
+    **by_library("zeta", np.true_divide),
+)
 def zeta(s, x):
     """Hurwitz zeta function, the sum of ``(k + x)**-s``; differentiable in ``x``.
 
@@ -227,7 +236,6 @@ def zeta(s, x):
     >>> ng.zeta(2.0, ng.tensor([1.0, 2.0]))
     tensor([1.64493407, 0.64493407])
     """
-    return _real_only("zeta", s)
 
 
 zeta.vjp(s=refusal("zeta", "s"), x=lambda g, s, x: g * (-s * zeta(s + 1, x)))
@@ -235,7 +243,7 @@ zeta.refused = ("s",)
 zeta.kink(s=(2.0, None), x=([0.0], [-np.inf]))
 
 
-@composite(ref="scipy.special.polygamma", method=False, real=True)
+@composite(ref="scipy.special.polygamma", method=False, real="zeta" not in COMPLEX_LIBRARY)
 def polygamma(n, x):
     """Derivative of order ``n`` (an integer not below 0) of ``digamma``.
 
@@ -264,4 +272,5 @@ polygamma.kink(n=(1, None), x=([0.0], [-np.inf]))
 
 
 def _real_only(name, x):
-    raise NumgradTypeError(f"{name}: defined for real operands only")
+    other = "; loggamma takes complex ones" if name == "gammaln" else ""
+    raise NumgradTypeError(f"{name}: defined for real operands only{other}")

@@ -29,11 +29,13 @@ INDICES = np.array([2, 0, 0])
 ALONG = np.array([[2, 0], [1, 1]])
 
 
-def _outer_inner(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
+def outer_inner(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
+    """How many elements are before an axis, along it, and after it."""
     return prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
 
 
-def _check_range(operation: str, bad: int, indices: np.ndarray, shape: Any, axis: Any) -> None:
+def check_range(operation: str, bad: int, indices: np.ndarray, shape: Any, axis: Any) -> None:
+    """Raise for the index at place ``bad`` of the flat indices, which is -1 if none is."""
     if bad >= 0:
         value = indices.ravel()[bad]
         raise NumgradIndexError(
@@ -54,12 +56,14 @@ def check_integers(operation: str, indices: Any) -> None:
         )
 
 
-def _integers(operation: str, indices: np.ndarray) -> np.ndarray:
+def as_integers(operation: str, indices: np.ndarray) -> np.ndarray:
+    """Indices as contiguous int64."""
     check_integers(operation, indices)
     return np.asarray(indices, np.int64, order="C")  # ascontiguousarray gives 0-d an axis
 
 
-def _flat(array: np.ndarray) -> np.ndarray:
+def in_a_row(array: np.ndarray) -> np.ndarray:
+    """The elements in a row, a view where they lie so."""
     return (array if array.flags.c_contiguous else np.ascontiguousarray(array)).ravel()
 
 
@@ -90,16 +94,16 @@ def take(x, indices, *, axis=None):
     >>> x.grad
     tensor([1., 0., 2.])
     """
-    indices = _integers("take", indices)
+    indices = as_integers("take", indices)
     if axis is None:
         shape, sizes = indices.shape, (1, x.size, 1)
     else:
         axis = one_axis("take", axis, x.ndim)
         shape = x.shape[:axis] + indices.shape + x.shape[axis + 1 :]
-        sizes = _outer_inner(x.shape, axis)
+        sizes = outer_inner(x.shape, axis)
     out = np.empty(shape, x.dtype)
-    bad = gather_kernel(x.dtype)(_flat(x), indices.ravel(), out.ravel(), *sizes)
-    _check_range("take", bad, indices, x.shape, axis)
+    bad = gather_kernel(x.dtype)(in_a_row(x), indices.ravel(), out.ravel(), *sizes)
+    check_range("take", bad, indices, x.shape, axis)
     return out
 
 
@@ -154,15 +158,15 @@ def _spread(indices: BatchOperand, shape: tuple[int, ...], axis: int, size: int)
 @primitive(internal=True, linear=True, method=False)
 def take_backward(x, indices, *, shape, axis=None):
     """Zeros of ``shape`` to which the operand is added at integer indices along an axis."""
-    indices = _integers("take_backward", indices)
+    indices = as_integers("take_backward", indices)
     out = np.zeros(shape, x.dtype)
     if axis is None:
         sizes = (1, out.size, 1)
     else:
         axis = one_axis("take_backward", axis, len(shape))
-        sizes = _outer_inner(shape, axis)
-    bad = scatter_add_kernel(x.dtype)(_flat(x), indices.ravel(), out.ravel(), *sizes)
-    _check_range("take_backward", bad, indices, shape, axis)
+        sizes = outer_inner(shape, axis)
+    bad = scatter_add_kernel(x.dtype)(in_a_row(x), indices.ravel(), out.ravel(), *sizes)
+    check_range("take_backward", bad, indices, shape, axis)
     return out
 
 
@@ -209,14 +213,14 @@ def _shared_axis(operation: str, shape: Any, indices: Any, axis: int) -> int:
 @primitive(internal=True, linear=True, method=False)
 def gather_along(x, indices, *, axis):
     """Elements at indices along an axis, one index for each element of the result."""
-    indices = _integers("take_along_axis", indices)
+    indices = as_integers("take_along_axis", indices)
     axis = _shared_axis("gather_along", x.shape, indices.shape, axis)
-    o, n, r = _outer_inner(x.shape, axis)
+    o, n, r = outer_inner(x.shape, axis)
     out = np.empty(indices.shape, x.dtype)
     bad = gather_along_kernel(x.dtype)(
-        _flat(x), indices.ravel(), out.ravel(), o, n, indices.shape[axis], r
+        in_a_row(x), indices.ravel(), out.ravel(), o, n, indices.shape[axis], r
     )
-    _check_range("take_along_axis", bad, indices, x.shape, axis)
+    check_range("take_along_axis", bad, indices, x.shape, axis)
     return out
 
 
@@ -239,14 +243,14 @@ gather_along.calls = [
 @primitive(internal=True, linear=True, method=False)
 def gather_along_backward(x, indices, *, shape, axis):
     """Zeros of ``shape`` to which the operand is added at indices along an axis."""
-    indices = _integers("take_along_axis", indices)
+    indices = as_integers("take_along_axis", indices)
     axis = _shared_axis("gather_along_backward", shape, indices.shape, axis)
-    o, n, r = _outer_inner(shape, axis)
+    o, n, r = outer_inner(shape, axis)
     out = np.zeros(shape, x.dtype)
     bad = scatter_add_along_kernel(x.dtype)(
-        _flat(x), indices.ravel(), out.ravel(), o, n, indices.shape[axis], r
+        in_a_row(x), indices.ravel(), out.ravel(), o, n, indices.shape[axis], r
     )
-    _check_range("take_along_axis", bad, indices, shape, axis)
+    check_range("take_along_axis", bad, indices, shape, axis)
     return out
 
 

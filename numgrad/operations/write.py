@@ -30,9 +30,16 @@ from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueErro
 from numgrad.kernels.index import scatter_add_kernel
 from numgrad.operations.choice import where
 from numgrad.operations.extend import pad_constant
-from numgrad.operations.index import _plain, getitem, is_basic_part
+from numgrad.operations.index import getitem, is_basic_part, plain_part
 from numgrad.operations.shape import as_index, as_operand, astype, broadcast_to, ravel, reshape
-from numgrad.operations.take import INDICES, _check_range, _flat, _integers, check_integers, take
+from numgrad.operations.take import (
+    INDICES,
+    as_integers,
+    check_integers,
+    check_range,
+    in_a_row,
+    take,
+)
 
 # ------------------------------------------------------------------------------ what is written
 
@@ -101,19 +108,19 @@ def index_axis(operation: str, axis: Any, ndim: int) -> int:
 
 def check_indices(operation: str, indices: np.ndarray, shape: Any, axis: int | None) -> np.ndarray:
     """``indices`` as int64, in range for an axis or, without one, for all elements."""
-    indices = _integers(operation, indices)
+    indices = as_integers(operation, indices)
     n = prod(shape) if axis is None else shape[axis]
     if indices.size and (int(indices.min()) < -n or int(indices.max()) >= n):
         n = int(n)
         outside = (indices < -n) | (indices >= n)
-        _check_range(operation, int(outside.argmax()), indices, shape, axis)
+        check_range(operation, int(outside.argmax()), indices, shape, axis)
     return indices
 
 
 @primitive(internal=True, differentiable=False, method=False)
 def last_writes(indices, *, size):
     """Whether each index into ``size`` elements is the last of those that are equal to it."""
-    flat = _integers("last_writes", indices).ravel()
+    flat = as_integers("last_writes", indices).ravel()
     order = np.arange(flat.size)
     writer = np.empty(size, np.int64)
     writer[flat] = order
@@ -165,7 +172,7 @@ def put(x, indices, values, *, accumulate=False):
     """
     check_cast("put", values, x.dtype)
     if accumulate:  # the kernel checks the range
-        indices = _integers("put", indices)
+        indices = as_integers("put", indices)
     else:
         indices = check_indices("put", indices, x.shape, None)
     shape, indices = indices.shape, indices.ravel()
@@ -174,7 +181,7 @@ def put(x, indices, values, *, accumulate=False):
             f"put: {values.size} values for {indices.size} indices; there must be as many, or "
             "fewer, which are repeated"
         )
-    values = _flat(values.astype(x.dtype, copy=False))
+    values = in_a_row(values.astype(x.dtype, copy=False))
     if values.size != indices.size:
         values = np.resize(values, indices.size)
     out = np.array(x, order="C")
@@ -182,7 +189,7 @@ def put(x, indices, values, *, accumulate=False):
     if accumulate:
         outside = scatter_add_kernel(x.dtype)(values, indices, flat, 1, flat.size, 1)
         if outside >= 0:
-            _check_range("put", outside, indices.reshape(shape), x.shape, None)
+            check_range("put", outside, indices.reshape(shape), x.shape, None)
     else:
         flat[indices] = values
     return out
@@ -282,7 +289,7 @@ def _put_masked(x: Any, values: Any, mask: Any, accumulate: bool) -> Any:
 
 def _index_parts(operation: str, shape: tuple[int, ...], index: Any) -> tuple:
     try:
-        return tuple([_plain(p, shape) for p in (index if type(index) is tuple else (index,))])
+        return tuple([plain_part(p, shape) for p in (index if type(index) is tuple else (index,))])
     except NumgradIndexError as error:
         reason = str(error).removeprefix("getitem: ")
         raise NumgradIndexError(f"{operation}: {reason}") from None

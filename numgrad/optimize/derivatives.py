@@ -129,6 +129,8 @@ def kept(function: Any, key: Any, made: Any) -> Any:
 
 def number(name: str, value: Any) -> Any:
     """What an objective returned, one real number."""
+    if type(value) is Tensor and value._array.shape == () and value._array.dtype.kind == "f":
+        return value
     if isinstance(value, tuple | list) and any(isinstance(part, Tensor) for part in value):
         raise NumgradTypeError(
             f"{name}: the function returned a {type(value).__name__} of {len(value)}; it returns "

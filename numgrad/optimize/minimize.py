@@ -83,7 +83,7 @@ def minimize(
     jit
         Compile what is evaluated, once for each function: the next call finds it compiled.
     progress
-        Show evaluations and the best value on stderr.
+        Show evaluations and the best value: on stderr, in a notebook on stdout.
     on_interrupt
         ``"return"`` gives the best point so far, with ``success`` False, when Ctrl-C is pressed.
 

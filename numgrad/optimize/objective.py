@@ -17,6 +17,7 @@ import numpy as np
 from numgrad.autograd.engine.backward import gradients_of_loss
 from numgrad.autograd.modes import enable_grad, no_grad
 from numgrad.autograd.row_sparse import RowSparseTensor
+from numgrad.core.interpreter import state
 from numgrad.optimize.derivatives import (
     Derivatives,
     check_closures,
@@ -139,9 +140,12 @@ class Objective:
 
     def _evaluate(self) -> float:
         """The value, recorded if a gradient may be asked for."""
-        self._leaves = self.unknowns.at(self._x, self.gradients)
-        with enable_grad() if self.gradients else no_grad():
-            loss = self.derivatives.plain(self._leaves, *self.args)
+        self._leaves = leaves = self.unknowns.at(self._x, self.gradients)
+        if state.grad_enabled is self.gradients:  # most often; entering a mode is dearer
+            loss = self.derivatives.plain(leaves, *self.args)
+        else:
+            with enable_grad() if self.gradients else no_grad():
+                loss = self.derivatives.plain(leaves, *self.args)
         if isinstance(loss, Tensor):
             self._loss = loss
             return loss._array.item()
@@ -151,7 +155,7 @@ class Objective:
         loss = self._loss
         if loss is None or not loss.requires_grad:
             if self.watch.count <= 1:
-                raise independent(self.watch.name, self._leaves[0] if loss is None else loss)
+                raise independent(self.watch.name, self._value if loss is None else loss)
             return np.zeros(self.x0.size)  # a constant for a forbidden region, say
         if self.second_order:
             return self._packed(self._recorded_gradients())

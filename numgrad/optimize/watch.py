@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from numgrad.compiler.progress import in_notebook
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
 
 
@@ -20,12 +21,6 @@ class _Solving(threading.local):
     """How many solvers, one within the other, are calling a user's function."""
 
     depth = 0
-
-    def __enter__(self) -> None:
-        self.depth += 1
-
-    def __exit__(self, *exception: object) -> None:
-        self.depth -= 1
 
 
 SOLVING = _Solving()
@@ -62,7 +57,9 @@ class Watch:
             self._show()
 
     def _show(self, last: bool = False) -> None:
-        stream, now = sys.stderr, time.monotonic()
+        stream, now = sys.stdout if in_notebook() else sys.stderr, time.monotonic()
+        if stream is None:
+            return
         drawn = stream.isatty()
         if last or now - self._shown > (0.1 if drawn else 5.0):
             self._shown = now
@@ -73,12 +70,14 @@ class Watch:
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
         """What a function of the user's returns; its errors are remembered."""
+        SOLVING.depth += 1
         try:
-            with SOLVING:
-                return function(*args)
+            return function(*args)
         except BaseException as error:
             self.raised = error
             raise
+        finally:
+            SOLVING.depth -= 1
 
     def start(self, value: float, describe: Callable[[], str]) -> None:
         """Refuse a first value with which no solver gets anywhere."""

@@ -128,7 +128,7 @@ def value_and_grad(
             found = [Tensor(g) for g in found]
             value = _recorded(value, given, found)
         else:
-            value = value[()]
+            value, found = value[()], [g[()] for g in found]  # numbers of no axis
         gradients = unflatten(structure, iter(found))
         return value, gradients[0] if isinstance(argnums, int | np.integer) else tuple(gradients)
 

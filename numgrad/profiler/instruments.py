@@ -59,7 +59,7 @@ def install(recording: Recording) -> Callable[[], None]:
         undo.append(lambda: watched.watch(None))
         watched.watch(_of_programs(recording))
         undo.append(lambda: entries.watch(None))
-        entries.watch(_of_entries(recording))
+        entries.watch(_of_entries(recording), recording.noting)
     except BaseException:
         _undo(undo)
         raise
@@ -121,7 +121,7 @@ def _of_entries(recording: Recording) -> dict[str, Any]:
                 span.read, span.written = _nbytes(args), _nbytes(results)
             note(begin, span, _sequence(results[0]) if results else -1)
 
-    return {"call": call, "clock": clock, "note": note}
+    return {"call": call, "clock": clock, **recording.names}
 
 
 def _called(recording: Recording, function: Any) -> Any:

@@ -111,7 +111,9 @@ class Recording:
         """When memory was looked at, bytes then, and the most since the time before."""
         self.memory = memory
         self.clock: Callable[[], int] = self._memory_clock() if memory else perf_counter_ns
-        self.note = _noting(self.log, self.clock, lines)
+        self.names: dict[str, Any] = {"getframe": sys._getframe, "log": self.log, "ours": _Ours()}
+        self.note = self.names["note"] = _noting(self.log, self.clock, lines)
+        self.noting = _WITH_LINE if lines else _WITHOUT_LINE
         self.begin = 0
 
     def taken(self) -> Taken:
@@ -188,6 +190,17 @@ def _noting(log: Log, clock: Callable[[], int], lines: bool) -> Callable[..., No
 
     return note if lines else note_without_line
 
+
+_WITH_LINE = (
+    "frame = getframe(1)",
+    "code = frame.f_code",
+    "if ours[code.co_filename]:",
+    "    note(begin, plan, number)",
+    "else:",
+    "    log.add((begin, clock(), plan, number, code, frame.f_lasti))",
+)
+"""What ``note(begin, plan, number)`` does, written out: a call of it costs 0.1 us."""
+_WITHOUT_LINE = ("log.add((begin, clock(), plan, number, None, 0))",)
 
 recording: Recording | None = None
 """The one that is taking notes."""

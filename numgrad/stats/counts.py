@@ -13,7 +13,9 @@ from numgrad.operations.special import gammaln
 from numgrad.operations.special_functions.beta import betainc, betaincc
 from numgrad.operations.special_functions.convex import xlog1py, xlogy
 from numgrad.operations.special_functions.gamma import betaln, gammainc, gammaincc
-from numgrad.random import checked_parameter, drawn_shape, generator_from
+from numgrad.operations.special_functions.inverse_parameters import bdtrik, nbdtrik, pdtrik
+from numgrad.random.draws import checked_parameter, drawn_shape
+from numgrad.random.generator import generator_from
 from numgrad.stats.distribution import Discrete
 
 
@@ -36,6 +38,9 @@ class Poisson(Discrete):
 
     def _sf(self, k, mu):
         return gammainc(k + 1, mu)
+
+    def _ppf(self, q, mu):
+        return pdtrik(q, mu)
 
     def _sample(self, rng, size, mu):
         return rng.poisson(mu, size)
@@ -77,6 +82,9 @@ class Binomial(Discrete):
         last, a, b = self._shared(k, n)
         return np.where(last, 0.0, betainc(a, b, p))
 
+    def _ppf(self, q, n, p):
+        return bdtrik(q, n, p)
+
     def _sample(self, rng, size, n, p):
         return rng.binomial(n.astype(np.int64), p, size)
 
@@ -111,6 +119,9 @@ class Bernoulli(Discrete):
     def _sf(self, k, p):
         return np.where(k >= 1, 0.0, p)
 
+    def _ppf(self, q, p):
+        return np.where(q > 1 - p, 1.0, 0.0)
+
     def _sample(self, rng, size, p):
         return rng.binomial(1, p, size)
 
@@ -144,6 +155,9 @@ class NegativeBinomial(Discrete):
 
     def _sf(self, k, n, p):
         return betaincc(n, k + 1, p)
+
+    def _ppf(self, q, n, p):
+        return nbdtrik(q, n, p)
 
     def _sample(self, rng, size, n, p):
         return rng.negative_binomial(n, p, size)
@@ -180,6 +194,9 @@ class Geometric(Discrete):
 
     def _logsf(self, k, p):
         return xlog1py(k, -p)
+
+    def _ppf(self, q, p):
+        return np.log1p(-q) / np.log1p(-np.where(p < 1, p, 0.5))
 
     def _sample(self, rng, size, p):
         return rng.geometric(p, size)

@@ -22,12 +22,8 @@ import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_operand
-from numgrad.random import (
-    at_once,
-    checked_parameter,
-    drawn_shape,
-    generator_from,
-)
+from numgrad.random.draws import at_once, checked_parameter, drawn_shape
+from numgrad.random.generator import generator_from
 
 
 def _operands(*values: Any) -> list[Any]:
@@ -361,13 +357,38 @@ class Discrete(Distribution):
     ) -> Any:
         k, valid, shapes = self._at(what, *given)
         k, below, above = self._bounded(k, shapes)
-        found = formula(np.floor(k), *shapes)
+        found = np.where(k == k, formula(np.floor(k), *shapes), k)  # NaN, as a formula may compare
         return valid(np.where(below, first, np.where(above, last, found)))
 
     cdf = Continuous.cdf
     sf = Continuous.sf
     logcdf = Continuous.logcdf
     logsf = Continuous.logsf
+
+    def _quantile(self, what: str, q: Any, reverse: bool, chosen: tuple) -> Any:
+        q, given, (loc,) = self._given(what, *chosen, x=q)
+        ok, shapes, _ = self._safe(given)
+        # steps: there are no gradients but by the location
+        q, *shapes = [a if isinstance(a, np.ndarray) else a.detach() for a in (q, *shapes)]
+        q = 1 - q if reverse else q
+        low, high = self._support(*shapes)
+        inside = (q > 0) & (q < 1)
+        p = np.where(inside, q, 0.5)
+        k = np.maximum(np.ceil(self._ppf(p, *shapes)), low)
+        before = np.maximum(k - 1, low)
+        for less in (before, low):  # rounded up too far, or all of one number
+            k = np.where(self._cdf(less, *shapes) >= p, less, k)
+        k = np.where(self._cdf(k, *shapes) < p, k + 1, k)
+        k = np.where(inside, k, np.where(q == 0, low - 1, high))
+        return where_valid(ok & (q >= 0) & (q <= 1), k + loc, *given, loc)
+
+    def ppf(self, q: Any, *args: Any, **named: Any) -> Any:
+        """Quantile: the least number of which ``cdf`` is at least ``q``."""
+        return self._quantile("ppf", q, False, (args, named))
+
+    def isf(self, q: Any, *args: Any, **named: Any) -> Any:
+        """The least number of which ``sf`` is at most ``q``."""
+        return self._quantile("isf", q, True, (args, named))
 
     def _moment(self, what: str, formula: Callable[..., Any], chosen: tuple) -> Any:
         _, given, (loc,) = self._given(what, *chosen)

@@ -13,7 +13,8 @@ from numgrad.operations.shape import as_operand
 from numgrad.operations.special import digamma, gammaln
 from numgrad.operations.special_functions.convex import xlogy
 from numgrad.operations.special_functions.counting import multigammaln
-from numgrad.random import drawn_shape, generator_from
+from numgrad.random.draws import drawn_shape
+from numgrad.random.generator import generator_from
 from numgrad.stats.distribution import where_valid
 
 LOG_2_PI = math.log(2 * math.pi)

@@ -60,7 +60,7 @@ def apply_along_axis(
             f"apply_along_axis: the function returned shapes {sorted(shapes)}; they must be equal"
         )
     (shape,) = shapes
-    out = OPS["reshape"](OPS["stack"](*found), (*around, *shape))
+    out = OPS["reshape"](OPS["stack"](found), (*around, *shape))
     own = range(len(around), len(around) + len(shape))
     return OPS["moveaxis"](out, tuple(own), tuple(range(axis, axis + len(shape))))
 

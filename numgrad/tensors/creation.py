@@ -28,7 +28,8 @@ from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
 
 
-def _finish(name: str, array: Any, requires_grad: bool) -> Tensor:
+def finish(name: str, array: Any, requires_grad: bool) -> Tensor:
+    """The Tensor over an array that was made."""
     check_dtype(name, array.dtype)
     if requires_grad:
         check_differentiable(array.dtype)
@@ -59,19 +60,19 @@ def _to_array(name: str, data: Any, dtype: Any, copy: bool | None) -> np.ndarray
 
 def _untangle(data: Any) -> Any:
     """Nested sequences with Tensors replaced by their arrays."""
-    if isinstance(data, list | tuple) and _tensors_in(data):
+    if isinstance(data, list | tuple) and tensors_in(data):
         return map_leaves(lambda d: d._array if isinstance(d, Tensor) else d, list(data))
     return data._array if isinstance(data, Tensor) else data
 
 
-def _tensors_in(data: Any) -> list[Tensor]:
+def tensors_in(data: Any) -> list[Tensor]:
     """The Tensors in a nesting, of which most have none."""
     if isinstance(data, Tensor):
         return [data]
     if not isinstance(data, list | tuple):
         return []
     try:
-        return [t for part in data if type(part) is not float for t in _tensors_in(part)]
+        return [t for part in data if type(part) is not float for t in tensors_in(part)]
     except RecursionError:  # for the error that names it
         return [leaf for leaf in leaves(data) if isinstance(leaf, Tensor)]
 
@@ -80,7 +81,7 @@ def _is_followed(data: Any) -> bool:
     """Whether something differentiable is in a nesting: then its numbers alone lose a gradient."""
     return any(
         (part.requires_grad and state.grad_enabled) or state.interpreters
-        for part in _tensors_in(data)
+        for part in tensors_in(data)
     )
 
 
@@ -104,7 +105,7 @@ def _stacked(name: str, data: Any) -> Tensor:
 
 def _refuse_followed(name: str, data: Any) -> None:
     """Raise if a leaf made of ``data`` would lose a gradient."""
-    for part in _tensors_in(data):
+    for part in tensors_in(data):
         needs = part.requires_grad and state.grad_enabled
         if needs or (state.interpreters and has_tangent(part)):
             raise NumgradRuntimeError(
@@ -114,7 +115,7 @@ def _refuse_followed(name: str, data: Any) -> None:
             )
 
 
-def _made(name: str, make: Callable[..., Any], *args: Any, **options: Any) -> Any:
+def made_by(name: str, make: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """What NumPy makes of arguments, whose errors name the function that was called."""
     try:
         return make(*args, **options)
@@ -177,7 +178,7 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, **unknown:
     if state.ground.reads(data):
         return _copied("tensor", data, dtype, requires_grad)
     _refuse_followed("tensor", data)
-    return _finish("tensor", _to_array("tensor", data, dtype, True), requires_grad)
+    return finish("tensor", _to_array("tensor", data, dtype, True), requires_grad)
 
 
 def asarray(data: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
@@ -198,6 +199,8 @@ def asarray(data: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
     if isinstance(data, Tensor) and not copy and (dtype is None or data.dtype == dtype):
         return data
     as_it_is = isinstance(data, np.ndarray) and not copy and dtype in (None, data.dtype)
+    if as_it_is and state.ground.deferred:
+        state.ground.reads(data)  # which notes where; its memory is that of the result
     if (not as_it_is and state.ground.reads(data)) or _is_followed(data):
         out = _stacked("asarray", data)
         if copy is False and (out is not data or (dtype is not None and out.dtype != dtype)):
@@ -235,8 +238,8 @@ def zeros(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     tensor([[0., 0.],
             [0., 0.]])
     """
-    array = _made("zeros", state.ground.zeros, shape, dtype or np.float64)
-    return _finish("zeros", array, requires_grad)
+    array = made_by("zeros", state.ground.zeros, shape, dtype or np.float64)
+    return finish("zeros", array, requires_grad)
 
 
 def ones(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -248,8 +251,8 @@ def ones(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     >>> ng.ones(3, requires_grad=True)
     tensor([1., 1., 1.], requires_grad=True)
     """
-    array = _made("ones", state.ground.ones, shape, dtype or np.float64)
-    return _finish("ones", array, requires_grad)
+    array = made_by("ones", state.ground.ones, shape, dtype or np.float64)
+    return finish("ones", array, requires_grad)
 
 
 def empty(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -261,8 +264,8 @@ def empty(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     >>> ng.empty((2, 3)).shape
     (2, 3)
     """
-    array = _made("empty", state.ground.empty, shape, dtype or np.float64)
-    return _finish("empty", array, requires_grad)
+    array = made_by("empty", state.ground.empty, shape, dtype or np.float64)
+    return finish("empty", array, requires_grad)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -279,8 +282,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = F
 
 def _full(name: str, shape: Any, value: Any, dtype: Any, requires_grad: bool) -> Tensor:
     if not _is_followed(value):
-        array = _made(name, state.ground.filled, shape, _untangle(value), dtype)
-        return _finish(name, array, requires_grad)
+        array = made_by(name, state.ground.filled, shape, _untangle(value), dtype)
+        return finish(name, array, requires_grad)
     lengths = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     out = OPS["copy"](OPS["broadcast_to"](asarray(value, dtype), lengths))
     return out.requires_grad_() if requires_grad and not out.requires_grad else out
@@ -296,7 +299,7 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     tensor([[0., 1., 0.],
             [0., 0., 1.]])
     """
-    return _finish("eye", _made("eye", np.eye, n, m, k, dtype or np.float64), False)
+    return finish("eye", made_by("eye", np.eye, n, m, k, dtype or np.float64), False)
 
 
 def arange(
@@ -319,7 +322,7 @@ def arange(
         if isinstance(array := getattr(b, "_array", None), AbstractArray):
             array.refuse("arange: a bound", _KNOWN)
     _refuse_followed("arange", bounds)
-    return _finish("arange", _made("arange", np.arange, *bounds, dtype=dtype), requires_grad)
+    return finish("arange", made_by("arange", np.arange, *bounds, dtype=dtype), requires_grad)
 
 
 _KNOWN = (
@@ -352,12 +355,12 @@ def _copied(name: str, data: Any, dtype: Any, requires_grad: bool) -> Tensor:
             data = OPS["stack"]([_copied(name, part, None, False) for part in data])
         out = OPS["copy"](data)
         out = out if dtype is None else OPS["astype"](out, dtype=dtype)
-    return _finish(name, state.ground.lift(out).copy(), requires_grad)
+    return finish(name, state.ground.lift(out).copy(), requires_grad)
 
 
 def _like(name: str, x: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype]:
-    array = x if isinstance(x, Tensor) else _made(name, state.ground.lift, x)
-    return array.shape, _made(name, np.dtype, dtype) if dtype is not None else array.dtype
+    array = x if isinstance(x, Tensor) else made_by(name, state.ground.lift, x)
+    return array.shape, made_by(name, np.dtype, dtype) if dtype is not None else array.dtype
 
 
 def zeros_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -370,7 +373,7 @@ def zeros_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor
     tensor([0, 0])
     """
     made = state.ground.zeros(*_like("zeros_like", x, dtype))
-    return as_examples(_finish("zeros_like", made, requires_grad), x)
+    return as_examples(finish("zeros_like", made, requires_grad), x)
 
 
 def ones_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -383,7 +386,7 @@ def ones_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     tensor([1., 1.])
     """
     made = state.ground.ones(*_like("ones_like", x, dtype))
-    return as_examples(_finish("ones_like", made, requires_grad), x)
+    return as_examples(finish("ones_like", made, requires_grad), x)
 
 
 def empty_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -396,7 +399,7 @@ def empty_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor
     dtype('int64')
     """
     shape, kind = _like("empty_like", x, dtype)
-    return as_examples(_finish("empty_like", state.ground.empty(shape, kind), requires_grad), x)
+    return as_examples(finish("empty_like", state.ground.empty(shape, kind), requires_grad), x)
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:

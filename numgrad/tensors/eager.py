@@ -137,8 +137,8 @@ class EagerInterpreter(RecordingInterpreter):
     # ---------------------------------------------------------------------------------- numbers
 
     def drawn(
-        self, function: Callable[..., Any], operands: Sequence[Any], size: Any, dtype: Any,
-        apart: bool = True,
+        self, function: Callable[..., Any], source: Any, operands: Sequence[Any], size: Any,
+        dtype: Any, apart: bool = True,
     ) -> Tensor:  # fmt: skip
         given = [a._array if isinstance(a, Tensor) else a for a in operands]
         return Tensor(np.asarray(function(*given, size)))

@@ -21,7 +21,7 @@ afterwards. So what is not watched costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from types import CodeType
@@ -48,8 +48,8 @@ _NUMBER, _ARRAY, _TENSOR, _NOTHING = "number", "array", "tensor", "nothing"
 _MISSING: Any = object()
 _made: WeakSet[Any] = WeakSet()
 """All functions behind calls."""
-_watching: dict[str, Any] | None = None
-"""What notes calls, while they are to be noted."""
+_watching: tuple[dict[str, Any], tuple[str, ...]] | None = None
+"""What notes calls, while they are to be noted: names, and source that notes one."""
 
 
 def eager_entry(op: Op) -> Callable[..., Any]:
@@ -68,19 +68,21 @@ def eager_entry(op: Op) -> Callable[..., Any]:
     return entry
 
 
-def watch(names: dict[str, Any] | None) -> None:
+def watch(names: dict[str, Any] | None, noting: Sequence[str] = ()) -> None:
     """Note each call of an operation from now on, or with None no longer: Note [Watched entries].
 
     Parameters
     ----------
     names
-        ``clock()`` gives the time. ``note(begin, plan, sequence)`` is called when a call ends that
-        took the hot path, with the number of the node, -1 if there is none. All other calls are
-        made by ``call(op, function, args, params)``, whose function takes the latter two.
+        ``clock()`` gives the time, and what ``noting`` needs. Calls that do not take the hot path
+        are made by ``call(op, function, args, params)``, whose function takes the latter two.
+    noting
+        Lines of source, run when a call ends that took the hot path: it began at ``begin`` and did
+        what ``plan`` says, and ``number`` is that of the node, -1 if there is none.
     """
     global _watching
     with ENTRIES:
-        _watching = names
+        _watching = None if names is None else (names, tuple(noting))
         for entry in _made:
             _recode(entry)
 
@@ -88,21 +90,23 @@ def watch(names: dict[str, Any] | None) -> None:
 def _recode(entry: Any) -> None:
     """Let an entry note its calls, if they are to be noted."""
     template = entry.__globals__["template"]
+    noting = None
     if _watching is not None:
-        entry.__globals__.update(_watching, partial=partial)
-    code = _code(template, _watching is not None)
+        names, noting = _watching
+        entry.__globals__.update(names, partial=partial)
+    code = _code(template, noting)
     if entry.__code__ is not code:
         entry.__code__ = code
 
 
 @lru_cache
-def _code(template: Template, watched: bool) -> CodeType:
+def _code(template: Template, noting: tuple[str, ...] | None) -> CodeType:
     """The code of an entry."""
-    if not watched:
+    if noting is None:
         return _compiled(template)(None, None, None).__code__
     scope: dict[str, Any] = {"missing": None}
     name = generated(f"watched entry of {template}")
-    exec(compile(replace(template, watched=True).source(), name, "exec"), scope)
+    exec(compile(replace(template, watched=True, noting=noting).source(), name, "exec"), scope)
     return scope["make"](None, None, None).__code__
 
 
@@ -144,6 +148,8 @@ class Template:
         Whether the plan follows from the parameters too, as they were written.
     watched
         Whether calls are noted: Note [Watched entries].
+    noting
+        That of ``watch``.
     """
 
     count: int
@@ -152,6 +158,7 @@ class Template:
     whole: bool = False
     axes: bool = False
     watched: bool = False
+    noting: tuple[str, ...] = ()
 
     def source(self) -> str:
         """What makes, of an operation, its plans and ``_planner``, the function behind a call."""
@@ -335,7 +342,8 @@ class Template:
             return [f"return {result}"]
         return [
             f"result = {result}",
-            f"note(begin, plan, {sequence})",
+            f"number = {sequence}",
+            *self.noting,
             "return result",
         ]
 

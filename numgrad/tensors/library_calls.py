@@ -22,6 +22,7 @@ _OURS = {
     "scipy.ndimage": "ndimage",
     "scipy.signal": "signal",
     "scipy.special": "special",
+    "scipy.sparse.linalg": "sparse",
     "scipy.stats": "stats",
     "scipy.integrate": "",
     "scipy.optimize": "",
@@ -82,7 +83,7 @@ def _instead(home: str, name: str) -> str:
     if home == "pandas":
         return "write it with .to_numpy() of frames and columns"
     if home.startswith("scipy.sparse"):
-        return "a sparse matrix times a Tensor is M @ t"
+        return "a sparse matrix times a Tensor is M @ t, a solver is for ng.implicit.linear_solve"
     return (
         "nothing of ours has that name, so write it with operations (ng.ops lists them), or give "
         "a function around it derivatives of your own by ng.custom_vjp"

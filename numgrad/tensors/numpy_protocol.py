@@ -162,7 +162,10 @@ def _array_function(
         return _without_operation("np.where", func, args, kwargs)
     if kwargs:
         kwargs = {k: v for k, v in kwargs.items() if v is not NOT_GIVEN}
-    result = translation(args, kwargs)
+    if kwargs or len(args) > translation.direct:
+        result = translation(args, kwargs)
+    else:
+        result = translation.op(*args)
     if result is NotImplemented:
         return _without_operation(title(func), func, args, kwargs)
     return result

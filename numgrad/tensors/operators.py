@@ -10,13 +10,19 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.core.abstract import AbstractLength
 from numgrad.core.op import OPS, Op
+from numgrad.errors import NumgradTypeError
 from numgrad.operations.sparse.kinds import is_sparse_kind, multiplies_by_star
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
+_OPERANDS = (
+    Tensor, np.ndarray, int, float, complex, np.generic, list, tuple, range, AbstractLength,
+)  # fmt: skip
 LABELLED = ("pandas", "polars", "xarray")
 """Libraries of labelled arrays, which operators with a Tensor take without their labels."""
+_FOREIGN = ("torch", "jax", "jaxlib", "tensorflow")
+"""Libraries whose arrays have gradients of their own."""
 
 
 def operator(op: Op) -> Callable[..., Any]:
@@ -27,7 +33,10 @@ def operator(op: Op) -> Callable[..., Any]:
         kind = type(other)
         if kind is Tensor or kind is float or kind is int or acceptable(other):
             return enter(self, other)
-        return enter(self, other) if is_product and is_sparse_kind(kind) else NotImplemented
+        if is_product and is_sparse_kind(kind):
+            return enter(self, other)
+        _refuse_foreign(op, other)
+        return NotImplemented
 
     return method
 
@@ -37,10 +46,12 @@ def reflected(op: Op) -> Callable[..., Any]:
     enter, is_product, is_star = op.entry, op.dunder == "matmul", op.dunder == "mul"
 
     def method(self: Tensor, other: Any) -> Any:
-        if acceptable(other):
+        kind = type(other)
+        if kind is float or kind is int or acceptable(other):
             return enter(other, self)
         if (is_product and is_sparse_kind(type(other))) or (is_star and multiplies_by_star(other)):
             return OPS["matmul"](other, self)
+        _refuse_foreign(op, other)
         return NotImplemented
 
     return method
@@ -48,7 +59,16 @@ def reflected(op: Op) -> Callable[..., Any]:
 
 def acceptable(value: Any) -> bool:
     """Whether a Tensor's operator computes with ``value`` as its other operand."""
-    return isinstance(
-        value,
-        Tensor | np.ndarray | int | float | complex | np.generic | list | tuple | AbstractLength,
-    ) or (type(value).__module__.partition(".")[0] in LABELLED and hasattr(value, "__array__"))
+    return isinstance(value, _OPERANDS) or (
+        type(value).__module__.partition(".")[0] in LABELLED and hasattr(value, "__array__")
+    )
+
+
+def _refuse_foreign(op: Op, value: Any) -> None:
+    """Name the library of an array whose gradients would be lost, rather than two kinds."""
+    library = type(value).__module__.partition(".")[0]
+    if library in _FOREIGN and hasattr(value, "__array__"):
+        raise NumgradTypeError(
+            f"{op.name}: an operand is an array of {library}, whose gradients do not pass to a "
+            "Tensor nor back; convert it with ng.tensor"
+        )

@@ -50,6 +50,10 @@ class RandomState:
         finally:
             self._set(before)
 
+    def restore(self) -> None:
+        """Let every generator go on from the state it was in when this was made."""
+        self._set(self._states)
+
     def _set(self, states: dict[int, Any]) -> None:
         for key, source in self._sources.items():
             if isinstance(source, np.random.BitGenerator):
@@ -64,16 +68,22 @@ def _state(source: Any) -> Any:
 
 def _sources(value: Any, seen: set[int]) -> Iterator[Any]:
     """What holds the state of the generators that can be reached from ``value``."""
-    if isinstance(value, Generator):
-        value = value.generator
-    if isinstance(value, np.random.Generator):
-        yield value.bit_generator
-    elif isinstance(value, np.random.BitGenerator | np.random.RandomState):
+    for found in reached(value, seen):
+        source = found.generator if isinstance(found, Generator) else found
+        if isinstance(source, np.random.Generator):
+            yield source.bit_generator
+        elif isinstance(source, np.random.BitGenerator | np.random.RandomState):
+            yield source
+
+
+def reached(value: Any, seen: set[int]) -> Iterator[Any]:
+    """What a function or container has at hand, however deep; each of these once."""
+    if not (isinstance(value, _CONTAINERS) or callable(value)):
         yield value
-    elif (isinstance(value, _CONTAINERS) or callable(value)) and id(value) not in seen:
+    elif id(value) not in seen:
         seen.add(id(value))
         for part in _parts(value):
-            yield from _sources(part, seen)
+            yield from reached(part, seen)
 
 
 def _parts(value: Any) -> Iterator[Any]:

@@ -11,7 +11,7 @@ from numgrad.core.abstract import made
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_index, as_operand
-from numgrad.tensors.creation import _finish, _made, _tensors_in
+from numgrad.tensors.creation import finish, made_by, tensors_in
 from numgrad.tensors.tensor import Tensor
 
 
@@ -87,13 +87,13 @@ def linspace(
     >>> ng.linspace(0, 1, 5)
     tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
-    if not _tensors_in([start, stop]):
-        made = _made(
+    if not tensors_in([start, stop]):
+        made = made_by(
             "linspace", np.linspace, start, stop, num,
             endpoint=endpoint, retstep=retstep, dtype=dtype, axis=axis,
         )  # fmt: skip
         array, *step = made if retstep else (made,)
-        out = _finish("linspace", array, requires_grad)
+        out = finish("linspace", array, requires_grad)
         return (out, *step) if retstep else out
     out, part = _spaced(
         "linspace", lambda a, b, t: a + (b - a) * t, start, stop, num, endpoint, dtype, axis
@@ -151,11 +151,11 @@ def geomspace(
             raise NumgradValueError("geomspace: numbers in proportion cannot begin or end with 0")
         if known.dtype.kind not in "biufc":
             raise NumgradTypeError(f"geomspace: ends are numbers, got dtype {known.dtype}")
-    if not _tensors_in([start, stop]):
-        made = _made(
+    if not tensors_in([start, stop]):
+        made = made_by(
             "geomspace", np.geomspace, start, stop, num, endpoint=endpoint, dtype=dtype, axis=axis
         )
-        return _finish("geomspace", made, False)
+        return finish("geomspace", made, False)
 
     def between(a: Any, b: Any, t: Any) -> Any:
         return a * OPS["power"](b / a, t)

@@ -58,6 +58,33 @@ def _student(z: Any, were: tuple, df: Any) -> Any:
     return student_path(df, z)
 
 
+def _fisher(z: Any, were: tuple, dfnum: Any, dfden: Any) -> Any:
+    from numgrad.operations.special_functions.paths import beta_path
+
+    part = beta_path(0.5 * dfnum, 0.5 * dfden, were[0] * z / (were[0] * z + were[1]))
+    ratio = part / (1 - part)
+    return z * ((ratio / fixed(ratio)) * ((dfden / were[1]) / (dfnum / were[0])))
+
+
+def _triangular(z: Any, were: tuple, left: Any, mode: Any, right: Any) -> Any:
+    """Parts of the triangle on both sides of the top keep their shares of the distance."""
+    low, top, high = were
+    rising = z < top
+    rise = _share(rising, (right - left) * (mode - left), (high - low) * (top - low))
+    fall = _share(
+        ~rising & (z < high), (right - left) * (right - mode), (high - low) * (high - top)
+    )
+    return np.where(rising, left + (z - low) * rise, right - (high - z) * fall)
+
+
+def _share(chosen: Any, area: Any, was: Any) -> Any:
+    return np.sqrt(np.where(chosen, area, 1.0) / np.where(chosen, was, 1.0))
+
+
+def _angle(z: Any, were: tuple, mu: Any, kappa: Any) -> Any:
+    return z + (mu - were[0])
+
+
 PATHS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("normal", "laplace", "logistic", "gumbel"), _placed),
     "uniform": _uniform,
@@ -71,6 +98,9 @@ PATHS: dict[str, Callable[..., Any]] = {
     "chisquare": lambda z, were, df: 2 * _gamma(0.5 * z, were, 0.5 * df),
     "beta": _beta,
     "standard_t": _student,
+    "f": _fisher,
+    "triangular": _triangular,
+    "vonmises": _angle,
 }
 """Functions of what was drawn, of the parameters it was drawn with, and of the parameters."""
 
@@ -81,3 +111,11 @@ STANDARD: dict[str, tuple[float, ...]] = {
     **dict.fromkeys(("exponential", "rayleigh", "weibull", "power", "pareto", "gamma"), (1.0,)),
 }
 """Last parameters of numbers from which those of any such parameters follow."""
+
+
+def allowed(name: str, parameters: tuple) -> Any:
+    """Whether there is a distribution of ``STANDARD`` with these parameters."""
+    if name == "uniform":
+        return parameters[0] <= parameters[1]
+    last = parameters[-1]
+    return last > 0 if name in ("power", "pareto") else last >= 0

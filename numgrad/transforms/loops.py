@@ -23,6 +23,7 @@ from numgrad.core.op import OPS
 from numgrad.core.tree import Nesting, align, flatten, map_leaves, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_index, as_operand
+from numgrad.tensors.random_state import RandomState, reached
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import check_function
 from numgrad.transforms.kept import STATES, Save, in_segments, recomputed, steps_between
@@ -131,7 +132,7 @@ def _compiled(
     everything: bool,
 ) -> tuple[Any, Any]:
     """As a loop of the compiled function."""
-    from numgrad.compiler.run.loop import compiled_scan
+    from numgrad.compiler.run.steps import compiled_scan
 
     structure: Nesting = None
     places: list[int] = []
@@ -193,6 +194,7 @@ def fori_loop(
         steps = OPS["iota"](length=max(upper - lower, 0)) + lower
         carry, _ = scan(partial(_numbered, body), init, steps, save=save)
         return carry
+    loop.settle(lambda carry, _: (body(lower, carry), None), [])
     for k in range(lower, upper):
         loop.step(lambda carry, k=k: (body(k, carry), None))
     return loop.result()
@@ -269,8 +271,13 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
             loop.weak,
         )
         return loop.result()
+    loop.settle(lambda carry, _: (body(carry), None), [])
+    goes_on: Any = True
     while True:
-        goes_on = decided("while_loop", cond(loop.carry))
+        again = decided("while_loop", cond(loop.carry))
+        if goes_on is not True and again is not False:  # who is done stays so, whatever is drawn
+            again = decided("while_loop", OPS["logical_and"](goes_on, again))
+        goes_on = again
         if goes_on is False:
             return loop.result()
         loop.step(lambda carry, on=goes_on: (advanced(on, body, carry), None))
@@ -411,7 +418,7 @@ class _Loop:
         self.as_tensors = bool(state.transforms or state.interpreters or state.ground.deferred)
         self.as_tensors |= any(isinstance(x, Tensor) for x in (*given, *others))
         self.leaves = [leaf(name, "the carry", x) for x in given]
-        self.weak = [type(x) in (int, float, complex) for x in given]
+        self.weak = [_is_number(x) for x in given]
         self.steps = 0
 
     @property
@@ -420,9 +427,14 @@ class _Loop:
 
     def step(self, one: Callable[[Any], tuple[Any, Any]]) -> Any:
         """Make a step; returns what else it gives."""
+        random = None
+        if self.steps == 0 and any(a.dtype != np.float64 for a in self.leaves):
+            random = RandomState(one)
         new, y = one(self.carry)
         found = self._checked(new)
         if self.steps == 0 and self.widen([a.dtype for a in found]):
+            if random is not None:
+                random.restore()
             return self.step(one)
         self.leaves = [
             a if a.dtype == before.dtype else self._converted(k, a, before.dtype)
@@ -445,8 +457,11 @@ class _Loop:
 
         Such a number has the dtype that it gets, not that of a NumPy scalar.
         """
-        known = {a.dtype for a, w in zip(self.leaves, self.weak, strict=True) if not w}
-        if not any(self.weak) or {*known, *(x.dtype for x in inputs)} <= _DEFAULTS:
+        if not any(self.weak):
+            return
+        met = [a for a, weak in zip(self.leaves, self.weak, strict=True) if not weak]
+        met += [x for x in reached(one, set()) if isinstance(x, np.ndarray | np.generic | Tensor)]
+        if {x.dtype for x in (*met, *inputs)} <= _DEFAULTS:
             return
         dtypes = self.traced(one, inputs)[0]
         pairs = zip(self.leaves, self.weak, dtypes, strict=True)
@@ -470,7 +485,7 @@ class _Loop:
             structure = flatten(y, found)
             return [*self._checked(new), *(part for part in found if part is not None)]
 
-        outputs = iter(trace_body(function, metas, self.weak, draws=True).graph.outputs)
+        outputs = iter(trace_body(function, metas, self.weak, carries=True).graph.outputs)
         dtypes = [next(outputs).dtype for _ in range(count)]
         kinds = [None if part is None else next(outputs) for part in found]
         return dtypes, structure, [None if v is None else (v.shape, v.dtype) for v in kinds]
@@ -512,6 +527,13 @@ class _Loop:
             return value
         array = value._array
         return array if array.ndim else array[()]
+
+
+def _is_number(x: Any) -> bool:
+    """Whether something is a Python number, also as an argument of a compiled function."""
+    if type(x) is Tensor and state.ground.deferred:
+        return bool(getattr(getattr(x._array, "value", None), "weak", False))
+    return type(x) in (int, float, complex)
 
 
 def _like(name: str, nesting: Nesting, value: Any, what: str) -> list[Any]:

@@ -65,7 +65,6 @@ REFUSED = {
     "deepcopy": lambda t: copy.deepcopy(t * 1),
     "np.testing": lambda t: np.testing.assert_allclose(t, t),
     "ng.random": lambda t: ng.random.default_rng(0).poisson(t),
-    "ng.random.permutation": lambda t: ng.random.default_rng(0).permutation(t * A),
     "np.random": lambda t: np.random.default_rng(0).normal(t, 1.0),
     "np.nditer": lambda t: list(np.nditer(t * A)),
     "np.r_": lambda t: np.r_[t, t],
@@ -142,7 +141,7 @@ def test_errors_name_the_way_out():
         np.asarray([w])
     with pytest.raises(RuntimeError, match=r"ng\.asarray"):
         ng.tensor([w])
-    with pytest.raises(RuntimeError, match="continuous distribution"):
+    with pytest.raises(RuntimeError, match=r"random\.poisson.*detach\(\)"):
         ng.random.default_rng(0).poisson(w)
     with ng.no_grad():  # nothing is to be differentiated
         assert (float(w), math.sqrt(w), ng.tensor([w]).tolist()) == (0.5, 0.5**0.5, [0.5])

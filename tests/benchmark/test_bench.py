@@ -195,6 +195,7 @@ def test_a_file_that_holds_no_figures_is_refused(tmp_path: Path, text: str) -> N
 def test_files_for_asv_are_written_once(tmp_path: Path) -> None:
     made = history.write(tmp_path)
     assert json.loads((tmp_path / "asv.conf.json").read_text())["benchmark_dir"] == "benchmarks"
+    assert (tmp_path / ".asv" / ".gitignore").read_text() == "*\n"
     namespace: dict[str, Any] = {}
     exec(made[-1].read_text(), namespace)
     gradient = namespace["Gradient"]()

@@ -44,6 +44,27 @@ def test_what_the_table_says_is_so(rows):
             assert out.requires_grad or out.dtype.kind != "f", row
 
 
+@pytest.mark.parametrize("name", table.BY_NUMBERS)
+def test_what_the_table_says_is_refused_is(name):
+    def call(x):
+        function = getattr(np, name)
+        return (
+            function(x, x) if name.endswith("1d") or name in ("extract", "polydiv") else function(x)
+        )
+
+    x = np.array([1, 2, 2])
+    call(ng.tensor(x))
+    with pytest.raises(ng.NumgradTraceError):
+        ng.jit(call)(x)
+
+
+def test_what_has_derivatives_by_one_operand_alone():
+    x = ng.tensor([1.0, 2.0, 2.5], requires_grad=True)
+    assert not np.histogram(x)[0].requires_grad
+    assert np.histogram(x.detach(), weights=x)[0].requires_grad
+    assert not np.setdiff1d(x.detach(), x[:1]).requires_grad
+
+
 def test_every_reason_is_about_something():
     import importlib
 

@@ -305,7 +305,7 @@ def test_a_long_text_is_written_once_and_has_the_bits_of_a_short_one(monkeypatch
     kernels = []
     for long in (10**9, 0):
         monkeypatch.setattr("numgrad.codegen.native.kernel.LONG", long)
-        monkeypatch.setattr("numgrad.codegen.native.loops.MOST_TWICE", long)
+        monkeypatch.setattr("numgrad.codegen.native.lanes.MOST_TWICE", long)
         kernel = compiler.compile_kernel(
             "long", LONG, "float64(float64[::1], float64[::1])", keep=False
         )

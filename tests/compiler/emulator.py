@@ -19,11 +19,12 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import mpmath
 import numpy as np
 import scipy.special
 
 from numgrad.codegen.dtypes import KERNEL_DTYPES, type_name
-from numgrad.codegen.library import LIBRARY
+from numgrad.codegen.library import LIBRARY, REAL_BESIDE
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.lower.kernel import Written
 from numgrad.compiler.lower.loop import LoopKernel
@@ -163,7 +164,8 @@ class _NumPy:
 
     def empty(self, shape: Any, dtype: Any) -> np.ndarray:
         array = unwritten(shape, dtype)
-        self._memory.add(array)
+        for part in array if array.ndim > 1 else (array,):  # rows are arrays of their own
+            self._memory.add(part)
         return array
 
 
@@ -382,6 +384,7 @@ _COMPLEX: dict[str, Callable] = {
     "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
     "softplus": lambda z: np.log1p(np.exp(z)),
     "logit": lambda z: np.log(z) - np.log1p(-z),
+    "zeta": lambda s, z: complex(mpmath.zeta(float(s), complex(z))),
 }
 _DTYPES = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np.complex128}
 _NUMPY_NAMES = {function: name for name, (_, function) in LIBRARY.items() if name != "float_power"}
@@ -411,13 +414,13 @@ def _function(name: str) -> Callable:
     stem = stem.removesuffix("_slow")
     dtype = out = _DTYPES[kind]
     if kind.startswith("c"):
-        function = _COMPLEX.get(stem) or getattr(np, stem)
+        function = _COMPLEX.get(stem) or getattr(np, stem, None) or getattr(scipy.special, stem)
         out = dtype(0).real.dtype.type if stem == "absolute" else dtype
     else:
         function = _SPECIAL.get(stem) or _late(stem) or getattr(np, _NUMPY_NAMES[stem])
 
     def call(*given: Any) -> Any:
-        if any(type(x) is not dtype for x in given):
+        if any(type(x) is not dtype for x in given[REAL_BESIDE.get(stem, 0) * (kind == "c128") :]):
             raise EmulationError(f"{name}{given}")
         return out(function(*given))
 

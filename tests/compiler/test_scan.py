@@ -362,3 +362,20 @@ def test_a_scan_of_no_step_has_the_dtypes_of_a_compiled_one(start, dtype):
         for eager, compiled in zip(loop(rows), ng.jit(loop)(rows), strict=True):
             assert np.asarray(eager).dtype == np.asarray(compiled).dtype
             assert np.shape(eager) == np.shape(compiled)
+
+
+def test_rows_of_second_derivatives_share_their_loops(monkeypatch):
+    def f(p):
+        return np.sum(ng.scan(lambda c, y: (np.sin(c) * p[0] + y * p[1], None), p[2:], XS[:, 0])[0])
+
+    made = []
+
+    class Counted(loop_program.LoopProgram):
+        def __init__(self, *given):
+            made.append(given)
+            super().__init__(*given)
+
+    monkeypatch.setattr(loop_program, "LoopProgram", Counted)
+    hessian, p = ng.hessian(f), np.linspace(0.1, 0.6, 6)
+    np.testing.assert_allclose(ng.jit(hessian)(p), hessian(p), rtol=1e-10, atol=1e-12)
+    assert 0 < len(made) <= 4

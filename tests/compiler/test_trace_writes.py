@@ -370,3 +370,32 @@ def test_a_tensor_that_outlives_its_trace_says_so():
         with pytest.raises(NumgradTraceError, match="finished trace"):
             use(kept[0])
     assert "traced" in repr(kept[0])
+
+
+def _row_written(x, i):
+    y = x * 1.0
+    row = y[i]
+    row *= 2.0
+    return y
+
+
+def _put_back(x, i):
+    y = x * 1.0
+    y[i] *= 2.0
+    y[1:][i - 1] += y[i]
+    y[np.argmax(y[:, 0])] -= 1.0
+    row = y[i]
+    row /= 3.0
+    y[i] = row
+    return y
+
+
+def test_rows_at_integers_that_are_known_later():
+    x = np.arange(6.0).reshape(3, 2)
+    np.testing.assert_array_equal(ng.jit(_put_back)(x, 1), _put_back(ng.tensor(x), 1).numpy())
+    slope = ng.grad(lambda x, i: np.sum(_put_back(x, i) ** 2))
+    np.testing.assert_allclose(ng.jit(slope)(x, 1), slope(x, 1))
+    with pytest.raises(ng.NumgradTraceError, match=r"write x\[i\] \*= 2"):
+        ng.jit(_row_written)(x, 1)
+    with pytest.raises(ng.NumgradTraceError, match=r"write x\[i\] \*= 2"):
+        ng.jit(lambda x: _row_written(x, np.argmax(x[:, 0])))(x)

@@ -15,7 +15,7 @@ import pytest
 import numgrad as ng
 from numgrad import distributed as dist
 from numgrad import nn
-from numgrad.distributed import ReduceOp, sums
+from numgrad.distributed import ReduceOp, means
 from numgrad.distributed.group import group_of
 
 dist.init_process_group(timeout=120)
@@ -198,30 +198,46 @@ def means_of_gradients():
     """By shared memory where that is there, and by messages."""
     means_of_branches()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sums, "_shared_memory", lambda *_: None)
+        patch.setattr(means, "_shared_memory", lambda *_: None)
         means_of_branches()
 
 
-def sums_in_memory():
+def means_in_memory():
     """Equal to a sum in the order of ranks bit by bit, for sizes that leave shares empty."""
     group = group_of("test")
-    sizes = [(n, np.dtype(d)) for n in (1, 17, 70_001) for d in ("f4", "f8", "c8", "c16")]
-    found = sums.sums_of(group, group.comm.Dup(), sizes)
-    assert isinstance(found, sums.SumsInMemory if sys.platform == "linux" else sums.Sums)
-    for turn in range(3):
-        found.clear()
+    sizes = [
+        ((n, 0, 3, 40_000), np.dtype(d)) for n in (1, 70_001) for d in ("f4", "f8", "c8", "c16")
+    ]
+    sizes += [((0,), np.dtype("f8")), ((2, 1), np.dtype("f4"))]
+    found = means.means_of(group, group.comm.Dup(), sizes)
+    assert isinstance(found, means.MeansInMemory if sys.platform == "linux" else means.Means)
+    for turn in range(4):
+        reached = [[int((turn + k + j) % 4 > 0 and j % SIZE == RANK) for j in range(len(n))]
+                   for k, (n, _) in enumerate(sizes)]  # fmt: skip
+        divisor = SIZE + turn % 2
+        found.begin(divisor, reached)
         every = [
-            [np.random.default_rng([turn, rank, n]).normal(size=n).astype(d) for n, d in sizes]
+            [[np.random.default_rng([turn, rank, k, j]).normal(size=m).astype(d)
+              for j, m in enumerate(n)] for k, (n, d) in enumerate(sizes)]
             for rank in range(SIZE)
-        ]
-        for terms, given in zip(found.terms, every[RANK], strict=True):
-            terms[...] = given
+        ]  # fmt: skip
+        mine = copy.deepcopy(every[RANK])
+        for k, arrays in enumerate(mine):
+            for j, array in enumerate(arrays):
+                found.give(k, j, array)
             found.send()
             found.done()
         while not found.done():
             pass
-        for k, total in enumerate(found.totals):
-            np.testing.assert_array_equal(total, functools.reduce(np.add, [e[k] for e in every]))
+        found.finish()
+        for k, arrays in enumerate(mine):
+            for j, mean in enumerate(arrays):
+                expected = functools.reduce(np.add, [e[k][j] for e in every]) / np.asarray(
+                    divisor, np.finfo(mean.dtype).dtype
+                )
+                if (turn + k + j) % 4 == 0:
+                    expected = every[RANK][k][j]
+                np.testing.assert_array_equal(mean, expected)
 
 
 def means_of_branches():
@@ -291,6 +307,54 @@ def copies_and_failures():
         for _ in range(1 + again):
             loss.backward(retain_graph=True)
         np.testing.assert_allclose(model[0].weight.grad.numpy(), grads[0] * (1 + again))
+
+
+def gradients_in_place():
+    """Gradients that share memory, lie in any order, or were given, are averaged as any other."""
+
+    class Sums(nn.Module):
+        def __init__(self):
+            super().__init__()
+            for name in "abcdef":
+                setattr(self, name, nn.Parameter(ng.ones((30, 50))))
+            self.empty, self.number = nn.Parameter(ng.ones((0, 3))), nn.Parameter(ng.tensor(2.0))
+
+        def forward(self, x):
+            both = (self.a + self.b) * x
+            turned = self.c.T * x.T + ng.transpose(self.d * x)
+            return (both.sum() + turned.sum() + self.e.sum() + (self.f * x).sum()) * self.number
+
+    model = Sums()
+    ddp, alone = DDP(model, bucket_cap_mb=0.02), [copy.deepcopy(model) for _ in range(SIZE)]
+    data = np.random.default_rng(3).normal(size=(2, SIZE, 30, 50))
+    pair = ng.zeros((2, 30, 50))
+    model.e.grad, model.f.grad = pair[0], pair[1]  # views of one array
+    for turn in range(2):
+        loss = ddp(ng.tensor(data[turn, RANK]))
+        if turn:
+            ddp.zero_grad(set_to_none=False)
+        loss.backward()
+        for rank, one in enumerate(alone):
+            one.zero_grad()
+            one(ng.tensor(data[turn, rank])).backward()
+        for name, p in model.named_parameters():
+            grads = [dict(one.named_parameters())[name].grad for one in alone]
+            if name == "empty":
+                assert p.grad is None
+                continue
+            expected = sum(g.numpy() for g in grads) / SIZE
+            np.testing.assert_allclose(p.grad.numpy(), expected, rtol=1e-12, atol=1e-14)
+        np.testing.assert_array_equal(pair.numpy(), [model.e.grad.numpy(), model.f.grad.numpy()])
+        same_everywhere([p.grad for p in model.parameters() if p.grad is not None])
+
+    def change(p):
+        p.grad.mul_(2.0)
+
+    changes = model.d.register_post_accumulate_grad_hook(change)
+    seen = "gradient of d was changed in place"
+    raises(ng.NumgradRuntimeError, seen, lambda: ddp(ng.ones((30, 50))).backward())
+    changes.remove()
+    ddp(ng.ones((30, 50))).backward()
 
 
 def norms_over_ranks():
@@ -419,11 +483,52 @@ def uneven_data():
     dist.barrier()
 
 
+def shared_batches():
+    """The rows of all ranks are normalized as one batch is by one process."""
+    sizes = [3 + rank for rank in range(SIZE)]  # uneven parts
+    places = np.cumsum([0, *sizes])
+    mine = slice(places[RANK], places[RANK + 1])
+    draw = np.random.default_rng(5)
+    for shape, plain in (((), nn.BatchNorm1d), ((2, 3), nn.BatchNorm2d)):
+        rows, factor = draw.normal(2.0, 3.0, (2, places[-1], 4, *shape))
+        whole, shared = plain(4), nn.SyncBatchNorm(4)
+        expected, x = ng.tensor(rows, requires_grad=True), ng.tensor(rows[mine], requires_grad=True)
+        for layer in (whole, shared):
+            with ng.no_grad():
+                layer.weight.copy_(ng.tensor([1.0, -2.0, 0.5, 3.0]))
+        (whole(expected).sin() * factor).sum().backward()
+        y = shared(x)
+        (y.sin() * factor[mine]).sum().backward()
+        np.testing.assert_allclose(x.grad.numpy(), expected.grad.numpy()[mine], atol=1e-12)
+        for name, buffer in shared.named_buffers():
+            np.testing.assert_allclose(buffer, whole.get_buffer(name), rtol=1e-12)
+        for name, parameter in shared.named_parameters():  # each rank's part of the gradient
+            total = np.array(parameter.grad.numpy())
+            dist.all_reduce(total)
+            np.testing.assert_allclose(total, whole.get_parameter(name).grad, atol=1e-11)
+        (first,) = ng.autograd.grad((shared(x).sin() * factor[mine]).sum(), x, create_graph=True)
+        (second,) = ng.autograd.grad((first * first).sum(), x)
+        total = (whole(expected).sin() * factor).sum()
+        (first,) = ng.autograd.grad(total, expected, create_graph=True)
+        (wanted,) = ng.autograd.grad((first * first).sum(), expected)
+        np.testing.assert_allclose(second.numpy(), wanted.numpy()[mine], atol=1e-10)
+        found, wanted = (
+            layer.eval()(z).detach().numpy() for layer, z in ((shared, x), (whole, expected))
+        )
+        np.testing.assert_allclose(found, wanted[mine], rtol=1e-12)
+    empty = ng.ones((0 if RANK else 2, 4))  # a rank without rows takes part
+    assert nn.SyncBatchNorm(4)(empty).shape == empty.shape
+    raises(ng.NumgradTraceError, "eval()", lambda: ng.jit(nn.SyncBatchNorm(4))(np.ones((2, 4))))
+    one = ng.ones((0 if RANK else 1, 4))
+    raises(ng.NumgradValueError, "one value", lambda: nn.SyncBatchNorm(4)(one))
+
+
 def refusals():
     x = ng.ones(2, requires_grad=True)
     raises(ng.NumgradRuntimeError, "detach()", lambda: dist.all_reduce(x))
     raises(ng.NumgradRuntimeError, "detach()", lambda: dist.all_reduce(x * 2))
     raises(ng.NumgradTypeError, "list", lambda: dist.all_reduce([1.0]))
+    raises(ng.NumgradTypeError, "MaskedArray", lambda: dist.all_reduce(np.ma.ones(2)))
     raises(ng.NumgradTypeError, "float16", lambda: dist.all_reduce(np.ones(2, np.float16)))
     raises(ng.NumgradTypeError, "ReduceOp", lambda: dist.all_reduce(np.ones(2), "sum"))
     raises(
@@ -443,8 +548,8 @@ def refusals():
 STEPS = int(sys.argv[2])
 CHECKS = [
     reductions, collectives, handles, messages, groups, disagreements, means_of_gradients,
-    sums_in_memory, copies_and_failures, norms_over_ranks, checkpoints, groups_of_parameters,
-    uneven_data, refusals,
+    means_in_memory, copies_and_failures, gradients_in_place, norms_over_ranks, checkpoints,
+    groups_of_parameters, uneven_data, shared_batches, refusals,
 ]  # fmt: skip
 for check in CHECKS:
     check()

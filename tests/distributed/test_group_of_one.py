@@ -163,3 +163,19 @@ def test_sampler_wants_its_place():
         ng.data.DistributedSampler(range(3), 2, 2)
     with pytest.raises(ng.NumgradTypeError, match="shuffle"):
         ng.data.DistributedSampler(range(3), 2, 1, shuffle=1)  # pyright: ignore
+
+
+def test_shared_batches_of_one_are_plain_batches(alone):
+    x = ng.tensor(np.random.default_rng(0).normal(size=(5, 3)), requires_grad=True)
+    model = ng.nn.Sequential(ng.nn.BatchNorm1d(3), ng.nn.Sequential(ng.nn.BatchNorm1d(3)))
+    expected = model(x)
+    before = dict(model.named_parameters())
+    ng.nn.SyncBatchNorm.convert_sync_batchnorm(model)
+    assert {type(m).__name__ for m in model.modules()} == {"Sequential", "SyncBatchNorm"}
+    assert all(p is before[name] for name, p in model.named_parameters())
+    assert model[0].num_batches_tracked == 1
+    np.testing.assert_array_equal(model(x).detach().numpy(), expected.detach().numpy())
+    with pytest.raises(ng.NumgradValueError, match="channels"):
+        ng.nn.SyncBatchNorm(2)(x)
+    with pytest.raises(ng.NumgradTypeError, match="Module"):
+        ng.nn.SyncBatchNorm.convert_sync_batchnorm(3)

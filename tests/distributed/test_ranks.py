@@ -81,13 +81,13 @@ def test_ranks(count, steps, tmp_path):
         pytest.skip("checked by the examples in docstrings")
     text, status = output(start(count, HERE / "ranks.py", tmp_path, steps))
     assert status == 0, text
-    assert text.count("checked") == 14, text
+    assert text.count("checked") == 16, text
 
 
 FAULTS = {
     "raise": (1, "rank 1 of 2 failed with ValueError: no such row"),
     "leave": (1, "rank 1 of 2 has ended its program"),
-    "die": (9, "rank 1 died"),
+    "die": (9, "rank 1 died by SIGKILL and"),
     "silent": (1, "ended before Python did"),
     "status": (1, "rank 1 of 2 failed with SystemExit: not today"),
     "stuck": (1, "waited 1 s for rank 1 of 2"),

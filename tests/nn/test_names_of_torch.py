@@ -143,7 +143,6 @@ def test_fused_normalization(transpose):
     ("home", "name", "said"),
     [
         (nn, "Conv4d", "the nearest is Conv3d"),
-        (nn, "SyncBatchNorm", "one process"),
         (nn, "quantized", "no quantized kernels"),
         (nn, "zzz", "nothing comes near it"),
         (F, "relu_", "the nearest is relu"),
@@ -157,3 +156,24 @@ def test_what_is_absent_names_the_nearest(home, name, said):
     with pytest.raises(AttributeError, match=said):
         getattr(home, name)
     assert not hasattr(home, "__wrapped__")
+
+
+def test_random_places_and_pairs_are_compiled():
+    x, samples = rng().normal(size=(2, 2, 7, 6)), rng().uniform(size=(2, 2, 2))
+
+    def pooled(x):
+        return F.fractional_max_pool2d(x, 2, (4, 3), _random_samples=samples)
+
+    np.testing.assert_array_equal(ng.jit(pooled)(x), pooled(ng.tensor(x)).numpy())
+    pool = nn.FractionalMaxPool2d(2, output_size=(4, 3))
+    compiled = ng.jit(lambda x: pool(x))
+    found = []
+    for call in (compiled, lambda x: pool(ng.tensor(x)).numpy()):
+        ng.random.manual_seed(0)
+        found.append([call(x), call(x)])
+    np.testing.assert_array_equal(*found)
+    assert not np.array_equal(*found[0])  # drawn anew by each call
+    pairs = ng.jit(lambda x: F.pdist(x))
+    for rows in (5, 2, 1):
+        x = rng().normal(size=(rows, 3))
+        np.testing.assert_allclose(pairs(x), F.pdist(ng.tensor(x)).numpy(), rtol=1e-15)

@@ -238,3 +238,13 @@ def test_what_cannot_be_inverted_or_pickled():
         layer.weight = ng.ones((2, 3))
     with pytest.raises(NumgradError, match="save its state_dict"):
         pickle.dumps(layer)
+
+
+def test_plain_arrays_are_assigned():
+    weight = np.array([[0.6, -0.8], [0.8, 0.6]])
+    for parametrized in (
+        nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)),
+        nn.utils.parametrizations.orthogonal(nn.Linear(2, 2)),
+    ):
+        parametrized.weight = weight
+        np.testing.assert_allclose(parametrized.weight.detach().numpy(), weight, rtol=1e-12)

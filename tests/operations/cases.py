@@ -107,8 +107,10 @@ def drawn(op: Op, dtype: Any) -> Iterator[Case]:
     of_family = isinstance(op, Elementwise)
     for sample in layouts_of(op, dtype) if of_family else samples(op, dtype):
         operands = prepare(op, sample.args)
+        beside = op.real_beside if operands[-1].dtype.kind == "c" else 0
         smooth = [
-            op.inputs == ("inputs",) or (followed(op, op.inputs[k]) and a.dtype.kind in "fc")
+            op.inputs == ("inputs",)
+            or (followed(op, op.inputs[k]) and a.dtype.kind in "fc" and k >= beside)
             for k, a in enumerate(operands)
         ]
         yield Case(lambda *x, p=sample.params: op(*x, **p), operands, smooth)
@@ -132,8 +134,8 @@ def _calls(op: Op, dtype: Any, *, empty: bool) -> Iterator[Case]:
 
 
 def prepare(op: Op, operands: Any) -> list[np.ndarray]:
-    """Operands as the operation takes them: a condition is of bools."""
+    """Operands as the operation takes them: a condition is of bools, an order is real."""
     return [
-        a.real > 0.3 if name == "condition" else a
-        for name, a in zip(op.inputs, operands, strict=False)
+        a.real > 0.3 if name == "condition" else a.real if k < op.real_beside else a
+        for k, (name, a) in enumerate(zip(op.inputs, operands, strict=False))
     ] or list(operands)

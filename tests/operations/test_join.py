@@ -146,3 +146,51 @@ def test_many_parts_agree_with_torch():
     parts = ng.unstack(t, axis=1)
     (ng.stack([p * k for k, p in enumerate(parts)]) ** 2).sum().backward()
     np.testing.assert_allclose(t.grad.numpy(), a.grad.numpy())
+
+
+@pytest.mark.parametrize("name", ["hstack", "vstack", "dstack", "column_stack"])
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 2)])
+def test_a_sequence_of_one_array(name, shape):
+    a = np.arange(np.prod(shape)) + 0.5
+    a = a.reshape(shape)
+    want = getattr(np, name)([a])
+    assert np.array_equal(getattr(ng, name)([ng.tensor(a)]).numpy(), want)
+
+
+def test_repeats_of_axes_of_length_one_are_a_copy():
+    x = ng.tensor([[1.0], [2.0]])
+    y = ng.tile(x, 3)
+    x[...] = 5.0
+    y[0, 0] = 7.0
+    assert y.tolist() == [[7.0, 1.0, 1.0], [2.0, 2.0, 2.0]]
+    assert x.tolist() == [[5.0], [5.0]]
+
+
+def test_a_list_of_one_tensor_is_an_operand_with_one_axis_more():
+    x = ng.tensor([1.0, 2.0])
+    assert ng.sin([x]).shape == (1, 2)
+    assert ng.delete(x, []).tolist() == [1.0, 2.0]
+
+
+ALONE = {
+    "hstack": lambda x: np.hstack([x]),
+    "vstack": lambda x: np.vstack([x]),
+    "dstack": lambda x: np.dstack([x]),
+    "column_stack": lambda x: np.column_stack([x]),
+    "stack": lambda x: np.stack([x], axis=1),
+    "concatenate": lambda x: np.concatenate([x]),
+    "lexsort": lambda x: np.lexsort((x,)),
+    "choose": lambda x: np.choose(np.zeros(x.shape, int), [x]),
+    "vander": lambda x: np.vander(x.ravel(), 1),
+    "insert": lambda x: np.insert(x, [], []),
+    "delete": lambda x: np.delete(x, [], axis=0),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_one_array_alone_is_one_array(name):
+    for shape in ((2,), (1,), (1, 2), (3, 2)):
+        x = np.arange(float(np.prod(shape))).reshape(shape)
+        expected, found = ALONE[name](x), ALONE[name](ng.tensor(x))
+        assert found.shape == expected.shape
+        np.testing.assert_array_equal(found.numpy(), expected)

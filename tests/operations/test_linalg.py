@@ -161,6 +161,27 @@ def test_products_with_vectors_do_not_depend_on_the_number_of_threads(size):
     np.testing.assert_allclose(found[0][2], g @ a, rtol=1e-10, atol=1e-10)
 
 
+def test_products_without_blas_do_not_depend_on_the_number_of_threads():
+    before = ng.get_num_threads()
+    a, b = array((150, 70)), array((120, 70))
+    found = []
+    try:
+        for threads in (1, 2):
+            ng.set_num_threads(threads)
+            x, y = ng.tensor(a, requires_grad=True), ng.tensor(b, requires_grad=True)
+            product = x @ y.T
+            (product * product).sum().backward()
+            found.append([v.detach().numpy() for v in (product, x.grad, y.grad)])
+    finally:
+        ng.set_num_threads(before)
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, two)
+    np.testing.assert_allclose(found[0][0], a @ b.T, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(found[0][1], 2 * (a @ b.T) @ b, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(found[0][2], 2 * (a @ b.T).T @ a, rtol=1e-10, atol=1e-10)
+    np.testing.assert_array_equal(ng.jit(lambda p, q: p @ q.T)(a, b), found[0][0])
+
+
 @pytest.mark.parametrize(
     ("shapes", "text"),
     [

@@ -3,15 +3,20 @@
 First, second and forward derivatives, batches and compiled forms: the tests of the table.
 """
 
+import subprocess
+import sys
 import warnings
 from functools import partial
 
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.special
 
 import numgrad as ng
+from numgrad.kernels.matrices import spectral
 from numgrad.kernels.matrices.systems import SMALL
+from numgrad.kernels.matrices.unrolled import FEWEST
 from numgrad.testing import gradcheck, gradgradcheck
 
 linalg = ng.linalg
@@ -290,6 +295,26 @@ def test_bits_do_not_depend_on_threads():
     ng.set_num_threads(before)
     for one, two in zip(*found, strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (4, 2)])
+def test_systems_side_by_side_have_the_bits_of_each(shape):
+    n, columns = shape
+    a, b = array((FEWEST + 5, n, n)), array((FEWEST + 5, n, columns))
+    a[7] = np.eye(n)[::-1]  # rows must be exchanged
+    x, y = ng.tensor(a, requires_grad=True), ng.tensor(b, requires_grad=True)
+    found = linalg.solve(x, y)
+    (found * found).sum().backward()
+    np.testing.assert_allclose(found.detach().numpy(), np.linalg.solve(a, b), rtol=1e-9)
+    for k in range(len(a)):
+        one, side = (ng.tensor(v[k], requires_grad=True) for v in (a, b))
+        alone = linalg.solve(one, side)
+        (alone * alone).sum().backward()
+        for whole, part in ((found, alone), (x.grad, one.grad), (y.grad, side.grad)):
+            np.testing.assert_array_equal(whole.detach().numpy()[k], part.detach().numpy())
+    a[60, :, -1] = 0.0
+    with pytest.raises(ng.NumgradLinAlgError, match=r"solve: matrix \(60,\)"):
+        linalg.solve(a, b)
 
 
 # ------------------------------------------------------------------------------------- gradients
@@ -572,12 +597,67 @@ def test_exponentials_of_nasty_matrices(dtype):
         assert np.abs(found - expected).max() <= allowed
 
 
+@pytest.mark.parametrize("beside", [1.0, 1e3])
+def test_exponentials_of_jordan_blocks_have_all_digits(beside):
+    n, value = 20, -1.0
+    block = value * np.eye(n) + np.diag(np.full(n - 1, beside), 1)
+    place = np.arange(n)[None, :] - np.arange(n)[:, None]
+    power = np.maximum(place, 0)
+    expected = np.where(
+        place >= 0, np.exp(value) * beside**power / scipy.special.factorial(power), 0.0
+    )
+    for a, e in ((block, expected), (block.T, expected.T)):
+        found = linalg.expm(ng.tensor(a)).numpy()
+        np.testing.assert_array_less(np.abs(found - e), 1e-14 * np.abs(expected).max())
+
+
 def test_exponentials_at_the_edges():
     large = linalg.expm(np.array([[-1e200, 1.0], [0.0, 1e-3]])).numpy()
     np.testing.assert_allclose(large, [[0, 0], [0, np.exp(1e-3)]], atol=1e-100)
     assert np.isnan(linalg.expm(np.array([[np.inf, 1.0], [1.0, 1.0]])).numpy()).all()
     mixed = linalg.expm(np.diag([np.nan, 0.0])).numpy()
     np.testing.assert_array_equal(mixed, [[np.nan, 0], [0, 1]])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_logarithms_are_undone_by_exponentials(dtype):
+    q = np.linalg.qr(array((2, 6, 6), dtype))[0]
+    power = np.triu(array((2, 6, 6), dtype))
+    power[..., 1, 0] = -2 * power[..., 0, 1]  # a pair of complex eigenvalues
+    for a in (power, 1e-6 * power, np.triu(power), np.tril(power.mT), np.triu(power, 1)):
+        for exponent in (a, q @ a @ adjoint(q)):
+            operand = linalg.expm(ng.tensor(exponent.astype(dtype)))
+            found = linalg.logm(operand)
+            assert found.dtype == dtype
+            again = linalg.expm(found).numpy() - operand.numpy()
+            limit = 200 * np.finfo(dtype).eps * np.abs(operand.numpy()).max()
+            assert np.abs(again).max() <= limit
+            assert (np.abs(np.linalg.eigvals(found.numpy().astype(complex)).imag) <= np.pi).all()
+
+
+def test_logarithms_of_triangular_matrices_have_all_digits():
+    n, value = 12, 1e3  # a Jordan block: the series of the logarithm ends
+    place = np.arange(n)[None, :] - np.arange(n)[:, None]
+    power = np.maximum(place, 1)
+    expected = np.where(place > 0, -((-0.5) ** power) / power * value**power, 0.0)
+    expected += np.log(2.0) * np.eye(n)
+    block = 2 * np.eye(n) + np.diag(np.full(n - 1, value), 1)
+    for a, e in ((block, expected), (block.T, expected.T), (block + 0j, expected)):
+        np.testing.assert_allclose(linalg.logm(ng.tensor(a)).numpy(), e, rtol=1e-13, atol=1e-13)
+    cut = np.array([[-1.0, 2.0], [0.0, -3.0]]) + 0j
+    expected = np.diag(np.log(cut.diagonal())) + np.diag([-np.log(3.0)], 1)
+    found = linalg.logm(ng.tensor(cut)).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-14)
+
+
+def test_logarithms_that_are_not_there():
+    for a in (np.zeros((2, 2)), np.diag([1.0, 0.0]), np.array([[1.0, 2.0], [2.0, 4.0]])):
+        with pytest.raises(ng.NumgradLinAlgError, match="singular"):
+            linalg.logm(ng.tensor(a))
+    with pytest.raises(ng.NumgradLinAlgError, match=r"of a stack.*complex; give a complex matrix"):
+        linalg.logm(np.stack([np.eye(2), np.diag([1.0, -1.0])]))
+    with pytest.raises(ng.NumgradLinAlgError, match="infinities"):
+        linalg.logm(np.array([[np.inf, 1.0], [0.0, 1.0]]))
 
 
 @pytest.mark.parametrize("n", [1, 4, 30])
@@ -663,3 +743,52 @@ def test_kernels_of_eigenvectors_are_the_formulas(dtype):
                 (kernel,) = ng.autograd.grad(outputs, [x], **options)
                 (formula,) = ng.autograd.grad(outputs, [x], **options, create_graph=True)
                 close(kernel, formula.detach(), dtype, factor=10.0)
+
+
+def test_vectors_are_computed_only_for_a_gradient(monkeypatch):
+    a = np.random.default_rng(0).normal(size=(2, 4, 4))
+    leaf = ng.tensor(a, requires_grad=True)
+    for name in ("svdvals", "eigvalsh", "cond"):
+        function = getattr(ng.linalg, name)
+        np.testing.assert_allclose(function(leaf).detach().numpy(), function(a), rtol=1e-12)
+
+    def alone(a, upper, vectors=True):
+        assert not vectors
+        return found(a, upper, vectors)
+
+    found = spectral.hermitian_eigen
+    monkeypatch.setattr(spectral, "hermitian_eigen", alone)
+    monkeypatch.delattr(spectral, "singular_values")
+    for name in ("svdvals", "eigvalsh", "cond", "matrix_rank"):
+        expected = getattr(np.linalg, name)(a)
+        np.testing.assert_allclose(getattr(ng.linalg, name)(ng.tensor(a)), expected, rtol=1e-12)
+    with ng.no_grad():
+        np.testing.assert_allclose(ng.linalg.svdvals(leaf), np.linalg.svdvals(a), rtol=1e-12)
+
+
+@pytest.mark.parametrize("bands", [1, (-1, 1), (1,), (1.0, 1), None])
+def test_bands_that_are_none(bands):
+    with pytest.raises(ng.NumgradValueError, match="solve_banded: l_and_u is"):
+        ng.linalg.solve_banded(bands, np.ones((3, 3)), np.ones(3))
+
+
+@pytest.mark.parametrize("ord", [1, 2, np.inf, "fro", "nuc"])
+def test_norms_of_nothing(ord):
+    for shape in ((0, 0), (2, 0), (3, 0, 2)):
+        x = ng.zeros(shape, requires_grad=True)
+        found = np.linalg.matrix_norm(x, ord=ord)
+        np.testing.assert_array_equal(found.detach().numpy(), np.zeros(shape[:-2]))
+    with pytest.raises(ng.NumgradValueError, match="no elements"):
+        np.linalg.norm(ng.zeros((2, 0)), -1)
+
+
+def test_functions_of_matrices_need_no_numba(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMGRAD_CACHE_DIR", str(tmp_path))
+    code = (
+        "import sys, numpy as np, numgrad as ng\n"
+        "for a in (np.eye(3) + 0.1, np.eye(3) + 0.1j):\n"
+        "    for f in (ng.linalg.logm, ng.linalg.sqrtm, ng.linalg.expm, ng.linalg.eigvals):\n"
+        "        f(ng.tensor(a))\n"
+        "sys.exit('numba' in sys.modules)"
+    )
+    assert not subprocess.run([sys.executable, "-c", code]).returncode

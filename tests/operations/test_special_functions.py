@@ -3,6 +3,8 @@
 The sweeps of the table compare values with SciPy, and derivatives with differences.
 """
 
+import warnings
+
 import mpmath
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import scipy.special
 
 import numgrad as ng
 from numgrad import special
+from numgrad.codegen.library import REAL_BESIDE
 
 mp = mpmath.mp
 
@@ -289,8 +292,11 @@ def test_functions_with_several_results():
             np.testing.assert_array_equal(y.numpy(), z)
         leaf = ng.tensor(x, requires_grad=True)
         assert getattr(scipy.special, name)(leaf)[0].requires_grad
-        with pytest.raises(TypeError, match=name):
-            getattr(special, name)(x + 1j)
+        z = (x - 2 + 1j).astype(np.complex64)
+        found, expected = getattr(special, name)(ng.tensor(z)), getattr(scipy.special, name)(z)
+        for y, z in zip(found, expected, strict=True):
+            assert y.dtype == np.complex64
+            np.testing.assert_allclose(y.numpy(), z, rtol=1e-6)
 
 
 def test_complex_functions():
@@ -304,6 +310,79 @@ def test_complex_functions():
     other = special.lambertw(z.detach(), -1).numpy()
     np.testing.assert_array_equal(other, scipy.special.lambertw(z.detach().numpy(), -1))
     assert ng.grad(lambda x: special.lambertw(x).real)(1.0) == pytest.approx(0.3618962566)
+
+
+@pytest.mark.parametrize("name", ["erf", "erfcx", "loggamma", "kv", "jve", "xlogy", "hyp2f1"])
+def test_values_at_complex_places(name):
+    """Beside SciPy's, in both precisions, beside real and integer operands and Python numbers."""
+    function, expected = getattr(special, name), getattr(scipy.special, name)
+    z = np.array([0.5 + 1j, -0.2 - 0.1j, 3 - 4j, -3 + 0.5j, np.inf + 0j, np.nan + 1j])
+    reals = [0.7, 1.3, 2.1][: REAL_BESIDE[name] + (name == "xlogy")]
+    for dtype, rtol in ((np.complex128, 1e-15), (np.complex64, 1e-6)):
+        given = z.astype(dtype)
+        with np.errstate(all="ignore"):
+            value = expected(*reals, given)
+        for places in (given, given[::-1], given.reshape(2, 3).T, given[:0]):
+            places = ng.tensor(places)
+            found = function(*reals, places)
+            assert found.dtype == dtype
+            with np.errstate(all="ignore"):
+                same = expected(*reals, places.numpy())
+            np.testing.assert_allclose(found.numpy(), same, rtol=rtol)
+        beside = [np.full(6, r, np.float32) for r in reals]
+        if beside and dtype == np.complex64:
+            assert function(*beside, given).dtype == np.complex64
+            np.testing.assert_allclose(function(*beside, given), value, rtol=1e-5)
+    for k in range(REAL_BESIDE[name]):
+        given = [r + 0j if j == k else r for j, r in enumerate(reals)]
+        with pytest.raises(ng.NumgradTypeError, match=f"{name}: only the last operand"):
+            function(*given, z)
+
+
+def test_gradients_in_an_order_at_complex_places_raise():
+    v = ng.tensor([0.5], requires_grad=True)
+    with pytest.raises(NotImplementedError, match="jv: has no derivative in its parameter 'v'"):
+        special.jv(v, np.array([1 + 1j])).real.sum().backward()
+    z = ng.tensor([1 + 1j], requires_grad=True)
+    special.jv(v.detach(), z).real.sum().backward()
+    assert z.grad.dtype == np.complex128
+
+
+def test_derivatives_of_digamma_at_complex_places():
+    places = np.array([0.3 + 0.2j, 5 - 3j, -3.2 + 0.1j, -3.2 + 40j, -80.5 + 1j, 1e8 + 1e9j, 30j])
+    for order in (1, 2, 5):
+        found = ng.polygamma(order, places)
+        # mpmath's zeta function fails far on the left
+        sign, power = (-1) ** (order + 1) * mpmath.factorial(order), order + 1
+        expected = [
+            complex(
+                sign * sum((mpmath.mpc(z) + k) ** -power for k in range(100))
+                + sign * mpmath.zeta(power, mpmath.mpc(z) + 100)
+            )
+            for z in places
+        ]
+        np.testing.assert_allclose(found, expected, rtol=2e-13)
+    assert np.isnan(ng.zeta(2.0, np.array([np.inf + 0j, np.nan + 1j, 1 + np.inf * 1j]))).all()
+
+
+def test_gradients_far_from_the_real_axis():
+    """Asymptotic series of gradients of real arguments are for some directions only."""
+    for name in ("erfcx", "dawsn", "log_ndtr", "rgamma"):
+        f, expected = getattr(special, name), getattr(mpmath, name, None)
+        for z in (14 + 1j, 13 + 13j, 1 + 13j, -14 + 1j, 3 - 14j, -13 - 13.5j, 14j, 400 + 3j):
+            theirs = {
+                "erfcx": lambda z: mpmath.exp(z * z) * mpmath.erfc(z),
+                "dawsn": lambda z: mpmath.sqrt(mpmath.pi) / 2 * mpmath.exp(-z * z) * mpmath.erfi(z),
+                "log_ndtr": lambda z: mpmath.log(mpmath.erfc(-z / mpmath.sqrt(2)) / 2),
+                "rgamma": expected,
+            }[name]
+            with mpmath.workdps(60):
+                slope = complex(mpmath.diff(theirs, mpmath.mpc(z), h=mpmath.mpf(10) ** -20))
+            leaf = ng.tensor(z, requires_grad=True)
+            (found,) = ng.autograd.grad(f(leaf).real, [leaf])
+            if np.isfinite(slope):
+                found = np.conj(found.item())
+                np.testing.assert_allclose(found, slope, 1e-11, 1e-100, err_msg=name)
 
 
 def test_logsumexp_with_weights_and_signs():
@@ -377,3 +456,72 @@ def test_tails_of_logistic_functions_are_derived_without_cancellation():
                 )
             assert slope(x) == pytest.approx(first, rel=1e-13, abs=0)
             assert ng.grad(slope)(x) == pytest.approx(second, rel=1e-13, abs=0)
+
+
+@pytest.mark.parametrize("name", ["jvp", "yvp", "ivp", "kvp", "h1vp", "h2vp"])
+def test_derivatives_that_scipy_adds_up_in_place(name):
+    function = getattr(scipy.special, name)
+    z = np.array([0.5, 1.5])
+    for n in (1, 2):
+        found = ng.grad(lambda x: np.real(function(1, x, n)).sum())(z)  # noqa: B023
+        np.testing.assert_allclose(found, function(1, z, n + 1).real, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "x", "k", "expected"),
+    [
+        ("airy", 200.0, 0, 0.0),
+        ("airye", -1.0, 2, scipy.special.airye(-1.0)[3]),
+        ("sici", 0.0, 0, 1.0),
+        ("shichi", 0.0, 0, 1.0),
+        ("iti0k0", -1.0, 0, scipy.special.i0(1.0)),
+        ("itj0y0", -1.0, 0, scipy.special.j0(1.0)),
+        ("it2i0k0", -1.0, 0, 1 - scipy.special.i0(1.0)),
+        ("it2j0y0", -1.0, 0, scipy.special.j0(1.0) - 1),
+    ],
+)
+def test_a_result_beside_that_is_not_finite_leaves_a_gradient_as_it_is(name, x, k, expected):
+    def f(x):
+        return getattr(special, name)(x)[k]
+
+    assert ng.grad(f)(x) == pytest.approx(expected, rel=1e-12)
+    assert ng.jvp(f, (x,), (1.0,))[1] == pytest.approx(expected, rel=1e-12)
+    assert np.isfinite(ng.hessian(f)(x))
+
+
+def test_voigts_profile_of_a_narrow_normal_number():
+    # of no width it is Cauchy's, and the width matters by its square: a heat equation
+    x, gamma = 0.3, 0.2
+    for sigma in (1e-8, 1e-4, 0.005):
+        g = ng.grad(special.voigt_profile, argnums=(0, 1, 2))(x, sigma, gamma)
+        r = x * x + gamma * gamma
+        slope = -2 * x * gamma / (np.pi * r * r)
+        bend = 2 * gamma * (3 * x * x - gamma * gamma) / (np.pi * r**3)
+        allowed = 30 * sigma**2 / r + 1e-13
+        assert g[0] == pytest.approx(slope, rel=allowed)
+        assert g[1] == pytest.approx(sigma * bend, rel=allowed)
+        assert g[2] == pytest.approx((x * x - gamma * gamma) / (np.pi * r * r), rel=allowed)
+
+
+@pytest.mark.parametrize("z", [1e6 + 1j, 1e6 - 1j, 40j, -50.0 + 0j])
+def test_faddeevas_function_far_from_zero(z):
+    slope = np.conj(ng.grad(lambda z: special.wofz(z).real)(z))
+    leading = -1j / (np.sqrt(np.pi) * z**2)
+    series = leading * (1 + 1.5 / z**2 + 3.75 / z**4 + 13.125 / z**6 + 59.0625 / z**8)
+    np.testing.assert_allclose(slope, series, rtol=1e-11)
+
+
+def test_tukeys_distribution_is_flat_outside_of_its_support():
+    assert special.tklmbda(1.3, 30.2) == 1.0
+    assert ng.grad(special.tklmbda, argnums=(0, 1))(1.3, 30.2) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("name", ["bdtr", "bdtrc", "nbdtr", "nbdtrc"])
+def test_counts_and_chances_that_are_none(name):
+    pool = np.array([0.0, 0.3, 1.0, 2.6, 3.0, -0.6, -1.7, 200.0, np.nan])
+    k, n, p = (a.ravel() for a in np.meshgrid(pool, pool, pool))
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # SciPy's, of numbers that it truncates
+        expected = getattr(scipy.special, name)(k, n, p)
+    found = getattr(special, name)(ng.tensor(k), ng.tensor(n), ng.tensor(p)).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -1,5 +1,7 @@
 """Quantiles, reductions without NaN, averages, histograms: gradients, compiled forms, bad input."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -252,3 +254,24 @@ def test_bad_input(call, error, message):
     with pytest.raises(error, match=message) as raised:
         call()
     assert isinstance(raised.value, ng.NumgradError)
+
+
+@pytest.mark.parametrize("ddof", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_no_degrees_of_freedom_are_left(name, ddof):
+    for length in (0, 1, 2, 3):
+        x = np.arange(1.0, length + 1)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            want = getattr(np, name)(x, ddof=ddof)
+            found = getattr(ng, name)(ng.tensor(x), ddof=ddof)
+        np.testing.assert_allclose(found.numpy(), want)
+
+
+def test_quantiles_of_nothing_but_nans():
+    for shape, axis in (((0,), 0), ((0, 3), 0), ((3, 0), 1)):
+        found = np.nanquantile(ng.zeros(shape), 0.3, axis=axis)
+        assert found.shape == shape[:axis] + shape[axis + 1 :]
+        assert np.isnan(found.numpy()).all()
+    with pytest.raises(ng.NumgradValueError, match="no elements"):
+        np.quantile(ng.zeros((0,)), 0.3)

@@ -192,11 +192,16 @@ def test_the_best_point_after_an_interrupt():
         ng.minimize(interrupted_at(20), np.zeros(3))
 
 
-def test_progress_is_shown_on_stderr(capsys):
+def test_progress_is_shown_on_stderr_and_in_notebooks_on_stdout(capsys, monkeypatch):
     ng.minimize(bowl, np.zeros(3), progress=True)
     out, err = capsys.readouterr()
     assert out == ""
     assert "minimize: 3 evaluations, best" in err
+    monkeypatch.setattr("numgrad.optimize.watch.in_notebook", lambda: True)
+    ng.minimize(bowl, np.zeros(3), progress=True)
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "minimize: 3 evaluations, best" in out
 
 
 def test_what_is_compiled_belongs_to_one_function():
@@ -363,3 +368,25 @@ def test_a_solver_within_the_function_of_another_one_gives_a_constant():
     found = ng.minimize(lambda p: (p - ng.minimize(lambda z: (z - 3) ** 2, 0.0).x) ** 2, 0.5).x
     np.testing.assert_allclose(found, 3.0, rtol=1e-4)
     np.testing.assert_allclose(ng.minimize(lambda p: (p - w) ** 2, 0.5).x, 2.0, rtol=1e-4)
+
+
+def test_modes_around_a_solver_are_neither_obeyed_nor_changed():
+    for around in (ng.no_grad, ng.enable_grad):
+        with around():
+            before = ng.is_grad_enabled()
+            np.testing.assert_allclose(ng.minimize(bowl, np.zeros(3)).x, [0, 1, 2], atol=1e-5)
+            recorded = []
+
+            def f(x, recorded=recorded):
+                value = bowl(x)
+                recorded.append(value.requires_grad)
+                return value
+
+            ng.minimize(f, np.zeros(3), method="Nelder-Mead", options={"maxiter": 5})
+            assert not any(recorded)
+            assert ng.is_grad_enabled() is before
+
+
+def test_a_result_that_is_a_number_is_called_one():
+    with pytest.raises(ng.NumgradRuntimeError, match="returned a float that does not depend"):
+        ng.minimize(lambda x: 3, np.zeros(2))

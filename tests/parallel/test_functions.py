@@ -170,3 +170,14 @@ def test_an_executor_that_was_shut_down_is_named():
         pass
     with pytest.raises(ng.NumgradRuntimeError, match=r"takes no work .*with block"):
         ng.parallel.value_and_grad(np.dot, gone)(np.ones(3), np.ones((3, 3)))
+
+
+def test_gradients_of_numbers_are_numbers_as_those_of_one_process():
+    x = np.arange(4.0)
+    for w in (2.0, np.float32(2.0), np.array(2.0), {"a": 2.0, "b": np.ones(2)}):
+
+        def f(w, x):
+            return np.sum(w["a"] * x * w["b"][0] if isinstance(w, dict) else w * x)
+
+        alone, cut = ng.value_and_grad(f)(w, x), ng.parallel.value_and_grad(f, None, chunks=2)(w, x)
+        assert repr(alone) == repr(cut)

@@ -232,3 +232,65 @@ def test_gradients_by_invalid_parameters_are_nan():
     assert np.isnan(alpha.grad.numpy()).all()
     # endless parameters that are valid
     assert ng.grad(lambda x: stats.truncnorm.logpdf(x, -inf, inf))(0.5) == pytest.approx(-0.5)
+
+
+def test_distribution_functions_of_nan_are_nan():
+    for found in (
+        ng.stats.bernoulli.cdf(np.nan, 0.3),
+        ng.stats.bernoulli.logsf(np.nan, 0.3),
+        ng.stats.binom.cdf(np.nan, 3, 0.3),
+    ):
+        assert np.isnan(float(found))
+
+
+QUANTILES = {
+    "poisson": [(2.5,), (0.0,), (-1.0,)],
+    "binom": [(5.0, 0.3), (1000.0, 0.02), (5.0, 0.0), (5.0, 1.0), (0.0, 0.5)],
+    "bernoulli": [(0.3,), (1.5,)],
+    "nbinom": [(2.5, 0.3), (5.0, 1.0)],
+    "geom": [(0.37,), (1e-6,)],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"), [(name, shapes) for name, rows in QUANTILES.items() for shapes in rows]
+)
+def test_quantiles_of_integers(name, shapes):
+    ours, theirs = getattr(stats, name), getattr(scipy.stats, name)
+    q = np.array([0.0, 1e-12, 0.001, 0.21, 0.5, 0.91, 1 - 1e-12, 1.0, -0.1, 1.1, np.nan])
+    for function in ("ppf", "isf"):
+        expected = getattr(theirs, function)(q, *shapes, 2)
+        found = getattr(ours, function)(ng.tensor(q), *shapes, loc=2).numpy()
+        np.testing.assert_array_equal(found, expected, err_msg=function)
+
+
+def test_quantiles_of_integers_are_steps():
+    q = np.array([0.3, 0.6])
+
+    def whole(mu, loc):
+        return np.sum(ng.stats.poisson.ppf(q, mu, loc))
+
+    k = np.arange(6.0)
+    np.testing.assert_array_equal(stats.poisson.ppf(scipy.stats.poisson.cdf(k, 2.5), 2.5), k)
+    assert ng.grad(whole, argnums=(0, 1))(2.5, 1.0) == (0.0, 2.0)
+    np.testing.assert_array_equal(
+        ng.jit(lambda q: ng.stats.nbinom.ppf(q, 5, 0.4))(q), scipy.stats.nbinom.ppf(q, 5, 0.4)
+    )
+
+
+@pytest.mark.parametrize("name", ["poisson", "binom", "nbinom", "bernoulli"])
+def test_quantiles_of_counts(name):
+    q = np.concatenate(
+        [[0, 1, -1, 2, np.nan, 1e-100, 1e-12, 1 - 1e-12], np.linspace(0.01, 0.99, 60)]
+    )
+    function, theirs = getattr(stats, name), getattr(scipy.stats, name)
+    for shapes in COUNTS[name]:
+        with np.errstate(all="ignore"):
+            expected = theirs.ppf(q, *shapes)
+        np.testing.assert_array_equal(np.asarray(function.ppf(q, *shapes)), expected)
+        below = np.nextafter(theirs.cdf(np.arange(4.0), *shapes), 0)
+        np.testing.assert_array_equal(
+            np.asarray(function.ppf(below, *shapes)), theirs.ppf(below, *shapes)
+        )
+    x = ng.tensor([0.2, 0.9], requires_grad=True)
+    assert not function.ppf(x, *COUNTS[name][0]).requires_grad

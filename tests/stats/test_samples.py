@@ -22,6 +22,11 @@ FAMILIES = {  # parameters, and SciPy's distribution of them
     "chisquare": ((3.0,), scipy.stats.chi2),
     "beta": ((0.7, 2.0), scipy.stats.beta),
     "standard_t": ((3.0,), scipy.stats.t),
+    "f": ((5.0, 3.0), scipy.stats.f),
+    "triangular": (
+        (-1.0, 0.3, 2.0),
+        lambda low, top, high: scipy.stats.triang((top - low) / (high - low), low, high - low),
+    ),
 }
 
 
@@ -41,6 +46,48 @@ def test_numbers_keep_their_chance(name):
             for s in (1, -1)
         )
         np.testing.assert_allclose(g.numpy(), (up - down) / (2 * h), rtol=2e-5, atol=1e-7)
+
+
+@pytest.mark.slow(cases=3)
+@pytest.mark.parametrize("name", ["gamma", "chisquare", "beta", "f", "standard_t", "triangular"])
+def test_second_derivatives_of_numbers_that_keep_their_chance(name):
+    parameters, family = FAMILIES[name]
+    p, h = np.array(parameters), 1e-3
+    chance = family(*p).cdf(getattr(np.random.default_rng(3), name)(*p, 5))
+    rows = h * np.eye(p.size)
+
+    def expected(i, j):
+        at = [p + s * rows[i] + t * rows[j] for s in (1, -1) for t in (1, -1)]
+        up, down, under, low = (np.sum(family(*a).ppf(chance) ** 2) for a in at)
+        return (up - down - under + low) / (4 * h * h)
+
+    found = ng.hessian(
+        lambda p: np.sum(
+            getattr(ng.random.default_rng(3), name)(*[p[k] for k in range(len(parameters))], 5) ** 2
+        )
+    )(p)
+    wanted = [[expected(i, j) for j in range(p.size)] for i in range(p.size)]
+    np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=1e-4)
+
+
+def test_angles_and_what_has_no_gradient():
+    expected = np.random.default_rng(3).vonmises(0.4, 2.0, 5)
+    mu = ng.tensor(0.4, requires_grad=True)
+    drawn = ng.random.default_rng(3).vonmises(mu, 2.0, 5)
+    np.testing.assert_allclose(drawn.numpy(force=True), expected, rtol=1e-14)
+    assert ng.autograd.grad(drawn.sum(), [mu])[0] == 5
+    for name, given in (("vonmises", (0.4, mu)), ("wald", (mu, 1.0)), ("poisson", (mu,))):
+        with pytest.raises(ng.NumgradRuntimeError, match=f"random.{name}: a parameter of shape"):
+            getattr(ng.random.default_rng(3), name)(*given)
+
+
+def test_triangles_with_the_top_at_an_end():
+    for mode in (-1.0, 2.0):
+        g = ng.jacobian(lambda p: ng.random.default_rng(3).triangular(p[0], p[1], p[2], 4))(
+            np.array([-1.0, mode, 2.0])
+        )
+        assert np.all(np.isfinite(g[:, ::2]))
+        np.testing.assert_allclose(g.sum(1), 1.0, rtol=1e-12)  # all ends move
 
 
 def test_dirichlet():

@@ -19,7 +19,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from math import prod
 from typing import Any, NoReturn
 
@@ -27,7 +26,14 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.core.arguments import complete
-from numgrad.core.batching import BatchOperand, apply, by_example, find_rule, first_example
+from numgrad.core.batching import (
+    BatchOperand,
+    apply,
+    by_example,
+    find_rule,
+    first_example,
+    of_examples,
+)
 from numgrad.core.composite import Composite
 from numgrad.core.draws import Draw, Draws
 from numgrad.core.interpreter import (
@@ -130,15 +136,16 @@ class BatchingInterpreter(Interpreter):
         for name, value in params.items():
             if any(map(self.owns, value if isinstance(value, tuple | list) else (value,))):
                 refuse(f"{op.name}: parameter {name!r}")
-        operands = [
-            BatchOperand(a.value, True) if self.owns(a) else BatchOperand(a, False) for a in args
-        ]
+        operands = [self._operand(a) for a in args]
         with self._below():
             if not any([o.batched for o in operands]):
                 return bind(op, args, params)
             out = self._bind_batch(op, operands, params)
         if isinstance(out, tuple):
-            return tuple([Batched(part, self) for part in out])
+            return tuple([
+                part.value if isinstance(part, BatchOperand) else Batched(part, self)
+                for part in out
+            ])  # fmt: skip
         return Batched(out, self)
 
     def recorded(self, op: Op, args: tuple, params: dict[str, Any]) -> tuple[Any, Any]:
@@ -155,48 +162,29 @@ class BatchingInterpreter(Interpreter):
         return self.examples
 
     def drawn(
-        self, function: Callable[..., Any], operands: Sequence[Any], size: Any, dtype: Any,
-        apart: bool = True,
+        self, function: Callable[..., Any], source: Any, operands: Sequence[Any], size: Any,
+        dtype: Any, apart: bool = True,
     ) -> Batched:  # fmt: skip
         """Numbers of its own for each example."""
         if size is None:
-            given = [BatchOperand(a.value if self.owns(a) else a, self.owns(a)) for a in operands]
-            shape = np.broadcast_shapes(*[each.shape for each in given])
+            shape = np.broadcast_shapes(*[self._operand(a).shape for a in operands])
         else:
             shape = tuple(size) if isinstance(size, tuple | list) else (size,)
         with self._below():
-            each = self._of_all(Draw(function, tuple(operands), shape, dtype, apart))
-            found = drawn(each.function, each.operands, each.shape, dtype, each.apart)
+            draw = Draw(function, source, tuple(operands), shape, dtype, apart)
+            each = of_examples(draw, self._operand, self.size)
+            found = drawn(each.function, source, each.operands, each.shape, dtype, each.apart)
             return Batched(found, self)
 
     def drawn_together(self, draws: Draw | Draws) -> list[Batched]:
         """Numbers of its own for each example."""
         with self._below():
-            found = drawn_together(self._of_all(draws))
+            found = drawn_together(of_examples(draws, self._operand, self.size))
             places = zip(found, draws.leads, strict=True)
             return [Batched(apply("moveaxis", x, source=n, destination=0), self) for x, n in places]
 
-    def _of_all(self, draws: Any) -> Any:
-        """What draws for all examples: their axis is the first of every single draw."""
-        if isinstance(draws, Draws):
-            extra = tuple([a.value if self.owns(a) else a for a in draws.extra])
-            return replace(draws, parts=tuple(map(self._of_all, draws.parts)), extra=extra)
-        function, shape, dtype = draws.function, draws.shape, draws.dtype
-        given = [BatchOperand(a.value if self.owns(a) else a, self.owns(a)) for a in draws.operands]
-        if draws.apart:
-            values = tuple([each.aligned(len(shape)) for each in given])
-            return replace(draws, operands=values, shape=(self.size, *shape))
-
-        def in_turn(*given_now: Any) -> np.ndarray:
-            *values, (count, *rest) = given_now
-            found = np.empty((count, *rest), dtype)
-            for k in range(count):
-                row = [v[k] if o.batched else v for v, o in zip(values, given, strict=True)]
-                found[k] = function(*row, tuple(rest))
-            return found
-
-        values = tuple([each.value for each in given])
-        return Draw(in_turn, values, (self.size, *shape), dtype, False)
+    def _operand(self, a: Any) -> BatchOperand:
+        return BatchOperand(a.value, True) if self.owns(a) else BatchOperand(a, False)
 
     def _bind_batch(self, op: Op, operands: list[BatchOperand], params: dict[str, Any]) -> Any:
         rule = find_rule(op)

@@ -89,7 +89,7 @@ def _is_inside(x: Tensor, levels: Sequence[BatchingInterpreter]) -> TypeGuard[Ba
 def example_index(part: Any) -> Any:
     """A part of an index that is different for each example, as an array; None for any other."""
     if isinstance(part, list | tuple) and any(isinstance(p, Batched) for p in part):
-        part = OPS["stack"](*part)
+        part = OPS["stack"](part)
     if not isinstance(part, Batched):
         return None
     if part.dtype.kind not in "iu":

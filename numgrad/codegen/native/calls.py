@@ -18,10 +18,10 @@ import numpy as np
 from numgrad.codegen.linker import external_symbol
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
+from numgrad.codegen.native.accesses import Lanes, NotVector, may_overlap
 from numgrad.codegen.native.expressions import ExpressionWriter
 from numgrad.codegen.native.instructions import instruction
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
-from numgrad.codegen.native.memory import NotVector
 from numgrad.codegen.native.numpy_functions import NUMPY
 from numgrad.codegen.native.source import THREADS, SourceFunction, library_function
 from numgrad.codegen.native.values import (
@@ -68,6 +68,10 @@ class CallWriter(ExpressionWriter):
 
     def separate_body(self, f: FunctionWriter, function: SourceFunction) -> CallWriter:
         """What translates a function of the module."""
+        raise NotImplementedError
+
+    def do(self, statement: ast.stmt) -> None:
+        """Translate a statement."""
         raise NotImplementedError
 
     def translated(self, arguments: list[Value]) -> Value:
@@ -172,9 +176,16 @@ class CallWriter(ExpressionWriter):
         ]
         dtype = np.dtype("int64" if result.strip() == "intp" else result.strip())
         kind = scalar_type(dtype)
-        name = self.f.module.declare(function.symbol, kind, [scalar_type(d) for d in kinds])
-        operands = ", ".join(f"{kind_of(x)} {x.part}" for x in numbers)
-        return Number(dtype, (self.f.value(f"call {kind} {name}({operands})"),))
+        # a complex number is passed as its parts are, and returned as a pair
+        result = f"{{ {kind}, {kind} }}" if dtype.kind == "c" else kind
+        taken = [scalar_type(x.dtype) for x in numbers for _ in x.parts]
+        name = self.f.module.declare(function.symbol, result, taken)
+        operands = ", ".join(f"{kind_of(x)} {part}" for x in numbers for part in x.parts)
+        found = self.f.value(f"call {result} {name}({operands})")
+        if dtype.kind != "c":
+            return Number(dtype, (found,))
+        parts = [self.f.value(f"extractvalue {result} {found}, {k}") for k in (0, 1)]
+        return Number(dtype, tuple(parts))
 
     def call_function(self, function: SourceFunction, arguments: list[Value]) -> Value:
         """Call a function of the library or of the text, or write it here."""
@@ -197,6 +208,8 @@ class CallWriter(ExpressionWriter):
             return False
         if function.whole_size > SMALL and self.f.module.long:
             return False
+        if function.whole_size > SMALL:
+            self.f.note_other()  # further places are not like this one
         written = self.f.module.written
         written[function] = written.get(function, 0) + 1
         return function.whole_size <= SMALL or written[function] <= OFTEN
@@ -345,7 +358,7 @@ def call(
         return _call_each(body, function, arguments, vector)
     roots = [a.root for a in arguments if isinstance(a, Array)]
     shared = tuple(
-        tuple((a == b) + memory.may_overlap(a, b) for b in roots) for a in roots
+        tuple((a == b) + may_overlap(a, b) for b in roots) for a in roots
     )  # which arrays may overlap
     key = (function, tuple(map(_key, arguments)), shared, body.has_fma)
     found = module.known_functions.get(key)
@@ -405,7 +418,7 @@ def _write(
     f = FunctionWriter(module, name, parameters)
     inner = body.separate_body(f, function)
     inner.failed = "%failed" if function.allocates else ""
-    inner.lanes = memory.Lanes(vector) if vector else None
+    inner.lanes = Lanes(vector) if vector else None
     operands = [text for _, text in parameters]
     inner.translated([rebuilt(a, operands) for a in arguments])
     result, returned = inner.finish()

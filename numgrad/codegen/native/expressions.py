@@ -9,8 +9,8 @@ import numpy as np
 
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
+from numgrad.codegen.native.accesses import Lanes, NotVector, one_of
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
-from numgrad.codegen.native.memory import Lanes, NotVector
 from numgrad.codegen.native.numpy_functions import power_of_floats
 from numgrad.codegen.native.source import SourceFunction
 from numgrad.codegen.native.syntax import found_once, nodes
@@ -249,7 +249,7 @@ class ExpressionWriter:
             do.select(self.f, condition, x, y) for x, y in zip(a.shape, b.shape, strict=True)
         )
         data = self.f.pure(f"select i1 {condition.part}, ptr {a.data}, ptr {b.data}")
-        return Array(a.dtype, data, shape, None, memory.one_of(a, b))
+        return Array(a.dtype, data, shape, None, one_of(a, b))
 
     def _choose(self, condition: Number, node: ast.IfExp) -> Number:
         """One of two expressions, only that is computed."""

@@ -8,10 +8,11 @@ from typing import Any
 
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
+from numgrad.codegen.native.accesses import NotVector
 from numgrad.codegen.native.calls import CallWriter, flat
 from numgrad.codegen.native.expressions import OPERATORS
 from numgrad.codegen.native.ir import FunctionWriter, ModuleText, Unsupported
-from numgrad.codegen.native.memory import NotVector
+from numgrad.codegen.native.repetition import Repetition
 from numgrad.codegen.native.signature import Signature
 from numgrad.codegen.native.source import SourceFunction
 from numgrad.codegen.native.values import (
@@ -65,6 +66,7 @@ class FunctionBody(CallWriter):
         self.owned = 0
         self.fails = False
         self.loops: list[tuple[str, str]] = []
+        self.repetition = Repetition()
         f.contract = " contract" if function.contract else f.contract
 
     def inlined_body(self, function: SourceFunction) -> FunctionBody:
@@ -86,10 +88,16 @@ class FunctionBody(CallWriter):
         for statement in statements:
             if self.f.ended:
                 break
-            method = getattr(self, f"_do_{type(statement).__name__}", None)
-            if method is None:
-                raise Unsupported(type(statement).__name__)
-            method(statement)
+            form = statement.__dict__.get("form")
+            if form is None or not self.repetition.translate(self, statement, form):
+                self.do(statement)
+
+    def do(self, statement: ast.stmt) -> None:
+        """Translate a statement."""
+        method = getattr(self, f"_do_{type(statement).__name__}", None)
+        if method is None:
+            raise Unsupported(type(statement).__name__)
+        method(statement)
 
     def _do_Pass(self, node: ast.Pass) -> None:
         pass

@@ -12,8 +12,8 @@ import numpy as np
 from numgrad.codegen.device import Instruction
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
+from numgrad.codegen.native.accesses import Lanes
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
-from numgrad.codegen.native.memory import Lanes
 from numgrad.codegen.native.values import (
     BOOL,
     INT32,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from numgrad.errors import NumgradError
 
@@ -80,6 +80,15 @@ class ModuleText:
         return "\n".join(lines) + "\n"
 
 
+class Note(NamedTuple):
+    """What was written: a ``pure`` instruction, a ``value`` or an ``effect``, or something else."""
+
+    kind: str
+    text: str = ""
+    least: int = 0
+    made: str = ""
+
+
 class FunctionWriter:
     """The instructions of one function, block after block.
 
@@ -107,6 +116,7 @@ class FunctionWriter:
         self._domain: str | None = None
         self._scopes: dict[int, str] = {}
         self._accesses: dict[int, str] = {}
+        self.notes: list[Note] | None = None
 
     @property
     def lines(self) -> list[str]:
@@ -147,6 +157,8 @@ class FunctionWriter:
                 depth = max(depth, least)
             self._write(found, text, depth)
             self._made.append((text, depth))
+        if self.notes is not None:
+            self.notes.append(Note("pure", text, least, found))
         return found
 
     def _write(self, name: str, text: str, depth: int) -> None:
@@ -159,19 +171,30 @@ class FunctionWriter:
     def value(self, text: str) -> str:
         """The value of an instruction that depends on memory."""
         name = self.fresh()
-        self.define(name, text)
+        self._write(name, text, len(self._before))
+        if self.notes is not None:
+            self.notes.append(Note("value", text, 0, name))
         return name
 
     def define(self, name: str, text: str) -> None:
         """Make an instruction the value of a name that ``fresh`` has given."""
         self._write(name, text, len(self._before))
+        self.note_other()
 
     def effect(self, text: str) -> None:
         """An instruction without a value."""
         self._lines.append(f"  {text}")
+        if self.notes is not None:
+            self.notes.append(Note("effect", text))
+
+    def note_other(self) -> None:
+        """Note what is not to be repeated as it stands."""
+        if self.notes is not None:
+            self.notes.append(Note("other"))
 
     def slot(self, kind: str, first: str | None = None) -> str:
         """Memory on the stack, for a variable."""
+        self.note_other()
         name = f"%s{len(self.slots)}"
         self.slots.append(f"  {name} = alloca {kind}")
         if first is not None:
@@ -225,6 +248,7 @@ class FunctionWriter:
 
     def label(self, stem: str) -> str:
         """A name for a block."""
+        self.note_other()
         self._labels += 1
         return f"{stem}.{self._labels}"
 

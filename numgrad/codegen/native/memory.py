@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from numgrad.codegen.native.accesses import LanePlace, Lanes, NotVector
 from numgrad.codegen.native.arithmetic import binary, cast, compare, select
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.values import (
@@ -19,102 +20,6 @@ from numgrad.codegen.native.values import (
     memory_type,
     part_dtype,
 )
-
-
-class NotVector(Unsupported):
-    """A loop that is not written in lanes; it is written as it stands."""
-
-
-Root = Any
-"""What an access is to: of an array its root."""
-
-
-def may_overlap(a: Root, b: Root) -> bool:
-    """Whether arrays of two roots may be the same or overlap."""
-    if a == b:
-        return True
-    if not (isinstance(a, frozenset) or isinstance(b, frozenset)):
-        return False
-    return not _roots(a).isdisjoint(_roots(b))
-
-
-def one_of(a: Array, b: Array) -> str | frozenset[str]:
-    """The root of an array that is a part of either."""
-    return a.root if a.root == b.root else _roots(a.root) | _roots(b.root)
-
-
-def _roots(root: Root) -> frozenset[Root]:
-    return root if isinstance(root, frozenset) else frozenset((root,))
-
-
-class NearParts(NotVector):
-    """A loop in lanes if some parts of an array are so many bytes apart, or more."""
-
-    def __init__(self, distances: dict[tuple[str, str], int]) -> None:
-        super().__init__("an array is read at other places than it is written")
-        self.distances = distances
-
-
-LARGEST = 16
-"""Bytes of the widest element."""
-
-
-@dataclass
-class Lanes:
-    """The lanes of the innermost loop while its body is translated.
-
-    Attributes
-    ----------
-    accesses
-        Where the body reads and writes memory: ``(array, writes, place)``.
-    apart
-        Whether parts of one array that begin at different places are known to be as far apart as
-        the lanes go.
-    around
-        How many loops are around this one.
-    mask
-        Which lanes are in the loop, an operand; empty if all are.
-    rest
-        How many lanes ``mask`` has, an operand, if these are the first ones; else empty.
-    block
-        The block of instructions that every iteration runs, where there are no others.
-    """
-
-    count: int
-    apart: bool = False
-    around: int = 0
-    mask: str = ""
-    rest: str = ""
-    block: str = ""
-    accesses: list[tuple[Any, bool, LanePlace]] = field(default_factory=list)
-
-    def first(self, mask: str, count: str) -> Lanes:
-        """The first lanes: those of a mask."""
-        return Lanes(self.count, self.apart, self.around, mask, count)
-
-    def check(self) -> None:
-        """Refuse a body whose iterations may read what others have written."""
-        written: dict[Any, LanePlace] = {}
-        for root, writes, place in self.accesses:
-            if writes and written.setdefault(root, place) != place:
-                raise NotVector("one array is written at several places")
-        for root, _, place in self.accesses:
-            if any(
-                root != other and may_overlap(root, other) and not place.at_index_of(p)
-                for other, p in written.items()
-            ):
-                raise NotVector("an array may be one that is written at another place")
-        near: dict[tuple[str, str], int] = {}
-        for root, writes, place in self.accesses:
-            other = written.get(root, place)
-            if other != place and not place.at_index_of(other):
-                raise NotVector("an array is read at other places than it is written")
-            if other != place:
-                near[place.base, other.base] = self.count * LARGEST
-            if root in written and not writes and place.computed:
-                raise NotVector("several lanes may add to one place")
-        if near and not self.apart:
-            raise NearParts(near)
 
 
 @dataclass(frozen=True)
@@ -238,20 +143,6 @@ def read(
 
 def _unit(element: Element) -> int:
     return element.dtype.itemsize if element.in_bytes else 1
-
-
-class LanePlace(NamedTuple):
-    """Where the lanes read or write; ``computed`` if not at equal distances."""
-
-    base: str
-    offset: str
-    step: str
-    computed: bool
-
-    def at_index_of(self, other: LanePlace) -> bool:
-        """Whether each lane has one index here and there, of arrays that begin anywhere."""
-        same = (self.offset, self.step) == (other.offset, other.step)
-        return same and not (self.computed or other.computed)
 
 
 def _place(element: Element) -> LanePlace:

@@ -10,7 +10,7 @@ into registers: accumulators of loops, what branches set, what is read after the
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 
 from numgrad.codegen.native.syntax import found_once
 
@@ -26,8 +26,8 @@ def variables(function: ast.FunctionDef) -> frozenset[str]:
     loaded: dict[str, list[Path]] = {}
     for argument in function.args.args:
         stored[argument.arg] = [((id(function.body), -1),)]
-    for path, node, writes in _uses(function.body, ()):
-        (stored if writes else loaded).setdefault(node, []).append(path)
+    for path, name, writes in _uses(function.body, ()):
+        (stored if writes else loaded).setdefault(name, []).append(path)
     return frozenset(
         name for name, places in stored.items() if not _fixed(places, loaded.get(name, ()))
     )
@@ -54,33 +54,47 @@ def _fixed(stores: Sequence[Path], loads: Sequence[Path]) -> bool:
     return all(any(key in first and place > first[key] for key, place in path) for path in loads)
 
 
-def _uses(statements: list[ast.stmt], around: Path) -> Iterator[tuple[Path, str, bool]]:
-    """Every use of a name, with where it stands and whether it is assigned to."""
+Use = tuple[Path, str, bool]
+"""A use of a name: where it stands, and whether it is assigned to."""
+
+
+def _uses(statements: list[ast.stmt], around: Path) -> list[Use]:
+    """Every use of a name."""
+    found: list[Use] = []
     for place, statement in enumerate(statements):
         here: Path = (*around, (id(statements), place))
         if isinstance(statement, ast.For):
-            yield from _names(statement.iter, here)
+            found += _names(statement.iter, here)
             body: Path = (*here, (id(statement.body), -1))
-            for path, name, _ in _names(statement.target, body):
-                yield path, name, True
-            yield from _uses(statement.body, here)
+            found += [(body, name, True) for name, _ in uses(statement.target)]
+            found += _uses(statement.body, here)
         elif isinstance(statement, ast.If | ast.While):
-            yield from _names(statement.test, here)
-            yield from _uses(statement.body, here)
-            yield from _uses(statement.orelse, here)
+            found += _names(statement.test, here)
+            found += _uses(statement.body, here)
+            found += _uses(statement.orelse, here)
         elif isinstance(statement, ast.AugAssign):
-            yield from _names(statement.value, here)
-            for path, name, writes in _names(statement.target, here):
-                yield path, name, False
+            found += _names(statement.value, here)
+            for name, writes in uses(statement.target):
+                found.append((here, name, False))
                 if writes:
-                    yield path, name, True
+                    found.append((here, name, True))
         else:
-            yield from _names(statement, here)
+            found += _names(statement, here)
+    return found
 
 
-def _names(node: ast.AST, path: Path) -> Iterator[tuple[Path, str, bool]]:
-    for each in used_names(node):
-        yield path, each.id, isinstance(each.ctx, ast.Store)
+def _names(node: ast.AST, path: Path) -> list[Use]:
+    return [(path, name, writes) for name, writes in uses(node)]
+
+
+@found_once
+def uses(node: ast.AST) -> tuple[tuple[str, bool], ...]:
+    """The names in a piece of syntax, and which are assigned to."""
+    form = node.__dict__.get("form")
+    if form is None:
+        return tuple([(each.id, isinstance(each.ctx, ast.Store)) for each in used_names(node)])
+    parts = form.parts
+    return tuple([(parts[k] if type(k) is int else k, writes) for k, writes in form.names])
 
 
 @found_once

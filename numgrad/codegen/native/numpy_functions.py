@@ -10,9 +10,9 @@ from collections.abc import Callable
 import numpy as np
 
 from numgrad.codegen.native import arithmetic as do
+from numgrad.codegen.native.accesses import NotVector
 from numgrad.codegen.native.instructions import NUMPY, InstructionContext
 from numgrad.codegen.native.ir import Unsupported
-from numgrad.codegen.native.memory import NotVector
 from numgrad.codegen.native.source import library_function
 from numgrad.codegen.native.values import FLOAT64, INT64, Number, constant
 

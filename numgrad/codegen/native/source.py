@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.codegen.native import lines as lines_alike
 from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.native.names import is_straight, variables
 from numgrad.codegen.native.syntax import calls, nodes
@@ -149,11 +150,13 @@ class KernelText:
         self._imported: dict[str, tuple[str, str]] = {}
         self._constants: dict[str, Any] = {"np": np}
         self.functions: dict[str, SourceFunction] = {}
-        self._lines = text.splitlines()
-        for node in ast.parse(text).body:
-            self._take(node)
+        lines = text.split("\n")
+        nodes = lines_alike.parse(text)
+        ends = [node.lineno - 1 for node in nodes[1:]]
+        for node, end in zip(nodes, [*ends, len(lines)], strict=True):
+            self._take(node, "\n".join(lines[node.lineno - 1 : end]))
 
-    def _take(self, node: ast.stmt) -> None:
+    def _take(self, node: ast.stmt, text: str = "") -> None:
         if isinstance(node, ast.Import):
             if [(a.name, a.asname) for a in node.names] != [("numpy", "np")]:
                 raise Unsupported("an import")
@@ -173,9 +176,8 @@ class KernelText:
             contract = any(
                 isinstance(d, ast.Name) and d.id == "contracted" for d in node.decorator_list
             )
-            lines = "\n".join(self._lines[node.lineno - 1 : node.end_lineno])
             self.functions[node.name] = SourceFunction(
-                node.name, node, self.look_up, False, contract, lines
+                node.name, node, self.look_up, False, contract, text
             )
         elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             raise Unsupported(type(node).__name__)

@@ -19,25 +19,43 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, is_dataclass, replace
+from array import array as PlainArray
+from collections import ChainMap, UserDict, UserList, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import is_dataclass, replace
 from functools import _lru_cache_wrapper, lru_cache, partial
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MappingProxyType,
+    ModuleType,
+)
 from typing import Any
-from weakref import ref
 
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.content import SMALL, Content
 from numgrad.compiler.call.methods import METHODS, WeakMethod
+from numgrad.compiler.call.place import (
+    CONTENT,
+    FIXED,
+    IDENTITY,
+    VALUE,
+    Place,
+    fixed_place,
+    is_atom,
+    of_method,
+    of_sparse,
+    place_of,
+)
+from numgrad.compiler.call.reads import Mention, PlainReads, Sites, all_codes
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.op import Op
 from numgrad.operations.sparse.kinds import is_sparse_kind
 from numgrad.random import Generator
 
-_ATOMS = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype, type(Ellipsis))
 _LEAVES = (np.ndarray, Tensor, np.random.Generator, np.random.RandomState, Generator, Op)
 _VARIABLES = (np.ndarray, Tensor, dict, list)
 _NOTHING = object()
@@ -52,70 +70,6 @@ _LIMIT = 20_000
 _RECORDS = {("types", "SimpleNamespace"), ("argparse", "Namespace")}
 """Classes of Python's own whose objects hold what users put there."""
 
-FIXED, IDENTITY, VALUE, READ = "fixed", "identity", "value", "read"
-"""How a place is treated: as constant, guarded by identity or value, or read at each call."""
-CONTENT = "content"
-"""How the place of an array is treated that is no input: guarded by ``Content``."""
-
-
-@dataclass
-class Place:
-    """Where something is found.
-
-    Attributes
-    ----------
-    value
-        What was found there.
-    treatment
-        One of the four above.
-    holder
-        The object that the place is in, known for sure if the guards before this one hold; a weak
-        reference to the object of a ``WeakMethod``.
-    access
-        How to read it, as an expression in ``{0}`` for the holder and ``{1}`` for ``key``.
-    key
-        Key of a dictionary, if it is not simple.
-    name
-        How a reader would write it.
-    parent
-        The place of the holder; None for the function itself.
-    shown
-        What makes a view of what is found there, if that is meant.
-    """
-
-    value: Any
-    treatment: str
-    holder: Any
-    access: str
-    name: str
-    key: Any = None
-    parent: Place | None = None
-    shown: Any = None
-
-    @property
-    def is_length(self) -> bool:
-        """Whether it is the number of elements of a container."""
-        return self.access.startswith("_len(")
-
-    @property
-    def is_filled(self) -> bool:
-        """Whether it is what a container has in it by now, and no longer what it had."""
-        return self.access.startswith(("_len(", "_frozenset(")) and self.read() != self.value
-
-    def read(self) -> Any:
-        """What is found there now."""
-        holder = self.holder() if isinstance(self.holder, ref) else self.holder
-        names = {"_len": len, "_frozenset": frozenset, "_holder": holder, "_key": self.key}
-        return eval(self.access.replace("{0}", "_holder").replace("{1}", "_key"), names)
-
-    @property
-    def path(self) -> Iterator[Place]:
-        """The place itself, then the places that lead to it."""
-        place: Place | None = self
-        while place is not None:
-            yield place
-            place = place.parent
-
 
 class Surroundings:
     """Everything that a function can reach, by place.
@@ -128,6 +82,8 @@ class Surroundings:
         What must stay the same in any case: numbers, functions, lengths of containers.
     generators
         The places of NumPy's generators of random numbers.
+    codes
+        The user's code, that of the function itself first.
     """
 
     def __init__(self, roots: list[tuple[str, Any]], libraries: bool = False) -> None:
@@ -137,6 +93,9 @@ class Surroundings:
         while True:
             known = len(self.names)
             self.arrays: dict[int, Place] = {}
+            self.codes: dict[CodeType, None] = {}
+            self._classes: set[type] = set()
+            self._mentions: dict[int, list[Mention]] = {}
             self._before: dict[int, Content] = {}
             self.guards: list[Place] = []
             self.generators: list[Place] = []
@@ -164,7 +123,14 @@ class Surroundings:
             if array in looked_at:
                 yield replace(place, value=Content(place.value, whole=True), treatment=CONTENT)
             elif before and named and array not in inputs and before(place.value):
-                yield replace(place, value=before, treatment=CONTENT)
+                whole = isinstance(place.value, np.ndarray) and place.value.nbytes > SMALL
+                content = Content(place.value, whole=True) if whole else before
+                yield replace(place, value=content, treatment=CONTENT)
+
+    def plainly_read(self, inputs: Iterable[int], sites: Sites, viewed: set[int]) -> set[int]:
+        """Those of input arrays that plain NumPy may read too: Note [Plain reads]."""
+        reads = PlainReads(self.codes, sites, viewed)
+        return {array for array in inputs if reads.of(array, self._mentions.get(array, ()))}
 
     def _walk(self) -> None:
         queue = self._queue
@@ -176,6 +142,8 @@ class Surroundings:
                 self.guards.append(place)
             if type(value) is str and value.isidentifier():  # for getattr(self, name)
                 self.names.add(value)
+            if isinstance(value, np.ndarray):
+                self._mentions.setdefault(id(value), []).append(place.mention)
             if id(value) in self._seen or is_atom(value):
                 continue
             self._seen.add(id(value))
@@ -203,30 +171,35 @@ class Surroundings:
         elif isinstance(value, partial):
             yield Place(value.func, FIXED, value, "{0}.func", ".func")
             for number, part in enumerate(value.args):
-                yield _fixed(part, value, f"{{0}}.args[{number}]", f".args[{number}]")
+                yield fixed_place(part, value, f"{{0}}.args[{number}]", f".args[{number}]")
             for name, part in value.keywords.items():
-                yield _fixed(part, value, f"{{0}}.keywords[{name!r}]", f".{name}")
-        elif isinstance(value, dict):
+                yield fixed_place(part, value, f"{{0}}.keywords[{name!r}]", f".{name}")
+        elif isinstance(value, dict | MappingProxyType):
             yield Place(len(value), VALUE, value, "_len({0})", "[...]")
             for key, part in value.items():
                 simple = type(key) in (str, int)
                 access = f"{{0}}[{key!r}]" if simple else "{0}[{1}]"
-                yield _place(part, value, access, f"[{key!r}]", key)
+                yield place_of(part, value, access, f"[{key!r}]", key)
         elif isinstance(value, list | tuple | deque):
             fixed = isinstance(value, tuple)
             if not fixed:
                 yield Place(len(value), VALUE, value, "_len({0})", "[...]")
             for number, part in enumerate(value):
-                make = _fixed if fixed else _place
+                make = fixed_place if fixed else place_of
                 yield make(part, value, f"{{0}}[{number}]", f"[{number}]")
         elif isinstance(value, ModuleType):
             if not _is_library(value.__name__):
                 for name in sorted(self.names & vars(value).keys()):
-                    yield _place(vars(value)[name], value, f"{{0}}.{name}", f".{name}")
+                    yield place_of(vars(value)[name], value, f"{{0}}.{name}", f".{name}")
         elif isinstance(value, type):
             yield from self._of_class(value)
         elif type(value) is set and len(value) <= SMALL // 8:
             yield Place(frozenset(value), VALUE, value, "_frozenset({0})", "{...}")
+        elif isinstance(value, bytearray | PlainArray | memoryview):
+            yield Place(bytes(value), VALUE, value, "_bytes({0})", "[...]")
+        elif isinstance(value, ChainMap | UserDict | UserList):
+            inner = "maps" if isinstance(value, ChainMap) else "data"
+            yield place_of(getattr(value, inner), value, f"{{0}}.{inner}", f".{inner}")
         elif isinstance(value, BuiltinFunctionType | np.ufunc | set | frozenset):
             return
         elif isinstance(value, _lru_cache_wrapper) or hasattr(type(value), "__numgrad_jit__"):
@@ -243,32 +216,36 @@ class Surroundings:
                 value = cell.cell_contents
             except ValueError:  # not assigned yet
                 continue
-            place = (_fixed if library else _place)(value, cell, "{0}.cell_contents", name)
+            place = (fixed_place if library else place_of)(value, cell, "{0}.cell_contents", name)
             yield place
         if not library:
             self.names |= attributes | texts
+            self.codes.update(dict.fromkeys(all_codes(code)))
         defaults = function.__defaults__ or ()
         for number, value in enumerate(defaults):
-            yield _fixed(value, defaults, f"{{0}}[{number}]", f"default {number}")
+            name = code.co_varnames[code.co_argcount - len(defaults) + number]
+            yield fixed_place(value, defaults, f"{{0}}[{number}]", f"default {name}")
         if defaults and not library:  # which are replaced as a whole
             yield Place(defaults, IDENTITY, function, "{0}.__defaults__", ".__defaults__")
         for name, value in (function.__kwdefaults__ or {}).items():
-            yield _fixed(value, function.__kwdefaults__, f"{{0}}[{name!r}]", name)
+            yield fixed_place(value, function.__kwdefaults__, f"{{0}}[{name!r}]", f"default {name}")
         if library:
             return
         for name in sorted(self.names & vars(function).keys()):
-            yield _place(vars(function)[name], vars(function), f"{{0}}[{name!r}]", f".{name}")
+            yield place_of(vars(function)[name], vars(function), f"{{0}}[{name!r}]", f".{name}")
+        if "globals" in names:  # for globals()["name"]
+            names |= texts
         for name in names:
             found = function.__globals__.get(name, function)
             if isinstance(found, ModuleType):
                 yield Place(found, FIXED, function.__globals__, f"{{0}}[{name!r}]", name)
             elif found is not function:
-                yield _place(found, function.__globals__, f"{{0}}[{name!r}]", name)
+                yield place_of(found, function.__globals__, f"{{0}}[{name!r}]", name)
 
     def _of_object(self, value: Any) -> Iterator[Place]:
         kind = type(value)
         if is_sparse_kind(kind):
-            yield from _of_sparse(value)
+            yield from of_sparse(value)
             return
         if (
             _is_library(kind.__module__)
@@ -282,10 +259,21 @@ class Surroundings:
         own = attributes if type(attributes) is dict else {}
         holder = self._weak.get(id(value), value)
         frozen = is_dataclass(kind) and kind.__dataclass_params__.frozen  # pyright: ignore
-        place = _fixed if frozen else _place
-        for name, member in self._members(kind):
+        place = fixed_place if frozen else place_of
+        members = self._members(kind)
+        methods = [n for n, m in members if any(map(_is_users, _functions(m)))]
+        if methods and kind not in self._classes:
+            self._classes.add(kind)
+            yield from (of_method(kind, name, getattr(kind, name)) for name in methods)
+        if (
+            methods
+            and type(attributes) is dict
+            and not any(_is_library(b.__module__) for b in kind.__mro__[:-1])
+        ):
+            yield Place(len(own), VALUE, holder, "_len({0}.__dict__)", ".__dict__")
+        for name, member in members:
             slot = type(member).__name__ == "member_descriptor" and hasattr(value, name)
-            constant = is_atom(member) or isinstance(member, _VARIABLES)
+            constant = is_atom(member) or isinstance(member, (*_VARIABLES, type))
             if slot or (constant and not name.startswith("__")):
                 yield place(getattr(value, name), holder, f"{{0}}.{name}", f".{name}")
             elif name in own and holder is not value:
@@ -300,8 +288,10 @@ class Surroundings:
         for name, member in self._members(kind):
             if member is not _NOTHING and not name.startswith("__"):
                 found = getattr(kind, name, _NOTHING)
-                if isinstance(found, _VARIABLES) or is_atom(found):
-                    yield _place(found, kind, f"{{0}}.{name}", f".{name}")
+                if isinstance(found, (*_VARIABLES, type)) or is_atom(found):
+                    yield place_of(found, kind, f"{{0}}.{name}", f".{name}")
+                elif kind not in self._classes and any(map(_is_users, _functions(member))):
+                    yield of_method(kind, name, found)
 
     def _members(self, kind: type) -> list[tuple[str, Any]]:
         """The attributes that code with objects of a class looks up, and what the class has.
@@ -333,43 +323,8 @@ class Surroundings:
             self._queue.append(place)
 
 
-def _of_sparse(matrix: Any) -> Iterator[Place]:
-    """The elements of a matrix of SciPy's, and what says where they are."""
-    for name in ("data", "indices", "indptr", "coords", "offsets", "rows"):
-        if name in vars(matrix):
-            treatment = READ if name == "data" else IDENTITY
-            yield Place(vars(matrix)[name], treatment, matrix, f"{{0}}.{name}", f".{name}")
-    if "indptr" in vars(matrix):  # they are sorted in place
-        sorted_already = matrix.has_sorted_indices
-        yield Place(sorted_already, VALUE, matrix, "{0}.has_sorted_indices", ".has_sorted_indices")
-
-
-def _place(value: Any, holder: Any, access: str, name: str, key: Any = None) -> Place:
-    """A place whose content may change."""
-    if is_atom(value):
-        treatment = VALUE
-    elif isinstance(value, np.ndarray | Tensor):
-        treatment = READ
-    else:
-        treatment = IDENTITY
-    return Place(value, treatment, holder, access, name, key)
-
-
-def _fixed(value: Any, holder: Any, access: str, name: str) -> Place:
-    """A place whose content cannot change."""
-    treatment = READ if isinstance(value, np.ndarray | Tensor) else FIXED
-    return Place(value, treatment, holder, access, name)
-
-
-def is_atom(value: Any) -> bool:
-    """Whether a value counts by what it is: numbers, strings, tuples of them."""
-    parts = [value]
-    for part in parts:  # grows meanwhile
-        if type(part) is tuple:
-            parts.extend(part)
-        elif not isinstance(part, _ATOMS):
-            return False
-    return True
+def _is_users(function: FunctionType) -> bool:
+    return not _is_library(function.__globals__.get("__name__"))
 
 
 def _functions(member: Any) -> Iterator[FunctionType]:

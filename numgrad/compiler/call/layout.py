@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.closure import Place
+from numgrad.compiler.call.place import Place
 from numgrad.compiler.call.signature import TENSOR, Leaf
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.graph.sizes import Size, Sizes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.closure import CONTENT, IDENTITY, VALUE, Place
 from numgrad.compiler.call.layout import CallLayout, Input
+from numgrad.compiler.call.place import CONTENT, IDENTITY, VALUE, Place
 from numgrad.compiler.call.signature import (
     ARRAY,
     NUMBER,

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from numgrad.codegen import threads
 from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.vector_loops import VectorLoop, vector_loops
-from numgrad.compiler.call.closure import CONTENT, IDENTITY, Place
 from numgrad.compiler.call.layout import CallLayout, Input
+from numgrad.compiler.call.place import CONTENT, IDENTITY, Place
 from numgrad.compiler.graph.graph import CALL, TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import text_of, value_of

@@ -1,9 +1,21 @@
-"""One kernel: statements brought into loops, memory for what they store, the entry point."""
+"""One kernel: statements brought into loops, memory for what they store, the entry point.
+
+Note [Rows]
+-----------
+A program that was unrolled from a Python loop has hundreds of temporary arrays of one length. They
+are rows of one array, which is a single allocation to compile and to run. Lengths of rows are
+whole lines of the CPU's caches, and a line lies in between: rows of a power of two would compete
+for the same places there.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.emitter import Emitter
@@ -37,6 +49,11 @@ from numgrad.compiler.lower.write import SourceWriter, Storage, text
 from numgrad.core.elementwise import USER_KERNELS
 from numgrad.kernels.products import gemm as products
 
+ROWS = 16
+"""Arrays of a kernel's own of one length from which on they are rows of one array."""
+LINE = 64
+"""Bytes of a line of the CPU's caches."""
+_ARRAY = re.compile(r"\bx\d+\b")
 ROWS_NS = 20_000.0
 """Work of a block of rows of a matrix product, at least."""
 SERIAL, PARALLEL = "@SERIAL@", "@PARALLEL@"
@@ -320,18 +337,29 @@ class KernelWriter(SourceWriter):
         return [*given, *(f"r{t.number}" for t in self.scalars), *self.lengths]
 
     def _temporaries(self, kept: list[str]) -> list[str]:
-        """Lines that make the arrays of the kernel's own."""
+        """Lines that make the arrays of the kernel's own: Note [Rows]."""
         lines = self.blocks.allocations()
+        named = {name for line in self.lines for name in _ARRAY.findall(line)}
+        alike: dict[tuple[Any, ...], list[int]] = {}
         for number, term in self.terms.items():
-            place = self.storage[number]
-            if place.name.startswith("s_"):
+            place, size = self.storage[number], count(term.shape)
+            inside = place.whole and place.memory and not place.name.startswith("s_")
+            if term.op == PART or not inside or number in self.exported:
                 continue
-            if term.op != PART and place.whole and place.memory and number not in self.exported:
-                size = count(term.shape)
-                self.need(size)
-                lines.append(f"    x{number} = np.empty({text(size)}, {numpy_name(term.dtype)})")
-                lines.append(f"    a{number} = int64(x{number}.ctypes.data)")
-                kept.append(f"x{number}")
+            self.need(size)
+            by_address = value_of(size) is None and f"x{number}" not in named
+            alike.setdefault((size, term.dtype) if by_address else (), []).append(number)
+        rows = {key: numbers for key, numbers in alike.items() if key and len(numbers) >= ROWS}
+        own = {n for key, numbers in alike.items() if key not in rows for n in numbers}
+        for number in filter(own.__contains__, self.terms):
+            term = self.terms[number]
+            size, dtype = text(count(term.shape)), numpy_name(term.dtype)
+            lines.append(f"    x{number} = np.empty({size}, {dtype})")
+            lines.append(f"    a{number} = int64(x{number}.ctypes.data)")
+            kept.append(f"x{number}")
+        for (size, dtype), numbers in rows.items():
+            lines += _rows(numbers, text(size), dtype)
+            kept.append(f"x{numbers[0]}")
         return lines
 
     def _addresses(self) -> list[str]:
@@ -538,6 +566,22 @@ class KernelWriter(SourceWriter):
             return
         for column, s in enumerate(group):
             self.put(depth, f"r{s.term.number} = p{n}[0, {column}]")
+
+
+def _rows(numbers: Sequence[int], size: str, dtype: np.dtype) -> list[str]:
+    """Lines that make arrays of one size: Note [Rows]."""
+    first, *others = numbers
+    unit = max(LINE // dtype.itemsize, 1)
+    places = [
+        f"    a{number} = a{first} + {k * dtype.itemsize} * row{first}"
+        for k, number in enumerate(others, start=1)
+    ]
+    return [
+        f"    row{first} = -(-({size}) // {unit}) * {unit} + {unit}",
+        f"    x{first} = np.empty(({len(numbers)}, row{first}), {numpy_name(dtype)})",
+        f"    a{first} = int64(x{first}.ctypes.data)",
+        *places,
+    ]
 
 
 def arrange(

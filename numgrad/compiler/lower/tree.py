@@ -6,9 +6,11 @@ Statements of one kernel become a tree of loops. At each level the loop is chose
 amount of work can share: a statement may join if it has that loop and everything it waits for is
 computed before the loop, or inside it for the same index. If other statements have to come before
 that loop, whatever does not depend on it is computed first. What is reduced over a loop is complete
-only after it. Among equals the loop whose steps in memory are the widest is put outside, so that
-the innermost one walks along rows. Two loops without anything between them that walk through all
-arrays as one are merged.
+only after it, so a loop may have to run several times: the run with the most work counts. Among
+equals the loop whose steps in memory are the widest is put outside, so that the innermost one walks
+along rows; inside of others, where only some of them have to wait, the one over which less is
+reduced, as the rest would hold all partial results at once. Two loops without anything between them
+that walk through all arrays as one are merged.
 
 Note [Lanes]
 ------------
@@ -40,6 +42,8 @@ MOST_TOGETHER = 300
 time by the square of their number, and LLVM takes long for long functions."""
 AHEAD = 8
 """Loops that are considered though something has to be computed before them."""
+RUNS = 3
+"""How often a loop may run, for the run in which the largest amount of work is shared."""
 WIDE = 512
 """Elements of an iteration from which a block of them does not stay in a cache."""
 
@@ -151,8 +155,12 @@ def _level(
     statements: Sequence[Statement],
     loops: Loops,
     reads: Reads,
+    inside: bool = False,
 ) -> list[Item]:
-    """Items that compute ``members``, for which ``remaining`` loops are still to be opened."""
+    """Items that compute ``members``, for which ``remaining`` loops are still to be opened.
+
+    ``inside`` says whether they are in a loop.
+    """
     items: list[Item] = []
     left = list(members)
     while left:
@@ -165,15 +173,15 @@ def _level(
             items += [statements[k] for k in ready]
             left = [k for k in left if k in waiting]
             continue
-        loop, joined = _best(left, remaining, statements, loops, reads)
+        loop, joined = _best(left, remaining, statements, loops, reads, inside)
         if _waits(joined, left, reads):
             before = _independent(joined, left, reads)
-            items += _level(before, remaining, statements, loops, reads)
+            items += _level(before, remaining, statements, loops, reads, inside)
             done = set(before)
             left = [k for k in left if k not in done]
             continue
-        inside = {k: [u for u in remaining[k] if u != loop] for k in joined}
-        body = _level(joined, inside, statements, loops, reads)
+        within = {k: [u for u in remaining[k] if u != loop] for k in joined}
+        body = _level(joined, within, statements, loops, reads, inside=True)
         items.append(Loop(loop, loops.lengths[loop], body, (loop,)))
         chosen = set(joined)
         left = [k for k in left if k not in chosen]
@@ -186,6 +194,7 @@ def _best(
     statements: Sequence[Statement],
     loops: Loops,
     reads: Reads,
+    inside: bool,
 ) -> tuple[int, list[int]]:
     waiting = set(left)
     possible: dict[int, float] = {}
@@ -197,21 +206,48 @@ def _best(
             span[loop] = span.get(loop, (place, 0))[0], place + 1
         if waiting.isdisjoint(reads.waits[k]):
             ready.update(remaining[k])
-    best: tuple | None = None
+    most = -1.0
+    equals: list[tuple[int, list[int]]] = []
     for number, loop in enumerate(sorted(possible, key=lambda u: -possible[u])):
-        if best is not None and best[0][0] > possible[loop]:
+        if most > possible[loop]:
             break
         if number >= AHEAD and loop not in ready:
             continue
-        joined = _joined(loop, left[slice(*span[loop])], remaining, reads)
-        work = sum(reads.work[k] for k in joined)
+        joined, work = _heaviest(loop, left[slice(*span[loop])], remaining, reads)
+        if work > most:
+            most, equals = work, []
+        if work == most:
+            equals.append((loop, joined))
+    assert equals, "a statement waits for itself"
+    if len(equals) == 1:
+        return equals[0]
+    some_wait = inside and len({loop in ready for loop, _ in equals}) > 1
+
+    def key(candidate: tuple[int, list[int]]) -> tuple:
+        loop, joined = candidate
         step = max((reads.strides[k].get(loop, 0) for k in joined), default=0)
         reduced = sum(loop in statements[k].reduced.values() for k in joined)
-        key = (work, loop in ready, step, -reduced, loops.hint(loop), -loop)
-        if best is None or key > best[0]:
-            best = (key, loop, joined)
-    assert best is not None, "a statement waits for itself"
-    return best[1], best[2]
+        first = -reduced if some_wait else 0
+        return first, loop in ready, step, -reduced, loops.hint(loop), -loop
+
+    return max(equals, key=key)
+
+
+def _heaviest(
+    loop: int, left: list[int], remaining: dict[int, list[int]], reads: Reads
+) -> tuple[list[int], float]:
+    """The statements of one run of a loop that has to run several times, and their work."""
+    best: tuple[list[int], float] = [], -1.0
+    for _ in range(RUNS):
+        joined = _joined(loop, left, remaining, reads)
+        work = sum(reads.work[k] for k in joined)
+        if work > best[1]:
+            best = joined, work
+        inside = set(joined)
+        left = [k for k in left if k not in inside]
+        if sum(reads.work[k] for k in left if loop in remaining[k]) <= best[1]:
+            break
+    return best
 
 
 def _joined(

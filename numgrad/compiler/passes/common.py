@@ -46,6 +46,23 @@ def _key(sizes: Sizes, node: TracedNode, numbers: dict[Value, int]) -> tuple:
     return node.name, params, *inputs, *results
 
 
+def graph_key(graph: Graph) -> tuple:
+    """What is the same for graphs that compute the same things in the same order."""
+    sizes = graph.sizes
+    numbers: dict[Value, int] = {}
+    found: list[Any] = [id(sizes)]
+    for value in graph.inputs:
+        numbers[value] = len(numbers)
+        found.append((_frozen(sizes, value.shape), value.dtype, value.weak))
+    for node in graph.nodes:
+        if node.op != INPUT:
+            shapes = _frozen(sizes, [v.shape for v in node.outputs])
+            found.append((id(node) if node.op == CALL else _key(sizes, node, numbers), shapes))
+            for value in node.outputs:
+                numbers[value] = len(numbers)
+    return *found, *(numbers[v] for v in graph.outputs)
+
+
 def _frozen(sizes: Sizes, value: Any) -> Any:
     """A parameter as something to compare, of its type."""
     if type(value) is int:
@@ -59,4 +76,4 @@ def _frozen(sizes: Sizes, value: Any) -> Any:
         return "slice", *(_frozen(sizes, part) for part in parts)
     if isinstance(value, int | float | complex | str | np.dtype | None):
         return type(value), repr(value)
-    return object, id(value)
+    return object, getattr(value, "structure_key", None) or id(value)

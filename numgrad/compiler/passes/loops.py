@@ -1,6 +1,11 @@
-"""Loops compute what is read of them: carries, collected arrays and operands that are not, go."""
+"""Loops compute what is read of them: carries, collected arrays and operands that are not, go.
+
+Equal steps become one, which is compiled once: those of the rows of a second derivative are equal.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 from numgrad.compiler.graph.graph import Graph, TracedNode, Value
 
@@ -28,6 +33,10 @@ def trim_loops(graph: Graph) -> int:
         known = dict(zip(before.axes, node.params["lengths"], strict=True))
         node.params = {**node.params, "body": body, "lengths": body.lengths(known)}
         changed += 1
+    bodies: dict[tuple, Any] = {}
+    for node in loops:  # what is equal is compiled once
+        body = node.params["body"]
+        node.params = {**node.params, "body": bodies.setdefault(body.structure_key, body)}
     return changed
 
 

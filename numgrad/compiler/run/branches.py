@@ -11,10 +11,15 @@ from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.run.inner import joined, run_inner
 from numgrad.compiler.run.inner_program import InnerPart
-from numgrad.compiler.run.loop import draws_before
+from numgrad.compiler.run.steps import draws_before
 from numgrad.compiler.trace.arrays import TracedArray
-from numgrad.compiler.trace.body import TracedBody, trace_body
+from numgrad.compiler.trace.body import DependentDrawError, TracedBody, trace_body
 from numgrad.compiler.trace.cut import extract
+from numgrad.compiler.trace.generators import (
+    generator_states,
+    put_generator_states,
+    state_metas,
+)
 from numgrad.core.draws import of_branches
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import drawn_together
@@ -31,41 +36,69 @@ def compiled_branches(
     Each place has the dtype that holds what all of them return there; where one returns None,
     there is nothing.
     """
-    absent: set[int] = set()
-    traced = []
-    for function in functions:
-        kept: list[Tensor | None] = []
-
-        def results(_: Any, function: Any = function, kept: list = kept) -> list[Any]:
-            kept += function()
-            return [x for x in kept if x is not None]
-
-        body = trace_body(results, [Meta((), INT)], what=name, draws=True)
-        outputs = iter(zip(body.graph.outputs, body.weak, strict=True))
-        traced.append((body, [None if x is None else next(outputs) for x in kept]))
-        absent.update(k for k, x in enumerate(kept) if x is None)
+    try:
+        traced = [_traced(name, function, draws=True) for function in functions]
+    except DependentDrawError:
+        traced = [_traced(name, function, carries=True) for function in functions]
+    absent = {k for _, found in traced for k, x in enumerate(found) if x is None}
     count = len(traced[0][1])
     places = [k for k in range(count) if k not in absent]
     columns = [[found[k] for _, found in traced] for k in places]
     dtypes = [_joined_dtype([(v.dtype, w) for v, w in column]) for column in columns]  # pyright: ignore
     for body, found in traced:
         values = [found[k][0] for k in places]  # pyright: ignore
+        last = body.graph.outputs[len(body.graph.outputs) - len(body.sources) :]
         body.graph.outputs = [
-            _converted(body.graph, v, d) for v, d in zip(values, dtypes, strict=True)
-        ]
+            *(_converted(body.graph, v, d) for v, d in zip(values, dtypes, strict=True)), *last
+        ]  # fmt: skip
     bodies = [body for body, _ in traced]
     numbers: list[Any] = []
     if any(body.draws for body in bodies):
         numbers = drawn_together(of_branches([draws_before(body) for body in bodies], which))
-    outsides = [body.outside for body in bodies]
-    parts, besides = joined(list(zip(_given_all(bodies), outsides, strict=True)))
-    made = iter(run_inner(parts, (which, *numbers, *besides)) if places else ())
+    sources = list({id(source): source for body in bodies for source in body.sources}.values())
+    parts = [_with_all(body, sources) for body in bodies] if sources else _given_all(bodies)
+    states = generator_states(sources)
+    whole, besides = joined([(p, b.outside) for p, b in zip(parts, bodies, strict=True)])
+    found = run_inner(whole, (which, *states, *numbers, *besides)) if places or sources else ()
+    put_generator_states(sources, found[len(found) - len(sources) :])
+    made = iter(found)
     out: list[Tensor | None] = [None if k in absent else next(made) for k in range(count)]
     for k, column in zip(places, columns, strict=True):
         array = getattr(out[k], "_array", None)
         if all(w for _, w in column) and isinstance(array, TracedArray):  # pyright: ignore
             array.value.weak = array.value.dtype.kind != "b"
     return out
+
+
+def _traced(
+    name: str, function: Callable[[], list[Tensor | None]], **options: bool
+) -> tuple[TracedBody, list[tuple[Value, bool] | None]]:
+    """A branch, and what it returns in each place: a value and whether that is weak."""
+    kept: list[Tensor | None] = []
+
+    def results(_: Any) -> list[Any]:
+        kept.extend(function())
+        return [x for x in kept if x is not None]
+
+    body = trace_body(results, [Meta((), INT)], what=name, **options)  # pyright: ignore
+    outputs = iter(zip(body.graph.outputs, body.weak, strict=False))
+    return body, [None if x is None else next(outputs) for x in kept]
+
+
+def _with_all(body: TracedBody, sources: Sequence[Any]) -> InnerPart:
+    """A branch that takes and returns the states of generators from which any of them draws."""
+    graph, own = body.graph, len(body.sources)
+    number, *rest = graph.inputs
+    results = graph.outputs[: len(graph.outputs) - own]
+    last = graph.outputs[len(results) :]
+    known = {id(s): pair for s, *pair in zip(body.sources, rest[:own], last, strict=True)}
+    for source, meta in zip(sources, state_metas(sources), strict=True):
+        if id(source) not in known:
+            value = graph.input(meta.shape, meta.dtype)
+            known[id(source)] = [value, value]
+    first, last = zip(*(known[id(source)] for source in sources), strict=True)
+    inputs, outputs = [number, *first, *rest[own:]], [*results, *last]
+    return InnerPart(extract(graph, inputs, outputs), states=len(sources))
 
 
 def _given_all(bodies: Sequence[TracedBody]) -> list[InnerPart]:

@@ -26,6 +26,7 @@ from numgrad.compiler.graph.shapes import results_of
 from numgrad.compiler.run.inner_program import InnerPart
 from numgrad.compiler.run.loop import dense, is_zero
 from numgrad.compiler.trace.body import trace_body
+from numgrad.compiler.trace.generators import one_of_all
 from numgrad.compiler.trace.one_call import OfOneCall, follows
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
@@ -85,6 +86,7 @@ def _derived(
     parts: Parts,
     key: Any,
     make: Callable[[InnerPart], tuple[Callable[[Sequence[Tensor]], list[Any]], list[Meta]]],
+    states: int = 0,
 ) -> tuple[Parts, list[Any]]:
     """What is made from each part, and what the new ones read besides."""
     found = []
@@ -93,7 +95,7 @@ def _derived(
         if known is None:
             function, metas = make(part)
             traced = trace_body(function, metas, sizes=part.graph.sizes)
-            known = InnerPart(traced.graph, part.axis), traced.outside
+            known = InnerPart(traced.graph, part.axis, states), traced.outside
             if not traced.outside:
                 part.derived[key] = known
         found.append(known)
@@ -231,7 +233,16 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
     if number.batched:
         return _of_each(parts, operands, known, size)
     loop, besides = _batch(parts, batched, size)
-    return run_inner(loop, (*(o.value for o in operands), *besides), known)
+    found = list(run_inner(loop, (*(o.value for o in operands), *besides), known))
+    return _with_states(found, parts[0].states, operands, size)
+
+
+def _with_states(found: list[Any], count: int, operands: Sequence[BatchOperand], size: int) -> Any:
+    """Results of which the last are states of generators, batched if they were."""
+    for k in range(len(found) - count, len(found)):
+        if not operands[1].batched:
+            found[k] = BatchOperand(one_of_all(BatchOperand(found[k], True), size), False)
+    return tuple(found)
 
 
 def _batch(parts: Parts, batched: tuple[bool, ...], size: int) -> tuple[Parts, list[Any]]:
@@ -250,7 +261,7 @@ def _batch(parts: Parts, batched: tuple[bool, ...], size: int) -> tuple[Parts, l
 
         return function, metas
 
-    return _derived(parts, ("batch", size, batched), make)
+    return _derived(parts, ("batch", size, batched), make, parts[0].states)
 
 
 def _of_each(
@@ -263,12 +274,16 @@ def _of_each(
     which = OPS["clip"](operands[0].value, 0, len(parts) - 1)
     batched = (False, *(o.batched for o in operands[1:]))
     found: list[Any] = []
+    states = parts[0].states
     for k, part in enumerate(parts):
         on = OPS["equal"](which, k)
         place = OPS["argmax"](on)
         taken = []
-        for operand in operands[1:]:
+        for number, operand in enumerate(operands[1:]):
             x = operand.value
+            if k and number < states:  # those that the part before has left
+                x = found[len(found) - states + number]
+                x = x if operand.batched else one_of_all(BatchOperand(x, True), size)
             if operand.batched:
                 x = OPS["where"](_column(on, x.ndim), x, OPS["take"](x, place, axis=0))
             taken.append(x)
@@ -276,21 +291,26 @@ def _of_each(
         here = (_nothing(made[0]), made[0])
         any_on = OPS["astype"](OPS["any"](on), np.int64)
         out = run_inner(here, (any_on, *taken, *besides), known)
+        count = len(out) - states
         if k:
-            out = [OPS["where"](_column(on, a.ndim), a, b) for a, b in zip(out, found, strict=True)]
+            pairs = zip(out[:count], found, strict=False)
+            out = [*(OPS["where"](_column(on, a.ndim), a, b) for a, b in pairs), *out[count:]]
         found = list(out)
-    return tuple(found)
+    return _with_states(found, states, operands, size)
 
 
 def _nothing(part: InnerPart) -> InnerPart:
-    """Zeros in place of what a part computes."""
+    """Zeros in place of what a part computes; states of generators as they were."""
     if "nothing" not in part.derived:
-        results = part.results
-        traced = trace_body(
-            lambda _: [Tensor(zeros(m.shape, m.dtype)) for m in results],
-            part.metas, sizes=part.graph.sizes,
-        )  # fmt: skip
-        part.derived["nothing"] = InnerPart(traced.graph)
+        results, states = part.results, part.states
+
+        def function(given: Sequence[Tensor]) -> list[Any]:
+            made = [Tensor(zeros(m.shape, m.dtype)) for m in results[: len(results) - states]]
+            pairs = zip(given[1 : 1 + states], results[len(results) - states :], strict=True)
+            return [*made, *(OPS["broadcast_to"](x, m.shape) for x, m in pairs)]
+
+        traced = trace_body(function, part.metas, sizes=part.graph.sizes)
+        part.derived["nothing"] = InnerPart(traced.graph, states=states)
     return part.derived["nothing"]
 
 

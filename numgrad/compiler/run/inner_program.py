@@ -26,10 +26,12 @@ class InnerPart:
         Takes what the operation takes: the number that decides, then operands.
     axis
         The axis whose length that number is, for a part that is computed in any case.
+    states
+        How many states of generators it takes after the number, and returns last of all.
     """
 
-    def __init__(self, graph: Graph, axis: int | None = None) -> None:
-        self.graph, self.axis = graph, axis
+    def __init__(self, graph: Graph, axis: int | None = None, states: int = 0) -> None:
+        self.graph, self.axis, self.states = graph, axis, states
         self.derived: dict[Any, Any] = {}
 
     def __repr__(self) -> str:
@@ -56,7 +58,7 @@ class InnerPart:
 
     def with_inputs(self, inputs: Sequence[Value]) -> InnerPart:
         """The same for other inputs, which hold its own."""
-        return InnerPart(extract(self.graph, inputs, self.graph.outputs), self.axis)
+        return InnerPart(extract(self.graph, inputs, self.graph.outputs), self.axis, self.states)
 
     @cached_property
     def optimized(self) -> Graph:

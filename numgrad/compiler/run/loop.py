@@ -15,30 +15,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
-
 from numgrad.autograd.batching.batch import BatchingInterpreter
 from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph
-from numgrad.compiler.passes.common import join_common
 from numgrad.compiler.run.loop_program import Body
-from numgrad.compiler.run.replay import replay
 from numgrad.compiler.run.stacked import product, with_factors
-from numgrad.compiler.trace.body import TracedBody, trace_body
-from numgrad.compiler.trace.cut import extract
+from numgrad.compiler.trace.body import trace_body
+from numgrad.compiler.trace.generators import (
+    one_of_all,
+)
 from numgrad.compiler.trace.one_call import OfOneCall, follows
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import primitive
-from numgrad.core.draws import Draw, Draws, of_steps
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, drawn_together, state
+from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Op
-from numgrad.random import checked_parameter
-from numgrad.tensors.reparameterised import fixed
 
 
 @primitive(internal=True, method=False, outputs=True, materializes=False)
@@ -271,7 +265,9 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
     """A loop whose carry is that of all examples."""
     body: Body = params["body"]
     c, x = body.carries, body.carries + body.xs
-    batched = tuple(k < c or o.batched for k, o in enumerate(operands))
+    shared = body.states
+    own = any(operands[k].batched for k in shared)
+    batched = tuple((k < c or o.batched) and k not in shared for k, o in enumerate(operands))
 
     def make() -> Derived:
         metas = [
@@ -280,123 +276,50 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
         ]
 
         def step(given: Sequence[Tensor]) -> list[Any]:
-            with BatchingInterpreter(size, examples=True) as level:
-                inner = [level.wrap(v) if b else v for v, b in zip(given, batched, strict=True)]
-                return [level.unwrap(v) for v in body(inner)]
+            return of_batch(body, given, batched, own, size)
 
         return _closed(body, step, metas, c, body.xs)
 
-    loop, besides = derived(body, ("batch", size, batched), make)
+    loop, besides = derived(body, ("batch", size, batched, own), make)
     values = []
     for k, operand in enumerate(operands):
         value = operand.repeated(size) if k < c else operand.value
-        values.append(OPS["moveaxis"](value, 0, 1) if c <= k < x and operand.batched else value)
+        if k in shared:
+            value = one_of_all(operand, size)
+        values.append(OPS["moveaxis"](value, 0, 1) if c <= k < x and batched[k] else value)
     found = _loop(loop, (*values, *besides), params)
-    return tuple(v if k < c else OPS["moveaxis"](v, 0, 1) for k, v in enumerate(found))
+    out = []
+    for k, v in enumerate(found):
+        if k in body.states_made:
+            out.append(state_of_batch(v, own, size))
+        else:
+            out.append(v if k < c else OPS["moveaxis"](v, 0, 1))
+    return tuple(out)
 
 
-def compiled_scan(
-    function: Callable[[Sequence[Tensor]], tuple[list[Any], list[Any]]],
-    carry: Sequence[Any],
-    weak: Sequence[bool],
-    xs: Sequence[Any],
-    length: Any,
-    reverse: bool,
-    everything: bool = False,
-) -> tuple[list[Any], list[Any]]:
-    """The loop of a step, which takes and returns flat lists: the last carry, what was collected.
+def of_batch(
+    body: Body, given: Sequence[Any], batched: Sequence[bool], own: bool, size: int
+) -> list[Any]:
+    """A step for all examples, of inputs of which some have an axis of examples.
 
-    The dtypes of carries become those that the step gives them.
+    ``own`` says whether each example draws random numbers of its own: Note [Generators that are
+    carried] in ``generators``.
     """
-
-    def step(given: Sequence[Tensor]) -> list[Any]:
-        new, rows = function(given)
-        return [*new, *rows, *given[: len(new)]]
-
-    rest = [Meta(a.shape[1:], a.dtype) for a in xs]
-    carry, traced = settled(step, carry, weak, rest, draws=True)
-    if traced.draws:
-        xs = [*xs, *drawn_together(of_steps(draws_before(traced), length, reverse))]
-    join_common(traced.graph)
-    graph, outside = without_invariants(traced.graph, len(carry) + len(xs), traced.outside)
-    body = Body(graph, len(carry), len(xs))
-    operands = (*carry, *xs, *outside)
-    params = {"length": length, "reverse": reverse, "lengths": body.lengths()}
-    found = bind(scan, operands, {"body": body, **params})
-    rows = found[len(carry) : len(found) - len(carry)]
-    return list(found[: len(carry)]), list(rows)
+    with BatchingInterpreter(size, examples=True) as level:
+        inner = [level.wrap(v) if b else v for v, b in zip(given, batched, strict=True)]
+        if own:
+            for k in body.states:
+                inner[k] = level.wrap(level.unwrap(given[k]))
+        found = body(inner)
+        made = [level.unwrap(v) for v in found]
+        values = [v.value if level.owns(v) else v for v in found]
+    of_states = {
+        k: one_of_all(BatchOperand(values[k], level.owns(found[k])), size) for k in body.states_made
+    }
+    return [of_states.get(k, v) for k, v in enumerate(made)]
 
 
-def draws_before(body: TracedBody) -> list[Draw | Draws]:
-    """The draws of a body in terms of what is around it: Note [Draws of a body] in ``draws``."""
-
-    def computed(x: Any, dtype: np.dtype) -> Any:
-        x = replay(x, body.outside)[0] if isinstance(x, Graph) else x
-        # gradients of numbers that are no integers follow the parameters in the body
-        return fixed(x) if dtype.kind in "fc" else checked_parameter(x)
-
-    return [draw.on(computed) for draw in body.draws]
-
-
-def settled(
-    step: Callable[..., list[Any]],
-    carry: Sequence[Any],
-    weak: Sequence[bool],
-    rest: Sequence[Meta],
-    draws: bool = False,
-) -> tuple[list[Any], TracedBody]:
-    """The carry in the dtypes that a step leaves alone, and the step for these.
-
-    A step takes the carry and ``rest``, and returns the new carry first of all.
-    """
-    carry, flags = list(carry), list(weak)
-    while True:
-        dtypes = [a.dtype for a in carry]
-        metas = [*(Meta(a.shape, a.dtype) for a in carry), *rest]
-        traced = trace_body(step, metas, flags, draws=draws)
-        made = [v.dtype for v in traced.graph.outputs[: len(carry)]]
-        joined = [
-            np.result_type(d.type(0).item() if w else d, m)
-            for d, w, m in zip(dtypes, flags, made, strict=True)
-        ]
-        if not any(flags) and joined == dtypes:
-            break
-        carry = [
-            a if d == joined[k] and not flags[k] else OPS["astype"](a, joined[k])
-            for k, (a, d) in enumerate(zip(carry, dtypes, strict=True))
-        ]
-        flags = [False] * len(carry)
-    if made == dtypes:
-        return carry, traced
-
-    def same(given: Sequence[Tensor]) -> list[Any]:
-        new = step(given)
-        converted = [OPS["astype"](x, d) for x, d in zip(new, dtypes, strict=False)]
-        return [*converted, *new[len(dtypes) :]]
-
-    return carry, trace_body(same, metas, draws=draws)
-
-
-def without_invariants(graph: Graph, given: int, outside: Sequence[Any]) -> tuple[Graph, list[Any]]:
-    """A body without what is the same in all steps, and what it reads from outside instead."""
-    read = graph.inputs[given:]
-    known, free = set(read), set()
-    for node in graph.nodes:
-        if node.op in (CONSTANT, SIZE) or (node.inputs and free.issuperset(node.inputs)):
-            free.update(node.outputs)
-        elif node.op != INPUT and known.union(free).issuperset(node.inputs):
-            known.update(node.outputs)
-    computed = known.difference(read)
-    users = [v for node in graph.nodes if computed.isdisjoint(node.outputs) for v in node.inputs]
-    needed = list(dict.fromkeys(v for v in (*users, *graph.outputs) if v in computed))
-    if not needed:
-        return graph, list(outside)
-    values = replay(extract(graph, read, needed), outside)
-    part = extract(graph, [*graph.inputs, *needed], graph.outputs)
-    used = {v for node in part.nodes for v in node.inputs} | set(part.outputs)
-    operands = list(zip(part.inputs[given:], [*outside, *values], strict=True))
-    kept = [v for v, _ in operands if v in used]
-    return (
-        extract(part, [*part.inputs[:given], *kept], part.outputs),
-        [x for v, x in operands if v in used],
-    )
+def state_of_batch(x: Any, own: bool, size: int) -> Any:
+    """What a rule returns for the state of a generator."""
+    shared = BatchOperand(x, False)
+    return shared.repeated(size) if own else shared

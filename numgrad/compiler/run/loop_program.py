@@ -13,16 +13,18 @@ import numpy as np
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import BOOL
 from numgrad.compiler.graph import evaluate
-from numgrad.compiler.graph.graph import Graph
+from numgrad.compiler.graph.graph import Graph, Value
 from numgrad.compiler.graph.shapes import lengths_read, results_of
 from numgrad.compiler.lower.expand import Expansion
 from numgrad.compiler.lower.loop import LoopKernel, LoopWriter
 from numgrad.compiler.lower.lowering import find_lowering
 from numgrad.compiler.lower.stored import first_stored
 from numgrad.compiler.passes import optimize
+from numgrad.compiler.passes.common import graph_key
 from numgrad.compiler.run.program import compile_graph, stored_as
 from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace.cut import ancestors, extract
+from numgrad.compiler.trace.generators import draw_from
 from numgrad.core.formula import Meta
 
 FIRST, SECONDS, MOST = 256, 0.05, 1 << 40
@@ -154,6 +156,24 @@ class Body:
         return Body(part, carries, xs, keeps, until), inputs, outputs
 
     @cached_property
+    def structure_key(self) -> tuple:
+        """What is the same for equal bodies."""
+        return (*graph_key(self.graph), self.carries, self.xs, self.keeps, self.until)
+
+    @cached_property
+    def states(self) -> frozenset[int]:
+        """Which operands are states of generators, from which steps draw."""
+        read = states_read(self.graph)
+        return frozenset(k for k, v in enumerate(self.graph.inputs) if v in read)
+
+    @cached_property
+    def states_made(self) -> frozenset[int]:
+        """Which results are such states: carries, and their values before each step."""
+        place = {v: k for k, v in enumerate(self.graph.inputs)}
+        kept = {k for k, v in enumerate(self.graph.outputs) if place.get(v) in self.states}
+        return self.states.intersection(range(self.carries)) | kept
+
+    @cached_property
     def axes(self) -> tuple[int, ...]:
         """The axes whose lengths a step reads, and no operand has."""
         return tuple(sorted(lengths_read(self.graph)))
@@ -176,6 +196,20 @@ class Body:
         return self._program.run(
             arrays, length, reverse, dict(zip(self.axes, lengths, strict=True))
         )
+
+
+def states_read(graph: Graph) -> set[Value]:
+    """The values of a graph that are states of generators, from which something draws."""
+    found: set[Value] = set()
+    for node in graph.nodes:
+        if node.op is draw_from:
+            found.update(node.inputs[: len(node.params["draws"].sources)])
+        for body in node.params.get("parts", ()):
+            read, pairs = states_read(body.graph), zip(node.inputs, body.graph.inputs, strict=True)
+            found.update(v for v, inner in pairs if inner in read)
+        if isinstance(body := node.params.get("body"), Body):
+            found.update(node.inputs[k] for k in body.states)
+    return found
 
 
 class LoopProgram:

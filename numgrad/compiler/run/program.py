@@ -52,12 +52,12 @@ from numgrad.compiler.lower.terms import (
     Term,
     count,
 )
-from numgrad.compiler.messages import no_internal_error
+from numgrad.compiler.messages import name_line, no_internal_error
 from numgrad.compiler.passes import optimize
 from numgrad.compiler.progress import announced
 from numgrad.compiler.run.buffers import SMALLEST, Reused
 from numgrad.compiler.run.options import Options
-from numgrad.errors import NumgradAssertionError, generated
+from numgrad.errors import NumgradAssertionError, NumgradError, generated
 
 
 def compile_graph(graph: Graph, options: Options | None = None) -> KernelProgram:
@@ -416,7 +416,7 @@ class KernelProgram:
         self.steps.append(segment)
         number = len(self.steps)
         node = segment.node
-        run = _run_loop if node.name == "scan" else _run_segment
+        run = {"scan": _run_loop, "while_loop": _run_until}.get(node.name, _run_segment)
         self._namespace[f"s{number}"] = partial(run, node, self.graph.sizes)
         axes = sorted(self.graph.sizes.axes(lengths_in(node.params)))
         for k in axes:
@@ -507,6 +507,18 @@ def _run_loop(
     params = node.params
     known = [sizes.evaluate(n, lengths) for n in (params["length"], *params["lengths"])]
     return tuple(params["body"].run(given, known[0], params["reverse"], known[1:]))
+
+
+def _run_until(
+    node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
+) -> tuple[Any, ...]:
+    """The results of a loop that ends when its carry says so, which are new arrays."""
+    known = [sizes.evaluate(n, lengths) for n in node.params["lengths"]]
+    try:
+        return node.op.function(*given, body=node.params["body"], lengths=known)  # pyright: ignore
+    except NumgradError as error:
+        name_line(error, node.line)
+        raise
 
 
 def _run_segment(

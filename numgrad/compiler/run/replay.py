@@ -11,6 +11,7 @@ from numgrad.autograd.variable import Tensor, constant
 from numgrad.compiler.graph.evaluate import operands, parameters
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
 from numgrad.compiler.run.notes import notes
+from numgrad.compiler.trace.generators import draw_from, fixed_operands
 from numgrad.core.interpreter import bind, bind_recorded
 from numgrad.core.op import Op
 from numgrad.errors import NumgradNotImplementedError
@@ -60,6 +61,8 @@ def _compute(
         )
     given = operands(node, [known[v] for v in node.inputs])
     params = parameters(node, length)
+    if node.op is draw_from:
+        given = fixed_operands(params["draws"], given)
     aside = node.outputs[len(node.outputs) - len(node.op.auxiliaries) :]
     noted: Any = ()
     if read.isdisjoint(aside):

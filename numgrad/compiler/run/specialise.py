@@ -8,8 +8,8 @@ from typing import Any
 
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
-from numgrad.compiler.call.closure import CONTENT, IDENTITY, VALUE, Place
 from numgrad.compiler.call.layout import RECORDING, CallLayout
+from numgrad.compiler.call.place import CONTENT, IDENTITY, VALUE, Place
 from numgrad.compiler.call.signature import TENSOR, Arguments
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.messages import no_internal_error

@@ -14,15 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.batching.batch import BatchingInterpreter
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.run.inner import pulled
 from numgrad.compiler.run.inner_program import InnerPart
-from numgrad.compiler.run.loop import dense, derived, scan, settled, without_invariants
+from numgrad.compiler.run.loop import dense, derived, of_batch, scan, state_of_batch
 from numgrad.compiler.run.loop_program import Body
+from numgrad.compiler.run.steps import settled, without_invariants
 from numgrad.compiler.run.while_program import run_until
 from numgrad.compiler.trace.body import trace_body
+from numgrad.compiler.trace.generators import (
+    generator_states,
+    one_of_all,
+    put_generator_states,
+)
 from numgrad.compiler.trace.one_call import OfOneCall, follows
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
@@ -149,11 +154,15 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
     body: Body = params["body"]
     c, until = body.carries, body.until
     assert until is not None
-    batched = tuple(k < c or o.batched for k, o in enumerate(operands))
+    shared = body.states
+    own = any(operands[k].batched for k in shared)
+    batched = tuple((k < c or o.batched) and k not in shared for k, o in enumerate(operands))
     values = [o.repeated(size) if k < c else o.value for k, o in enumerate(operands)]
     count = OPS["broadcast_to"](np.asarray(0), (size,))
     if not size:
         return (*values[:c], count)
+    for k in shared:
+        values[k] = one_of_all(operands[k], size)
 
     def make() -> tuple[Body, list[Any]]:
         metas = [
@@ -165,22 +174,25 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
             carry, outside = given[:c], given[c + 1 :]
             on = carry[until]
             place = OPS["argmax"](on)
-            taken = [_of_those(on, x, OPS["take"](x, place, axis=0)) for x in carry]
-            with BatchingInterpreter(size, examples=True) as level:
-                given = [
-                    level.wrap(x) if b else x
-                    for x, b in zip((*taken, *outside), batched, strict=True)
-                ]
-                new = [level.unwrap(x) for x in body(given)]
-            new = [_of_those(on, a, b) for a, b in zip(new, carry, strict=True)]
+            taken = [
+                x if k in shared else _of_those(on, x, OPS["take"](x, place, axis=0))
+                for k, x in enumerate(carry)
+            ]
+            made = of_batch(body, [*taken, *outside], batched, own, size)
+            new = [
+                a if k in shared else _of_those(on, a, b)
+                for k, (a, b) in enumerate(zip(made, carry, strict=True))
+            ]
             return [*new, OPS["any"](new[until])]
 
         traced = trace_body(step, [*metas[:c], Meta((), BOOL), *metas[c:]], sizes=body.graph.sizes)
         return Body(traced.graph, c + 1, 0, False, c), traced.outside
 
-    loop, besides = derived(body, ("batch", size, batched), make)
+    loop, besides = derived(body, ("batch", size, batched, own), make)
     given = [*values[:c], OPS["any"](values[until]), *values[c:], *besides]
     *found, _, count = _loop(loop, given, _known(body, params["lengths"]))
+    for k in shared:
+        found[k] = state_of_batch(found[k], own, size)
     return (*found, OPS["broadcast_to"](count, (size,)))
 
 
@@ -203,7 +215,7 @@ def compiled_while(
     def step(given: Sequence[Tensor]) -> list[Any]:
         return function(given[: len(carry)])
 
-    carry, _ = settled(step, carry, weak, [])
+    carry, _ = settled(step, carry, weak, [], carries=True)
     dtypes = [a.dtype for a in carry]
 
     def whole(given: Sequence[Tensor]) -> list[Any]:
@@ -212,7 +224,11 @@ def compiled_while(
         return [*new, goes_on(new)]
 
     given = [*carry, goes_on(carry)]
-    traced = trace_body(whole, [Meta(a.shape, a.dtype) for a in given])
+    traced = trace_body(whole, [Meta(a.shape, a.dtype) for a in given], carries=True)
+    sources = traced.sources
+    given += generator_states(sources)
     graph, outside = without_invariants(traced.graph, len(given), traced.outside)
     body = Body(graph, len(given), 0, False, len(carry))
-    return list(_loop(body, [*given, *outside])[: len(carry)])
+    found = _loop(body, [*given, *outside])
+    put_generator_states(sources, found[len(carry) + 1 : len(given)])
+    return list(found[: len(carry)])

@@ -20,10 +20,15 @@ class TracedArray(AbstractArray):
     """An array of a trace: the value of the graph that it is now.
 
     ``base`` is the array of which it is a view, as for ndarrays: Note [Memory of a trace] in
-    ``memory``. ``locked`` says why it must not be written to.
+    ``memory``. ``locked`` says why it must not be written to. ``row_of`` is an array of which it
+    would be a view if it had not been read at an integer whose number comes later, and ``owed``
+    such a row that was written to, which is ``unpaid`` until it is put into the array.
     """
 
-    __slots__ = ("_seen", "_value", "base", "contiguous", "locked", "steps", "tracer", "version")
+    __slots__ = (
+        "_seen", "_value", "base", "contiguous", "locked", "owed", "row_of", "steps", "tracer",
+        "unpaid", "version",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -36,6 +41,9 @@ class TracedArray(AbstractArray):
         self.tracer, self._value, self.base = tracer, value, base
         self.steps, self.contiguous = steps, contiguous
         self.locked: str | None = None if base is None else base.locked
+        self.row_of: TracedArray | None = None
+        self.owed: TracedArray | None = None
+        self.unpaid = False
         self.version = 0
         """Number of writes to the memory, counted by the array that is no view."""
         self._seen = 0 if base is None else base.version
@@ -43,6 +51,14 @@ class TracedArray(AbstractArray):
     @property
     def value(self) -> Value:
         """The value of the graph."""
+        owed = (self if self.base is None else self.base).owed
+        if owed is not None and owed.unpaid:
+            raise NumgradTraceError(
+                f"{_at(user_line())}an array was written to in place that was read at an integer "
+                "which is known only when the compiled function runs (r = x[i]; r *= 2), so it is "
+                "no view of x as in eager code, and x is used afterwards; write x[i] *= 2, or make "
+                "a new array (r = r * 2)"
+            )
         if self.base is not None and self._seen != self.base.version:
             self._value = self._read()
             self._seen = self.base.version
@@ -74,8 +90,10 @@ class TracedArray(AbstractArray):
             old = self._value
             self._value = written(self.tracer, "unrecorded", old, value) if constant else value
             self.version += 1
+            if self.row_of is not None:
+                self.row_of.owed, self.unpaid = self, True
             return
-        seen = [base.value]
+        seen = [base._value]
         for step in self.steps[:-1]:
             seen.append(step.apply(self.tracer, seen[-1]))
         part = value
@@ -113,7 +131,11 @@ class TracedArray(AbstractArray):
 
     def copy(self) -> TracedArray:
         """The same value, of which this is no view."""
-        return TracedArray(self.tracer, self.value)
+        base = self if self.base is None else self.base
+        owed, base.owed = base.owed, None
+        made = TracedArray(self.tracer, self.value)
+        made.owed = base.owed = owed
+        return made
 
     def check_writable(self, name: str) -> None:
         """Raise if a write has no meaning or is not allowed."""
@@ -153,6 +175,16 @@ class TracedArray(AbstractArray):
     def __repr__(self) -> str:
         value = self._value
         return f"<traced {value.dtype} {value.shape}>"
+
+
+def settle(array: Any, written: Any) -> None:
+    """Note that a row that was written to is put into its array, as ``x[i] *= 2`` does."""
+    owed = (array if array.base is None else array.base).owed
+    if owed is not None and owed.unpaid and isinstance(written, TracedArray):
+        value, row = written.value, owed.value
+        while value is not row and value.node.inputs:  # broadcast, reshaped, converted
+            value = value.node.inputs[0]
+        owed.unpaid = value is not row
 
 
 def _at(line: str | None) -> str:

@@ -22,16 +22,23 @@ from numgrad.compiler.graph.graph import CALL, INPUT, Graph, Value
 from numgrad.compiler.graph.sizes import Size, Sizes
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.cut import ancestors, extract
+from numgrad.compiler.trace.generators import draw_from
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.tracer import Tracer
-from numgrad.core.draws import Draw, Draws
+from numgrad.core.draws import Draw, Draws, without_operands
 from numgrad.core.formula import Meta
+from numgrad.core.generator_state import words_of
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradTraceError
 
 _OWN = (
     "the target lies outside of the step, which gives its results by returning them; write to a "
     "copy, or to an array that the step makes"
+)
+_DEPENDS = (
+    "what is drawn depends on what a branch computes, and a compiled branch has its random numbers "
+    "drawn before it; draw standard numbers before the branch and transform them, as in "
+    "mean + scale * rng.standard_normal()"
 )
 
 
@@ -40,13 +47,19 @@ class TracedBody:
     """What a step computes: its graph, and what it reads from outside, the last inputs of that.
 
     The results of ``draws`` are the inputs before these: Note [Draws of a body] in ``draws``. Their
-    operands may be graphs, which compute them from ``outside``.
+    operands may be graphs, which compute them from ``outside``. In their place are the states of
+    ``sources`` if these are carried, and what comes after each is a result, last of all.
     """
 
     graph: Graph
     outside: list[Any]
     weak: list[bool]
     draws: list[Draw | Draws]
+    sources: list[Any]
+
+
+class DependentDrawError(NumgradTraceError):
+    """What is drawn depends on what the step computes."""
 
 
 class BodyTracer(Tracer):
@@ -54,10 +67,14 @@ class BodyTracer(Tracer):
 
     inner = True
 
-    def __init__(self, sizes: Sizes | None = None) -> None:
+    def __init__(self, sizes: Sizes | None = None, carries: bool = False) -> None:
         super().__init__(dynamic=False)
+        self.carries = carries
+        self.generators: dict[int, tuple[Any, Value, Value]] = {}
         around = getattr(state.ground, "tracer", None)
         self.around: Tracer | None = around
+        if around is not None:
+            self.lines.sites = around.lines.sites
         if sizes is None and around is not None:
             sizes = around.sizes
         if sizes is not None:
@@ -110,19 +127,56 @@ class BodyTracer(Tracer):
         return traced
 
     def drawn(self, draws: Draw | Draws) -> tuple[Value, ...]:
-        """Random numbers, which the body is given."""
+        """Random numbers, which the body is given, or draws from states that it is given."""
+        if self.carries:
+            return self._from_states(draws)
         self.drawings.append((draws, self.lines.current()))
         made = tuple([self.graph.input(tuple(s), d) for s, d in draws.results])
         self._drawn += made
         return made
+
+    def _from_states(self, draws: Draw | Draws) -> tuple[Value, ...]:
+        sources = draws.sources
+        states = self.generator_states(sources)
+        data = [self.strong(self.lift(x).value) for x in draws.data]
+        params = {"draws": without_operands(draws), "lengths": tuple(draws.lengths)}
+        results = [*((s.shape, s.dtype) for s in states), *draws.results]
+        found = self.add(draw_from, [*states, *data], params, results)
+        self._put(sources, found)
+        return found[len(sources) :]
+
+    def generator_states(self, sources: Sequence[Any]) -> Sequence[Value]:
+        """The states of generators that the step has come to."""
+        if not self.carries:
+            raise DependentDrawError(f"{self.lines.current() or 'jit'}: {_DEPENDS}")
+        for source in sources:
+            if id(source) not in self.generators:
+                words = words_of(source)
+                first = self.graph.input(words.shape, words.dtype)
+                self.generators[id(source)] = (source, first, first)
+        return [self.generators[id(source)][2] for source in sources]
+
+    def put_generator_states(self, sources: Sequence[Any], states: Sequence[Any]) -> None:
+        """Let the step go on from these states."""
+        self._put(sources, [self.lift(x).value for x in states])
+
+    def _put(self, sources: Sequence[Any], states: Sequence[Value]) -> None:
+        for source, now in zip(sources, states, strict=False):
+            self.generators[id(source)] = (source, self.generators[id(source)][1], now)
 
     def finished(self, given: int, outputs: Sequence[Value]) -> TracedBody:
         """The body, whose inputs are put in order."""
         weak = [v.weak for v in outputs]
         graph = self.graph
         graph.outputs = [self.strong(v) for v in outputs]
+        if self.generators:
+            sources, first, last = map(list, zip(*self.generators.values(), strict=True))
+            read = [v for v in graph.inputs[given:] if v not in first]
+            order = [*graph.inputs[:given], *first, *read]
+            whole = extract(graph, order, [*graph.outputs, *last])
+            return TracedBody(whole, self.outside, weak, [], sources)
         if not self.drawings:
-            return TracedBody(graph, self.outside, weak, [])
+            return TracedBody(graph, self.outside, weak, [], [])
         drawn = set(self._drawn)
         read = [v for v in graph.inputs[given:] if v not in drawn]
         draws = [
@@ -130,7 +184,7 @@ class BodyTracer(Tracer):
             for draw, line in self.drawings
         ]
         order = [*graph.inputs[:given], *self._drawn, *read]
-        return TracedBody(extract(graph, order, graph.outputs), self.outside, weak, draws)
+        return TracedBody(extract(graph, order, graph.outputs), self.outside, weak, draws, [])
 
     def _before(self, x: Any, read: Sequence[Value], line: str | None) -> Any:
         """A parameter of a draw; of what the body reads a graph computes it."""
@@ -141,12 +195,7 @@ class BodyTracer(Tracer):
         if value.constant is not None:
             return value.constant
         if any(v.node.op == INPUT and v not in read for v in ancestors([value])):
-            raise NumgradTraceError(
-                f"{line or 'jit'}: what is drawn depends on what the step computes (a parameter, "
-                "or a branch that draws), and a compiled loop or branch has its random numbers "
-                "drawn before it runs; draw standard numbers, in each step and before the branch, "
-                "and transform them, as in mean + scale * rng.standard_normal()"
-            )
+            raise DependentDrawError(f"{line or 'jit'}: {_DEPENDS}")
         return extract(self.graph, read, [value])
 
     def _own(self, n: Any) -> Any:
@@ -166,14 +215,16 @@ def trace_body(
     sizes: Sizes | None = None,
     what: str = "a step of a compiled loop",
     draws: bool = False,
+    carries: bool = False,
 ) -> TracedBody:
     """Trace a step for inputs of these shapes and dtypes; ``function`` returns a flat list.
 
-    Errors say ``what`` it is; ``draws`` whether random numbers are drawn for it. Lengths are
+    Errors say ``what`` it is; ``draws`` says that random numbers may be drawn for it, ``carries``
+    that it draws them from states of generators, which it is given and returns. Lengths are
     ``sizes``, or else those of the trace around it: what is made from a body has its lengths, which
     may be those of an earlier trace.
     """
-    tracer = BodyTracer(sizes)
+    tracer = BodyTracer(sizes, carries)
     flags = [*weak, *[False] * (len(given) - len(weak))]
     with TraceInterpreter(tracer):
         before = state.set(grad_enabled=False, constant=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,8 +12,10 @@ import numpy as np
 
 from numgrad.autograd.engine import backward as engine
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.closure import Place, Surroundings, is_atom
+from numgrad.compiler.call.closure import Surroundings
 from numgrad.compiler.call.layout import GradientResult, Input, Result
+from numgrad.compiler.call.place import Place, is_atom
+from numgrad.compiler.call.reads import Sites
 from numgrad.compiler.call.signature import DEEPEST, NUMBER, STATIC, TENSOR, Arguments, Leaf
 from numgrad.compiler.graph.graph import CALL, Graph, Value
 from numgrad.compiler.graph.sizes import Size
@@ -85,6 +88,9 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
     surroundings = Surroundings([(parameters.name, parameters.function), *static])
     tracer = Tracer(dynamic=dynamic, source_of=lambda array: source_of(array, surroundings))
     tracer.owners = surroundings.arrays.keys()
+    sites = None
+    if any(isinstance(place.value, np.ndarray) for place in surroundings.arrays.values()):
+        sites = tracer.lines.sites = Sites(sys._getframe().f_code)
     inputs: dict[Value, Input] = {}
     owners: list[tuple[Tensor, Value]] = []
     given = []
@@ -142,6 +148,12 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
     calls = [node for node in graph.nodes if node.op == CALL]
     touched = {positions[v] for node in calls for v in node.params.get("writes", ())}
     traced.touched = sorted(touched)
+    if sites is not None:
+        written = {positions[target] for target, _ in graph.writes} | touched
+        given = [e.source for n, e in enumerate(traced.inputs) if n not in written]
+        given += [place.value for key, place in surroundings.arrays.items() if key in tracer.viewed]
+        arrays = {id(x) for x in given if type(x) is np.ndarray}
+        traced.looked_at |= surroundings.plainly_read(arrays, sites, tracer.viewed)
     graph.labels = {entry.value: entry.name for entry in traced.inputs}
     _check_overlap(parameters.name, tracer, traced)
     if gradients is not None and gradients.found:

@@ -10,7 +10,7 @@ import numpy as np
 
 from numgrad.autograd.batching.batch import Batched, refuse
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.closure import Place
+from numgrad.compiler.call.place import Place
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.trace.arrays import TracedArray
@@ -117,6 +117,7 @@ class Capturing(GraphBuilder):
         return self.freeze(array, made=isinstance(x, range))  # no one can change a range
 
     def _capture(self, array: np.ndarray, source: Any) -> TracedArray:
+        self.lines.current()
         found = self._inputs.get(id(array))
         if found is not None:
             known = self.aliases.setdefault(id(array), [])

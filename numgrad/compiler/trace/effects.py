@@ -14,6 +14,7 @@ from numgrad.compiler.graph.graph import Meta as Result
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.captured import Capturing
 from numgrad.core.draws import Draw, Draws, drawing
+from numgrad.core.generator_state import put_words, words_of
 from numgrad.errors import NumgradTypeError
 
 
@@ -84,7 +85,22 @@ class Effects(Capturing):
 
     def drawn(self, draws: Draw | Draws) -> tuple[Value, ...]:
         """Random numbers, drawn anew at each call."""
-        return self.call(drawing(draws), draws.values, draws.results)
+        return self.call(drawing(draws), [*draws.data, *draws.lengths], draws.results)
+
+    def generator_states(self, sources: Sequence[Any]) -> Sequence[Value]:
+        """The states of generators at this place of each call."""
+        results = [(words.shape, words.dtype) for words in map(words_of, sources)]
+        return self.call(lambda: tuple(map(words_of, sources)), (), results)
+
+    def put_generator_states(self, sources: Sequence[Any], states: Sequence[Any]) -> None:
+        """Let generators go on from states at this place of each call."""
+
+        def put(*given: np.ndarray) -> tuple:
+            for source, words in zip(sources, given, strict=True):
+                put_words(source, words)
+            return (np.asarray(True),)
+
+        self.call(put, states, [((), np.dtype(bool))])
 
     def called(
         self,

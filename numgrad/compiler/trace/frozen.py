@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.compiler.call.closure import Place
+from numgrad.compiler.call.place import Place
 from numgrad.errors import warn
 
 

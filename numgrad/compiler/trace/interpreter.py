@@ -24,7 +24,7 @@ from numgrad.autograd.batching.examples import example_index
 from numgrad.autograd.hooks import RemovableHandle
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.compiler.messages import is_users
-from numgrad.compiler.trace.arrays import TracedArray
+from numgrad.compiler.trace.arrays import TracedArray, settle
 from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.function import traced
 from numgrad.compiler.trace.hooked import ending, put_hook
@@ -86,6 +86,8 @@ class TraceInterpreter(RecordingInterpreter):
 
     def run(self, op: Op, arrays: list[Any], params: dict[str, Any]) -> tuple[Any, Call]:
         """Append the call to the graph."""
+        if op.name in ("index_put", "put"):
+            settle(*arrays[:2] if op.name == "index_put" else (arrays[0], arrays[-1]))
         return record_call(self.tracer, op, arrays, params)
 
     def apply_function(self, function: Any, args: tuple, keywords: dict[str, Any]) -> tuple:
@@ -158,6 +160,7 @@ class TraceInterpreter(RecordingInterpreter):
         return None
 
     def reads(self, data: Any) -> bool:
+        self.tracer.lines.current()
         parts = leaves(data) if isinstance(data, list | tuple) else (data,)
         return any(
             isinstance(part, Tensor | AbstractLength)
@@ -224,6 +227,11 @@ class TraceInterpreter(RecordingInterpreter):
         array = self.tracer.lift(target)
         array.write(fitted(self.tracer, self.tracer.lift(value).value, array.shape, array.dtype))
 
+    def shows_row(self, whole: Any, part: Any) -> None:
+        array, base = (getattr(x, "_array", None) for x in (part, whole))
+        if type(array) is TracedArray and type(base) is TracedArray and array.base is None:
+            array.row_of = base if base.base is None else base.base
+
     def region(self, owner: Tensor, view: Tensor) -> TracedRegion:
         whole, part = self.tracer.lift(owner), self.tracer.lift(view)
         of_whole, of_part = (Meta(a.shape, a.dtype) for a in (whole, part))
@@ -268,7 +276,7 @@ class TraceInterpreter(RecordingInterpreter):
         if found is not None:
             return found
         if isinstance(part, list | tuple) and any(isinstance(p, Tensor) for p in part):
-            part = OPS["stack"](*part)
+            part = OPS["stack"](part)
         if isinstance(part, list | tuple):
             part = np.asarray(part, np.int64 if not part else None)
             if part.dtype.kind in "iu":
@@ -311,8 +319,8 @@ class TraceInterpreter(RecordingInterpreter):
     # ---------------------------------------------------------------------------------- numbers
 
     def drawn(
-        self, function: Callable[..., Any], operands: Sequence[Any], size: Any, dtype: Any,
-        apart: bool = True,
+        self, function: Callable[..., Any], source: Any, operands: Sequence[Any], size: Any,
+        dtype: Any, apart: bool = True,
     ) -> Tensor:  # fmt: skip
         operands = [b if isinstance(b, int | float) else as_operand(b) for b in operands]
         if size is None:
@@ -320,13 +328,13 @@ class TraceInterpreter(RecordingInterpreter):
         else:
             shape = tuple(size) if isinstance(size, tuple | list) else (size,)
 
-        return self.drawn_together(Draw(function, tuple(operands), shape, np.dtype(dtype), apart))[
-            0
-        ]
+        draw = Draw(function, source, tuple(operands), shape, np.dtype(dtype), apart)
+        return self.drawn_together(draw)[0]
 
     def drawn_together(self, draws: Draw | Draws) -> list[Tensor]:
         found = self.tracer.drawn(draws)
         return [Tensor(TracedArray(self.tracer, value)) for value in found]  # pyright: ignore
 
     def seed(self) -> Tensor:
-        return self.drawn(lambda _: np.random.random_sample() * 2**53, (), (), np.int64)
+        source = np.random.get_bit_generator()  # pyright: ignore
+        return self.drawn(lambda _: np.random.random_sample() * 2**53, source, (), (), np.int64)

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.closure import Place, Surroundings
+from numgrad.compiler.call.closure import Surroundings
+from numgrad.compiler.call.place import Place
 
 _Form = tuple[tuple[int, ...], tuple[int, ...], np.dtype]
 

@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from types import CodeType, FrameType
 
+from numgrad.compiler.call.reads import Sites
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.messages import is_users
 from numgrad.errors import UnrolledLoopWarning, warn
@@ -28,10 +29,13 @@ class CallingLines:
     ----------
     calls
         How often each did, by ``file:line`` and the place in the line.
+    sites
+        The instructions that do, if anybody asks.
     """
 
     def __init__(self) -> None:
         self.calls: Counter[tuple[str, int]] = Counter()
+        self.sites: Sites | None = None
         self._entered: FrameType | None = None
         self._known: dict[tuple[CodeType, int], str] = {}
 
@@ -48,6 +52,8 @@ class CallingLines:
                 if entered is not self._entered:
                     self._entered = entered
                     self.calls[line, place] += 1
+                    if self.sites is not None:
+                        self.sites.add(frame)
                 return line
             entered, frame = frame, frame.f_back
         return None

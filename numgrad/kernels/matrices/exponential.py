@@ -9,7 +9,7 @@ import numpy as np
 
 from numgrad.codegen.device import device, outlined
 from numgrad.codegen.intrinsics import fabs
-from numgrad.kernels.matrices.copying import copy
+from numgrad.kernels.matrices.copying import copy, turn
 from numgrad.kernels.matrices.fortran import lapack
 from numgrad.kernels.matrices.products import product
 from numgrad.kernels.vmath.complex_exponential import exp_c128
@@ -267,8 +267,14 @@ def exponential(a, out, alone):
         for j in range(n):
             b[i, j] = v[i, j] - u[i, j]
             out[i, j] = v[i, j] + u[i, j]
-    # of row-major matrices the transposes: what is multiplied from the right
+    # LAPACK takes transposes, which swaps the sides, and these commute; what is triangular it must
+    # see as upper, where nothing is eliminated: rows exchanged below would cost many digits
+    if below == 0:
+        turn(b)
+        turn(out)
     lapack(a.dtype, "gesv", n, n, b, n, pivots, out, n, info)
+    if below == 0:
+        turn(out)
     if below == 0 or above == 0:
         diagonals(a, out, 2.0 ** float(-halvings), below, 0)
     for k in range(halvings):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from numgrad.codegen.linker import external_symbol
 from numgrad.codegen.native import arithmetic as do
+from numgrad.codegen.native.accesses import NotVector
 from numgrad.codegen.native.instructions import InstructionContext
-from numgrad.codegen.native.memory import NotVector
 from numgrad.codegen.native.values import INT32, Array, Known, Number
 from numgrad.kernels.matrices.fortran import external
 

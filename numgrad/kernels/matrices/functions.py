@@ -25,7 +25,10 @@ _ROOT = {
     "f": StackKernel(f"{_HOME}.schur:real_root", "T3. T3", "gees"),
     "c": StackKernel(f"{_HOME}.schur:complex_root", "T3. T3 R2", "gees"),
 }
-
+_LOGARITHM = {
+    "f": StackKernel(f"{_HOME}.logarithm:real_logarithm", "T3. T3", "gees", "C"),
+    "c": StackKernel(f"{_HOME}.logarithm:complex_logarithm", "T3. T3 R2", "gees"),
+}
 _BANDED = StackKernel(f"{_HOME}.structured:banded", "T3. T3. T3 int int", "gbsv gtsv")
 _TOEPLITZ = StackKernel(f"{_HOME}.structured:toeplitz", "T2. T2. T3. T3")
 
@@ -72,6 +75,19 @@ def roots(a: np.ndarray) -> tuple[np.ndarray, Any]:
         return out, None
     more = () if a.dtype.kind == "f" else (_like(out),)
     return out, _ROOT[a.dtype.kind](a.dtype, n, _schur_ns(n), a, out, *more)
+
+
+def logarithms(a: np.ndarray) -> tuple[np.ndarray, Any]:
+    """Principal logarithms of a stack (count, n, n), and info.
+
+    They are computed in float64 or complex128.
+    """
+    a = a.astype(np.result_type(a.dtype, np.float64), copy=False)
+    out, n = np.empty(a.shape, a.dtype), a.shape[-1]
+    if not out.size:
+        return out, None
+    more = () if a.dtype.kind == "f" else (_like(out),)
+    return out, _LOGARITHM[a.dtype.kind](a.dtype, n, 4 * _schur_ns(n), a, out, *more)
 
 
 def banded(ab: np.ndarray, b: np.ndarray, below: int, above: int) -> tuple[np.ndarray, Any]:

@@ -286,18 +286,9 @@ def beside(r, j, size, k, count, matrix, side):
 
 
 @outlined
-def complex_root(a, out, like, alone):
-    """The principal square root of a complex matrix."""
-    if not is_finite(a):
-        for i in range(a.shape[0]):
-            for j in range(a.shape[0]):
-                out[i, j] = np.nan
-        return 0
-    n = a.shape[0]
-    t, v, r = np.empty((n, n), a.dtype), np.empty((n, n), a.dtype), np.zeros((n, n), a.dtype)
-    copy(a, t)
-    if complex_schur(t, v, like) != 0:
-        return NOT_FOUND
+def triangular_root(t, r):
+    """The root of a complex matrix without elements above the diagonal, where ``r`` has none."""
+    n = t.shape[0]
     for j in range(n):
         r[j, j] = sqrt_c128(complex(float(t[j, j].real), float(t[j, j].imag)))
         for i in range(j):
@@ -314,6 +305,24 @@ def complex_root(a, out, like, alone):
                 r[j, k] = f
             for i in range(k):
                 r[j, i] -= f * r[k, i]
+    return 0
+
+
+@outlined
+def complex_root(a, out, like, alone):
+    """The principal square root of a complex matrix."""
+    if not is_finite(a):
+        for i in range(a.shape[0]):
+            for j in range(a.shape[0]):
+                out[i, j] = np.nan
+        return 0
+    n = a.shape[0]
+    t, v, r = np.empty((n, n), a.dtype), np.empty((n, n), a.dtype), np.zeros((n, n), a.dtype)
+    copy(a, t)
+    if complex_schur(t, v, like) != 0:
+        return NOT_FOUND
+    if triangular_root(t, r) != 0:
+        return SINGULAR
     product(v, 2, r, 0, t, 0, alone)
     product(t, 0, v, 0, out, 0, alone)
     return 0

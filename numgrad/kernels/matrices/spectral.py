@@ -29,7 +29,7 @@ def _product_ns(m: int, n: int, k: int) -> float:
 
 
 _EIGEN = {
-    kind: StackKernel(f"{_HOME}.decompositions:{name}_eigen", "T3. R2 T3 int", lapack)
+    kind: StackKernel(f"{_HOME}.decompositions:{name}_eigen", "T3. R2 T3 int int", lapack)
     for kind, name, lapack in (("f", "real", "syevd"), ("c", "complex", "heevd"))
 }
 _SINGULAR = {
@@ -42,11 +42,19 @@ _SINGULAR_GRADIENT = StackKernel(
 )
 
 
-def hermitian_eigen(a: np.ndarray, upper: bool) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Eigenvalues, eigenvectors in columns, and info, of a stack (count, n, n)."""
+def hermitian_eigen(
+    a: np.ndarray, upper: bool, vectors: bool = True
+) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Eigenvalues, eigenvectors in columns, and info, of a stack (count, n, n).
+
+    Where no ``vectors`` are asked for, what stands in their place means nothing.
+    """
     count, n, _ = a.shape
     w, v = np.empty((count, n), real_dtype(a.dtype)), np.empty(a.shape, a.dtype)
-    info = _EIGEN[a.dtype.kind](a.dtype, n, _work_ns(n, n), a, w, v, upper) if a.size else None
+    info = None
+    if a.size:
+        work_ns = _work_ns(n, n) if vectors else 0.4 * _work_ns(n, n)
+        info = _EIGEN[a.dtype.kind](a.dtype, n, work_ns, a, w, v, upper, vectors)
     return w, v, info
 
 
@@ -73,8 +81,20 @@ def singular_values(a: np.ndarray, full: bool) -> tuple[np.ndarray, np.ndarray, 
         u[...], vh[...] = np.eye(*u.shape[1:]), np.eye(*vh.shape[1:])
         return u, s, vh, None
     work_ns = 3 * _work_ns(m, n)
-    info = _SINGULAR[a.dtype.kind](a.dtype, max(m, n), work_ns, a, u, s, vh, full)
+    job = ord("A" if full else "S")
+    info = _SINGULAR[a.dtype.kind](a.dtype, max(m, n), work_ns, a, u, s, vh, job)
     return u, s, vh, info
+
+
+def singular_values_alone(a: np.ndarray) -> tuple[np.ndarray, Any]:
+    """Singular values, and info, of a stack (count, m, n)."""
+    count, m, n = a.shape
+    s = np.empty((count, min(m, n)), real_dtype(a.dtype))
+    if not s.size:
+        return s, None
+    nowhere = np.empty((count, 1, 1), a.dtype)
+    kernel = _SINGULAR[a.dtype.kind]
+    return s, kernel(a.dtype, max(m, n), _work_ns(m, n), a, nowhere, s, nowhere, ord("N"))
 
 
 def singular_gradient(

@@ -41,11 +41,14 @@ class StackKernel:
         for int32; ``int`` and ``bool`` are numbers.
     lapack
         What it calls of LAPACK.
+    products
+        Of what it takes products: ``T`` or ``C``.
     """
 
-    def __init__(self, place: str, kinds: str, lapack: str = "") -> None:
+    def __init__(self, place: str, kinds: str, lapack: str = "", products: str = "T") -> None:
         self.module, _, self.name = place.partition(":")
         self.kinds, self.lapack = kinds.split(), lapack.split()
+        self.products = products
         self.serial: dict[np.dtype, Callable[..., int]] = {}
 
     def __call__(
@@ -89,6 +92,10 @@ class StackKernel:
         return f"int64({', '.join(words)})"
 
 
+def _of_products(stack: StackKernel, dtype: np.dtype) -> np.dtype:
+    return np.result_type(dtype, np.complex64) if stack.products == "C" else dtype
+
+
 @cache
 def _kernel(stack: StackKernel, dtype: np.dtype, parallel: bool) -> Callable[..., int]:
     names = [f"x{k}" for k in range(len(stack.kinds))]
@@ -115,6 +122,6 @@ def _kernel(stack: StackKernel, dtype: np.dtype, parallel: bool) -> Callable[...
         parallel=parallel,
         externals=[
             *(fortran.external(name, dtype) for name in stack.lapack),
-            gemm.external("gemm", dtype.name),
+            gemm.external("gemm", _of_products(stack, dtype).name),
         ],
     ).entry

@@ -6,8 +6,9 @@ What is row-major here LAPACK takes for the transpose. So ``getrf`` gives ``a = 
 P.T``: columns are exchanged, and ``upper`` has ones on its diagonal. Both triangles are read by
 ``trsm`` where they lie, with right sides in row-major order, so nothing is ever transposed.
 
-Real matrices up to ``SMALL`` are factored and solved by loops of our own (``small``), thousands of
-them in parallel; others by LAPACK one after the other, with the threads it has itself.
+Real matrices up to ``SMALL`` are factored and solved by loops of our own, thousands of them in
+parallel: ``small``, and for many systems of few unknowns ``unrolled``. Others are left to LAPACK,
+one after the other, with the threads it has itself.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.kernels.matrices import lapack
+from numgrad.kernels.matrices import lapack, unrolled
 from numgrad.kernels.matrices.stacks import StackKernel
 
 SMALL = 16
@@ -70,6 +71,8 @@ def solved(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
         np.empty(a.shape, a.dtype),
         np.empty(b.shape, a.dtype),
     )
+    if unrolled.suits(a, b):
+        return x, factors, pivots, unrolled.solve(a, b, factors, pivots, x)
     work = _factor_ns(a) + 2.0 * n * n * b.shape[2]
     return x, factors, pivots, _SOLVE(a.dtype, n, work, a, b, factors, pivots, x)
 
@@ -111,6 +114,9 @@ def solve_backward(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradients of small systems: of the matrices and of the right sides."""
     ga, z = np.empty(factors.shape, factors.dtype), np.array(g, factors.dtype, order="C")
+    if unrolled.suits(factors, z):
+        unrolled.solve_backward(factors, pivots, z, np.ascontiguousarray(x), ga)
+        return ga, z
     n = factors.shape[-1]
     work = 20.0 + 4.0 * n**2 * g.shape[2]
     _SOLVE_BACKWARD(factors.dtype, n, work, factors, pivots, z, x, ga)

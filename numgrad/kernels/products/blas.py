@@ -62,14 +62,37 @@ def blas_gemm(like, bits, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add
 
 
 @device
-def multiply(a, b, out):
-    """``out = a @ b`` of matrices that are contiguous, or the transposes of such, by ``gemm``."""
+def _multiply(a, b, out, alone):
     gemm(
         a.dtype, a.strides[1] != a.itemsize, b.strides[1] != b.itemsize,
         out.shape[0], out.shape[1], a.shape[1],
         a.ctypes.data, max(a.strides[0], a.strides[1]) // a.itemsize,
         b.ctypes.data, max(b.strides[0], b.strides[1]) // b.itemsize,
-        out.ctypes.data, out.shape[1], 0, 0,
+        out.ctypes.data, out.shape[1], 0, alone,
+    )  # fmt: skip
+
+
+@device
+def multiply(a, b, out):
+    """``out = a @ b`` of matrices that are contiguous, or the transposes of such, by ``gemm``."""
+    _multiply(a, b, out, 0)
+
+
+@device
+def multiply_alone(a, b, out):
+    """The same in the calling thread."""
+    _multiply(a, b, out, 1)
+
+
+@device
+def multiply_shared(a, b, out):
+    """The same by ``parallel_gemm``."""
+    parallel_gemm(
+        a.dtype, a.strides[1] != a.itemsize, b.strides[1] != b.itemsize,
+        out.shape[0], out.shape[1], a.shape[1],
+        a.ctypes.data, max(a.strides[0], a.strides[1]) // a.itemsize,
+        b.ctypes.data, max(b.strides[0], b.strides[1]) // b.itemsize,
+        out.ctypes.data, out.shape[1], 0,
     )  # fmt: skip
 
 

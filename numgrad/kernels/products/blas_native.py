@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from numgrad.codegen.linker import external_symbol
 from numgrad.codegen.native import arithmetic as do
+from numgrad.codegen.native.accesses import NotVector
 from numgrad.codegen.native.instructions import InstructionContext
-from numgrad.codegen.native.memory import NotVector
 from numgrad.codegen.native.values import Known, Number, constant, scalar_type
 from numgrad.kernels.products.gemm import BLAS
 

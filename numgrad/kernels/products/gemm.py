@@ -290,8 +290,10 @@ def kernel(trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add):
     tall = m >= n
     length, group = (m, 4) if tall else (n, {wide})
     groups = length // group
-    tasks = min(thread_limit(), min(m * n * k // {share}, groups))
-    if tasks < 2:
+    threads = thread_limit()
+    # a thread that wakes late leaves some to others
+    tasks = min(2 * threads, min(m * n * k // {share}, groups))
+    if threads < 2 or tasks < 2:
         gemm({dtype}, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add, 1)
         return
     step_a = {size} if trans_a else lda * {size}

@@ -6,6 +6,12 @@ Matrix times matrix is ``blas.gemm``, which compiled functions call too; a matri
 contiguous is passed as that and transposed inside, which costs nothing. Very small matrices
 (``TINY`` multiplications) are multiplied by plain loops.
 
+Real products up to ``OWN`` multiplications never reach BLAS: the threads of kernels share them, or
+one does them. BLAS's threads wait for each other, spinning; where another process used a core,
+OpenBLAS took 24 ms for 100 x 100 x 100 in place of 0.06. Up to there our loops take at most a fifth
+longer on one thread, and their bits do not depend on the number of threads. Larger products gain
+more from BLAS's blocks than they lose.
+
 Products with a vector are loops of our own: BLAS's order of additions depends on its number of
 threads. Rows are summed in blocks of ``BLOCK`` elements, in several SIMD lanes; ``vector @ matrix``
 adds scaled rows, four at a time, to tiles of the result. Each element of a result is computed by
@@ -15,17 +21,24 @@ the same instructions whatever the number of threads.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
+from numgrad.codegen import threads
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import short, type_name
-from numgrad.kernels.products.gemm import external
+from numgrad.kernels.products.gemm import SMALL, external
 
 TINY = 64
 """Multiplications up to which plain loops are faster than a call."""
+OWN = 2**25
+"""Those up to which real products are not left to BLAS: Note [Products]."""
+MULTIPLY_NS = 0.05
+"""What a multiplication takes about."""
+NOGIL_NS = 100_000.0
+"""Work from which on other Python threads may run beside it."""
 BLOCK = 1024
 TILE = 512
 ROWS = 32
@@ -50,8 +63,9 @@ def multiply(a, b, out):
 """
 
 _CALL = """
-from numgrad.kernels.products.blas import multiply
+from numgrad.kernels.products.blas import {multiply} as multiply
 """
+_MULTIPLY = {"": "multiply", "alone": "multiply_alone", "shared": "multiply_shared"}
 
 _CONJUGATE = """
 @device
@@ -63,14 +77,39 @@ def conjugate(a, out):
 """
 
 
-def product_source(dtype: np.dtype, tiny: bool) -> str:
-    """Source of what every kernel begins with, and of ``multiply(a, b, out)``."""
+def product_source(dtype: np.dtype, how: str) -> str:
+    """Source of what every kernel begins with, and of ``multiply(a, b, out)``.
+
+    ``how`` is ``tiny`` for plain loops, ``alone`` for loops in the calling thread, ``shared`` for
+    the same in several threads, or empty for what ``blas.gemm`` chooses.
+    """
     name = type_name(dtype)
     return (
         _HEADER.format(type=name)
-        + (_LOOPS if tiny else _CALL).format(type=name)
+        + (_LOOPS.format(type=name) if how == "tiny" else _CALL.format(multiply=_MULTIPLY[how]))
         + (_CONJUGATE if dtype.kind == "c" else "")
     )
+
+
+def choose_product(
+    kernel: Callable[[str, bool], Callable[..., None]],
+    dtype: np.dtype,
+    sizes: tuple[int, int, int],
+    products: int = 1,
+) -> Callable[..., None]:
+    """How products of ``sizes`` (m, k, n) are computed: ``kernel(how, nogil)``, made when needed.
+
+    ``products`` is how many of them the kernel computes. Note [Products].
+    """
+    m, inner, n = sizes
+    work = m * inner * n
+    work_ns = work * products * MULTIPLY_NS
+    if work <= TINY:
+        return kernel("tiny", False)
+    if work <= SMALL or work > OWN or dtype.kind == "c":
+        return kernel("", work_ns > NOGIL_NS)
+    alone, shared = partial(kernel, "alone"), partial(kernel, "shared", True)
+    return threads.choose(partial(alone, work_ns > NOGIL_NS), shared, work_ns)
 
 
 def compile_product(
@@ -78,7 +117,10 @@ def compile_product(
 ) -> Callable:
     """Entry point of a kernel for a dtype; its options are part of its name."""
     flags = "".join(f"_{k[0]}" for k, v in options.items() if v)
-    externals = [external("gemm", dtype.name)] if "import multiply" in source else []
+    externals = []
+    if "import multiply" in source:
+        shared = "import multiply_shared" in source
+        externals.append(external("parallel_gemm" if shared else "gemm", dtype.name))
     return compile_kernel(
         f"{name}_{short(dtype)}{flags}", source, signature, externals=externals, **options
     ).entry
@@ -95,21 +137,25 @@ def conjugated(dtype: np.dtype, matrix: str) -> tuple[list[str], str]:
     ], name
 
 
+def suffix(how: str) -> str:
+    """The end of the name of a kernel that multiplies so."""
+    return f"_{how}" if how else ""
+
+
 @cache
-def product_kernel(dtype: np.dtype, ta: bool, tb: bool, tiny: bool, nogil: bool) -> Callable:
+def product_kernel(dtype: np.dtype, ta: bool, tb: bool, how: str, nogil: bool) -> Callable:
     """Matrix product: called with a, b, out; ``ta``, ``tb``: given as their transposes."""
     a, b = "a.T" if ta else "a", "b.T" if tb else "b"
-    source = (
-        product_source(dtype, tiny) + f"\ndef kernel(a, b, out):\n    multiply({a}, {b}, out)\n"
-    )
+    source = product_source(dtype, how) + f"\ndef kernel(a, b, out):\n    multiply({a}, {b}, out)\n"
     array = f"{type_name(dtype)}[:,::1]"
-    name = f"product{'_ta' if ta else ''}{'_tb' if tb else ''}{'_tiny' if tiny else ''}"
-    return compile_product(name, source, f"void({array}, {array}, {array})", dtype, nogil=nogil)
+    name = f"product{'_ta' if ta else ''}{'_tb' if tb else ''}{suffix(how)}"
+    signature = f"void({array}, {array}, {array})"
+    return compile_product(name, source, signature, dtype, nogil=nogil, parallel=how == "shared")
 
 
 @cache
 def product_backward_kernel(
-    dtype: np.dtype, mask: int, ta: bool, tb: bool, tiny: bool, nogil: bool
+    dtype: np.dtype, mask: int, ta: bool, tb: bool, how: str, nogil: bool
 ) -> Callable:
     """Gradients of a matrix product in ``mask``: called with g, then b and ga, then a and gb."""
     names, lines = ["g"], []
@@ -121,27 +167,27 @@ def product_backward_kernel(
         names += ["a", "gb"]
         before, a = conjugated(dtype, "a")
         lines += [*before, f"multiply({a}{'' if ta else '.T'}, g, gb)"]
-    source = product_source(dtype, tiny) + "\n".join(
+    source = product_source(dtype, how) + "\n".join(
         ["", f"def kernel({', '.join(names)}):", *(f"    {line}" for line in lines), ""]
     )
     signature = f"void({', '.join([f'{type_name(dtype)}[:,::1]'] * len(names))})"
-    name = f"product_backward{mask}{'_ta' if ta else ''}{'_tb' if tb else ''}"
-    return compile_product(name + ("_tiny" if tiny else ""), source, signature, dtype, nogil=nogil)
+    name = f"product_backward{mask}{'_ta' if ta else ''}{'_tb' if tb else ''}{suffix(how)}"
+    return compile_product(name, source, signature, dtype, nogil=nogil, parallel=how == "shared")
 
 
 @cache
 def batched_kernel(
-    dtype: np.dtype, ta: bool, tb: bool, tiny: bool, nogil: bool, parallel: bool
+    dtype: np.dtype, ta: bool, tb: bool, how: str, nogil: bool, parallel: bool
 ) -> Callable:
     """Products of stacks of matrices: called with a, b, out, and the places of the factors."""
     a, b = "a[ia[i]].T" if ta else "a[ia[i]]", "b[ib[i]].T" if tb else "b[ib[i]]"
-    source = product_source(dtype, tiny) + (
+    source = product_source(dtype, how) + (
         "\ndef kernel(a, b, out, ia, ib):\n"
         f"    for i in {'prange' if parallel else 'range'}(out.shape[0]):\n"
         f"        multiply({a}, {b}, out[i])\n"
     )
     array = f"{type_name(dtype)}[:,:,::1]"
-    name = f"batched{'_ta' if ta else ''}{'_tb' if tb else ''}{'_tiny' if tiny else ''}"
+    name = f"batched{'_ta' if ta else ''}{'_tb' if tb else ''}{suffix(how)}"
     signature = f"void({array}, {array}, {array}, int64[::1], int64[::1])"
     return compile_product(name, source, signature, dtype, nogil=nogil, parallel=parallel)
 
@@ -158,7 +204,7 @@ def add_to(part, out):
 
 @cache
 def batched_backward_kernel(
-    dtype: np.dtype, mask: int, ta: bool, tb: bool, shared: int, tiny: bool, parallel: bool
+    dtype: np.dtype, mask: int, ta: bool, tb: bool, shared: int, how: str, parallel: bool
 ) -> Callable:
     """Gradients of stacked products: called with g, then b and ga, then a and gb, then ia, ib.
 
@@ -181,7 +227,7 @@ def batched_backward_kernel(
             lines.append(f"add_to(part_{own}, {own}[{at}[i]])")
         else:
             lines.append(f"multiply({pair}, {own}[i])")
-    source = product_source(dtype, tiny) + "\n".join(
+    source = product_source(dtype, how) + "\n".join(
         [
             _ADD_TO if shared else "",
             f"def kernel({', '.join([*names, 'ia', 'ib'])}):",
@@ -193,7 +239,7 @@ def batched_backward_kernel(
     arrays = [f"{type_name(dtype)}[:,:,::1]"] * len(names)
     name = f"batched_backward{mask}{shared}{'_ta' if ta else ''}{'_tb' if tb else ''}"
     return compile_product(
-        name + ("_tiny" if tiny else ""),
+        name + suffix(how),
         source,
         f"void({', '.join([*arrays, 'int64[::1]', 'int64[::1]'])})",
         dtype,

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from numgrad.codegen.dtypes import type_name
-from numgrad.kernels.products.linalg import compile_product, conjugated, product_source
+from numgrad.kernels.products.linalg import compile_product, conjugated, product_source, suffix
 
 _ADD_BIAS = """
 @device
@@ -44,9 +44,9 @@ BLOCK = 128
 
 
 @cache
-def linear_kernel(dtype: np.dtype, bias: bool, tiny: bool, nogil: bool) -> Callable[..., None]:
+def linear_kernel(dtype: np.dtype, bias: bool, how: str, nogil: bool) -> Callable[..., None]:
     """``x @ w.T + b``: called with matrices x and w, b if there is one, and out."""
-    lines = [product_source(dtype, tiny)]
+    lines = [product_source(dtype, how)]
     if bias:
         lines += [
             _ADD_BIAS,
@@ -58,15 +58,14 @@ def linear_kernel(dtype: np.dtype, bias: bool, tiny: bool, nogil: bool) -> Calla
         lines += ["def kernel(x, w, out):", "    multiply(x, w.T, out)"]
     matrix, vector = f"{type_name(dtype)}[:,::1]", f"{type_name(dtype)}[::1]"
     types = [matrix, matrix, *[vector] * bias, matrix]
-    name = f"linear{'_bias' if bias else ''}{'_tiny' if tiny else ''}"
-    return compile_product(
-        name, "\n".join([*lines, ""]), f"void({', '.join(types)})", dtype, nogil=nogil
-    )
+    name = f"linear{'_bias' if bias else ''}{suffix(how)}"
+    source, signature = "\n".join([*lines, ""]), f"void({', '.join(types)})"
+    return compile_product(name, source, signature, dtype, nogil=nogil, parallel=how == "shared")
 
 
 @cache
 def linear_backward_kernel(
-    dtype: np.dtype, mask: int, tiny: bool, nogil: bool
+    dtype: np.dtype, mask: int, how: str, nogil: bool
 ) -> Callable[..., None]:
     """Gradients in ``mask``: called with g, then w and gx, then x and gw, then gb."""
     matrix, vector = f"{type_name(dtype)}[:,::1]", f"{type_name(dtype)}[::1]"
@@ -81,7 +80,7 @@ def linear_backward_kernel(
         types += [matrix, matrix]
         before, x = conjugated(dtype, "x")
         body += [*before, f"multiply(g.T, {x}, gw)"]
-    source = product_source(dtype, tiny)
+    source = product_source(dtype, how)
     if mask & 4:
         names.append("gb")
         types.append(vector)
@@ -89,5 +88,5 @@ def linear_backward_kernel(
         source += _COLUMN_SUMS.format(block=BLOCK)
     lines = (f"    {line}" for line in body)
     source += "\n".join(["", f"def kernel({', '.join(names)}):", *lines, ""])
-    name = f"linear_backward{mask}{'_tiny' if tiny else ''}"
-    return compile_product(name, source, f"void({', '.join(types)})", dtype, nogil=nogil)
+    name, signature = f"linear_backward{mask}{suffix(how)}", f"void({', '.join(types)})"
+    return compile_product(name, source, signature, dtype, nogil=nogil, parallel=how == "shared")

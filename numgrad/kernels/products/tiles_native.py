@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from numgrad.codegen.native import arithmetic as do
+from numgrad.codegen.native.accesses import NotVector
 from numgrad.codegen.native.instructions import InstructionContext
-from numgrad.codegen.native.memory import NotVector
 from numgrad.codegen.native.values import (
     FLOAT64,
     INT64,

@@ -1,6 +1,7 @@
 """The elementary functions as formulas name them: fills ``numgrad.codegen.library``."""
 
 from numgrad.codegen import library
+from numgrad.kernels import complex_table as _complex_table  # noqa: F401 (fills them too)
 
 _KERNELS = "numgrad.kernels"
 _REAL = {

@@ -17,7 +17,7 @@ from numgrad.operations.reduce import log_softmax
 from numgrad.operations.shape import copy
 from numgrad.operations.special import sigmoid
 from numgrad.operations.split import split
-from numgrad.random import Generator, generator_of
+from numgrad.random.generator import Generator, generator_of
 from numgrad.tensors.creation import arange, asarray
 from numgrad.tensors.inplace import assign
 from numgrad.tensors.tensor import Tensor

@@ -16,7 +16,7 @@ import numpy as np
 from numgrad.core.options import Option
 from numgrad.errors import NumgradValueError
 from numgrad.nn.dropout.operation import dropout as _dropout
-from numgrad.random import draw_seed
+from numgrad.random.draws import draw_seed
 from numgrad.tensors.creation import asarray
 from numgrad.tensors.inplace import assign
 from numgrad.tensors.inplace import inplace as write

@@ -53,6 +53,8 @@ class LazyModule(Module):
     """The axis of the input whose length that is."""
     unbatched: ClassVar[int]
     """Number of axes of an input without a batch, whose axis is one before; 0 if there is none."""
+    defaults: ClassVar[dict[str, Any]]
+    """Arguments of the constructor that are others by default than the plain layer's."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         name = type(self).__name__
@@ -63,7 +65,7 @@ class LazyModule(Module):
                 f"{self.becomes.__name__} where it is known"
             )
         try:
-            given = signature.bind(1, *args, **options).arguments
+            given = self.defaults | signature.bind(1, *args, **options).arguments
         except TypeError as error:
             raise NumgradTypeError(f"{name}: {error}") from None
         del given[self.measured]
@@ -141,11 +143,18 @@ class LazyModule(Module):
         return ", ".join(f"{key}={value}" for key, value in self._given.items())
 
 
-def _lazy(becomes: type[Module], measured: str, axis: int, unbatched: int = 0) -> Callable:
+def _lazy(
+    becomes: type[Module], measured: str, axis: int, unbatched: int = 0, **defaults: Any
+) -> Callable:
     def make(cls: type) -> type:
         cls.becomes, cls.measured, cls.axis, cls.unbatched = becomes, measured, axis, unbatched
+        cls.defaults = defaults
         signature = inspect.signature(becomes)
-        parameters = [p for key, p in signature.parameters.items() if key != measured]
+        parameters = [
+            p.replace(default=defaults.get(key, p.default))
+            for key, p in signature.parameters.items()
+            if key != measured
+        ]
         cls.__signature__ = signature.replace(parameters=parameters)
         return cls
 
@@ -302,9 +311,11 @@ class LazyBatchNorm3d(LazyModule):
     """
 
 
-@_lazy(InstanceNorm1d, "num_features", 1, 2)
+@_lazy(InstanceNorm1d, "num_features", 1, 2, affine=True, track_running_stats=True)
 class LazyInstanceNorm1d(LazyModule):
     """``InstanceNorm1d`` whose number of channels the first input says.
+
+    Unlike that it has weights and running statistics, as PyTorch's has, if nothing else is said.
 
     Examples
     --------
@@ -317,9 +328,11 @@ class LazyInstanceNorm1d(LazyModule):
     """
 
 
-@_lazy(InstanceNorm2d, "num_features", 1, 3)
+@_lazy(InstanceNorm2d, "num_features", 1, 3, affine=True, track_running_stats=True)
 class LazyInstanceNorm2d(LazyModule):
     """``InstanceNorm2d`` whose number of channels the first input says.
+
+    Unlike that it has weights and running statistics, as PyTorch's has, if nothing else is said.
 
     Examples
     --------
@@ -332,9 +345,11 @@ class LazyInstanceNorm2d(LazyModule):
     """
 
 
-@_lazy(InstanceNorm3d, "num_features", 1, 4)
+@_lazy(InstanceNorm3d, "num_features", 1, 4, affine=True, track_running_stats=True)
 class LazyInstanceNorm3d(LazyModule):
     """``InstanceNorm3d`` whose number of channels the first input says.
+
+    Unlike that it has weights and running statistics, as PyTorch's has, if nothing else is said.
 
     Examples
     --------

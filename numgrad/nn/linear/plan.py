@@ -21,7 +21,6 @@ from numgrad.core.plan import Plan, Planned, remember
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.products import linalg
 from numgrad.kernels.products.linear import linear_backward_kernel, linear_kernel
-from numgrad.operations.product_plan import MULTIPLY_NS, NOGIL_NS
 
 _ABSENT = Meta((), np.dtype(np.int64))
 
@@ -77,7 +76,6 @@ class LinearPlan(Plan):
         "records",
         "shape",
         "sizes",
-        "tiny",
     )
 
     def __init__(self, op: LinearMap, x: np.ndarray, w: np.ndarray, b: np.ndarray | None) -> None:
@@ -92,7 +90,6 @@ class LinearPlan(Plan):
         n, inner = w.shape
         self.shape = (*x.shape[:-1], n)
         self.sizes = (prod(x.shape[:-1]), inner, n)
-        self.tiny = prod(self.sizes) <= linalg.TINY
         self.floating = self.dtype.kind in "fc"
         self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
         self.records = sum(
@@ -113,9 +110,6 @@ class LinearPlan(Plan):
     def differentiable(self, k: int) -> bool:
         return bool(self.records >> k & 1)
 
-    def _nogil(self, products: int) -> bool:
-        return prod(self.sizes) * products * MULTIPLY_NS > NOGIL_NS
-
     def _forward(self, bias: bool) -> Callable[..., Any]:
         m, inner, n = self.sizes
         if not m * n:
@@ -129,7 +123,9 @@ class LinearPlan(Plan):
                     np.add(out, value, out=out)
 
             return by_numpy
-        kernel = linear_kernel(self.dtype, bias, self.tiny, self._nogil(1))
+        kernel = linalg.choose_product(
+            partial(linear_kernel, self.dtype, bias), self.dtype, self.sizes
+        )
         if len(self.shape) == 2:
             return kernel
         if bias:
@@ -144,8 +140,9 @@ class LinearPlan(Plan):
         metas, dtype, direct = self.metas, self.dtype, self.direct
         if not m * inner * n and mask & ~4:  # no product, though there may be a bias
             return lambda g, *saved: (self._empty(mask, g), mask)
-        compute = linear_backward_kernel(
-            dtype, mask, self.tiny, self._nogil((mask & 1) + (mask >> 1 & 1))
+        products = (mask & 1) + (mask >> 1 & 1)
+        compute = linalg.choose_product(
+            partial(linear_backward_kernel, dtype, mask), dtype, self.sizes, products
         )
         flat = len(self.shape) == 2
         if flat and direct and mask in (6, 7):

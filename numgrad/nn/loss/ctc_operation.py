@@ -134,13 +134,13 @@ def _shares(
         return x * 0
     paths = _Paths(x, targets, lengths, blank, t_x)
     (alpha, t_alpha), (beta, t_beta) = paths.alpha(), paths.beta(times)
-    both = stack(*alpha) + stack(*beta)
+    both = stack(alpha) + stack(beta)
     likelihood = logsumexp(getitem(both, 0), axis=1, keepdims=True)
     impossible = _impossible(likelihood)
     likelihood = expand_dims(where(impossible, 0.0, likelihood), 0)
     found = np.exp(both - likelihood)
     if t_x is not None:
-        slopes = stack(*t_alpha) + stack(*t_beta)
+        slopes = stack(t_alpha) + stack(t_beta)
         first = getitem(found, slice(0, 1)) * getitem(slopes, slice(0, 1))
         found = found * (slopes - sum(first, axis=2, keepdims=True))
     found = where(impossible, 0.0 if zero_infinity else np.nan, found)

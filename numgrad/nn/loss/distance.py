@@ -12,7 +12,7 @@ from numgrad.nn.loss.functional import check_reduction, reduced
 from numgrad.operations.choice import clip, where
 from numgrad.operations.norm import vector_norm
 from numgrad.operations.shape import broadcast_to, reshape
-from numgrad.tensors.creation import asarray
+from numgrad.tensors.creation import asarray, tensor
 from numgrad.tensors.tensor import Tensor
 
 
@@ -92,7 +92,7 @@ def pdist(input: Any, p: float = 2.0) -> Tensor:
         raise NumgradValueError(f"pdist: needs an input with two axes, got shape {tuple(x.shape)}")
     if not p >= 0:
         raise NumgradValueError(f"pdist: p must not be negative, got {p}")
-    first, second = np.triu_indices(x.shape[0], 1)
+    first, second = map(tensor, np.triu_indices(int(x.shape[0]), 1))
     return vector_norm(x[first] - x[second], axis=-1, ord=p)
 
 

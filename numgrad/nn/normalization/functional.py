@@ -92,13 +92,25 @@ def batch_norm(
     out, mean, variance = batch_normalize(input, weight, bias, eps=eps)
     if not count:
         return out
+    learn(running_mean, running_var, mean, variance, count, momentum)
+    return out
+
+
+def learn(
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    mean: Tensor,
+    variance: Tensor,
+    count: float,
+    momentum: float,
+) -> None:
+    """Take the statistics of ``count`` elements, with the biased variance, into running ones."""
     unbiased = count / (count - 1)
     for running, new, factor in ((running_mean, mean, 1), (running_var, variance, unbiased)):
         if running is not None:
             with no_grad():
                 newest = momentum * factor * _numbers(new)
                 running.copy_((1 - momentum) * _numbers(running) + newest)
-    return out
 
 
 def _numbers(tensor: Tensor) -> Any:

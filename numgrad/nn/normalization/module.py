@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class _Affine(Module):
 class ChannelNorm(_Affine):
     """What the layers that normalize channels, and learn their statistics, have in common."""
 
-    ranks: tuple[int, ...]
+    ranks: Sequence[int]
     expected: str
     running_mean: Any
     running_var: Any
@@ -100,19 +101,21 @@ class ChannelNorm(_Affine):
         if momentum is None:
             momentum = 1 / (int(batches) + 1) if batches is not None else 0.0
         by_batch = self.training or self.running_mean is None
-        out = F.batch_norm(
-            input,
-            None if self.training and not learns else self.running_mean,
-            None if self.training and not learns else self.running_var,
-            self.weight,
-            self.bias,
-            by_batch,
-            momentum,
-            self.eps,
-        )
+        running = self.running_mean, self.running_var
+        if self.training and not learns:
+            running = None, None
+        out = self._normalize(input, *running, by_batch, momentum)
         if batches is not None:
             batches.add_(1)
         return out
+
+    def _normalize(
+        self, input: Tensor, mean: Any, variance: Any, by_batch: bool, momentum: float
+    ) -> Tensor:
+        """By running statistics, or by those of the batch, from which the running ones learn."""
+        return F.batch_norm(
+            input, mean, variance, self.weight, self.bias, by_batch, momentum, self.eps
+        )
 
     def _check_input(self, input: Tensor) -> None:
         name, shape = type(self).__name__, input.shape

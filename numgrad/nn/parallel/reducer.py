@@ -8,17 +8,18 @@ in reverse order, since gradients of the last layers come first. When all gradie
 arrived it is sent, and after the last one has been the backward waits for all of them. Buckets are
 sent in their order on all ranks, on a communicator of their own.
 
-How buckets are added up is said in ``numgrad.distributed.sums``.
+How buckets are added up is said in ``numgrad.distributed.means``: means are put in place of a
+gradient while the backward goes on with others, if it has a contiguous array of its own that may be
+written to; else it is a copy that is sent, and means come in the end.
 
-Behind the gradients a bucket has a number for each parameter: 1 if this rank's backward reaches
-it. Their sums say, without a further message, which parameters no rank used: their gradients stay
-as they are, None if nothing else was there. What a backward reaches is read from its graph when the
-first gradient arrives, so a parameter that is not used needs no special mode.
+With a bucket goes a mark for each parameter: 1 if this rank's backward reaches it. They say,
+without a further message, which parameters no rank used: their gradients stay as they are, None if
+nothing else was there. What a backward reaches is read from its graph when the first gradient
+arrives, so a parameter that is not used needs no special mode.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 from weakref import ref
@@ -30,7 +31,7 @@ from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.autograd.variable import INFERENCE, version_of
 from numgrad.core.interpreter import state
 from numgrad.distributed.group import ProcessGroup
-from numgrad.distributed.sums import sums_of
+from numgrad.distributed.means import means_of
 from numgrad.distributed.work import wait_until
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError
 from numgrad.nn.parallel.joining import BACKWARD, Roll
@@ -38,31 +39,6 @@ from numgrad.tensors.tensor import Tensor
 
 FIRST_BUCKET = 1024 * 1024
 """Bytes of the first bucket: it is small, so that sending begins early."""
-
-
-class _Bucket:
-    """Gradients that are sent together: Note [Buckets]."""
-
-    def __init__(
-        self,
-        members: Sequence[int],
-        params: Sequence[Tensor],
-        terms: np.ndarray,
-        totals: np.ndarray,
-    ) -> None:
-        self.members = list(members)
-        shapes = [params[k].shape for k in self.members]
-        self.parts, self.reached = _parts(terms, shapes)
-        self.totals, self.used = _parts(totals, shapes)
-        self.missing = 0
-
-
-def _parts(
-    flat: np.ndarray, shapes: Sequence[tuple[int, ...]]
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """Views for gradients one after another, and the numbers behind them."""
-    *parts, used = np.split(flat, np.cumsum([math.prod(shape) for shape in shapes]))
-    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)], used
 
 
 def arranged(params: Sequence[Tensor], cap: float) -> list[list[int]]:
@@ -94,21 +70,15 @@ class Reducer:
         self.roll = Roll(group, self.comm)
         self.enabled = True
         buckets = arranged(self.params, cap)
-        sizes = [
-            (sum(self.params[k].size + 1 for k in m), self.params[m[0]].dtype) for m in buckets
-        ]
-        self.sums = sums_of(group, self.comm, sizes)
-        self.buckets = [
-            _Bucket(members, self.params, terms, totals)
-            for members, terms, totals in zip(
-                buckets, self.sums.terms, self.sums.totals, strict=True
-            )
-        ]
+        sizes = [([self.params[k].size for k in m], self.params[m[0]].dtype) for m in buckets]
+        self.buckets = buckets
+        self.means = means_of(group, self.comm, sizes)
         self._place = {
-            k: (bucket, position)
-            for bucket in self.buckets
-            for position, k in enumerate(bucket.members)
+            k: (number, position)
+            for number, members in enumerate(buckets)
+            for position, k in enumerate(members)
         }
+        self._missing = [0] * len(buckets)
         self._task: Any = None
         self._waiting: set[int] = set()
         self._sent = 0
@@ -134,15 +104,20 @@ class Reducer:
         task = state.task
         if self._task is None or self._task() is not task:
             self._begin(task)
-        bucket, position = self._place[k]
         if k not in self._waiting:
             raise NumgradRuntimeError(
                 f"DistributedDataParallel: the gradient of {self.names[k]} arrived twice in one "
                 "backward; do not call backward in a hook"
             )
-        np.copyto(bucket.parts[position], self._dense(k, param)._array)
+        grad = self._dense(k, param)
+        array = grad._array
+        if array.flags.c_contiguous and array.flags.writeable and not grad._is_view():
+            self._writes[k] = grad, _writes(grad)
+        else:
+            array = np.array(array, order="C")
+        self._give(k, array)
         self._waiting.discard(k)
-        bucket.missing -= 1
+        self._missing[self._place[k][0]] -= 1
         self._send()
         if not self._waiting:
             self._finish()
@@ -157,24 +132,22 @@ class Reducer:
         self._send()
 
     def _clear(self) -> None:
-        self._sent = 0
-        self.sums.clear()
-        for bucket in self.buckets:
-            bucket.missing = 0
-            for position, k in enumerate(bucket.members):
-                reached = k in self._waiting
-                bucket.reached[position] = reached
-                bucket.missing += reached
-                if not reached:  # what was accumulated before is part of the mean
-                    self._fill(bucket, position, self.params[k])
+        reached = [[k in self._waiting for k in members] for members in self.buckets]
+        self._sent, self._missing = 0, [sum(marks) for marks in reached]
+        self._given: dict[int, np.ndarray] = {}
+        self._writes: dict[int, tuple[Tensor, int]] = {}
+        self.means.begin(self.roll.divisor, reached)
+        for k, param in enumerate(self.params):
+            if k not in self._waiting:  # what was accumulated before is part of the mean
+                grad: Any = None if self.roll.joined else param.grad
+                if isinstance(grad, RowSparseTensor):
+                    grad = grad.to_dense()
+                own = np.zeros(param.shape, param.dtype) if grad is None else grad._array
+                self._give(k, own if grad is None else np.array(own, order="C"))
 
-    def _fill(self, bucket: _Bucket, position: int, param: Tensor) -> None:
-        grad = None if self.roll.joined else param.grad
-        if grad is None:
-            bucket.parts[position][...] = 0
-        else:
-            dense = grad.to_dense() if isinstance(grad, RowSparseTensor) else grad
-            np.copyto(bucket.parts[position], dense._array)
+    def _give(self, k: int, array: np.ndarray) -> None:
+        self._given[k] = array
+        self.means.give(*self._place[k], array)
 
     def _dense(self, k: int, param: Tensor) -> Tensor:
         grad: Any = param.grad
@@ -190,29 +163,42 @@ class Reducer:
 
     def _send(self) -> None:
         """Send the buckets that are complete, in their order, and push on those before them."""
-        self.sums.done()
-        while self._sent < len(self.buckets) and not self.buckets[self._sent].missing:
-            self.sums.send()
+        self.means.done()
+        while self._sent < len(self.buckets) and not self._missing[self._sent]:
+            self.means.send()
             self._sent += 1
 
     def _finish(self) -> None:
         """Wait for the sums, and put the means in place of the gradients."""
         self._await()
-        divisor = self.roll.divisor
-        for bucket in self.buckets:
-            for position, k in enumerate(bucket.members):
-                if bucket.used[position] != 0:
-                    _store(self.params[k], bucket.totals[position], divisor)
-        self._task = None
+        self.means.finish()
+        self._check_unchanged()
+        for members, used in zip(self.buckets, self.means.used, strict=True):
+            for k in (members[position] for position in used):
+                _store(self.params[k], self._given[k])
+        self._given, self._task = {}, None
+
+    def _check_unchanged(self) -> None:
+        changed = [
+            self.names[k] for k, (grad, count) in self._writes.items() if _writes(grad) != count
+        ]
+        self._writes = {}
+        if changed:
+            self._given, self._task = {}, None
+            raise NumgradRuntimeError(
+                f"DistributedDataParallel: the gradient of {changed[0]} was changed in place while "
+                "it was averaged; register hooks that change gradients before the model is wrapped,"
+                " or change them after backward"
+            )
 
     def _await(self) -> None:
         """Wait until all ranks are here, then for what was sent."""
         group, what = self.group, "DistributedDataParallel, means of gradients"
         here = self.comm.Ibarrier()
         wait_until(here.Test, what, group.others, group.timeout, group.world_size)
-        size = sum(array.nbytes for array in self.sums.terms[: self._sent])
+        size = self.means.nbytes(self._sent)
         wait_until(
-            self.sums.done,
+            self.means.done,
             what,
             group.others,
             group.timeout,
@@ -236,8 +222,9 @@ class Reducer:
         self._task, self._waiting = None, set()
         raise NumgradRuntimeError(
             "DistributedDataParallel: the last backward ended before gradients of "
-            f"{', '.join(missing[:8])}{', ...' if len(missing) > 8 else ''} arrived, so the means "
-            "over ranks were not taken; did it raise, or does a Function return None for them?"
+            f"{', '.join(missing[:8])}{', ...' if len(missing) > 8 else ''} arrived, so not all "
+            "means over ranks were taken; call zero_grad. Did it raise, or does a Function return "
+            "None for them?"
         )
 
     def shadow(self) -> None:
@@ -248,15 +235,18 @@ class Reducer:
         self._await()
 
 
-def _store(param: Tensor, total: np.ndarray, divisor: int) -> None:
-    """Put a mean in place of a gradient."""
+def _writes(grad: Tensor) -> int:
+    """How often a gradient was written to."""
+    return getattr(version_of(grad), "count", 0)
+
+
+def _store(param: Tensor, mean: np.ndarray) -> None:
+    """Put a mean in place of a gradient, if it is not there already."""
     grad = param.grad
     if not isinstance(grad, Tensor) or not grad._array.flags.writeable:
-        param.grad = Tensor(total / np.asarray(divisor, np.finfo(total.dtype).dtype))
+        param.grad = Tensor(mean)
         return
-    if divisor == 1 << int(math.log2(divisor)):  # exact, and faster than to divide
-        np.multiply(total, 1 / divisor, out=grad._array)
-    else:
-        np.divide(total, divisor, out=grad._array)
+    if grad._array is not mean:
+        np.copyto(grad._array, mean)
     if version_of(grad) is not INFERENCE:
         mark_written(grad)

@@ -11,10 +11,11 @@ from numgrad.errors import NumgradValueError
 from numgrad.nn.applied import Applied, applies
 from numgrad.nn.convolution.functional import along_axes
 from numgrad.nn.pooling.functional import as_image
+from numgrad.operations.join import concat
 from numgrad.operations.search import argmax
 from numgrad.operations.shape import reshape
 from numgrad.operations.take import take_along_axis
-from numgrad.random import Generator, generator_of
+from numgrad.random.generator import Generator, generator_of
 from numgrad.tensors.creation import asarray, tensor
 
 
@@ -30,7 +31,7 @@ def _lengths(
             raise NumgradValueError(
                 f"{name}: output_ratio is a number between 0 and 1, or {rank}; got {output_ratio}"
             )
-        output_size = [int(n * r) for n, r in zip(lengths, ratios, strict=True)]
+        output_size = [int(int(n) * r) for n, r in zip(lengths, ratios, strict=True)]
     found = along_axes(name, "output_size", output_size, rank, 1)
     for n, k, out in zip(lengths, kernel, found, strict=True):
         if out + k - 1 > n:
@@ -41,14 +42,15 @@ def _lengths(
     return found
 
 
-def _begins(sample: np.ndarray, length: int, kernel: int, out: int) -> np.ndarray:
+def _begins(sample: Any, length: Any, kernel: int, out: int) -> Any:
     """Where windows begin: steps that are one of two neighbours, the last one at the end."""
-    begins = np.full((*sample.shape, out), length - kernel)
-    if out > 1:
-        step = (length - kernel) / (out - 1)
-        places = (np.arange(out - 1) + sample[..., None]) * step
-        begins[..., :-1] = places.astype(int) - (sample * step).astype(int)[..., None]
-    return begins
+    sample = sample[..., None]
+    last = (0 * sample).astype(np.int64) + (length - kernel)
+    if out == 1:
+        return last
+    step = (length - kernel) / (out - 1)
+    places = (tensor(np.arange(out - 1.0)) + sample) * step
+    return concat([places.astype(np.int64) - (sample * step).astype(np.int64), last], axis=-1)
 
 
 def _pool(
@@ -64,22 +66,22 @@ def _pool(
     count, channels, lengths = x.shape[0], x.shape[1], x.shape[2:]
     if samples is None:
         samples = Generator(generator_of(name, None)).random((count, channels, rank))
-    drawn = np.asarray(asarray(samples).detach())
+    drawn = asarray(samples).detach()
     if drawn.shape != (count, channels, rank):
         raise NumgradValueError(
             f"{name}: needs random samples of shape {(count, channels, rank)}, got {drawn.shape}"
         )
     # the flat place of each element of each window, from the first axis on
-    places: Any = np.zeros((count, channels, *(1,) * (2 * rank)), np.int64)
+    places: Any = 0
     for k, (n, size, out) in enumerate(zip(lengths, kernel, output, strict=True)):
         # samples are in the order x, y, of volumes in that of the axes
         sample = drawn[..., k if rank == 3 else rank - 1 - k]
-        along = _begins(sample, n, size, out)[..., None] + np.arange(size)
+        along = _begins(sample, n, size, out)[..., None] + tensor(np.arange(size))
         shape = [count, channels, *(1,) * (2 * rank)]
         shape[2 + k], shape[2 + rank + k] = out, size
-        places = places * n + along.reshape(shape)
+        places = places * n + reshape(along, shape)
     flat = reshape(x, (count, channels, -1))
-    table = tensor(places.reshape(count, channels, -1))
+    table = reshape(places, (count, channels, -1))
     windows = reshape(
         take_along_axis(flat, table, axis=2), (count, channels, int(np.prod(output)), -1)
     )

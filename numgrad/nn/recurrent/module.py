@@ -174,7 +174,7 @@ class _Recurrent(Module):
         ends: list[Any] = []
         for place, (layer, suffix) in enumerate(self._places()):
             if layer and not suffix.endswith("_reverse"):  # a new layer: on the results below
-                input = concat(*ends, axis=-1) if len(ends) > 1 else ends[0]
+                input = concat(ends, axis=-1) if len(ends) > 1 else ends[0]
                 if self.dropout:
                     input = dropout(input, self.dropout, self.training)
                 ends = []
@@ -185,7 +185,7 @@ class _Recurrent(Module):
             ends.append(y)
             for found, state in zip(last, final, strict=True):
                 found.append(state)
-        y = concat(*ends, axis=-1) if len(ends) > 1 else ends[0]
+        y = concat(ends, axis=-1) if len(ends) > 1 else ends[0]
         return y, [stack(found) for found in last]
 
     def _through_time(self, a: Tensor, suffix: str, *states: Tensor) -> tuple[Tensor, ...]:
@@ -233,8 +233,8 @@ class _Recurrent(Module):
             found.append(reshape(y, (times * size, y.shape[-1])))
         if ended:  # the longest come first
             parts = zip(now, *reversed(ended), strict=True)
-            now = tuple(concat(*part) for part in parts)
-        return concat(*(found[::-1] if reverse else found)), *now
+            now = tuple(concat(part) for part in parts)
+        return concat(found[::-1] if reverse else found), *now
 
     def _run(self, a: Tensor, suffix: str, reverse: bool, *states: Tensor) -> tuple[Tensor, ...]:
         """States at all times, and the last cell state of an LSTM."""

@@ -17,7 +17,7 @@ from numgrad.nn.utils.parametrize import register_parametrization
 from numgrad.operations.arrangement import moveaxis
 from numgrad.operations.norm import vector_norm
 from numgrad.operations.shape import reshape
-from numgrad.random import Generator, generator_of
+from numgrad.random.generator import Generator, generator_of
 from numgrad.tensors.creation import asarray
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]

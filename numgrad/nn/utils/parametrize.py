@@ -21,6 +21,7 @@ from numgrad.errors import NumgradKeyError, NumgradRuntimeError, NumgradTypeErro
 from numgrad.nn.container.modules import ModuleDict, ModuleList
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.parameter import Buffer
+from numgrad.tensors.creation import asarray
 
 __all__ = [
     "ParametrizationList", "cached", "is_parametrized", "register_parametrization",
@@ -129,7 +130,7 @@ class ParametrizationList(ModuleList):
                     "to: give that a method right_inverse"
                 )
         with no_grad():
-            new = _inverted(list(self), value)
+            new = _inverted(list(self), asarray(value))
             for name, tensor in zip(
                 self._originals(), [new] if self.is_tensor else new, strict=True
             ):

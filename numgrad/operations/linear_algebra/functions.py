@@ -5,10 +5,6 @@ Note [Derivatives of functions of matrices]
 The derivative of ``f`` at ``a`` in the direction ``t`` is a block of ``f`` of a matrix of twice the
 size: ``f([[a, t], [0, a]])[:n, n:]`` (R. Mathias, 1996). Its adjoint is the derivative at the
 adjoint of ``a``, so gradients of any order are values of ``f``.
-
-The logarithm alone is left to SciPy, one matrix after the other: its choice of roots and Padé's
-approximants (A. Al-Mohy, N. Higham, 2012), which keeps digits near the identity and for triangular
-matrices, is not written here as a kernel yet.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
-from numgrad.errors import NumgradLinAlgError, NumgradValueError
+from numgrad.errors import NumgradValueError
 from numgrad.kernels.matrices import functions
 from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.join import concat
@@ -45,22 +41,13 @@ from numgrad.operations.shape import as_index, as_operand
 
 def _doubled(a: Any, t: Any) -> Any:
     rows = concat(a, t, axis=-1), concat(0 * a, a, axis=-1)
-    return concat(*rows, axis=-2)
+    return concat(rows, axis=-2)
 
 
 def _derivative(function: Any, a: Any, t: Any) -> Any:
     """Note [Derivatives of functions of matrices]."""
     n = a.shape[-1]
     return function(_doubled(a, t))[..., :n, n:]
-
-
-def _each(function: Any, a: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A function of one matrix, of each of a stack."""
-    out = np.empty(a.shape, dtype)
-    if a.size:
-        for place in np.ndindex(*a.shape[:-2]):
-            out[place] = function(a[place])
-    return out
 
 
 @primitive(
@@ -106,18 +93,6 @@ expm.calls = [
 ]
 
 
-def _kept_real(name: str, a: np.ndarray, found: Any, dtype: np.dtype) -> np.ndarray:
-    """A result of the dtype of the matrix; a real one that has none raises."""
-    if dtype.kind != "c" and found.dtype.kind == "c":
-        if np.any(np.abs(found.imag) > 1e3 * np.finfo(dtype).eps * np.max(np.abs(found))):
-            raise NumgradLinAlgError(
-                f"{name}: the result for a real matrix of shape {a.shape} is complex; give a "
-                "complex matrix"
-            )
-        found = found.real
-    return found.astype(dtype)
-
-
 @primitive(
     ref="scipy.linalg.logm",
     method=False,
@@ -145,20 +120,9 @@ def logm(a):
     """
     check_square("logm", a)
     dtype = computing_dtype("logm", a)
-    return _each(lambda one: _kept_real("logm", a, _logarithm(one), dtype), a, dtype)
-
-
-def _logarithm(a: np.ndarray) -> np.ndarray:
-    import warnings
-
-    from scipy.linalg import logm as of_scipy
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = np.asarray(of_scipy(a))
-    if not np.isfinite(found).all() and np.isfinite(a).all():
-        raise NumgradLinAlgError(f"logm: a matrix of shape {a.shape} is singular")
-    return found
+    found, info = functions.logarithms(as_stack(a, dtype))
+    check_found("logm", info, a.shape[:-2], "logarithm: it is singular")
+    return found.astype(dtype, copy=False).reshape(a.shape)
 
 
 logm.shape(_shape_of("logm"))

@@ -24,6 +24,7 @@ from numgrad.operations.linear_algebra.checks import (
     check_square,
     computing_dtype,
     identity,
+    is_constant,
     on_diagonal,
     product,
     real_dtype,
@@ -142,6 +143,33 @@ def _singular_backward(call, mask, g, y: Any = None):
 singular.batch(of_matrices)
 
 
+@primitive(internal=True, method=False, differentiable=False)
+def singular_values_alone(a):
+    """Singular values without vectors, descending."""
+    check_matrices("svdvals", a)
+    s, info = spectral.singular_values_alone(as_stack(a, computing_dtype("svdvals", a)))
+    batch = a.shape[:-2]
+    check_converged("svdvals", info, batch)
+    return s.reshape(*batch, s.shape[-1])
+
+
+@singular_values_alone.shape
+def _values_shape(a):
+    check_matrices("svdvals", a)
+    return Meta((*a.shape[:-2], min(a.shape[-2:])), real_dtype(computing_dtype("svdvals", a)))
+
+
+singular_values_alone.batch(of_matrices)
+singular_values_alone.calls = [
+    (((2, 3, 2),), lambda a: singular_values_alone(a)),
+]
+
+
+def _values(a: Any) -> Any:
+    """Singular values; vectors are computed only for a gradient."""
+    return singular_values_alone(a) if is_constant(a) else singular(a)[1]
+
+
 def _apart(a: Any) -> np.ndarray:
     """What moves the singular values of small matrices apart."""
     m, n = a.shape[-2:]
@@ -205,7 +233,7 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     if hermitian:
         check_square("svd", a)
     if not compute_uv:
-        return singular(a)[1]
+        return _values(a)
     return SVDResult(*singular(a, full=bool(full_matrices)))
 
 
@@ -239,7 +267,7 @@ def svdvals(x):
     """
     x = as_operand(x)
     check_matrices("svdvals", x, "x")
-    return singular(x)[1]
+    return _values(x)
 
 
 svdvals.calls = [
@@ -367,7 +395,7 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
         return np.any(a != 0).astype(np.int64)
     if hermitian:
         check_square("matrix_rank", a)
-    s = singular(a)[1]
+    s = singular_values_alone(a)
     if tol is None:
         return np.sum(s > _limit(a, s, rtol), axis=-1)
     return np.sum(s > _for_each(tol), axis=-1)
@@ -413,7 +441,7 @@ def cond(x, p=None):
     if 0 in x.shape[-2:]:
         raise NumgradLinAlgError(f"cond: of shape {tuple(x.shape)}, which has no elements")
     if p is None or p in (2, -2):
-        s = singular(x)[1]
+        s = _values(x)
         ends = s[..., 0], s[..., -1]
         return ends[1] / ends[0] if p == -2 else ends[0] / ends[1]
     check_square("cond", x)
@@ -492,7 +520,7 @@ def lstsq(a, b, rcond=None):
         rcond = eps if np.isscalar(rcond) and rcond == -1 else rcond
         inverse = pseudo_inverse(a, rcond=rcond)
     x = matmul(inverse, b)
-    s = singular(a)[1]
+    s = _values(a)
     rank = np.sum(s > _limit(a, s, rcond), axis=-1).astype(np.int32)
     if m > n and _is_full(rank, n):
         residuals = np.sum(np.abs(b - matmul(a, x)) ** 2, axis=0, keepdims=len(b.shape) == 1)

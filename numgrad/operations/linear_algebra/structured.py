@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -255,7 +256,15 @@ def solve_banded(l_and_u, ab, b):
     tensor([1., 2.])
     """
     ab, b = as_operand(ab), as_operand(b)
-    below, above = (int(k) for k in l_and_u)
+    try:
+        below, above = (operator.index(k) for k in l_and_u)
+    except (TypeError, ValueError):
+        below = above = -1
+    if min(below, above) < 0:
+        raise NumgradValueError(
+            f"solve_banded: l_and_u is {l_and_u!r}; give two numbers: of the diagonals below, and "
+            "of those above, as in (1, 2)"
+        )
     if len(ab.shape) < 2 or ab.shape[-2] != below + above + 1:
         raise NumgradValueError(
             f"solve_banded: ab of shape {tuple(ab.shape)} must have {below} + {above} + 1 rows"
@@ -324,9 +333,9 @@ def block_diag(*arrays):
             x,
             constant(np.zeros((height, width - before - own), dtype)),
         ]
-        rows.append(concat(*parts, axis=1))
+        rows.append(concat(parts, axis=1))
         before += own
-    return concat(*rows, axis=0) if len(rows) > 1 else rows[0]
+    return concat(rows, axis=0) if len(rows) > 1 else rows[0]
 
 
 block_diag.calls = [

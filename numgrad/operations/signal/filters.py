@@ -322,7 +322,7 @@ def _forth_and_back(
         if padtype == "odd":
             turn = pad(x, widths, "edge") * 2 - longer
             parts = [_along(turn, axis, None, edge), x, _along(turn, axis, edge + n, None)]
-            longer = concat(*parts, axis=axis)
+            longer = concat(parts, axis=axis)
         x = longer
     for _ in range(2):
         first = _along(x, axis, 0, 1)
@@ -423,7 +423,7 @@ lfilter.calls = [
     (((2,), (2,), (2, 4)), lambda b, a, x: lfilter(b, _coefficients_near(a), x)),
     (
         ((3,), (1,), (4, 1), (2, 1)),
-        lambda b, a, x, z: concat(*lfilter(b, _coefficients_near(a), x, 0, z), axis=0),
+        lambda b, a, x, z: concat(lfilter(b, _coefficients_near(a), x, 0, z), axis=0),
     ),
 ]
 lfilter_zi.calls = [(((3,), (1,)), lambda b, a: lfilter_zi(b, _coefficients_near(a)))]

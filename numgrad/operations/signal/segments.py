@@ -115,7 +115,7 @@ def detrend(data, axis=-1, type="linear", bp=0):
     parts = [
         _removed("detrend", getitem(x, (Ellipsis, slice(a, b))), type) for a, b in pairwise(starts)
     ]
-    return moveaxis(concat(*parts, axis=-1) if len(parts) > 1 else parts[0], -1, axis)
+    return moveaxis(concat(parts, axis=-1) if len(parts) > 1 else parts[0], -1, axis)
 
 
 def floating(x: Any) -> Any:

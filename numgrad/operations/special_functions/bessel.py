@@ -90,7 +90,7 @@ def kv(v, z):
 
 @special(domain=(0.3, 4.0))
 def jve(v, z):
-    """``jv``, as its scaled form is for real arguments.
+    """``jv(v, z) * exp(-abs(imag(z)))``, which is ``jv`` for real arguments.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def jve(v, z):
 
 @special(domain=(0.3, 4.0))
 def yve(v, z):
-    """``yv``, as its scaled form is for real arguments.
+    """``yv(v, z) * exp(-abs(imag(z)))``, which is ``yv`` for real arguments.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def yve(v, z):
 
 @special(domain=(0.3, 4.0))
 def ive(v, z):
-    """``iv(v, z) * exp(-abs(z))``.
+    """``iv(v, z) * exp(-abs(real(z)))``.
 
     Examples
     --------
@@ -148,6 +148,28 @@ _declare_derivatives(iv, lambda f, v, z: 0.5 * (f(v - 1, z) + f(v + 1, z)))
 _declare_derivatives(kv, _decay_slope)
 _declare_derivatives(ive, lambda f, v, z: 0.5 * (f(v - 1, z) + f(v + 1, z)) - np.sign(z) * f(v, z))
 _declare_derivatives(kve, lambda f, v, z: f(v, z) - 0.5 * (f(v - 1, z) + f(v + 1, z)))
+
+
+def _scaled_by_part(f, slope, part, direction):
+    """A gradient where the scale is by one ``part`` of a complex number: no derivative, but two.
+
+    ``slope`` is that of the function without the scale, ``direction`` that in which it changes.
+    """
+    of_real = f.formulas["z"].function
+
+    def vjp(g, v, z):
+        if z.dtype.kind != "c":
+            return of_real(g, v, z)
+        scale = np.sign(part(z)) * np.real(g * np.conj(f(v, z)))
+        return g * np.conj(slope(f, v, z)) - direction * scale
+
+    f.holomorphic = False
+    f.vjp(z=vjp)
+
+
+_scaled_by_part(jve, _wave_slope, np.imag, 1j)
+_scaled_by_part(yve, _wave_slope, np.imag, 1j)
+_scaled_by_part(ive, lambda f, v, z: 0.5 * (f(v - 1, z) + f(v + 1, z)), np.real, 1)
 
 # ------------------------------------------------------------------------------ orders 0 and 1
 

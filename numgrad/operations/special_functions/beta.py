@@ -8,7 +8,7 @@ from numgrad.operations.special_functions.declare import derivative, special
 from numgrad.operations.special_functions.gamma import betaln
 
 
-def _density(a, b, x):
+def beta_density(a, b, x):
     """``x**(a - 1) (1 - x)**(b - 1) / beta(a, b)``, the derivative of betainc."""
     return np.exp(xlogy(a - 1, x) + xlog1py(b - 1, -x) - betaln(a, b))
 
@@ -50,28 +50,28 @@ def betainc_bb(a, b, x):
 betainc_a.vjp(
     a=lambda g, a, b, x: g * betainc_aa(a, b, x),
     b=lambda g, a, b, x: g * betainc_ab(a, b, x),
-    x=lambda g, a, b, x: g * (_density(a, b, x) * _slope(x, a, b)),
+    x=lambda g, a, b, x: g * (beta_density(a, b, x) * _slope(x, a, b)),
 )
 betainc_b.vjp(
     a=lambda g, a, b, x: g * betainc_ab(a, b, x),
     b=lambda g, a, b, x: g * betainc_bb(a, b, x),
-    x=lambda g, a, b, x: g * (_density(a, b, x) * _slope_b(x, a, b)),
+    x=lambda g, a, b, x: g * (beta_density(a, b, x) * _slope_b(x, a, b)),
 )
 for _second in (betainc_aa, betainc_ab, betainc_bb):
     _second.without("a", "b")
 betainc_aa.vjp(
     x=lambda g, a, b, x: (
-        g * _density(a, b, x) * (_slope(x, a, b) ** 2 - zeta(2, a) + zeta(2, a + b))
+        g * beta_density(a, b, x) * (_slope(x, a, b) ** 2 - zeta(2, a) + zeta(2, a + b))
     )
 )
 betainc_ab.vjp(
     x=lambda g, a, b, x: (
-        g * _density(a, b, x) * (_slope(x, a, b) * _slope_b(x, a, b) + zeta(2, a + b))
+        g * beta_density(a, b, x) * (_slope(x, a, b) * _slope_b(x, a, b) + zeta(2, a + b))
     )
 )
 betainc_bb.vjp(
     x=lambda g, a, b, x: (
-        g * _density(a, b, x) * (_slope_b(x, a, b) ** 2 - zeta(2, b) + zeta(2, a + b))
+        g * beta_density(a, b, x) * (_slope_b(x, a, b) ** 2 - zeta(2, b) + zeta(2, a + b))
     )
 )
 
@@ -94,7 +94,7 @@ def betainc(a, b, x):
 betainc.vjp(
     a=lambda g, a, b, x: g * betainc_a(a, b, x),
     b=lambda g, a, b, x: g * betainc_b(a, b, x),
-    x=lambda g, a, b, x: g * _density(a, b, x),
+    x=lambda g, a, b, x: g * beta_density(a, b, x),
 )
 
 
@@ -114,7 +114,7 @@ def betaincc(a, b, x):
 betaincc.vjp(
     a=lambda g, a, b, x: -g * betainc_a(a, b, x),
     b=lambda g, a, b, x: -g * betainc_b(a, b, x),
-    x=lambda g, a, b, x: -g * _density(a, b, x),
+    x=lambda g, a, b, x: -g * beta_density(a, b, x),
 )
 
 
@@ -141,12 +141,12 @@ def betainccinv(a, b, p):
 
 
 betaincinv.vjp(
-    a=lambda g, a, b, y: -g * betainc_a(a, b, y) / _density(a, b, y),
-    b=lambda g, a, b, y: -g * betainc_b(a, b, y) / _density(a, b, y),
-    p=lambda g, a, b, y: g / _density(a, b, y),
+    a=lambda g, a, b, y: -g * betainc_a(a, b, y) / beta_density(a, b, y),
+    b=lambda g, a, b, y: -g * betainc_b(a, b, y) / beta_density(a, b, y),
+    p=lambda g, a, b, y: g / beta_density(a, b, y),
 )
 betainccinv.vjp(
-    a=lambda g, a, b, y: -g * betainc_a(a, b, y) / _density(a, b, y),
-    b=lambda g, a, b, y: -g * betainc_b(a, b, y) / _density(a, b, y),
-    p=lambda g, a, b, y: -g / _density(a, b, y),
+    a=lambda g, a, b, y: -g * betainc_a(a, b, y) / beta_density(a, b, y),
+    b=lambda g, a, b, y: -g * betainc_b(a, b, y) / beta_density(a, b, y),
+    p=lambda g, a, b, y: -g / beta_density(a, b, y),
 )

@@ -1,7 +1,7 @@
 """The arithmetic-geometric mean, and Carlson's symmetric elliptic integrals."""
 
 from numgrad.operations.special_functions.declare import derivative, special
-from numgrad.operations.special_functions.elliptic import _complete_slope, ellipe, ellipkm1
+from numgrad.operations.special_functions.elliptic import complete_slope, ellipe, ellipkm1
 
 
 @special(domain=(0.5, 3.0))
@@ -20,7 +20,7 @@ def _agm_slope(a, b, mean):
     ratio = b / a
     square = ratio * ratio
     first = ellipkm1(square)
-    slope = _complete_slope(first, ellipe(1 - square), 1 - square, square)
+    slope = complete_slope(first, ellipe(1 - square), 1 - square, square)
     return mean * slope / first * (2 * ratio / a)
 
 

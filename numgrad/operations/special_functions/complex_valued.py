@@ -10,6 +10,7 @@ from numgrad.operations.shape import as_operand
 from numgrad.operations.special_functions.bessel import _FIRST
 from numgrad.operations.special_functions.kelvin import over
 from numgrad.operations.special_functions.several import (
+    arrived,
     complex_result,
     complex_results,
     several,
@@ -67,7 +68,29 @@ def wofz(z):
     """
 
 
-wofz.vjp(z=lambda g, z, y: g * np.conj((2j / math.sqrt(math.pi)) - 2 * z * y))
+# Far from 0 the two terms of the derivative cancel; there is a series of 1 / z**2 instead, beside
+# which exponentials vanish, except where these are large.
+_FAR = 30.0
+
+
+def _wofz_vjp(g, z, y):
+    x, height = np.real(z), np.imag(z)
+    far = (np.abs(z) > _FAR) & ((height >= 0) | (np.abs(x) > 2 * np.abs(height)))
+    t = 1 / np.where(far, z, 1)
+    t = t * t
+    near = (2j / math.sqrt(math.pi)) - 2 * np.where(far, 0, z) * y
+    return g * np.conj(np.where(far, (-1j / math.sqrt(math.pi)) * (t * _asymptotic(t, 3)), near))
+
+
+def _asymptotic(t, first):
+    """``1 + first * t / 2 + first * (first + 2) * t**2 / 4 + ...``, of small ``t``."""
+    total = 1.0
+    for k in range(7, -1, -1):
+        total = 1 + (0.5 * (first + 2 * k)) * (t * total)
+    return total
+
+
+wofz.vjp(z=_wofz_vjp)
 
 
 @several(dtypes=complex_results, count=2)
@@ -107,8 +130,11 @@ def _fresnel_slopes(sign):
     edge = np.exp(-0.25j * sign * math.pi) / math.sqrt(math.pi)
 
     def vjp(g, x, y):
-        first, second = -np.exp(1j * sign * x * x), -2j * sign * x * y[1] - edge
-        return g[0] * np.conj(first) + g[1] * np.conj(second)
+        return arrived(
+            g,
+            lambda: np.conj(-np.exp(1j * sign * x * x)),
+            lambda: np.conj(-2j * sign * x * y[1] - edge),
+        )
 
     return vjp
 
@@ -134,10 +160,13 @@ def kelvin(x):
 
 
 def _kelvin_vjp(g, x, y):
-    bend = 1j * y[0] - over(x, y[2], 0.5j)
-    decay = 1j * y[1] - y[3] / x
-    first = g[0] * np.conj(y[2]) + g[1] * np.conj(y[3])
-    return first + g[2] * np.conj(bend) + g[3] * np.conj(decay)
+    return arrived(
+        g,
+        lambda: np.conj(y[2]),
+        lambda: np.conj(y[3]),
+        lambda: np.conj(1j * y[0] - over(x, y[2], 0.5j)),
+        lambda: np.conj(1j * y[1] - y[3] / x),
+    )
 
 
 kelvin.vjp(x=_kelvin_vjp)
@@ -218,11 +247,13 @@ def _hankel(f, sign, scaled):
         slope = jv_v(v, z) + 1j * sign * yv_v(v, z)
         return g * np.conj(slope * np.exp(-1j * sign * z) if scaled else slope)
 
-    def by_argument(g, v, z, y):
-        ahead = f(v + 1, z)
-        return g * np.conj(0.5 * (f(v - 1, z) - ahead) - (1j * sign * y if scaled else 0))
+    def by_argument(g, v, z):  # not by the result, to which SciPy's sums for h1vp are added
+        return g * np.conj(0.5 * (f(v - 1, z) - f(v + 1, z)))
 
-    f.vjp(v=by_order, z=by_argument)
+    def by_argument_scaled(g, v, z, y):
+        return g * np.conj(0.5 * (f(v - 1, z) - f(v + 1, z)) - 1j * sign * y)
+
+    f.vjp(v=by_order, z=by_argument_scaled if scaled else by_argument)
 
 
 _hankel(hankel1, 1, False)
@@ -255,10 +286,14 @@ def voigt_profile(x, sigma, gamma):
     """
     x, sigma, gamma = map(as_operand, (x, sigma, gamma))
     floating("voigt_profile", [x.dtype, sigma.dtype, gamma.dtype])  # refuses complex ones
-    narrow = sigma == 0
-    scale = 1 / (math.sqrt(2) * np.where(narrow, 1, sigma))
-    normal = np.real(wofz((x + 1j * gamma) * scale)) * (scale / math.sqrt(math.pi))
-    return np.where(narrow, gamma / (math.pi * (x * x + gamma * gamma)), normal)
+    # of a narrow normal number by a series of its variance: all of wofz would cancel in derivatives
+    far = (gamma >= 0) & (sigma >= 0) & (np.hypot(x, gamma) > (math.sqrt(2) * _FAR) * sigma)
+    root = 1 / np.where(far, x + 1j * gamma, 1)
+    variance = np.where(far, sigma * sigma, 0)
+    cauchy = (0.0 - np.imag(root * _asymptotic(2 * (variance * root * root), 1))) / math.pi
+    scale = 1 / (math.sqrt(2) * np.where(far, 1, sigma))
+    normal = np.real(wofz(np.where(far, 0, x + 1j * gamma) * scale)) * (scale / math.sqrt(math.pi))
+    return np.where(far, cauchy, normal)
 
 
 voigt_profile.calls = [

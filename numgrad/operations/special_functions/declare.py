@@ -1,4 +1,7 @@
-"""How special functions are declared: real, by SciPy's name, with SciPy's value in kernels.
+"""How special functions are declared: by SciPy's name, with SciPy's value in kernels.
+
+Complex operands are taken by those with a form for them in the kernel library; their gradient
+formulas hold for both.
 
 Note [Derivatives of special functions]
 ---------------------------------------
@@ -11,14 +14,17 @@ raises as well: no gradient is silently zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import Op
+from numgrad.errors import NumgradNotImplementedError
 from numgrad.kernels import differences as _differences  # noqa: F401 (what kernels call)
-from numgrad.operations.real import floating
+from numgrad.operations.promotion import by_library, floating, is_complex
 from numgrad.operations.special import refusal
 
 
@@ -60,7 +66,7 @@ class Special(Op):
 
 
 class SpecialFunction(Special, Elementwise):
-    """An elementwise function of real operands that the kernel library has under its name."""
+    """An elementwise function that the kernel library has under its name."""
 
 
 class ParameterDerivative(SpecialFunction):
@@ -79,8 +85,7 @@ def special(
             "scalar": name,
             "method": False,
             "smooth": True,
-            "real": True,
-            "types": partial(floating, name),
+            **by_library(name),
             **options,
         }
         return family(function, **given)
@@ -90,4 +95,20 @@ def special(
 
 def derivative(**options: Any) -> Callable[[Callable[..., Any]], SpecialFunction]:
     """Declare a derivative in a parameter that gradient formulas name."""
-    return special(family=ParameterDerivative, internal=True, ref=None, **options)
+
+    def declare(function: Callable[..., Any]) -> SpecialFunction:
+        types = partial(_of_parameter, function.__name__)
+        given = {"internal": True, "ref": None, "types": types, **options}
+        return special(family=ParameterDerivative, **given)(function)
+
+    return declare
+
+
+def _of_parameter(name: str, operands: Sequence[Any]) -> tuple[list[np.dtype], np.dtype]:
+    if any(map(is_complex, operands)):
+        function, _, parameter = name.partition("_")
+        raise NumgradNotImplementedError(
+            f"{function}: has no derivative in its parameter {parameter[0]!r} at complex places; "
+            "detach() the parameter"
+        )
+    return floating(name, operands)

@@ -4,14 +4,15 @@ import math
 
 import numpy as np
 
-from numgrad.operations.special_functions import beta as _beta
-from numgrad.operations.special_functions import gamma as _gamma
-from numgrad.operations.special_functions.beta import betainc, betainc_a, betainc_b, betaincc
+from numgrad.operations.special_functions.beta import (
+    beta_density,
+    betainc,
+    betainc_a,
+    betainc_b,
+    betaincc,
+)
 from numgrad.operations.special_functions.declare import special
-from numgrad.operations.special_functions.gamma import betaln, gammainc_a
-
-_density = _gamma._density
-_beta_density = _beta._density
+from numgrad.operations.special_functions.gamma import betaln, gamma_density, gammainc_a
 
 # ---------------------------------------------------------------------------------- chi-squared
 
@@ -51,26 +52,27 @@ def chdtri(v, p):
 
 chdtr.vjp(
     v=lambda g, v, x: 0.5 * g * gammainc_a(0.5 * v, 0.5 * x),
-    x=lambda g, v, x: 0.5 * g * _density(0.5 * v, 0.5 * x),
+    x=lambda g, v, x: 0.5 * g * gamma_density(0.5 * v, 0.5 * x),
 )
 chdtrc.vjp(
     v=lambda g, v, x: -0.5 * g * gammainc_a(0.5 * v, 0.5 * x),
-    x=lambda g, v, x: -0.5 * g * _density(0.5 * v, 0.5 * x),
+    x=lambda g, v, x: -0.5 * g * gamma_density(0.5 * v, 0.5 * x),
 )
 chdtri.vjp(
-    v=lambda g, v, y: -g * gammainc_a(0.5 * v, 0.5 * y) / _density(0.5 * v, 0.5 * y),
-    p=lambda g, v, y: -2 * g / _density(0.5 * v, 0.5 * y),
+    v=lambda g, v, y: -g * gammainc_a(0.5 * v, 0.5 * y) / gamma_density(0.5 * v, 0.5 * y),
+    p=lambda g, v, y: -2 * g / gamma_density(0.5 * v, 0.5 * y),
 )
 
 # ---------------------------------------------------------------------------------- Student's t
 
 
-def _student_density(df, t):
+def student_density(df, t):
+    """The density of Student's distribution."""
     log = betaln(0.5, 0.5 * df) + 0.5 * np.log(df) + 0.5 * (df + 1) * np.log1p(t * t / df)
     return np.exp(-log)
 
 
-def _student_slope(df, t):
+def student_slope(df, t):
     """Derivative of the distribution function in the degrees of freedom.
 
     It is half of an incomplete beta function of ``t**2 / (df + t**2)``, or of the complement of
@@ -82,7 +84,7 @@ def _student_slope(df, t):
     small = np.where(near, square, df) / total
     own, other = np.where(near, 0.5, 0.5 * df), np.where(near, 0.5 * df, 0.5)
     shape = np.where(near, betainc_b(own, other, small), -betainc_a(own, other, small))
-    slope = 0.5 * shape - _beta_density(own, other, small) * square / (total * total)
+    slope = 0.5 * shape - beta_density(own, other, small) * square / (total * total)
     return 0.5 * np.sign(t) * slope
 
 
@@ -109,11 +111,11 @@ def stdtrit(df, p):
 
 
 stdtr.vjp(
-    df=lambda g, df, t: g * _student_slope(df, t), t=lambda g, df, t: g * _student_density(df, t)
+    df=lambda g, df, t: g * student_slope(df, t), t=lambda g, df, t: g * student_density(df, t)
 )
 stdtrit.vjp(
-    df=lambda g, df, y: -g * _student_slope(df, y) / _student_density(df, y),
-    p=lambda g, df, y: g / _student_density(df, y),
+    df=lambda g, df, y: -g * student_slope(df, y) / student_density(df, y),
+    p=lambda g, df, y: g / student_density(df, y),
 )
 
 # -------------------------------------------------------------------------------------------- F
@@ -125,21 +127,24 @@ def _ratio(dfn, dfd, x):
     return dfn * x / total, 1 / (total * total)
 
 
-def _f_density(dfn, dfd, x):
+def f_density(dfn, dfd, x):
+    """The density of F."""
     u, slope = _ratio(dfn, dfd, x)
-    return _beta_density(0.5 * dfn, 0.5 * dfd, u) * (slope * dfn * dfd)
+    return beta_density(0.5 * dfn, 0.5 * dfd, u) * (slope * dfn * dfd)
 
 
-def _f_slope_n(dfn, dfd, x):
-    u, slope = _ratio(dfn, dfd, x)
-    a, b = 0.5 * dfn, 0.5 * dfd
-    return 0.5 * betainc_a(a, b, u) + _beta_density(a, b, u) * (slope * x * dfd)
-
-
-def _f_slope_d(dfn, dfd, x):
+def f_slope_n(dfn, dfd, x):
+    """Derivative of the distribution function in ``dfn``."""
     u, slope = _ratio(dfn, dfd, x)
     a, b = 0.5 * dfn, 0.5 * dfd
-    return 0.5 * betainc_b(a, b, u) - _beta_density(a, b, u) * (slope * x * dfn)
+    return 0.5 * betainc_a(a, b, u) + beta_density(a, b, u) * (slope * x * dfd)
+
+
+def f_slope_d(dfn, dfd, x):
+    """Derivative of the distribution function in ``dfd``."""
+    u, slope = _ratio(dfn, dfd, x)
+    a, b = 0.5 * dfn, 0.5 * dfd
+    return 0.5 * betainc_b(a, b, u) - beta_density(a, b, u) * (slope * x * dfn)
 
 
 @special(domain=(0.5, 4.0))
@@ -176,19 +181,19 @@ def fdtri(dfn, dfd, p):
 
 
 fdtr.vjp(
-    dfn=lambda g, dfn, dfd, x: g * _f_slope_n(dfn, dfd, x),
-    dfd=lambda g, dfn, dfd, x: g * _f_slope_d(dfn, dfd, x),
-    x=lambda g, dfn, dfd, x: g * _f_density(dfn, dfd, x),
+    dfn=lambda g, dfn, dfd, x: g * f_slope_n(dfn, dfd, x),
+    dfd=lambda g, dfn, dfd, x: g * f_slope_d(dfn, dfd, x),
+    x=lambda g, dfn, dfd, x: g * f_density(dfn, dfd, x),
 )
 fdtrc.vjp(
-    dfn=lambda g, dfn, dfd, x: -g * _f_slope_n(dfn, dfd, x),
-    dfd=lambda g, dfn, dfd, x: -g * _f_slope_d(dfn, dfd, x),
-    x=lambda g, dfn, dfd, x: -g * _f_density(dfn, dfd, x),
+    dfn=lambda g, dfn, dfd, x: -g * f_slope_n(dfn, dfd, x),
+    dfd=lambda g, dfn, dfd, x: -g * f_slope_d(dfn, dfd, x),
+    x=lambda g, dfn, dfd, x: -g * f_density(dfn, dfd, x),
 )
 fdtri.vjp(
-    dfn=lambda g, dfn, dfd, y: -g * _f_slope_n(dfn, dfd, y) / _f_density(dfn, dfd, y),
-    dfd=lambda g, dfn, dfd, y: -g * _f_slope_d(dfn, dfd, y) / _f_density(dfn, dfd, y),
-    p=lambda g, dfn, dfd, y: g / _f_density(dfn, dfd, y),
+    dfn=lambda g, dfn, dfd, y: -g * f_slope_n(dfn, dfd, y) / f_density(dfn, dfd, y),
+    dfd=lambda g, dfn, dfd, y: -g * f_slope_d(dfn, dfd, y) / f_density(dfn, dfd, y),
+    p=lambda g, dfn, dfd, y: g / f_density(dfn, dfd, y),
 )
 
 # ------------------------------------------------------------------------------------- of counts
@@ -217,14 +222,14 @@ def gdtrc(a, b, x):
 
 
 gdtr.vjp(
-    a=lambda g, a, b, x: g * x * _density(b, a * x),
+    a=lambda g, a, b, x: g * x * gamma_density(b, a * x),
     b=lambda g, a, b, x: g * gammainc_a(b, a * x),
-    x=lambda g, a, b, x: g * a * _density(b, a * x),
+    x=lambda g, a, b, x: g * a * gamma_density(b, a * x),
 )
 gdtrc.vjp(
-    a=lambda g, a, b, x: -g * x * _density(b, a * x),
+    a=lambda g, a, b, x: -g * x * gamma_density(b, a * x),
     b=lambda g, a, b, x: -g * gammainc_a(b, a * x),
-    x=lambda g, a, b, x: -g * a * _density(b, a * x),
+    x=lambda g, a, b, x: -g * a * gamma_density(b, a * x),
 )
 
 
@@ -250,8 +255,8 @@ def pdtrc(k, m):
     """
 
 
-pdtr.without("k").vjp(m=lambda g, k, m: -g * _density(np.floor(k) + 1, m))
-pdtrc.without("k").vjp(m=lambda g, k, m: g * _density(np.floor(k) + 1, m))
+pdtr.without("k").vjp(m=lambda g, k, m: -g * gamma_density(np.floor(k) + 1, m))
+pdtrc.without("k").vjp(m=lambda g, k, m: g * gamma_density(np.floor(k) + 1, m))
 
 
 def _counts(k, n):
@@ -259,6 +264,15 @@ def _counts(k, n):
     k, n = np.floor(k), np.trunc(n)
     inside = (k >= 0) & (k < n)
     return inside, np.where(inside, k, 0) + 1, np.where(inside, n - k, 1)
+
+
+def _all_of(k, n):
+    """Where all trials succeed."""
+    return (k >= 0) & (np.floor(k) == np.trunc(n))
+
+
+def _chance(p):
+    return (p >= 0) & (p <= 1)
 
 
 @special(scalar=None, domain=(0.1, 0.9))
@@ -276,7 +290,7 @@ def bdtr(k, n, p):
     tensor([0.972, 0.5  ])
     """
     inside, a, b = _counts(k, n)
-    edge = np.where(np.floor(k) == np.trunc(n), 1, math.nan)
+    edge = np.where(_all_of(k, n) & _chance(p), 1, math.nan)
     return np.where(inside, betaincc(a, b, p), edge)
 
 
@@ -295,13 +309,13 @@ def bdtrc(k, n, p):
     tensor([0.028, 0.5  ])
     """
     inside, a, b = _counts(k, n)
-    edge = np.where(np.floor(k) == np.trunc(n), 0, np.where(k < 0, 1, math.nan))
-    return np.where(inside, betainc(a, b, p), edge)
+    edge = np.where((k < 0) & (n == n), 1, np.where(_all_of(k, n), 0, math.nan))
+    return np.where(inside, betainc(a, b, p), np.where(_chance(p), edge, math.nan))
 
 
 def _bdtr_slope(k, n, p):
     inside, a, b = _counts(k, n)
-    return np.where(inside, _beta_density(a, b, p), 0)
+    return np.where(inside, beta_density(a, b, p), 0)
 
 
 bdtr.without("k", "n").vjp(p=lambda g, k, n, p: -g * _bdtr_slope(k, n, p))
@@ -311,6 +325,11 @@ bdtrc.without("k", "n").vjp(p=lambda g, k, n, p: g * _bdtr_slope(k, n, p))
 def _some(n):
     """A number of successes that are waited for, at least one."""
     return np.where(n >= 1, np.trunc(n), math.nan)
+
+
+def _trials(k):
+    """One more than a number of failures."""
+    return np.where(k > -1, np.trunc(k) + 1, math.nan)
 
 
 @special(scalar=None, domain=(0.1, 0.9))
@@ -327,7 +346,7 @@ def nbdtr(k, n, p):
     >>> ng.special.nbdtr(1, 3, ng.tensor([0.1, 0.5]))
     tensor([0.0037, 0.3125])
     """
-    return betainc(_some(n), np.trunc(k) + 1, p)
+    return betainc(_some(n), _trials(k), p)
 
 
 @special(scalar=None, domain=(0.1, 0.9))
@@ -344,10 +363,10 @@ def nbdtrc(k, n, p):
     >>> ng.special.nbdtrc(1, 3, ng.tensor([0.1, 0.5]))
     tensor([0.9963, 0.6875])
     """
-    return betaincc(_some(n), np.trunc(k) + 1, p)
+    return betaincc(_some(n), _trials(k), p)
 
 
 nbdtr.calls = [(((3,),), lambda p: nbdtr(1, 3, p))]
 nbdtrc.calls = [(((3,),), lambda p: nbdtrc(1, 3, p))]
-nbdtr.without("k", "n").vjp(p=lambda g, k, n, p: g * _beta_density(_some(n), np.trunc(k) + 1, p))
-nbdtrc.without("k", "n").vjp(p=lambda g, k, n, p: -g * _beta_density(_some(n), np.trunc(k) + 1, p))
+nbdtr.without("k", "n").vjp(p=lambda g, k, n, p: g * beta_density(_some(n), _trials(k), p))
+nbdtrc.without("k", "n").vjp(p=lambda g, k, n, p: -g * beta_density(_some(n), _trials(k), p))

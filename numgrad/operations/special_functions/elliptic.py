@@ -16,7 +16,7 @@ def _apart(m):
     return small, np.where(small, m, 0), np.where(small, 0.5, m)
 
 
-def _complete_slope(first, second, m, rest):
+def complete_slope(first, second, m, rest):
     """Derivative of the first integral; ``rest`` is ``1 - m``."""
     small, near, far = _apart(m)
     series = (math.pi / 8) * hyp2f1(1.5, 1.5, 2, near)
@@ -67,8 +67,8 @@ def _ellipe_vjp(g, m, y):
     return g * np.where(small, series, (y - ellipk(far)) / (2 * far))
 
 
-ellipk.vjp(m=lambda g, m, y: g * _complete_slope(y, ellipe(m), m, 1 - m))
-ellipkm1.vjp(p=lambda g, p, y: -g * _complete_slope(y, ellipe(1 - p), 1 - p, p))
+ellipk.vjp(m=lambda g, m, y: g * complete_slope(y, ellipe(m), m, 1 - m))
+ellipkm1.vjp(p=lambda g, p, y: -g * complete_slope(y, ellipe(1 - p), 1 - p, p))
 ellipe.vjp(m=_ellipe_vjp)
 
 
@@ -98,7 +98,7 @@ def _root(phi, m):
     return np.sqrt(1 - m * np.sin(phi) ** 2)
 
 
-def _third(phi, m, first, second):
+def third_integral(phi, m, first, second):
     """Integral of ``sin(t)**2 / sqrt(1 - m sin(t)**2)``, which is ``(F - E) / m``."""
     small, near, far = _apart(m)
     sine, product = np.sin(phi), np.sin(phi) * np.cos(phi)
@@ -112,7 +112,7 @@ def _third(phi, m, first, second):
 
 
 def _ellipkinc_vjp(g, phi, m, y):
-    third = _third(phi, m, y, ellipeinc(phi, m))
+    third = third_integral(phi, m, y, ellipeinc(phi, m))
     edge = np.sin(phi) * np.cos(phi) / _root(phi, m)
     return g * ((y - third - edge) / (2 * (1 - m)))
 
@@ -120,5 +120,5 @@ def _ellipkinc_vjp(g, phi, m, y):
 ellipkinc.vjp(phi=lambda g, phi, m: g / _root(phi, m), m=_ellipkinc_vjp)
 ellipeinc.vjp(
     phi=lambda g, phi, m: g * _root(phi, m),
-    m=lambda g, phi, m, y: g * (-0.5 * _third(phi, m, ellipkinc(phi, m), y)),
+    m=lambda g, phi, m, y: g * (-0.5 * third_integral(phi, m, ellipkinc(phi, m), y)),
 )

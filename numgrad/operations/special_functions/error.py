@@ -75,6 +75,8 @@ def dawsn(x):
 
 def _dawsn_vjp(g, x, y):
     far, t = _outside(x)
+    if x.dtype.kind == "c":  # an exponential adds to the series off the real axis
+        far = far & (np.real(x * x) > 0.25 * _FAR**2)
     return g * np.where(far, -t * _tail(t), 1 - 2 * np.where(far, 0, x) * y)
 
 
@@ -106,7 +108,16 @@ def log_ndtr(x):
     """
 
 
-log_ndtr.vjp(x=lambda g, x: g * (math.sqrt(2 / math.pi) / erfcx(-_ROOT_HALF * x)))
+def _log_ndtr_vjp(g, x):
+    if x.dtype.kind != "c":
+        return g * (math.sqrt(2 / math.pi) / erfcx(-_ROOT_HALF * x))
+    right = np.real(x) > 0  # erfcx overflows there, of which a complex quotient is NaN
+    inside, outside = np.where(right, x, 1), np.where(right, -1, x)
+    density = math.sqrt(0.5 / math.pi) * np.exp(-0.5 * inside * inside - log_ndtr(inside))
+    return g * np.where(right, density, math.sqrt(2 / math.pi) / erfcx(-_ROOT_HALF * outside))
+
+
+log_ndtr.vjp(x=_log_ndtr_vjp)
 
 
 @special(domain=(0.05, 0.95))

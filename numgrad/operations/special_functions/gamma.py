@@ -139,7 +139,7 @@ binom.vjp(
 _LARGE = 12.0
 
 
-def _density(a, x):
+def gamma_density(a, x):
     """``x**(a - 1) exp(-x) / gamma(a)``, the derivative of gammainc.
 
     Logarithms of large shapes cancel: there it is Stirling's formula, around ``x = a``.
@@ -175,10 +175,10 @@ def _slope(a, x):
 
 gammainc_a.vjp(
     a=lambda g, a, x: g * gammainc_aa(a, x),
-    x=lambda g, a, x: g * (_density(a, x) * _slope(a, x)),
+    x=lambda g, a, x: g * (gamma_density(a, x) * _slope(a, x)),
 )
 gammainc_aa.without("a")
-gammainc_aa.vjp(x=lambda g, a, x: g * (_density(a, x) * (_slope(a, x) ** 2 - zeta(2, a))))
+gammainc_aa.vjp(x=lambda g, a, x: g * (gamma_density(a, x) * (_slope(a, x) ** 2 - zeta(2, a))))
 
 
 @special(domain=(0.5, 4.0))
@@ -198,7 +198,7 @@ def gammainc(a, x):
 
 gammainc.vjp(
     a=lambda g, a, x: g * gammainc_a(a, x),
-    x=lambda g, a, x: g * _density(a, x),
+    x=lambda g, a, x: g * gamma_density(a, x),
 )
 
 
@@ -217,7 +217,7 @@ def gammaincc(a, x):
 
 gammaincc.vjp(
     a=lambda g, a, x: -g * gammainc_a(a, x),
-    x=lambda g, a, x: -g * _density(a, x),
+    x=lambda g, a, x: -g * gamma_density(a, x),
 )
 
 
@@ -233,8 +233,8 @@ def gammaincinv(a, p):
 
 
 gammaincinv.vjp(
-    a=lambda g, a, y: -g * gammainc_a(a, y) / _density(a, y),
-    p=lambda g, a, y: g / _density(a, y),
+    a=lambda g, a, y: -g * gammainc_a(a, y) / gamma_density(a, y),
+    p=lambda g, a, y: g / gamma_density(a, y),
 )
 
 
@@ -250,6 +250,6 @@ def gammainccinv(a, p):
 
 
 gammainccinv.vjp(
-    a=lambda g, a, y: -g * gammainc_a(a, y) / _density(a, y),
-    p=lambda g, a, y: -g / _density(a, y),
+    a=lambda g, a, y: -g * gammainc_a(a, y) / gamma_density(a, y),
+    p=lambda g, a, y: -g / gamma_density(a, y),
 )

@@ -5,14 +5,14 @@ import math
 import numpy as np
 
 from numgrad.operations.special_functions.bessel import i0, j0, k0, y0
-from numgrad.operations.special_functions.elliptic import _third, ellipeinc
+from numgrad.operations.special_functions.elliptic import ellipeinc, third_integral
 from numgrad.operations.special_functions.kelvin import over
-from numgrad.operations.special_functions.several import several
+from numgrad.operations.special_functions.several import arrived, either, several
 
 
-@several(count=4)
+@several(count=4, dtypes=either)
 def airy(z):
-    """Airy functions and their derivatives at real places.
+    """Airy functions and their derivatives.
 
     Parameters
     ----------
@@ -31,10 +31,12 @@ def airy(z):
     """
 
 
-airy.vjp(z=lambda g, z, y: g[0] * y[1] + g[1] * (z * y[0]) + g[2] * y[3] + g[3] * (z * y[2]))
+airy.vjp(
+    z=lambda g, z, y: arrived(g, lambda: y[1], lambda: z * y[0], lambda: y[3], lambda: z * y[2])
+)
 
 
-@several(count=2)
+@several(count=2, dtypes=either)
 def sici(x):
     """Sine and cosine integrals.
 
@@ -50,10 +52,10 @@ def sici(x):
     """
 
 
-sici.vjp(x=lambda g, x: g[0] * over(x, np.sin(x), 1) + g[1] * (np.cos(x) / x))
+sici.vjp(x=lambda g, x: arrived(g, lambda: over(x, np.sin(x), 1), lambda: np.cos(x) / x))
 
 
-@several(count=2)
+@several(count=2, dtypes=either)
 def shichi(x):
     """Hyperbolic sine and cosine integrals.
 
@@ -69,10 +71,10 @@ def shichi(x):
     """
 
 
-shichi.vjp(x=lambda g, x: g[0] * over(x, np.sinh(x), 1) + g[1] * (np.cosh(x) / x))
+shichi.vjp(x=lambda g, x: arrived(g, lambda: over(x, np.sinh(x), 1), lambda: np.cosh(x) / x))
 
 
-@several(count=2)
+@several(count=2, dtypes=either)
 def fresnel(z):
     """Fresnel integrals.
 
@@ -95,7 +97,7 @@ def fresnel(z):
 
 def _fresnel_vjp(g, z):
     phase = (0.5 * math.pi) * (z * z)
-    return g[0] * np.sin(phase) + g[1] * np.cos(phase)
+    return arrived(g, lambda: np.sin(phase), lambda: np.cos(phase))
 
 
 fresnel.vjp(z=_fresnel_vjp)
@@ -103,14 +105,15 @@ fresnel.vjp(z=_fresnel_vjp)
 # ------------------------------------------------------------------------- of Bessel functions
 
 
-@several(count=4)
+@several(count=4, dtypes=either)
 def airye(z):
-    """Airy functions and their derivatives, scaled; the first two are NaN below 0.
+    """Airy functions and their derivatives, scaled; the first two are NaN below 0 if real.
 
     Returns
     -------
     tuple of Tensors
-        Ai and its derivative times ``exp(2 / 3 * z**1.5)``, Bi and its derivative divided by it.
+        Ai and its derivative times ``exp(2 / 3 * z**1.5)``, Bi and its derivative divided by the
+        absolute value of that for complex ``z``.
 
     Examples
     --------
@@ -120,11 +123,36 @@ def airye(z):
 
 
 def _airye_vjp(g, z, y):
+    if z.dtype.kind == "c":
+        return _complex_airye_vjp(g, z, y)
     root = np.sqrt(np.where(z > 0, z, 0))
-    first = g[0] * (y[1] + root * y[0]) + g[1] * (z * y[0] + root * y[1])
-    return first + g[2] * (y[3] - root * y[2]) + g[3] * (z * y[2] - root * y[3])
+    return arrived(
+        g,
+        lambda: y[1] + root * y[0],
+        lambda: z * y[0] + root * y[1],
+        lambda: y[3] - root * y[2],
+        lambda: z * y[2] - root * y[3],
+    )
 
 
+def _complex_airye_vjp(g, z, y):
+    """The last two have no derivative, as they are divided by an exponential of a real part."""
+    root = np.sqrt(z)
+    falls = np.sign(np.real(z * root)) * np.conj(root)
+    found = arrived(
+        g,
+        lambda: np.conj(y[1] + root * y[0]),
+        lambda: np.conj(z * y[0] + root * y[1]),
+        lambda: np.conj(y[3]),
+        lambda: np.conj(z * y[2]),
+    )
+    for k in (2, 3):
+        if g[k] is not None:
+            found = found - np.real(g[k] * np.conj(y[k])) * falls
+    return found
+
+
+airye.holomorphic = False
 airye.vjp(z=_airye_vjp)
 
 
@@ -146,7 +174,7 @@ def itairy(x):
 
 def _itairy_vjp(g, x):
     here, there = airy(x), airy(-x)
-    return g[0] * here[0] + g[1] * here[2] + g[2] * there[0] + g[3] * there[2]
+    return arrived(g, lambda: here[0], lambda: here[2], lambda: there[0], lambda: there[2])
 
 
 itairy.vjp(x=_itairy_vjp)
@@ -224,10 +252,10 @@ def _from_one(x, difference, sign):
     return np.where(small, series, difference / np.where(small, 1, x))
 
 
-itj0y0.vjp(x=lambda g, x: g[0] * j0(x) + g[1] * y0(x))
-iti0k0.vjp(x=lambda g, x: g[0] * i0(x) + g[1] * k0(x))
-it2j0y0.vjp(x=lambda g, x: g[0] * _from_one(x, 1 - j0(x), -1) - g[1] * y0(x) / x)
-it2i0k0.vjp(x=lambda g, x: g[0] * _from_one(x, i0(x) - 1, 1) - g[1] * k0(x) / x)
+itj0y0.vjp(x=lambda g, x: arrived(g, lambda: j0(x), lambda: y0(x)))
+iti0k0.vjp(x=lambda g, x: arrived(g, lambda: i0(x), lambda: k0(x)))
+it2j0y0.vjp(x=lambda g, x: arrived(g, lambda: _from_one(x, 1 - j0(x), -1), lambda: -y0(x) / x))
+it2i0k0.vjp(x=lambda g, x: arrived(g, lambda: _from_one(x, i0(x) - 1, 1), lambda: -k0(x) / x))
 
 
 @several(count=4, domain=(0.2, 0.9))
@@ -253,16 +281,16 @@ def ellipj(u, m):
 
 def _ellipj_u(g, m, y):
     sn, cn, dn, _ = y
-    return g[0] * cn * dn - g[1] * sn * dn - g[2] * m * sn * cn + g[3] * dn
+    return arrived(g, lambda: cn * dn, lambda: -sn * dn, lambda: -m * sn * cn, lambda: dn)
 
 
 def _ellipj_m(g, u, m, y):
     # at a fixed argument the amplitude moves by what its inverse does, times -dn
     sn, cn, dn, phi = y
-    third = _third(phi, m, u, ellipeinc(phi, m))
+    third = third_integral(phi, m, u, ellipeinc(phi, m))
     turn = -0.5 * (dn * (u - third) - sn * cn) / (1 - m)
     bend = -(0.5 * sn * sn + m * sn * cn * turn) / dn
-    return g[0] * cn * turn - g[1] * sn * turn + g[2] * bend + g[3] * turn
+    return arrived(g, lambda: cn * turn, lambda: -sn * turn, lambda: bend, lambda: turn)
 
 
 ellipj.vjp(u=_ellipj_u, m=_ellipj_m)

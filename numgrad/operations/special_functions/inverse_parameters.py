@@ -10,24 +10,23 @@ import math
 
 import numpy as np
 
-from numgrad.operations.special_functions import beta as _beta
-from numgrad.operations.special_functions import distributions as _distributions
-from numgrad.operations.special_functions import gamma as _gamma
 from numgrad.operations.special_functions.beta import (
+    beta_density,
     betainc_a,
     betainc_b,
     betainccinv,
     betaincinv,
 )
 from numgrad.operations.special_functions.declare import special
+from numgrad.operations.special_functions.distributions import (
+    f_density,
+    f_slope_d,
+    f_slope_n,
+    student_density,
+    student_slope,
+)
 from numgrad.operations.special_functions.error import exp_product, ndtri
-from numgrad.operations.special_functions.gamma import gammainc_a, gammainccinv
-
-_density, _beta_density = _gamma._density, _beta._density
-_f_density, _f_slope_d = _distributions._f_density, _distributions._f_slope_d
-_f_slope_n = _distributions._f_slope_n
-_student_density = _distributions._student_density
-_student_slope = _distributions._student_slope
+from numgrad.operations.special_functions.gamma import gamma_density, gammainc_a, gammainccinv
 
 # -------------------------------------------------------------------------- beta, gamma, chi2
 
@@ -57,12 +56,12 @@ def btdtrib(a, p, x):
 btdtria.vjp(
     p=lambda g, b, x, y: g / betainc_a(y, b, x),
     b=lambda g, b, x, y: -g * betainc_b(y, b, x) / betainc_a(y, b, x),
-    x=lambda g, b, x, y: -g * _beta_density(y, b, x) / betainc_a(y, b, x),
+    x=lambda g, b, x, y: -g * beta_density(y, b, x) / betainc_a(y, b, x),
 )
 btdtrib.vjp(
     a=lambda g, a, x, y: -g * betainc_a(a, y, x) / betainc_b(a, y, x),
     p=lambda g, a, x, y: g / betainc_b(a, y, x),
-    x=lambda g, a, x, y: -g * _beta_density(a, y, x) / betainc_b(a, y, x),
+    x=lambda g, a, x, y: -g * beta_density(a, y, x) / betainc_b(a, y, x),
 )
 
 
@@ -100,19 +99,19 @@ def gdtrix(a, b, p):
 
 
 gdtria.vjp(
-    p=lambda g, b, x, y: g / (x * _density(b, y * x)),
-    b=lambda g, b, x, y: -g * gammainc_a(b, y * x) / (x * _density(b, y * x)),
+    p=lambda g, b, x, y: g / (x * gamma_density(b, y * x)),
+    b=lambda g, b, x, y: -g * gammainc_a(b, y * x) / (x * gamma_density(b, y * x)),
     x=lambda g, x, y: -g * y / x,
 )
 gdtrib.vjp(
-    a=lambda g, a, x, y: -g * x * _density(y, a * x) / gammainc_a(y, a * x),
+    a=lambda g, a, x, y: -g * x * gamma_density(y, a * x) / gammainc_a(y, a * x),
     p=lambda g, a, x, y: g / gammainc_a(y, a * x),
-    x=lambda g, a, x, y: -g * a * _density(y, a * x) / gammainc_a(y, a * x),
+    x=lambda g, a, x, y: -g * a * gamma_density(y, a * x) / gammainc_a(y, a * x),
 )
 gdtrix.vjp(
     a=lambda g, a, y: -g * y / a,
-    b=lambda g, a, b, y: -g * gammainc_a(b, a * y) / (a * _density(b, a * y)),
-    p=lambda g, a, b, y: g / (a * _density(b, a * y)),
+    b=lambda g, a, b, y: -g * gammainc_a(b, a * y) / (a * gamma_density(b, a * y)),
+    p=lambda g, a, b, y: g / (a * gamma_density(b, a * y)),
 )
 
 
@@ -129,7 +128,7 @@ def chdtriv(p, x):
 
 chdtriv.vjp(
     p=lambda g, x, y: 2 * g / gammainc_a(0.5 * y, 0.5 * x),
-    x=lambda g, x, y: -g * _density(0.5 * y, 0.5 * x) / gammainc_a(0.5 * y, 0.5 * x),
+    x=lambda g, x, y: -g * gamma_density(0.5 * y, 0.5 * x) / gammainc_a(0.5 * y, 0.5 * x),
 )
 
 
@@ -145,9 +144,9 @@ def fdtridfd(dfn, p, x):
 
 
 fdtridfd.vjp(
-    dfn=lambda g, dfn, x, y: -g * _f_slope_n(dfn, y, x) / _f_slope_d(dfn, y, x),
-    p=lambda g, dfn, x, y: g / _f_slope_d(dfn, y, x),
-    x=lambda g, dfn, x, y: -g * _f_density(dfn, y, x) / _f_slope_d(dfn, y, x),
+    dfn=lambda g, dfn, x, y: -g * f_slope_n(dfn, y, x) / f_slope_d(dfn, y, x),
+    p=lambda g, dfn, x, y: g / f_slope_d(dfn, y, x),
+    x=lambda g, dfn, x, y: -g * f_density(dfn, y, x) / f_slope_d(dfn, y, x),
 )
 
 
@@ -164,8 +163,8 @@ def stdtridf(p, t):
 
 stdtridf.calls = [(((3,), (3,)), lambda p, t: stdtridf(p, t + 0.05))]
 stdtridf.vjp(
-    p=lambda g, t, y: g / _student_slope(y, t),
-    t=lambda g, t, y: -g * _student_density(y, t) / _student_slope(y, t),
+    p=lambda g, t, y: g / student_slope(y, t),
+    t=lambda g, t, y: -g * student_density(y, t) / student_slope(y, t),
 )
 
 # ---------------------------------------------------------------------------------------- normal
@@ -289,17 +288,17 @@ def pdtri(k, p):
 
 def _bdtri_vjp(g, k, n, y):
     a, b = _successes(k, n)
-    return -g / _beta_density(a, b, y)
+    return -g / beta_density(a, b, y)
 
 
 def _nbdtri_vjp(g, k, n, y):
     a, b = _failures(k, n)
-    return g / _beta_density(a, b, y)
+    return g / beta_density(a, b, y)
 
 
 bdtri.without("k", "n").vjp(p=_bdtri_vjp)
 nbdtri.without("k", "n").vjp(p=_nbdtri_vjp)
-pdtri.without("k").vjp(p=lambda g, k, y: -g / _density(_events(k), y))
+pdtri.without("k").vjp(p=lambda g, k, y: -g / gamma_density(_events(k), y))
 bdtri.calls = [(((3,),), lambda p: bdtri(1, 3, p))]
 nbdtri.calls = [(((3,),), lambda p: nbdtri(1, 3, p))]
 
@@ -328,7 +327,7 @@ def _above(y, slope):
 pdtrik.calls = [(((3,), (3,)), lambda p, m: pdtrik(p, m + 2))]
 pdtrik.vjp(
     p=lambda g, m, y: -g * _above(y, 1 / gammainc_a(y + 1, m)),
-    m=lambda g, m, y: -g * _above(y, _density(y + 1, m) / gammainc_a(y + 1, m)),
+    m=lambda g, m, y: -g * _above(y, gamma_density(y + 1, m) / gammainc_a(y + 1, m)),
 )
 
 
@@ -409,21 +408,21 @@ bdtrik.calls = [(((3,), (3,), (3,)), lambda p, n, x: bdtrik(p, n + 5, x))]
 bdtrik.vjp(
     p=lambda g, n, x, y: g * _above(y, 1 / _binomial_slope(y, n, x)),
     n=lambda g, n, x, y: g * _above(y, betainc_b(y + 1, n - y, x) / _binomial_slope(y, n, x)),
-    x=lambda g, n, x, y: g * _above(y, _beta_density(y + 1, n - y, x) / _binomial_slope(y, n, x)),
+    x=lambda g, n, x, y: g * _above(y, beta_density(y + 1, n - y, x) / _binomial_slope(y, n, x)),
 )
 bdtrin.vjp(
     k=lambda g, k, x, y: g * _binomial_slope(k, y, x) / betainc_b(k + 1, y - k, x),
     p=lambda g, k, x, y: -g / betainc_b(k + 1, y - k, x),
-    x=lambda g, k, x, y: -g * _beta_density(k + 1, y - k, x) / betainc_b(k + 1, y - k, x),
+    x=lambda g, k, x, y: -g * beta_density(k + 1, y - k, x) / betainc_b(k + 1, y - k, x),
 )
 nbdtrik.calls = [(((3,), (3,), (3,)), lambda p, n, x: nbdtrik(p, n + 3, x))]
 nbdtrik.vjp(
     p=lambda g, n, x, y: g * _above(y, 1 / betainc_b(n, y + 1, x)),
     n=lambda g, n, x, y: -g * _above(y, betainc_a(n, y + 1, x) / betainc_b(n, y + 1, x)),
-    x=lambda g, n, x, y: -g * _above(y, _beta_density(n, y + 1, x) / betainc_b(n, y + 1, x)),
+    x=lambda g, n, x, y: -g * _above(y, beta_density(n, y + 1, x) / betainc_b(n, y + 1, x)),
 )
 nbdtrin.vjp(
     k=lambda g, k, x, y: -g * betainc_b(y, k + 1, x) / betainc_a(y, k + 1, x),
     p=lambda g, k, x, y: g / betainc_a(y, k + 1, x),
-    x=lambda g, k, x, y: -g * _beta_density(y, k + 1, x) / betainc_a(y, k + 1, x),
+    x=lambda g, k, x, y: -g * beta_density(y, k + 1, x) / betainc_a(y, k + 1, x),
 )

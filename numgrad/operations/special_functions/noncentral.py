@@ -273,14 +273,19 @@ def _tukey_slope(log, lmbda):
     return 0.5 * log * log * hyp1f1(2, 3, lmbda * log)
 
 
-tklmbda.vjp(
-    x=lambda g, lmbda, y: g * _tukey_density(y, lmbda),
-    lmbda=lambda g, lmbda, y: (
-        -g
-        * _tukey_density(y, lmbda)
-        * (_tukey_slope(np.log(y), lmbda) - _tukey_slope(np.log1p(-y), lmbda))
-    ),
-)
+def _tukey_x(g, lmbda, y):
+    inside = (y > 0) & (y < 1)
+    return g * np.where(inside, _tukey_density(np.where(inside, y, 0.5), lmbda), 0 * y)
+
+
+def _tukey_lmbda(g, lmbda, y):
+    inside = (y > 0) & (y < 1)
+    p = np.where(inside, y, 0.5)
+    moved = _tukey_slope(np.log(p), lmbda) - _tukey_slope(np.log1p(-p), lmbda)
+    return -g * np.where(inside, _tukey_density(p, lmbda) * moved, 0 * y)
+
+
+tklmbda.vjp(x=_tukey_x, lmbda=_tukey_lmbda)
 
 # -------------------------------------------------------------------------------------- Wright
 

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from numgrad.operations.special_functions.declare import special
-from numgrad.operations.special_functions.several import several
+from numgrad.operations.special_functions.several import arrived, several
 
 _DEGREE = math.pi / 180
 
@@ -69,11 +69,11 @@ def pbwa(a, x):
 
 
 def _parabolic_vjp(g, v, x, y):
-    return g[0] * y[1] + g[1] * ((0.25 * x * x - v - 0.5) * y[0])
+    return arrived(g, lambda: y[1], lambda: (0.25 * x * x - v - 0.5) * y[0])
 
 
 def _pbwa_vjp(g, a, x, y):
-    return g[0] * y[1] + g[1] * ((a - 0.25 * x * x) * y[0])
+    return arrived(g, lambda: y[1], lambda: (a - 0.25 * x * x) * y[0])
 
 
 pbdv.without("v").vjp(x=_parabolic_vjp)
@@ -263,15 +263,17 @@ def mathieu_modsem2(m, q, x):
 
 def _angular_mathieu(value):
     def vjp(g, m, q, x, y):
-        bend = (2 * q * np.cos(2 * _DEGREE * x) - value(m, q)) * y[0]
-        return _DEGREE * (g[0] * y[1] + g[1] * bend)
+        def bend():
+            return (2 * q * np.cos(2 * _DEGREE * x) - value(m, q)) * y[0]
+
+        return _DEGREE * arrived(g, lambda: y[1], bend)
 
     return vjp
 
 
 def _radial_mathieu(value):
     def vjp(g, m, q, x, y):
-        return g[0] * y[1] + g[1] * ((value(m, q) - 2 * q * np.cosh(2 * x)) * y[0])
+        return arrived(g, lambda: y[1], lambda: (value(m, q) - 2 * q * np.cosh(2 * x)) * y[0])
 
     return vjp
 

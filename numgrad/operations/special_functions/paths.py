@@ -4,14 +4,14 @@ Note [Implicit reparameterisation]
 ----------------------------------
 A number ``z`` that was drawn with a parameter has a probability ``F(z; a)`` of smaller ones. Kept
 at this, it moves by ``dz / da = -(dF / da) / (dF / dz)`` (Figurnov, Mohamed, Mnih, 2018), whatever
-algorithm drew it. Operations here have the number as value, and these derivatives.
+algorithm drew it. Operations here have the number as value, and these derivatives. Formulas say
+so of their result and not of the operand, so that in further derivatives it moves as well.
 """
 
-from numgrad.operations.special_functions.beta import _density as _beta_density
-from numgrad.operations.special_functions.beta import betainc_a, betainc_b
+from numgrad.operations.special_functions.beta import beta_density, betainc_a, betainc_b
 from numgrad.operations.special_functions.declare import derivative
-from numgrad.operations.special_functions.distributions import _student_density, _student_slope
-from numgrad.operations.special_functions.gamma import _density, gammainc_a
+from numgrad.operations.special_functions.distributions import student_density, student_slope
+from numgrad.operations.special_functions.gamma import gamma_density, gammainc_a
 
 
 @derivative(scalar=None, domain=(0.5, 4.0))
@@ -20,7 +20,7 @@ def gamma_path(a, x):
     return x
 
 
-gamma_path.vjp(a=lambda g, a, x: -g * gammainc_a(a, x) / _density(a, x), x=lambda g: g)
+gamma_path.vjp(a=lambda g, a, y: -g * gammainc_a(a, y) / gamma_density(a, y), x=lambda g: g)
 
 
 @derivative(scalar=None, domain=(0.15, 0.85))
@@ -30,8 +30,8 @@ def beta_path(a, b, x):
 
 
 beta_path.vjp(
-    a=lambda g, a, b, x: -g * betainc_a(a, b, x) / _beta_density(a, b, x),
-    b=lambda g, a, b, x: -g * betainc_b(a, b, x) / _beta_density(a, b, x),
+    a=lambda g, a, b, y: -g * betainc_a(a, b, y) / beta_density(a, b, y),
+    b=lambda g, a, b, y: -g * betainc_b(a, b, y) / beta_density(a, b, y),
     x=lambda g: g,
 )
 
@@ -43,5 +43,5 @@ def student_path(df, t):
 
 
 student_path.vjp(
-    df=lambda g, df, t: -g * _student_slope(df, t) / _student_density(df, t), t=lambda g: g
+    df=lambda g, df, y: -g * student_slope(df, y) / student_density(df, y), t=lambda g: g
 )

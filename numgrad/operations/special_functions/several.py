@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from functools import partial, reduce, wraps
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numgrad.core.batching import elementwise_rule
 from numgrad.core.formula import Meta
 from numgrad.core.primitive import Primitive
 from numgrad.errors import NumgradTypeError
-from numgrad.operations.real import floating
+from numgrad.operations.promotion import floating, is_complex
 from numgrad.operations.special_functions.declare import Special
 
 
@@ -28,6 +29,11 @@ def complex_result(name: str, operands: Sequence[Any]) -> tuple[list[np.dtype], 
     real, complex_ = map(np.dtype, ("f4", "c8") if single else ("f8", "c16"))
     *others, _ = [real] * len(operands)
     return [*others, complex_ if dtype.kind == "c" else real], complex_
+
+
+def either(name: str, operands: Sequence[Any]) -> tuple[list[np.dtype], np.dtype]:
+    """Dtypes of a holomorphic function, whose result is complex where an operand is."""
+    return (complex_result if any(map(is_complex, operands)) else floating)(name, operands)
 
 
 def complex_results(name: str, operands: Sequence[Any]) -> tuple[list[np.dtype], np.dtype]:
@@ -71,11 +77,19 @@ class SpecialPrimitive(Special, Primitive):
             found = Meta(broadcast_lengths(*[m.shape for m in metas]), dtype)
             return found if count is None else (found,) * count
 
-        super().__init__(function, outputs=count is not None, **options)
+        super().__init__(function, outputs=count is not None, materializes=False, **options)
         self.function = compute
         self.types = types
         self.shape(rule)
         self.batch(elementwise_rule)
+
+
+def arrived(g: Sequence[Any], *slopes: Callable[[], Any]) -> Any:
+    """The sum of the gradients of results times derivatives, computed where a gradient arrived.
+
+    Other results may be infinite or NaN, as may their derivatives.
+    """
+    return reduce(add, [p * slope() for p, slope in zip(g, slopes, strict=True) if p is not None])
 
 
 def several(
@@ -92,7 +106,9 @@ def several(
             "ref": f"scipy.special.{function.__name__}",
             "method": False,
             "smooth": True,
-            "real": options.get("dtypes", floating) is not complex_result,
+            "real": options.get("dtypes", floating) not in (complex_result, either),
+            "holomorphic": options.get("dtypes") is either,
+            "real_beside": function.__code__.co_argcount - 1,
             "samples": () if calls else [(shapes, {})],  # of drawn orders the value is NaN
             "domain": (0.3, 3.0),
             **options,

@@ -1,7 +1,7 @@
 """Spheroidal wave functions of the first kind: Note [Pairs] in ``pairs``."""
 
 from numgrad.operations.special_functions.declare import special
-from numgrad.operations.special_functions.several import several
+from numgrad.operations.special_functions.several import arrived, several
 
 
 @special(domain=(1.0, 3.0))
@@ -275,10 +275,10 @@ def _spheroidal(sign, square, value):
         return (2 * square * x * y[1] - square * inner * y[0]) / rest
 
     def vjp(g, m, n, c, x, y):
-        return g[0] * y[1] + g[1] * bend(m, c, value(m, n, c), x, y)
+        return arrived(g, lambda: y[1], lambda: bend(m, c, value(m, n, c), x, y))
 
     def of_value(g, m, c, cv, x, y):
-        return g[0] * y[1] + g[1] * bend(m, c, cv, x, y)
+        return arrived(g, lambda: y[1], lambda: bend(m, c, cv, x, y))
 
     return vjp, of_value
 

@@ -1,0 +1,147 @@
+"""A place where something around a function is found, and how it is treated there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import MethodType
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from numgrad.autograd.variable import Tensor
+from numgrad.compiler.call.reads import DEFAULT, Mention
+
+_ATOMS = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype, type(Ellipsis))
+_ACCESS = re.compile(r"\{0\}(?:\.__dict__)?(?:\.(\w+)|\['(\w+)'\]|\[(\d+)\])")
+"""How attributes, keys and elements are read."""
+
+FIXED, IDENTITY, VALUE, READ = "fixed", "identity", "value", "read"
+"""How a place is treated: as constant, guarded by identity or value, or read at each call."""
+CONTENT = "content"
+"""How the place of an array is treated that is no input: guarded by ``Content``."""
+
+
+@dataclass
+class Place:
+    """Where something is found.
+
+    Attributes
+    ----------
+    value
+        What was found there.
+    treatment
+        One of the four above.
+    holder
+        The object that the place is in, known for sure if the guards before this one hold; a weak
+        reference to the object of a ``WeakMethod``.
+    access
+        How to read it, as an expression in ``{0}`` for the holder and ``{1}`` for ``key``.
+    key
+        Key of a dictionary, if it is not simple.
+    name
+        How a reader would write it.
+    parent
+        The place of the holder; None for the function itself.
+    shown
+        What makes a view of what is found there, if that is meant.
+    """
+
+    value: Any
+    treatment: str
+    holder: Any
+    access: str
+    name: str
+    key: Any = None
+    parent: Place | None = None
+    shown: Any = None
+
+    @property
+    def is_length(self) -> bool:
+        """Whether it is the number of elements of a container."""
+        return self.access.startswith("_len(")
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether it is what a container has in it by now, and no longer what it had."""
+        return self.access.startswith(("_len(", "_frozenset(")) and self.read() != self.value
+
+    def read(self) -> Any:
+        """What is found there now."""
+        holder = self.holder() if isinstance(self.holder, ref) else self.holder
+        names = {"_len": len, "_frozenset": frozenset, "_bytes": bytes}
+        names |= {"_holder": holder, "_key": self.key}
+        return eval(self.access.replace("{0}", "_holder").replace("{1}", "_key"), names)
+
+    @property
+    def mention(self) -> Mention:
+        """How code may spell it: its name or key, and the name of the container of a key."""
+        name, _, default = self.name.partition("default ")
+        if default and not name:
+            return default, DEFAULT
+        match = _ACCESS.fullmatch(self.access)
+        if match is None:
+            return None, None
+        spelled = self.name if match[1] == "cell_contents" else match[1] or match[2]
+        fields = getattr(type(self.holder), "_fields", None)
+        if spelled is None and fields:
+            return fields[int(match[3])], None
+        if spelled is None and self.parent is not None:
+            return int(match[3]), self.parent.mention[0]
+        return spelled, None
+
+    @property
+    def path(self) -> Iterator[Place]:
+        """The place itself, then the places that lead to it."""
+        place: Place | None = self
+        while place is not None:
+            yield place
+            place = place.parent
+
+
+def of_method(kind: type, name: str, found: Any) -> Place:
+    """What a class gives for a method, which may be replaced there or in a class above."""
+    if isinstance(found, MethodType):  # made anew each time
+        return Place(found.__func__, IDENTITY, kind, f"{{0}}.{name}.__func__", f".{name}")
+    return Place(found, IDENTITY, kind, f"{{0}}.{name}", f".{name}")
+
+
+def of_sparse(matrix: Any) -> Iterator[Place]:
+    """The elements of a matrix of SciPy's, and what says where they are."""
+    for name in ("data", "indices", "indptr", "coords", "offsets", "rows"):
+        if name in vars(matrix):
+            treatment = READ if name == "data" else IDENTITY
+            yield Place(vars(matrix)[name], treatment, matrix, f"{{0}}.{name}", f".{name}")
+    if "indptr" in vars(matrix):  # they are sorted in place
+        sorted_already = matrix.has_sorted_indices
+        yield Place(sorted_already, VALUE, matrix, "{0}.has_sorted_indices", ".has_sorted_indices")
+
+
+def place_of(value: Any, holder: Any, access: str, name: str, key: Any = None) -> Place:
+    """A place whose content may change."""
+    if is_atom(value):
+        treatment = VALUE
+    elif isinstance(value, np.ndarray | Tensor):
+        treatment = READ
+    else:
+        treatment = IDENTITY
+    return Place(value, treatment, holder, access, name, key)
+
+
+def fixed_place(value: Any, holder: Any, access: str, name: str) -> Place:
+    """A place whose content cannot change."""
+    treatment = READ if isinstance(value, np.ndarray | Tensor) else FIXED
+    return Place(value, treatment, holder, access, name)
+
+
+def is_atom(value: Any) -> bool:
+    """Whether a value counts by what it is: numbers, strings, tuples of them."""
+    parts = [value]
+    for part in parts:  # grows meanwhile
+        if type(part) is tuple:
+            parts.extend(part)
+        elif not isinstance(part, _ATOMS):
+            return False
+    return True

@@ -1,0 +1,172 @@
+"""Systems of few unknowns, a stack of them side by side in SIMD lanes.
+
+Loops over rows and columns are written out, and rows are exchanged by selects, so that the only
+loop left is the one over the stack. Operations and their order are those of ``small``: the same
+bits, whether a stack is long enough for this or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+
+import numpy as np
+
+from numgrad.codegen import threads
+from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.dtypes import short, type_name
+
+LARGEST = 4
+"""Unknowns, and right sides, up to which systems are solved so."""
+FEWEST = 64
+"""Systems from which lanes pay for making another kernel."""
+TASK = 256
+"""Systems that one thread takes at a time."""
+
+_SOURCE = """
+from numba import prange
+from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.device import outlined
+from numgrad.codegen.intrinsics import select
+
+@outlined
+def some({names}, lo, hi):
+    stay_apart()
+    for s in range(lo, hi):
+{body}
+
+def kernel({names}):
+    count = info.shape[0]
+    for task in {range}(-(-count // {task})):
+        lo = task * {task}
+        some({names}, lo, min(lo + {task}, count))
+    failed = 0
+    for s in range(count):
+        if info[s] != 0:
+            failed += 1
+    return failed
+"""
+
+
+def suits(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether the systems ``a @ x = b`` of two stacks are solved so."""
+    n, columns = b.shape[1:]
+    return len(a) >= FEWEST and 0 < n <= LARGEST and 0 < columns <= LARGEST and a.dtype.kind == "f"
+
+
+def solve(
+    a: np.ndarray, b: np.ndarray, factors: np.ndarray, pivots: np.ndarray, x: np.ndarray
+) -> np.ndarray | None:
+    """Factors, pivots and solutions as of ``small.solve``; where a pivot is zero, or None."""
+    info = np.empty(len(a), np.int32)
+    failed = _chosen("solve", a.dtype, x)(info, a, b, factors, pivots, x)
+    return info if failed else None
+
+
+def solve_backward(
+    factors: np.ndarray, pivots: np.ndarray, z: np.ndarray, x: np.ndarray, ga: np.ndarray
+) -> None:
+    """Gradients as of ``small.solve_backward``."""
+    info = np.empty(len(x), np.int32)
+    _chosen("solve_backward", x.dtype, x)(info, factors, pivots, z, x, ga)
+
+
+def _chosen(what: str, dtype: np.dtype, x: np.ndarray) -> Callable[..., int]:
+    count, n, columns = x.shape
+    kernel = partial(_kernel, what, dtype, n, columns)
+    work_ns = count * (2.0 * n * n + n * n * (n + columns) * 0.2)
+    return threads.choose(partial(kernel, False), partial(kernel, True), work_ns)
+
+
+@cache
+def _kernel(what: str, dtype: np.dtype, n: int, columns: int, parallel: bool) -> Callable[..., int]:
+    kinds = {"N": "int32[:,::1]", "T": f"{type_name(dtype)}[:,:,::1]"}
+    if what == "solve":
+        names, types, body = "info, a, b, factors, pivots, x", "TTTNT", _solve(n, columns)
+    else:
+        names, types, body = "info, factors, pivots, z, x, ga", "TNTTT", _backward(n, columns)
+    source = _SOURCE.format(
+        names=names,
+        body="\n".join(f"        {line}" for line in body),
+        range="prange" if parallel else "range",
+        task=TASK,
+    )
+    return compile_kernel(
+        f"{what}_{n}_{columns}_{short(dtype)}{'_p' if parallel else ''}",
+        source,
+        f"int64(int32[::1], {', '.join(kinds[k] for k in types)})",
+        parallel=parallel,
+    ).entry
+
+
+def _swap(condition: str, one: str, other: str) -> list[str]:
+    return [
+        f"kept = {one}",
+        f"{one} = select({condition}, {other}, {one})",
+        f"{other} = select({condition}, kept, {other})",
+    ]
+
+
+def _solve(n: int, columns: int) -> list[str]:
+    """Statements that factor and solve one system."""
+    rows, sides = range(n), range(columns)
+    lines = [f"a{i}{j} = a[s, {i}, {j}]" for i in rows for j in rows]
+    lines.append("bad = 0")
+    for k in rows:
+        lines += [f"best = abs(a{k}{k})", f"p{k} = {k}"]
+        for j in range(k + 1, n):
+            lines += [
+                f"size = abs(a{k}{j})",
+                "larger = size > best",
+                "best = select(larger, size, best)",
+                f"p{k} = select(larger, {j}, p{k})",
+            ]
+        lines.append(f"bad = select((best == 0.0) & (bad == 0), {k + 1}, bad)")
+        for j in range(k + 1, n):
+            lines.append(f"here = p{k} == {j}")
+            for i in rows:
+                lines += _swap("here", f"a{i}{k}", f"a{i}{j}")
+        lines += [f"a{k}{j} = a{k}{j} / a{k}{k}" for j in range(k + 1, n)]
+        lines += [
+            f"a{i}{j} = a{i}{j} - a{i}{k} * a{k}{j}"
+            for i in range(k + 1, n)
+            for j in range(k + 1, n)
+        ]
+    for c in sides:
+        for i in rows:
+            lines.append(f"x{i} = b[s, {i}, {c}]")
+            lines += [f"x{i} = x{i} - a{i}{j} * x{j}" for j in range(i)]
+            lines.append(f"x{i} = x{i} / a{i}{i}")
+        for i in reversed(rows):
+            lines += [f"x{i} = x{i} - a{i}{j} * x{j}" for j in range(i + 1, n)]
+        for k in reversed(rows):
+            for j in range(k + 1, n):
+                lines += _swap(f"p{k} == {j}", f"x{k}", f"x{j}")
+        lines += [f"x[s, {i}, {c}] = x{i}" for i in rows]
+    lines += [f"factors[s, {i}, {j}] = a{i}{j}" for i in rows for j in rows]
+    lines += [f"pivots[s, {k}] = p{k} + 1" for k in rows]
+    return [*lines, "info[s] = bad"]
+
+
+def _backward(n: int, columns: int) -> list[str]:
+    """Statements that solve one transposed system, and multiply out the matrix's gradient."""
+    rows, sides = range(n), range(columns)
+    lines = [f"a{i}{j} = factors[s, {i}, {j}]" for i in rows for j in rows]
+    lines += [f"p{k} = pivots[s, {k}]" for k in rows]
+    for c in sides:
+        lines += [f"z{i}{c} = z[s, {i}, {c}]" for i in rows]
+        for k in rows:
+            for j in range(k + 1, n):
+                lines += _swap(f"p{k} == {j + 1}", f"z{k}{c}", f"z{j}{c}")
+        for i in rows:
+            lines += [f"z{j}{c} = z{j}{c} - a{i}{j} * z{i}{c}" for j in range(i + 1, n)]
+        for i in reversed(rows):
+            lines.append(f"z{i}{c} = z{i}{c} / a{i}{i}")
+            lines += [f"z{j}{c} = z{j}{c} - a{i}{j} * z{i}{c}" for j in range(i)]
+        lines += [f"z[s, {i}, {c}] = z{i}{c}" for i in rows]
+        lines += [f"x{i}{c} = x[s, {i}, {c}]" for i in rows]
+    for i in rows:
+        for j in rows:
+            total = " + ".join(f"z{i}{c} * x{j}{c}" for c in sides)
+            lines.append(f"ga[s, {i}, {j}] = -({total})")
+    return [*lines, "info[s] = 0"]
