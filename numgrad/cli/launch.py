@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from numgrad.config import cpu_count
+from numgrad.distributed import guard
 from numgrad.distributed.library import INSTALL, is_mpi_available
 
 HELP = "start a program on several processes that communicate by MPI"
@@ -29,14 +29,6 @@ _OWN_POOLS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that say how many threads kernels and BLAS have; of the second, only some BLASes."""
 _ENDING = {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}
 """Signals that end all ranks as Ctrl-C does: a terminal that is closed sends the second."""
-_GUARD = """
-import ctypes, os, signal, sys
-PR_SET_PDEATHSIG = 1
-ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-if os.getppid() == int(sys.argv[1]):
-    os.execvp(sys.argv[2], sys.argv[2:])
-"""
-_DIED = re.compile(r"PID (\d+) RUNNING AT")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,6 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     program += [arguments.program, *arguments.arguments]
     command = [sys.executable, "-m", "numgrad.distributed.worker", *program]
     environment = _threads(arguments.threads, max(1, cpu_count() // arguments.ranks), os.environ)
+    launcher = None
     if arguments.ranks > 1:
         launcher = shutil.which(arguments.mpiexec) if arguments.mpiexec else _mpiexec()
         if arguments.mpiexec and launcher is None:
@@ -79,20 +72,43 @@ def run(arguments: argparse.Namespace) -> int:
             missing = "mpiexec" if is_mpi_available() else "mpi4py"
             print(f"launch: {missing} is not there; {INSTALL}", file=sys.stderr)
             return 2
-        command = [launcher, "-n", str(arguments.ranks), *command]
         environment["NUMGRAD_WORLD_SIZE"] = str(arguments.ranks)
     with tempfile.TemporaryDirectory(prefix="numgrad-launch-") as notes:
         environment["NUMGRAD_LAUNCH_NOTES"] = notes
-        status = _watch(command, environment, Path(notes))
-        lost = sorted(int(note.read_text(encoding="utf-8")) for note in Path(notes).iterdir())
-        if status == 0 and lost:
+        if launcher is not None:
+            command = [launcher, "-n", str(arguments.ranks), *_guarded("rank", notes, command)]
+        status = _watch(_guarded("with", str(os.getpid()), command), environment)
+        return _told(status, [note.read_text(encoding="utf-8") for note in Path(notes).iterdir()])
+
+
+def _guarded(task: str, argument: str, command: list[str]) -> list[str]:
+    """A command under ``guard.py``, which says what the tasks are."""
+    if os.name != "posix":
+        return command
+    return [sys.executable, "-I", "-S", guard.__file__, task, argument, *command]
+
+
+def _told(status: int, notes: list[str]) -> int:
+    """Say which ranks ended without a word of their own, by the notes that they left; the status.
+
+    A note says "rank code" if the rank failed or its guard saw the end, "rank" if both were killed.
+    """
+    seen = [note.split() for note in notes]
+    if status == 0 and not any(len(note) == 2 for note in seen):
+        seen = [[*note, "0"] for note in seen]  # where there are no guards
+    ends = {int(note[0]): int(note[1]) for note in sorted(seen) if len(note) == 2}
+    for rank, code in ends.items():
+        if code < 0:
+            name = signal.Signals(-code).name
+            print(f"launch: rank {rank} died by {name} and ended the others", file=sys.stderr)
+        elif code == 0:
             print(
-                f"launch: rank {', '.join(map(str, lost))} ended before Python did; a rank that "
-                "calls os._exit takes the others with it, sys.exit lets them go on",
+                f"launch: rank {rank} ended before Python did; a rank that calls os._exit takes "
+                "the others with it, sys.exit lets them go on",
                 file=sys.stderr,
             )
-            return 1
-        return status
+    # the first error that a rank knew of: what the launcher says may be of one that it killed
+    return next((_status(code) or 1 for code in ends.values()), status)
 
 
 def _threads(wanted: int | None, share: int, given: Mapping[str, str]) -> dict[str, str]:
@@ -109,10 +125,10 @@ def _mpiexec() -> str | None:
     return shutil.which("mpiexec", path=str(beside)) or shutil.which("mpiexec")
 
 
-def _watch(command: list[str], environment: dict[str, str], notes: Path) -> int:
+def _watch(command: list[str], environment: dict[str, str]) -> int:
     """Run the launcher in a session of its own, so that Ctrl-C ends what it started in order."""
     started = subprocess.Popen(
-        _guarded(command),
+        command,
         env=environment,
         stdout=subprocess.PIPE,
         text=True,
@@ -125,16 +141,9 @@ def _watch(command: list[str], environment: dict[str, str], notes: Path) -> int:
         if signal.getsignal(number) is not signal.SIG_IGN  # as nohup wants it
     }
     try:
-        dead = []
         for line in started.stdout or ():
             print(line, end="", flush=True)
-            died = _DIED.search(line)
-            if died is not None and (notes / died[1]).exists():
-                dead.append((notes / died[1]).read_text(encoding="utf-8"))
-        status = _status(started.wait())
-        for rank in dead:
-            print(f"launch: rank {rank} died{_by(status)} and ended the others", file=sys.stderr)
-        return status
+        return _status(started.wait())
     except KeyboardInterrupt:
         print("launch: interrupted, ending all ranks", file=sys.stderr)
         return 130
@@ -144,13 +153,6 @@ def _watch(command: list[str], environment: dict[str, str], notes: Path) -> int:
         _end(started)
 
 
-def _guarded(command: list[str]) -> list[str]:
-    """A command that Linux ends when this process is gone, even by SIGKILL."""
-    if sys.platform != "linux":
-        return command
-    return [sys.executable, "-I", "-S", "-c", _GUARD, str(os.getpid()), *command]
-
-
 def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
@@ -158,14 +160,6 @@ def _interrupt(*_: object) -> None:
 def _status(code: int) -> int:
     """The status of a process as a shell gives it: 128 and the number of a signal."""
     return 128 - code if code < 0 else code
-
-
-def _by(status: int) -> str:
-    """The signal that a status of MPI's launcher names."""
-    try:
-        return f" by {signal.Signals(status).name}"
-    except ValueError:
-        return ""
 
 
 def _end(started: subprocess.Popen[str]) -> None:

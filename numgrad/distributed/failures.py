@@ -4,10 +4,11 @@ Note [Ranks that go]
 --------------------
 MPI has no word for a rank that is gone: whoever waits for it waits forever. There are three ways
 to go. A rank that *dies* (a signal) is seen by the launcher, which ends the others. A rank that
-*raises* prints its number and its error and aborts all ranks. A rank that *leaves*, by the end of
-its script or ``sys.exit``, says farewell to the next rank; who finds the farewell of a member of
-its group while it waits for that group raises, and so aborts all. The farewell is received by all
-who leave themselves, so that the end of a program is where all ranks meet.
+*raises* prints its number and its error, leaves its status in its note for ``numgrad launch``
+(that of ``MPI_Abort`` can get lost), and aborts all ranks. A rank that *leaves*, by the end of its
+script or ``sys.exit``, says farewell to the next rank; who finds the farewell of a member of its
+group while it waits for that group raises, and so aborts all. The farewell is received by all who
+leave themselves, so that the end of a program is where all ranks meet.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import atexit
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 GRACE = 5.0
@@ -26,6 +28,7 @@ class Farewells:
 
     def __init__(self, comm: Any) -> None:
         self.comm = comm.Dup()
+        self.note: Path | None = None
         self.failed = False
         self.previous = (comm.rank - 1) % comm.size
         self._next = (comm.rank + 1) % comm.size
@@ -47,7 +50,10 @@ class Farewells:
         sys.stderr.write(f"rank {rank} of {size} failed with {kind.__name__}: {error}\n")
         self._before(kind, error, trace)  # pyright: ignore[reportArgumentType]
         sys.stderr.flush()
-        self.comm.Abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
+        code = 130 if issubclass(kind, KeyboardInterrupt) else 1
+        if self.note is not None:
+            self.note.write_text(f"{rank} {code}", encoding="utf-8")
+        self.comm.Abort(code)
 
     def _on_error(self, kind: type, error: BaseException, trace: Any) -> None:
         self.abort(kind, error, trace)

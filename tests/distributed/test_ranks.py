@@ -87,7 +87,7 @@ def test_ranks(count, steps, tmp_path):
 FAULTS = {
     "raise": (1, "rank 1 of 2 failed with ValueError: no such row"),
     "leave": (1, "rank 1 of 2 has ended its program"),
-    "die": (9, "rank 1 died by SIGKILL and"),
+    "die": (137, "rank 1 died by SIGKILL and"),
     "silent": (1, "ended before Python did"),
     "status": (1, "rank 1 of 2 failed with SystemExit: not today"),
     "stuck": (1, "waited 1 s for rank 1 of 2"),
