@@ -109,7 +109,7 @@ class Node:
             kind = type(value)
             if kind is Tensor or kind is Parameter:
                 if value._memory is not None:
-                    check_version(self.name(), value, self.sequence)
+                    check_version(self.name, value, self.sequence)
                 value = value._array
             elif kind is Guard or kind is Packed or kind is tuple:
                 value = self._array(value)
@@ -125,10 +125,10 @@ class Node:
         if kind is Packed:
             return value.unpack()
         if kind is Guard:
-            value.check(self.name())
+            value.check(self.name)
             return value.array
         if isinstance(value, Tensor):
-            check_version(self.name(), value, self.sequence)
+            check_version(self.name, value, self.sequence)
             return value._array
         return value
 
@@ -149,10 +149,10 @@ class Node:
         if kind is tuple:
             return tuple(self._tensor(name, part, k + 1) for k, part in enumerate(kept))
         if isinstance(kept, Tensor):
-            check_version(self.name(), kept, self.sequence)
+            check_version(self.name, kept, self.sequence)
             return kept
         if kind is Guard:
-            kept.check(self.name())
+            kept.check(self.name)
             return Tensor(kept.array) if kept.tensor is None else kept.tensor
         origin = kept.origin if kind is Packed else None
         array: Any = kept.unpack() if kind is Packed else kept

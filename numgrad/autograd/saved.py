@@ -49,11 +49,11 @@ class Guard:
         self.whole = state.anomaly
         self.fingerprint = _fingerprint(array, self.whole)
 
-    def check(self, operation: str) -> None:
-        """Raise if the content is not what it was."""
+    def check(self, name: Callable[[], str]) -> None:
+        """Raise, in the name of who saved it, if the content is not what it was."""
         if _fingerprint(self.array, self.whole) != self.fingerprint:
             raise NumgradRuntimeError(
-                f"{operation}: the backward needs the array of shape {self.array.shape} and dtype "
+                f"{name()}: the backward needs the array of shape {self.array.shape} and dtype "
                 f"{self.array.dtype} as it was when the operation ran, but its owner changed it "
                 "since; pass a copy, or change it after backward()"
             )
@@ -102,14 +102,13 @@ def _guarded(array: np.ndarray, tensor: Tensor | None) -> Any:
     return Guard(array, tensor)
 
 
-def check_version(operation: str, tensor: Tensor, sequence: int) -> None:
-    """Raise if ``tensor`` was written to since a node with that sequence number saved it."""
+def check_version(name: Callable[[], str], tensor: Tensor, sequence: int) -> None:
+    """Raise if ``tensor`` was written to since a node of that name and number saved it."""
     version = version_of(tensor)
     if version is not None and version.last > sequence:
         made_by = "a leaf" if tensor._grad_fn is None else f"now of {tensor._grad_fn.name()}"
-        stale(
-            operation, f"the tensor of shape {tensor._array.shape} ({made_by})", version, sequence
-        )
+        what = f"the tensor of shape {tensor._array.shape} ({made_by})"
+        stale(name(), what, version, sequence)
 
 
 def stale(operation: str, what: str, version: Any, sequence: int) -> None:

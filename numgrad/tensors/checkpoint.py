@@ -301,11 +301,16 @@ class _Region:
         if type(kept) is Packed:
             return _placed(kept)
         if type(kept) is Guard:
-            kept.check("checkpoint")
+            kept.check(_name)
             return kept.array if kept.tensor is None else kept.tensor
         if isinstance(kept, Tensor):
-            check_version("checkpoint", kept, self.sequence)
+            check_version(_name, kept, self.sequence)
         return kept
+
+
+def _name() -> str:
+    """Who keeps arguments, in errors."""
+    return "checkpoint"
 
 
 def _keep(value: Any) -> Any:
