@@ -15,7 +15,7 @@ from numgrad.kernels.matrices.copying import copy, is_finite
 from numgrad.kernels.matrices.exponential import magnitude, norm_of, root
 from numgrad.kernels.matrices.outcomes import NOT_FINITE, NOT_FOUND, NOT_REAL, SINGULAR
 from numgrad.kernels.matrices.products import product
-from numgrad.kernels.matrices.schur import complex_schur, real_schur, triangular_root
+from numgrad.kernels.matrices.schur import complex_schur, real_schur, triangular_root, turn_back
 from numgrad.kernels.vmath.complex_exponential import exp_c128, sinh_c128
 from numgrad.kernels.vmath.complex_inverse import arctanh_c128
 from numgrad.kernels.vmath.complex_logarithm import log_c128
@@ -256,8 +256,7 @@ def real_logarithm(a, out, alone):
     if info != 0:
         return info
     if whole:
-        product(v, 2, found, 0, work, 0, alone)
-        product(work, 0, v, 0, found, 0, alone)
+        turn_back(v, found, v, work, found, alone)
     for i in range(n):
         for j in range(n):
             out[i, j] = found[j, i].real if above and not whole else found[i, j].real
@@ -306,8 +305,7 @@ def complex_logarithm(a, out, like, alone):
     if info != 0:
         return info
     if whole:
-        product(v, 2, found, 0, work, 0, alone)
-        product(work, 0, v, 0, out, 0, alone)
+        turn_back(v, found, v, work, out, alone)
     elif above:
         copy(found.T, out)
     else:

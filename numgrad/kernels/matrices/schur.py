@@ -105,6 +105,13 @@ def complex_general(a, w, v, vectors, more, alone):
     return 0
 
 
+@outlined
+def turn_back(left, middle, right, work, out, alone):
+    """Put ``left^H @ middle @ right`` into ``out``: from triangular forms to what they are of."""
+    product(left, 2, middle, 0, work, 0, alone)
+    product(work, 0, right, 0, out, 0, alone)
+
+
 # ------------------------------------------------------------------------ Sylvester's equation
 
 
@@ -148,8 +155,7 @@ def triangular_sylvester(ta, va, tb, vb, q, x, like, alone):
     product(va, 0, f, 0, work, 0, alone)
     product(work, 0, vb, 2, f, 0, alone)
     lapack(x.dtype, "trsyl", "N", "N", 1, n, m, tb, n, ta, m, f, n, scale, info)
-    product(va, 2, f, 0, work, 0, alone)
-    product(work, 0, vb, 0, x, 0, alone)
+    turn_back(va, f, vb, work, x, alone)
     if scale[0] != 1.0:
         for i in range(m):
             for j in range(n):
@@ -205,8 +211,7 @@ def real_root(a, out, alone):
                     for i in range(k):
                         r[j + p, i] -= f * r[k + c, i]
         j += size
-    product(v, 2, r, 0, t, 0, alone)
-    product(t, 0, v, 0, out, 0, alone)
+    turn_back(v, r, v, t, out, alone)
     return 0
 
 
@@ -323,6 +328,5 @@ def complex_root(a, out, like, alone):
         return NOT_FOUND
     if triangular_root(t, r) != 0:
         return SINGULAR
-    product(v, 2, r, 0, t, 0, alone)
-    product(t, 0, v, 0, out, 0, alone)
+    turn_back(v, r, v, t, out, alone)
     return 0
