@@ -4,8 +4,8 @@ Note [Fork]
 -----------
 A forked child has the memory of all threads, but only the thread that forked: a lock that another
 one held would stay taken for ever, and what it guards half changed. So a fork first takes all
-locks, Numba's and LLVM's too, and gives them back in the parent and in the child: it waits for the
-kernel that another thread compiles, and the child can compile the next one.
+locks, Numba's and LLVM's and those of imports too, and gives them back in the parent and in the
+child: it waits for the kernel that another thread compiles, and the child can compile the next one.
 
 It waits for one lock at a time, holding no other, so it has no part in a deadlock whatever order
 threads take them in. After ``PATIENCE`` seconds it goes on; in the child, locks that are then still
@@ -24,6 +24,7 @@ import time
 from contextlib import nullcontext
 from typing import Any
 
+from numgrad.codegen.imports import Imports
 from numgrad.codegen.interrupts import deferred
 
 # All are reentrant: a collection of garbage may run anything inside.
@@ -54,6 +55,8 @@ PATIENCE = 30.0
 _gate = threading.Lock()
 """Held by a fork that waits for ``KERNELS``."""
 
+_IMPORTS = Imports()
+
 _OTHERS = {
     "numba.core.compiler_lock": "global_compiler_lock._lock",
     "numba.np.ufunc.parallel": "_backend_init_thread_lock",
@@ -78,7 +81,7 @@ def give_way() -> None:
 
 def _locks() -> list[Any]:
     """All locks that a fork waits for; those of libraries once these are loaded."""
-    found: list[Any] = [ACCUMULATORS, ENTRIES, FUNCTIONS, HOOKS, GRADIENTS, KERNELS, POOL]
+    found: list[Any] = [ACCUMULATORS, ENTRIES, FUNCTIONS, HOOKS, GRADIENTS, KERNELS, POOL, _IMPORTS]
     for module, path in _OTHERS.items():
         lock: Any = sys.modules.get(module)
         for name in path.split("."):
@@ -120,7 +123,7 @@ def _after_fork_in_parent() -> None:
 
 def _after_fork_in_child() -> None:
     _release(_fork.taken)
-    left: list[Any] = [*_fork.left, _gate]
+    left: list[Any] = [*_fork.left, _gate, _IMPORTS]
     for lock in left:
         lock._at_fork_reinit()
 

@@ -1,7 +1,9 @@
 """A forked process computes, whatever the other threads of its parent were doing."""
 
+import importlib
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -30,7 +32,7 @@ def test_every_lock_of_the_package_is_one_that_forks_know():
 def test_locks_of_libraries_are_found():
     import numba.np.ufunc.parallel  # noqa: F401
 
-    ours = 7
+    ours = 8
     assert len(locks._locks()) == ours + len(locks._OTHERS)
 
 
@@ -105,6 +107,30 @@ def test_a_lock_that_is_never_released_is_free_in_the_child(name, monkeypatch):
         thread.join()
     with lock:
         pass
+
+
+@forks
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("patience", [30.0, 0.01])  # the import ends in time, or is forgotten
+def test_a_module_that_another_thread_imports_can_be_imported_in_the_child(
+    patience, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(locks, "PATIENCE", patience)
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"slow_module_{patience:.0f}"
+    code = "import time\nopen(__file__ + '.begun', 'w').close()\ntime.sleep(0.2)\nvalue = 1\n"
+    module = tmp_path / f"{name}.py"
+    module.write_text(code)
+    thread = threading.Thread(target=importlib.import_module, args=(name,))
+    thread.start()
+    while not Path(f"{module}.begun").exists():
+        time.sleep(0.001)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os._exit(importlib.import_module(name).value - 1)
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join()
 
 
 PROGRAM = """
