@@ -166,6 +166,16 @@ def _without(x, mask):
     return y
 
 
+@pytest.mark.parametrize("later", [2.0, 3])
+def test_an_array_outside_may_become_something_else(later):
+    w = np.ones(2)
+    fast = ng.jit(lambda x: x * w)
+    fast(np.ones(2))
+    w = later
+    np.testing.assert_array_equal(fast(np.ones(2)), np.ones(2) * later)
+    assert "was an array, now of type" in fast.specialisations[1].reason
+
+
 def test_a_counter_of_traces_is_not_guarded():
     count = np.zeros(1, int)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.layout import CallLayout, Input
 from numgrad.compiler.call.place import CONTENT, IDENTITY, VALUE, Place
@@ -88,6 +90,8 @@ def _of_captured(layout: CallLayout) -> str | None:
                 found = entry.place.read()
             except Exception:
                 return f"{entry.place.name} is gone"
+            if not isinstance(found, (Tensor, np.ndarray)):
+                return f"{entry.place.name} was an array, now of type {type(found).__name__}"
             if not _suits(entry, found):
                 return f"the array {entry.place.name} has another shape, dtype or requires_grad"
     return None
