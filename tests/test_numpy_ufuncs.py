@@ -134,6 +134,9 @@ def test_reduce_and_accumulate_by_any_operation_have_gradients(ufunc, method):
         call = functools.partial(getattr(ufunc, method), **given)
         np.testing.assert_allclose(call(leaf(x)).detach().numpy(), call(x), rtol=1e-14)
         assert ng.testing.gradcheck(call, leaf(x))
+        np.testing.assert_allclose(ng.jit(call)(x), call(x), rtol=1e-14)
+    last = functools.partial(getattr(ufunc, method), axis=-1)
+    np.testing.assert_allclose(ng.vmap(last)(x), last(x), rtol=1e-14)
     with pytest.raises(ng.NumgradError, match=f"{ufunc.__name__}.{method}: dtype="):
         getattr(ufunc, method)(leaf(x), dtype=np.float32)
     if ufunc is not np.logaddexp:

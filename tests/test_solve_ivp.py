@@ -295,6 +295,15 @@ def test_events_are_scipys_and_have_no_gradients():
         ng.grad(lambda h: ng.solve_ivp(falling, (0, 10), [h, 0.0], events=ground).y[0, -1])(1.0)
 
 
+def test_compiled_matrices_of_what_is_not_linear():
+    def last(k):
+        system = lambda t, y, k: -k * y**2  # noqa: E731
+        options = {"args": (k,), "jit": True, "rtol": 1e-8, "atol": 1e-10}
+        return ng.solve_ivp(system, (0, 1), [1.0], "Radau", **options).y[0, -1]
+
+    np.testing.assert_allclose(ng.grad(last)(1.0), -0.25, rtol=1e-6)  # of 1 / (1 + k)
+
+
 @pytest.mark.parametrize("method", ["RK45", "BDF"])
 def test_compiled(method):
     def end(rate, jit):

@@ -7,7 +7,8 @@ level, a tangent for each column of the Jacobian that is not zero there, and an 
 tangent for each of those: the function runs once, and a column costs what its own terms do. That
 beats a batch of all columns (Note [Batched values]) where columns are few. What would need more
 than this, a write in place or a rule of the user's, is refused, and left to other ways; so is what
-is computed in ``no_grad``, or for a gradient inside, where these ways differ.
+is computed in ``no_grad``, or for a gradient inside, where these ways differ, and what is not
+finite, which factors may have made so.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.factors import scaled
 from numgrad.autograd.forward.rules import pushforward, reads_call, takes_tangent
 from numgrad.autograd.forward_ad import ForwardInterpreter, gathered
 from numgrad.autograd.variable import Tensor, root
@@ -151,7 +153,7 @@ def _by_factors(op: Elementwise, args: tuple, given: Sequence[Any], out: np.ndar
                 continue
             factor = record.gradient(k, ONE, values)
             for column, t in columns.items():
-                moved = t if factor is ONE else factor if t is ONE else factor * t
+                moved = t if factor is ONE else factor if t is ONE else scaled(op, factor, t)
                 found[column] = found[column] + moved if column in found else moved
     finally:
         state.interpreters = before
@@ -239,6 +241,8 @@ def columns_by_duals(
                 block = np.zeros((*y.shape, size), y.dtype)
                 for k, t in mine:
                     block[..., k] = t
+                if not np.isfinite(block).all():
+                    raise NumgradNotImplementedError("columns: tangents that are not finite")
                 row.append(Tensor(block.reshape((*y.shape, *shape))))
             table.append(row)
         return table

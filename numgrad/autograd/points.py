@@ -8,7 +8,8 @@ are all one, has the gradients of all points in it, side by side, as long as not
 that axis. So a walk over the recorded graph keeps, for each value, either a gradient of its own
 shape, of which one axis is that of the points, or, if points share the value, a row for each of its
 elements with a gradient for each point. It costs a backward, however many rows and columns there
-are. What mixes points is refused, and left to other ways.
+are. What mixes points is refused, and left to other ways; so are gradients that are not finite,
+which factors may have made so.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.engine.task import edge_of
+from numgrad.autograd.factors import scaled
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
 from numgrad.core.axis import AxisPlan
@@ -48,7 +50,8 @@ def rows_by_point(y: Tensor, x: Sequence[Tensor]) -> list[np.ndarray | None]:
         raise NumgradNotImplementedError("points: hooks of leaves, or a search for NaN")
     if any(t._grad_fn is not None for t in x):
         raise NumgradNotImplementedError("points: by leaves only")
-    walk = _Walk(y)
+    with np.errstate(all="ignore"):  # silent as kernels are
+        walk = _Walk(y)
     return [walk.jacobian(t) for t in x]
 
 
@@ -74,6 +77,8 @@ class _Walk:
         axis, g, owned = self.found.get(_key(x), (SHARED, None, False))
         if g is None:
             return None
+        if not np.isfinite(g).all():
+            raise NumgradNotImplementedError("points: gradients that are not finite")
         if axis == SHARED:
             return (g if owned else g.copy()).T.reshape(self.count, *x._array.shape)
         whole = np.zeros((self.count, *x._array.shape), x._array.dtype)
@@ -181,8 +186,8 @@ class _Walk:
         factors, _ = call.backward(node.mask, ones, node.unpack() if node.saved else [])
         for edge, factor in zip(node.edges, factors, strict=True):
             if edge is not None:
-                self._arrive(edge, SHARED, g if factor is ones else factor.reshape(-1, 1) * g,
-                             factor is not ones)  # fmt: skip
+                passed = g if factor is ones else scaled(call.op, factor.reshape(-1, 1), g)
+                self._arrive(edge, SHARED, passed, factor is not ones)
 
     def _shared_view(self, node: Node, axis: int, g: np.ndarray) -> None:
         call: Any = node.call

@@ -111,7 +111,7 @@ class Slopes:
         if system.compiled:
             fast = system.made(("pull", self.followed), lambda: _puller(system.rhs, self.followed))
             with eagerly():
-                return np.asarray(fast(np.float64(t), y, a, *self.params))
+                return _numbers(fast(np.float64(t), y, a, *self.params))
         with eagerly(grad_enabled=True):
             out, x = self._recorded(t, y)
             found = Linearization([out], x).pull(
@@ -137,7 +137,7 @@ class Slopes:
         if system.compiled:
             fast = system.made(("rows", self.followed), lambda: _rows(system.rhs, self.followed))
             with eagerly():
-                return np.asarray(fast(np.float64(t), y, *self.params))[:, : count and y.size]
+                return _numbers(fast(np.float64(t), y, *self.params))[:, : count and y.size]
         with eagerly(grad_enabled=True):
             out, x = self._recorded(t, y)
             x = x[:count]
@@ -157,6 +157,11 @@ def _with(params: Sequence[Any], followed: Sequence[int], given: Sequence[Any]) 
     for k, p in zip(followed, given, strict=True):
         whole[k] = p
     return whole
+
+
+def _numbers(found: Any) -> np.ndarray:
+    """What a compiled function returned, without its history: captured tensors may give it one."""
+    return np.asarray(found.detach() if isinstance(found, Tensor) else found)
 
 
 def _puller(rhs: Callable[..., Tensor], followed: tuple[int, ...]) -> Callable[..., Tensor]:

@@ -186,6 +186,8 @@ def _advanced(x: Any, parts: tuple) -> Any:
                 separated = True
             first = position if first is None else first
             last = position
+        if part is Ellipsis:
+            continue
         if part is None:
             basic.append(None)
             axis += 1
@@ -249,7 +251,7 @@ def _is_array(part: Any) -> bool:
 
 
 def _expand(parts: tuple, shape: tuple[int, ...]) -> tuple:
-    """The index with Ellipsis replaced by slices, covering every axis."""
+    """The index with slices for what Ellipsis stands for, covering every axis."""
     used = sum(
         (p.ndim if _is_array(p) and p.dtype.kind == "b" else 1)
         for p in parts
@@ -263,13 +265,10 @@ def _expand(parts: tuple, shape: tuple[int, ...]) -> tuple:
     if len(dots) > 1:
         raise NumgradIndexError("getitem: an index can have one Ellipsis (...) only")
     fill = (slice(None),) * (len(shape) - used)
-    if dots:
-        return (*parts[: dots[0]], *fill, *parts[dots[0] + 1 :]) if fill else _no_dots(parts)
-    return (*parts, *fill)
-
-
-def _no_dots(parts: tuple) -> tuple:
-    return tuple(p for p in parts if p is not Ellipsis)
+    if not dots:
+        return (*parts, *fill)
+    # an Ellipsis of no axes stays: it stands between what is written before and after it
+    return (*parts[: dots[0]], *(fill or (Ellipsis,)), *parts[dots[0] + 1 :])
 
 
 def _merge(shape: tuple[int, ...], arrays: list[tuple[int, np.ndarray]]) -> np.ndarray:

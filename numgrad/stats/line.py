@@ -183,9 +183,11 @@ class Cauchy(Continuous):
         return np.arctan2(1.0, y) / math.pi
 
     def _ppf(self, q):
-        middle = np.abs(q - 0.5) < 0.25
+        upper, middle = q > 0.5, np.abs(q - 0.5) < 0.25
         near = np.tan(math.pi * (np.where(middle, q, 0.5) - 0.5))
-        return np.where(middle, near, -1 / np.tan(math.pi * np.where(middle, 0.25, q)))
+        tail = np.where(upper, 1 - q, q)  # exact where it is used
+        far = 1 / np.tan(math.pi * np.where(middle, 0.25, tail))
+        return np.where(middle, near, np.where(upper, far, -far))
 
     def _isf(self, q):
         return -self._ppf(q)

@@ -87,7 +87,7 @@ def call(ufunc: np.ufunc, method: str, op: Op | None, inputs: tuple, kwargs: dic
             return declared(_RUNNING[ufunc])(given["array"], axis=given["axis"])
     if op is None:
         return NotImplemented
-    if method in _METHODS and requires_grad(inputs[0]):
+    if method in _METHODS and (requires_grad(inputs[0]) or not _has_numbers(inputs[0])):
         return _folded(f"{name}.{method}", op, inputs, kwargs)
     if method == "outer" and len(inputs) == 2:
         a, b = map(as_operand, inputs)
@@ -96,6 +96,11 @@ def call(ufunc: np.ufunc, method: str, op: Op | None, inputs: tuple, kwargs: dic
     if method == "__call__":
         return _elementwise(name, ufunc, op, inputs, kwargs)
     return NotImplemented
+
+
+def _has_numbers(x: Any) -> bool:
+    """Whether NumPy can compute with an operand: it is no part of a trace or of a batch."""
+    return isinstance(as_operand(x)._array, np.ndarray)
 
 
 _METHODS: dict[str, dict[str, Any]] = {

@@ -38,6 +38,7 @@ FUNCTIONS = {
     "masked": lambda x: x[x > 0] * x[np.array([0, 2])],
     "gradient inside": nested,
     "written": written,
+    "not selected": lambda x: np.where(x < 9, x * x[0], np.nan * np.where(x < 9, 0.0, x[1])),
     "float32": lambda x: x.astype(np.float32) * 2,
 }
 

@@ -26,6 +26,7 @@ APART = {
     "as many": lambda b: np.sum(np.tanh(b[0] * (X[:, None] - X) * b[1]), axis=1),
     "one": lambda b: (lambda e: e * X + e)(np.exp(b[0]) * b[1:2]),
     "two pieces": lambda b: (b[:2][:, None] * X)[1] * b[2:4][1] + b.reshape(2, 3)[1, 0] * X,
+    "not selected": lambda b: np.where(b[0] > 0, X * b[0], np.nan * np.where(b[0] > 0, 0.0, b[0])),
     "diagonal": lambda b: b**2 + np.sin(b),
     "constant": lambda b: ng.tensor(X),
 }

@@ -114,6 +114,7 @@ def kernel(x, places, y):
 WIDE = binding.get_host_cpu_features().get("avx2") and HAS_FMA
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.skipif(not WIDE, reason="needs a CPU with vectors of 256 bits and of 128")
 def test_a_sum_has_the_same_bits_for_any_vector_width():
     program = (

@@ -194,7 +194,8 @@ def test_gradients_flow_into_a_dataset_that_requires_them():
 @pytest.fixture(autouse=True)
 def no_thread_is_left():
     yield
-    gc.collect()
+    if running():
+        gc.collect()
     deadline = time.monotonic() + 10
     while running():
         assert time.monotonic() < deadline, "worker threads are left"

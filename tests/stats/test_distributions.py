@@ -1,5 +1,7 @@
 """Distributions against scipy.stats: values, gradients against differences, outside of supports."""
 
+import math
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -294,3 +296,10 @@ def test_quantiles_of_counts(name):
         )
     x = ng.tensor([0.2, 0.9], requires_grad=True)
     assert not function.ppf(x, *COUNTS[name][0]).requires_grad
+
+
+@pytest.mark.parametrize("e", [2.0**-53, 1e-12, 0.3])
+def test_the_upper_tail_of_cauchy(e):
+    expected = 1 / math.tan(math.pi * (1 - (1 - e)))  # 1 - e is rounded first
+    np.testing.assert_allclose(stats.cauchy.ppf(1 - e), expected, rtol=1e-14)
+    np.testing.assert_allclose(stats.cauchy.isf(1 - e), -expected, rtol=1e-14)
