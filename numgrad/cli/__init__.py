@@ -7,6 +7,7 @@ returns the exit status.
 import argparse
 from collections.abc import Sequence
 
+import numgrad
 from numgrad.cli import bench, cache, demo, doctor, launch, stubs, table, warmup
 
 __all__ = ["main"]
@@ -28,6 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m numgrad", description="NumPy code gets gradients at compiled speed."
     )
+    parser.add_argument("--version", action="version", version=f"numgrad {numgrad.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, module in COMMANDS.items():
         module.add_arguments(

@@ -3,6 +3,7 @@
 import argparse
 import sys
 import time
+from difflib import get_close_matches
 
 from numgrad.cli.progress import Progress
 from numgrad.core.op import OPS
@@ -30,8 +31,9 @@ def run(arguments: argparse.Namespace) -> int:
     names = list(dict.fromkeys(arguments.op or OPS))
     unknown = [name for name in names if name not in OPS]
     if unknown:
-        print(f"no operation named {', '.join(unknown)}; there are:", file=sys.stderr)
-        print(", ".join(sorted(OPS)), file=sys.stderr)
+        for name in unknown:
+            near = ", ".join(get_close_matches(name, OPS, n=3)) or "nothing near it"
+            print(f"warmup: no operation is named {name}; there is {near}", file=sys.stderr)
         return 2
     dtypes = list(dict.fromkeys(arguments.dtype or DTYPES[:1]))
     began = time.perf_counter()
