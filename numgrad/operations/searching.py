@@ -15,11 +15,14 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
+from numgrad.kernels.index import scatter_add
 from numgrad.operations.data_dependent import OUTSIDE, no_shape
 from numgrad.operations.shape import as_operand
 from numgrad.operations.take import take
 
 _INT64 = np.dtype(np.int64)
+_MANY = 1024
+"""Integers from which a kernel pays that knows that they are in range."""
 _MASK = f"use ng.where(mask, x, 0), or {OUTSIDE}"
 
 
@@ -262,11 +265,28 @@ def bincount(x, weights=None, *, minlength=0, length=None):
         minlength = length
     if not x.size:
         x = x.astype(np.int64)
+    if weights is not None and x.size >= _MANY:
+        sums = _sums(x, weights, minlength)
+        if sums is not None:
+            return sums
     try:
         return np.bincount(x, weights, minlength)
     except (TypeError, ValueError) as error:
         kind = NumgradTypeError if isinstance(error, TypeError) else NumgradValueError
         raise kind(f"bincount: {error}; got dtype {x.dtype} and shape {x.shape}") from None
+
+
+def _sums(x: np.ndarray, weights: np.ndarray, minlength: Any) -> np.ndarray | None:
+    """Sums of weights, added in NumPy's order; None where NumPy has something to complain of."""
+    if x.ndim != 1 or x.dtype == np.uint64 or not isinstance(minlength, int | np.integer):
+        return None
+    x = np.asarray(x, np.int64, order="C")
+    largest = int(x.view(np.uint64).max())  # in one pass: negative ones are the largest so
+    if minlength < 0 or largest > np.iinfo(np.int64).max:
+        return None
+    sums = np.zeros(max(largest + 1, minlength))
+    scatter_add(np.ascontiguousarray(weights, np.float64), x, sums, 1, sums.size, 1)
+    return sums
 
 
 def _check_bincount(x: Any, weights: Any) -> None:
