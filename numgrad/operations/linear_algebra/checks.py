@@ -181,6 +181,8 @@ def product(a: Any, b: Any) -> Any:
     threads of two keep each other from the cores.
     """
     arrays = type(a) is np.ndarray and type(b) is np.ndarray
+    if arrays and a.shape[-1] == 1:  # a column and a row
+        return a * b
     if arrays and a.shape[-2] * a.shape[-1] * b.shape[-1] <= _SMALL:
         return np.matmul(a, b)
     return matmul(a, b)
