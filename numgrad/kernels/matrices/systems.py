@@ -154,17 +154,22 @@ def solve_triangles(
         np.conjugate(b, out=b)
 
 
-def cholesky_factored(a: np.ndarray) -> Any:
-    """Put lower factors in place of a stack whose lower triangles count; info as of LAPACK."""
+def cholesky_factored(a: np.ndarray) -> tuple[np.ndarray, Any]:
+    """Lower factors of a stack whose lower triangles count, and info as of LAPACK."""
     count, n, _ = a.shape
+    if unrolled.is_long(a):
+        a = np.ascontiguousarray(a)
+        factors = np.empty(a.shape, a.dtype)
+        return factors, unrolled.cholesky(a, factors)
+    factors = np.array(a, order="C")
     if not a.size:
-        return None
+        return factors, None
     if is_small(a):
-        return _CHOLESKY(a.dtype, n, 20.0 + n**3 / 2, a)
+        return factors, _CHOLESKY(a.dtype, n, 20.0 + n**3 / 2, factors)
     info = np.zeros(count, np.int32)
-    lapack.run("potrf", a.dtype, "U", (n,), a, info)
-    _CLEAR(a.dtype, 1, float(n * n), a)
-    return info if info.any() else None
+    lapack.run("potrf", a.dtype, "U", (n,), factors, info)
+    _CLEAR(a.dtype, 1, float(n * n), factors)
+    return factors, info if info.any() else None
 
 
 def cholesky_backward(factor: np.ndarray, g: np.ndarray) -> None:
