@@ -16,13 +16,15 @@ from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.index import scatter_add
+from numgrad.kernels.search import places
 from numgrad.operations.data_dependent import OUTSIDE, no_shape
 from numgrad.operations.shape import as_operand
 from numgrad.operations.take import take
 
 _INT64 = np.dtype(np.int64)
-_MANY = 1024
-"""Integers from which a kernel pays that knows that they are in range."""
+_MANY = 256
+"""Elements from which kernels are faster than NumPy's functions."""
+_SEARCHED = {np.dtype(name) for name in ("float64", "float32", "int64", "int32")}
 _MASK = f"use ng.where(mask, x, 0), or {OUTSIDE}"
 
 
@@ -35,7 +37,15 @@ def searchsorted_places(a, v, *, side):
     _check_search(a, side)
     check_dtype("searchsorted", a.dtype)
     check_dtype("searchsorted", v.dtype)
-    return np.searchsorted(a, v, side=side)
+    return _places(a, v, side == "right")
+
+
+def _places(a: np.ndarray, v: np.ndarray, right: bool) -> np.ndarray:
+    """As ``np.searchsorted``; many numbers are searched for in blocks."""
+    dtype = a.dtype if a.dtype == v.dtype else np.result_type(a, v)
+    if v.size < _MANY or dtype not in _SEARCHED:
+        return np.searchsorted(a, v, "right" if right else "left")
+    return places(a.astype(dtype, copy=False), v.astype(dtype, copy=False), right)
 
 
 def _check_search(a: Any, side: Any) -> None:
@@ -129,7 +139,13 @@ def digitize(x, bins, *, right=False):
     if x.dtype.kind == "c" or bins.dtype.kind == "c":
         raise NumgradTypeError("digitize: complex numbers lie in no interval; use real()")
     try:
-        return np.digitize(x, bins, right=right)
+        if x.size < _MANY or bins.ndim != 1:
+            return np.digitize(x, bins, right=right)
+        np.digitize(x.ravel()[:1], bins)  # raises unless these are in order
+        rises, falls = (bins[:1] <= bins[-1:]).all(), (bins[:1] > bins[-1:]).any()
+        if falls:
+            return bins.size - _places(bins[::-1], x, not right)
+        return _places(bins, x, not right) if rises else np.digitize(x, bins, right=right)
     except ValueError as error:
         raise NumgradValueError(f"digitize: bins of shape {bins.shape}: {error}") from None
 
