@@ -82,8 +82,10 @@ def check_right_side(operation: str, a: Any, b: Any) -> tuple[Any, ...]:
 
 def stacks(operation: str, *shapes: Sequence[Any]) -> tuple[Any, ...]:
     """The shape of stacks that are broadcast."""
-    found: tuple[Any, ...] = ()
-    for shape in shapes:
+    found = tuple(shapes[0])
+    for shape in shapes[1:]:
+        if len(shape) == len(found) == 0:
+            continue  # most often by far
         try:
             found = broadcast_lengths(found, tuple(shape))
         except ValueError:
