@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -85,18 +86,27 @@ def some(x, indices, out, n, m, r, lo, hi):
     return -1
 """
 
-_READER = """
+_SERIAL = """
+from numgrad.codegen.device import outlined
+
+{some}
+
+def kernel(x, indices, out, o, n, m, r):
+    if o == 0:
+        for k in range(indices.size):
+            if indices[k] < -n or indices[k] >= n:
+                return k
+    return some(x, indices, out, n, m, r, 0, o * m)
+"""
+
+_PARALLEL = """
 from numba import int64, prange
 from numgrad.codegen.device import outlined
 
 {some}
 
 def kernel(x, indices, out, outside, length, o, n, m, r):
-    if o == 0:
-        for k in range(indices.size):
-            if indices[k] < -n or indices[k] >= n:
-                return k
-    for task in {range}(outside.size):
+    for task in prange(outside.size):
         t = int64(task)
         outside[t] = some(x, indices, out, n, m, r, t * length, min(t * length + length, o * m))
     for t in range(outside.size):
@@ -175,19 +185,25 @@ def _compiled(name: str, source: str, dtype: np.dtype, more: str, parallel: bool
 @cache
 def _reader(along: bool, dtype: np.dtype, parallel: bool) -> Callable[..., int]:
     name, some = ("gather_along", _GATHER_ALONG) if along else ("gather", _GATHER)
-    source = _READER.format(some=some, range="prange" if parallel else "range")
-    return _compiled(name, source, dtype, "int64[::1], int64, ", parallel)
+    source = (_PARALLEL if parallel else _SERIAL).format(some=some)
+    more = "int64[::1], int64, " if parallel else ""
+    kernel = _compiled(name, source, dtype, more, parallel)
+    return partial(_shared, kernel) if parallel else kernel
+
+
+def _shared(kernel: Callable[..., int], x: Any, indices: Any, out: Any, *sizes: int) -> int:
+    """Run a kernel whose threads each say of a piece whether an index is out of range."""
+    o, _, m, r = sizes
+    length = max(PIECE // max(r, 1), 1)
+    return kernel(x, indices, out, np.empty(-(-o * m // length), np.int64), length, *sizes)
 
 
 def _read(along: bool, x: np.ndarray, indices: np.ndarray, out: np.ndarray, *sizes: int) -> int:
-    o, _, m, r = sizes
-    found = o * m if not along else out.size
+    found = out.size if along else sizes[0] * sizes[2]
     work_ns = found * _INDEX_NS + out.size * _ELEMENT_NS
     reader = partial(_reader, along, x.dtype)
-    length = max(PIECE // max(r, 1), 1)
-    outside = np.empty(-(-o * m // length), np.int64)
     run = threads.choose(partial(reader, False), partial(reader, True), work_ns)
-    return run(x, indices, out, outside, length, *sizes)
+    return run(x, indices, out, *sizes)
 
 
 @cache
