@@ -1,6 +1,6 @@
 """Kernels of the piecewise linear function through given points.
 
-Note [Places]
+Note [Places of numbers]
 -------------
 The place of ``x`` is the number of the last point that is not behind it: from there to the next one
 is the interval that it lies in. It is -1 before the first point, and the last point's for NaN.
@@ -113,7 +113,7 @@ def _chosen(gradients: bool, work_ns: float) -> Callable[..., None]:
 
 
 def interpolate(x: np.ndarray, xp: np.ndarray, fp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Values at ``x``, and their places: Note [Places]; all on one axis, of float64."""
+    """Values at ``x``, and their places: Note [Places of numbers]; all on one axis, of float64."""
     out, place = np.empty(x.size), np.empty(x.size, np.int64)
     _chosen(False, x.size * _FOUND_NS)(x, xp, fp, out, place)
     return out, place
