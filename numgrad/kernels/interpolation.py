@@ -1,7 +1,7 @@
 """Kernels of the piecewise linear function through given points.
 
 Note [Places of numbers]
--------------
+------------------------
 The place of ``x`` is the number of the last point that is not behind it: from there to the next one
 is the interval that it lies in. It is -1 before the first point, and the last point's for NaN.
 """
