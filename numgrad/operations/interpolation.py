@@ -26,6 +26,8 @@ _FLOAT64 = np.dtype(np.float64)
 @primitive(internal=True, method=False, auxiliaries=("place",), real=True)
 def piecewise_linear(x, xp, fp):
     """The piecewise linear function through points, in order, constant beyond them."""
+    if "c" in (x.dtype.kind, xp.dtype.kind, fp.dtype.kind):
+        raise NumgradTypeError("piecewise_linear: not defined for complex numbers; use interp")
     x, xp, fp = (np.asarray(a, _FLOAT64) for a in (x, xp, fp))
     y, place = interpolate(in_a_row(x), in_a_row(xp), in_a_row(fp))
     return y.reshape(x.shape), (place.reshape(x.shape),)
