@@ -76,9 +76,9 @@ piecewise_linear.vjp(x=_of_x, xp=_of_xp, fp=_of_fp)
 
 @piecewise_linear.vjp_kernel
 def _piecewise_linear_backward(call, mask, g, x: Any = None, xp=None, fp=None, place: Any = None):
-    given = [in_a_row(np.asarray(a, _FLOAT64)) for a in (x, xp, fp)]
-    g = in_a_row(np.asarray(g, _FLOAT64))
-    gx, gxp, gfp = interpolate_backward(*given, in_a_row(place), g)
+    x, xp, fp, g = (np.asarray(a, _FLOAT64) for a in (x, xp, fp, g))
+    rows = [in_a_row(a) for a in (x, xp, fp, place, g)]
+    gx, gxp, gfp = interpolate_backward(*rows)
     found = [gx.reshape(x.shape), gxp, gfp]
     return [value if mask >> k & 1 else None for k, value in enumerate(found)]
 
