@@ -1,52 +1,122 @@
 """Kernels that read and write at integer indices.
 
-Operands are contiguous and seen as ``(o, n, r)``, the indexed axis in the middle, or flat. Each
-kernel returns the position of the first index out of range, or -1; what is before it may have been
-written. Writes are serial: indices may repeat, and the order of additions decides the last bits.
+Operands are contiguous, and seen as ``(o, n, r)``, the indexed axis in the middle. Each function
+returns the position of the first index out of range, or -1; what is before it may have been
+written. Reads of many elements are shared among threads. Writes are serial: indices may
+repeat, and the order of additions decides the last bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
+from numgrad.codegen import threads
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import short, type_name
 
+PIECE = 8192
+"""Elements, about, that a thread reads at a time."""
+_INDEX_NS, _ELEMENT_NS = 0.8, 0.2
+"""What an index costs, and what an element that is copied."""
+
 _GATHER = """
-def kernel(x, indices, out, o, n, r):
-    m = indices.size
-    if r == 1 and o > 0:
-        for a in range(o):
+@outlined
+def some(x, indices, out, n, m, r, lo, hi):
+    at = lo
+    while at < hi:
+        a = at // m
+        end = min(hi, (a + 1) * m)
+        first = at - a * m
+        chosen = indices[first : end - a * m]
+        part = out[at * r : end * r]
+        if r == 1:
             row = x[a * n : a * n + n]
-            part = out[a * m : a * m + m]
-            for k in range(m):
-                i = indices[k]
+            for k in range(end - at):
+                i = chosen[k]
                 i = i + n if i < 0 else i
                 if i < 0 or i >= n:
-                    return k
+                    return first + k
                 part[k] = row[i]
-        return -1
-    for k in range(m):
-        i = indices[k]
-        if i < -n or i >= n:
-            return k
-    for a in range(o):
-        for k in range(m):
-            i = indices[k]
-            start = (a * n + (i + n if i < 0 else i)) * r
-            row = x[start : start + r]
-            part = out[(a * m + k) * r : (a * m + k + 1) * r]
-            for j in range(r):
-                part[j] = row[j]
+        else:
+            for k in range(end - at):
+                i = chosen[k]
+                i = i + n if i < 0 else i
+                if i < 0 or i >= n:
+                    return first + k
+                start = (a * n + i) * r
+                row = x[start : start + r]
+                copy = part[k * r : k * r + r]
+                for j in range(r):
+                    copy[j] = row[j]
+        at = end
+    return -1
+"""
+
+_GATHER_ALONG = """
+@outlined
+def some(x, indices, out, n, m, r, lo, hi):
+    at = lo
+    while at < hi:
+        a = at // m
+        end = min(hi, (a + 1) * m)
+        row = x[a * n * r : (a + 1) * n * r]
+        chosen = indices[at * r : end * r]
+        part = out[at * r : end * r]
+        if r == 1:
+            for k in range(end - at):
+                i = chosen[k]
+                i = i + n if i < 0 else i
+                if i < 0 or i >= n:
+                    return at + k
+                part[k] = row[i]
+        else:
+            for k in range((end - at) * r):
+                i = chosen[k]
+                if i < -n or i >= n:
+                    return at * r + k
+            for k in range(end - at):
+                for j in range(r):
+                    i = chosen[k * r + j]
+                    part[k * r + j] = row[(i + n if i < 0 else i) * r + j]
+        at = end
+    return -1
+"""
+
+_SERIAL = """
+from numgrad.codegen.device import outlined
+
+{some}
+
+def kernel(x, indices, out, o, n, m, r):
+    if o == 0:
+        for k in range(indices.size):
+            if indices[k] < -n or indices[k] >= n:
+                return k
+    return some(x, indices, out, n, m, r, 0, o * m)
+"""
+
+_PARALLEL = """
+from numba import int64, prange
+from numgrad.codegen.device import outlined
+
+{some}
+
+def kernel(x, indices, out, outside, length, o, n, m, r):
+    for task in prange(outside.size):
+        t = int64(task)
+        outside[t] = some(x, indices, out, n, m, r, t * length, min(t * length + length, o * m))
+    for t in range(outside.size):
+        if outside[t] >= 0:
+            return outside[t]
     return -1
 """
 
 _SCATTER = """
-def kernel(g, indices, out, o, n, r):
-    m = indices.size
+def kernel(g, indices, out, o, n, m, r):
     if r == 1 and o > 0:
         for a in range(o):
             row = out[a * n : a * n + n]
@@ -70,34 +140,6 @@ def kernel(g, indices, out, o, n, r):
             part = g[(a * m + k) * r : (a * m + k + 1) * r]
             for j in range(r):
                 row[j] += part[j]
-    return -1
-"""
-
-_GATHER_ALONG = """
-def kernel(x, indices, out, o, n, m, r):
-    if r == 1 and o > 0:
-        for a in range(o):
-            row = x[a * n : a * n + n]
-            chosen = indices[a * m : a * m + m]
-            part = out[a * m : a * m + m]
-            for k in range(m):
-                i = chosen[k]
-                i = i + n if i < 0 else i
-                if i < 0 or i >= n:
-                    return a * m + k
-                part[k] = row[i]
-        return -1
-    for k in range(indices.size):
-        i = indices[k]
-        if i < -n or i >= n:
-            return k
-    for a in range(o):
-        row = x[a * n * r : (a + 1) * n * r]
-        for k in range(m):
-            start = (a * m + k) * r
-            for j in range(r):
-                i = indices[start + j]
-                out[start + j] = row[(i + n if i < 0 else i) * r + j]
     return -1
 """
 
@@ -130,28 +172,65 @@ def kernel(g, indices, out, o, n, m, r):
 """
 
 
-@cache
-def _kernel(name: str, source: str, dtype: np.dtype, sizes: int) -> Callable[..., int]:
+def _compiled(name: str, source: str, dtype: np.dtype, more: str, parallel: bool) -> Callable:
     array = f"{type_name(dtype)}[::1]"
-    signature = f"int64({array}, int64[::1], {array}{', int64' * sizes})"
-    return compile_kernel(f"{name}_{short(dtype)}", source, signature).entry
+    return compile_kernel(
+        f"{name}_{short(dtype)}{'_p' if parallel else ''}",
+        source,
+        f"int64({array}, int64[::1], {array}, {more}int64, int64, int64, int64)",
+        parallel=parallel,
+    ).entry
 
 
-def gather_kernel(dtype: np.dtype) -> Callable[..., int]:
-    """``out[a, k, :] = x[a, indices[k], :]``: called with x, indices, out, o, n, r."""
-    return _kernel("gather", _GATHER, dtype, 3)
+@cache
+def _reader(along: bool, dtype: np.dtype, parallel: bool) -> Callable[..., int]:
+    name, some = ("gather_along", _GATHER_ALONG) if along else ("gather", _GATHER)
+    source = (_PARALLEL if parallel else _SERIAL).format(some=some)
+    more = "int64[::1], int64, " if parallel else ""
+    kernel = _compiled(name, source, dtype, more, parallel)
+    return partial(_shared, kernel) if parallel else kernel
 
 
-def scatter_add_kernel(dtype: np.dtype) -> Callable[..., int]:
-    """``out[a, indices[k], :] += g[a, k, :]``: called with g, indices, out, o, n, r."""
-    return _kernel("scatter_add", _SCATTER, dtype, 3)
+def _shared(kernel: Callable[..., int], x: Any, indices: Any, out: Any, *sizes: int) -> int:
+    """Run a kernel whose threads each say of a piece whether an index is out of range."""
+    o, _, m, r = sizes
+    length = max(PIECE // max(r, 1), 1)
+    return kernel(x, indices, out, np.empty(-(-o * m // length), np.int64), length, *sizes)
 
 
-def gather_along_kernel(dtype: np.dtype) -> Callable[..., int]:
-    """``out[a, k, j] = x[a, indices[a, k, j], j]``: called with x, indices, out, o, n, m, r."""
-    return _kernel("gather_along", _GATHER_ALONG, dtype, 4)
+def _read(along: bool, x: np.ndarray, indices: np.ndarray, out: np.ndarray, *sizes: int) -> int:
+    found = out.size if along else sizes[0] * sizes[2]
+    work_ns = found * _INDEX_NS + out.size * _ELEMENT_NS
+    reader = partial(_reader, along, x.dtype)
+    run = threads.choose(partial(reader, False), partial(reader, True), work_ns)
+    return run(x, indices, out, *sizes)
 
 
-def scatter_add_along_kernel(dtype: np.dtype) -> Callable[..., int]:
-    """``out[a, indices[a, k, j], j] += g[a, k, j]``: called with g, indices, out, o, n, m, r."""
-    return _kernel("scatter_add_along", _SCATTER_ALONG, dtype, 4)
+@cache
+def _writer(along: bool, dtype: np.dtype) -> Callable[..., int]:
+    name, source = ("scatter_add_along", _SCATTER_ALONG) if along else ("scatter_add", _SCATTER)
+    return _compiled(name, source, dtype, "", False)
+
+
+def gather(x: np.ndarray, indices: np.ndarray, out: np.ndarray, o: int, n: int, r: int) -> int:
+    """``out[a, k, :] = x[a, indices[k], :]``."""
+    return _read(False, x, indices, out, o, n, len(indices), r)
+
+
+def gather_along(
+    x: np.ndarray, indices: np.ndarray, out: np.ndarray, o: int, n: int, m: int, r: int
+) -> int:
+    """``out[a, k, j] = x[a, indices[a, k, j], j]``, ``m`` of them along the axis."""
+    return _read(True, x, indices, out, o, n, m, r)
+
+
+def scatter_add(g: np.ndarray, indices: np.ndarray, out: np.ndarray, o: int, n: int, r: int) -> int:
+    """``out[a, indices[k], :] += g[a, k, :]``, in the order of ``k``."""
+    return _writer(False, g.dtype)(g, indices, out, o, n, len(indices), r)
+
+
+def scatter_add_along(
+    g: np.ndarray, indices: np.ndarray, out: np.ndarray, o: int, n: int, m: int, r: int
+) -> int:
+    """``out[a, indices[a, k, j], j] += g[a, k, j]``, in the order of ``k``."""
+    return _writer(True, g.dtype)(g, indices, out, o, n, m, r)

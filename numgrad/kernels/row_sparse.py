@@ -21,7 +21,7 @@ import numpy as np
 from numgrad.codegen import threads
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import short, type_name
-from numgrad.kernels.index import scatter_add_kernel
+from numgrad.kernels.index import scatter_add
 
 DIGIT = 11
 """Bits sorted by in one pass."""
@@ -178,7 +178,7 @@ def scatter_rows(values: np.ndarray, indices: np.ndarray, out: np.ndarray) -> No
         _add(values, *sort_rows(indices), out, False)
         return
     sizes = 1, out.shape[0], prod(out.shape[1:])  # one thread need not sort for the same bits
-    scatter_add_kernel(values.dtype)(values.ravel(), indices, out.ravel(), *sizes)
+    scatter_add(values.ravel(), indices, out.ravel(), *sizes)
 
 
 def _add(

@@ -2,16 +2,101 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from numgrad.core.declare import composite
+from numgrad.core.batching import BatchOperand
+from numgrad.core.declare import composite, primitive
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.kernels.interpolation import interpolate, interpolate_backward
 from numgrad.operations.index import getitem
 from numgrad.operations.join import concat
-from numgrad.operations.searching import searchsorted
 from numgrad.operations.shape import as_operand
 from numgrad.operations.sorting import argsort
-from numgrad.operations.take import take
+from numgrad.operations.take import in_a_row, take, take_backward
+
+_FLOAT64 = np.dtype(np.float64)
+
+
+@primitive(internal=True, method=False, auxiliaries=("place",), real=True)
+def piecewise_linear(x, xp, fp):
+    """The piecewise linear function through points, in order, constant beyond them."""
+    if "c" in (x.dtype.kind, xp.dtype.kind, fp.dtype.kind):
+        raise NumgradTypeError("piecewise_linear: not defined for complex numbers; use interp")
+    x, xp, fp = (np.asarray(a, _FLOAT64) for a in (x, xp, fp))
+    y, place = interpolate(in_a_row(x), in_a_row(xp), in_a_row(fp))
+    return y.reshape(x.shape), (place.reshape(x.shape),)
+
+
+@piecewise_linear.shape
+def _piecewise_linear_shape(x, xp, fp):
+    return Meta(x.shape, _FLOAT64), (Meta(x.shape, np.dtype(np.int64)),)
+
+
+def _interval(x: Any, xp: Any, fp: Any, place: Any) -> tuple[Any, Any, Any, Any]:
+    """The points around each ``x``, the slope between them, and which part of the way it lies."""
+    n = xp.shape[0]
+    inside = (place >= 0) & (place < n - 1)
+    before = np.clip(place, 0, n - 1)
+    after = np.minimum(before + 1, n - 1)
+    x0, f0 = take(xp, before), take(fp, before)
+    width = np.where(inside, take(xp, after) - x0, 1.0)
+    slope = np.where(inside, (take(fp, after) - f0) / width, 0.0)
+    return before, after, slope, np.where(inside, (x - x0) / width, 0.0)
+
+
+def _of_x(g, x, xp, fp, place):
+    return np.where(np.isnan(x), g, g * _interval(x, xp, fp, place)[2])
+
+
+def _of_points(g: Any, x: Any, before: Any, after: Any, part: Any, n: Any) -> Any:
+    g = np.where(np.isnan(x), 0.0, g)
+    part = np.where(np.isnan(x), 0.0, part)
+    at_first = take_backward(g * (1 - part), before, shape=(n,))
+    return at_first + take_backward(g * part, after, shape=(n,))
+
+
+def _of_xp(g, x, xp, fp, place):
+    before, after, slope, part = _interval(x, xp, fp, place)
+    return _of_points(-g * slope, x, before, after, part, xp.shape[0])
+
+
+def _of_fp(g, x, xp, fp, place):
+    before, after, _, part = _interval(x, xp, fp, place)
+    return _of_points(g, x, before, after, part, xp.shape[0])
+
+
+piecewise_linear.vjp(x=_of_x, xp=_of_xp, fp=_of_fp)
+
+
+@piecewise_linear.vjp_kernel
+def _piecewise_linear_backward(call, mask, g, x: Any = None, xp=None, fp=None, place: Any = None):
+    x, xp, fp, g = (np.asarray(a, _FLOAT64) for a in (x, xp, fp, g))
+    rows = [in_a_row(a) for a in (x, xp, fp, place, g)]
+    gx, gxp, gfp = interpolate_backward(*rows)
+    found = [gx.reshape(x.shape), gxp, gfp]
+    return [value if mask >> k & 1 else None for k, value in enumerate(found)]
+
+
+@piecewise_linear.batch
+def _batched_piecewise_linear(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    x, xp, fp = operands
+    if xp.batched or fp.batched:
+        return NotImplemented
+    return bind(op, (x.value, xp.value, fp.value), params)
+
+
+piecewise_linear.calls = [
+    (((4,), (3,)), lambda x, f: piecewise_linear(x, np.array([-1.0, 0.3, 1.1]), f)),
+    (((2, 3), (3,), (3,)), lambda x, p, f: piecewise_linear(x, p * 0.2 + np.arange(3.0), f)),
+]
 
 
 @composite(ref=np.interp, method=False)
@@ -60,8 +145,13 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         )
     if not xp.shape[0]:
         raise NumgradValueError("interp: needs at least one point")
-    x, xp = x.astype(np.float64), xp.astype(np.float64)
-    fp = fp.astype(np.complex128 if fp.dtype.kind == "c" else np.float64)
+    if fp.dtype.kind == "c":
+        parts = [
+            interp(x, xp, part(fp), _part(part, left), _part(part, right), period)
+            for part in (np.real, np.imag)
+        ]
+        return parts[0] + 1j * parts[1]
+    x, xp, fp = (a if a.dtype == _FLOAT64 else a.astype(_FLOAT64) for a in (x, xp, fp))
     if period is not None:
         if period == 0:
             raise NumgradValueError("interp: the period must not be zero")
@@ -73,18 +163,14 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         last, first = slice(-1, None), slice(0, 1)
         xp = concat(getitem(xp, last) - period, xp, getitem(xp, first) + period, axis=0)
         fp = concat(getitem(fp, last), fp, getitem(fp, first), axis=0)
-    n = xp.shape[0]
-    start = getitem(fp, 0) if left is None else left
-    end = getitem(fp, -1) if right is None else right
-    place = searchsorted(xp, x, "right")
-    before = np.clip(place - 1, 0, n - 1)
-    after = np.minimum(before + 1, n - 1)
-    x0, x1, f0, f1 = take(xp, before), take(xp, after), take(fp, before), take(fp, after)
-    inside = after > before
-    width = np.where(inside, x1 - x0, 1)
-    y = f0 + (f1 - f0) / width * np.where(inside, x - x0, 0)
-    y = np.where(x < getitem(xp, 0), start, np.where(x > getitem(xp, -1), end, y))
-    return np.where(np.isnan(x), x, y)
+    y = piecewise_linear(x, xp, fp)
+    if left is not None:
+        y = np.where(x < getitem(xp, 0), left, y)
+    return y if right is None else np.where(x > getitem(xp, -1), right, y)
+
+
+def _part(part: Any, value: Any) -> Any:
+    return None if value is None else part(value)
 
 
 interp.calls = [

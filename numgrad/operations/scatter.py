@@ -15,12 +15,20 @@ from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradValueError
-from numgrad.kernels.index import scatter_add_kernel
+from numgrad.kernels.index import scatter_add as add_rows
 from numgrad.operations.arrangement import roll
 from numgrad.operations.choice import where
 from numgrad.operations.index import getitem
 from numgrad.operations.shape import as_operand, broadcast_to, ravel, reshape
-from numgrad.operations.take import ALONG, INDICES, check_integers, in_a_row, outer_inner, take
+from numgrad.operations.take import (
+    ALONG,
+    INDICES,
+    add_along,
+    check_integers,
+    in_a_row,
+    outer_inner,
+    take,
+)
 from numgrad.operations.write import (
     check_cast,
     check_dtypes,
@@ -137,7 +145,7 @@ def index_add(x, index, source, *, axis, alpha=1):
     _check_source("index_add", x, index, source, axis)
     out = np.array(x, order="C")
     values = in_a_row(source.astype(x.dtype, copy=False))
-    scatter_add_kernel(x.dtype)(values, index, out.reshape(-1), *outer_inner(x.shape, axis))
+    add_rows(values, index, out.reshape(-1), *outer_inner(x.shape, axis))
     return out
 
 
@@ -283,6 +291,13 @@ def _positions_result(indices, *, shape, axis, caller):
 
 def scattered(operation: str, x: Any, index: Any, source: Any, axis: Any) -> tuple[Any, Any, Any]:
     """Operand, positions and what to write there, checked."""
+    x, index, source, axis = _fitting(operation, x, index, source, axis)
+    shape = tuple(x.shape)
+    return x, flat_positions(index, shape=shape, axis=axis, caller=operation), source
+
+
+def _fitting(operation: str, x: Any, index: Any, source: Any, axis: Any) -> tuple:
+    """Operand, indices, what to write there, and the axis, checked but for the indices' range."""
     x, index, source = as_operand(x), as_operand(index), as_operand(source)
     shape, lengths = tuple(x.shape), tuple(index.shape)
     axis = index_axis(operation, axis, len(shape))
@@ -304,7 +319,21 @@ def scattered(operation: str, x: Any, index: Any, source: Any, axis: Any) -> tup
         )
     if given and given != lengths:
         source = getitem(source, tuple([slice(m) for m in lengths]))
-    return x, flat_positions(index, shape=shape, axis=axis, caller=operation), source
+    return x, index, source, axis
+
+
+def _added_along(operation: str, x: Any, index: Any, source: Any, axis: Any) -> Any:
+    """The operand with a source added, which needs no positions where indices cover the rest."""
+    x, index, source, axis = _fitting(operation, x, index, source, axis)
+    shape, lengths = tuple(x.shape), tuple(index.shape)
+    if (
+        tuple(source.shape) == lengths
+        and shape[:axis] == lengths[:axis]
+        and (shape[axis + 1 :] == lengths[axis + 1 :])
+    ):
+        return add_along(x, index, source, axis=axis, caller=operation)
+    positions = flat_positions(index, shape=shape, axis=axis, caller=operation)
+    return put(x, positions, source, accumulate=True)
 
 
 @composite(
@@ -363,10 +392,10 @@ def scatter(x, index, source, *, axis, reduce=None):
         raise NumgradValueError(
             f"scatter: reduce {reduce!r} is not available; use 'add', 'multiply' or None"
         )
+    if reduce == "add":
+        return _added_along("scatter", x, index, source, axis)
     x, positions, source = scattered("scatter", x, index, source, axis)
-    if reduce == "multiply":
-        return multiply_at(x, positions, source)
-    return put(x, positions, source, accumulate=reduce == "add")
+    return multiply_at(x, positions, source) if reduce else put(x, positions, source)
 
 
 scatter.calls = [
@@ -398,8 +427,7 @@ def scatter_add(x, index, source, *, axis):
     >>> ng.scatter_add(ng.zeros(3), [0, 0, 2], [1.0, 2.0, 3.0], axis=0)
     tensor([3., 0., 3.])
     """
-    x, positions, source = scattered("scatter_add", x, index, source, axis)
-    return put(x, positions, source, accumulate=True)
+    return _added_along("scatter_add", x, index, source, axis)
 
 
 scatter_add.calls = [

@@ -15,11 +15,16 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
+from numgrad.kernels.index import scatter_add
+from numgrad.kernels.search import places
 from numgrad.operations.data_dependent import OUTSIDE, no_shape
 from numgrad.operations.shape import as_operand
 from numgrad.operations.take import take
 
 _INT64 = np.dtype(np.int64)
+_MANY = 256
+"""Elements from which kernels are faster than NumPy's functions."""
+_SEARCHED = {np.dtype(name) for name in ("float64", "float32", "int64", "int32")}
 _MASK = f"use ng.where(mask, x, 0), or {OUTSIDE}"
 
 
@@ -32,7 +37,15 @@ def searchsorted_places(a, v, *, side):
     _check_search(a, side)
     check_dtype("searchsorted", a.dtype)
     check_dtype("searchsorted", v.dtype)
-    return np.searchsorted(a, v, side=side)
+    return _places(a, v, side == "right")
+
+
+def _places(a: np.ndarray, v: np.ndarray, right: bool) -> np.ndarray:
+    """As ``np.searchsorted``; many numbers are searched for in blocks."""
+    dtype = a.dtype if a.dtype == v.dtype else np.result_type(a, v)
+    if v.size < _MANY or dtype not in _SEARCHED:
+        return np.searchsorted(a, v, "right" if right else "left")
+    return places(a.astype(dtype, copy=False), v.astype(dtype, copy=False), right)
 
 
 def _check_search(a: Any, side: Any) -> None:
@@ -126,7 +139,13 @@ def digitize(x, bins, *, right=False):
     if x.dtype.kind == "c" or bins.dtype.kind == "c":
         raise NumgradTypeError("digitize: complex numbers lie in no interval; use real()")
     try:
-        return np.digitize(x, bins, right=right)
+        if x.size < _MANY or bins.ndim != 1:
+            return np.digitize(x, bins, right=right)
+        np.digitize(x.ravel()[:1], bins)  # raises unless these are in order
+        rises, falls = (bins[:1] <= bins[-1:]).all(), (bins[:1] > bins[-1:]).any()
+        if falls:
+            return bins.size - _places(bins[::-1], x, not right)
+        return _places(bins, x, not right) if rises else np.digitize(x, bins, right=right)
     except ValueError as error:
         raise NumgradValueError(f"digitize: bins of shape {bins.shape}: {error}") from None
 
@@ -262,11 +281,28 @@ def bincount(x, weights=None, *, minlength=0, length=None):
         minlength = length
     if not x.size:
         x = x.astype(np.int64)
+    if weights is not None and x.size >= _MANY:
+        sums = _sums(x, weights, minlength)
+        if sums is not None:
+            return sums
     try:
         return np.bincount(x, weights, minlength)
     except (TypeError, ValueError) as error:
         kind = NumgradTypeError if isinstance(error, TypeError) else NumgradValueError
         raise kind(f"bincount: {error}; got dtype {x.dtype} and shape {x.shape}") from None
+
+
+def _sums(x: np.ndarray, weights: np.ndarray, minlength: Any) -> np.ndarray | None:
+    """Sums of weights, added in NumPy's order; None where NumPy has something to complain of."""
+    if x.ndim != 1 or x.dtype == np.uint64 or not isinstance(minlength, int | np.integer):
+        return None
+    x = np.asarray(x, np.int64, order="C")
+    largest = int(x.view(np.uint64).max())  # in one pass: negative ones are the largest so
+    if minlength < 0 or largest > np.iinfo(np.int64).max:
+        return None
+    sums = np.zeros(max(largest + 1, minlength))
+    scatter_add(np.ascontiguousarray(weights, np.float64), x, sums, 1, sums.size, 1)
+    return sums
 
 
 def _check_bincount(x: Any, weights: Any) -> None:

@@ -16,12 +16,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradIndexError, NumgradValueError
-from numgrad.kernels.index import (
-    gather_along_kernel,
-    gather_kernel,
-    scatter_add_along_kernel,
-    scatter_add_kernel,
-)
+from numgrad.kernels import index as kernels
 from numgrad.operations.shape import as_operand, broadcast_to, reshape
 
 # What these operations, and those that write by index, are tried with.
@@ -102,7 +97,7 @@ def take(x, indices, *, axis=None):
         shape = x.shape[:axis] + indices.shape + x.shape[axis + 1 :]
         sizes = outer_inner(x.shape, axis)
     out = np.empty(shape, x.dtype)
-    bad = gather_kernel(x.dtype)(in_a_row(x), indices.ravel(), out.ravel(), *sizes)
+    bad = kernels.gather(in_a_row(x), indices.ravel(), out.ravel(), *sizes)
     check_range("take", bad, indices, x.shape, axis)
     return out
 
@@ -165,7 +160,7 @@ def take_backward(x, indices, *, shape, axis=None):
     else:
         axis = one_axis("take_backward", axis, len(shape))
         sizes = outer_inner(shape, axis)
-    bad = scatter_add_kernel(x.dtype)(in_a_row(x), indices.ravel(), out.ravel(), *sizes)
+    bad = kernels.scatter_add(in_a_row(x), indices.ravel(), out.ravel(), *sizes)
     check_range("take_backward", bad, indices, shape, axis)
     return out
 
@@ -217,7 +212,7 @@ def gather_along(x, indices, *, axis):
     axis = _shared_axis("gather_along", x.shape, indices.shape, axis)
     o, n, r = outer_inner(x.shape, axis)
     out = np.empty(indices.shape, x.dtype)
-    bad = gather_along_kernel(x.dtype)(
+    bad = kernels.gather_along(
         in_a_row(x), indices.ravel(), out.ravel(), o, n, indices.shape[axis], r
     )
     check_range("take_along_axis", bad, indices, x.shape, axis)
@@ -247,7 +242,7 @@ def gather_along_backward(x, indices, *, shape, axis):
     axis = _shared_axis("gather_along_backward", shape, indices.shape, axis)
     o, n, r = outer_inner(shape, axis)
     out = np.zeros(shape, x.dtype)
-    bad = scatter_add_along_kernel(x.dtype)(
+    bad = kernels.scatter_add_along(
         in_a_row(x), indices.ravel(), out.ravel(), o, n, indices.shape[axis], r
     )
     check_range("take_along_axis", bad, indices, shape, axis)
@@ -263,12 +258,49 @@ gather_along_backward.calls = [
 ]
 
 
+@primitive(internal=True, linear=True, method=False, keeps_dtype=True)
+def add_along(x, indices, source, *, axis, caller):
+    """The operand to which another is added at indices along an axis, one for each element."""
+    indices = as_integers(caller, indices)
+    axis = _shared_axis(caller, x.shape, indices.shape, axis)
+    o, n, r = outer_inner(x.shape, axis)
+    out = np.array(x, order="C")
+    source = in_a_row(source.astype(x.dtype, copy=False))
+    bad = kernels.scatter_add_along(
+        source, indices.ravel(), out.reshape(-1), o, n, indices.shape[axis], r
+    )
+    check_range(caller, bad, indices, x.shape, axis)
+    return out
+
+
+@add_along.shape
+def _add_along_result(x, indices, source, *, axis, caller):
+    check_integers(caller, indices)
+    _shared_axis(caller, x.shape, indices.shape, axis)
+    return x
+
+
+add_along.vjp(x=lambda g: g, source=lambda g, indices, axis: gather_along(g, indices, axis=axis))
+
+
+@add_along.vjp_kernel
+def _add_along_backward(call, mask, g, indices=None):
+    taken = gather_along(g, indices, axis=call.params["axis"]) if mask & 4 else None
+    return [np.array(g) if mask & 1 else None, None, taken]  # new arrays: not copied once more
+
+
+add_along.calls = [
+    (((2, 3), (2, 2)), lambda x, v: add_along(x, ALONG, v, axis=1, caller="add_along")),
+]
+
+
 @gather_along.batch
 @gather_along_backward.batch
+@add_along.batch
 def _batched_along(
     op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
 ) -> Any:
-    changed = {"axis": operands[1].axes(params["axis"])}
+    changed = params | {"axis": operands[1].axes(params["axis"])}
     if "shape" in params:  # gather_along_backward
         changed["shape"] = (size, *params["shape"])
     return bind(op, tuple([o.repeated(size) for o in operands]), changed)

@@ -27,7 +27,7 @@ from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS
 from numgrad.core.primitive import Primitive
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
-from numgrad.kernels.index import scatter_add_kernel
+from numgrad.kernels.index import scatter_add
 from numgrad.operations.choice import where
 from numgrad.operations.extend import pad_constant
 from numgrad.operations.index import getitem, is_basic_part, plain_part
@@ -187,7 +187,7 @@ def put(x, indices, values, *, accumulate=False):
     out = np.array(x, order="C")
     flat = out.reshape(-1)
     if accumulate:
-        outside = scatter_add_kernel(x.dtype)(values, indices, flat, 1, flat.size, 1)
+        outside = scatter_add(values, indices, flat, 1, flat.size, 1)
         if outside >= 0:
             check_range("put", outside, indices.reshape(shape), x.shape, None)
     else:

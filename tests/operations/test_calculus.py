@@ -5,6 +5,7 @@ import pytest
 import scipy.integrate
 
 import numgrad as ng
+from numgrad.codegen import threads as threads_of_kernels
 from numgrad.testing import gradcheck, gradgradcheck
 
 rng = np.random.default_rng(7)
@@ -69,6 +70,50 @@ def test_interpolation():
     plain = ng.grad(lambda x, f: ng.interp(x, ng.arange(5.0), f).sum(), argnums=(0, 1))
     for a, b in zip(fast(X, f), plain(X, f), strict=True):
         np.testing.assert_allclose(a, b)
+
+
+def test_interpolation_at_many_points(monkeypatch):
+    """NumPy's bits; gradients are the formulas', whatever the number of threads."""
+    monkeypatch.setattr(threads_of_kernels, "worth", lambda _: ng.get_num_threads())
+    before = ng.get_num_threads()
+    for n in (1, 2, 7, 300):
+        xp, fp = np.sort(rng.normal(size=n)), rng.normal(size=n)
+        xp[n // 2 : n // 2 + 2] = xp[n // 2]  # a jump
+        x = rng.normal(size=40_000)
+        x[:3], x[3:6], x[6 : 6 + n] = np.nan, (np.inf, -np.inf, 0), xp
+        x = x if n > 1 else np.nan_to_num(x)  # of one point NumPy gives its value for NaN
+        for at in (x, np.sort(x), x.reshape(200, 200).T):
+            for keywords in ({}, {"left": -3.0, "right": 4.0}):
+                found = ng.interp(at, xp, fp, **keywords).numpy()
+                np.testing.assert_array_equal(found, np.interp(at, xp, fp, **keywords))
+        gradients, weights = [], rng.normal(size=x.size)
+        for threads, again in ((1, False), (2, False), (2, True)):
+            ng.set_num_threads(threads)
+            leaves = [leaf(a) for a in (x, xp, fp)]
+            y = ng.interp(*leaves)
+            gradients.append(ng.autograd.grad(y, leaves, weights, create_graph=again))
+        ng.set_num_threads(before)
+        for one, two, formula in zip(*gradients, strict=True):
+            np.testing.assert_array_equal(one.numpy(), two.numpy())
+            np.testing.assert_allclose(one.numpy(), formula.detach().numpy(), rtol=1e-7, atol=1e-8)
+
+
+def test_interpolation_between_infinite_values():
+    for fp in ([-np.inf, 1.0, np.inf, np.inf], [0.0, np.nan, 1.0, -np.inf], [np.inf] * 4):
+        x = np.linspace(-1.0, 4.0, 21)
+        found = ng.interp(x, np.arange(4.0), fp).numpy()
+        np.testing.assert_array_equal(found, np.interp(x, np.arange(4.0), fp))
+
+
+def test_gradients_of_values_beyond_the_points():
+    x, left, right = leaf([-1.0, 0.5, 9.0]), leaf(2.0), leaf(3.0)
+    f = leaf([1.0, 5.0, 4.0])
+    y = ng.interp(x, np.arange(3.0), f, left, right)
+    assert y.tolist() == [2.0, 3.0, 3.0]
+    y.sum().backward()
+    assert [a.grad.tolist() for a in (x, left, right, f)] == [[0, 4, 0], 1, 1, [0.5, 0.5, 0]]
+    z = leaf(np.array([1.0 + 2j, 3.0, -1j]))
+    assert gradcheck(lambda z, x: ng.interp(x, np.arange(3.0), z), (z, leaf([0.3, 1.6])))
 
 
 @pytest.mark.parametrize("name", ["convolve", "correlate"])

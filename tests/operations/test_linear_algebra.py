@@ -14,7 +14,8 @@ import scipy.linalg
 import scipy.special
 
 import numgrad as ng
-from numgrad.kernels.matrices import spectral
+from numgrad.kernels.matrices import spectral, systems
+from numgrad.kernels.matrices.elimination import BLOCK
 from numgrad.kernels.matrices.systems import SMALL
 from numgrad.kernels.matrices.unrolled import FEWEST
 from numgrad.testing import gradcheck, gradgradcheck
@@ -315,6 +316,63 @@ def test_systems_side_by_side_have_the_bits_of_each(shape):
     a[60, :, -1] = 0.0
     with pytest.raises(ng.NumgradLinAlgError, match=r"solve: matrix \(60,\)"):
         linalg.solve(a, b)
+
+
+@pytest.mark.parametrize(("n", "dtype"), [(1, "float32"), (3, "float64"), (4, "float64")])
+def test_factors_side_by_side_have_the_bits_of_each(n, dtype):
+    a = definite((FEWEST + 5, n, n)).astype(dtype)
+    for given, upper in ((a, False), (a[:, ::-1, ::-1], True)):
+        found = linalg.cholesky(given, upper=upper).numpy()
+        assert found.dtype == dtype
+        rows = found if not upper else found.mT
+        np.testing.assert_allclose(rows, np.linalg.cholesky(given), rtol=1e-5, atol=1e-6)
+        for k, one in enumerate(given):
+            np.testing.assert_array_equal(found[k], linalg.cholesky(one, upper=upper).numpy())
+    a[(40, 60), 0, 0] = -1.0, np.nan
+    with pytest.raises(ng.NumgradLinAlgError, match=r"cholesky: matrix \(40,\)"):
+        linalg.cholesky(a)
+
+
+def lapack_pivots(a):
+    """What it finds in the transpose, counted from 1."""
+    return scipy.linalg.lu_factor(a.T)[1] + 1
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("n", [SMALL + 1, 2 * BLOCK, 3 * BLOCK + 5, 9 * BLOCK + 1])
+def test_factors_by_blocks_are_those_of_lapack(n, dtype):
+    a = array((2, n, n), dtype)
+    a[1, :, 0] = 0.0
+    a[0, :, 3] *= 1e6  # rows are exchanged far and near
+    factors = a.copy()
+    pivots, info = systems.factored(factors)
+    lower, upper = np.tril(factors[0]), np.triu(factors[0], 1) + np.eye(n)
+    order = np.arange(n)
+    for k, p in enumerate(pivots[0] - 1):
+        order[[k, p]] = order[[p, k]]
+    eps, scale = np.finfo(dtype).eps, np.abs(lower).sum(axis=1, keepdims=True)
+    assert (np.abs(upper) <= 1).all()
+    assert (np.abs(lower @ upper - a[0][:, order]) <= 4 * n * eps * scale).all()
+    np.testing.assert_array_equal(pivots[0], lapack_pivots(a[0]))
+    assert info[0] == 0 < info[1]
+    sign, logarithm = linalg.slogdet(ng.tensor(a))
+    expected = np.linalg.slogdet(a[0].astype(float))
+    assert sign.tolist() == [expected.sign, 0.0]
+    np.testing.assert_allclose(logarithm.numpy()[0], expected.logabsdet, rtol=1e3 * eps)
+    a[0, 5, 7] = np.nan
+    assert np.isnan(linalg.solve(a[0], np.ones(n, dtype)).numpy()).any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_right_side_is_as_several(dtype):
+    n = SMALL + 3
+    a, b = definite((2, n, n), dtype).astype(dtype), array((2, n, 2), dtype)
+    for trans in (0, 1, 2):
+        for options in ({"lower": True}, {"unit_diagonal": True}):
+            small = (a / n**2).astype(np.result_type(a, "f4"))
+            several = linalg.solve_triangular(small, b, trans, **options).numpy()
+            one = linalg.solve_triangular(small, b[..., 1:], trans, **options).numpy()
+            np.testing.assert_allclose(one, several[..., 1:], rtol=1e-3)
 
 
 # ------------------------------------------------------------------------------------- gradients

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.codegen import threads as threads_of_kernels
 from numgrad.testing import gradcheck, gradgradcheck
 from tests.operations.test_write import (
     DTYPES,
@@ -196,3 +197,76 @@ def test_infinite_factor_concerns_its_own_element_only():
     out.sum().backward()
     same(gradient(x), np.array([np.inf, 35.0]))
     same(gradient(f), np.array([2.0, 21.0, 15.0, np.inf]))
+
+
+# --------------------------------------------------------------------------------- many elements
+
+
+@pytest.mark.parametrize("shape", [(50_000,), (3, 20_000), (400, 90, 2)], ids=str)
+def test_many_indices_with_any_number_of_threads(shape, monkeypatch):
+    """Sums in NumPy's order; the first index out of range is named."""
+    monkeypatch.setattr(threads_of_kernels, "worth", lambda _: ng.get_num_threads())
+    rng = np.random.default_rng(1)
+    axis = min(len(shape) - 1, 1)
+    n = shape[axis]
+    index = rng.integers(-n, n, shape)
+    x, w = rng.normal(size=shape), rng.normal(size=shape)
+    along = np.indices(shape)
+    along[axis] = index
+    expected = x.copy()
+    np.add.at(expected, tuple(along), w)
+    before = ng.get_num_threads()
+    try:
+        for threads in (1, 2):
+            ng.set_num_threads(threads)
+            t, source = leaf(x), leaf(w)
+            found = ng.scatter_add(t, index, source, axis=axis)
+            np.testing.assert_array_equal(found.detach().numpy(), expected)
+            (found * x).sum().backward()
+            np.testing.assert_array_equal(np.asarray(t.grad), x)
+            picked = np.take_along_axis(x, index, axis)
+            np.testing.assert_array_equal(np.asarray(source.grad), picked)
+            np.testing.assert_array_equal(ng.take_along_axis(x, index, axis).numpy(), picked)
+            row = index.ravel()[: 2 * n]
+            taken = ng.take(x, row, axis=axis).numpy()
+            np.testing.assert_array_equal(taken, np.take(x, row, axis))
+            for bad in (n, -n - 1):
+                wrong = index.copy()
+                wrong.flat[[-2, -1]] = bad, 3 * n
+                for function in (
+                    lambda i: ng.scatter_add(x, i, w, axis=axis),
+                    lambda i: ng.take_along_axis(x, i, axis),
+                    lambda i: ng.take(x, i.ravel()[-5:], axis=axis),
+                ):
+                    with pytest.raises(ng.NumgradIndexError, match=f"index {bad} is out of range"):
+                        function(wrong)
+    finally:
+        ng.set_num_threads(before)
+
+
+def test_indices_of_nothing_are_checked():
+    for x in (np.zeros((0, 3)), np.zeros((0, 3, 2)), np.zeros((2, 3, 0))):
+        assert ng.take(x, [2, -3], axis=1).shape == (x.shape[0], 2, *x.shape[2:])
+        with pytest.raises(ng.NumgradIndexError, match="take: index 3"):
+            ng.take(x, [0, 3], axis=1)
+    with pytest.raises(ng.NumgradIndexError, match=r"scatter_add: index 3 .* axis 0 of shape"):
+        ng.scatter_add(ng.zeros(3), [0, 3], [1.0, 2.0], axis=0)
+
+
+def test_sums_along_an_axis_when_compiled_and_mapped():
+    rng = np.random.default_rng(2)
+    x, w, index = rng.normal(size=(4, 3)), rng.normal(size=(6, 3)), rng.integers(0, 4, (6, 3))
+
+    def function(x, w):
+        return ng.sin(ng.scatter_add(x, index, w, axis=0)).sum()
+
+    assert gradcheck(function, (leaf(x), leaf(w)))
+    assert gradgradcheck(function, (leaf(x), leaf(w)))
+    plain = ng.grad(function, argnums=(0, 1))(x, w)
+    for one, other in zip(ng.jit(ng.grad(function, argnums=(0, 1)))(x, w), plain, strict=True):
+        np.testing.assert_allclose(one, other)
+    xs = rng.normal(size=(5, 4, 3))
+    mapped = ng.vmap(lambda x: ng.scatter_add(x, index, w, axis=0))(xs)
+    for k, one in enumerate(xs):
+        expected = ng.scatter_add(one, index, w, axis=0).numpy()
+        np.testing.assert_allclose(np.asarray(mapped)[k], expected)

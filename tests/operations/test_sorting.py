@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.codegen import threads as threads_of_kernels
 from numgrad.operations.sorting import stable_order
 from numgrad.testing import gradcheck, gradgradcheck
 
@@ -139,6 +140,52 @@ def test_sums_by_place():
     fast = ng.jit(ng.grad(lambda w: (ng.bincount(places, w, length=6) ** 2).sum()))
     np.testing.assert_allclose(fast(w), 2 * np.bincount(x, w)[x])
     assert ng.bincount([]).tolist() == []
+
+
+def test_many_sums_by_place_are_added_in_order():
+    for count, dtype in ((5000, "int64"), (5000, "uint8"), (1024, "uint64")):
+        x = rng.integers(0, 200, count).astype(dtype)
+        for w in (rng.normal(size=count), rng.normal(size=2 * count)[::2], x, x > 3):
+            for least in (0, 1000, np.int64(3)):
+                found = ng.bincount(x[::-1], w, minlength=least).numpy()
+                np.testing.assert_array_equal(found, np.bincount(x[::-1], w, least))
+    x = np.arange(5000)
+    x[77] = -1
+    for bad, least, kind, text in (
+        (x, 0, ValueError, "negative"),
+        (x.reshape(50, 100), 0, ValueError, "depth|deep"),
+        (abs(x), -1, ValueError, "negative"),
+        (abs(x), 2.5, TypeError, "integer"),
+    ):
+        with pytest.raises(kind, match=f"bincount: .*({text})"):
+            ng.bincount(bad, np.ones(bad.shape), minlength=least)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "int8", "bool"])
+def test_many_places_are_those_of_numpy(dtype, monkeypatch):
+    monkeypatch.setattr(threads_of_kernels, "worth", lambda _: ng.get_num_threads())
+    before = ng.get_num_threads()
+    for count in (0, 1, 2, 63, 1000):
+        a = np.sort((rng.normal(size=count) * 50).astype(dtype))
+        v = (rng.normal(size=(60, 100)) * 60).astype(dtype)
+        if a.dtype.kind == "f":
+            v[3, 4:70], v[5, 5], v[6, 6], v[0] = np.nan, np.inf, -np.inf, -0.0
+            a[a.size - a.size // 3 :] = np.nan
+        for values in (v, np.sort(v, axis=None), v.T, v.astype("float64"), v[0, :3]):
+            for side in ("left", "right"):
+                expected = np.searchsorted(a, values, side)
+                for threads in (1, 2):
+                    ng.set_num_threads(threads)
+                    found = ng.searchsorted(a, values, side).numpy()
+                    np.testing.assert_array_equal(found, expected)
+                ng.set_num_threads(before)
+                if a.dtype.kind != "f" or not np.isnan(a).any():
+                    for bins in (a, a[::-1]):
+                        expected = np.digitize(values, bins, side == "left")
+                        found = ng.digitize(values, bins, right=side == "left").numpy()
+                        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match=r"digitize: .*monotonic"):
+        ng.digitize(rng.normal(size=1000), [1, 3, 2])
 
 
 def test_places_are_indices():

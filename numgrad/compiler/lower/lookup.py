@@ -152,6 +152,17 @@ def _gather_along_backward(terms: Terms, node: TracedNode, args: list[Term]) -> 
     return scatter(terms, x, place, axis, 1, shape)
 
 
+@lowering("add_along")
+def _add_along(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
+    x, indices, source = args
+    axis = _axis(node, len(x.shape))
+    place = positions(terms, indices, x.shape[axis])
+    if place is None or x.dtype.kind == "b":
+        return None
+    added = scatter(terms, terms.cast(source, x.dtype), place, axis, 1, x.shape)
+    return terms.map("add", (x, added), x.dtype)
+
+
 @lowering("index_add")
 def _index_add(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     x, indices, source = args

@@ -1,4 +1,4 @@
-"""LAPACK's functions (and BLAS's ``trsm``) over stacks of matrices, called from kernels.
+"""LAPACK's functions (and two of BLAS) over stacks of matrices, called from kernels.
 
 SciPy exports them to compiled code; kernels refer to them by the linker's names: Note [External
 functions] in ``linker``. Matrices are column-major there: what is row-major counts as its
@@ -32,6 +32,7 @@ _REAL = {
     "getrf": "s0 s0 T3 s0 N2 N1",
     "potrf": "c0 s0 T3 s0 N1",
     "trsm": "c0 c1 c2 c3 s1 s0 T. T3 s0 T3 s1",
+    "trsv": "c0 c1 c2 s0 T3 s0 T3 s1",
     "geqrf": "s0 s1 T3 s0 T2 T* s2 N1",
     "orgqr": "s0 s1 s3 T3 s0 T2 T* s2 N1",
 }
@@ -46,9 +47,12 @@ SERIAL = 64
 _TASKS = 16
 
 
+def _home(name: str) -> str:
+    return f"scipy.linalg.cython_{'blas' if name in ('trsm', 'trsv') else 'lapack'}"
+
+
 def _declare(letter: str, name: str, words: str) -> ExternalFunction:
-    home = "cython_blas" if name == "trsm" else "cython_lapack"
-    symbol = external_symbol(f"scipy.linalg.{home}:{letter}{name}")
+    symbol = external_symbol(f"{_home(name)}:{letter}{name}")
     # they return nothing; what is read instead is not used
     return ExternalFunction(symbol, f"int32({', '.join(['int64'] * len(words.split()))})")
 
@@ -76,7 +80,6 @@ def _kernel(name: str, dtype: np.dtype, parallel: bool) -> Callable[..., None]:
         index = {".": "", "*": "[task]", "1": "[i:]"}.get(place, "[i]")
         given.append(f"{names[-1]}{index}.ctypes.data")
     own = f"{_LETTERS[dtype.name]}{name}"
-    home = "cython_blas" if name == "trsm" else "cython_lapack"
     source = (
         "from numba import prange\n"
         f"from {__name__} import {own} as function\n\n"
@@ -91,7 +94,7 @@ def _kernel(name: str, dtype: np.dtype, parallel: bool) -> Callable[..., None]:
         f"void(int64[::1], int32[::1], int64, int64, {', '.join(signature)})",
         parallel=parallel,
         nogil=True,
-        externals=[f"scipy.linalg.{home}:{own}"],
+        externals=[f"{_home(name)}:{own}"],
     ).entry
 
 

@@ -7,8 +7,9 @@ P.T``: columns are exchanged, and ``upper`` has ones on its diagonal. Both trian
 ``trsm`` where they lie, with right sides in row-major order, so nothing is ever transposed.
 
 Real matrices up to ``SMALL`` are factored and solved by loops of our own, thousands of them in
-parallel: ``small``, and for many systems of few unknowns ``unrolled``. Others are left to LAPACK,
-one after the other, with the threads it has itself.
+parallel: ``small``, and for many systems of few unknowns ``unrolled``. Up to ``MEDIUM`` they are
+factored by ``elimination``. Others are left to LAPACK, one after the other, with the threads it has
+itself.
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ from numgrad.kernels.matrices.stacks import StackKernel
 
 SMALL = 16
 """Rows up to which real matrices are handled by loops of our own."""
+MEDIUM = 256
+"""Rows up to which one thread factors real matrices at least as fast as LAPACK does with several:
+at 200 rows in 0.12 ms against 0.22 on two idle cores, 12 on busy ones."""
 
 _HOME = "numgrad.kernels.matrices.small"
 _FACTOR = StackKernel(f"{_HOME}:factor", "T3 N2")
+_FACTOR_BLOCKS = StackKernel("numgrad.kernels.matrices.elimination:factor", "T3 N2")
 _SOLVE = StackKernel(f"{_HOME}:solve", "T3 T3 T3 N2 T3")
 _SOLVE_BACKWARD = StackKernel(f"{_HOME}:solve_backward", "T3 N2 T3 T3 T3")
 _SUBSTITUTE = StackKernel(f"{_HOME}:substitute", "T3 N2 T3 int")
@@ -52,6 +57,9 @@ def factored(a: np.ndarray) -> tuple[np.ndarray, Any]:
         return pivots, None
     if is_small(a):
         return pivots, _FACTOR(a.dtype, n, _factor_ns(a), a, pivots)
+    if n <= MEDIUM and a.dtype.kind == "f":
+        work_ns = float(n * n) * (1.0 + 0.01 * n)
+        return pivots, _FACTOR_BLOCKS(a.dtype, 1, work_ns, a, pivots)
     info = np.zeros(count, np.int32)
     lapack.run("getrf", a.dtype, "", (n,), a, pivots, info)
     return pivots, info if info.any() else None
@@ -133,21 +141,35 @@ def solve_triangles(
         work = 20.0 + float(a.shape[-1]) ** 2 * b.shape[2]
         _TRIANGLE(a.dtype, a.shape[-1], work, a, b, lower, trans != "N", unit)
         return
-    codes = "R" + ("U" if lower else "L") + trans + ("U" if unit else "N")
-    lapack.run("trsm", a.dtype, codes, b.shape[1:], np.ones(1, a.dtype), a, b)
+    codes = ("U" if lower else "L") + trans + ("U" if unit else "N")
+    if b.shape[2] > 1:
+        lapack.run("trsm", a.dtype, "R" + codes, b.shape[1:], np.ones(1, a.dtype), a, b)
+        return
+    conjugate = trans == "C" and a.dtype.kind == "c"
+    if conjugate:
+        np.conjugate(b, out=b)
+    codes = codes[0] + ("T" if trans == "N" else "N") + codes[2]
+    lapack.run("trsv", a.dtype, codes, (b.shape[1], 1), a, b)
+    if conjugate:
+        np.conjugate(b, out=b)
 
 
-def cholesky_factored(a: np.ndarray) -> Any:
-    """Put lower factors in place of a stack whose lower triangles count; info as of LAPACK."""
+def cholesky_factored(a: np.ndarray) -> tuple[np.ndarray, Any]:
+    """Lower factors of a stack whose lower triangles count, and info as of LAPACK."""
     count, n, _ = a.shape
+    if unrolled.is_long(a):
+        a = np.ascontiguousarray(a)
+        factors = np.empty(a.shape, a.dtype)
+        return factors, unrolled.cholesky(a, factors)
+    factors = np.array(a, order="C")
     if not a.size:
-        return None
+        return factors, None
     if is_small(a):
-        return _CHOLESKY(a.dtype, n, 20.0 + n**3 / 2, a)
+        return factors, _CHOLESKY(a.dtype, n, 20.0 + n**3 / 2, factors)
     info = np.zeros(count, np.int32)
-    lapack.run("potrf", a.dtype, "U", (n,), a, info)
-    _CLEAR(a.dtype, 1, float(n * n), a)
-    return info if info.any() else None
+    lapack.run("potrf", a.dtype, "U", (n,), factors, info)
+    _CLEAR(a.dtype, 1, float(n * n), factors)
+    return factors, info if info.any() else None
 
 
 def cholesky_backward(factor: np.ndarray, g: np.ndarray) -> None:

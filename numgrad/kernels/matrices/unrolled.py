@@ -1,4 +1,4 @@
-"""Systems of few unknowns, a stack of them side by side in SIMD lanes.
+"""Systems of few unknowns and Cholesky's factors, a stack of them side by side in SIMD lanes.
 
 Loops over rows and columns are written out, and rows are exchanged by selects, so that the only
 loop left is the one over the stack. Operations and their order are those of ``small``: the same
@@ -27,7 +27,7 @@ _SOURCE = """
 from numba import prange
 from numgrad.codegen.accumulation import stay_apart
 from numgrad.codegen.device import outlined
-from numgrad.codegen.intrinsics import select
+from numgrad.codegen.intrinsics import select, sqrt
 
 @outlined
 def some({names}, lo, hi):
@@ -50,8 +50,12 @@ def kernel({names}):
 
 def suits(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether the systems ``a @ x = b`` of two stacks are solved so."""
-    n, columns = b.shape[1:]
-    return len(a) >= FEWEST and 0 < n <= LARGEST and 0 < columns <= LARGEST and a.dtype.kind == "f"
+    return is_long(a) and 0 < b.shape[2] <= LARGEST
+
+
+def is_long(a: np.ndarray) -> bool:
+    """Whether a stack has enough matrices, small ones, to be factored so."""
+    return len(a) >= FEWEST and 0 < a.shape[1] <= LARGEST and a.dtype.kind == "f"
 
 
 def solve(
@@ -71,6 +75,13 @@ def solve_backward(
     _chosen("solve_backward", x.dtype, x)(info, factors, pivots, z, x, ga)
 
 
+def cholesky(a: np.ndarray, factors: np.ndarray) -> np.ndarray | None:
+    """Lower factors as of ``small.cholesky``; where a matrix is not positive definite, or None."""
+    info = np.empty(len(a), np.int32)
+    failed = _chosen("cholesky", a.dtype, a)(info, a, factors)
+    return info if failed else None
+
+
 def _chosen(what: str, dtype: np.dtype, x: np.ndarray) -> Callable[..., int]:
     count, n, columns = x.shape
     kernel = partial(_kernel, what, dtype, n, columns)
@@ -81,7 +92,9 @@ def _chosen(what: str, dtype: np.dtype, x: np.ndarray) -> Callable[..., int]:
 @cache
 def _kernel(what: str, dtype: np.dtype, n: int, columns: int, parallel: bool) -> Callable[..., int]:
     kinds = {"N": "int32[:,::1]", "T": f"{type_name(dtype)}[:,:,::1]"}
-    if what == "solve":
+    if what == "cholesky":
+        names, types, body = "info, a, factors", "TT", _cholesky(n)
+    elif what == "solve":
         names, types, body = "info, a, b, factors, pivots, x", "TTTNT", _solve(n, columns)
     else:
         names, types, body = "info, factors, pivots, z, x, ga", "TNTTT", _backward(n, columns)
@@ -145,6 +158,23 @@ def _solve(n: int, columns: int) -> list[str]:
         lines += [f"x[s, {i}, {c}] = x{i}" for i in rows]
     lines += [f"factors[s, {i}, {j}] = a{i}{j}" for i in rows for j in rows]
     lines += [f"pivots[s, {k}] = p{k} + 1" for k in rows]
+    return [*lines, "info[s] = bad"]
+
+
+def _cholesky(n: int) -> list[str]:
+    """Statements that factor one positive definite matrix."""
+    lines = ["bad = 0"]
+    for i in range(n):
+        for j in range(i + 1):
+            lines.append(f"a{i}{j} = a[s, {i}, {j}]")
+            lines += [f"a{i}{j} = a{i}{j} - a{i}{k} * a{j}{k}" for k in range(j)]
+            if j < i:
+                lines.append(f"a{i}{j} = a{i}{j} / a{j}{j}")
+        lines.append(f"bad = select((not a{i}{i} > 0.0) & (bad == 0), {i + 1}, bad)")
+        lines.append(f"a{i}{i} = sqrt(a{i}{i})")
+    rows = range(n)
+    lines += [f"factors[s, {i}, {j}] = a{i}{j}" for i in rows for j in range(i + 1)]
+    lines += [f"factors[s, {i}, {j}] = 0.0" for i in rows for j in range(i + 1, n)]
     return [*lines, "info[s] = bad"]
 
 

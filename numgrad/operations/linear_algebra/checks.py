@@ -82,8 +82,10 @@ def check_right_side(operation: str, a: Any, b: Any) -> tuple[Any, ...]:
 
 def stacks(operation: str, *shapes: Sequence[Any]) -> tuple[Any, ...]:
     """The shape of stacks that are broadcast."""
-    found: tuple[Any, ...] = ()
-    for shape in shapes:
+    found = tuple(shapes[0])
+    for shape in shapes[1:]:
+        if len(shape) == len(found) == 0:
+            continue  # most often by far
         try:
             found = broadcast_lengths(found, tuple(shape))
         except ValueError:
@@ -181,6 +183,8 @@ def product(a: Any, b: Any) -> Any:
     threads of two keep each other from the cores.
     """
     arrays = type(a) is np.ndarray and type(b) is np.ndarray
+    if arrays and a.shape[-1] == 1:  # a column and a row
+        return a * b
     if arrays and a.shape[-2] * a.shape[-1] * b.shape[-1] <= _SMALL:
         return np.matmul(a, b)
     return matmul(a, b)

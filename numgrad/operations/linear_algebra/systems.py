@@ -208,7 +208,7 @@ def _solve_backward(call, mask, g, a=None, factors: Any = None, pivots: Any = No
         z, ga = z.reshape(g.shape), ga.reshape(factors.shape)
     else:
         z = substituted(factors, pivots, g, True)
-        ga = -(product(z, adjoint(y)))
+        ga = product(-z, adjoint(y))
     return [fitted(ga, meta_a), _of_right_side(z, meta_b) if mask & 2 else None]
 
 

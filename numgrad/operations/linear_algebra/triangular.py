@@ -19,6 +19,7 @@ from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.diagonal import tril, triu
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
+    as_stack,
     check_right_side,
     check_square,
     computing_dtype,
@@ -217,8 +218,7 @@ def cholesky(a, *, upper=False):
     """
     check_square("cholesky", a)
     dtype = computing_dtype("cholesky", a)
-    factors = stacked(adjoint(a) if upper else a, dtype)
-    info = systems.cholesky_factored(factors)
+    factors, info = systems.cholesky_factored(as_stack(adjoint(a) if upper else a, dtype))
     if info is not None:
         raise NumgradLinAlgError(
             f"cholesky: {which(info != 0, a.shape[:-2])} is not positive definite"
