@@ -30,7 +30,7 @@ def kernel(x0, x1, y, z, out, n):
         e6 = load(KIND, a0, 1 + i + n, 0, 4)
         store(KIND(v1 + e5), a3, i - 3, 3, 4)
         e7 = load(KIND, a0, i, 0, 4)
-        e8 = load(KIND, a0, i + n + 50, 0, 4)
+        e8 = load(KIND, a0, i + n + 99, 0, 4)
         v3 = v1 * (v2 + e6)
         store(KIND(v3 - e7 * e8), a2, i - 3, 2, 4)
         e9 = load(KIND, a0, 2 * i, 0, 4)
@@ -44,11 +44,11 @@ def computed(length, kind, bits):
     """What the kernel makes of some numbers, and NumPy, both in small integers, which are exact."""
     draw, n = np.random.default_rng(length), 5
     x0, x1, z = (
-        draw.integers(-9, 9, size).astype(kind) for size in (2 * length + 70, length + 6, length)
+        draw.integers(-9, 9, size).astype(kind) for size in (2 * length + 120, length + 6, length)
     )
     i = np.arange(3, 3 + length)
     v1, v2 = x0[n + i - 3] - x1[i - 1] ** 2, x0[n + i] - x1[i + 2] ** 2
-    y = v1 * (v2 + x0[n + i + 1]) - x0[i] * x0[n + i + 50]
+    y = v1 * (v2 + x0[n + i + 1]) - x0[i] * x0[n + i + 99]
     total = np.sum(x0[2 * i] * x0[2 * i + 1] - x0[n + i + 1], dtype=kind)
     signature = f"void({', '.join([f'{kind}[::1]'] * 5)}, int64)"
     adding = "total += {}" if kind[0] == "i" else "total = add_any_order(total, {})"
