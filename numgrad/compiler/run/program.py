@@ -416,7 +416,7 @@ class KernelProgram:
         self.steps.append(segment)
         number = len(self.steps)
         node = segment.node
-        run = {"scan": _run_loop, "while_loop": _run_until}.get(node.name, _run_segment)
+        run = _LOOPS.get(node.name, _run_segment)
         self._namespace[f"s{number}"] = partial(run, node, self.graph.sizes)
         axes = sorted(self.graph.sizes.axes(lengths_in(node.params)))
         for k in axes:
@@ -512,13 +512,23 @@ def _run_loop(
 def _run_until(
     node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
 ) -> tuple[Any, ...]:
-    """The results of a loop that ends when its carry says so, which are new arrays."""
-    known = [sizes.evaluate(n, lengths) for n in node.params["lengths"]]
+    """The results of a loop that finds its length, which are new arrays."""
+    params = dict(node.params)
+    params["lengths"] = [sizes.evaluate(n, lengths) for n in params["lengths"]]
     try:
-        return node.op.function(*given, body=node.params["body"], lengths=known)  # pyright: ignore
+        found = node.op.function(*given, **params)  # pyright: ignore
     except NumgradError as error:
         name_line(error, node.line)
         raise
+    return found if type(found) is tuple else (found,)
+
+
+_LOOPS = {
+    "scan": _run_loop,
+    "while_loop": _run_until,
+    "walk_length": _run_until,
+    "walk_rows": _run_until,
+}
 
 
 def _run_segment(
