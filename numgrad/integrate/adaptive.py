@@ -12,10 +12,10 @@ flow through that one only.
 
 Note [Loops of steps]
 ---------------------
-In compiled functions there are two loops, each a kernel. The first has no derivatives and finds how
-many steps are tried. The second is of that length: it tries them again, collects the steps taken,
-and computes in each turn the one that was judged in the turn before, so that its transposed loop
-reads lengths and judges nothing. The states asked for are interpolated from what was collected.
+In compiled functions one loop without derivatives tries the steps, and collects lengths and slopes
+(Note [Walks] in ``compiler.run.walk``); a step refused has length zero and the slopes there. A step
+with a given length judges nothing: the loop of such steps would collect the same, so of it only the
+transposed loop runs. The states asked for are interpolated from what was collected.
 """
 
 from __future__ import annotations
@@ -140,25 +140,34 @@ class Solver:
 
     def _norm(self, errors: Leaves, y: Leaves, new: Leaves) -> Any:
         """The root mean square of errors over what is tolerated."""
-        total = 0.0
+        return np.sqrt(self._mean_square(errors, y, new))
+
+    def _mean_square(self, errors: Leaves, y: Leaves, new: Leaves) -> Any:
+        """The mean square of errors over what is tolerated."""
+        total: Any = 0.0
         count = 0
         rtol, atol = self.options.rtol, self.options.atol
         for k, (error, a, b) in enumerate(zip(errors, y, new, strict=True)):
             allowed = atol[k] + rtol[k] * np.maximum(abs(a), abs(b))
-            total = total + np.sum(np.square(abs(error) / allowed))
+            part = np.sum(np.square(abs(error) / allowed))
+            total = total + part if k else part
             count = count + error.size
-        return stop_gradient(np.sqrt(total / (1 if type(count) is int and not count else count)))
+        if type(count) is int:  # a product is there sooner than a quotient
+            return stop_gradient(total * (1.0 / max(count, 1)))
+        return stop_gradient(total / count)
 
     def _try(self, now: Reached) -> tuple[Any, TakenStep, Leaves, Any]:
         """A step, the state after it, whether to take it, and how long the next one is to be."""
         h = np.minimum(now.size, abs(self.end - stop_gradient(now.t))) * self.direction
         new, step = self._step(now.t, now.y, now.k, h)
         errors = self.motion.scaled(h, self.tableau.errors, step.slopes)
-        norm = self._norm(errors, now.y, new)
-        factor = np.minimum(10.0, np.maximum(0.2, 0.9 * np.maximum(norm, 1e-10) ** -0.2))
-        factor = np.where(norm < np.inf, factor, 0.2)
+        square = self._mean_square(errors, now.y, new)
+        # the next step waits for this number, and a logarithm is there sooner than a power
+        wanted = np.exp(-0.1 * np.log(np.maximum(square, 1e-20)))
+        factor = np.minimum(10.0, np.maximum(0.2, 0.9 * wanted))
+        factor = np.where(square < np.inf, factor, 0.2)
         size = np.minimum(abs(h) * factor, self.options.max_step)
-        return norm <= 1.0, step, new, stop_gradient(OPS["astype"](size, h.dtype))
+        return square <= 1.0, step, new, stop_gradient(OPS["astype"](size, h.dtype))
 
     def _step(self, t: Any, y: Leaves, k: Leaves, h: Any) -> tuple[Leaves, TakenStep]:
         """The state after a step, and the step."""

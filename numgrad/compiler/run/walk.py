@@ -157,7 +157,7 @@ def _batch(
             taken = [of_those(on, x, OPS["take"](x, place, axis=0)) for x in carry]
             made = of_batch(body, [*taken, *outside], batched, False, size)
             new = [of_those(on, a, b) for a, b in zip(made, carry, strict=False)]
-            rows = [of_those(on, x, OPS["zeros_like"](x)) for x in made[c:]]
+            rows = [of_those(on, x, Tensor(zeros(x.shape, x.dtype))) for x in made[c:]]
             return [*new, OPS["any"](new[until]), *rows]
 
         traced = trace_body(step, [*metas[:c], Meta((), BOOL), *metas[c:]], sizes=body.graph.sizes)
