@@ -126,8 +126,9 @@ def _known_of_batches(
     op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
 ) -> Any:
     """The loop itself: what is known of examples may be of more steps than each of them has."""
-    body: Body = params["body"]
-    found = scan.batching(scan, operands[: len(body.graph.inputs)], _of_scan(**params), size)
+    body, rule = params["body"], scan.batching
+    assert rule is not None
+    found = rule(scan, operands[: len(body.graph.inputs)], _of_scan(**params), size)
     return tuple(found[body.carries :])
 
 
