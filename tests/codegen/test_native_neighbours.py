@@ -74,3 +74,22 @@ def test_neighbours_have_the_values_that_they_would_compute(kind, monkeypatch):
         moved[bits] = text.count("shufflevector")
     # e1 follows e6 and v1 follows v2: before the first turn and in each
     assert moved[512] == moved[256] + 4
+
+
+def test_products_that_may_be_fused_are_computed_in_each_iteration(monkeypatch):
+    """Whether they are fused does not depend on the CPU's registers."""
+    source = STENCIL.replace("SUM", "total = add_any_order(total, e9)").replace("KIND", "float64")
+    head, body = source.split("def kernel")
+    source = f"{head}from numgrad.codegen.device import contracted\n@contracted\ndef inner{body}"
+    names = "x0, x1, y, z, out, n"
+    source += f"\ndef kernel({names}):\n    inner({names})\n"
+    moved = {}
+    for bits in (512, 256):
+        monkeypatch.setattr(machine, "vector_bits", lambda bits=bits: bits)
+        signature = parse("void(float64[::1], float64[::1], float64[::1], float64[::1], "
+                          "float64[::1], int64)")  # fmt: skip
+        text = translate(source, signature, has_fma=True)
+        assert " contract " in text
+        moved[bits] = text.count("shufflevector")
+    # e1 follows e6, e2 follows e1, and e3 follows e4
+    assert moved[512] == moved[256] + 6

@@ -124,7 +124,7 @@ class Neighbours:
             if node.id in self.changing:
                 return self.forms.get(node.id)
             return Moved(node.id, None)
-        if isinstance(node, ast.BinOp):
+        if isinstance(node, ast.BinOp) and not self.body.f.contract:  # a fused product is not one
             return self._joined(type(node.op), [node.left, node.right])
         if isinstance(node, ast.UnaryOp):
             return self._joined(type(node.op), [node.operand])
