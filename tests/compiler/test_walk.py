@@ -52,4 +52,5 @@ def test_gradients_asked_for_later_are_of_their_own_walk():
     for value in [compiled(p) for p in given]:
         value.backward()
     for p in given:
+        assert p.grad is not None
         np.testing.assert_allclose(p.grad.item(), ng.grad(growth)(p.item()), rtol=1e-10)
