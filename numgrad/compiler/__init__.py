@@ -22,16 +22,16 @@ have work once for each kind of arguments.
    reductions and index maps; ``lowering`` finds how those are written that are no formula of single
    elements: by ``lookup``, ``placing``, ``product``, or the module that the operation names.
    ``stored`` decides what is kept in memory, ``statements`` gives each of that its loops, ``tree``
-   nests and joins these, ``write`` and ``kernel`` write the source, ``loop`` that of a loop over
-   steps. Small arrays of fixed shape have no loops: ``elements`` reads them as scalars, ``pieces``
-   writes these.
+   nests and joins these, ``lanes`` cuts some into blocks, ``write`` and ``kernel`` write the
+   source, ``loop`` that of a loop over steps. Small arrays of fixed shape have no loops:
+   ``elements`` reads them as scalars, ``pieces`` writes these.
 6. ``run`` computes. ``program`` puts kernels and what runs between them into one Python function; a
    kernel is compiled when it is first called. ``dispatch`` writes the Python function that
    recognises arguments, checks the guards, and runs the program. ``specialise`` holds one kind of
    arguments with its program, ``tape`` makes it a node of the eager tape, ``check`` compares calls
    with eager ones, ``replay`` calls the operations of a graph anew. A ``scan`` is an operation with
    a graph for its step, which ``trace.body`` traces: ``loop`` has its derivatives, ``loop_program``
-   runs it.
+   runs it; ``walk`` is a loop that finds its own length, for solvers.
 
 For people: ``inspect`` has ``report`` and ``stats``, with ``lower.account`` (what a loop computes
 and moves) and ``lower.outline`` (which loops LLVM vectorised), and ``reasons`` (why a function was

@@ -12,14 +12,15 @@ flow through that one only.
 
 Note [Loops of steps]
 ---------------------
-In compiled functions there are two loops, each a kernel. The first has no derivatives and finds how
-many steps are tried. The second is of that length: it tries them again, collects the steps taken,
-and computes in each turn the one that was judged in the turn before, so that its transposed loop
-reads lengths and judges nothing. The states asked for are interpolated from what was collected.
+In compiled functions one loop without derivatives tries the steps, and collects lengths and slopes
+(Note [Walks] in ``compiler.run.walk``); a step refused has length zero and the slopes there. A step
+with a given length judges nothing: the loop of such steps would collect the same, so of it only the
+transposed loop runs. The states asked for are interpolated from what was collected.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -139,25 +140,34 @@ class Solver:
 
     def _norm(self, errors: Leaves, y: Leaves, new: Leaves) -> Any:
         """The root mean square of errors over what is tolerated."""
-        total = 0.0
+        return np.sqrt(self._mean_square(errors, y, new))
+
+    def _mean_square(self, errors: Leaves, y: Leaves, new: Leaves) -> Any:
+        """The mean square of errors over what is tolerated."""
+        total: Any = 0.0
         count = 0
         rtol, atol = self.options.rtol, self.options.atol
         for k, (error, a, b) in enumerate(zip(errors, y, new, strict=True)):
             allowed = atol[k] + rtol[k] * np.maximum(abs(a), abs(b))
-            total = total + np.sum(np.square(abs(error) / allowed))
+            part = np.sum(np.square(abs(error) / allowed))
+            total = total + part if k else part
             count = count + error.size
-        return stop_gradient(np.sqrt(total / (1 if type(count) is int and not count else count)))
+        if type(count) is int:  # a product is there sooner than a quotient
+            return stop_gradient(total * (1.0 / max(count, 1)))
+        return stop_gradient(total / count)
 
     def _try(self, now: Reached) -> tuple[Any, TakenStep, Leaves, Any]:
         """A step, the state after it, whether to take it, and how long the next one is to be."""
         h = np.minimum(now.size, abs(self.end - stop_gradient(now.t))) * self.direction
         new, step = self._step(now.t, now.y, now.k, h)
         errors = self.motion.scaled(h, self.tableau.errors, step.slopes)
-        norm = self._norm(errors, now.y, new)
-        factor = np.minimum(10.0, np.maximum(0.2, 0.9 * np.maximum(norm, 1e-10) ** -0.2))
-        factor = np.where(norm < np.inf, factor, 0.2)
+        square = self._mean_square(errors, now.y, new)
+        # the next step waits for this number, and a logarithm is there sooner than a power
+        wanted = np.exp(-0.1 * np.log(np.maximum(square, 1e-20)))
+        factor = np.minimum(10.0, np.maximum(0.2, 0.9 * wanted))
+        factor = np.where(square < np.inf, factor, 0.2)
         size = np.minimum(abs(h) * factor, self.options.max_step)
-        return norm <= 1.0, step, new, stop_gradient(OPS["astype"](size, h.dtype))
+        return square <= 1.0, step, new, stop_gradient(OPS["astype"](size, h.dtype))
 
     def _step(self, t: Any, y: Leaves, k: Leaves, h: Any) -> tuple[Leaves, TakenStep]:
         """The state after a step, and the step."""
@@ -235,31 +245,47 @@ class Solver:
     # ----------------------------------------------------------------------------- compiled
 
     def _compiled(self, start: Reached) -> Leaves:
-        """Two native loops: Note [Loops of steps]."""
+        """A native loop forward, and its transposed loop: Note [Loops of steps]."""
         from numgrad.compiler.run.inner import with_length
+        from numgrad.compiler.run.walk import walked
 
-        count = while_loop(
-            lambda now: self._goes_on(self.end, now), self._judged, stop_gradient(start)
-        ).count
-        return with_length(partial(self._replayed, start), count + 1)
+        fixed = stop_gradient(start)
+        count = np.asarray(0, np.int64)
+        walk = walked(self._judged, [fixed.t, *fixed.y, *fixed.k, fixed.size, as_operand(count)])
+        return with_length(partial(self._along, start, walk), walk.length)
 
-    def _judged(self, now: Reached) -> Reached:
-        """A step, taken or not, without derivatives."""
+    def _judged(self, carry: Sequence[Any]) -> tuple[list[Any], Any, list[Any]]:
+        """A step, taken or not, without derivatives, and what of it is collected."""
+        n = len(self.motion.start)
+        now = Reached(carry[0], list(carry[1 : 1 + n]), list(carry[1 + n : -2]), *carry[-2:])
+        possible = self._goes_on(self.end, now)
         good, step, new, size = self._try(now)
-        after = (now.t + step.h, new, step.slopes[-1])
-        t, y, k = chosen("odeint", good, after, (now.t, now.y, now.k))
-        return Reached(t, y, k, size, now.count + 1)
+        good = np.logical_and(good, possible)
+        taken = np.where(good, step.h, 0.0 * now.size)
+        stages = [chosen("odeint", good, k, now.k) for k in step.slopes[1:]]
+        t, y, k = chosen("odeint", good, (now.t + step.h, new, step.slopes[-1]), now[:3])
+        after = Reached(t, y, k, size, now.count + 1)
+        rows = [taken, *(x for stage in stages for x in stage), now.t, *now.y, *now.k]
+        return [t, *y, *k, size, after.count], self._goes_on(self.end, after), rows
 
-    def _replayed(self, start: Reached, length: Any) -> Leaves:
-        def take(carry: tuple[Reached, Any], _: Any) -> Any:
-            now, h = carry
-            new, step = self._step(now.t, now.y, now.k, h)
-            now = Reached(now.t + h, new, step.slopes[-1], now.size, now.count + 1)
-            good, tried, _, size = self._try(now)
-            taken = stop_gradient(np.where(good, tried.h, 0.0 * tried.h))
-            return (now._replace(size=size), taken), step
+    def _along(self, start: Reached, walk: Any, length: Any) -> Leaves:
+        """The states asked for, of the steps that a walk has taken."""
+        from numgrad.compiler.run.walk import known
 
-        _, steps = scan(take, (start, 0.0 * start.size), None, length)
+        n = len(self.motion.start)
+
+        def take(given: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+            t, y, k = given[0], list(given[1 : 1 + n]), list(given[1 + n : -1])
+            h = stop_gradient(given[-1])
+            new, step = self._step(t, y, k, h)
+            stages = [x for stage in step.slopes[1:] for x in stage]
+            return [t + h, *new, *step.slopes[-1]], stages
+
+        h, *rows = walk.rows(length)
+        carry = [start.t, *start.y, *start.k]
+        stages, before = known(take, carry, [h], rows, length)
+        slopes = [before[1 + n :], *([*stages[i : i + n]] for i in range(0, len(stages), n))]
+        steps = TakenStep(before[0], h, before[1 : 1 + n], slopes)
         targets = self.times[1:]
         ends = stop_gradient(steps.t + steps.h) * self.direction
         goals = stop_gradient(targets) * self.direction

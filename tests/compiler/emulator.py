@@ -76,7 +76,7 @@ def emulating(
     changes = [(_module(name), "compile_graph", emulated) for name in COMPILING]
     entry = property(lambda self: functools.partial(run_loop, self.written))
     changes.append((_module("run.loop_program").LoopProgram, "entry", entry))
-    for name in ("tree", "write", "nest", "kernel", "pieces", "ranges"):
+    for name in ("lanes", "write", "nest", "kernel", "pieces", "ranges"):
         module = _module(f"lower.{name}")
         changes += [(module, key, value) for key, value in sizes.items() if hasattr(module, key)]
     before = [getattr(module, key) for module, key, _ in changes]

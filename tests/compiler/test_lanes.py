@@ -76,3 +76,25 @@ def test_unrolled_loops_of_any_length():
             np.testing.assert_allclose(value, expected, rtol=1e-12)
             for a, b in zip(found, wanted, strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
+
+
+def by_example(w: Any, b: Any, x: Any, y: Any) -> Any:
+    return np.sum((np.tanh(x @ w + b) - y) ** 2)
+
+
+def test_derivatives_of_examples_are_written_along_rows():
+    draw = np.random.default_rng(0)
+    w, b, x, y = (draw.normal(size=shape) for shape in ((3, 17), 17, (26, 3), 26))
+    with emulating(task=16, lanes=8):
+        compiled = ng.jit(ng.vmap(ng.grad(by_example, (0, 1)), (None, None, 0, 0)))
+        found = compiled(w, b, x, y)
+        source = compiled.source
+    made = np.tanh(x @ w + b)
+    back = 2 * (made - y[:, None]) * (1 - made**2)
+    for a, expected in zip(found, (x[:, :, None] * back[:, None], back), strict=True):
+        np.testing.assert_allclose(a, expected, rtol=1e-12, atol=1e-13)
+    product = re.search(r"t(\d+) = empty\(\(n\d+, n\d+, n\d+\)", source)
+    assert product
+    around, _ = source.split(f"a{product[1]}, n0*n1*i0 + n1*i2 + i1")
+    loops = re.findall(r" for (\w+) in ", around)
+    assert loops[-3:] == ["lane", "i2", "i1"], "elements beside each other innermost"

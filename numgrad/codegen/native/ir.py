@@ -37,12 +37,20 @@ class ModuleText:
         translate long functions as they stand.
     least_masked
         Bytes of the smallest elements of which the CPU reads and writes those that a mask names.
+    wide
+        Whether a vector of the CPU is as long as a line of its caches.
     """
 
     def __init__(
-        self, *, long: bool = False, very_long: bool = False, least_masked: int = 4
+        self,
+        *,
+        long: bool = False,
+        very_long: bool = False,
+        least_masked: int = 4,
+        wide: bool = False,
     ) -> None:
         self.long, self.very_long, self.least_masked = long, very_long, least_masked
+        self.wide = wide
         self.declarations: dict[str, str] = {}
         self.functions: list[str] = []
         self.constants: dict[str, str] = {}

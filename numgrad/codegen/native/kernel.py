@@ -90,6 +90,7 @@ def translate(source: str, signature: Signature, *, has_fma: bool, parallel: boo
         long=len(source) > LONG,
         very_long=len(source) > VERY_LONG,
         least_masked=machine.least_masked(),
+        wide=machine.vector_bits() == 512,
     )
     kernel = KernelText(source).functions["kernel"]
     write_body(module, kernel, signature, write_loop, has_fma=has_fma, parallel=parallel)

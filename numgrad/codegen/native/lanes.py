@@ -23,6 +23,7 @@ from numgrad.codegen.native.calls import SMALL
 from numgrad.codegen.native.function import FunctionBody
 from numgrad.codegen.native.ir import FunctionWriter
 from numgrad.codegen.native.names import uses
+from numgrad.codegen.native.neighbours import Neighbours, neighbours
 from numgrad.codegen.native.source import library_function
 from numgrad.codegen.native.syntax import calls
 from numgrad.codegen.native.totals import Total, add_to_total, end_total, start_total, totals_of
@@ -94,14 +95,23 @@ def _full_and_rest(
     f, count = body.f, lanes.count
     head, full, rest, last = (f.label(x) for x in ("lanes", "full", "rest", "last"))
     names = dict(body.names)
-    with f.repeated(head):
-        index = f.value(f"load i64, ptr {counter}")
-        following = f.value(f"add i64 {index}, {count}")
-        f.branch(f.value(f"icmp sle i64 {following}, {stop.part}"), full, rest)
-        f.begin(full)
-        _body_in_lanes(body, node, totals, lanes, index)
-        f.effect(f"store i64 {following}, ptr {counter}")
-        f.jump(head)
+    shared = neighbours(body, node, totals, count)
+    with f.inside():
+        if shared is not None:
+            first = f.label("first")
+            index = f.value(f"load i64, ptr {counter}")
+            following = f.value(f"add i64 {index}, {count}")
+            f.branch(f.value(f"icmp sle i64 {following}, {stop.part}"), first, rest)
+            f.begin(first)
+            shared.begin(index)
+        with f.repeated(head):
+            index = f.value(f"load i64, ptr {counter}")
+            following = f.value(f"add i64 {index}, {count}")
+            f.branch(f.value(f"icmp sle i64 {following}, {stop.part}"), full, rest)
+            f.begin(full)
+            _body_in_lanes(body, node, totals, lanes, index, shared)
+            f.effect(f"store i64 {following}, ptr {counter}")
+            f.jump(head)
     body.names = dict(names)
     f.begin(rest)
     index = f.value(f"load i64, ptr {counter}")
@@ -149,16 +159,28 @@ def _within(f: FunctionWriter, index: str, stop: Number, count: int) -> tuple[st
 
 
 def _body_in_lanes(
-    body: FunctionBody, node: ast.For, totals: dict[int, Total], lanes: Lanes, index: str
+    body: FunctionBody,
+    node: ast.For,
+    totals: dict[int, Total],
+    lanes: Lanes,
+    index: str,
+    shared: Neighbours | None = None,
 ) -> None:
     assert isinstance(node.target, ast.Name)
     body.lanes, lanes.block = lanes, body.f.block
     body.names[node.target.id] = Number(INT64, (index,), lanes.count, None, integer(1))
-    for place, statement in enumerate(node.body):
+
+    def run(place: int) -> None:
         if place in totals:
             add_to_total(body, totals[place], lanes)
         else:
-            body.run([statement])
+            body.run([node.body[place]])
+
+    if shared is None:
+        for place in range(len(node.body)):
+            run(place)
+    else:
+        shared.turn(run)
     body.lanes = None
     lanes.check()
 

@@ -14,11 +14,11 @@ from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import text_of, value_of
 from numgrad.compiler.inspect.stats import Statistics
 from numgrad.compiler.lower.account import Account, account, by_line, stored_name
+from numgrad.compiler.lower.lanes import LANES
 from numgrad.compiler.lower.nest import Nest
 from numgrad.compiler.lower.outline import SourceLoop, judge, source_loops
 from numgrad.compiler.lower.statements import Statement
 from numgrad.compiler.lower.terms import BUFFER, PRODUCT, SCALAR, Term
-from numgrad.compiler.lower.tree import LANES
 from numgrad.compiler.passes import Record
 from numgrad.compiler.run.program import KernelProgram, KernelStep, Segment
 from numgrad.compiler.run.specialise import Specialisation

@@ -11,10 +11,9 @@ from numgrad.codegen.symbols import in_order
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, multiply
-from numgrad.compiler.lower.accumulate import paths
 from numgrad.compiler.lower.statements import Statement, loops_behind
 from numgrad.compiler.lower.terms import PART, PRODUCT, REDUCE, SCAN, SCATTER, Term, count
-from numgrad.compiler.lower.tree import Item, Loop
+from numgrad.compiler.lower.tree import Item, Loop, paths
 from numgrad.compiler.lower.write import SourceWriter, Storage
 
 _FREE = frozenset(("const", "load", "index", "computed", "pair", "cast", "where", "real", "imag"))

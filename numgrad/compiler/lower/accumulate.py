@@ -21,7 +21,7 @@ from numgrad.compiler.graph.polynomial import add, constant
 from numgrad.compiler.lower.access import Index
 from numgrad.compiler.lower.statements import Bodies, Statement
 from numgrad.compiler.lower.terms import SCATTER, Term
-from numgrad.compiler.lower.tree import Item, Loop
+from numgrad.compiler.lower.tree import Loop, paths
 from numgrad.compiler.lower.write import SourceWriter, Storage, text
 
 
@@ -221,18 +221,3 @@ class Accumulating(SourceWriter):
         self.names[self.bodies.load(s.term, s.index)] = name
         if self.storage[s.term.number].memory:
             self.store(depth, s, name)
-
-
-def paths(loop: Loop) -> list[tuple[Statement, list[Loop]]]:
-    """Every statement in a loop with the loops around it."""
-    found: list[tuple[Statement, list[Loop]]] = []
-
-    def visit(item: Item, path: list[Loop]) -> None:
-        if isinstance(item, Statement):
-            found.append((item, path))
-        else:
-            for inner in item.items:
-                visit(inner, [*path, item])
-
-    visit(loop, [])
-    return found

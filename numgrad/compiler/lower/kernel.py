@@ -24,8 +24,8 @@ from numgrad.codegen.reduction_loops import numpy_name
 from numgrad.codegen.reduction_plan import step_of
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, multiply, value_of
-from numgrad.compiler.lower.accumulate import paths
 from numgrad.compiler.lower.elements import elements
+from numgrad.compiler.lower.lanes import LANES, choose_lanes
 from numgrad.compiler.lower.nest import MAX_TASKS, TASK, Nest, NestWriter
 from numgrad.compiler.lower.pieces import Blocks, RunWriter, runs
 from numgrad.compiler.lower.statements import (
@@ -44,7 +44,7 @@ from numgrad.compiler.lower.terms import (
     Terms,
     count,
 )
-from numgrad.compiler.lower.tree import LANES, Item, Loop, build
+from numgrad.compiler.lower.tree import Item, Loop, build, paths
 from numgrad.compiler.lower.write import SourceWriter, Storage, text
 from numgrad.core.elementwise import USER_KERNELS
 from numgrad.kernels.products import gemm as products
@@ -598,6 +598,9 @@ def arrange(
             kept = [t for t in kept if t.number in alive]
             continue
         items = build(statements, bodies, loops)
+        for item in items:
+            if isinstance(item, Loop):
+                choose_lanes(item, bodies, loops, exported)
         more = _worth_keeping(bodies, items)
         if not more:
             return bodies, statements, items

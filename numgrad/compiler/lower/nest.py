@@ -32,9 +32,10 @@ from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, multiply, value_of
 from numgrad.compiler.lower.access import loop_index
 from numgrad.compiler.lower.in_ranges import InRanges
+from numgrad.compiler.lower.lanes import LANES
 from numgrad.compiler.lower.statements import Statement, expensive, loads
 from numgrad.compiler.lower.terms import FUSED, ONE, REDUCE, SCAN, SCATTER, count, ravel
-from numgrad.compiler.lower.tree import LANES, Item, Loop, coefficient
+from numgrad.compiler.lower.tree import Item, Loop, coefficient
 from numgrad.compiler.lower.write import text
 
 TASK = 4096

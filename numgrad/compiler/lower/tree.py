@@ -11,13 +11,6 @@ equals the loop whose steps in memory are the widest is put outside, so that the
 along rows; inside of others, where only some of them have to wait, the one over which less is
 reduced, as the rest would hold all partial results at once. Two loops without anything between them
 that walk through all arrays as one are merged.
-
-Note [Lanes]
-------------
-An outermost loop may be cut into blocks of iterations that are computed side by side
-(``Loop.lanes``), for two reasons. A loop inside may be too short for SIMD: then the index of the
-block runs innermost. And what is computed once an iteration may be expensive: then it is computed
-for a whole block at once, between loops over the rows of the block (``Loop.rows``).
 """
 
 from __future__ import annotations
@@ -26,17 +19,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from numgrad.compiler.graph.polynomial import Terms as Length
-from numgrad.compiler.graph.polynomial import multiply, value_of
+from numgrad.compiler.graph.polynomial import multiply
 from numgrad.compiler.lower.access import Index, loop_index, loops_in, single_loop
-from numgrad.compiler.lower.statements import Bodies, Loops, Statement, expensive
-from numgrad.compiler.lower.terms import ONE, SCAN, SCATTER, Term, ravel
+from numgrad.compiler.lower.statements import Bodies, Loops, Statement
+from numgrad.compiler.lower.terms import ONE, Term, ravel
 
-LANES = 128
-"""Iterations of a loop whose index runs innermost that are computed side by side."""
-SHORT = 48
-"""Iterations below which an innermost loop does not pay."""
-FEWEST = 16
-"""The same of a loop that has its elements beside each other, around loops that have not."""
 MOST_TOGETHER = 300
 """Statements among which loops are shared: what comes later starts anew, as choosing loops takes
 time by the square of their number, and LLVM takes long for long functions."""
@@ -44,8 +31,6 @@ AHEAD = 8
 """Loops that are considered though something has to be computed before them."""
 RUNS = 3
 """How often a loop may run, for the run in which the largest amount of work is shared."""
-WIDE = 512
-"""Elements of an iteration from which a block of them does not stay in a cache."""
 
 
 @dataclass(eq=False)
@@ -72,6 +57,21 @@ class Loop:
 
 
 Item = Loop | Statement
+
+
+def paths(loop: Loop) -> list[tuple[Statement, list[Loop]]]:
+    """Every statement in a loop with the loops around it."""
+    found: list[tuple[Statement, list[Loop]]] = []
+
+    def visit(item: Item, path: list[Loop]) -> None:
+        if isinstance(item, Statement):
+            found.append((item, path))
+        else:
+            for inner in item.items:
+                visit(inner, [*path, item])
+
+    visit(loop, [])
+    return found
 
 
 @dataclass
@@ -142,11 +142,7 @@ def build(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> list
     for first in range(0, len(statements), MOST_TOGETHER):
         members = list(range(first, min(first + MOST_TOGETHER, len(statements))))
         items += _level(members, remaining, statements, loops, reads)
-    items = [_merged(item, bodies, loops) for item in items]
-    for item in items:
-        if isinstance(item, Loop):
-            _choose_lanes(item, bodies, loops)
-    return items
+    return [_merged(item, bodies, loops) for item in items]
 
 
 def _level(
@@ -326,12 +322,12 @@ def _walks_as_one(outer: Loop, inner: Loop, bodies: Bodies) -> bool:
                 return False
         if statement.scanned in outer.merged + inner.merged:
             return False
-        if not all(_linear(offset, outer, inner) for offset in _touched(statement, bodies)):
+        if not all(_linear(offset, outer, inner) for offset in touched(statement, bodies)):
             return False
     return True
 
 
-def _touched(statement: Statement, bodies: Bodies) -> list[Length]:
+def touched(statement: Statement, bodies: Bodies) -> list[Length]:
     """The offsets that a statement reads and writes."""
     offsets = [statement.term.offset(statement.index)]
     stack, seen = [bodies.body(statement)], set()
@@ -374,66 +370,3 @@ def coefficient(offset: Length, loop: int) -> Length | None:
             if other[0] != "axis" and loop in loops_in(((((other),), 1),)):
                 return None
     return tuple(sorted(found, key=repr))
-
-
-# ---------------------------------------------------------------------------------------- lanes
-
-
-def _choose_lanes(top: Loop, bodies: Bodies, loops: Loops) -> None:
-    """Cut the outermost loop into blocks where that pays: Note [Lanes]."""
-    children = [item for item in top.items if isinstance(item, Loop)]
-    if not children or _hint(top, loops) < FEWEST:
-        return
-    if _hint(top, loops) < SHORT and not _walks_across(top, bodies, loops):
-        return
-    if any(s.term.op in (SCAN, SCATTER) for s in top.statements()):
-        return
-    short = [max(_hint(x, loops) for x in _innermost(child)) < SHORT for child in children]
-    once = {
-        term
-        for statement in top.statements()
-        for term, needed in expensive(bodies.body(statement), bodies)
-        if needed <= set(top.merged)
-    }
-    inside = sum(_size(child, loops) for child in children)
-    if any(short) or (once and inside < WIDE):
-        top.lanes = True
-        for child, is_short in zip(children, short, strict=True):
-            child.rows = not is_short
-
-
-def _walks_across(top: Loop, bodies: Bodies, loops: Loops) -> bool:
-    """Whether more elements are beside each other in the outermost loop than in those inside."""
-    inside = _within(top)
-    found = 0
-    for statement in top.statements():
-        for offset in _touched(statement, bodies):
-            outer = coefficient(offset, top.loop)
-            for loop in inside if outer else ():
-                inner = coefficient(offset, loop.loop)
-                if inner and ONE in (inner, outer) and inner != outer:
-                    found += _hint(loop, loops) if outer == ONE else -_hint(loop, loops)
-    return found > 0
-
-
-def _within(loop: Loop) -> list[Loop]:
-    inner = [item for item in loop.items if isinstance(item, Loop)]
-    return [found for item in inner for found in (item, *_within(item))]
-
-
-def _size(loop: Loop, loops: Loops) -> float:
-    """Elements computed inside."""
-    inner = sum(_size(item, loops) if isinstance(item, Loop) else 1 for item in loop.items)
-    return _hint(loop, loops) * inner
-
-
-def _hint(loop: Loop, loops: Loops) -> int:
-    value = value_of(loop.length)
-    return value if value is not None else max(loops.hint_of(loop.length), 1)
-
-
-def _innermost(loop: Loop) -> list[Loop]:
-    inner = [item for item in loop.items if isinstance(item, Loop)]
-    if not inner:
-        return [loop]
-    return [found for item in inner for found in _innermost(item)]

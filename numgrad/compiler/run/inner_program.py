@@ -91,7 +91,7 @@ class InnerPart:
         ]
         if self.axis is not None:
             known = {**known, self.axis: int(operands[0])}
-        given += [np.broadcast_to(np.False_, (known[k],)) for k in self._bound]
+        given += [np.empty(known[k], bool) for k in self._bound]
         return [
             np.asarray(out, v.dtype)
             for out, v in zip(self._program.run(*given), self.graph.outputs, strict=True)

@@ -85,7 +85,7 @@ def _closed(
 # -------------------------------------------------------------------------------------- gradients
 
 
-def _pulled(
+def pulled(
     g: Sequence[Any], inputs: Sequence[Any], y: Sequence[Any], params: dict[str, Any]
 ) -> list[Any]:
     """The gradients of all operands: Note [Derivatives of loops]."""
@@ -186,7 +186,7 @@ def is_zero(g: Any) -> bool:
     return g is None or state.ground.is_zero(g._array if isinstance(g, Tensor) else g)
 
 
-_gradients = OfOneCall(_pulled)
+_gradients = OfOneCall(pulled)
 scan.implied = ("index",)
 scan.vjp(
     inputs=lambda g, inputs, y, index, body, length, reverse, lengths: _gradients(

@@ -416,7 +416,7 @@ class KernelProgram:
         self.steps.append(segment)
         number = len(self.steps)
         node = segment.node
-        run = {"scan": _run_loop, "while_loop": _run_until}.get(node.name, _run_segment)
+        run = _RUNS.get(node.name, _run_segment)
         self._namespace[f"s{number}"] = partial(run, node, self.graph.sizes)
         axes = sorted(self.graph.sizes.axes(lengths_in(node.params)))
         for k in axes:
@@ -509,16 +509,22 @@ def _run_loop(
     return tuple(params["body"].run(given, known[0], params["reverse"], known[1:]))
 
 
-def _run_until(
+def _run_inner(
     node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
 ) -> tuple[Any, ...]:
-    """The results of a loop that ends when its carry says so, which are new arrays."""
+    """The results of a graph within the graph, which are new arrays."""
     known = [sizes.evaluate(n, lengths) for n in node.params["lengths"]]
+    params = {**node.params, "lengths": known}
     try:
-        return node.op.function(*given, body=node.params["body"], lengths=known)  # pyright: ignore
+        found = node.op.function(*given, **params)  # pyright: ignore
     except NumgradError as error:
         name_line(error, node.line)
         raise
+    return found if type(found) is tuple else (found,)
+
+
+_INNER = ("subgraph", "walk_length", "walk_rows", "while_loop")
+_RUNS = {"scan": _run_loop, **dict.fromkeys(_INNER, _run_inner)}
 
 
 def _run_segment(

@@ -16,6 +16,7 @@ import numpy as np
 
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.variable import Tensor
+from numgrad.compiler.passes.common import join_common
 from numgrad.compiler.run.inner import pulled
 from numgrad.compiler.run.inner_program import InnerPart
 from numgrad.compiler.run.loop import dense, derived, of_batch, scan, state_of_batch
@@ -175,12 +176,12 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
             on = carry[until]
             place = OPS["argmax"](on)
             taken = [
-                x if k in shared else _of_those(on, x, OPS["take"](x, place, axis=0))
+                x if k in shared else of_those(on, x, OPS["take"](x, place, axis=0))
                 for k, x in enumerate(carry)
             ]
             made = of_batch(body, [*taken, *outside], batched, own, size)
             new = [
-                a if k in shared else _of_those(on, a, b)
+                a if k in shared else of_those(on, a, b)
                 for k, (a, b) in enumerate(zip(made, carry, strict=True))
             ]
             return [*new, OPS["any"](new[until])]
@@ -196,7 +197,7 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
     return (*found, OPS["broadcast_to"](count, (size,)))
 
 
-def _of_those(on: Any, a: Any, b: Any) -> Any:
+def of_those(on: Any, a: Any, b: Any) -> Any:
     """What is ``a`` for those examples that are ``on``, else ``b``."""
     return OPS["where"](OPS["reshape"](on, (*on.shape, *(1,) * (a.ndim - 1))), a, b)
 
@@ -227,6 +228,7 @@ def compiled_while(
     traced = trace_body(whole, [Meta(a.shape, a.dtype) for a in given], carries=True)
     sources = traced.sources
     given += generator_states(sources)
+    join_common(traced.graph)
     graph, outside = without_invariants(traced.graph, len(given), traced.outside)
     body = Body(graph, len(given), 0, False, len(carry))
     found = _loop(body, [*given, *outside])
