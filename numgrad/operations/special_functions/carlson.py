@@ -1,5 +1,9 @@
 """The arithmetic-geometric mean, and Carlson's symmetric elliptic integrals."""
 
+import math
+
+import numpy as np
+
 from numgrad.operations.special_functions.declare import derivative, special
 from numgrad.operations.special_functions.elliptic import complete_slope, ellipe, ellipkm1
 
@@ -15,13 +19,27 @@ def agm(a, b):
     """
 
 
+_FAR = 1e9
+"""Ratio from which on the mean is ``pi / 2`` times the larger number over a logarithm."""
+
+
 def _agm_slope(a, b, mean):
-    """Derivative in ``b``: the mean is ``pi a / 2`` over the complete integral of ``1 - r**2``."""
-    ratio = b / a
+    """Derivative in ``b``: the mean is ``pi a / 2`` over the complete integral of ``1 - r**2``.
+
+    Where a number is 0 so is the mean, by the larger number flat, by the other one endless.
+    """
+    tiny, huge = np.abs(b) * _FAR < np.abs(a), np.abs(a) * _FAR < np.abs(b)
+    none, near = (a == 0) | (b == 0), ~(tiny | huge)
+    ratio = np.where(near & ~none, b, 1) / np.where(near & ~none, a, 1)
     square = ratio * ratio
     first = ellipkm1(square)
     slope = complete_slope(first, ellipe(1 - square), 1 - square, square)
-    return mean * slope / first * (2 * ratio / a)
+    around = mean * slope / first * (2 * ratio / np.where(near & ~none, a, 1))
+    at_an_end = (tiny | huge) & ~none
+    large, small = (np.where(at_an_end, x, 1) for x in (np.where(tiny, a, b), np.where(tiny, b, a)))
+    inverse = 1 / np.log(4 * large / small)
+    far = np.where(tiny, mean * inverse / small, mean * (1 - inverse) / large)
+    return np.where(none, np.where(tiny, math.inf, 0), np.where(near, around, far))
 
 
 agm.vjp(a=lambda g, a, b, y: g * _agm_slope(b, a, y), b=lambda g, a, b, y: g * _agm_slope(a, b, y))

@@ -54,8 +54,8 @@ def powm1(a, b):
 
 
 powm1.vjp(
-    a=lambda g, a, b: g * b * np.power(a, b - 1),
-    b=lambda g, a, y: g * (y + 1) * np.log(a),
+    a=lambda g, a, b: g * np.where(b == 0, 0, b * np.power(a, np.where(b == 0, 1, b) - 1)),
+    b=lambda g, a, y: g * xlogy(y + 1, a),  # flat where the power is 0
 )
 
 

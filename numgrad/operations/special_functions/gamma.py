@@ -34,15 +34,20 @@ def rgamma(x):
     """
 
 
-def _rgamma_vjp(g, x, y):
-    # by reflection where digamma has poles
+def rgamma_slope(x, y):
+    """Derivative of the reciprocal ``y``, by reflection where digamma has poles."""
     left = x < 0.5
     mirrored = 1 - np.where(left, x, 0)
     near_poles = gamma(mirrored) * np.cos(math.pi * mirrored) + y * digamma(mirrored)
-    return -g * np.where(left, near_poles, y * digamma(np.where(left, 1, x)))
+    return -np.where(left, near_poles, y * digamma(np.where(left, 1, x)))
 
 
-rgamma.vjp(x=_rgamma_vjp)
+def _at_pole(x):
+    """Where the gamma function has a pole."""
+    return (x <= 0) & (x == np.floor(x))
+
+
+rgamma.vjp(x=lambda g, x, y: g * rgamma_slope(x, y))
 
 
 @special(differentiable=False, domain=(-2.5, 4.0))
@@ -72,9 +77,21 @@ def poch(z, m):
     """
 
 
+def _poch_slope(z, m, y):
+    """Derivative in ``z``, which is finite where there are poles, of one function or of both."""
+    end = z + m
+    pole, both = _at_pole(z), _at_pole(z) & _at_pole(end)
+    low, high = np.where(pole, 1, z), np.where(pole, 1, end)
+    plain = y * (digamma(high) - digamma(low))
+    mirrored = y * (digamma(1 - np.where(both, end, 0)) - digamma(1 - np.where(both, z, 0)))
+    first = np.where(pole, z, 1)
+    crossed = gamma(np.where(pole & ~both, end, 1)) * rgamma_slope(first, rgamma(first))
+    return np.where(both, mirrored, np.where(pole, crossed, plain))
+
+
 poch.vjp(
-    z=lambda g, z, m, y: g * y * (digamma(z + m) - digamma(z)),
-    m=lambda g, z, m, y: g * y * digamma(z + m),
+    z=lambda g, z, m, y: g * _poch_slope(z, m, y),
+    m=lambda g, z, m, y: g * np.where(y == 0, 0, y * digamma(np.where(y == 0, 1, z + m))),
 )
 
 
@@ -128,10 +145,31 @@ def binom(x, k):
     """
 
 
-binom.vjp(
-    x=lambda g, x, k, y: g * y * (digamma(x + 1) - digamma(x - k + 1)),
-    k=lambda g, x, k, y: g * y * (digamma(x - k + 1) - digamma(k + 1)),
-)
+def _binom_parts(x, k):
+    """Where a reciprocal in ``gamma(x + 1) rgamma(k + 1) rgamma(x - k + 1)`` is 0, and these.
+
+    There its derivative is not 0; elsewhere the numbers are others, since they could overflow.
+    """
+    pole = _at_pole(k + 1) | _at_pole(x - k + 1)
+    chosen, others = np.where(pole, k + 1, 1), np.where(pole, x - k + 1, 1)
+    return (pole, gamma(np.where(pole, x + 1, 1)), chosen, rgamma(chosen), others, rgamma(others))
+
+
+def _binom_by_x(g, x, k, y):
+    pole, whole, _, first, others, second = _binom_parts(x, k)
+    rest = np.where(pole, 1, x - k + 1)
+    plain = y * (digamma(np.where(pole, 1, x + 1)) - digamma(rest))
+    return g * np.where(pole, whole * first * rgamma_slope(others, second), plain)
+
+
+def _binom_by_k(g, x, k, y):
+    pole, whole, chosen, first, others, second = _binom_parts(x, k)
+    plain = y * (digamma(np.where(pole, 1, x - k + 1)) - digamma(np.where(pole, 1, k + 1)))
+    slopes = rgamma_slope(chosen, first) * second - first * rgamma_slope(others, second)
+    return g * np.where(pole, whole * slopes, plain)
+
+
+binom.vjp(x=_binom_by_x, k=_binom_by_k)
 
 # ------------------------------------------------------------------------------------ incomplete
 
