@@ -64,6 +64,7 @@ from numgrad.operations.special_functions.carlson import elliprc as elliprc
 from numgrad.operations.special_functions.carlson import elliprd as elliprd
 from numgrad.operations.special_functions.carlson import elliprf as elliprf
 from numgrad.operations.special_functions.carlson import elliprg as elliprg
+from numgrad.operations.special_functions.carlson import elliprj as elliprj
 from numgrad.operations.special_functions.complex_valued import hankel1 as hankel1
 from numgrad.operations.special_functions.complex_valued import hankel1e as hankel1e
 from numgrad.operations.special_functions.complex_valued import hankel2 as hankel2
@@ -292,6 +293,7 @@ __all__ = [
     "elliprd",
     "elliprf",
     "elliprg",
+    "elliprj",
     "entr",
     "erf",
     "erfc",

@@ -188,9 +188,9 @@ def betainc_bb_f64(a, b, x):
     return _betainc_bb(b, a, x)
 
 
-# ------------------------------------------------------- noncentral chi-squared, Carlson's integral
+# ------------------------------------------------------- noncentral chi-squared
 
-_chndtr, _elliprd = of_floats("__pyx_fuse_0chndtr", 3), of_floats("__pyx_fuse_1elliprd", 3)
+_chndtr = of_floats("__pyx_fuse_0chndtr", 3)
 
 
 @outlined
@@ -198,37 +198,13 @@ def _by_freedom(df, x, nc):
     return _chndtr(x, df, nc, _NO)
 
 
-@outlined
-def _carlson_by_a(a, b, c):
-    return _elliprd(a, b, c, _NO)
-
-
-@outlined
-def _carlson_by_c(c, a, b):
-    return _elliprd(a, b, c, _NO)
-
-
 _chndtr_df = difference(_by_freedom, _share)
-_elliprd_a = log_difference(_carlson_by_a, _share)
-_elliprd_c = log_difference(_carlson_by_c, _share)
 
 
 @outlined
 def chndtr_df_f64(x, df, nc):
     """Derivative of chndtr with respect to ``df``."""
     return _chndtr_df(df, x, nc)
-
-
-@outlined
-def elliprd_a_f64(a, b, c):
-    """Derivative of elliprd with respect to ``a``."""
-    return _elliprd_a(a, b, c)
-
-
-@outlined
-def elliprd_c_f64(a, b, c):
-    """Derivative of elliprd with respect to ``c``."""
-    return _elliprd_c(c, a, b)
 
 
 # --------------------------------------------------------------------------- Bessel in the order
@@ -277,14 +253,12 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "gammainc_a": ("gammainc", "gammaincc"),
     "gammainc_aa": ("gammainc", "gammaincc"),
     "chndtr_df": ("chndtr",),
-    "elliprd_a": ("elliprd",),
-    "elliprd_c": ("elliprd",),
     **{f"betainc_{order}": ("betainc", "betaincc") for order in ("a", "b", "aa", "ab", "bb")},
 }
 for _name in ("jv", "yv", "iv", "kv", "ive", "kve"):
     _bessel(_name)
 for _name, _sources in _SOURCES.items():
-    _count = 3 if _name.startswith(("beta", "chndtr", "elliprd")) else 2
+    _count = 3 if _name.startswith(("beta", "chndtr")) else 2
     globals()[f"{_name}_f32"] = single(globals()[f"{_name}_f64"], _count)
     library.LIBRARY[_name] = (__name__, _name)
     library.EXTERNALS[_name] = tuple(s for source in _sources for s in EXTERNALS[source])

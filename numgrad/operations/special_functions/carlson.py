@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from numgrad.kernels import carlson as _carlson  # noqa: F401 (what kernels call)
+from numgrad.operations.promotion import by_library
 from numgrad.operations.special_functions.declare import derivative, special
 from numgrad.operations.special_functions.elliptic import complete_slope, ellipe, ellipkm1
 
@@ -86,7 +88,7 @@ def elliprg(a, b, c):
 def elliprd(a, b, c):
     """Symmetric elliptic integral of the second kind, symmetric in ``a`` and ``b`` alone.
 
-    Derivatives are differences of order ten, right to about eleven digits; second ones raise.
+    Derivatives are integrals as well, computed by the trapezoidal rule.
 
     Examples
     --------
@@ -95,18 +97,44 @@ def elliprd(a, b, c):
     """
 
 
-@derivative(domain=(0.5, 3.0))
-def elliprd_a(a, b, c):
-    """Derivative of ``elliprd`` with respect to ``a``."""
+@special(domain=(0.5, 3.0))
+def elliprj(a, b, c, p):
+    """Symmetric elliptic integral of the third kind, symmetric in all but the last argument.
+
+    Derivatives are integrals as well, computed by the trapezoidal rule; they are NaN for a
+    principal value, where ``p`` is negative.
+
+    Parameters
+    ----------
+    p
+        Fourth argument.
+
+    Examples
+    --------
+    >>> ng.special.elliprj(ng.tensor([0.0, 1.0]), 1.0, 1.0, 1.0)
+    tensor([2.35619449, 1.        ])
+    """
 
 
-@derivative(domain=(0.5, 3.0))
-def elliprd_c(a, b, c):
-    """Derivative of ``elliprd`` with respect to ``c``."""
+@derivative(domain=(0.5, 3.0), **by_library("carlson"))
+def carlson(i, j, k, l, a, b, c, p):  # noqa: E741
+    """The integral of ``(t + a)**-i (t + b)**-j (t + c)**-k (t + p)**-l`` over positive ``t``."""
 
 
-for _op in (elliprd_a, elliprd_c):
-    _op.without("a", "b", "c")
+carlson.without("i", "j", "k", "l")
+carlson.vjp(
+    a=lambda g, i, j, k, l, a, b, c, p: g * (-i * carlson(i + 1, j, k, l, a, b, c, p)),
+    b=lambda g, i, j, k, l, a, b, c, p: g * (-j * carlson(i, j + 1, k, l, a, b, c, p)),
+    c=lambda g, i, j, k, l, a, b, c, p: g * (-k * carlson(i, j, k + 1, l, a, b, c, p)),
+    p=lambda g, i, j, k, l, a, b, c, p: g * (-l * carlson(i, j, k, l + 1, a, b, c, p)),
+)
+
+
+def _third(g, weight, *given):
+    """Derivative of the integral with a factor of 3/2, by what has the exponent ``weight``."""
+    return g * ((-1.5 * weight) * carlson(*given))
+
+
 elliprc.vjp(
     a=lambda g, a, b: g * elliprd(b, b, a) * (-1 / 6),
     b=lambda g, a, b: g * elliprd(a, b, b) * (-1 / 3),
@@ -122,8 +150,13 @@ elliprg.vjp(
     c=lambda g, a, b, c: g * (3 * elliprf(a, b, c) - c * elliprd(a, b, c)) / 12,
 )
 elliprd.vjp(
-    a=lambda g, a, b, c: g * elliprd_a(a, b, c),
-    b=lambda g, a, b, c: g * elliprd_a(b, a, c),
-    c=lambda g, a, b, c: g * elliprd_c(a, b, c),
+    a=lambda g, a, b, c: _third(g, 0.5, 1.5, 0.5, 1.5, 0, a, b, c, 1),
+    b=lambda g, a, b, c: _third(g, 0.5, 0.5, 1.5, 1.5, 0, a, b, c, 1),
+    c=lambda g, a, b, c: _third(g, 1.5, 0.5, 0.5, 2.5, 0, a, b, c, 1),
 )
-elliprd.once = ("a", "b", "c")
+elliprj.vjp(
+    a=lambda g, a, b, c, p: _third(g, 0.5, 1.5, 0.5, 0.5, 1, a, b, c, p),
+    b=lambda g, a, b, c, p: _third(g, 0.5, 0.5, 1.5, 0.5, 1, a, b, c, p),
+    c=lambda g, a, b, c, p: _third(g, 0.5, 0.5, 0.5, 1.5, 1, a, b, c, p),
+    p=lambda g, a, b, c, p: _third(g, 1.0, 0.5, 0.5, 0.5, 2, a, b, c, p),
+)
