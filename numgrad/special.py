@@ -25,7 +25,6 @@ from numgrad.operations.special import gammaln as gammaln
 from numgrad.operations.special import logit as logit
 from numgrad.operations.special import polygamma as polygamma
 from numgrad.operations.special import sigmoid as expit
-from numgrad.operations.special import zeta as zeta
 from numgrad.operations.special_functions.bessel import i0 as i0
 from numgrad.operations.special_functions.bessel import i0e as i0e
 from numgrad.operations.special_functions.bessel import i1 as i1
@@ -241,6 +240,7 @@ from numgrad.operations.special_functions.spheroidal import pro_ang1_cv as pro_a
 from numgrad.operations.special_functions.spheroidal import pro_cv as pro_cv
 from numgrad.operations.special_functions.spheroidal import pro_rad1 as pro_rad1
 from numgrad.operations.special_functions.spheroidal import pro_rad1_cv as pro_rad1_cv
+from numgrad.operations.special_functions.zeta import zeta as zeta
 
 __all__ = [
     "agm",

@@ -15,6 +15,7 @@ from numgrad.operations.special_functions.counting import logsumexp as logsumexp
 from numgrad.operations.special_functions.counting import multigammaln as multigammaln
 from numgrad.operations.special_functions.counting import perm as perm
 from numgrad.operations.special_functions.counting import softmax as softmax
+from numgrad.operations.special_functions.zeta import zeta as zeta
 
 _Array: TypeAlias = "Tensor | ArrayLike"
 _Axis: TypeAlias = int | Sequence[int] | None
@@ -162,6 +163,9 @@ def elliprf(a: _Array, b: _Array, c: _Array) -> Tensor:
 
 def elliprg(a: _Array, b: _Array, c: _Array) -> Tensor:
     """Completely symmetric elliptic integral of the second kind."""
+
+def elliprj(a: _Array, b: _Array, c: _Array, p: _Array) -> Tensor:
+    """Symmetric elliptic integral of the third kind, symmetric in all but the last argument."""
 
 def entr(x: _Array) -> Tensor:
     """Summand ``-x log(x)`` of the entropy, ``-inf`` for negative operands."""
@@ -687,6 +691,3 @@ def yv(v: _Array, z: _Array) -> Tensor:
 
 def yve(v: _Array, z: _Array) -> Tensor:
     """``yv(v, z) * exp(-abs(imag(z)))``, which is ``yv`` for real arguments."""
-
-def zeta(s: _Array, x: _Array) -> Tensor:
-    """Hurwitz zeta function, the sum of ``(k + x)**-s``; differentiable in ``x``."""

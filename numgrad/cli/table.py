@@ -164,9 +164,6 @@ def _of_complex_numbers(function: Any, op: Op) -> str:
     kinds = function.types if isinstance(function, np.ufunc) else ()
     if op.real and any("D" in kind.partition("->")[0] for kind in kinds):
         return "takes real operands only"
-    beside = [name for name in op.inputs[: op.real_beside] if name not in op.refused]
-    if beside and not op.real and op.differentiable:
-        return f"raises with respect to {', '.join(beside)} where the last operand is complex"
     return ""
 
 

@@ -2,7 +2,7 @@
 
 Note [Carlson's integrals]
 --------------------------
-The integral over positive ``t`` of ``(t + a)**-i (t + b)**-j (t + c)**-k (t + p)**-l`` has
+The integral over positive ``t`` of ``(t + a)**-i (t + b)**-j (t + c)**-k (t + p)**-n`` has
 derivatives of the same kind. With ``t = exp(u)`` the integrand is analytic in a strip around the
 line of ``u``, as wide as the arguments are away from the negative half-line, and decays on both
 sides like an exponential: so the trapezoidal rule converges like one. Its step is such that
@@ -48,47 +48,43 @@ def _missing(weight, size):
 
 
 @outlined
-def carlson_f64(i, j, k, l, a, b, c, p):  # noqa: E741
+def carlson_f64(i, j, k, n, a, b, c, p):
     """The integral of real arguments, none below 0; infinite where it diverges."""
     if not (a >= _ZERO and b >= _ZERO and c >= _ZERO and p >= _ZERO):
         return np.nan
     if a + b + c + p == np.inf:
         return _ZERO
-    low = _ONE - (_missing(i, a) + _missing(j, b) + _missing(k, c) + _missing(l, p))
-    high = i + j + k + l - _ONE
+    low = _ONE - (_missing(i, a) + _missing(j, b) + _missing(k, c) + _missing(n, p))
+    high = i + j + k + n - _ONE
     if not (low > _ZERO and high > _ZERO):
         return np.inf
     first = minimum(
         minimum(_logarithm(i, a, _MOST), _logarithm(j, b, _MOST)),
-        minimum(_logarithm(k, c, _MOST), _logarithm(l, p, _MOST)),
+        minimum(_logarithm(k, c, _MOST), _logarithm(n, p, _MOST)),
     )
     last = maximum(
         maximum(_logarithm(i, a, _LEAST), _logarithm(j, b, _LEAST)),
-        maximum(_logarithm(k, c, _LEAST), _logarithm(l, p, _LEAST)),
+        maximum(_logarithm(k, c, _LEAST), _logarithm(n, p, _LEAST)),
     )
     first = first - _REST / low
     last = last + _REST / high
     steps = np.int64((last - first) / _WIDEST) + 1
     total = _ZERO
-    for n in range(steps):
-        u = first + n * _WIDEST
+    for m in range(steps):
+        u = first + m * _WIDEST
         t = exp_f64(u)
         total += exp_f64(
-            u
-            - i * log_f64(t + a)
-            - j * log_f64(t + b)
-            - k * log_f64(t + c)
-            - l * log_f64(t + p)
+            u - i * log_f64(t + a) - j * log_f64(t + b) - k * log_f64(t + c) - n * log_f64(t + p)
         )
     return total * _WIDEST
 
 
 @device
-def carlson_f32(i, j, k, l, a, b, c, p):  # noqa: E741
+def carlson_f32(i, j, k, n, a, b, c, p):
     """The integral, computed in float64."""
     return np.float32(
         carlson_f64(
-            np.float64(i), np.float64(j), np.float64(k), np.float64(l),
+            np.float64(i), np.float64(j), np.float64(k), np.float64(n),
             np.float64(a), np.float64(b), np.float64(c), np.float64(p),
         )
     )  # fmt: skip
@@ -107,7 +103,7 @@ def _angle(weight, z, none):
 
 
 @outlined
-def carlson_c128(i, j, k, l, a, b, c, p):  # noqa: E741
+def carlson_c128(i, j, k, n, a, b, c, p):
     """The integral of complex arguments, none of which is real and below 0."""
     size = _size(a) + _size(b) + _size(c) + _size(p)
     if size == np.inf:
@@ -116,19 +112,19 @@ def carlson_c128(i, j, k, l, a, b, c, p):  # noqa: E741
         _missing(i, _size(a))
         + _missing(j, _size(b))
         + _missing(k, _size(c))
-        + _missing(l, _size(p))
+        + _missing(n, _size(p))
     )
-    high = i + j + k + l - _ONE
+    high = i + j + k + n - _ONE
     if not (size >= _ZERO):
         return complex(np.nan, np.nan)
     if not (low > _ZERO and high > _ZERO):
         return complex(np.inf, _ZERO)
     least = minimum(
-        minimum(_angle(i, a, _PI), _angle(j, b, _PI)), minimum(_angle(k, c, _PI), _angle(l, p, _PI))
+        minimum(_angle(i, a, _PI), _angle(j, b, _PI)), minimum(_angle(k, c, _PI), _angle(n, p, _PI))
     )
     most = maximum(
         maximum(_angle(i, a, -_PI), _angle(j, b, -_PI)),
-        maximum(_angle(k, c, -_PI), _angle(l, p, -_PI)),
+        maximum(_angle(k, c, -_PI), _angle(n, p, -_PI)),
     )
     turn = _HALF * (least + most)
     room = _PI - _HALF * (most - least)
@@ -137,25 +133,25 @@ def carlson_c128(i, j, k, l, a, b, c, p):  # noqa: E741
     step = _STEP * room
     first = minimum(
         minimum(_logarithm(i, _size(a), _MOST), _logarithm(j, _size(b), _MOST)),
-        minimum(_logarithm(k, _size(c), _MOST), _logarithm(l, _size(p), _MOST)),
+        minimum(_logarithm(k, _size(c), _MOST), _logarithm(n, _size(p), _MOST)),
     )
     last = maximum(
         maximum(_logarithm(i, _size(a), _LEAST), _logarithm(j, _size(b), _LEAST)),
-        maximum(_logarithm(k, _size(c), _LEAST), _logarithm(l, _size(p), _LEAST)),
+        maximum(_logarithm(k, _size(c), _LEAST), _logarithm(n, _size(p), _LEAST)),
     )
     first = first - _REST / low
     last = last + _REST / high
     steps = np.int64((last - first) / step) + 1
     total = complex(_ZERO, _ZERO)
-    for n in range(steps):
-        u = complex(first + n * step, turn)
+    for m in range(steps):
+        u = complex(first + m * step, turn)
         t = exp_c128(u)
         total = total + exp_c128(
             u
             - complex(i, _ZERO) * log_c128(t + a)
             - complex(j, _ZERO) * log_c128(t + b)
             - complex(k, _ZERO) * log_c128(t + c)
-            - complex(l, _ZERO) * log_c128(t + p)
+            - complex(n, _ZERO) * log_c128(t + p)
         )
     return total * complex(step, _ZERO)
 

@@ -21,28 +21,28 @@ from numgrad.codegen.intrinsics import fabs, select, sqrt
 from numgrad.kernels.scipy_functions import EXTERNALS, of_floats, single
 from numgrad.kernels.vmath.logarithm import log_f64
 
-_WEIGHTS = (5 / 6, -5 / 21, 5 / 84, -5 / 504, 1 / 1260)
+WEIGHTS = (5 / 6, -5 / 21, 5 / 84, -5 / 504, 1 / 1260)
 _LEAST = 1e-250
-_STEP = 0.03125
+STEP = 0.03125
 _NO = np.int32(0)
 
 
 @outlined
 def _width(a):
     """Step in a shape parameter of a distribution."""
-    return select(a < 4.0, a * _STEP, sqrt(fabs(a)) * 0.0625)
+    return select(a < 4.0, a * STEP, sqrt(fabs(a)) * 0.0625)
 
 
 @outlined
 def _share(a):
     """Step in a positive number that the function has a scale of its own in."""
-    return a * _STEP
+    return a * STEP
 
 
 @outlined
 def _constant(v):
     """Step in an order."""
-    return _STEP
+    return STEP
 
 
 def difference(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
@@ -54,7 +54,7 @@ def difference(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
         total = 0.0
         for k in range(5):
             t = (k + 1) * h
-            total += _WEIGHTS[k] * (f(p + t, x, y) - f(p - t, x, y))
+            total += WEIGHTS[k] * (f(p + t, x, y) - f(p - t, x, y))
         return total / h
 
     return slope
@@ -72,7 +72,7 @@ def log_difference(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
         total = 0.0
         for k in range(5):
             t = (k + 1) * h
-            total += _WEIGHTS[k] * log_f64(f(p + t, x, y) / f(p - t, x, y))
+            total += WEIGHTS[k] * log_f64(f(p + t, x, y) / f(p - t, x, y))
         return value * (total / h)
 
     return slope

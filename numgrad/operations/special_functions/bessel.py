@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from numgrad.kernels.differences import STEP, WEIGHTS
+from numgrad.operations.promotion import is_complex
 from numgrad.operations.special_functions.declare import SpecialFunction, derivative, special
 from numgrad.operations.special_functions.gamma import rgamma
 
@@ -18,11 +20,25 @@ def _of_order(name: str, text: str) -> SpecialFunction:
     return derivative(domain=(0.3, 4.0))(function)
 
 
+def _at_complex_place(z):
+    return is_complex(getattr(z, "dtype", type(z)))  # a Python number has none
+
+
+def order_difference(f, v, z):
+    """The derivative in the order by the differences that kernels take, at complex arguments."""
+    total = 0
+    for k, weight in enumerate(WEIGHTS):
+        t = (k + 1) * STEP
+        total = total + (weight / STEP) * (f(v + t, z) - f(v - t, z))
+    return total
+
+
 def _declare_derivatives(f, slope, kernel=None):
     """Derivatives in order and argument; ``slope(f, v, z)`` is that in the argument.
 
     Note [Differences in a parameter] of ``kernels.differences`` has the method: the second
-    derivative in the order is one of first ones, and a third raises.
+    derivative in the order is one of first ones, and a third raises. At complex arguments they are
+    differences of the function, of which there are differences again.
     """
     name = kernel or f.name
     if kernel is None:
@@ -35,7 +51,14 @@ def _declare_derivatives(f, slope, kernel=None):
         second.without("v").vjp(z=lambda g, v, z: g * slope(second, v, z))
         _FIRST[name] = first
     in_order = _FIRST[name]
-    f.vjp(v=lambda g, v, z: g * in_order(v, z), z=lambda g, v, z: g * slope(f, v, z))
+
+    def by_order(g, v, z):
+        if not _at_complex_place(z):
+            return g * in_order(v, z)
+        change = order_difference(f, v, z)
+        return g * (change if f.holomorphic else np.conj(change))
+
+    f.vjp(v=by_order, z=lambda g, v, z: g * slope(f, v, z))
 
 
 _FIRST: dict[str, SpecialFunction] = {}
@@ -158,7 +181,7 @@ def _scaled_by_part(f, slope, part, direction):
     of_real = f.formulas["z"].function
 
     def vjp(g, v, z):
-        if z.dtype.kind != "c":
+        if not _at_complex_place(z):
             return of_real(g, v, z)
         scale = np.sign(part(z)) * np.real(g * np.conj(f(v, z)))
         return g * np.conj(slope(f, v, z)) - direction * scale

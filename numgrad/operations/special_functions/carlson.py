@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from numgrad.kernels import carlson as _carlson  # noqa: F401 (what kernels call)
-from numgrad.operations.promotion import by_library
 from numgrad.operations.special_functions.declare import derivative, special
 from numgrad.operations.special_functions.elliptic import complete_slope, ellipe, ellipkm1
 
@@ -116,17 +115,17 @@ def elliprj(a, b, c, p):
     """
 
 
-@derivative(domain=(0.5, 3.0), **by_library("carlson"))
-def carlson(i, j, k, l, a, b, c, p):  # noqa: E741
-    """The integral of ``(t + a)**-i (t + b)**-j (t + c)**-k (t + p)**-l`` over positive ``t``."""
+@derivative(domain=(0.5, 3.0))
+def carlson(i, j, k, n, a, b, c, p):
+    """The integral of ``(t + a)**-i (t + b)**-j (t + c)**-k (t + p)**-n`` over positive ``t``."""
 
 
-carlson.without("i", "j", "k", "l")
+carlson.without("i", "j", "k", "n")
 carlson.vjp(
-    a=lambda g, i, j, k, l, a, b, c, p: g * (-i * carlson(i + 1, j, k, l, a, b, c, p)),
-    b=lambda g, i, j, k, l, a, b, c, p: g * (-j * carlson(i, j + 1, k, l, a, b, c, p)),
-    c=lambda g, i, j, k, l, a, b, c, p: g * (-k * carlson(i, j, k + 1, l, a, b, c, p)),
-    p=lambda g, i, j, k, l, a, b, c, p: g * (-l * carlson(i, j, k, l + 1, a, b, c, p)),
+    a=lambda g, i, j, k, n, a, b, c, p: g * (-i * carlson(i + 1, j, k, n, a, b, c, p)),
+    b=lambda g, i, j, k, n, a, b, c, p: g * (-j * carlson(i, j + 1, k, n, a, b, c, p)),
+    c=lambda g, i, j, k, n, a, b, c, p: g * (-k * carlson(i, j, k + 1, n, a, b, c, p)),
+    p=lambda g, i, j, k, n, a, b, c, p: g * (-n * carlson(i, j, k, n + 1, a, b, c, p)),
 )
 
 

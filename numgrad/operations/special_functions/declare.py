@@ -14,17 +14,13 @@ raises as well: no gradient is silently zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
-
-import numpy as np
 
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import Op
-from numgrad.errors import NumgradNotImplementedError
 from numgrad.kernels import differences as _differences  # noqa: F401 (what kernels call)
-from numgrad.operations.promotion import by_library, floating, is_complex
+from numgrad.operations.promotion import by_library
 from numgrad.operations.special import refusal
 
 
@@ -97,18 +93,7 @@ def derivative(**options: Any) -> Callable[[Callable[..., Any]], SpecialFunction
     """Declare a derivative in a parameter that gradient formulas name."""
 
     def declare(function: Callable[..., Any]) -> SpecialFunction:
-        types = partial(_of_parameter, function.__name__)
-        given = {"internal": True, "ref": None, "types": types, **options}
+        given = {"internal": True, "ref": None, **options}
         return special(family=ParameterDerivative, **given)(function)
 
     return declare
-
-
-def _of_parameter(name: str, operands: Sequence[Any]) -> tuple[list[np.dtype], np.dtype]:
-    if any(map(is_complex, operands)):
-        function, _, parameter = name.partition("_")
-        raise NumgradNotImplementedError(
-            f"{function}: has no derivative in its parameter {parameter[0]!r} at complex places; "
-            "detach() the parameter"
-        )
-    return floating(name, operands)
