@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from numgrad.kernels.differences import STEP, WEIGHTS
 from numgrad.operations.promotion import is_complex
 from numgrad.operations.special_functions.declare import SpecialFunction, derivative, special
+from numgrad.operations.special_functions.differences import central_difference
 from numgrad.operations.special_functions.gamma import rgamma
 
 
@@ -22,15 +22,6 @@ def _of_order(name: str, text: str) -> SpecialFunction:
 
 def _at_complex_place(z):
     return is_complex(getattr(z, "dtype", type(z)))  # a Python number has none
-
-
-def order_difference(f, v, z):
-    """The derivative in the order by the differences that kernels take, at complex arguments."""
-    total = 0
-    for k, weight in enumerate(WEIGHTS):
-        t = (k + 1) * STEP
-        total = total + (weight / STEP) * (f(v + t, z) - f(v - t, z))
-    return total
 
 
 def _declare_derivatives(f, slope, kernel=None):
@@ -55,7 +46,7 @@ def _declare_derivatives(f, slope, kernel=None):
     def by_order(g, v, z):
         if not _at_complex_place(z):
             return g * in_order(v, z)
-        change = order_difference(f, v, z)
+        change = central_difference(lambda v: f(v, z), v)
         return g * (change if f.holomorphic else np.conj(change))
 
     f.vjp(v=by_order, z=lambda g, v, z: g * slope(f, v, z))

@@ -7,7 +7,7 @@ import numpy as np
 from numgrad.core.declare import composite
 from numgrad.operations.real import floating
 from numgrad.operations.shape import as_operand
-from numgrad.operations.special_functions.bessel import order_difference
+from numgrad.operations.special_functions.differences import central_difference
 from numgrad.operations.special_functions.kelvin import over
 from numgrad.operations.special_functions.several import (
     arrived,
@@ -242,7 +242,7 @@ def _hankel(f, sign, scaled):
     """Gradients; a scaled function has an exponential besides."""
 
     def by_order(g, v, z):
-        return g * np.conj(order_difference(f, v, z))
+        return g * np.conj(central_difference(lambda v: f(v, z), v))
 
     def by_argument(g, v, z):  # not by the result, to which SciPy's sums for h1vp are added
         return g * np.conj(0.5 * (f(v - 1, z) - f(v + 1, z)))

@@ -170,9 +170,10 @@ def logsumexp(
         keepdims=keepdims,
     )
     shift = shift if keepdims else np.sum(shift, axis=axis)
-    if not return_sign:
-        return np.log(total) + shift
-    return np.log(np.abs(total)) + shift, np.sign(total)
+    with np.errstate(divide="ignore"):  # of plain arrays whose sum is 0
+        if not return_sign:
+            return np.log(total) + shift
+        return np.log(np.abs(total)) + shift, np.sign(total)
 
 
 def softmax(x: Any, axis: Any = None) -> Any:

@@ -1,0 +1,23 @@
+"""Derivatives in parameters as differences of operations, which have derivatives themselves.
+
+Kernels take the same differences where they can: Note [Differences in a parameter] of
+``kernels.differences``. A derivative of one of these loses two digits more.
+"""
+
+import numpy as np
+
+from numgrad.kernels.differences import STEP, WEIGHTS
+
+
+def central_difference(f, a, step=STEP):
+    """The derivative of ``f`` at ``a``, of order ten in the step."""
+    total = 0
+    for k, weight in enumerate(WEIGHTS):
+        t = (k + 1) * step
+        total = total + weight * (f(a + t) - f(a - t))
+    return total / step
+
+
+def shape_difference(f, a):
+    """The same in a parameter of shape of a distribution, by the step that kernels take."""
+    return central_difference(f, a, np.where(a < 4, a * STEP, np.sqrt(np.abs(a)) * (2 * STEP)))
