@@ -324,16 +324,16 @@ def huber(delta: _Array, r: _Array) -> Tensor:
     """Huber's loss: ``r**2 / 2`` up to ``delta``, from there on linear."""
 
 def hyp0f1(v: _Array, z: _Array) -> Tensor:
-    """Confluent hypergeometric limit function; no gradient with respect to ``v``."""
+    """Confluent hypergeometric limit function."""
 
 def hyp1f1(a: _Array, b: _Array, x: _Array) -> Tensor:
-    """Confluent hypergeometric function of the first kind; with a gradient in ``x`` alone."""
+    """Confluent hypergeometric function of the first kind."""
 
 def hyp2f1(a: _Array, b: _Array, c: _Array, z: _Array) -> Tensor:
-    """Gauss's hypergeometric function; with a gradient in ``z`` alone."""
+    """Gauss's hypergeometric function."""
 
 def hyperu(a: _Array, b: _Array, x: _Array) -> Tensor:
-    """Confluent hypergeometric function of the second kind; with a gradient in ``x`` alone."""
+    """Confluent hypergeometric function of the second kind."""
 
 def i0(x: _Array) -> Tensor:
     """Modified Bessel function of the first kind of order 0."""
@@ -498,7 +498,7 @@ def modfresnelp(x: _Array) -> tuple[Tensor, ...]:
     """Modified Fresnel integrals of positive sign; complex."""
 
 def modstruve(v: _Array, x: _Array) -> Tensor:
-    """Modified Struve function; no gradient with respect to the order."""
+    """Modified Struve function; derivatives in the order are differences, as those of ``jv``."""
 
 def nbdtr(k: _Array, n: _Array, p: _Array) -> Tensor:
     """Probability of at most ``k`` failures before the ``n``-th success."""
@@ -516,7 +516,7 @@ def nbdtrin(k: _Array, p: _Array, x: _Array) -> Tensor:
     """The real number ``n`` of successes for which ``nbdtr(k, n, x)`` is ``p``."""
 
 def ncfdtr(dfn: _Array, dfd: _Array, nc: _Array, f: _Array) -> Tensor:
-    """Distribution function of noncentral F; no gradients with respect to degrees of freedom."""
+    """Distribution function of noncentral F."""
 
 def ncfdtri(dfn: _Array, dfd: _Array, nc: _Array, p: _Array) -> Tensor:
     """Quantile of noncentral F, the inverse of ``ncfdtr``."""
@@ -651,7 +651,7 @@ def stdtrit(df: _Array, p: _Array) -> Tensor:
     """Quantile of Student's t, the inverse of ``stdtr``."""
 
 def struve(v: _Array, x: _Array) -> Tensor:
-    """Struve function; no gradient with respect to the order."""
+    """Struve function; derivatives in the order are differences, as those of ``jv``."""
 
 def tandg(x: _Array) -> Tensor:
     """Tangent of degrees."""

@@ -178,7 +178,4 @@ def _of_operation(name: str, op: Op) -> Row:
     # formulas are written in operations, so what they give has derivatives too; forward mode
     # reads them, or transposes them
     but = f"raises with respect to {', '.join(op.refused)}" if op.refused else ""
-    second = "no" if op.inputs and set(op.refused + op.once) == set(op.inputs) else "yes"
-    if op.once and second == "yes":
-        but = f"second derivatives raise with respect to {', '.join(op.once)}"
-    return Row(name, value, "yes", second, "yes", form(op)[0], but)
+    return Row(name, value, "yes", "yes", "yes", form(op)[0], but)

@@ -78,8 +78,6 @@ class Op(Documented):
     differentiable = True
     refused: tuple[str, ...] = ()
     """Inputs by which there is no derivative, so that asking for it raises."""
-    once: tuple[str, ...] = ()
-    """Inputs by which there is a first derivative only: asking for a second one raises."""
     materializes = True
 
     def __init__(

@@ -424,7 +424,7 @@ spherical_kn.without("n").vjp(z=lambda g, n, z: g * _spherical_slope(spherical_k
 
 @special(domain=(0.3, 4.0))
 def struve(v, x):
-    """Struve function; no gradient with respect to the order.
+    """Struve function; derivatives in the order are differences, as those of ``jv``.
 
     Examples
     --------
@@ -435,7 +435,7 @@ def struve(v, x):
 
 @special(domain=(0.3, 4.0))
 def modstruve(v, x):
-    """Modified Struve function; no gradient with respect to the order.
+    """Modified Struve function; derivatives in the order are differences, as those of ``jv``.
 
     Examples
     --------
@@ -448,9 +448,13 @@ def _inhomogeneity(v, x):
     return np.power(0.5 * x, v) * rgamma(v + 1.5) / math.sqrt(math.pi)
 
 
-struve.without("v").vjp(
-    x=lambda g, v, x: g * (0.5 * (struve(v - 1, x) - struve(v + 1, x) + _inhomogeneity(v, x)))
+struve.vjp(
+    v=lambda g, v, x: g * central_difference(lambda p: struve(p, x), v),
+    x=lambda g, v, x: g * (0.5 * (struve(v - 1, x) - struve(v + 1, x) + _inhomogeneity(v, x))),
 )
-modstruve.without("v").vjp(
-    x=lambda g, v, x: g * (0.5 * (modstruve(v - 1, x) + modstruve(v + 1, x) + _inhomogeneity(v, x)))
+modstruve.vjp(
+    v=lambda g, v, x: g * central_difference(lambda p: modstruve(p, x), v),
+    x=lambda g, v, x: (
+        g * (0.5 * (modstruve(v - 1, x) + modstruve(v + 1, x) + _inhomogeneity(v, x)))
+    ),
 )

@@ -21,3 +21,9 @@ def central_difference(f, a, step=STEP):
 def shape_difference(f, a):
     """The same in a parameter of shape of a distribution, by the step that kernels take."""
     return central_difference(f, a, np.where(a < 4, a * STEP, np.sqrt(np.abs(a)) * (2 * STEP)))
+
+
+def pole_difference(f, a):
+    """The same where there are poles at 0 and the negative integers."""
+    room = np.where(a > 0.5, a, np.abs(a - np.rint(a)))
+    return central_difference(f, a, np.minimum(room, 1) * STEP)
