@@ -418,7 +418,9 @@ class TruncatedNormal(Continuous):
 
     def _ppf(self, q, a, b):
         mass, left = log_mass(a, b), a < 0
-        end = log_ndtr(np.where(left, a, -b))
+        end = np.where(left, a, -b)
+        endless = np.isinf(end)
+        end = np.where(endless, -math.inf, log_ndtr(np.where(endless, 0.0, end)))
         part = np.where(left, np.log(q), np.log1p(-q)) + mass
         found = ndtri_exp(np.logaddexp(end, part))
         return np.where(left, found, -found)
