@@ -4,7 +4,7 @@ import numpy as np
 
 from numgrad.operations.special import digamma, zeta
 from numgrad.operations.special_functions.convex import xlog1py, xlogy
-from numgrad.operations.special_functions.declare import derivative, special
+from numgrad.operations.special_functions.declare import derivative, moved, special
 from numgrad.operations.special_functions.gamma import betaln
 
 
@@ -141,12 +141,12 @@ def betainccinv(a, b, p):
 
 
 betaincinv.vjp(
-    a=lambda g, a, b, y: -g * betainc_a(a, b, y) / beta_density(a, b, y),
-    b=lambda g, a, b, y: -g * betainc_b(a, b, y) / beta_density(a, b, y),
+    a=lambda g, a, b, y: -g * moved(betainc_a(a, b, y), beta_density(a, b, y)),
+    b=lambda g, a, b, y: -g * moved(betainc_b(a, b, y), beta_density(a, b, y)),
     p=lambda g, a, b, y: g / beta_density(a, b, y),
 )
 betainccinv.vjp(
-    a=lambda g, a, b, y: -g * betainc_a(a, b, y) / beta_density(a, b, y),
-    b=lambda g, a, b, y: -g * betainc_b(a, b, y) / beta_density(a, b, y),
+    a=lambda g, a, b, y: -g * moved(betainc_a(a, b, y), beta_density(a, b, y)),
+    b=lambda g, a, b, y: -g * moved(betainc_b(a, b, y), beta_density(a, b, y)),
     p=lambda g, a, b, y: -g / beta_density(a, b, y),
 )

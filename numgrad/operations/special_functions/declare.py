@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import Op
 from numgrad.kernels import differences as _differences  # noqa: F401 (what kernels call)
@@ -97,3 +99,12 @@ def derivative(**options: Any) -> Callable[[Callable[..., Any]], SpecialFunction
         return special(family=ParameterDerivative, **given)(function)
 
     return declare
+
+
+def moved(slope: Any, density: Any) -> Any:
+    """How far a quantile moves: the change of the distribution function over its density.
+
+    Where there is no change it is 0, also at an end of the support, where there is no density.
+    """
+    still = slope == 0
+    return np.where(still, 0, slope / np.where(still, 1, density))

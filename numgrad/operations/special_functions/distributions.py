@@ -11,7 +11,7 @@ from numgrad.operations.special_functions.beta import (
     betainc_b,
     betaincc,
 )
-from numgrad.operations.special_functions.declare import special
+from numgrad.operations.special_functions.declare import moved, special
 from numgrad.operations.special_functions.gamma import betaln, gamma_density, gammainc_a
 
 # ---------------------------------------------------------------------------------- chi-squared
@@ -59,7 +59,7 @@ chdtrc.vjp(
     x=lambda g, v, x: -0.5 * g * gamma_density(0.5 * v, 0.5 * x),
 )
 chdtri.vjp(
-    v=lambda g, v, y: -g * gammainc_a(0.5 * v, 0.5 * y) / gamma_density(0.5 * v, 0.5 * y),
+    v=lambda g, v, y: -g * moved(gammainc_a(0.5 * v, 0.5 * y), gamma_density(0.5 * v, 0.5 * y)),
     p=lambda g, v, y: -2 * g / gamma_density(0.5 * v, 0.5 * y),
 )
 
@@ -114,7 +114,7 @@ stdtr.vjp(
     df=lambda g, df, t: g * student_slope(df, t), t=lambda g, df, t: g * student_density(df, t)
 )
 stdtrit.vjp(
-    df=lambda g, df, y: -g * student_slope(df, y) / student_density(df, y),
+    df=lambda g, df, y: -g * moved(student_slope(df, y), student_density(df, y)),
     p=lambda g, df, y: g / student_density(df, y),
 )
 
@@ -191,8 +191,8 @@ fdtrc.vjp(
     x=lambda g, dfn, dfd, x: -g * f_density(dfn, dfd, x),
 )
 fdtri.vjp(
-    dfn=lambda g, dfn, dfd, y: -g * f_slope_n(dfn, dfd, y) / f_density(dfn, dfd, y),
-    dfd=lambda g, dfn, dfd, y: -g * f_slope_d(dfn, dfd, y) / f_density(dfn, dfd, y),
+    dfn=lambda g, dfn, dfd, y: -g * moved(f_slope_n(dfn, dfd, y), f_density(dfn, dfd, y)),
+    dfd=lambda g, dfn, dfd, y: -g * moved(f_slope_d(dfn, dfd, y), f_density(dfn, dfd, y)),
     p=lambda g, dfn, dfd, y: g / f_density(dfn, dfd, y),
 )
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from numgrad.operations.special import digamma, gamma, gammaln, zeta
 from numgrad.operations.special_functions.convex import xlogy
-from numgrad.operations.special_functions.declare import derivative, special
+from numgrad.operations.special_functions.declare import derivative, moved, special
 
 
 @special(domain=(0.5, 4.0))
@@ -77,16 +77,22 @@ def poch(z, m):
     """
 
 
+def _digammas(a, b):
+    """``digamma(a) - digamma(b)``, which is finite where both have poles; of ends at one alone."""
+    both = _at_pole(a) & _at_pole(b)
+    mirrored = digamma(1 - np.where(both, a, 0)) - digamma(1 - np.where(both, b, 0))
+    return np.where(both, mirrored, digamma(np.where(both, 1, a)) - digamma(np.where(both, 1, b)))
+
+
 def _poch_slope(z, m, y):
-    """Derivative in ``z``, which is finite where there are poles, of one function or of both."""
+    """Derivative in ``z``, also where the value is 0 since ``z`` has a pole."""
     end = z + m
-    pole, both = _at_pole(z), _at_pole(z) & _at_pole(end)
-    low, high = np.where(pole, 1, z), np.where(pole, 1, end)
-    plain = y * (digamma(high) - digamma(low))
-    mirrored = y * (digamma(1 - np.where(both, end, 0)) - digamma(1 - np.where(both, z, 0)))
-    first = np.where(pole, z, 1)
-    crossed = gamma(np.where(pole & ~both, end, 1)) * rgamma_slope(first, rgamma(first))
-    return np.where(both, mirrored, np.where(pole, crossed, plain))
+    crossed = _at_pole(z) & ~_at_pole(end)
+    plain = y * _digammas(np.where(crossed, 1, end), np.where(crossed, 1, z))
+    first = np.where(crossed, z, 1)
+    return np.where(
+        crossed, gamma(np.where(crossed, end, 1)) * rgamma_slope(first, rgamma(first)), plain
+    )
 
 
 poch.vjp(
@@ -106,9 +112,18 @@ def beta(a, b):
     """
 
 
+def _beta_slope(a, b, y):
+    """Derivative in ``a``, also where the value is 0 since the sum has a pole."""
+    total = a + b
+    crossed = _at_pole(total) & ~_at_pole(a) & ~_at_pole(b)
+    plain = y * _digammas(np.where(crossed, 1, a), np.where(crossed, 1, total))
+    last = np.where(crossed, total, 1)
+    factor = gamma(np.where(crossed, a, 1)) * gamma(np.where(crossed, b, 1))
+    return np.where(crossed, factor * rgamma_slope(last, rgamma(last)), plain)
+
+
 beta.vjp(
-    a=lambda g, a, b, y: g * y * (digamma(a) - digamma(a + b)),
-    b=lambda g, a, b, y: g * y * (digamma(b) - digamma(a + b)),
+    a=lambda g, a, b, y: g * _beta_slope(a, b, y), b=lambda g, a, b, y: g * _beta_slope(b, a, y)
 )
 
 
@@ -124,8 +139,8 @@ def betaln(a, b):
 
 
 betaln.vjp(
-    a=lambda g, a, b: g * (digamma(a) - digamma(a + b)),
-    b=lambda g, a, b: g * (digamma(b) - digamma(a + b)),
+    a=lambda g, a, b: g * _digammas(a, a + b),
+    b=lambda g, a, b: g * _digammas(b, a + b),
 )
 
 
@@ -271,7 +286,7 @@ def gammaincinv(a, p):
 
 
 gammaincinv.vjp(
-    a=lambda g, a, y: -g * gammainc_a(a, y) / gamma_density(a, y),
+    a=lambda g, a, y: -g * moved(gammainc_a(a, y), gamma_density(a, y)),
     p=lambda g, a, y: g / gamma_density(a, y),
 )
 
@@ -288,6 +303,6 @@ def gammainccinv(a, p):
 
 
 gammainccinv.vjp(
-    a=lambda g, a, y: -g * gammainc_a(a, y) / gamma_density(a, y),
+    a=lambda g, a, y: -g * moved(gammainc_a(a, y), gamma_density(a, y)),
     p=lambda g, a, y: -g / gamma_density(a, y),
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from numgrad.operations.special_functions.bessel import ive
 from numgrad.operations.special_functions.convex import xlog1py, xlogy
-from numgrad.operations.special_functions.declare import derivative, special
+from numgrad.operations.special_functions.declare import derivative, moved, special
 from numgrad.operations.special_functions.differences import shape_difference
 from numgrad.operations.special_functions.gamma import betaln, rgamma
 from numgrad.operations.special_functions.hypergeometric import hyp0f1, hyp1f1
@@ -82,8 +82,8 @@ chndtr.vjp(
 )
 chndtrix.vjp(
     p=lambda g, df, nc, y: g / _pdf(y, df, nc),
-    df=lambda g, df, nc, y: -g * chndtr_df(y, df, nc) / _pdf(y, df, nc),
-    nc=lambda g, df, nc, y: g * _pdf(y, df + 2, nc) / _pdf(y, df, nc),
+    df=lambda g, df, nc, y: -g * moved(chndtr_df(y, df, nc), _pdf(y, df, nc)),
+    nc=lambda g, df, nc, y: g * moved(_pdf(y, df + 2, nc), _pdf(y, df, nc)),
 )
 
 
@@ -205,9 +205,9 @@ ncfdtr.vjp(
     f=lambda g, dfn, dfd, nc, f: g * _f_pdf(dfn, dfd, nc, f),
 )
 ncfdtri.vjp(
-    dfn=lambda g, dfn, dfd, nc, y: -g * _f_slope_n(dfn, dfd, nc, y) / _f_pdf(dfn, dfd, nc, y),
-    dfd=lambda g, dfn, dfd, nc, y: -g * _f_slope_d(dfn, dfd, nc, y) / _f_pdf(dfn, dfd, nc, y),
-    nc=lambda g, dfn, dfd, nc, y: -g * _f_slope(dfn, dfd, nc, y) / _f_pdf(dfn, dfd, nc, y),
+    dfn=lambda g, dfn, dfd, nc, y: -g * moved(_f_slope_n(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y)),
+    dfd=lambda g, dfn, dfd, nc, y: -g * moved(_f_slope_d(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y)),
+    nc=lambda g, dfn, dfd, nc, y: -g * moved(_f_slope(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y)),
     p=lambda g, dfn, dfd, nc, y: g / _f_pdf(dfn, dfd, nc, y),
 )
 
@@ -222,8 +222,8 @@ def noncentral_path(df, nc, x):
 
 
 noncentral_path.vjp(
-    df=lambda g, df, nc, y: -g * chndtr_df(y, df, nc) / _pdf(y, df, nc),
-    nc=lambda g, df, nc, y: g * _pdf(y, df + 2, nc) / _pdf(y, df, nc),
+    df=lambda g, df, nc, y: -g * moved(chndtr_df(y, df, nc), _pdf(y, df, nc)),
+    nc=lambda g, df, nc, y: g * moved(_pdf(y, df + 2, nc), _pdf(y, df, nc)),
     x=lambda g: g,
 )
 
@@ -235,9 +235,9 @@ def noncentral_f_path(dfn, dfd, nc, f):
 
 
 noncentral_f_path.vjp(
-    dfn=lambda g, dfn, dfd, nc, y: -g * _f_slope_n(dfn, dfd, nc, y) / _f_pdf(dfn, dfd, nc, y),
-    dfd=lambda g, dfn, dfd, nc, y: -g * _f_slope_d(dfn, dfd, nc, y) / _f_pdf(dfn, dfd, nc, y),
-    nc=lambda g, dfn, dfd, nc, y: -g * _f_slope(dfn, dfd, nc, y) / _f_pdf(dfn, dfd, nc, y),
+    dfn=lambda g, dfn, dfd, nc, y: -g * moved(_f_slope_n(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y)),
+    dfd=lambda g, dfn, dfd, nc, y: -g * moved(_f_slope_d(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y)),
+    nc=lambda g, dfn, dfd, nc, y: -g * moved(_f_slope(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y)),
     f=lambda g: g,
 )
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from numgrad.operations.special_functions.angles import angle_density, angle_tail_slope
 from numgrad.operations.special_functions.beta import beta_density, betainc_a, betainc_b
-from numgrad.operations.special_functions.declare import derivative
+from numgrad.operations.special_functions.declare import derivative, moved
 from numgrad.operations.special_functions.distributions import student_density, student_slope
 from numgrad.operations.special_functions.error import erfcx
 from numgrad.operations.special_functions.gamma import gamma_density, gammainc_a
@@ -26,7 +26,7 @@ def gamma_path(a, x):
     return x
 
 
-gamma_path.vjp(a=lambda g, a, y: -g * gammainc_a(a, y) / gamma_density(a, y), x=lambda g: g)
+gamma_path.vjp(a=lambda g, a, y: -g * moved(gammainc_a(a, y), gamma_density(a, y)), x=lambda g: g)
 
 
 @derivative(scalar=None, domain=(0.15, 0.85))
@@ -36,8 +36,8 @@ def beta_path(a, b, x):
 
 
 beta_path.vjp(
-    a=lambda g, a, b, y: -g * betainc_a(a, b, y) / beta_density(a, b, y),
-    b=lambda g, a, b, y: -g * betainc_b(a, b, y) / beta_density(a, b, y),
+    a=lambda g, a, b, y: -g * moved(betainc_a(a, b, y), beta_density(a, b, y)),
+    b=lambda g, a, b, y: -g * moved(betainc_b(a, b, y), beta_density(a, b, y)),
     x=lambda g: g,
 )
 
@@ -49,7 +49,7 @@ def student_path(df, t):
 
 
 student_path.vjp(
-    df=lambda g, df, y: -g * student_slope(df, y) / student_density(df, y), t=lambda g: g
+    df=lambda g, df, y: -g * moved(student_slope(df, y), student_density(df, y)), t=lambda g: g
 )
 
 
