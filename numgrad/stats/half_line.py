@@ -50,7 +50,7 @@ class Gamma(Positive):
         return by_powers(
             y == 0, y, 0.5,
             lambda y: self._logpdf(y, a) - log_scale,
-            lambda y: np.power(y, a - 1) * np.exp(-gammaln(a) - log_scale),
+            lambda y: np.power(y, a - 1) * np.exp(-y - gammaln(a) - log_scale),
         )  # fmt: skip
 
     def _cdf(self, y, a):
@@ -222,7 +222,7 @@ class ChiSquared(Positive):
             y == 0, y, 0.5,
             lambda y: self._logpdf(y, df) - log_scale,
             lambda y: np.power(y, 0.5 * df - 1)
-            * np.exp(-gammaln(0.5 * df) - (0.5 * math.log(2)) * df - log_scale),
+            * np.exp(-0.5 * y - gammaln(0.5 * df) - (0.5 * math.log(2)) * df - log_scale),
         )  # fmt: skip
 
     def _cdf(self, y, df):
@@ -267,7 +267,7 @@ class Weibull(Positive):
         return by_powers(
             y == 0, y, 0.5,
             lambda y: self._logpdf(y, c) - log_scale,
-            lambda y: c * np.power(y, c - 1) * np.exp(-log_scale),
+            lambda y: c * np.power(y, c - 1) * np.exp(-np.power(y, c) - log_scale),
         )  # fmt: skip
 
     def _cdf(self, y, c):
@@ -434,6 +434,7 @@ class FisherF(Positive):
             lambda y: self._logpdf(y, dfn, dfd) - log_scale,
             lambda y: np.power(y, 0.5 * dfn - 1)
             * np.power(dfn / dfd, 0.5 * dfn)
+            * np.power(1 + (dfn / dfd) * y, -0.5 * (dfn + dfd))
             * np.exp(-betaln(0.5 * dfn, 0.5 * dfd) - log_scale),
         )  # fmt: skip
 
@@ -468,7 +469,11 @@ class Rayleigh(Positive):
 
     def _pdf(self, y, log_scale):
         return by_powers(
-            y == 0, y, 0.5, lambda y: self._logpdf(y) - log_scale, lambda y: y * np.exp(-log_scale)
+            y == 0,
+            y,
+            0.5,
+            lambda y: self._logpdf(y) - log_scale,
+            lambda y: y * np.exp(-0.5 * (y * y) - log_scale),
         )
 
     def _cdf(self, y):

@@ -295,8 +295,9 @@ class VonMises(Continuous):
     def _cdf(self, y, kappa):
         endless = np.isinf(y)
         turns, angle = turned(np.where(endless, 0.0, y))
-        tail = angle_tail(kappa, np.abs(angle))
-        found = turns + np.where(angle < 0, tail, 1 - tail)
+        left = angle < 0
+        tail = angle_tail(kappa, np.where(left, -angle, angle))  # not abs, which has a kink
+        found = turns + np.where(left, tail, 1 - tail)
         return np.where(endless & (y > 0), 1.0, np.where(endless, 0.0, found))
 
     def _sf(self, y, kappa):

@@ -649,3 +649,47 @@ def test_logsumexp_of_nothing(keepdims):
         ):
             np.testing.assert_array_equal(found, expected)
             assert found.shape == expected.shape
+
+
+@pytest.mark.parametrize(
+    ("name", "truth", "place"),
+    [
+        ("poch", lambda z, m: mpmath.gamma(z + m) * mpmath.rgamma(z), (-3.0, 1.5)),
+        ("binom", lambda x, k: mpmath.gamma(x + 1) * mpmath.rgamma(k + 1)
+         * mpmath.rgamma(x - k + 1), (3.0, 5.0)),
+        ("beta", lambda a, b: mpmath.gamma(a) * mpmath.gamma(b) * mpmath.rgamma(a + b),
+         (-0.5, 0.5)),
+        ("powm1", lambda a, b: a**b - 1, (2.0, 0.0)),
+    ],
+)  # fmt: skip
+def test_second_derivatives_where_a_factor_is_zero(name, truth, place):
+    found = ng.hessian(lambda v: getattr(special, name)(v[0], v[1]))(np.array(place))
+    with mpmath.workdps(40):
+        for i, j, orders in ((0, 0, (2, 0)), (0, 1, (1, 1)), (1, 1, (0, 2))):
+            expected = mpmath.diff(truth, tuple(map(mpmath.mpf, place)), orders)
+            assert found[i, j] == pytest.approx(float(expected), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "expected"),
+    [
+        ("eval_legendre", (-2.0, 0.3), [1.0]), ("eval_sh_legendre", (-2.0, 0.3), [2.0]),
+        ("eval_chebyu", (-1.0, 0.3), [0.0]), ("eval_chebyu", (-4.0, 0.3), [-2.4]),
+        ("eval_sh_chebyu", (-3.0, 0.3), [-4.0]), ("lpmv", (0.0, 2.0, 1.0), [3.0]),
+        ("lpmv", (0.0, 2.0, -1.0), [-3.0]), ("lpmv", (3.0, 4.0, 1.0), [0.0]),
+        ("pseudo_huber", (0.0, -2.0), [2.0, 0.0]), ("it2struve0", (0.0,), [-2 / np.pi]),
+        ("kl_div", (0.0, 0.0), [None, 1.0]), ("rel_entr", (0.0, 0.0), [None, 0.0]),
+        ("betaincinv", (2.0, 3.0, 0.0), [0.0, 0.0, np.inf]), ("gammaincinv", (2.0, 0.0),
+                                                             [0.0, np.inf]),
+        ("gdtrix", (2.0, 2.0, 0.0), [0.0, 0.0, np.inf]), ("betaln", (-2.0, 1.0), [0.5, None]),
+    ],
+)  # fmt: skip
+def test_derivatives_at_the_ends(name, place, expected):
+    op = getattr(special, name)
+    given = [ng.tensor(a, requires_grad=n not in op.refused)
+             for a, n in zip(place, op.inputs, strict=True)]  # fmt: skip
+    leaves = [x for x in given if x.requires_grad]
+    found = ng.autograd.grad(op(*given), leaves)
+    for g, value in zip(found, expected, strict=True):
+        if value is not None:
+            assert g.item() == pytest.approx(value, abs=1e-12)

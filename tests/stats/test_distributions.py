@@ -338,3 +338,58 @@ def test_second_derivatives_of_angles():
         each = ng.vmap(ng.grad(function))
         x, kappa = np.array([0.2, 0.6]), np.array([2.0, 3.0])
         np.testing.assert_allclose(fast(x, kappa), each(x, kappa), rtol=1e-12)
+
+
+ENDS = {  # where densities are 0: shapes, place, slope and bend from inside
+    "gamma": ((2.0,), 0.0, 1.0, -2.0), "chi2": ((4.0,), 0.0, 0.25, -0.25),
+    "weibull_min": ((2.0,), 0.0, 2.0, 0.0), "rayleigh": ((), 0.0, 1.0, 0.0),
+    "f": ((4.0, 5.0), 0.0, 4.48, -40.32), "beta": ((2.0, 2.0), 0.0, 6.0, -12.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_densities_at_an_end_of_the_support(name):
+    shapes, place, slope, bend = ENDS[name]
+    function = getattr(stats, name).pdf
+    assert function(place, *shapes) == 0.0
+    first = ng.grad(function)
+    assert first(place, *shapes) == pytest.approx(slope)
+    assert ng.grad(first)(place, *shapes) == pytest.approx(bend, abs=1e-12)
+    assert ng.jit(lambda x: first(x, *shapes))(place) == pytest.approx(slope)
+    h = 1e-6
+    theirs = getattr(scipy.stats, name).pdf
+    assert theirs(place + h, *shapes) / h == pytest.approx(slope, rel=1e-4)
+    by_shapes = ng.grad(function, argnums=tuple(range(len(shapes) + 3)))(place, *shapes, 0.0, 2.0)
+    assert np.isfinite(by_shapes).all()
+    assert not any(by_shapes[1 : 1 + len(shapes)])
+
+
+def test_chances_of_zero_and_one():
+    k = np.array([0.0, 1.0])
+    np.testing.assert_allclose(ng.jacobian(lambda p: stats.bernoulli.pmf(k, p))(0.0), [-1, 1])
+    np.testing.assert_allclose(ng.jacobian(lambda p: stats.bernoulli.pmf(k, p))(1.0), [-1, 1])
+    assert ng.grad(lambda m: stats.poisson.pmf(1.0, m))(0.0) == pytest.approx(1.0)
+    assert ng.grad(lambda p: stats.binom.pmf(1.0, 5.0, p))(0.0) == pytest.approx(5.0)
+    assert ng.grad(lambda p: stats.binom.pmf(4.0, 5.0, p))(1.0) == pytest.approx(-5.0)
+    assert ng.grad(lambda p: stats.binom.pmf(-1.0, 5.0, p))(1.0) == 0.0
+    assert ng.grad(lambda p: stats.nbinom.pmf(1.0, 3.0, p))(1.0) == pytest.approx(-3.0)
+    assert ng.grad(lambda p: stats.geom.pmf(2.0, p))(1.0) == pytest.approx(-1.0)
+    p = np.array([0.0, 0.4, 0.6])
+    np.testing.assert_allclose(ng.grad(lambda p: stats.categorical.pmf(0, p))(p), [1, 0, 0])
+    x = np.array([[0, 2, 1], [1, 1, 1], [1, 1, 2]])
+    np.testing.assert_allclose(
+        stats.multinomial.pmf(x, 3, p), scipy.stats.multinomial.pmf(x, 3, p), rtol=1e-12
+    )
+    slope = ng.grad(lambda p: stats.multinomial.pmf(np.array([1, 2, 1]), 4, p))(p)
+    np.testing.assert_allclose(slope, [12 * 0.16 * 0.6, 0, 0], rtol=1e-12, atol=1e-15)
+
+
+def test_angles_in_the_middle_have_the_density_as_slope():
+    for x in (0.0, -0.0, np.pi, -np.pi):
+        slope = ng.grad(stats.vonmises.cdf)(x, 2.0)
+        assert slope == pytest.approx(scipy.stats.vonmises.pdf(x, 2.0), rel=1e-12)
+
+
+def test_quantiles_of_half_lines_by_their_end():
+    assert ng.grad(stats.truncnorm.ppf, argnums=2)(0.5, 0.0, np.inf) == 0.0
+    assert ng.grad(stats.truncnorm.ppf, argnums=1)(0.5, -np.inf, 1.0) == 0.0

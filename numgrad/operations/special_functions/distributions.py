@@ -133,18 +133,24 @@ def f_density(dfn, dfd, x):
     return beta_density(0.5 * dfn, 0.5 * dfd, u) * (slope * dfn * dfd)
 
 
+def _by_place(a, b, u):
+    """``u (1 - u)`` times the beta density, in which powers meet that may be endless at 0."""
+    total = a + b
+    return beta_density(a + 1, b + 1, u) * (a * b / (total * (total + 1)))
+
+
 def f_slope_n(dfn, dfd, x):
     """Derivative of the distribution function in ``dfn``."""
-    u, slope = _ratio(dfn, dfd, x)
+    u, _ = _ratio(dfn, dfd, x)
     a, b = 0.5 * dfn, 0.5 * dfd
-    return 0.5 * betainc_a(a, b, u) + beta_density(a, b, u) * (slope * x * dfd)
+    return 0.5 * betainc_a(a, b, u) + _by_place(a, b, u) / dfn
 
 
 def f_slope_d(dfn, dfd, x):
     """Derivative of the distribution function in ``dfd``."""
-    u, slope = _ratio(dfn, dfd, x)
+    u, _ = _ratio(dfn, dfd, x)
     a, b = 0.5 * dfn, 0.5 * dfd
-    return 0.5 * betainc_b(a, b, u) - beta_density(a, b, u) * (slope * x * dfn)
+    return 0.5 * betainc_b(a, b, u) - _by_place(a, b, u) / dfd
 
 
 @special(domain=(0.5, 4.0))
@@ -221,13 +227,20 @@ def gdtrc(a, b, x):
     """
 
 
+def _by_rate(a, b, x):
+    """``x`` times the density, in which powers meet that may be endless at 0."""
+    end = x == 0
+    met = gamma_density(b + 1, a * x) * (b / np.where(end, a, 1))
+    return np.where(end, met, x * gamma_density(b, a * np.where(end, 1, x)))
+
+
 gdtr.vjp(
-    a=lambda g, a, b, x: g * x * gamma_density(b, a * x),
+    a=lambda g, a, b, x: g * _by_rate(a, b, x),
     b=lambda g, a, b, x: g * gammainc_a(b, a * x),
     x=lambda g, a, b, x: g * a * gamma_density(b, a * x),
 )
 gdtrc.vjp(
-    a=lambda g, a, b, x: -g * x * gamma_density(b, a * x),
+    a=lambda g, a, b, x: -g * _by_rate(a, b, x),
     b=lambda g, a, b, x: -g * gammainc_a(b, a * x),
     x=lambda g, a, b, x: -g * a * gamma_density(b, a * x),
 )

@@ -89,10 +89,10 @@ def _poch_slope(z, m, y):
     end = z + m
     crossed = _at_pole(z) & ~_at_pole(end)
     plain = y * _digammas(np.where(crossed, 1, end), np.where(crossed, 1, z))
-    first = np.where(crossed, z, 1)
-    return np.where(
-        crossed, gamma(np.where(crossed, end, 1)) * rgamma_slope(first, rgamma(first)), plain
-    )
+    first, last = np.where(crossed, z, 1), np.where(crossed, end, 1)
+    inverse = rgamma(first)
+    product = gamma(last) * (digamma(last) * inverse + rgamma_slope(first, inverse))
+    return np.where(crossed, product, plain)
 
 
 poch.vjp(
@@ -117,9 +117,10 @@ def _beta_slope(a, b, y):
     total = a + b
     crossed = _at_pole(total) & ~_at_pole(a) & ~_at_pole(b)
     plain = y * _digammas(np.where(crossed, 1, a), np.where(crossed, 1, total))
-    last = np.where(crossed, total, 1)
-    factor = gamma(np.where(crossed, a, 1)) * gamma(np.where(crossed, b, 1))
-    return np.where(crossed, factor * rgamma_slope(last, rgamma(last)), plain)
+    first, other, last = (np.where(crossed, x, 1) for x in (a, b, total))
+    inverse = rgamma(last)
+    slope = digamma(first) * inverse + rgamma_slope(last, inverse)
+    return np.where(crossed, gamma(first) * gamma(other) * slope, plain)
 
 
 beta.vjp(
@@ -174,7 +175,8 @@ def _binom_by_x(g, x, k, y):
     pole, whole, _, first, others, second = _binom_parts(x, k)
     rest = np.where(pole, 1, x - k + 1)
     plain = y * (digamma(np.where(pole, 1, x + 1)) - digamma(rest))
-    return g * np.where(pole, whole * first * rgamma_slope(others, second), plain)
+    slope = digamma(np.where(pole, x + 1, 1)) * second + rgamma_slope(others, second)
+    return g * np.where(pole, whole * first * slope, plain)
 
 
 def _binom_by_k(g, x, k, y):
@@ -199,7 +201,12 @@ def gamma_density(a, x):
     """
     endless = np.isinf(x)
     x = np.where(endless, 0, x)
-    small = np.exp(xlogy(a - 1, x) - x - gammaln(a))
+    end = x == 0  # where the logarithm of a power has no derivative
+    small = np.where(
+        end,
+        np.power(np.where(end, x, 1), a - 1) * np.exp(-x - gammaln(a)),
+        np.exp(xlogy(a - 1, np.where(end, 1, x)) - x - gammaln(a)),
+    )
     large, inside = a > _LARGE, x > 0
     shape, place = np.where(large, a, 20), np.where(large & inside, x, 20)
     inverse = 1 / shape

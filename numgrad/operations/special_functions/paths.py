@@ -60,8 +60,10 @@ def angle_path(kappa, x):
 
 
 def _angle_slope(kappa, y):
-    size = np.abs(y)
-    return np.sign(y) * angle_tail_slope(kappa, size) / angle_density(kappa, size)
+    left = y < 0
+    size = np.where(left, -y, y)
+    found = angle_tail_slope(kappa, size) / angle_density(kappa, size)
+    return np.where(left, -found, found)
 
 
 angle_path.vjp(kappa=lambda g, kappa, y: g * _angle_slope(kappa, y), x=lambda g: g)
