@@ -41,11 +41,12 @@ def _operands(*values: Any) -> list[Any]:
 
 def where_valid(ok: Any, found: Any, *given: Any) -> Any:
     """``found`` where parameters are valid, else NaN, as is the derivative by all that is given."""
-    # the inner where keeps a derivative of 0 * NaN from what is valid; plain arrays have none
+    # the factors keep a derivative of NaN from what is valid; plain arrays and integers have none
     nothing: Any = math.nan
     for a in given:
-        if not isinstance(a, np.ndarray):
-            nothing = nothing + math.nan * np.where(ok, 0.0, a)
+        if not isinstance(a, np.ndarray) and a.dtype.kind == "f":
+            number = a.dtype.type
+            nothing = nothing + np.where(ok, number(0), number(math.nan)) * a
     return np.where(ok, found, nothing)
 
 

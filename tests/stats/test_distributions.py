@@ -343,7 +343,7 @@ def test_second_derivatives_of_angles():
 ENDS = {  # where densities are 0: shapes, place, slope and bend from inside
     "gamma": ((2.0,), 0.0, 1.0, -2.0), "chi2": ((4.0,), 0.0, 0.25, -0.25),
     "weibull_min": ((2.0,), 0.0, 2.0, 0.0), "rayleigh": ((), 0.0, 1.0, 0.0),
-    "f": ((4.0, 5.0), 0.0, 4.48, -40.32), "beta": ((2.0, 2.0), 0.0, 6.0, -12.0),
+    "f": ((4.0, 5.0), 0.0, 5.6, -40.32), "beta": ((2.0, 2.0), 0.0, 6.0, -12.0),
 }  # fmt: skip
 
 
