@@ -52,7 +52,7 @@ def ordered_shape(operation: str, x: Any, axis: int | None) -> tuple:
     return x.shape
 
 
-class _Row(NamedTuple):
+class _OneElement(NamedTuple):
     """What a number is to NumPy's functions that give places: a row of one element."""
 
     shape: tuple = (1,)
@@ -61,7 +61,7 @@ class _Row(NamedTuple):
 
 def _places_shape(operation: str, x: Any, axis: int | None) -> tuple:
     """As ``ordered_shape``, of places."""
-    return ordered_shape(operation, x if len(x.shape) else _Row(), axis)
+    return ordered_shape(operation, x if len(x.shape) else _OneElement(), axis)
 
 
 def _places_along_axis(
