@@ -251,8 +251,9 @@ class Continuous(Distribution):
         """A number between the ends of a support."""
         return self.inside
 
-    def _pdf(self, y: Any, log_scale: Any, *shapes: Any) -> Any:
+    def _pdf(self, *given: Any, **_: Any) -> Any:
         """The density divided by the scale, by ``by_powers`` where a power makes it 0."""
+        y, log_scale, *shapes = given
         return np.exp(self._logpdf(y, *shapes) - log_scale)
 
     def logpdf(self, x: Any, *args: Any, **named: Any) -> Any:
@@ -364,9 +365,9 @@ class Discrete(Distribution):
         below, above = k < low, k > high
         return np.where(below | above, low, k), below, above
 
-    def _pmf(self, k: Any, *shapes: Any) -> Any:
+    def _pmf(self, *given: Any, **_: Any) -> Any:
         """The probability, by ``by_powers`` where a power makes it 0."""
-        return np.exp(self._logpmf(k, *shapes))
+        return np.exp(self._logpmf(*given))
 
     def _massed(self, what: str, formula: Any, outside: float, given: tuple) -> Any:
         k, valid, shapes = self._at(what, *given)

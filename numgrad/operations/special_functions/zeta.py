@@ -36,7 +36,7 @@ def _reciprocal(distance: np.ndarray, order: int) -> np.ndarray:
 
 def _of_powers(s: np.ndarray, order: int) -> np.ndarray:
     """A derivative by the sum of powers."""
-    first = min(_TERMS + int(np.abs(s.imag).max(initial=0)), _MOST)
+    first = min(_TERMS + int(np.max(np.abs(np.imag(s)), initial=0)), _MOST)
     k = np.arange(2.0, first).reshape(-1, *(1,) * s.ndim)
     total = np.sum((-np.log(k)) ** order * k**-s, axis=0)
     log = math.log(first)
@@ -79,7 +79,7 @@ def _derivative(s: np.ndarray, *, n: int) -> np.ndarray:
         if not right.all():
             found[~right] = _on_circle(place[~right], n)
     found = np.where(place == np.inf, 0, found)
-    return found if np.iscomplexobj(s) else found.real
+    return found if np.iscomplexobj(s) else np.real(found)
 
 
 @several(calls=lambda op, s: op(s + 2), dtypes=either, internal=True, ref="scipy.special.zeta")
