@@ -8,8 +8,9 @@ Note [Derivatives of special functions]
 Those with respect to arguments are closed formulas, written in operations, so there are derivatives
 of any order. Those with respect to orders and parameters of shape are closed formulas where there
 is one; for incomplete gamma and beta functions and Bessel functions they are computed by Note
-[Differences in a parameter] of ``kernels.differences``, twice; a third time raises. What has none
-raises as well: no gradient is silently zero.
+[Differences in a parameter] of ``kernels.differences``, twice; a third time raises. For others, and
+at complex places, they are the same differences of operations (``differences``), of any order. What
+has none raises as well: no gradient is silently zero.
 """
 
 from __future__ import annotations
