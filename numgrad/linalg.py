@@ -1,9 +1,12 @@
 """Linear algebra: the functions of ``numpy.linalg``, and of ``scipy.linalg`` with their names.
 
 Matrices are the last two axes, and axes before them stacks. What NumPy's functions of these names
-take, these take too: ``np.linalg.solve(a, b)`` of a Tensor is ``ng.linalg.solve(a, b)``.
+take, these take too: ``np.linalg.solve(a, b)`` of a Tensor is ``ng.linalg.solve(a, b)``. What
+SciPy's take besides is taken by name: ``overwrite_a``, ``check_finite`` and others by which results
+do not change, ``lower``, ``A``.
 """
 
+from numgrad.core.op import Op
 from numgrad.errors import NumgradLinAlgError as LinAlgError
 from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.linalg import kron, tensordot, vecdot
@@ -30,6 +33,7 @@ from numgrad.operations.linear_algebra.products import (
 from numgrad.operations.linear_algebra.products import (
     trace_of_matrices as trace,
 )
+from numgrad.operations.linear_algebra.scipy_parameters import take
 from numgrad.operations.linear_algebra.singular_values import (
     cond,
     lstsq,
@@ -57,6 +61,8 @@ __all__ = [
     "solve_banded", "solve_sylvester", "solve_toeplitz", "solve_triangular", "sqrtm", "svd",
     "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+take(found for name in __all__ if isinstance(found := globals()[name], Op))
 
 
 def __dir__() -> list[str]:

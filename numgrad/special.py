@@ -25,7 +25,6 @@ from numgrad.operations.special import gammaln as gammaln
 from numgrad.operations.special import logit as logit
 from numgrad.operations.special import polygamma as polygamma
 from numgrad.operations.special import sigmoid as expit
-from numgrad.operations.special import zeta as zeta
 from numgrad.operations.special_functions.bessel import i0 as i0
 from numgrad.operations.special_functions.bessel import i0e as i0e
 from numgrad.operations.special_functions.bessel import i1 as i1
@@ -64,6 +63,7 @@ from numgrad.operations.special_functions.carlson import elliprc as elliprc
 from numgrad.operations.special_functions.carlson import elliprd as elliprd
 from numgrad.operations.special_functions.carlson import elliprf as elliprf
 from numgrad.operations.special_functions.carlson import elliprg as elliprg
+from numgrad.operations.special_functions.carlson import elliprj as elliprj
 from numgrad.operations.special_functions.complex_valued import hankel1 as hankel1
 from numgrad.operations.special_functions.complex_valued import hankel1e as hankel1e
 from numgrad.operations.special_functions.complex_valued import hankel2 as hankel2
@@ -240,6 +240,7 @@ from numgrad.operations.special_functions.spheroidal import pro_ang1_cv as pro_a
 from numgrad.operations.special_functions.spheroidal import pro_cv as pro_cv
 from numgrad.operations.special_functions.spheroidal import pro_rad1 as pro_rad1
 from numgrad.operations.special_functions.spheroidal import pro_rad1_cv as pro_rad1_cv
+from numgrad.operations.special_functions.zeta import zeta as zeta
 
 __all__ = [
     "agm",
@@ -292,6 +293,7 @@ __all__ = [
     "elliprd",
     "elliprf",
     "elliprg",
+    "elliprj",
     "entr",
     "erf",
     "erfc",

@@ -15,6 +15,7 @@ from numgrad.operations.special_functions.counting import logsumexp as logsumexp
 from numgrad.operations.special_functions.counting import multigammaln as multigammaln
 from numgrad.operations.special_functions.counting import perm as perm
 from numgrad.operations.special_functions.counting import softmax as softmax
+from numgrad.operations.special_functions.zeta import zeta as zeta
 
 _Array: TypeAlias = "Tensor | ArrayLike"
 _Axis: TypeAlias = int | Sequence[int] | None
@@ -162,6 +163,9 @@ def elliprf(a: _Array, b: _Array, c: _Array) -> Tensor:
 
 def elliprg(a: _Array, b: _Array, c: _Array) -> Tensor:
     """Completely symmetric elliptic integral of the second kind."""
+
+def elliprj(a: _Array, b: _Array, c: _Array, p: _Array) -> Tensor:
+    """Symmetric elliptic integral of the third kind, symmetric in all but the last argument."""
 
 def entr(x: _Array) -> Tensor:
     """Summand ``-x log(x)`` of the entropy, ``-inf`` for negative operands."""
@@ -320,16 +324,16 @@ def huber(delta: _Array, r: _Array) -> Tensor:
     """Huber's loss: ``r**2 / 2`` up to ``delta``, from there on linear."""
 
 def hyp0f1(v: _Array, z: _Array) -> Tensor:
-    """Confluent hypergeometric limit function; no gradient with respect to ``v``."""
+    """Confluent hypergeometric limit function."""
 
 def hyp1f1(a: _Array, b: _Array, x: _Array) -> Tensor:
-    """Confluent hypergeometric function of the first kind; with a gradient in ``x`` alone."""
+    """Confluent hypergeometric function of the first kind."""
 
 def hyp2f1(a: _Array, b: _Array, c: _Array, z: _Array) -> Tensor:
-    """Gauss's hypergeometric function; with a gradient in ``z`` alone."""
+    """Gauss's hypergeometric function."""
 
 def hyperu(a: _Array, b: _Array, x: _Array) -> Tensor:
-    """Confluent hypergeometric function of the second kind; with a gradient in ``x`` alone."""
+    """Confluent hypergeometric function of the second kind."""
 
 def i0(x: _Array) -> Tensor:
     """Modified Bessel function of the first kind of order 0."""
@@ -494,7 +498,7 @@ def modfresnelp(x: _Array) -> tuple[Tensor, ...]:
     """Modified Fresnel integrals of positive sign; complex."""
 
 def modstruve(v: _Array, x: _Array) -> Tensor:
-    """Modified Struve function; no gradient with respect to the order."""
+    """Modified Struve function; derivatives in the order are differences, as those of ``jv``."""
 
 def nbdtr(k: _Array, n: _Array, p: _Array) -> Tensor:
     """Probability of at most ``k`` failures before the ``n``-th success."""
@@ -512,7 +516,7 @@ def nbdtrin(k: _Array, p: _Array, x: _Array) -> Tensor:
     """The real number ``n`` of successes for which ``nbdtr(k, n, x)`` is ``p``."""
 
 def ncfdtr(dfn: _Array, dfd: _Array, nc: _Array, f: _Array) -> Tensor:
-    """Distribution function of noncentral F; no gradients with respect to degrees of freedom."""
+    """Distribution function of noncentral F."""
 
 def ncfdtri(dfn: _Array, dfd: _Array, nc: _Array, p: _Array) -> Tensor:
     """Quantile of noncentral F, the inverse of ``ncfdtr``."""
@@ -647,7 +651,7 @@ def stdtrit(df: _Array, p: _Array) -> Tensor:
     """Quantile of Student's t, the inverse of ``stdtr``."""
 
 def struve(v: _Array, x: _Array) -> Tensor:
-    """Struve function; no gradient with respect to the order."""
+    """Struve function; derivatives in the order are differences, as those of ``jv``."""
 
 def tandg(x: _Array) -> Tensor:
     """Tangent of degrees."""
@@ -687,6 +691,3 @@ def yv(v: _Array, z: _Array) -> Tensor:
 
 def yve(v: _Array, z: _Array) -> Tensor:
     """``yv(v, z) * exp(-abs(imag(z)))``, which is ``yv`` for real arguments."""
-
-def zeta(s: _Array, x: _Array) -> Tensor:
-    """Hurwitz zeta function, the sum of ``(k + x)**-s``; differentiable in ``x``."""

@@ -164,9 +164,6 @@ def _of_complex_numbers(function: Any, op: Op) -> str:
     kinds = function.types if isinstance(function, np.ufunc) else ()
     if op.real and any("D" in kind.partition("->")[0] for kind in kinds):
         return "takes real operands only"
-    beside = [name for name in op.inputs[: op.real_beside] if name not in op.refused]
-    if beside and not op.real and op.differentiable:
-        return f"raises with respect to {', '.join(beside)} where the last operand is complex"
     return ""
 
 
@@ -181,7 +178,4 @@ def _of_operation(name: str, op: Op) -> Row:
     # formulas are written in operations, so what they give has derivatives too; forward mode
     # reads them, or transposes them
     but = f"raises with respect to {', '.join(op.refused)}" if op.refused else ""
-    second = "no" if op.inputs and set(op.refused + op.once) == set(op.inputs) else "yes"
-    if op.once and second == "yes":
-        but = f"second derivatives raise with respect to {', '.join(op.once)}"
-    return Row(name, value, "yes", second, "yes", form(op)[0], but)
+    return Row(name, value, "yes", "yes", "yes", form(op)[0], but)

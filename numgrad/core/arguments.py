@@ -66,6 +66,8 @@ def complete(op: Any, args: tuple, params: dict[str, Any]) -> tuple[tuple, dict[
 
     Parameters may be given by position after the inputs, as in ``np.sum(x, 0)``.
     """
+    if params and not op.stand_ins.keys().isdisjoint(params):
+        params = translated(op, params)
     if op.inputs == ("inputs",):
         if len(args) == 1 and isinstance(args[0], list | tuple):
             args = tuple(args[0])
@@ -121,3 +123,14 @@ def _as_ours(op: Any, params: dict[str, Any]) -> dict[str, Any]:
                 f"{', '.join(op.params) or 'none'}",
             )
     return renamed
+
+
+def translated(op: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters with what stands for those that only another library's function has."""
+    found = {name: value for name, value in params.items() if name not in op.stand_ins}
+    for name in params.keys() & op.stand_ins.keys():
+        for ours, value in op.stand_ins[name](params[name]).items():
+            if ours in found:
+                raise NumgradTypeError(f"{op.name}: {ours!r} and {name!r} mean the same; give one")
+            found[ours] = value
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from numgrad.core.arguments import UnknownParameter
+from numgrad.core.arguments import UnknownParameter, translated
 from numgrad.core.call import Call
 from numgrad.core.interpreter import interpreter, raw
 from numgrad.core.op import Op
@@ -26,6 +26,9 @@ class Composite(Op):
                 self.__signature__.bind(*args, **params)
             except TypeError as mismatch:
                 ours = {theirs: name for name, theirs in self.spellings.items()}
+                renamed = translated(self, params)
+                if renamed.keys() != params.keys():
+                    return self.expanded(args, renamed)
                 renamed = {ours.get(name, name): value for name, value in params.items()}
                 if renamed.keys() != params.keys() and len(renamed) == len(params):
                     return self.expanded(args, renamed)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,9 +79,10 @@ class Op(Documented):
     differentiable = True
     refused: tuple[str, ...] = ()
     """Inputs by which there is no derivative, so that asking for it raises."""
-    once: tuple[str, ...] = ()
-    """Inputs by which there is a first derivative only: asking for a second one raises."""
     materializes = True
+    stand_ins: Mapping[str, Callable[[Any], dict[str, Any]]] = MappingProxyType({})
+    """Parameters of another library's function of the name -> what stands for their values here;
+    nothing, where results do not depend on them."""
 
     def __init__(
         self,

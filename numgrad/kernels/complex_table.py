@@ -17,11 +17,13 @@ _NAMES: dict[tuple[int, int], str] = {
         "erf erfc erfcx erfi dawsn ndtr log_ndtr gamma loggamma rgamma digamma exp1 expi spence "
         "wrightomega"
     ),
-    (2, 0): "xlogy xlog1py",
+    (2, 0): "xlogy xlog1py elliprc",
     (2, 1): (
         "jv jve yv yve iv ive kv kve hyp0f1 eval_legendre eval_chebyt eval_chebyu eval_laguerre "
         "eval_chebyc eval_chebys eval_sh_legendre eval_sh_chebyt eval_sh_chebyu"
     ),
+    (3, 0): "elliprd elliprf elliprg",
+    (4, 0): "elliprj",
     (3, 2): "hyp1f1 eval_gegenbauer eval_genlaguerre",
     (4, 3): "hyp2f1 eval_jacobi eval_sh_jacobi",
 }

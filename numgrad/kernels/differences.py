@@ -21,28 +21,28 @@ from numgrad.codegen.intrinsics import fabs, select, sqrt
 from numgrad.kernels.scipy_functions import EXTERNALS, of_floats, single
 from numgrad.kernels.vmath.logarithm import log_f64
 
-_WEIGHTS = (5 / 6, -5 / 21, 5 / 84, -5 / 504, 1 / 1260)
+WEIGHTS = (5 / 6, -5 / 21, 5 / 84, -5 / 504, 1 / 1260)
 _LEAST = 1e-250
-_STEP = 0.03125
+STEP = 0.03125
 _NO = np.int32(0)
 
 
 @outlined
 def _width(a):
     """Step in a shape parameter of a distribution."""
-    return select(a < 4.0, a * _STEP, sqrt(fabs(a)) * 0.0625)
+    return select(a < 4.0, a * STEP, sqrt(fabs(a)) * 0.0625)
 
 
 @outlined
 def _share(a):
     """Step in a positive number that the function has a scale of its own in."""
-    return a * _STEP
+    return a * STEP
 
 
 @outlined
 def _constant(v):
     """Step in an order."""
-    return _STEP
+    return STEP
 
 
 def difference(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
@@ -54,7 +54,7 @@ def difference(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
         total = 0.0
         for k in range(5):
             t = (k + 1) * h
-            total += _WEIGHTS[k] * (f(p + t, x, y) - f(p - t, x, y))
+            total += WEIGHTS[k] * (f(p + t, x, y) - f(p - t, x, y))
         return total / h
 
     return slope
@@ -72,7 +72,7 @@ def log_difference(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
         total = 0.0
         for k in range(5):
             t = (k + 1) * h
-            total += _WEIGHTS[k] * log_f64(f(p + t, x, y) / f(p - t, x, y))
+            total += WEIGHTS[k] * log_f64(f(p + t, x, y) / f(p - t, x, y))
         return value * (total / h)
 
     return slope
@@ -188,9 +188,9 @@ def betainc_bb_f64(a, b, x):
     return _betainc_bb(b, a, x)
 
 
-# ------------------------------------------------------- noncentral chi-squared, Carlson's integral
+# ------------------------------------------------------- noncentral chi-squared
 
-_chndtr, _elliprd = of_floats("__pyx_fuse_0chndtr", 3), of_floats("__pyx_fuse_1elliprd", 3)
+_chndtr = of_floats("__pyx_fuse_0chndtr", 3)
 
 
 @outlined
@@ -198,37 +198,13 @@ def _by_freedom(df, x, nc):
     return _chndtr(x, df, nc, _NO)
 
 
-@outlined
-def _carlson_by_a(a, b, c):
-    return _elliprd(a, b, c, _NO)
-
-
-@outlined
-def _carlson_by_c(c, a, b):
-    return _elliprd(a, b, c, _NO)
-
-
 _chndtr_df = difference(_by_freedom, _share)
-_elliprd_a = log_difference(_carlson_by_a, _share)
-_elliprd_c = log_difference(_carlson_by_c, _share)
 
 
 @outlined
 def chndtr_df_f64(x, df, nc):
     """Derivative of chndtr with respect to ``df``."""
     return _chndtr_df(df, x, nc)
-
-
-@outlined
-def elliprd_a_f64(a, b, c):
-    """Derivative of elliprd with respect to ``a``."""
-    return _elliprd_a(a, b, c)
-
-
-@outlined
-def elliprd_c_f64(a, b, c):
-    """Derivative of elliprd with respect to ``c``."""
-    return _elliprd_c(c, a, b)
 
 
 # --------------------------------------------------------------------------- Bessel in the order
@@ -277,14 +253,12 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "gammainc_a": ("gammainc", "gammaincc"),
     "gammainc_aa": ("gammainc", "gammaincc"),
     "chndtr_df": ("chndtr",),
-    "elliprd_a": ("elliprd",),
-    "elliprd_c": ("elliprd",),
     **{f"betainc_{order}": ("betainc", "betaincc") for order in ("a", "b", "aa", "ab", "bb")},
 }
 for _name in ("jv", "yv", "iv", "kv", "ive", "kve"):
     _bessel(_name)
 for _name, _sources in _SOURCES.items():
-    _count = 3 if _name.startswith(("beta", "chndtr", "elliprd")) else 2
+    _count = 3 if _name.startswith(("beta", "chndtr")) else 2
     globals()[f"{_name}_f32"] = single(globals()[f"{_name}_f64"], _count)
     library.LIBRARY[_name] = (__name__, _name)
     library.EXTERNALS[_name] = tuple(s for source in _sources for s in EXTERNALS[source])

@@ -51,7 +51,7 @@ _TABLE: dict[int, dict[str, str]] = {
         ),
         "__pyx_fuse_1": "hyp1f1 elliprd elliprf elliprg",
     },
-    4: {"__pyx_fuse_1": "hyp2f1", "__pyx_fuse_0": "ncfdtr ncfdtri"},
+    4: {"__pyx_fuse_1": "hyp2f1 elliprj", "__pyx_fuse_0": "ncfdtr ncfdtri"},
 }
 # Polynomials have a form for integer orders, and all but Hermite's another for real ones. Where
 # there is none for real orders these are truncated, as SciPy does.

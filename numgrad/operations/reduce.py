@@ -238,7 +238,7 @@ std.kink(x=([1.0, 1.0, 1.0], [0, 0, 0]))
 std.kink(x=([0.0, 0.0], [0, 0]))
 
 
-@axiswise(ref="scipy.special.logsumexp", empty=False)
+@axiswise(ref="scipy.special.logsumexp")
 def logsumexp(x, *, axis=None, keepdims=False):
     """``log(sum(exp(x)))`` over axes, without overflow.
 

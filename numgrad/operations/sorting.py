@@ -52,6 +52,28 @@ def ordered_shape(operation: str, x: Any, axis: int | None) -> tuple:
     return x.shape
 
 
+class _OneElement(NamedTuple):
+    """What a number is to NumPy's functions that give places: a row of one element."""
+
+    shape: tuple = (1,)
+    ndim: int = 1
+
+
+def _places_shape(operation: str, x: Any, axis: int | None) -> tuple:
+    """As ``ordered_shape``, of places."""
+    return ordered_shape(operation, x if len(x.shape) else _OneElement(), axis)
+
+
+def _places_along_axis(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    (x,) = operands
+    if x.ndim == 0 and params["axis"] is not None:
+        normalize_axes(op.name, params["axis"], 1)
+        params = {**params, "axis": None}
+    return along_axis(op, operands, params, size)
+
+
 def _of_numpy(operation: str) -> Any:
     """Let errors of NumPy's be ours, with the operation named."""
 
@@ -128,7 +150,7 @@ def argsort(x, *, axis=-1, kind=None, stable=None, descending=False):
     Returns
     -------
     Tensor
-        Of dtype int64 and the shape of ``x``, or with one axis.
+        Of dtype int64 and the shape of ``x``, or with one axis, as of a number.
 
     Examples
     --------
@@ -137,14 +159,14 @@ def argsort(x, *, axis=-1, kind=None, stable=None, descending=False):
     >>> ng.argsort(ng.tensor([3.0, 1.0, 3.0]), descending=True)
     tensor([0, 2, 1])
     """
-    x, axis = plain_axis("argsort", x, axis)
+    x, axis = plain_axis("argsort", np.atleast_1d(x), axis)
     return _of_numpy("argsort")(_order)(x, axis, kind, stable, descending)
 
 
 argsort.shape(
-    lambda x, *, axis, kind, stable, descending: Meta(ordered_shape("argsort", x, axis), _INT64)
+    lambda x, *, axis, kind, stable, descending: Meta(_places_shape("argsort", x, axis), _INT64)
 )
-argsort.batch(along_axis)
+argsort.batch(_places_along_axis)
 
 
 @primitive(
@@ -306,7 +328,7 @@ def argpartition(x, *, kth, axis=-1, kind="introselect"):
     Returns
     -------
     Tensor
-        Of dtype int64 and the shape of ``x``, or with one axis.
+        Of dtype int64 and the shape of ``x``, or with one axis, as of a number.
 
     Examples
     --------
@@ -314,14 +336,14 @@ def argpartition(x, *, kth, axis=-1, kind="introselect"):
     >>> i[1]
     tensor(3)
     """
-    x, axis = plain_axis("argpartition", x, axis)
+    x, axis = plain_axis("argpartition", np.atleast_1d(x), axis)
     return _of_numpy("argpartition")(np.argpartition)(x, kth, axis=axis, kind=kind)
 
 
 argpartition.shape(
-    lambda x, *, kth, axis, kind: Meta(ordered_shape("argpartition", x, axis), _INT64)
+    lambda x, *, kth, axis, kind: Meta(_places_shape("argpartition", x, axis), _INT64)
 )
-argpartition.batch(along_axis)
+argpartition.batch(_places_along_axis)
 
 
 @composite(ref=np.partition)

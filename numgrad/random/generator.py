@@ -130,24 +130,24 @@ class Generator:
         return self._followed("triangular", (left, mode, right), size)
 
     def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> Tensor:
-        """Angles around ``mu``, in which they have gradients, but not in ``kappa``."""
-        return self._followed("vonmises", (mu, checked_parameter(kappa, "vonmises")), size)
+        """Angles around ``mu``, whose gradients in ``kappa`` are implicit ones."""
+        return self._followed("vonmises", (mu, kappa), size)
 
     def wald(self, mean: Any, scale: Any, size: Any = None) -> Tensor:
-        """Times until a motion with a drift arrives, without gradients."""
-        return numbers(self.generator.wald, (mean, scale), size)
+        """Times until a motion with a drift arrives; gradients are implicit ones."""
+        return self._followed("wald", (mean, scale), size)
 
     def f(self, dfnum: Any, dfden: Any, size: Any = None) -> Tensor:
         """Ratios of chi-squared numbers over degrees of freedom; gradients are implicit ones."""
         return self._followed("f", (dfnum, dfden), size)
 
     def noncentral_chisquare(self, df: Any, nonc: Any, size: Any = None) -> Tensor:
-        """Sums of squares of normal numbers that are not around 0, without gradients."""
-        return numbers(self.generator.noncentral_chisquare, (df, nonc), size)
+        """Sums of squares of normal numbers that are not around 0; gradients are implicit ones."""
+        return self._followed("noncentral_chisquare", (df, nonc), size)
 
     def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None) -> Tensor:
-        """Ratios of such sums to chi-squared numbers, without gradients."""
-        return numbers(self.generator.noncentral_f, (dfnum, dfden, nonc), size)
+        """Ratios of such sums to chi-squared numbers; gradients are implicit ones."""
+        return self._followed("noncentral_f", (dfnum, dfden, nonc), size)
 
     def standard_t(self, df: Any, size: Any = None) -> Tensor:
         """Numbers of Student's distribution, whose gradients are implicit ones."""

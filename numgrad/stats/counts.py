@@ -16,7 +16,7 @@ from numgrad.operations.special_functions.gamma import betaln, gammainc, gammain
 from numgrad.operations.special_functions.inverse_parameters import bdtrik, nbdtrik, pdtrik
 from numgrad.random.draws import checked_parameter, drawn_shape
 from numgrad.random.generator import generator_from
-from numgrad.stats.distribution import Discrete
+from numgrad.stats.distribution import Discrete, by_powers
 
 
 class Poisson(Discrete):
@@ -32,6 +32,13 @@ class Poisson(Discrete):
 
     def _logpmf(self, k, mu):
         return xlogy(k, mu) - gammaln(k + 1) - mu
+
+    def _pmf(self, k, mu):
+        return by_powers(
+            mu == 0, mu, 0.5,
+            lambda mu: self._logpmf(k, mu),
+            lambda mu: np.power(mu, k) * np.exp(-mu - gammaln(k + 1)),
+        )  # fmt: skip
 
     def _cdf(self, k, mu):
         return gammaincc(k + 1, mu)
@@ -66,9 +73,18 @@ class Binomial(Discrete):
     def _support(self, n, p):
         return 0.0, n
 
+    def _ways(self, k, n):
+        return -betaln(n - k + 1, k + 1) - np.log(n + 1)
+
     def _logpmf(self, k, n, p):
-        ways = -betaln(n - k + 1, k + 1) - np.log(n + 1)
-        return ways + xlogy(k, p) + xlog1py(n - k, -p)
+        return self._ways(k, n) + xlogy(k, p) + xlog1py(n - k, -p)
+
+    def _pmf(self, k, n, p):
+        return by_powers(
+            (p == 0) | (p == 1), p, 0.5,
+            lambda p: self._logpmf(k, n, p),
+            lambda p: np.exp(self._ways(k, n)) * np.power(p, k) * np.power(1 - p, n - k),
+        )  # fmt: skip
 
     def _shared(self, k, n):
         last = k >= n
@@ -113,6 +129,9 @@ class Bernoulli(Discrete):
     def _logpmf(self, k, p):
         return xlogy(k, p) + xlog1py(1 - k, -p)
 
+    def _pmf(self, k, p):
+        return np.where(k == 1, p, 1 - p)
+
     def _cdf(self, k, p):
         return np.where(k >= 1, 1.0, 1 - p)
 
@@ -146,9 +165,18 @@ class NegativeBinomial(Discrete):
     def _support(self, n, p):
         return 0.0, math.inf
 
+    def _ways(self, k, n):
+        return gammaln(n + k) - gammaln(k + 1) - gammaln(n)
+
     def _logpmf(self, k, n, p):
-        ways = gammaln(n + k) - gammaln(k + 1) - gammaln(n)
-        return ways + n * np.log(p) + xlog1py(k, -p)
+        return self._ways(k, n) + n * np.log(p) + xlog1py(k, -p)
+
+    def _pmf(self, k, n, p):
+        return by_powers(
+            p == 1, p, 0.5,
+            lambda p: self._logpmf(k, n, p),
+            lambda p: np.exp(self._ways(k, n)) * np.power(p, n) * np.power(1 - p, k),
+        )  # fmt: skip
 
     def _cdf(self, k, n, p):
         return betainc(n, k + 1, p)
@@ -186,6 +214,13 @@ class Geometric(Discrete):
     def _logpmf(self, k, p):
         return xlog1py(k - 1, -p) + np.log(p)
 
+    def _pmf(self, k, p):
+        return by_powers(
+            p == 1, p, 0.5,
+            lambda p: self._logpmf(k, p),
+            lambda p: p * np.power(1 - p, k - 1),
+        )  # fmt: skip
+
     def _cdf(self, k, p):
         return -np.expm1(xlog1py(k, -p))
 
@@ -213,16 +248,15 @@ class Categorical:
 
     def logpmf(self, k: Any, p: Any) -> Any:
         """Logarithm of the probability of class ``k``; ``-inf`` where there is no such class."""
-        p, k = as_operand(p), as_operand(k)
-        classes = np.arange(p.shape[-1])
-        chosen = np.expand_dims(k, -1) == classes
-        value = np.sum(np.where(chosen, p, 0.0), axis=-1)
+        value = self.pmf(k, p)
         empty = value == 0
         return np.where(empty, -math.inf, np.log(np.where(empty, 1.0, value)))
 
     def pmf(self, k: Any, p: Any) -> Any:
-        """Probability of class ``k``."""
-        return np.exp(self.logpmf(k, p))
+        """Probability of class ``k``; 0 where there is no such class."""
+        p, k = as_operand(p), as_operand(k)
+        chosen = np.expand_dims(k, -1) == np.arange(p.shape[-1])
+        return np.sum(np.where(chosen, p, 0.0), axis=-1)
 
     def entropy(self, p: Any) -> Any:
         """Entropy."""
@@ -243,20 +277,31 @@ class Multinomial:
 
     def logpmf(self, x: Any, n: Any, p: Any) -> Any:
         """Logarithm of the probability of counts ``x``."""
-        x, p, n = as_operand(x), as_operand(p), as_operand(n)
-        if x.shape[-1:] != p.shape[-1:]:
-            raise NumgradValueError(
-                f"multinomial.logpmf: the last axes of x {tuple(x.shape)} and p {tuple(p.shape)} "
-                "differ; both are the classes"
-            )
-        inside = np.all((x >= 0) & (x == np.floor(x)), axis=-1) & (np.sum(x, axis=-1) == n)
-        counts = np.where(np.expand_dims(inside, -1), x, 0.0)
-        found = gammaln(n + 1.0) + np.sum(xlogy(counts, p) - gammaln(counts + 1), axis=-1)
-        return np.where(inside, found, -math.inf)
+        inside, n, counts, p = self._given("logpmf", x, n, p)
+        return np.where(inside, self._log(counts, n, p), -math.inf)
 
     def pmf(self, x: Any, n: Any, p: Any) -> Any:
         """Probability of counts ``x``."""
-        return np.exp(self.logpmf(x, n, p))
+        inside, n, counts, p = self._given("pmf", x, n, p)
+        none = np.any(p == 0, axis=-1)
+        spread = np.where(np.expand_dims(none, -1), p, 1.0)
+        powers = np.exp(self._log(counts, n, 1.0)) * np.prod(np.power(spread, counts), axis=-1)
+        regular = np.exp(self._log(counts, n, np.where(np.expand_dims(none, -1), 1.0, p)))
+        return np.where(inside, np.where(none, powers, regular), 0.0)
+
+    def _given(self, what: str, x: Any, n: Any, p: Any) -> tuple[Any, Any, Any, Any]:
+        """Whether counts are ones, ``n``, counts that are, and the probabilities."""
+        x, p, n = as_operand(x), as_operand(p), as_operand(n)
+        if x.shape[-1:] != p.shape[-1:]:
+            raise NumgradValueError(
+                f"multinomial.{what}: the last axes of x {tuple(x.shape)} and p {tuple(p.shape)} "
+                "differ; both are the classes"
+            )
+        inside = np.all((x >= 0) & (x == np.floor(x)), axis=-1) & (np.sum(x, axis=-1) == n)
+        return inside, n, np.where(np.expand_dims(inside, -1), x, 0.0), p
+
+    def _log(self, counts: Any, n: Any, p: Any) -> Any:
+        return gammaln(n + 1.0) + np.sum(xlogy(counts, p) - gammaln(counts + 1), axis=-1)
 
     def rvs(self, n: Any, p: Any, size: Any = None, random_state: Any = None) -> Any:
         """Random counts."""

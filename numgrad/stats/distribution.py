@@ -6,6 +6,9 @@ Results there are SciPy's: a density of 0, a distribution function of 0 or 1. Fo
 point in place of what is outside, and ``where`` chooses before and after them, so that gradients
 are 0 there and never NaN.
 
+A density that a power makes 0 has derivatives where its logarithm is endless: ``by_powers`` gives
+those, and at an end of a support they are those from inside.
+
 Where a parameter is not one, formulas see a valid one, and ``where_valid`` puts NaN in place of
 the result and of all its gradients, by the argument and by parameters.
 """
@@ -38,12 +41,25 @@ def _operands(*values: Any) -> list[Any]:
 
 def where_valid(ok: Any, found: Any, *given: Any) -> Any:
     """``found`` where parameters are valid, else NaN, as is the derivative by all that is given."""
-    # the inner where keeps a derivative of 0 * NaN from what is valid; plain arrays have none
+    # the factors keep a derivative of NaN from what is valid; plain arrays and integers have none
     nothing: Any = math.nan
     for a in given:
-        if not isinstance(a, np.ndarray):
-            nothing = nothing + math.nan * np.where(ok, 0.0, a)
+        if not isinstance(a, np.ndarray) and a.dtype.kind == "f":
+            number = a.dtype.type
+            nothing = nothing + np.where(ok, number(0), number(math.nan)) * a
     return np.where(ok, found, nothing)
+
+
+def by_powers(
+    zero: Any, base: Any, other: float, log: Callable[..., Any], powers: Callable[..., Any]
+) -> Any:
+    """``exp(log(base))``; where the base of a power is ``zero``, by powers of it.
+
+    The one formula sees ``other`` there, the other one in all other places.
+    """
+    return np.where(
+        zero, powers(np.where(zero, base, other)), np.exp(log(np.where(zero, other, base)))
+    )
 
 
 class Distribution:
@@ -235,6 +251,11 @@ class Continuous(Distribution):
         """A number between the ends of a support."""
         return self.inside
 
+    def _pdf(self, *given: Any, **_: Any) -> Any:
+        """The density divided by the scale, by ``by_powers`` where a power makes it 0."""
+        y, log_scale, *shapes = given
+        return np.exp(self._logpdf(y, *shapes) - log_scale)
+
     def logpdf(self, x: Any, *args: Any, **named: Any) -> Any:
         """Logarithm of the density at ``x``."""
         y, below, above, valid, shapes, scale = self._at("logpdf", x, args, named)
@@ -244,7 +265,11 @@ class Continuous(Distribution):
 
     def pdf(self, x: Any, *args: Any, **named: Any) -> Any:
         """Density at ``x``."""
-        return np.exp(self.logpdf(x, *args, **named))
+        y, below, above, valid, shapes, scale = self._at("pdf", x, args, named)
+        endless = np.isinf(y)
+        inner = np.where(endless, self._inner(*self._support(*shapes)), y)
+        found = self._pdf(inner, np.log(scale), *shapes)
+        return valid(np.where(below | above | endless, 0.0, found))
 
     def _chosen(
         self, what: str, formula: Callable[..., Any], first: float, last: float, given: tuple
@@ -340,17 +365,24 @@ class Discrete(Distribution):
         below, above = k < low, k > high
         return np.where(below | above, low, k), below, above
 
-    def logpmf(self, k: Any, *args: Any, **named: Any) -> Any:
-        """Logarithm of the probability of ``k``."""
-        k, valid, shapes = self._at("logpmf", k, args, named)
+    def _pmf(self, *given: Any, **_: Any) -> Any:
+        """The probability, by ``by_powers`` where a power makes it 0."""
+        return np.exp(self._logpmf(*given))
+
+    def _massed(self, what: str, formula: Any, outside: float, given: tuple) -> Any:
+        k, valid, shapes = self._at(what, *given)
         k, below, above = self._bounded(k, shapes)
         whole = (k == np.floor(k)) | (k != k)
         k = np.where(whole, k, np.floor(k))
-        return valid(np.where(below | above | ~whole, -math.inf, self._logpmf(k, *shapes)))
+        return valid(np.where(below | above | ~whole, outside, formula(k, *shapes)))
+
+    def logpmf(self, k: Any, *args: Any, **named: Any) -> Any:
+        """Logarithm of the probability of ``k``."""
+        return self._massed("logpmf", self._logpmf, -math.inf, (k, args, named))
 
     def pmf(self, k: Any, *args: Any, **named: Any) -> Any:
         """Probability of ``k``."""
-        return np.exp(self.logpmf(k, *args, **named))
+        return self._massed("pmf", self._pmf, 0.0, (k, args, named))
 
     def _chosen(
         self, what: str, formula: Callable[..., Any], first: float, last: float, given: tuple

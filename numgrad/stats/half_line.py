@@ -27,7 +27,7 @@ from numgrad.operations.special_functions.gamma import (
     gammainccinv,
     gammaincinv,
 )
-from numgrad.stats.distribution import Continuous
+from numgrad.stats.distribution import Continuous, by_powers
 from numgrad.stats.line import EULER, LOG_ROOT_TWO_PI
 
 
@@ -45,6 +45,13 @@ class Gamma(Positive):
 
     def _logpdf(self, y, a):
         return xlogy(a - 1, y) - y - gammaln(a)
+
+    def _pdf(self, y, log_scale, a):
+        return by_powers(
+            y == 0, y, 0.5,
+            lambda y: self._logpdf(y, a) - log_scale,
+            lambda y: np.power(y, a - 1) * np.exp(-y - gammaln(a) - log_scale),
+        )  # fmt: skip
 
     def _cdf(self, y, a):
         return gammainc(a, y)
@@ -81,6 +88,15 @@ class Beta(Continuous):
 
     def _logpdf(self, y, a, b):
         return xlogy(a - 1, y) + xlog1py(b - 1, -y) - betaln(a, b)
+
+    def _pdf(self, y, log_scale, a, b):
+        return by_powers(
+            (y == 0) | (y == 1), y, 0.5,
+            lambda y: self._logpdf(y, a, b) - log_scale,
+            lambda y: np.power(y, a - 1)
+            * np.power(1 - y, b - 1)
+            * np.exp(-betaln(a, b) - log_scale),
+        )  # fmt: skip
 
     def _cdf(self, y, a, b):
         return betainc(a, b, y)
@@ -201,6 +217,14 @@ class ChiSquared(Positive):
         half = 0.5 * df
         return xlogy(half - 1, y) - 0.5 * y - gammaln(half) - math.log(2) * half
 
+    def _pdf(self, y, log_scale, df):
+        return by_powers(
+            y == 0, y, 0.5,
+            lambda y: self._logpdf(y, df) - log_scale,
+            lambda y: np.power(y, 0.5 * df - 1)
+            * np.exp(-0.5 * y - gammaln(0.5 * df) - (0.5 * math.log(2)) * df - log_scale),
+        )  # fmt: skip
+
     def _cdf(self, y, df):
         return chdtr(df, y)
 
@@ -238,6 +262,13 @@ class Weibull(Positive):
 
     def _logpdf(self, y, c):
         return np.log(c) + xlogy(c - 1, y) - self._power(y, c)
+
+    def _pdf(self, y, log_scale, c):
+        return by_powers(
+            y == 0, y, 0.5,
+            lambda y: self._logpdf(y, c) - log_scale,
+            lambda y: c * np.power(y, c - 1) * np.exp(-np.power(y, c) - log_scale),
+        )  # fmt: skip
 
     def _cdf(self, y, c):
         return -np.expm1(-self._power(y, c))
@@ -397,6 +428,16 @@ class FisherF(Positive):
         first = d * np.log(dfd) + n * np.log(dfn) + xlogy(n - 1, y)
         return first - (n + d) * np.log(dfd + dfn * y) - betaln(n, d)
 
+    def _pdf(self, y, log_scale, dfn, dfd):
+        return by_powers(
+            y == 0, y, 0.5,
+            lambda y: self._logpdf(y, dfn, dfd) - log_scale,
+            lambda y: np.power(y, 0.5 * dfn - 1)
+            * np.power(dfn / dfd, 0.5 * dfn)
+            * np.power(1 + (dfn / dfd) * y, -0.5 * (dfn + dfd))
+            * np.exp(-betaln(0.5 * dfn, 0.5 * dfd) - log_scale),
+        )  # fmt: skip
+
     def _cdf(self, y, dfn, dfd):
         return fdtr(dfn, dfd, y)
 
@@ -425,6 +466,15 @@ class Rayleigh(Positive):
 
     def _logpdf(self, y):
         return np.log(y) - 0.5 * (y * y)
+
+    def _pdf(self, y, log_scale):
+        return by_powers(
+            y == 0,
+            y,
+            0.5,
+            lambda y: self._logpdf(y) - log_scale,
+            lambda y: y * np.exp(-0.5 * (y * y) - log_scale),
+        )
 
     def _cdf(self, y):
         return -np.expm1(-0.5 * (y * y))

@@ -41,7 +41,7 @@ _ACCUMULATIONS = {np.add: np.cumsum, np.multiply: np.cumprod}
 _RUNNING = {np.maximum: "cummax", np.minimum: "cummin", np.logaddexp: "logcumsumexp"}
 _DEFAULTS = {"where": True, "casting": "same_kind", "order": "K", "subok": True, "dtype": None,
              "signature": None, "axes": None, "axis": None, "keepdims": False}  # fmt: skip
-_SCIPY = {"round": "rint"}
+_SCIPY = {"round": "rint", "riemann_zeta": "riemann_zeta"}
 """Ufuncs of ``scipy.special`` whose operation has another name."""
 
 

@@ -69,7 +69,7 @@ _REASONS = {
         "SciPy's values and derivatives of it contradict each other": "obl_rad2* pro_rad2*",
         "has no formula for its derivatives; eval_legendre, lpmv and eval_jacobi have": """
             assoc_legendre_p* legendre_p* sph_harm_y* sph_legendre_p*""",
-        NO_FORMULA: """ellip_harm ellip_harm_2 ellip_normal elliprj mathieu_a mathieu_b
+        NO_FORMULA: """ellip_harm ellip_harm_2 ellip_normal mathieu_a mathieu_b
             ncfdtridfd ncfdtridfn ncfdtrinc nctdtr* obl_cv pro_cv smirnov smirnovi zetac""",
     },
 }

@@ -82,7 +82,29 @@ def _share(chosen: Any, area: Any, was: Any) -> Any:
 
 
 def _angle(z: Any, were: tuple, mu: Any, kappa: Any) -> Any:
-    return z + (mu - were[0])
+    from numgrad.operations.special_functions.angles import turned
+    from numgrad.operations.special_functions.paths import angle_path
+
+    _, away = turned(z - were[0])
+    return z + (mu - were[0]) + (angle_path(kappa, away) - away)
+
+
+def _arrival(z: Any, were: tuple, mean: Any, scale: Any) -> Any:
+    from numgrad.operations.special_functions.paths import arrival_path
+
+    return arrival_path(mean, scale, z)
+
+
+def _noncentral(z: Any, were: tuple, df: Any, nonc: Any) -> Any:
+    from numgrad.operations.special_functions.noncentral import noncentral_path
+
+    return noncentral_path(df, nonc, z)
+
+
+def _noncentral_f(z: Any, were: tuple, dfnum: Any, dfden: Any, nonc: Any) -> Any:
+    from numgrad.operations.special_functions.noncentral import noncentral_f_path
+
+    return noncentral_f_path(dfnum, dfden, nonc, z)
 
 
 PATHS: dict[str, Callable[..., Any]] = {
@@ -101,6 +123,9 @@ PATHS: dict[str, Callable[..., Any]] = {
     "f": _fisher,
     "triangular": _triangular,
     "vonmises": _angle,
+    "wald": _arrival,
+    "noncentral_chisquare": _noncentral,
+    "noncentral_f": _noncentral_f,
 }
 """Functions of what was drawn, of the parameters it was drawn with, and of the parameters."""
 

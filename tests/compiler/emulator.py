@@ -390,14 +390,18 @@ _DTYPES = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np
 _NUMPY_NAMES = {function: name for name, (_, function) in LIBRARY.items() if name != "float_power"}
 
 
+OURS = ("differences", "carlson", "von_mises")
+"""Modules of kernels whose functions SciPy has not."""
+
+
 def _late(name: str) -> Callable | None:
-    """SciPy's special function; a derivative by differences is had from nowhere else."""
+    """SciPy's special function; differences and integrals of ours are had from nowhere else."""
     module = LIBRARY[name][0].rpartition(".")[2] if name in LIBRARY else ""
     if name in ("expn", "yn", "kn", "eval_hermite", "eval_hermitenorm"):
         return lambda n, x: getattr(scipy.special, name)(int(n), x)
     if module == "scipy_functions":
         return getattr(scipy.special, name)
-    return (lambda *given: OPS[name](*given).item()) if module == "differences" else None
+    return (lambda *given: OPS[name](*given).item()) if module in OURS else None
 
 
 def _function(name: str) -> Callable:
@@ -414,7 +418,8 @@ def _function(name: str) -> Callable:
     stem = stem.removesuffix("_slow")
     dtype = out = _DTYPES[kind]
     if kind.startswith("c"):
-        function = _COMPLEX.get(stem) or getattr(np, stem, None) or getattr(scipy.special, stem)
+        function = _COMPLEX.get(stem) or getattr(np, stem, None)
+        function = function or getattr(scipy.special, stem, None) or _late(stem)
         out = dtype(0).real.dtype.type if stem == "absolute" else dtype
     else:
         function = _SPECIAL.get(stem) or _late(stem) or getattr(np, _NUMPY_NAMES[stem])

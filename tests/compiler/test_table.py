@@ -49,7 +49,7 @@ def weighted(outs: Sequence[ng.Tensor]) -> Any:
     return total
 
 
-def derivatives(op: Any, each: Sequence[Case]) -> Callable[..., list[Any]]:
+def derivatives(each: Sequence[Case]) -> Callable[..., list[Any]]:
     """Values, gradients and products with the Hessian of some calls."""
 
     def function(*given: Any) -> list[Any]:
@@ -57,19 +57,13 @@ def derivatives(op: Any, each: Sequence[Case]) -> Callable[..., list[Any]]:
         found: list[Any] = []
         for case in each:
             values = [next(rest).detach() for _ in case.differentiable]
-            smooth = case.differentiable
-            if op.once:  # second derivatives are those by the other operands alone
-                found += orders(case, values, smooth, second=False)
-                smooth = [
-                    d and name not in op.once for d, name in zip(smooth, op.inputs, strict=True)
-                ]
-            found += orders(case, values, smooth, second=True)
+            found += orders(case, values, case.differentiable)
         return found
 
     return function
 
 
-def orders(case: Case, values: Sequence[Any], smooth: Sequence[bool], second: bool) -> list[Any]:
+def orders(case: Case, values: Sequence[Any], smooth: Sequence[bool]) -> list[Any]:
     x = [v.detach().requires_grad_(d) for v, d in zip(values, smooth, strict=True)]
     leaves = [t for t in x if t.requires_grad]
     found = tensors(case.function(*x))
@@ -80,7 +74,7 @@ def orders(case: Case, values: Sequence[Any], smooth: Sequence[bool], second: bo
     gradients = [g for g in gradients if g is not None]
     found = [*found, *gradients]
     squares = [ng.sum(ng.real(g * ng.conj(g))) for g in gradients if g.requires_grad]
-    if second and squares:
+    if squares:
         products = ng.autograd.grad(sum(squares), leaves, allow_unused=True)
         found += [h for h in products if h is not None]
     return found
@@ -103,7 +97,7 @@ def sweep(op: Any, dtype: Any, rtol: float) -> None:
         each = each[:2]  # the third multiplies
     if not each:
         pytest.skip("no cases")
-    function = derivatives(op, each)
+    function = derivatives(each)
     given = [ng.asarray(a) for case in each for a in case.operands]
     expected = function(*given)
     with emulating(task=16, lanes=4, short=4):

@@ -3,6 +3,7 @@
 First, second and forward derivatives, batches and compiled forms: the tests of the table.
 """
 
+import inspect
 import subprocess
 import sys
 import warnings
@@ -513,7 +514,7 @@ def test_shapes_and_dtypes_are_named():
         (lambda: linalg.solve(wide, square), r"solve: a of shape \(2, 3\)"),
         (lambda: linalg.solve(square, np.ones(3)), r"solve: shapes \(2, 2\) and \(3,\)"),
         (lambda: linalg.solve(np.ones((3, 2, 2)), np.ones((2, 2, 1))), "stacks"),
-        (lambda: linalg.qr(square, "full"), "mode"),
+        (lambda: linalg.qr(square, "thin"), "mode"),
         (lambda: linalg.eigh(square, "X"), "UPLO"),
         (lambda: linalg.tensorinv(wide), "tensorinv"),
         (lambda: linalg.tensorsolve(wide, np.ones(2)), "tensorsolve"),
@@ -850,3 +851,41 @@ def test_functions_of_matrices_need_no_numba(tmp_path, monkeypatch):
         "sys.exit('numba' in sys.modules)"
     )
     assert not subprocess.run([sys.executable, "-c", code]).returncode
+
+
+def test_parameters_of_scipys_functions():
+    """Those by which results do not change are taken, others named with what stands for them."""
+    a = np.array([[4.0, 1.0], [1.0, 3.0]])
+    t, b = ng.tensor(a), np.array([1.0, 2.0])
+    factor = linalg.cho_factor(t, lower=True, overwrite_a=True, check_finite=False)
+    close(linalg.cho_solve(factor, b, overwrite_b=True, check_finite=False), np.linalg.solve(a, b))
+    close(linalg.cholesky(t, lower=False), np.linalg.cholesky(a).T)
+    close(linalg.eigh(t, lower=False, driver="ev")[0], np.linalg.eigvalsh(a))
+    close(linalg.expm(A=t), scipy.linalg.expm(a))
+    close(linalg.norm(a=t, check_finite=False), np.linalg.norm(a))
+    close(linalg.svdvals(a=t, overwrite_a=True), np.linalg.svd(a)[1])
+    close(linalg.lstsq(t, b, cond=1e-9, lapack_driver="gelsd")[0], np.linalg.solve(a, b))
+    close(linalg.solve_banded((0, 0), t[:1], b, check_finite=False), b / a[0])
+    close(linalg.qr(t, mode="economic")[1], linalg.qr(t)[1])
+
+    def solution(a):
+        return linalg.solve(a, b, check_finite=False, assume_a="gen").sum()
+
+    close(ng.jit(ng.grad(solution))(a), ng.grad(solution)(a))
+    for call, message in (
+        (lambda: linalg.eigh(t, eigvals_only=True), "eigvals_only=True.*eigvalsh"),
+        (lambda: linalg.solve(t, b, assume_a="pos"), "assume_a='pos'.*cho_solve"),
+        (lambda: linalg.cholesky(t, lower=True, upper=False), "'upper' and 'lower'"),
+        (lambda: linalg.det(t, unknown=1), "no parameter is called 'unknown'"),
+    ):
+        with pytest.raises(ng.NumgradTypeError, match=message):
+            call()
+
+
+@pytest.mark.parametrize("name", sorted(set(ng.linalg.__all__) & set(dir(scipy.linalg))))
+def test_every_parameter_of_scipys_functions_is_known(name):
+    op, function = getattr(linalg, name), getattr(scipy.linalg, name)
+    if isinstance(op, type) or name == "block_diag":
+        return
+    known = {*inspect.signature(op.function).parameters, *op.inputs, *op.params, *op.stand_ins}
+    assert set(inspect.signature(function).parameters) <= known

@@ -286,3 +286,16 @@ def test_bad_input(call, error, message):
     with pytest.raises(error, match=message) as raised:
         call()
     assert isinstance(raised.value, ng.NumgradError)
+
+
+@pytest.mark.parametrize("function", [np.argsort, lambda x, **k: np.argpartition(x, 0, **k)])
+def test_places_in_a_number_are_those_in_a_row_of_one(function):
+    x = ng.tensor(3.0)
+    for given in ({}, {"axis": 0}, {"axis": None}):
+        expected = function(np.array(3.0), **given)
+        for found in (function(x, **given), ng.jit(lambda x: function(x, **given))(x)):  # noqa: B023
+            np.testing.assert_array_equal(found, expected)
+            assert found.shape == (1,)
+        assert ng.vmap(lambda x: function(x, **given))(ng.tensor([1.0, 2.0])).shape == (2, 1)  # noqa: B023
+    with pytest.raises(ng.NumgradIndexError):
+        function(x, axis=1)

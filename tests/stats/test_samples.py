@@ -23,6 +23,10 @@ FAMILIES = {  # parameters, and SciPy's distribution of them
     "beta": ((0.7, 2.0), scipy.stats.beta),
     "standard_t": ((3.0,), scipy.stats.t),
     "f": ((5.0, 3.0), scipy.stats.f),
+    "vonmises": ((0.4, 2.0), lambda m, k: scipy.stats.vonmises(k, m)),
+    "wald": ((1.5, 0.7), lambda m, s: scipy.stats.invgauss(m / s, scale=s)),
+    "noncentral_chisquare": ((2.5, 1.3), scipy.stats.ncx2),
+    "noncentral_f": ((5.0, 6.0, 1.3), scipy.stats.ncf),
     "triangular": (
         (-1.0, 0.3, 2.0),
         lambda low, top, high: scipy.stats.triang((top - low) / (high - low), low, high - low),
@@ -49,7 +53,21 @@ def test_numbers_keep_their_chance(name):
 
 
 @pytest.mark.slow(cases=3)
-@pytest.mark.parametrize("name", ["gamma", "chisquare", "beta", "f", "standard_t", "triangular"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gamma",
+        "chisquare",
+        "beta",
+        "f",
+        "standard_t",
+        "triangular",
+        "vonmises",
+        "wald",
+        "noncentral_chisquare",
+        "noncentral_f",
+    ],
+)
 def test_second_derivatives_of_numbers_that_keep_their_chance(name):
     parameters, family = FAMILIES[name]
     p, h = np.array(parameters), 1e-3
@@ -71,14 +89,18 @@ def test_second_derivatives_of_numbers_that_keep_their_chance(name):
 
 
 def test_angles_and_what_has_no_gradient():
-    expected = np.random.default_rng(3).vonmises(0.4, 2.0, 5)
-    mu = ng.tensor(0.4, requires_grad=True)
-    drawn = ng.random.default_rng(3).vonmises(mu, 2.0, 5)
+    expected = np.random.default_rng(3).vonmises(3.0, 2.0, 5)  # some beyond pi, and turned
+    mu, kappa = (ng.tensor(a, requires_grad=True) for a in (3.0, 2.0))
+    drawn = ng.random.default_rng(3).vonmises(mu, kappa, 5)
     np.testing.assert_allclose(drawn.numpy(force=True), expected, rtol=1e-14)
-    assert ng.autograd.grad(drawn.sum(), [mu])[0] == 5
-    for name, given in (("vonmises", (0.4, mu)), ("wald", (mu, 1.0)), ("poisson", (mu,))):
-        with pytest.raises(ng.NumgradRuntimeError, match=f"random.{name}: a parameter of shape"):
-            getattr(ng.random.default_rng(3), name)(*given)
+    by_mu, by_kappa = ng.autograd.grad(drawn.sum(), [mu, kappa])
+    assert by_mu == 5
+    away = np.angle(np.exp(1j * (expected - 3.0)))
+    chance, h = scipy.stats.vonmises.cdf(away, 2.0), 1e-5
+    up, down = (scipy.stats.vonmises.ppf(chance, 2.0 + s * h) for s in (1, -1))
+    np.testing.assert_allclose(by_kappa, np.sum(up - down) / (2 * h), rtol=1e-5)
+    with pytest.raises(ng.NumgradRuntimeError, match=r"random\.poisson: a parameter of shape"):
+        ng.random.default_rng(3).poisson(mu)
 
 
 def test_triangles_with_the_top_at_an_end():
@@ -197,7 +219,7 @@ def test_rvs_are_of_the_distribution(name):
     given = (*CONTINUOUS[name], 0.5, 2.0)
     found = ours.rvs(*given, size=2000, random_state=1).numpy()
     assert scipy.stats.kstest(found, lambda x: theirs.cdf(x, *given)).pvalue > 0.01
-    followed = [k for k in range(len(given)) if (name, k) != ("vonmises", 0)]
+    followed = list(range(len(given)))
     leaves = [ng.tensor(a, requires_grad=k in followed) for k, a in enumerate(given)]
     drawn = ours.rvs(*leaves, size=4, random_state=2)
     slopes = ng.autograd.grad(drawn.sum(), [leaves[k] for k in followed])

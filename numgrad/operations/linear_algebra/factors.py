@@ -162,7 +162,8 @@ def qr(a, mode="reduced"):
     ----------
     mode : str
         ``"reduced"``; ``"complete"`` for a square ``Q``; ``"r"`` for ``R`` alone; ``"raw"`` for
-        what LAPACK gives, without a gradient.
+        what LAPACK gives, without a gradient. SciPy's ``"economic"`` and ``"full"`` are the first
+        two.
 
     Returns
     -------
@@ -177,6 +178,7 @@ def qr(a, mode="reduced"):
             [0., 2.]])
     """
     a = as_operand(a)
+    mode = {"economic": "reduced", "full": "complete"}.get(mode, mode)  # SciPy's names
     if mode == "raw":
         return raw_qr(a)
     if mode not in ("reduced", "complete", "r"):

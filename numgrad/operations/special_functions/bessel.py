@@ -4,7 +4,9 @@ import math
 
 import numpy as np
 
+from numgrad.operations.promotion import is_complex
 from numgrad.operations.special_functions.declare import SpecialFunction, derivative, special
+from numgrad.operations.special_functions.differences import central_difference
 from numgrad.operations.special_functions.gamma import rgamma
 
 
@@ -18,11 +20,16 @@ def _of_order(name: str, text: str) -> SpecialFunction:
     return derivative(domain=(0.3, 4.0))(function)
 
 
+def _at_complex_place(z):
+    return is_complex(getattr(z, "dtype", type(z)))  # a Python number has none
+
+
 def _declare_derivatives(f, slope, kernel=None):
     """Derivatives in order and argument; ``slope(f, v, z)`` is that in the argument.
 
     Note [Differences in a parameter] of ``kernels.differences`` has the method: the second
-    derivative in the order is one of first ones, and a third raises.
+    derivative in the order is one of first ones, and a third raises. At complex arguments they are
+    differences of the function, of which there are differences again.
     """
     name = kernel or f.name
     if kernel is None:
@@ -35,7 +42,14 @@ def _declare_derivatives(f, slope, kernel=None):
         second.without("v").vjp(z=lambda g, v, z: g * slope(second, v, z))
         _FIRST[name] = first
     in_order = _FIRST[name]
-    f.vjp(v=lambda g, v, z: g * in_order(v, z), z=lambda g, v, z: g * slope(f, v, z))
+
+    def by_order(g, v, z):
+        if not _at_complex_place(z):
+            return g * in_order(v, z)
+        change = central_difference(lambda v: f(v, z), v)
+        return g * (change if f.holomorphic else np.conj(change))
+
+    f.vjp(v=by_order, z=lambda g, v, z: g * slope(f, v, z))
 
 
 _FIRST: dict[str, SpecialFunction] = {}
@@ -158,7 +172,7 @@ def _scaled_by_part(f, slope, part, direction):
     of_real = f.formulas["z"].function
 
     def vjp(g, v, z):
-        if z.dtype.kind != "c":
+        if not _at_complex_place(z):
             return of_real(g, v, z)
         scale = np.sign(part(z)) * np.real(g * np.conj(f(v, z)))
         return g * np.conj(slope(f, v, z)) - direction * scale
@@ -410,7 +424,7 @@ spherical_kn.without("n").vjp(z=lambda g, n, z: g * _spherical_slope(spherical_k
 
 @special(domain=(0.3, 4.0))
 def struve(v, x):
-    """Struve function; no gradient with respect to the order.
+    """Struve function; derivatives in the order are differences, as those of ``jv``.
 
     Examples
     --------
@@ -421,7 +435,7 @@ def struve(v, x):
 
 @special(domain=(0.3, 4.0))
 def modstruve(v, x):
-    """Modified Struve function; no gradient with respect to the order.
+    """Modified Struve function; derivatives in the order are differences, as those of ``jv``.
 
     Examples
     --------
@@ -434,9 +448,13 @@ def _inhomogeneity(v, x):
     return np.power(0.5 * x, v) * rgamma(v + 1.5) / math.sqrt(math.pi)
 
 
-struve.without("v").vjp(
-    x=lambda g, v, x: g * (0.5 * (struve(v - 1, x) - struve(v + 1, x) + _inhomogeneity(v, x)))
+struve.vjp(
+    v=lambda g, v, x: g * central_difference(lambda p: struve(p, x), v),
+    x=lambda g, v, x: g * (0.5 * (struve(v - 1, x) - struve(v + 1, x) + _inhomogeneity(v, x))),
 )
-modstruve.without("v").vjp(
-    x=lambda g, v, x: g * (0.5 * (modstruve(v - 1, x) + modstruve(v + 1, x) + _inhomogeneity(v, x)))
+modstruve.vjp(
+    v=lambda g, v, x: g * central_difference(lambda p: modstruve(p, x), v),
+    x=lambda g, v, x: (
+        g * (0.5 * (modstruve(v - 1, x) + modstruve(v + 1, x) + _inhomogeneity(v, x)))
+    ),
 )

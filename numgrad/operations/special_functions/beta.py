@@ -4,13 +4,18 @@ import numpy as np
 
 from numgrad.operations.special import digamma, zeta
 from numgrad.operations.special_functions.convex import xlog1py, xlogy
-from numgrad.operations.special_functions.declare import derivative, special
+from numgrad.operations.special_functions.declare import derivative, moved, special
 from numgrad.operations.special_functions.gamma import betaln
 
 
 def beta_density(a, b, x):
     """``x**(a - 1) (1 - x)**(b - 1) / beta(a, b)``, the derivative of betainc."""
-    return np.exp(xlogy(a - 1, x) + xlog1py(b - 1, -x) - betaln(a, b))
+    end = (x == 0) | (x == 1)  # where the logarithm of a power has no derivative
+    inner, outer = np.where(end, 0.5, x), np.where(end, x, 0.5)
+    powers = np.power(outer, a - 1) * np.power(1 - outer, b - 1) * np.exp(-betaln(a, b))
+    return np.where(
+        end, powers, np.exp(xlogy(a - 1, inner) + xlog1py(b - 1, -inner) - betaln(a, b))
+    )
 
 
 def _slope(x, a, b):
@@ -141,12 +146,12 @@ def betainccinv(a, b, p):
 
 
 betaincinv.vjp(
-    a=lambda g, a, b, y: -g * betainc_a(a, b, y) / beta_density(a, b, y),
-    b=lambda g, a, b, y: -g * betainc_b(a, b, y) / beta_density(a, b, y),
+    a=lambda g, a, b, y: -g * moved(betainc_a(a, b, y), beta_density(a, b, y)),
+    b=lambda g, a, b, y: -g * moved(betainc_b(a, b, y), beta_density(a, b, y)),
     p=lambda g, a, b, y: g / beta_density(a, b, y),
 )
 betainccinv.vjp(
-    a=lambda g, a, b, y: -g * betainc_a(a, b, y) / beta_density(a, b, y),
-    b=lambda g, a, b, y: -g * betainc_b(a, b, y) / beta_density(a, b, y),
+    a=lambda g, a, b, y: -g * moved(betainc_a(a, b, y), beta_density(a, b, y)),
+    b=lambda g, a, b, y: -g * moved(betainc_b(a, b, y), beta_density(a, b, y)),
     p=lambda g, a, b, y: -g / beta_density(a, b, y),
 )

@@ -1,5 +1,10 @@
 """The arithmetic-geometric mean, and Carlson's symmetric elliptic integrals."""
 
+import math
+
+import numpy as np
+
+from numgrad.kernels import carlson as _carlson  # noqa: F401 (what kernels call)
 from numgrad.operations.special_functions.declare import derivative, special
 from numgrad.operations.special_functions.elliptic import complete_slope, ellipe, ellipkm1
 
@@ -15,13 +20,27 @@ def agm(a, b):
     """
 
 
+_FAR = 1e9
+"""Ratio from which on the mean is ``pi / 2`` times the larger number over a logarithm."""
+
+
 def _agm_slope(a, b, mean):
-    """Derivative in ``b``: the mean is ``pi a / 2`` over the complete integral of ``1 - r**2``."""
-    ratio = b / a
+    """Derivative in ``b``: the mean is ``pi a / 2`` over the complete integral of ``1 - r**2``.
+
+    Where a number is 0 so is the mean, by the larger number flat, by the other one endless.
+    """
+    tiny, huge = np.abs(b) * _FAR < np.abs(a), np.abs(a) * _FAR < np.abs(b)
+    none, near = (a == 0) | (b == 0), ~(tiny | huge)
+    ratio = np.where(near & ~none, b, 1) / np.where(near & ~none, a, 1)
     square = ratio * ratio
     first = ellipkm1(square)
     slope = complete_slope(first, ellipe(1 - square), 1 - square, square)
-    return mean * slope / first * (2 * ratio / a)
+    around = mean * slope / first * (2 * ratio / np.where(near & ~none, a, 1))
+    at_an_end = (tiny | huge) & ~none
+    large, small = (np.where(at_an_end, x, 1) for x in (np.where(tiny, a, b), np.where(tiny, b, a)))
+    inverse = 1 / np.log(4 * large / small)
+    far = np.where(tiny, mean * inverse / small, mean * (1 - inverse) / large)
+    return np.where(none, np.where(tiny, math.inf, 0), np.where(near, around, far))
 
 
 agm.vjp(a=lambda g, a, b, y: g * _agm_slope(b, a, y), b=lambda g, a, b, y: g * _agm_slope(a, b, y))
@@ -68,7 +87,7 @@ def elliprg(a, b, c):
 def elliprd(a, b, c):
     """Symmetric elliptic integral of the second kind, symmetric in ``a`` and ``b`` alone.
 
-    Derivatives are differences of order ten, right to about eleven digits; second ones raise.
+    Derivatives are integrals as well, computed by the trapezoidal rule.
 
     Examples
     --------
@@ -77,18 +96,44 @@ def elliprd(a, b, c):
     """
 
 
-@derivative(domain=(0.5, 3.0))
-def elliprd_a(a, b, c):
-    """Derivative of ``elliprd`` with respect to ``a``."""
+@special(domain=(0.5, 3.0))
+def elliprj(a, b, c, p):
+    """Symmetric elliptic integral of the third kind, symmetric in all but the last argument.
+
+    Derivatives are integrals as well, computed by the trapezoidal rule; they are NaN for a
+    principal value, where ``p`` is negative.
+
+    Parameters
+    ----------
+    p
+        Fourth argument.
+
+    Examples
+    --------
+    >>> ng.special.elliprj(ng.tensor([0.0, 1.0]), 1.0, 1.0, 1.0)
+    tensor([2.35619449, 1.        ])
+    """
 
 
 @derivative(domain=(0.5, 3.0))
-def elliprd_c(a, b, c):
-    """Derivative of ``elliprd`` with respect to ``c``."""
+def carlson(i, j, k, n, a, b, c, p):
+    """The integral of ``(t + a)**-i (t + b)**-j (t + c)**-k (t + p)**-n`` over positive ``t``."""
 
 
-for _op in (elliprd_a, elliprd_c):
-    _op.without("a", "b", "c")
+carlson.without("i", "j", "k", "n")
+carlson.vjp(
+    a=lambda g, i, j, k, n, a, b, c, p: g * (-i * carlson(i + 1, j, k, n, a, b, c, p)),
+    b=lambda g, i, j, k, n, a, b, c, p: g * (-j * carlson(i, j + 1, k, n, a, b, c, p)),
+    c=lambda g, i, j, k, n, a, b, c, p: g * (-k * carlson(i, j, k + 1, n, a, b, c, p)),
+    p=lambda g, i, j, k, n, a, b, c, p: g * (-n * carlson(i, j, k, n + 1, a, b, c, p)),
+)
+
+
+def _third(g, weight, *given):
+    """Derivative of the integral with a factor of 3/2, by what has the exponent ``weight``."""
+    return g * ((-1.5 * weight) * carlson(*given))
+
+
 elliprc.vjp(
     a=lambda g, a, b: g * elliprd(b, b, a) * (-1 / 6),
     b=lambda g, a, b: g * elliprd(a, b, b) * (-1 / 3),
@@ -104,8 +149,13 @@ elliprg.vjp(
     c=lambda g, a, b, c: g * (3 * elliprf(a, b, c) - c * elliprd(a, b, c)) / 12,
 )
 elliprd.vjp(
-    a=lambda g, a, b, c: g * elliprd_a(a, b, c),
-    b=lambda g, a, b, c: g * elliprd_a(b, a, c),
-    c=lambda g, a, b, c: g * elliprd_c(a, b, c),
+    a=lambda g, a, b, c: _third(g, 0.5, 1.5, 0.5, 1.5, 0, a, b, c, 1),
+    b=lambda g, a, b, c: _third(g, 0.5, 0.5, 1.5, 1.5, 0, a, b, c, 1),
+    c=lambda g, a, b, c: _third(g, 1.5, 0.5, 0.5, 2.5, 0, a, b, c, 1),
 )
-elliprd.once = ("a", "b", "c")
+elliprj.vjp(
+    a=lambda g, a, b, c, p: _third(g, 0.5, 1.5, 0.5, 0.5, 1, a, b, c, p),
+    b=lambda g, a, b, c, p: _third(g, 0.5, 0.5, 1.5, 0.5, 1, a, b, c, p),
+    c=lambda g, a, b, c, p: _third(g, 0.5, 0.5, 0.5, 1.5, 1, a, b, c, p),
+    p=lambda g, a, b, c, p: _third(g, 1.0, 0.5, 0.5, 0.5, 2, a, b, c, p),
+)

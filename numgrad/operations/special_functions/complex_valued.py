@@ -7,7 +7,7 @@ import numpy as np
 from numgrad.core.declare import composite
 from numgrad.operations.real import floating
 from numgrad.operations.shape import as_operand
-from numgrad.operations.special_functions.bessel import _FIRST
+from numgrad.operations.special_functions.differences import central_difference
 from numgrad.operations.special_functions.kelvin import over
 from numgrad.operations.special_functions.several import (
     arrived,
@@ -15,8 +15,6 @@ from numgrad.operations.special_functions.several import (
     complex_results,
     several,
 )
-
-jv_v, yv_v = _FIRST["jv"], _FIRST["yv"]
 
 
 @several(dtypes=complex_result)
@@ -178,7 +176,7 @@ kelvin.vjp(x=_kelvin_vjp)
 def hankel1(v, z):
     """Hankel function of the first kind; complex.
 
-    The derivative in the order is that of ``jv`` and ``yv``, and so for positive arguments.
+    The derivative in the order is one of differences of order ten, as that of ``jv``.
 
     Returns
     -------
@@ -244,8 +242,7 @@ def _hankel(f, sign, scaled):
     """Gradients; a scaled function has an exponential besides."""
 
     def by_order(g, v, z):
-        slope = jv_v(v, z) + 1j * sign * yv_v(v, z)
-        return g * np.conj(slope * np.exp(-1j * sign * z) if scaled else slope)
+        return g * np.conj(central_difference(lambda v: f(v, z), v))
 
     def by_argument(g, v, z):  # not by the result, to which SciPy's sums for h1vp are added
         return g * np.conj(0.5 * (f(v - 1, z) - f(v + 1, z)))

@@ -53,9 +53,15 @@ def powm1(a, b):
     """
 
 
+def _power_by_base(a, b):
+    """The power's derivative; 0 where the exponent and the base are."""
+    none = (a == 0) & (b == 0)
+    return np.where(none, 0, b * np.power(a, np.where(none, 1, b) - 1))
+
+
 powm1.vjp(
-    a=lambda g, a, b: g * b * np.power(a, b - 1),
-    b=lambda g, a, y: g * (y + 1) * np.log(a),
+    a=lambda g, a, b: g * _power_by_base(a, b),
+    b=lambda g, a, y: g * xlogy(y + 1, a),  # flat where the power is 0
 )
 
 
@@ -84,7 +90,10 @@ def rel_entr(a, b):
     """
 
 
-rel_entr.vjp(a=lambda g, a, b: g * (np.log(a / b) + 1), b=lambda g, a, b: -g * (a / b))
+rel_entr.vjp(
+    a=lambda g, a, b: g * (np.log(a / b) + 1),
+    b=lambda g, a, b: -g * (a / np.where((a == 0) & (b == 0), 1, b)),
+)
 
 
 @special(domain=(0.3, 3.0))
@@ -98,7 +107,10 @@ def kl_div(a, b):
     """
 
 
-kl_div.vjp(a=lambda g, a, b: g * np.log(a / b), b=lambda g, a, b: g * (1 - a / b))
+kl_div.vjp(
+    a=lambda g, a, b: g * np.log(a / b),
+    b=lambda g, a, b: g * (1 - a / np.where((a == 0) & (b == 0), 1, b)),
+)
 
 
 @special(domain=(0.3, 3.0))
@@ -129,14 +141,20 @@ def pseudo_huber(delta, r):
     """
 
 
+def _length(delta, r):
+    """The root of the sum of squares, but not 0."""
+    length = np.hypot(delta, r)
+    return np.where(length == 0, 1, length)
+
+
 def _pseudo_huber_vjp(g, delta, r):
-    u = (r / delta) ** 2
-    root = np.sqrt(1 + u)
-    return g * (delta * (u * u) / (root * (1 + root) ** 2))
+    length = _length(delta, r)
+    share = r / (length + delta)
+    return g * (r * share) * (r / length) * share
 
 
 pseudo_huber.vjp(
-    delta=_pseudo_huber_vjp, r=lambda g, delta, r: g * (r / np.sqrt(1 + (r / delta) ** 2))
+    delta=_pseudo_huber_vjp, r=lambda g, delta, r: g * (delta * (r / _length(delta, r)))
 )
 
 

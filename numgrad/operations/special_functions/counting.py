@@ -162,7 +162,7 @@ def logsumexp(
     a, b = np.broadcast_arrays(a, b)
     kept = b != 0
     shift = np.where(kept, a, -math.inf)
-    shift = np.max(shift, axis=axis, keepdims=True)
+    shift = np.max(shift, axis=axis, keepdims=True, initial=-math.inf)  # of nothing as well
     shift = np.where(np.isfinite(shift), shift, 0.0)
     total = np.sum(
         np.where(kept, b, 0.0) * np.exp(np.where(kept, a - shift, 0.0)),
@@ -170,9 +170,10 @@ def logsumexp(
         keepdims=keepdims,
     )
     shift = shift if keepdims else np.sum(shift, axis=axis)
-    if not return_sign:
-        return np.log(total) + shift
-    return np.log(np.abs(total)) + shift, np.sign(total)
+    with np.errstate(divide="ignore"):  # of plain arrays whose sum is 0
+        if not return_sign:
+            return np.log(total) + shift
+        return np.log(np.abs(total)) + shift, np.sign(total)
 
 
 def softmax(x: Any, axis: Any = None) -> Any:

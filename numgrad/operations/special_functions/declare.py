@@ -8,23 +8,22 @@ Note [Derivatives of special functions]
 Those with respect to arguments are closed formulas, written in operations, so there are derivatives
 of any order. Those with respect to orders and parameters of shape are closed formulas where there
 is one; for incomplete gamma and beta functions and Bessel functions they are computed by Note
-[Differences in a parameter] of ``kernels.differences``, twice; a third time raises. What has none
-raises as well: no gradient is silently zero.
+[Differences in a parameter] of ``kernels.differences``, twice; a third time raises. For others, and
+at complex places, they are the same differences of operations (``differences``), of any order. What
+has none raises as well: no gradient is silently zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import Op
-from numgrad.errors import NumgradNotImplementedError
 from numgrad.kernels import differences as _differences  # noqa: F401 (what kernels call)
-from numgrad.operations.promotion import by_library, floating, is_complex
+from numgrad.operations.promotion import by_library
 from numgrad.operations.special import refusal
 
 
@@ -97,18 +96,16 @@ def derivative(**options: Any) -> Callable[[Callable[..., Any]], SpecialFunction
     """Declare a derivative in a parameter that gradient formulas name."""
 
     def declare(function: Callable[..., Any]) -> SpecialFunction:
-        types = partial(_of_parameter, function.__name__)
-        given = {"internal": True, "ref": None, "types": types, **options}
+        given = {"internal": True, "ref": None, **options}
         return special(family=ParameterDerivative, **given)(function)
 
     return declare
 
 
-def _of_parameter(name: str, operands: Sequence[Any]) -> tuple[list[np.dtype], np.dtype]:
-    if any(map(is_complex, operands)):
-        function, _, parameter = name.partition("_")
-        raise NumgradNotImplementedError(
-            f"{function}: has no derivative in its parameter {parameter[0]!r} at complex places; "
-            "detach() the parameter"
-        )
-    return floating(name, operands)
+def moved(slope: Any, density: Any) -> Any:
+    """How far a quantile moves: the change of the distribution function over its density.
+
+    Where there is no change it is 0, also at an end of the support, where there is no density.
+    """
+    still = slope == 0
+    return np.where(still, 0, slope / np.where(still, 1, density))

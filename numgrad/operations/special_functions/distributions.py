@@ -11,7 +11,7 @@ from numgrad.operations.special_functions.beta import (
     betainc_b,
     betaincc,
 )
-from numgrad.operations.special_functions.declare import special
+from numgrad.operations.special_functions.declare import moved, special
 from numgrad.operations.special_functions.gamma import betaln, gamma_density, gammainc_a
 
 # ---------------------------------------------------------------------------------- chi-squared
@@ -59,7 +59,7 @@ chdtrc.vjp(
     x=lambda g, v, x: -0.5 * g * gamma_density(0.5 * v, 0.5 * x),
 )
 chdtri.vjp(
-    v=lambda g, v, y: -g * gammainc_a(0.5 * v, 0.5 * y) / gamma_density(0.5 * v, 0.5 * y),
+    v=lambda g, v, y: -g * moved(gammainc_a(0.5 * v, 0.5 * y), gamma_density(0.5 * v, 0.5 * y)),
     p=lambda g, v, y: -2 * g / gamma_density(0.5 * v, 0.5 * y),
 )
 
@@ -114,7 +114,7 @@ stdtr.vjp(
     df=lambda g, df, t: g * student_slope(df, t), t=lambda g, df, t: g * student_density(df, t)
 )
 stdtrit.vjp(
-    df=lambda g, df, y: -g * student_slope(df, y) / student_density(df, y),
+    df=lambda g, df, y: -g * moved(student_slope(df, y), student_density(df, y)),
     p=lambda g, df, y: g / student_density(df, y),
 )
 
@@ -133,18 +133,24 @@ def f_density(dfn, dfd, x):
     return beta_density(0.5 * dfn, 0.5 * dfd, u) * (slope * dfn * dfd)
 
 
+def _by_place(a, b, u):
+    """``u (1 - u)`` times the beta density, in which powers meet that may be endless at 0."""
+    total = a + b
+    return beta_density(a + 1, b + 1, u) * (a * b / (total * (total + 1)))
+
+
 def f_slope_n(dfn, dfd, x):
     """Derivative of the distribution function in ``dfn``."""
-    u, slope = _ratio(dfn, dfd, x)
+    u, _ = _ratio(dfn, dfd, x)
     a, b = 0.5 * dfn, 0.5 * dfd
-    return 0.5 * betainc_a(a, b, u) + beta_density(a, b, u) * (slope * x * dfd)
+    return 0.5 * betainc_a(a, b, u) + _by_place(a, b, u) / dfn
 
 
 def f_slope_d(dfn, dfd, x):
     """Derivative of the distribution function in ``dfd``."""
-    u, slope = _ratio(dfn, dfd, x)
+    u, _ = _ratio(dfn, dfd, x)
     a, b = 0.5 * dfn, 0.5 * dfd
-    return 0.5 * betainc_b(a, b, u) - beta_density(a, b, u) * (slope * x * dfn)
+    return 0.5 * betainc_b(a, b, u) - _by_place(a, b, u) / dfd
 
 
 @special(domain=(0.5, 4.0))
@@ -191,8 +197,8 @@ fdtrc.vjp(
     x=lambda g, dfn, dfd, x: -g * f_density(dfn, dfd, x),
 )
 fdtri.vjp(
-    dfn=lambda g, dfn, dfd, y: -g * f_slope_n(dfn, dfd, y) / f_density(dfn, dfd, y),
-    dfd=lambda g, dfn, dfd, y: -g * f_slope_d(dfn, dfd, y) / f_density(dfn, dfd, y),
+    dfn=lambda g, dfn, dfd, y: -g * moved(f_slope_n(dfn, dfd, y), f_density(dfn, dfd, y)),
+    dfd=lambda g, dfn, dfd, y: -g * moved(f_slope_d(dfn, dfd, y), f_density(dfn, dfd, y)),
     p=lambda g, dfn, dfd, y: g / f_density(dfn, dfd, y),
 )
 
@@ -221,13 +227,20 @@ def gdtrc(a, b, x):
     """
 
 
+def _by_rate(a, b, x):
+    """``x`` times the density, in which powers meet that may be endless at 0."""
+    end = x == 0
+    met = gamma_density(b + 1, a * x) * (b / np.where(end, a, 1))
+    return np.where(end, met, x * gamma_density(b, a * np.where(end, 1, x)))
+
+
 gdtr.vjp(
-    a=lambda g, a, b, x: g * x * gamma_density(b, a * x),
+    a=lambda g, a, b, x: g * _by_rate(a, b, x),
     b=lambda g, a, b, x: g * gammainc_a(b, a * x),
     x=lambda g, a, b, x: g * a * gamma_density(b, a * x),
 )
 gdtrc.vjp(
-    a=lambda g, a, b, x: -g * x * gamma_density(b, a * x),
+    a=lambda g, a, b, x: -g * _by_rate(a, b, x),
     b=lambda g, a, b, x: -g * gammainc_a(b, a * x),
     x=lambda g, a, b, x: -g * a * gamma_density(b, a * x),
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from numgrad.operations.special import digamma, gamma, gammaln, zeta
 from numgrad.operations.special_functions.convex import xlogy
-from numgrad.operations.special_functions.declare import derivative, special
+from numgrad.operations.special_functions.declare import derivative, moved, special
 
 
 @special(domain=(0.5, 4.0))
@@ -34,15 +34,20 @@ def rgamma(x):
     """
 
 
-def _rgamma_vjp(g, x, y):
-    # by reflection where digamma has poles
+def rgamma_slope(x, y):
+    """Derivative of the reciprocal ``y``, by reflection where digamma has poles."""
     left = x < 0.5
     mirrored = 1 - np.where(left, x, 0)
     near_poles = gamma(mirrored) * np.cos(math.pi * mirrored) + y * digamma(mirrored)
-    return -g * np.where(left, near_poles, y * digamma(np.where(left, 1, x)))
+    return -np.where(left, near_poles, y * digamma(np.where(left, 1, x)))
 
 
-rgamma.vjp(x=_rgamma_vjp)
+def _at_pole(x):
+    """Where the gamma function has a pole."""
+    return (x <= 0) & (x == np.floor(x))
+
+
+rgamma.vjp(x=lambda g, x, y: g * rgamma_slope(x, y))
 
 
 @special(differentiable=False, domain=(-2.5, 4.0))
@@ -72,9 +77,27 @@ def poch(z, m):
     """
 
 
+def _digammas(a, b):
+    """``digamma(a) - digamma(b)``, which is finite where both have poles; of ends at one alone."""
+    both = _at_pole(a) & _at_pole(b)
+    mirrored = digamma(1 - np.where(both, a, 0)) - digamma(1 - np.where(both, b, 0))
+    return np.where(both, mirrored, digamma(np.where(both, 1, a)) - digamma(np.where(both, 1, b)))
+
+
+def _poch_slope(z, m, y):
+    """Derivative in ``z``, also where the value is 0 since ``z`` has a pole."""
+    end = z + m
+    crossed = _at_pole(z) & ~_at_pole(end)
+    plain = y * _digammas(np.where(crossed, 1, end), np.where(crossed, 1, z))
+    first, last = np.where(crossed, z, 1), np.where(crossed, end, 1)
+    inverse = rgamma(first)
+    product = gamma(last) * (digamma(last) * inverse + rgamma_slope(first, inverse))
+    return np.where(crossed, product, plain)
+
+
 poch.vjp(
-    z=lambda g, z, m, y: g * y * (digamma(z + m) - digamma(z)),
-    m=lambda g, z, m, y: g * y * digamma(z + m),
+    z=lambda g, z, m, y: g * _poch_slope(z, m, y),
+    m=lambda g, z, m, y: g * np.where(y == 0, 0, y * digamma(np.where(y == 0, 1, z + m))),
 )
 
 
@@ -89,9 +112,19 @@ def beta(a, b):
     """
 
 
+def _beta_slope(a, b, y):
+    """Derivative in ``a``, also where the value is 0 since the sum has a pole."""
+    total = a + b
+    crossed = _at_pole(total) & ~_at_pole(a) & ~_at_pole(b)
+    plain = y * _digammas(np.where(crossed, 1, a), np.where(crossed, 1, total))
+    first, other, last = (np.where(crossed, x, 1) for x in (a, b, total))
+    inverse = rgamma(last)
+    slope = digamma(first) * inverse + rgamma_slope(last, inverse)
+    return np.where(crossed, gamma(first) * gamma(other) * slope, plain)
+
+
 beta.vjp(
-    a=lambda g, a, b, y: g * y * (digamma(a) - digamma(a + b)),
-    b=lambda g, a, b, y: g * y * (digamma(b) - digamma(a + b)),
+    a=lambda g, a, b, y: g * _beta_slope(a, b, y), b=lambda g, a, b, y: g * _beta_slope(b, a, y)
 )
 
 
@@ -107,8 +140,8 @@ def betaln(a, b):
 
 
 betaln.vjp(
-    a=lambda g, a, b: g * (digamma(a) - digamma(a + b)),
-    b=lambda g, a, b: g * (digamma(b) - digamma(a + b)),
+    a=lambda g, a, b: g * _digammas(a, a + b),
+    b=lambda g, a, b: g * _digammas(b, a + b),
 )
 
 
@@ -128,10 +161,32 @@ def binom(x, k):
     """
 
 
-binom.vjp(
-    x=lambda g, x, k, y: g * y * (digamma(x + 1) - digamma(x - k + 1)),
-    k=lambda g, x, k, y: g * y * (digamma(x - k + 1) - digamma(k + 1)),
-)
+def _binom_parts(x, k):
+    """Where a reciprocal in ``gamma(x + 1) rgamma(k + 1) rgamma(x - k + 1)`` is 0, and these.
+
+    There its derivative is not 0; elsewhere the numbers are others, since they could overflow.
+    """
+    pole = _at_pole(k + 1) | _at_pole(x - k + 1)
+    chosen, others = np.where(pole, k + 1, 1), np.where(pole, x - k + 1, 1)
+    return (pole, gamma(np.where(pole, x + 1, 1)), chosen, rgamma(chosen), others, rgamma(others))
+
+
+def _binom_by_x(g, x, k, y):
+    pole, whole, _, first, others, second = _binom_parts(x, k)
+    rest = np.where(pole, 1, x - k + 1)
+    plain = y * (digamma(np.where(pole, 1, x + 1)) - digamma(rest))
+    slope = digamma(np.where(pole, x + 1, 1)) * second + rgamma_slope(others, second)
+    return g * np.where(pole, whole * first * slope, plain)
+
+
+def _binom_by_k(g, x, k, y):
+    pole, whole, chosen, first, others, second = _binom_parts(x, k)
+    plain = y * (digamma(np.where(pole, 1, x - k + 1)) - digamma(np.where(pole, 1, k + 1)))
+    slopes = rgamma_slope(chosen, first) * second - first * rgamma_slope(others, second)
+    return g * np.where(pole, whole * slopes, plain)
+
+
+binom.vjp(x=_binom_by_x, k=_binom_by_k)
 
 # ------------------------------------------------------------------------------------ incomplete
 
@@ -146,7 +201,12 @@ def gamma_density(a, x):
     """
     endless = np.isinf(x)
     x = np.where(endless, 0, x)
-    small = np.exp(xlogy(a - 1, x) - x - gammaln(a))
+    end = x == 0  # where the logarithm of a power has no derivative
+    small = np.where(
+        end,
+        np.power(np.where(end, x, 1), a - 1) * np.exp(-x - gammaln(a)),
+        np.exp(xlogy(a - 1, np.where(end, 1, x)) - x - gammaln(a)),
+    )
     large, inside = a > _LARGE, x > 0
     shape, place = np.where(large, a, 20), np.where(large & inside, x, 20)
     inverse = 1 / shape
@@ -233,7 +293,7 @@ def gammaincinv(a, p):
 
 
 gammaincinv.vjp(
-    a=lambda g, a, y: -g * gammainc_a(a, y) / gamma_density(a, y),
+    a=lambda g, a, y: -g * moved(gammainc_a(a, y), gamma_density(a, y)),
     p=lambda g, a, y: g / gamma_density(a, y),
 )
 
@@ -250,6 +310,6 @@ def gammainccinv(a, p):
 
 
 gammainccinv.vjp(
-    a=lambda g, a, y: -g * gammainc_a(a, y) / gamma_density(a, y),
+    a=lambda g, a, y: -g * moved(gammainc_a(a, y), gamma_density(a, y)),
     p=lambda g, a, y: -g / gamma_density(a, y),
 )

@@ -17,7 +17,7 @@ from numgrad.operations.special_functions.beta import (
     betainccinv,
     betaincinv,
 )
-from numgrad.operations.special_functions.declare import special
+from numgrad.operations.special_functions.declare import moved, special
 from numgrad.operations.special_functions.distributions import (
     f_density,
     f_slope_d,
@@ -110,7 +110,7 @@ gdtrib.vjp(
 )
 gdtrix.vjp(
     a=lambda g, a, y: -g * y / a,
-    b=lambda g, a, b, y: -g * gammainc_a(b, a * y) / (a * gamma_density(b, a * y)),
+    b=lambda g, a, b, y: -g * moved(gammainc_a(b, a * y), a * gamma_density(b, a * y)),
     p=lambda g, a, b, y: g / (a * gamma_density(b, a * y)),
 )
 

@@ -1,5 +1,7 @@
 """Kelvin functions, and integrals of Struve and Bessel functions that are elementwise."""
 
+import math
+
 import numpy as np
 
 from numgrad.operations.special_functions.bessel import modstruve, struve
@@ -145,7 +147,16 @@ def itmodstruve0(x):
 
 # the first is even, the integrand of the second has a value at 0, the third is even
 itstruve0.vjp(x=lambda g, x: g * struve(0, x))
-it2struve0.vjp(x=lambda g, x: -g * struve(0, x) / x)
+
+
+def _struve_share(x):
+    """``struve(0, x) / x``, which goes on at 0."""
+    none = x == 0
+    near = (2 / math.pi) * (1 - x * x / 9)
+    return np.where(none, near, struve(0, x) / np.where(none, 1, x))
+
+
+it2struve0.vjp(x=lambda g, x: -g * _struve_share(x))
 itmodstruve0.vjp(x=lambda g, x: g * modstruve(0, x))
 
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from numgrad.operations.special_functions.bessel import ive
 from numgrad.operations.special_functions.convex import xlog1py, xlogy
-from numgrad.operations.special_functions.declare import derivative, special
+from numgrad.operations.special_functions.declare import derivative, moved, special
+from numgrad.operations.special_functions.differences import shape_difference
 from numgrad.operations.special_functions.gamma import betaln, rgamma
 from numgrad.operations.special_functions.hypergeometric import hyp0f1, hyp1f1
 
@@ -23,7 +24,7 @@ def chndtr(x, df, nc):
     """Distribution function of noncentral chi-squared.
 
     The derivative in ``df`` is one of differences of order ten, right to about ten digits of the
-    largest; its own derivatives raise.
+    largest; its own derivatives are such differences again, right to about eight.
 
     Parameters
     ----------
@@ -40,8 +41,6 @@ def chndtr(x, df, nc):
 @special(domain=(0.3, 0.6))
 def chndtrix(p, df, nc):
     """Quantile of noncentral chi-squared, the inverse of ``chndtr``.
-
-    Second derivatives in ``df`` raise.
 
     Parameters
     ----------
@@ -71,7 +70,11 @@ def _pdf(x, df, nc):
     return 0.5 * np.where(small, series, power * ive(0.5 * df - 1, np.sqrt(far_x * far_nc)))
 
 
-chndtr_df.without("x", "df", "nc")
+chndtr_df.vjp(
+    x=lambda g, x, df, nc: g * shape_difference(lambda v: _pdf(x, v, nc), df),
+    df=lambda g, x, df, nc: g * shape_difference(lambda v: chndtr_df(x, v, nc), df),
+    nc=lambda g, x, df, nc: -g * shape_difference(lambda v: _pdf(x, v + 2, nc), df),
+)
 chndtr.vjp(
     x=lambda g, x, df, nc: g * _pdf(x, df, nc),
     df=lambda g, x, df, nc: g * chndtr_df(x, df, nc),
@@ -79,17 +82,14 @@ chndtr.vjp(
 )
 chndtrix.vjp(
     p=lambda g, df, nc, y: g / _pdf(y, df, nc),
-    df=lambda g, df, nc, y: -g * chndtr_df(y, df, nc) / _pdf(y, df, nc),
-    nc=lambda g, df, nc, y: g * _pdf(y, df + 2, nc) / _pdf(y, df, nc),
+    df=lambda g, df, nc, y: -g * moved(chndtr_df(y, df, nc), _pdf(y, df, nc)),
+    nc=lambda g, df, nc, y: g * moved(_pdf(y, df + 2, nc), _pdf(y, df, nc)),
 )
-chndtr.once = chndtrix.once = ("df",)
 
 
 @special(domain=(0.5, 4.0))
 def chndtrinc(x, df, p):
     """The noncentrality for which ``chndtr(x, df, nc)`` is ``p``.
-
-    Second derivatives in ``df`` raise.
 
     Examples
     --------
@@ -101,8 +101,6 @@ def chndtrinc(x, df, p):
 @special(domain=(0.5, 4.0))
 def chndtridf(x, p, nc):
     """The degrees of freedom for which ``chndtr(x, df, nc)`` is ``p``.
-
-    Second derivatives raise.
 
     Parameters
     ----------
@@ -128,15 +126,16 @@ chndtridf.vjp(
     p=lambda g, x, nc, y: g / chndtr_df(x, y, nc),
     nc=lambda g, x, nc, y: g * _pdf(x, y + 2, nc) / chndtr_df(x, y, nc),
 )
-chndtrinc.once = ("df",)
-chndtridf.once = ("x", "p", "nc")
 
 # ---------------------------------------------------------------------------------- noncentral F
 
 
 @special(domain=(0.5, 4.0))
 def ncfdtr(dfn, dfd, nc, f):
-    """Distribution function of noncentral F; no gradients with respect to degrees of freedom.
+    """Distribution function of noncentral F.
+
+    Derivatives with respect to degrees of freedom are differences of order ten, right to about ten
+    digits of the largest, second ones to about eight.
 
     Parameters
     ----------
@@ -191,13 +190,55 @@ def _f_slope(dfn, dfd, nc, f):
     return -0.5 * _mixture(a, b, nc, u, a) / a * hyp1f1(a + b, a + 1, 0.5 * nc * u)
 
 
-ncfdtr.without("dfn", "dfd").vjp(
+def _f_slope_n(dfn, dfd, nc, f):
+    return shape_difference(lambda v: ncfdtr(v, dfd, nc, f), dfn)
+
+
+def _f_slope_d(dfn, dfd, nc, f):
+    return shape_difference(lambda v: ncfdtr(dfn, v, nc, f), dfd)
+
+
+ncfdtr.vjp(
+    dfn=lambda g, dfn, dfd, nc, f: g * _f_slope_n(dfn, dfd, nc, f),
+    dfd=lambda g, dfn, dfd, nc, f: g * _f_slope_d(dfn, dfd, nc, f),
     nc=lambda g, dfn, dfd, nc, f: g * _f_slope(dfn, dfd, nc, f),
     f=lambda g, dfn, dfd, nc, f: g * _f_pdf(dfn, dfd, nc, f),
 )
-ncfdtri.without("dfn", "dfd").vjp(
-    nc=lambda g, dfn, dfd, nc, y: -g * _f_slope(dfn, dfd, nc, y) / _f_pdf(dfn, dfd, nc, y),
+ncfdtri.vjp(
+    dfn=lambda g, dfn, dfd, nc, y: -g * moved(_f_slope_n(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y)),
+    dfd=lambda g, dfn, dfd, nc, y: -g * moved(_f_slope_d(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y)),
+    nc=lambda g, dfn, dfd, nc, y: -g * moved(_f_slope(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y)),
     p=lambda g, dfn, dfd, nc, y: g / _f_pdf(dfn, dfd, nc, y),
+)
+
+
+# Note [Implicit reparameterisation] of ``paths``: numbers that were drawn.
+
+
+@derivative(scalar=None, domain=(0.5, 4.0))
+def noncentral_path(df, nc, x):
+    """A number of noncentral chi-squared that was drawn."""
+    return x
+
+
+noncentral_path.vjp(
+    df=lambda g, df, nc, y: -g * moved(chndtr_df(y, df, nc), _pdf(y, df, nc)),
+    nc=lambda g, df, nc, y: g * moved(_pdf(y, df + 2, nc), _pdf(y, df, nc)),
+    x=lambda g: g,
+)
+
+
+@derivative(scalar=None, domain=(0.5, 4.0))
+def noncentral_f_path(dfn, dfd, nc, f):
+    """A number of noncentral F that was drawn."""
+    return f
+
+
+noncentral_f_path.vjp(
+    dfn=lambda g, dfn, dfd, nc, y: -g * moved(_f_slope_n(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y)),
+    dfd=lambda g, dfn, dfd, nc, y: -g * moved(_f_slope_d(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y)),
+    nc=lambda g, dfn, dfd, nc, y: -g * moved(_f_slope(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y)),
+    f=lambda g: g,
 )
 
 # ----------------------------------------------------------------------------------- Kolmogorov

@@ -193,13 +193,24 @@ def eval_sh_jacobi(n, p, q, x):
     """
 
 
+def _second_kind(n, x):
+    """Half the derivative of Chebyshev's polynomial, which is odd around degree -1."""
+    mirrored, none = n < -1, n == -1
+    degree = np.where(none, 0, np.where(mirrored, -n - 2, n))
+    found = _below(degree, lambda k: eval_gegenbauer(k, 2, x))
+    return np.where(mirrored, -found, found)
+
+
+def _positive(n):
+    """The degree from 0 on of the same Legendre function."""
+    return np.where(n < -0.5, -n - 1, n)
+
+
 eval_legendre.without("n").vjp(
-    x=lambda g, n, x: g * _below(n, lambda k: eval_gegenbauer(k, 1.5, x))
+    x=lambda g, n, x: g * _below(_positive(n), lambda k: eval_gegenbauer(k, 1.5, x))
 )
 eval_chebyt.without("n").vjp(x=lambda g, n, x: g * n * _below(n, lambda k: eval_chebyu(k, x)))
-eval_chebyu.without("n").vjp(
-    x=lambda g, n, x: 2 * g * _below(n, lambda k: eval_gegenbauer(k, 2, x))
-)
+eval_chebyu.without("n").vjp(x=lambda g, n, x: 2 * g * _second_kind(n, x))
 eval_gegenbauer.without("n", "alpha").vjp(
     x=lambda g, n, alpha, x: 2 * g * alpha * _below(n, lambda k: eval_gegenbauer(k, alpha + 1, x))
 )
@@ -224,18 +235,14 @@ eval_hermitenorm.without("n").vjp(
     x=lambda g, n, x: g * np.trunc(n) * _below(np.trunc(n), lambda k: eval_hermitenorm(k, x))
 )
 eval_chebyc.without("n").vjp(x=lambda g, n, x: g * n * _below(n, lambda k: eval_chebyu(k, 0.5 * x)))
-eval_chebys.without("n").vjp(
-    x=lambda g, n, x: g * _below(n, lambda k: eval_gegenbauer(k, 2, 0.5 * x))
-)
+eval_chebys.without("n").vjp(x=lambda g, n, x: g * _second_kind(n, 0.5 * x))
 eval_sh_legendre.without("n").vjp(
-    x=lambda g, n, x: 2 * g * _below(n, lambda k: eval_gegenbauer(k, 1.5, 2 * x - 1))
+    x=lambda g, n, x: 2 * g * _below(_positive(n), lambda k: eval_gegenbauer(k, 1.5, 2 * x - 1))
 )
 eval_sh_chebyt.without("n").vjp(
     x=lambda g, n, x: 2 * g * n * _below(n, lambda k: eval_chebyu(k, 2 * x - 1))
 )
-eval_sh_chebyu.without("n").vjp(
-    x=lambda g, n, x: 4 * g * _below(n, lambda k: eval_gegenbauer(k, 2, 2 * x - 1))
-)
+eval_sh_chebyu.without("n").vjp(x=lambda g, n, x: 4 * g * _second_kind(n, 2 * x - 1))
 eval_sh_jacobi.without("n", "p", "q").vjp(
     x=lambda g, n, p, q, x: g * n * _below(n, lambda k: eval_sh_jacobi(k, p + 2, q + 1, x))
 )
@@ -260,7 +267,14 @@ def lpmv(m, v, x):
 
 
 def _lpmv_vjp(g, m, v, x, y):
-    return g * ((v + 1) * x * y - (v - m + 1) * lpmv(m, v + 1, x)) / (1 - x * x)
+    # by the polynomial of order 0; others are powers of 1 - x**2 times such
+    plain, end = m == 0, (x == 1) | (x == -1)
+    degree = np.where(plain, _positive(v), 0)
+    found = _below(degree, lambda k: eval_gegenbauer(k, 1.5, x))
+    flat = end & (np.abs(m) > 2)
+    square = np.where(plain | flat, 1, 1 - x * x)
+    other = ((v + 1) * x * y - (v - m + 1) * lpmv(m, v + 1, x)) / square
+    return g * np.where(plain, found, np.where(flat, 0, other))
 
 
 lpmv.calls = [(((3,),), lambda x: lpmv(1.0, 2.5, x))]

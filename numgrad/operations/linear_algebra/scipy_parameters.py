@@ -1,0 +1,117 @@
+"""Parameters that functions of ``scipy.linalg`` have beside those of NumPy's of the same names.
+
+Results do not depend on most of them: what is overwritten, how it is computed. What a parameter
+asks for that these functions do not do raises, and says what does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from numgrad.core.op import Op
+from numgrad.errors import NumgradTypeError
+
+
+def _nothing(value: Any) -> dict[str, Any]:
+    return {}
+
+
+def _renamed(name: str) -> Callable[[Any], dict[str, Any]]:
+    return lambda value: {name: value}
+
+
+def _only(operation: str, name: str, *values: Any, instead: str = "") -> Callable[[Any], dict]:
+    """A parameter that has to have a value by which results are what they are here."""
+
+    def check(value: Any) -> dict[str, Any]:
+        if not any(value is v or (isinstance(value, str) and value == v) for v in values):
+            raise NumgradTypeError(
+                f"linalg.{operation}: {name}={value!r} is not taken, but {values[0]!r}{instead}"
+            )
+        return {}
+
+    return check
+
+
+_PARAMETERS: dict[str, str] = {
+    "cho_factor": "overwrite_a check_finite",
+    "cho_solve": "overwrite_b check_finite",
+    "cholesky": "overwrite_a check_finite",
+    "det": "overwrite_a check_finite",
+    "eig": "overwrite_a overwrite_b check_finite",
+    "eigh": "overwrite_a overwrite_b check_finite driver",
+    "eigvals": "overwrite_a check_finite",
+    "eigvalsh": "overwrite_a overwrite_b check_finite driver",
+    "inv": "overwrite_a check_finite",
+    "lstsq": "overwrite_a overwrite_b check_finite lapack_driver",
+    "lu": "overwrite_a check_finite",
+    "lu_factor": "overwrite_a check_finite",
+    "lu_solve": "overwrite_b check_finite",
+    "norm": "check_finite",
+    "pinv": "check_finite",
+    "qr": "overwrite_a lwork check_finite",
+    "solve": "overwrite_a overwrite_b check_finite",
+    "solve_banded": "overwrite_ab overwrite_b check_finite",
+    "solve_toeplitz": "check_finite",
+    "solve_triangular": "overwrite_b check_finite",
+    "sqrtm": "blocksize",
+    "svd": "overwrite_a check_finite lapack_driver",
+    "svdvals": "overwrite_a check_finite",
+}
+"""Functions -> parameters of SciPy's on which their results do not depend."""
+
+_NAMES = {
+    "expm": {"A": "a"}, "logm": {"A": "a"}, "sqrtm": {"A": "a"}, "norm": {"a": "x"},
+    "svdvals": {"a": "x"}, "lstsq": {"cond": "rcond"},
+}  # fmt: skip
+"""Functions -> names of SciPy's -> names here."""
+
+_OF_SYMMETRIC: dict[str, tuple] = {
+    "b": (None,), "type": (1,), "eigvals_only": (False,), "subset_by_index": (None,),
+    "subset_by_value": (None,),
+}  # fmt: skip
+_ONE_VALUE: dict[str, dict[str, tuple]] = {
+    "eig": {"b": (None,), "left": (False,), "right": (True,), "homogeneous_eigvals": (False,)},
+    "eigvals": {"b": (None,), "homogeneous_eigvals": (False,)},
+    "logm": {"disp": (True,)},
+    "sqrtm": {"disp": (True,)},
+    "pinv": {"atol": (None,), "return_rank": (False,)},
+    "qr": {"pivoting": (False,)},
+    "eigh": _OF_SYMMETRIC, "eigvalsh": _OF_SYMMETRIC,
+}  # fmt: skip
+"""Functions -> parameters of SciPy's -> the values that they may have."""
+
+_INSTEAD = {
+    "eigvals_only": "; eigvalsh gives eigenvalues alone",
+    "return_rank": "; matrix_rank gives the rank",
+    "subset_by_index": "; take the ones wanted of all",
+    "subset_by_value": "; take the ones wanted of all",
+}
+_GENERAL = (None, "gen", "general")
+_POSITIVE = "; cho_solve(cho_factor(a), b) is for positive definite matrices"
+
+
+def _of(name: str) -> dict[str, Callable[[Any], dict[str, Any]]]:
+    """What parameters of SciPy's mean for one function."""
+    found: dict[str, Callable[[Any], dict[str, Any]]] = {}
+    found |= dict.fromkeys(_PARAMETERS.get(name, "").split(), _nothing)
+    found |= {theirs: _renamed(ours) for theirs, ours in _NAMES.get(name, {}).items()}
+    for key, values in _ONE_VALUE.get(name, {}).items():
+        found[key] = _only(name, key, *values, instead=_INSTEAD.get(key, ""))
+    if name == "cholesky":
+        found["lower"] = lambda lower: {"upper": not lower}
+    if name in ("eigh", "eigvalsh"):
+        found["lower"] = lambda lower: {"UPLO": "L" if lower else "U"}
+    if name in ("inv", "solve"):
+        found["assume_a"] = _only(name, "assume_a", *_GENERAL, instead=_POSITIVE)
+        found["lower"] = _nothing  # of a general matrix all is read
+    if name == "solve":
+        found["transposed"] = _only(name, "transposed", False, instead="; transpose the matrix")
+    return found
+
+
+def take(operations: Iterable[Op]) -> None:
+    """Let these functions take the parameters of SciPy's of the same names."""
+    for op in operations:
+        op.stand_ins = _of(op.name) or op.stand_ins

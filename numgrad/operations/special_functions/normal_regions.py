@@ -1,0 +1,210 @@
+"""Probabilities of normal vectors between limits, with derivatives of any order.
+
+Note [Normal vectors between limits]
+------------------------------------
+By a limit the derivative is the density there times the probability of the other numbers, given the
+one at the limit: of one dimension less. By a correlation it is the second derivative by both
+limits (Plackett, 1954), for a matrix of which both elements change. So gradients are again such
+probabilities, of vectors with one and two numbers less.
+
+Values are closed formulas of one number; of two the integral of their density over correlations
+from -1 on, which is positive, by the double exponential rule; of more SciPy's integral over points
+of a lattice, which a seed makes the same at every call.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.abstract import broadcast_lengths
+from numgrad.core.batching import BatchOperand
+from numgrad.core.declare import primitive
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Op
+from numgrad.operations.linear_algebra.checks import constant
+from numgrad.operations.promotion import floating
+
+_AT_ONCE = 4096  # pairs, so that integrands fit into the cache
+_PLACES = np.arange(-112, 113) / 32
+_SHARE = 1 / (1 + np.exp(-math.pi * np.sinh(_PLACES)))
+"""Places of the rule in an interval, as shares of it from the left."""
+_WEIGHTS = math.pi * np.cosh(_PLACES) * _SHARE * _SHARE[::-1] / 32
+
+
+def _one(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The probability of an interval, by the tails that are smaller."""
+    ndtr = importlib.import_module("scipy.special").ndtr
+    right = low > 0
+    return ndtr(np.where(right, -low, high)) - ndtr(np.where(right, -high, low))
+
+
+def _pair(h: np.ndarray, k: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """The probability that two numbers are below ``h`` and ``k``."""
+    h, k, r = (np.ravel(a) for a in np.broadcast_arrays(h, k, r))
+    found = np.maximum(_one(-k, h), 0)  # where they are opposite
+    for first in range(0, h.size, _AT_ONCE):
+        part = slice(first, first + _AT_ONCE)
+        found[part] += _since_opposite(*(a[part, None] for a in (h, k, r)))
+    return np.where(np.isnan(h + k + r), np.nan, found)
+
+
+def _since_opposite(h: np.ndarray, k: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """The integral of the density at ``h`` and ``k`` over correlations from -1 to ``r``.
+
+    These are minus the cosine of an angle, of which small distances from both ends are known.
+    """
+    r = np.clip(r, -1, 1)
+    length, left = np.arccos(-r), np.arccos(r)
+    angle = length * _SHARE
+    rest = left + length * _SHARE[::-1]
+    near = angle < rest
+    sine = np.sin(np.where(near, angle, rest))
+    double = 2 * np.sin(0.5 * np.where(near, rest, angle)) ** 2  # one plus the larger cosine
+    gap = np.where(near, h + k, h - k)
+    # where the ends meet the density is 0, or the gap
+    exponent = -0.5 * (gap / np.where(sine == 0, 1, sine)) ** 2 + np.where(near, h * k, -h * k) / (
+        double
+    )
+    exponent = np.where((sine == 0) & (gap != 0), -np.inf, exponent)
+    return np.sum(_WEIGHTS * np.exp(exponent), axis=1) * length[:, 0] / (2 * math.pi)
+
+
+def _several(limits: np.ndarray, correlation: np.ndarray, seed: int, options: dict) -> float:
+    """The probability of a vector of three or more, by SciPy."""
+    if np.isnan(limits).any() or np.isnan(correlation).any():
+        return math.nan
+    family = copy.copy(importlib.import_module("scipy.stats").multivariate_normal)
+    family.random_state = np.random.default_rng(seed)
+    low, high = limits if len(limits) == 2 else (None, limits[0])
+    return family.cdf(high, cov=correlation, allow_singular=True, lower_limit=low, **options)
+
+
+@primitive(internal=True, method=False, smooth=True, real=True)
+def normal_probability(limits, correlation, *, seed, maxpts, abseps, releps):
+    """Probability of standard normal vectors below limits, or between lower and upper ones.
+
+    ``limits`` are finite, of shape ``(..., 1, n)``, or ``(..., 2, n)`` with lower ones first.
+    """
+    meta = _probability_shape(limits, correlation)
+    sides, n = limits.shape[-2:]
+    limits = np.broadcast_to(limits, (*meta.shape, sides, n)).astype(np.float64, copy=False)
+    matrix = np.broadcast_to(correlation, (*meta.shape, n, n)).astype(np.float64, copy=False)
+    limits, matrix = limits.reshape(-1, sides, n), matrix.reshape(-1, n, n)
+    low, high = limits[:, 0], limits[:, -1]
+    if n == 1:
+        found = _one(low[:, 0], high[:, 0]) if sides == 2 else _one(-np.inf + 0 * high, high)[:, 0]
+    elif n == 2:
+        r = 0.5 * (matrix[:, 0, 1] + matrix[:, 1, 0])
+        found = _pair(high[:, 0], high[:, 1], r)
+        if sides == 2:
+            found = found - _pair(low[:, 0], high[:, 1], r) - _pair(high[:, 0], low[:, 1], r)
+            found = found + _pair(low[:, 0], low[:, 1], r)
+    else:
+        options = {"maxpts": maxpts, "abseps": abseps, "releps": releps}
+        found = [_several(a, m, seed, options) for a, m in zip(limits, matrix, strict=True)]
+    return np.asarray(found, meta.dtype).reshape(meta.shape)
+
+
+@normal_probability.shape
+def _probability_shape(limits, correlation, **_):
+    _, dtype = floating("multivariate_normal.cdf", [limits.dtype, correlation.dtype])
+    return Meta(broadcast_lengths(limits.shape[:-2], correlation.shape[:-2]), dtype)
+
+
+@normal_probability.batch
+def _probability_batch(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    ndim = max(x.ndim for x in operands)
+    return bind(op, tuple([x.aligned(ndim) for x in operands]), params)
+
+
+def _others(n: int) -> np.ndarray:
+    """For each number those that are not it."""
+    return np.array([[j for j in range(n) if j != i] for i in range(n)]).reshape(n, n - 1)
+
+
+def _given_each(limits: Any, correlation: Any) -> tuple[Any, Any, Any]:
+    """Limits and correlations of the others where each number is at each of its limits.
+
+    Their axes begin with the side of that limit and the number. Besides, standard deviations.
+    """
+    n = limits.shape[-1].__index__()
+    others = _others(n)
+    beside = correlation[..., constant(others), constant(np.arange(n)[:, None])]
+    wide = np.sqrt((1 - beside) * (1 + beside))
+    among = correlation[..., constant(others[:, :, None]), constant(others[:, None, :])]
+    partial = (among - beside[..., :, None] * beside[..., None, :]) / (
+        wide[..., :, None] * wide[..., None, :]
+    )
+    theirs = np.moveaxis(limits[..., constant(others)], -3, -2)[..., None, :, :, :]
+    moved = theirs - beside[..., None, :, None, :] * limits[..., None, None]
+    return moved / wide[..., None, :, None, :], partial[..., None, :, :, :], wide
+
+
+def _densities(limits: Any) -> Any:
+    """Of numbers at their limits, with the signs that the limits have in a probability."""
+    height = np.exp(-0.5 * (limits * limits)) * (1 / math.sqrt(2 * math.pi))
+    return (
+        height
+        if limits.shape[-2] == 1
+        else height * constant(np.array([[-1.0], [1.0]], height.dtype))
+    )
+
+
+def _slopes(limits: Any, correlation: Any, options: dict[str, Any]) -> Any:
+    """Derivatives by limits."""
+    found = _densities(limits)
+    if limits.shape[-1] == 1:
+        return found
+    others, partial, _ = _given_each(limits, correlation)
+    return found * normal_probability(others, partial, **options)
+
+
+def _bends(limits: Any, correlation: Any, options: dict[str, Any]) -> Any:
+    """Derivatives by correlations: half of those by both limits, once for each element."""
+    n = limits.shape[-1].__index__()
+    if n == 1:
+        return 0 * correlation
+    others, partial, wide = _given_each(limits, correlation)
+    both = np.sum(_slopes(others, partial, options), axis=-2) / wide[..., None, :, :]
+    found = 0.5 * np.sum(_densities(limits)[..., None] * both, axis=-3)
+    row, column = np.indices((n, n))
+    place = row * (n - 1) + np.minimum(column - (column > row), n - 2)
+    return np.reshape(found, (*found.shape[:-2], n * (n - 1)))[..., constant(place)] * constant(
+        row != column
+    )
+
+
+normal_probability.vjp(
+    limits=lambda g, limits, correlation, seed, maxpts, abseps, releps: (
+        g[..., None, None] * _slopes(limits, correlation, _options(seed, maxpts, abseps, releps))
+    ),
+    correlation=lambda g, limits, correlation, seed, maxpts, abseps, releps: (
+        g[..., None, None] * _bends(limits, correlation, _options(seed, maxpts, abseps, releps))
+    ),
+)
+
+
+def _options(seed: int, maxpts: Any, abseps: float, releps: float) -> dict[str, Any]:
+    return {"seed": seed, "maxpts": maxpts, "abseps": abseps, "releps": releps}
+
+
+def _correlated(m: Any) -> Any:
+    return np.eye(2) + 0.2 * (m + m.T) * (1 - np.eye(2))
+
+
+normal_probability.calls = [
+    (
+        (shape, (2, 2)),
+        lambda x, m: normal_probability(x, _correlated(m), **_options(0, None, 1e-5, 1e-5)),
+    )
+    for shape in ((3, 1, 2), (2, 2))
+]
