@@ -13,6 +13,7 @@ from numgrad.autograd.forward.rules import RECORDING, takes_tangent
 from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
+from numgrad.autograd.selected import Selected, selected
 from numgrad.autograd.variable import INFERENCE, NO_GRAD_VIEW, Tensor, Version, root
 from numgrad.core.arguments import complete
 from numgrad.core.call import Call
@@ -50,6 +51,9 @@ class RecordingInterpreter(Ground):
         if isinstance(op, View) and op.shares(arrays[0], out):
             _link(tensor, operands[0], tensor._slot)
         return tensor
+
+    def selected(self, x: Tensor, mask: Tensor) -> Selected:
+        return selected(x, mask)
 
     def recorded(self, op: Op, args: tuple, params: dict[str, Any]) -> tuple[Any, Call | None]:
         """Also of operands that do not require grad: the tape alone keeps records."""

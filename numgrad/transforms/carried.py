@@ -86,6 +86,7 @@ class CarryingLoop:
 
     @property
     def carry(self) -> Any:
+        """The carry at present."""
         return unflatten(self.nesting, iter(self.leaves))
 
     def step(self, one: Callable[[Any], tuple[Any, Any]]) -> Any:
@@ -139,16 +140,21 @@ class CarryingLoop:
         """Settle dtypes if the step can be traced; whether they are others."""
         before = self.leaves, self.weak
         try:
-            self.settle_all(one, inputs)
+            self.settle_all(one, inputs, watched=True)
         except Exception:  # of whatever kind: the step is not meant to run here
             self.leaves, self.weak = before
         return [a.dtype for a in self.leaves] != [a.dtype for a in before[0]]
 
-    def settle_all(self, one: Callable[..., Any], inputs: Sequence[Any]) -> None:
-        """Give the carry the dtypes that a traced step leaves alone."""
+    def settle_all(
+        self, one: Callable[..., Any], inputs: Sequence[Any], watched: bool = False
+    ) -> None:
+        """Give the carry the dtypes that a traced step leaves alone.
+
+        ``watched`` refuses steps that do more than compute.
+        """
         again = True
         while again:
-            again = self.widen(self.traced(one, inputs)[0]) or any(self.weak)
+            again = self.widen(self.traced(one, inputs, watched)[0]) or any(self.weak)
             self.weak = [False] * len(self.weak)
 
     def settle_unstepped(self, one: Callable[..., Any]) -> None:
@@ -157,7 +163,7 @@ class CarryingLoop:
             self._settled(one, [])
 
     def traced(
-        self, one: Callable[..., Any], inputs: Sequence[Any]
+        self, one: Callable[..., Any], inputs: Sequence[Any], watched: bool = False
     ) -> tuple[list[np.dtype], Nesting, list[tuple[tuple, np.dtype] | None]]:
         """Of a step that is only traced: dtypes of the carry, nesting and kinds of the rest."""
         from numgrad.compiler.trace.body import trace_body
@@ -174,7 +180,9 @@ class CarryingLoop:
             structure = flatten(y, found)
             return [*self.checked(new), *(part for part in found if part is not None)]
 
-        outputs = iter(trace_body(function, metas, self.weak, carries=True).graph.outputs)
+        outputs = iter(
+            trace_body(function, metas, self.weak, carries=True, watched=watched).graph.outputs
+        )
         dtypes = [next(outputs).dtype for _ in range(count)]
         kinds = [None if part is None else next(outputs) for part in found]
         return dtypes, structure, [None if v is None else (v.shape, v.dtype) for v in kinds]
@@ -193,6 +201,7 @@ class CarryingLoop:
         )
 
     def checked(self, new: Any) -> list[Any]:
+        """The leaves of what a step returned, nested and shaped as before."""
         found = nested_alike(self.name, self.nesting, new, "the carry after a step")
         arrays = [leaf(self.name, "the carry", x) for x in found]
         for k, (a, before) in enumerate(zip(arrays, self.leaves, strict=True)):
@@ -226,6 +235,7 @@ def _is_number(x: Any) -> bool:
 
 
 def nested_alike(name: str, nesting: Nesting, value: Any, what: str) -> list[Any]:
+    """The leaves of a value that is to be nested in that way."""
     found: list[Any] = []
     where = align(nesting, value, found, what)
     if where is not None:
@@ -233,5 +243,3 @@ def nested_alike(name: str, nesting: Nesting, value: Any, what: str) -> list[Any
             f"{name}: {where} is nested otherwise than before; return what is nested alike"
         )
     return found
-
-

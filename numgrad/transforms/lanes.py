@@ -5,8 +5,8 @@ Note [Examples that part ways]
 Inside ``vmap`` code is run once for all examples. Where some go on and others do not, it is run for
 all, and each example takes what is its own. An example that would not have got there computes with
 the numbers of one that does, as constants, also of what it reads from outside (Note [Read in a
-branch] in ``autograd.batching.batch``): its own might be where the code has no value, and a NaN that
-nobody takes would still be one in the gradient.
+branch] in ``autograd.batching.batch``): its own might be where the code has no value, and a NaN
+that nobody takes would still be one in the gradient.
 """
 
 from __future__ import annotations

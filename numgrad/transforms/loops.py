@@ -3,8 +3,8 @@
 Note [Loops in eager code]
 --------------------------
 They are Python loops on the tape. What a loop carries along has one dtype, shape and nesting
-throughout: Note [Dtypes of a carry] in ``carried``. Inside ``vmap`` a ``while_loop`` goes on until all examples
-are done: Note [Examples that part ways] in ``lanes``.
+throughout: Note [Dtypes of a carry] in ``carried``. Inside ``vmap`` a ``while_loop`` goes on until
+all examples are done: Note [Examples that part ways] in ``lanes``.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def _until(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any, s
     start = OPS["astype"](leaf("fori_loop", "lower", lower), np.int64)
     return while_loop(
         lambda carry: OPS["less"](carry[0], upper),
-        lambda carry: (carry[0] + 1, body(_as_number(OPS["positive"](carry[0])), carry[1])),
+        lambda carry: (carry[0] + 1, body(_as_number(carry[0] * 1), carry[1])),
         (start, init),
     )[1]
 
@@ -227,6 +227,8 @@ def _numbered(body: Callable[[Any, Any], Any], carry: Any, k: Any) -> tuple[Any,
 
 def _as_number(k: Any) -> Any:
     """The number of a step, which promotes as a Python integer wherever it is known."""
+    if type(k) is not Tensor:  # it differs by example
+        return k
     value = getattr(k._array, "value", None)
     if value is not None:
         value.weak = True

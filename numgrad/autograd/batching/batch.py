@@ -64,7 +64,6 @@ from numgrad.operations.index import is_basic_part
 from numgrad.operations.shape import as_operand
 from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_product
 
-
 _NUMBERS_OF_EXAMPLES = count()
 """Which of two examples was made first."""
 
@@ -411,6 +410,10 @@ class Batched(Tensor):
 
     def __setitem__(self, index: Any, given: Any) -> None:
         parts = index if type(index) is tuple else (index,)
+        if getattr(type(given), "applies", False):
+            parts, given = (...,), given.placed(self, index)
+        elif len(parts) == 1 and isinstance(parts[0], Batched) and parts[0].dtype.kind == "b":
+            parts, given = (...,), self._masked(parts[0], as_operand(given))
         if all(map(is_basic_part, parts)):
             where, shape = (slice(None), *parts), np.broadcast_to(0, self.shape)[parts].shape
         else:
@@ -425,6 +428,17 @@ class Batched(Tensor):
             memory[where] = value
 
         self.write(store, given, shape)
+
+    def _masked(self, mask: Any, given: Any) -> Any:
+        """The elements after a write at a mask."""
+        lead, rest = mask.shape, self.shape[mask.ndim :]
+        if lead != self.shape[: mask.ndim] or given.ndim > len(rest):
+            refuse(
+                f"a write of shape {tuple(given.shape)} at a mask of shape {lead} to shape "
+                f"{self.shape}"
+            )
+        flags = OPS["reshape"](mask, (*lead, *(1,) * len(rest)))
+        return OPS["where"](flags, given, self)
 
     def _places(self, parts: tuple) -> list[Batched]:
         """An index with arrays in it, as one array for each axis."""

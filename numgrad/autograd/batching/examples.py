@@ -92,10 +92,10 @@ def example_index(part: Any) -> Any:
         part = OPS["stack"](part)
     if not isinstance(part, Batched):
         return None
-    if part.dtype.kind not in "iu":
+    if part.dtype.kind not in "iub":
         raise NumgradIndexError(
             f"getitem: an index of dtype {part.dtype} that differs by example; indices are "
-            "integers there, and instead of a mask choose with np.where"
+            "integers and masks"
         )
     return part
 

@@ -13,7 +13,7 @@ from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, TracedNod
 from numgrad.compiler.run.notes import notes
 from numgrad.compiler.trace.generators import draw_from, fixed_operands
 from numgrad.core.interpreter import bind, bind_recorded
-from numgrad.core.op import OPS, Op
+from numgrad.core.op import Op
 from numgrad.errors import NumgradNotImplementedError
 
 
@@ -59,7 +59,7 @@ def _compute(
             f"jit: {node.line or 'a call of a Python function'}: a compiled function that calls "
             "Python code cannot be differentiated twice; run it eagerly (ng.config.jit = False)"
         )
-    given = operands(node, _promoted(node.inputs, [known[v] for v in node.inputs]))
+    given = operands(node, [known[v] for v in node.inputs])
     params = parameters(node, length)
     if node.op is draw_from:
         given = fixed_operands(params["draws"], given)
@@ -76,24 +76,6 @@ def _compute(
         r.item() if v.weak and isinstance(r, Tensor) and isinstance(r._array, np.ndarray) else r
         for v, r in zip(node.outputs, results, strict=False)
     )
-
-
-def _promoted(values: Sequence[Value], given: Sequence[Any]) -> Sequence[Any]:
-    """Operands of a node, in place of its ``values``, that give the dtype it has.
-
-    What promoted as a Python number may be an array now, as in a batch or in the step of a derived
-    loop: it gets the dtype that it took beside the other operands.
-    """
-    weak = [v.weak for v in values]
-    if not any(weak) or all(weak):
-        return given
-    strong = [v.dtype for v in values if not v.weak]
-    return [
-        OPS["astype"](x, np.result_type(v.dtype.type(0).item(), *strong))
-        if v.weak and isinstance(x, Tensor)
-        else x
-        for v, x in zip(values, given, strict=True)
-    ]
 
 
 def _noted(op: Op, given: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:

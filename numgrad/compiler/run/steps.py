@@ -58,7 +58,9 @@ def compiled_scan(
         carry = [*carry, *generator_states(sources)]
     join_common(traced.graph)
     graph, outside = traced.graph, traced.outside
-    if not (isinstance(length, int) and length == 0):  # computed for no step, they may have no value
+    if not (
+        isinstance(length, int) and length == 0
+    ):  # computed for no step, they may have no value
         graph, outside = without_invariants(graph, len(carry) + len(xs), outside)
     body = Body(graph, len(carry), len(xs))
     operands = (*carry, *xs, *outside)

@@ -24,6 +24,7 @@ from numgrad.autograd.batching.examples import example_index
 from numgrad.autograd.hooks import RemovableHandle
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.compiler.messages import is_users
+from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.trace.arrays import TracedArray, settle
 from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.function import traced
@@ -158,6 +159,9 @@ class TraceInterpreter(RecordingInterpreter):
 
     def numbers(self, x: Any) -> None:
         return None
+
+    def equal(self, a: Any, b: Any) -> bool:
+        return _alike(self.tracer.lift(a).value, self.tracer.lift(b).value)
 
     def reads(self, data: Any) -> bool:
         self.tracer.lines.current()
@@ -338,3 +342,18 @@ class TraceInterpreter(RecordingInterpreter):
     def seed(self) -> Tensor:
         source = np.random.get_bit_generator()  # pyright: ignore
         return self.drawn(lambda _: np.random.random_sample() * 2**53, source, (), (), np.int64)
+
+
+def _alike(a: Value, b: Value, depth: int = 8) -> bool:
+    """Whether values are made in the same way of the same ones, up to a depth."""
+    if a is b:
+        return True
+    one, other = a.node, b.node
+    return (
+        depth > 0
+        and isinstance(one.op, Op)
+        and one.op is other.op
+        and (a.number, one.params) == (b.number, other.params)
+        and len(one.inputs) == len(other.inputs) > 0
+        and all(_alike(x, y, depth - 1) for x, y in zip(one.inputs, other.inputs, strict=True))
+    )
