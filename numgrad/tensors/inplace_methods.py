@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.batching.batch import Batched
+from numgrad.autograd.batching.selected import Selected
 from numgrad.autograd.row_sparse import RowSparseTensor
-from numgrad.autograd.selected import Selected
 from numgrad.autograd.variable import Tensor, root
 from numgrad.core.documentation import DESCRIBERS
 from numgrad.core.elementwise import Elementwise

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.selected import Selected, selected
 from numgrad.autograd.engine.task import edge_of
 from numgrad.autograd.forward.rules import RECORDING, takes_tangent
 from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
-from numgrad.autograd.selected import Selected, selected
 from numgrad.autograd.variable import INFERENCE, NO_GRAD_VIEW, Tensor, Version, root
 from numgrad.core.arguments import complete
 from numgrad.core.call import Call

@@ -23,8 +23,8 @@ import numpy as np
 from numgrad.autograd.batching.examples import example_index
 from numgrad.autograd.hooks import RemovableHandle
 from numgrad.autograd.variable import Tensor, refresh
-from numgrad.compiler.messages import is_users
 from numgrad.compiler.graph.graph import Value
+from numgrad.compiler.messages import is_users
 from numgrad.compiler.trace.arrays import TracedArray, settle
 from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.function import traced
