@@ -234,7 +234,7 @@ def trace_body(
         before = state.set(grad_enabled=False, constant=False)
         try:
             inputs = [tracer.given(m, weak=w) for m, w in zip(given, flags, strict=True)]
-            with SideEffects(what) if watched and sizes is None else nullcontext():
+            with SideEffects(what, function) if watched and sizes is None else nullcontext():
                 results = function(inputs)
             found = [tracer.value(x) for x in results]
         finally:

@@ -30,6 +30,7 @@ from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.function import traced
 from numgrad.compiler.trace.hooked import ending, put_hook
 from numgrad.compiler.trace.memory import TracedRegion, fitted, written
+from numgrad.compiler.trace.side_effects import is_watching
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.compiler.trace.views import canonical_index
 from numgrad.core.abstract import AbstractArray, AbstractLength, broadcast_lengths
@@ -68,6 +69,16 @@ class TraceInterpreter(RecordingInterpreter):
     def __exit__(self, *exception: object) -> None:
         state.set(**self._before)
         self.tracer.finish(failed=exception[0] is not None)
+
+    def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
+        profile = sys.getprofile()
+        if profile is None or not is_watching(profile):
+            return super().bind(op, args, params)
+        sys.setprofile(None)  # what the user's code does is done elsewhere
+        try:
+            return super().bind(op, args, params)
+        finally:
+            sys.setprofile(profile)
 
     def operand(self, op: Op, a: Any) -> tuple[Any, Any]:
         """An argument as the tape keeps it, and as a traced array or a number."""

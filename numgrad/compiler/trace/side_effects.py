@@ -10,7 +10,9 @@ finds around a step. What changes without a call (``total += 1`` of an outer ``t
 ``counts[k] += 1``) is found by comparison in the end. A new key of a dictionary is none of these
 unless something traced is kept there: functions remember so what they computed.
 
-Where a profiler is running already, nothing is watched.
+That takes time, so it is done only for code that may do such things: that names ``print``, or a
+container around it and a method that changes one, or assigns a variable around it. Where a profiler
+is running already, nothing is watched.
 """
 
 from __future__ import annotations
@@ -22,9 +24,12 @@ import os
 import sys
 import sysconfig
 from collections import Counter, deque
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
-from types import CodeType, FrameType
+from functools import cache, partial
+from itertools import islice
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NoReturn
 
 from numgrad.compiler.messages import is_users
@@ -39,7 +44,10 @@ _CHANGES = {
 }  # fmt: skip
 """Methods that change a container."""
 _CONTAINERS = (list, dict, set, deque, Counter)
+_WRITES = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
+_LOGGED = {"log", "debug", "info", "warning", "error", "exception", "critical"}
 _STREAMS = {"write", "writelines", "truncate"}
+_SUSPECT = {"print", "input", "exec", "eval", *_STREAMS, *_LOGGED}
 _LOGS = os.path.join("logging", "__init__.py")
 _INSTALLED = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib"))
 MOST = 1_000
@@ -55,8 +63,8 @@ class SideEffects:
         For the first side effect, with its line.
     """
 
-    def __init__(self, what: str) -> None:
-        self.what = what
+    def __init__(self, what: str, function: Callable[..., Any]) -> None:
+        self.what, self.function = what, function
         self.entered: set[CodeType] = set()
         self.containers: dict[int, _Container] = {}
         self.globals: list[tuple[dict[str, Any], str, Any, str]] = []
@@ -64,7 +72,8 @@ class SideEffects:
 
     def __enter__(self) -> SideEffects:
         self._before = sys.getprofile()
-        self._watches = self._before is None or getattr(self._before, "watches_steps", False)
+        free = self._before is None or is_watching(self._before)
+        self._watches = free and _may_have_effects(self.function)
         if self._watches:
             sys.setprofile(_Profile(self))
         return self
@@ -149,8 +158,6 @@ class SideEffects:
 class _Profile:
     """What Python calls with events of this thread."""
 
-    watches_steps = True
-
     def __init__(self, effects: SideEffects) -> None:
         self.effects = effects
 
@@ -159,13 +166,98 @@ class _Profile:
         if not _is_watched(file):
             if event == "call" and file.endswith(_LOGS) and frame.f_code.co_name == "_log":
                 self.effects._refuse("logging", _line(frame))
-            return
-        if event == "c_call":
+        elif event == "c_call":
             self.effects.called(frame, function)
         elif event == "call":
             self.effects.enters(frame)
         elif event == "return":
             self.effects.leaves(frame)
+
+
+def is_watching(profile: Any) -> bool:
+    """Whether a profile function is one that watches steps."""
+    return isinstance(profile, _Profile)
+
+
+def _may_have_effects(function: Callable[..., Any]) -> bool:
+    """Whether code that a function has at hand could do anything besides computing."""
+    waiting: list[Any] = [function]
+    seen: set[int] = set()
+    while waiting:
+        x = waiting.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        if len(seen) > MOST:
+            return True
+        if isinstance(x, FunctionType):
+            form, around = _form(x.__code__), _around(x)
+            if _is_watched(x.__code__.co_filename) and (
+                form.suspect or (form.changes and any(type(v) in _CONTAINERS for v in around))
+            ):
+                return True
+            waiting += around
+        elif isinstance(x, MethodType):
+            waiting += (x.__func__, x.__self__)
+        elif isinstance(x, partial):
+            waiting += (x.func, *x.args, *x.keywords.values())
+        elif isinstance(x, list | tuple | dict):
+            waiting += islice(x.values() if isinstance(x, dict) else x, MOST)
+        elif isinstance(x, staticmethod | classmethod):
+            waiting.append(x.__func__)
+        elif isinstance(x, property):
+            waiting.append(x.fget)
+        elif isinstance(x, type):
+            waiting += vars(x).values() if _is_own(x) else ()
+        elif _is_own(type(x)):
+            waiting += (type(x), *getattr(x, "__dict__", {}).values())
+    return False
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What code and the functions in it could do."""
+
+    names: tuple[str, ...]
+    suspect: bool
+    changes: bool
+
+
+@cache
+def _form(code: CodeType) -> _Form:
+    inner = [_form(x) for x in code.co_consts if isinstance(x, CodeType)]
+    names = dict.fromkeys([*code.co_names, *(n for form in inner for n in form.names)])
+    subscripts = any(step.opname in _WRITES for step in dis.get_instructions(code))
+    return _Form(
+        tuple(names),
+        bool(_stored(code)) or not _SUSPECT.isdisjoint(names) or any(f.suspect for f in inner),
+        subscripts or not _CHANGES.isdisjoint(names) or any(f.changes for f in inner),
+    )
+
+
+def _around(function: FunctionType) -> list[Any]:
+    """The values around a function that it may use: also those of modules of the user's."""
+    found = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # not assigned yet
+            found.append(cell.cell_contents)
+    if not _is_watched(function.__code__.co_filename):
+        return found
+    names, around = _form(function.__code__).names, function.__globals__
+    for name in names:
+        x = around.get(name)
+        if not isinstance(x, ModuleType):
+            found.append(x)
+        elif _is_watched(getattr(x, "__file__", None) or os.sep):
+            found += [getattr(x, attribute, None) for attribute in names]
+    return found
+
+
+def _is_own(kind: type) -> bool:
+    """Whether a class is the user's."""
+    module = sys.modules.get(kind.__module__)
+    file = getattr(module, "__file__", None)
+    return kind.__module__ == "__main__" or (file is not None and _is_watched(file))
 
 
 @dataclass(frozen=True)
