@@ -29,9 +29,9 @@ from numgrad.errors import NumgradIndexError
 from numgrad.operations.shape import as_operand
 
 _REMEDY = (
-    "their number is known only when numbers are; elementwise operations with numbers, or with "
-    "what the same mask selects, sum, prod, mean, var, std, any, all and count_nonzero are "
-    "computed, and they are written back with x[mask] = ...; use np.where(mask, x, 0) for others"
+    "that is known only with its numbers; elementwise operations with numbers, or with what the "
+    "same mask selects, sum, prod, mean, var, std, any, all and count_nonzero need not, nor does "
+    "x[mask] = ...; use np.where(mask, x, 0) for others"
 )
 _NOTHING = {"sum": 0, "prod": 1, "any": False, "all": True, "count_nonzero": 0}
 """What changes no result of a reduction."""
@@ -221,7 +221,12 @@ def _beside(flags: Any, ndim: int) -> Any:
 
 def refuse(what: str) -> NoReturn:
     """Raise since nobody knows how many elements a mask selects."""
-    raise NumgradIndexError(f"{what}: of the elements that a mask selects; {_REMEDY}")
+    message = (
+        f"indexing with a mask: {what} needs to know how many elements it selects, and {_REMEDY}"
+    )
+    if state.ground.deferred:
+        state.ground.once(message)
+    raise NumgradIndexError(message)
 
 
 def _refusal(what: str) -> Callable[..., NoReturn]:
