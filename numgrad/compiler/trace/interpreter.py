@@ -24,7 +24,7 @@ from numgrad.autograd.batching.examples import example_index
 from numgrad.autograd.hooks import RemovableHandle
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.compiler.graph.graph import Value
-from numgrad.compiler.messages import is_users
+from numgrad.compiler.messages import is_users, user_line
 from numgrad.compiler.trace.arrays import TracedArray, settle
 from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.function import traced
@@ -106,7 +106,7 @@ class TraceInterpreter(RecordingInterpreter):
         return traced(self.tracer, function, args, keywords)
 
     def once(self, message: str) -> None:
-        raise NumgradTraceError(message)
+        raise NumgradTraceError(f"{user_line() or 'jit'}: {message}")
 
     # ----------------------------------------------------------------------------------- arrays
 
