@@ -400,3 +400,27 @@ def test_numbers_in_derived_steps_promote_as_in_the_first():
     batch = ng.jit(lambda c, n: ng.vmap(ng.grad(lambda c: f(c, n)))(np.stack([c, -c])))(c, 0.7)
     each = [ng.grad(lambda c: f(c, 0.7))(x) for x in (c, -c)]
     np.testing.assert_allclose(batch, each, rtol=1e-5)
+
+
+def test_loops_without_steps_in_whatever_goes_on_around():
+    """A step is traced for the shapes of what it would collect, and writes to what it makes."""
+
+    def written(p, s, save=None):
+        def step(c, _):
+            v = c * 1.0
+            v[:2] *= 0.5
+            v[2] = s
+            return v, v
+
+        return ng.scan(step, p, length=0, save=save)
+
+    def f(p):
+        carry, rows = ng.scan(
+            lambda c, _: (c + np.sum(written(p, c[0])[1]), None), p, length=2, save="carries"
+        )
+        return np.sum(carry**2) + np.sum(written(p, carry[0])[1])
+
+    p = np.array([0.5, -1.0, 2.0])
+    np.testing.assert_array_equal(ng.grad(f)(p), 2 * p)
+    np.testing.assert_array_equal(ng.jacfwd(f)(p), 2 * p)
+    np.testing.assert_array_equal(ng.jacfwd(ng.grad(f))(p), 2 * np.eye(3))

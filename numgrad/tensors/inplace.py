@@ -42,7 +42,7 @@ from numgrad.autograd.variable import (
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import above_ground, state
 from numgrad.core.op import OPS, Op
 from numgrad.errors import (
     NumgradError,
@@ -196,7 +196,7 @@ def _is_recorded(target: Tensor, follows: bool) -> bool:
 
 def _tell_interpreters(target: Tensor, value: Any) -> None:
     """Let forward mode give the target the tangent of what was stored in it."""
-    for active in state.interpreters:
+    for active in state.interpreters[above_ground() :]:
         active.assign(target, value)
 
 
@@ -279,7 +279,7 @@ def _as_before(tensor: Tensor) -> Tensor:
         tensor._grad_fn,
         max(tensor._slot, 0),
     )
-    for active in state.interpreters:
+    for active in state.interpreters[above_ground() :]:
         active.duplicate(tensor, twin)
     return twin
 

@@ -231,7 +231,7 @@ def trace_body(
     tracer = BodyTracer(sizes, carries)
     flags = [*weak, *[False] * (len(given) - len(weak))]
     with TraceInterpreter(tracer):
-        before = state.set(grad_enabled=False, constant=False)
+        before = state.set(grad_enabled=False, constant=False, mutation=None)
         try:
             inputs = [tracer.given(m, weak=w) for m, w in zip(given, flags, strict=True)]
             with SideEffects(what, function) if watched and sizes is None else nullcontext():
