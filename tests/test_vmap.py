@@ -321,6 +321,26 @@ def test_branches_that_close_over_examples(f, derive):
     assert np.all(np.isfinite(expected))
 
 
+def derived(w, x):
+    """Derivatives in a branch, of what is read from outside, and a branch in it."""
+
+    def inner():
+        slope = ng.jvp(lambda y: np.sqrt(y * w), (x,), (w,))[1]
+        return ng.cond(x < 5, lambda: ng.grad(lambda y: np.log(y) * w)(x), lambda: slope)
+
+    return ng.cond(x > 0, inner, lambda: w * x)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_derivatives_in_branches_that_close_over_examples(compiled):
+    points = np.array([-4.0, 4.0, 0.5, 9.0])
+    with np.errstate(all="ignore"):
+        found = ng.vmap(ng.grad(derived, (0, 1)), (None, 0))
+        found = (ng.jit(found) if compiled else found)(1.3, points)
+        expected = np.transpose([ng.grad(derived, (0, 1))(1.3, x) for x in points])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 def test_branches_that_close_over_draws_of_examples():
     points = np.arange(1.0, 7.0)
     found = ng.vmap(ng.grad(drawn))(points)

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from numgrad.autograd.batching.batch import Batched
+from numgrad.autograd.batching.batch import Batched, read_in_branch
 from numgrad.autograd.batching.examples import beneath, levels_of, spread
 from numgrad.core.abstract import AbstractLength
 from numgrad.core.interpreter import state
@@ -37,6 +37,7 @@ def decided(name: str, value: Any) -> Any:
         If it is none, or not a single one.
     """
     _check_truth(name, value)
+    value = read_in_branch(value)
     flags = _numbers(value)
     if flags is None:
         return truth(name, value)
@@ -74,6 +75,7 @@ def numbered(name: str, value: Any) -> Any:
             f"{name}: the index is one integer, got dtype {array.dtype} and shape "
             f"{tuple(array.shape)}"
         )
+    value = read_in_branch(value)
     numbers = _numbers(value)
     if numbers is None:
         return value
@@ -99,6 +101,7 @@ def only_for(on: Any, tree: Any) -> Iterator[Any]:
     place = tuple(int(k) for k in np.unravel_index(int(np.argmax(flags)), flags.shape))
 
     def taken(leaf: Any) -> Any:
+        leaf = read_in_branch(leaf)  # of a branch around this one
         if set(over).isdisjoint(levels_of(leaf)):
             return leaf
         one = beneath(spread(leaf, over))[place].detach()
