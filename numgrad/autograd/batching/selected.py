@@ -79,6 +79,10 @@ class Selected(Tensor):
         """Whether operations on them are recorded."""
         return self.whole.requires_grad
 
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:  # pyright: ignore
+        refuse("requires_grad = ...")
+
     def detach(self) -> Tensor:
         """The same without what recorded them."""
         return Selected(self.whole.detach(), self.flags)
