@@ -343,3 +343,88 @@ def test_numbers_have_the_dtype_of_what_they_meet(loop, c):
                 if a is not None:
                     assert a.dtype == b.dtype in (np.float32, np.int64)
                     np.testing.assert_array_equal(a, b)
+
+
+MADE = {
+    "float32": lambda c: c * ng.ones((), dtype=np.float32),
+    "complex64": lambda c: c * ng.ones((), dtype=np.complex64),
+    "converted": lambda c: ng.asarray(c * 1.5).astype(np.float32),
+    "number": lambda c: c * 1.5,
+}
+
+
+@pytest.mark.slow(cases=2)
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize("start", [2, 2.0, np.int32(2), np.float32(2), np.ones(2, np.float32)])
+def test_eager_and_compiled_loops_carry_the_same_dtypes(made, start):
+    step = MADE[made]
+    for n in (0, 2):
+        for f in (
+            lambda c: ng.fori_loop(0, n, lambda i, c: step(c) + i, c),  # noqa: B023
+            lambda c: ng.scan(lambda s, _: ((s[1], step(s[0])), None), (c, 1), length=n),  # noqa: B023
+            lambda c: ng.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, step(s[1])), (0, c)),  # noqa: B023
+        ):
+            given = [np.asarray(x) for x in ng.tree.leaves(f(start)) if x is not None]
+            found = [np.asarray(x) for x in ng.tree.leaves(ng.jit(f)(start)) if x is not None]
+            for a, b in zip(given, found, strict=True):
+                assert a.dtype == b.dtype
+                np.testing.assert_array_equal(a, b)
+
+
+def test_numbers_decide_branches_of_eager_steps():
+    xs = np.array([1, -2, 3], np.float32)
+    assert ng.scan(lambda c, x: (c + x if x > 0 else c, None), 0.0, xs)[0] == 4
+
+
+@pytest.mark.parametrize("save", [None, "sqrt"])
+def test_the_number_of_a_step_is_one_of_pythons(save):
+    f = lambda c: ng.fori_loop(0, 3, lambda i, c: c * 0.5 + i, c, save)  # noqa: E731
+    for g in (f, ng.jit(f), ng.jit(ng.grad(lambda c: np.sum(f(c))))):
+        assert np.asarray(g(F4)).dtype == np.float32
+
+
+def test_numbers_in_derived_steps_promote_as_in_the_first():
+    """Of branches that return numbers, and arguments of a compiled function."""
+
+    def f(c, number):
+        def step(c, _):
+            return c * np.sin(c) * ng.cond(c[0] > 0, lambda: 2.0, lambda: 3.0) * number, None
+
+        return np.sum(ng.scan(step, c, length=2)[0])
+
+    c = np.array([0.3, -0.2], np.float32)
+    second = lambda c, n: ng.jacfwd(ng.grad(lambda c: f(c, n)))(c)  # noqa: E731
+    found, expected = ng.jit(second)(c, 0.7), second(c, 0.7)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+    batch = ng.jit(lambda c, n: ng.vmap(ng.grad(lambda c: f(c, n)))(np.stack([c, -c])))(c, 0.7)
+    each = [ng.grad(lambda c: f(c, 0.7))(x) for x in (c, -c)]
+    np.testing.assert_allclose(batch, each, rtol=1e-5)
+
+
+def test_loops_without_steps_in_whatever_goes_on_around():
+    """A step is traced for the shapes of what it would collect, and writes to what it makes."""
+
+    def written(p, s, save=None):
+        def step(c, _):
+            v = c * 1.0
+            v[:2] *= 0.5
+            v[2] = s
+            return v, v
+
+        return ng.scan(step, p, length=0, save=save)
+
+    def f(p):
+        def step(c, _):
+            c = np.sin(c) ** 2
+            return np.cos(c + np.sum(written(np.sin(c), c[0])[1])), None
+
+        carry, _ = ng.scan(step, p, length=2, save="carries")
+        return np.sum(carry**2) + np.sum(written(p, carry[0])[1])
+
+    def plain(p):
+        return np.sum(np.cos(np.sin(np.cos(np.sin(p) ** 2)) ** 2) ** 2)
+
+    p = np.array([0.5, -1.0, 2.0])
+    for derive in (ng.grad, ng.jacfwd, lambda f: ng.jacfwd(ng.grad(f))):
+        np.testing.assert_allclose(derive(f)(p), derive(plain)(p), rtol=1e-12, atol=1e-15)

@@ -284,3 +284,79 @@ def test_examples_are_written_to_by_methods(f, derivative):
     np.testing.assert_allclose(
         ng.grad(lambda x: ng.vmap(f)(x).sum())(batch), [ng.grad(f)(x) for x in batch]
     )
+
+
+def closed(x):
+    """A branch reads what it closes over, which has no value where it is not taken."""
+    return ng.cond(x > 0, lambda: np.sqrt(x) * np.log(x), lambda: 0.5 * x)
+
+
+def closed_in_turn(x):
+    def inner(y):
+        return ng.cond(y > 1, lambda: np.log(x - 1) * y, lambda: np.sqrt(x))
+
+    return ng.cond(x > 0, lambda: inner(x), lambda: x * x)
+
+
+def stepped(x):
+    """A loop that some examples do not enter closes over them."""
+    return ng.while_loop(
+        lambda c: (c[0] < 2) & (x > 0), lambda c: (c[0] + 1, c[1] + np.sqrt(x)), (0, 0.0)
+    )[1]
+
+
+def drawn(x):
+    u = ng.random.default_rng(3).standard_normal()
+    return ng.cond(u > 0, lambda: x * np.sqrt(u), lambda: x * np.log(-u))
+
+
+@pytest.mark.parametrize("derive", [ng.grad, lambda f: ng.grad(ng.grad(f))])
+@pytest.mark.parametrize("f", [closed, closed_in_turn, stepped])
+def test_branches_that_close_over_examples(f, derive):
+    points = np.array([4.0, -1.0, 0.5, 0.0, -3.0])
+    with np.errstate(all="ignore"):
+        expected = [derive(f)(x) for x in points]
+        np.testing.assert_allclose(ng.vmap(derive(f))(points), expected, rtol=1e-12)
+        np.testing.assert_allclose(ng.jit(ng.vmap(derive(f)))(points), expected, rtol=1e-12)
+    assert np.all(np.isfinite(expected))
+
+
+def derived(w, x):
+    """Derivatives in a branch, of what is read from outside, and a branch in it."""
+
+    def inner():
+        slope = ng.jvp(lambda y: np.sqrt(y * w), (x,), (w,))[1]
+        return ng.cond(x < 5, lambda: ng.grad(lambda y: np.log(y) * w)(x), lambda: slope)
+
+    return ng.cond(x > 0, inner, lambda: w * x)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_derivatives_in_branches_that_close_over_examples(compiled):
+    points = np.array([-4.0, 4.0, 0.5, 9.0])
+    with np.errstate(all="ignore"):
+        found = ng.vmap(ng.grad(derived, (0, 1)), (None, 0))
+        found = (ng.jit(found) if compiled else found)(1.3, points)
+        expected = np.transpose([ng.grad(derived, (0, 1))(1.3, x) for x in points])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_branches_that_close_over_draws_of_examples():
+    points = np.arange(1.0, 7.0)
+    found = ng.vmap(ng.grad(drawn))(points)
+    assert np.all(np.isfinite(found))
+    np.testing.assert_allclose(ng.jit(ng.vmap(ng.grad(drawn)))(points), found, rtol=1e-12)
+
+
+def test_a_branch_of_some_examples_writes_to_nothing_around_it():
+    def f(x):
+        y = np.zeros_like(x)
+
+        def write():
+            y[0] = 1.0
+            return y
+
+        return ng.cond(x[0] > 0, write, lambda: y)
+
+    with pytest.raises(errors.NumgradRuntimeError, match="outside of it"):
+        ng.vmap(f)(X)

@@ -27,6 +27,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from numgrad.core.arguments import UnknownParameter
 from numgrad.errors import NumgradRuntimeError
 
@@ -128,6 +130,10 @@ class Ground(Interpreter):
         They are known only later in a trace, and differ by example in a batch.
         """
 
+    def equal(self, a: Any, b: Any) -> bool:
+        """Whether two Tensors of one shape are known to have the same elements."""
+        return bool(np.array_equal(self.numbers(a), self.numbers(b)))
+
     @abstractmethod
     def reads(self, data: Any) -> bool:
         """Whether a nesting holds anything that may be different at each run of what is called."""
@@ -199,6 +205,10 @@ class Ground(Interpreter):
     @abstractmethod
     def index_part(self, part: Any, shape: tuple) -> Any:
         """A part of an index that is no plain integer, slice, None or Ellipsis."""
+
+    def selected(self, x: Any, mask: Any) -> Any:
+        """The elements of a Tensor at a mask without numbers."""
+        raise NotImplementedError
 
     @abstractmethod
     def selected_shape(self, operation: str, shape: tuple, index: tuple) -> tuple:
@@ -322,7 +332,10 @@ def install_eager(active: Any) -> None:
 
 
 def bind(op: Any, args: tuple, params: dict[str, Any]) -> Any:
-    """Apply ``op`` under the current interpreter."""
+    """Apply ``op`` under the current interpreter; some operands say themselves what it means."""
+    for a in args:
+        if getattr(type(a), "applies", False):
+            return a.apply(op, args, params)
     stack = state.interpreters
     try:
         return (stack[-1] if stack else state.ground).bind(op, args, params)

@@ -26,14 +26,15 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import Op
 from numgrad.core.view import View
-from numgrad.errors import NumgradIndexError
+from numgrad.errors import NumgradError, NumgradIndexError
 from numgrad.operations.arrangement import permute_dims
 from numgrad.operations.shape import as_operand, reshape
 from numgrad.operations.take import take
 
 _MASK = (
-    "the shape of what it selects depends on them; use np.where(mask, x, 0), or compute the mask "
-    "with NumPy from what is known when the function is compiled"
+    "the shape of what it selects depends on them; index with the mask alone, use "
+    "np.where(mask, x, 0), or compute the mask with NumPy from what is known when the function is "
+    "compiled"
 )
 _BASIC = (int, slice, type(None), type(Ellipsis))
 
@@ -171,6 +172,8 @@ def index_array(part: Any, shape: tuple[int, ...]) -> Any:
 
 def _advanced(x: Any, parts: tuple) -> Any:
     whole, shape = x, tuple(x.shape)
+    if len(parts) == 1 and _without_numbers(parts[0]):
+        return state.ground.selected(x, parts[0])
     parts = _expand(parts, shape)
     # the basic part keeps the axes that arrays index, masks expanded to one array for each axis
     basic: list[Any] = []
@@ -243,6 +246,17 @@ def _advanced(x: Any, parts: tuple) -> Any:
     if all(len(a.shape) == 0 for _, a in arrays) and not isinstance(flat, np.ndarray):
         state.ground.shows_row(whole, found)
     return found
+
+
+def _without_numbers(part: Any) -> bool:
+    """Whether a part of an index is a mask whose numbers come later, or differ by example."""
+    if isinstance(part, np.ndarray) or not _is_array(part) or part.dtype.kind != "b":
+        return False
+    try:
+        part._array.outside("indexing with a mask", _MASK)
+    except NumgradError:
+        return True
+    return False
 
 
 def _is_array(part: Any) -> bool:

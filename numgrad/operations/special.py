@@ -5,20 +5,40 @@ import math
 import numpy as np
 
 from numgrad.codegen.library import COMPLEX_LIBRARY
-from numgrad.core.declare import composite, elementwise
+from numgrad.core.declare import composite, elementwise, primitive
+from numgrad.core.interpreter import bind, state
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
 from numgrad.operations.promotion import by_library
 
 
 def refusal(operation, name):
-    """The gradient formula of an input that has none: it raises instead of being silently 0."""
+    """The gradient formula of an input that has none: it raises instead of being silently 0.
+
+    The step of a compiled loop has gradients of all that it reads, of which few may be asked for:
+    there it raises where one is needed.
+    """
+    message = f"{operation}: has no derivative with respect to {name!r}; detach() it"
 
     def refuse(g):
-        raise NumgradNotImplementedError(
-            f"{operation}: has no derivative with respect to {name!r}; detach() it"
-        )
+        if state.ground.inner:
+            return bind(refused, (g,), {"message": message})
+        raise NumgradNotImplementedError(message)
 
     return refuse
+
+
+@primitive(internal=True, method=False, differentiable=False)
+def refused(g, *, message):
+    """A gradient that does not exist, which raises when it is computed."""
+    raise NumgradNotImplementedError(message)
+
+
+refused.shape(lambda g, message: g)
+
+
+@refused.batch
+def _of_batches(op, operands, params, size):
+    return bind(op, (operands[0].repeated(size),), params)
 
 
 @elementwise(ref="scipy.special.expit", scalar="sigmoid", aliases=("expit",))

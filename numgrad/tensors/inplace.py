@@ -42,7 +42,7 @@ from numgrad.autograd.variable import (
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import above_ground, state
 from numgrad.core.op import OPS, Op
 from numgrad.errors import (
     NumgradError,
@@ -196,8 +196,9 @@ def _is_recorded(target: Tensor, follows: bool) -> bool:
 
 def _tell_interpreters(target: Tensor, value: Any) -> None:
     """Let forward mode give the target the tangent of what was stored in it."""
-    for active in state.interpreters:
-        active.assign(target, value)
+    if state.interpreters:  # those below a trace have no part in it
+        for active in state.interpreters[above_ground() :]:
+            active.assign(target, value)
 
 
 # ------------------------------------------------------------------------------------ operations
@@ -279,8 +280,9 @@ def _as_before(tensor: Tensor) -> Tensor:
         tensor._grad_fn,
         max(tensor._slot, 0),
     )
-    for active in state.interpreters:
-        active.duplicate(tensor, twin)
+    if state.interpreters:
+        for active in state.interpreters[above_ground() :]:
+            active.duplicate(tensor, twin)
     return twin
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.batching.batch import Batched
+from numgrad.autograd.batching.selected import Selected
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.autograd.variable import Tensor, root
 from numgrad.core.documentation import DESCRIBERS
@@ -90,7 +91,9 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     """``self[index] = value`` for any index of NumPy's."""
     index = tuple(map(_as_int, index)) if type(index) is tuple else _as_int(index)
     parts = index if type(index) is tuple else (index,)
-    if is_basic(index) or all(map(is_basic_part, parts)):
+    if type(value) is Selected:
+        self[...] = value.placed(self, index)
+    elif is_basic(index) or all(map(is_basic_part, parts)):
         assign("setitem", self[index], value, part_of=self)
     else:
         value = as_values("setitem", value, self._array.dtype)

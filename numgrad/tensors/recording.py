@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.selected import Selected, selected
 from numgrad.autograd.engine.task import edge_of
 from numgrad.autograd.forward.rules import RECORDING, takes_tangent
 from numgrad.autograd.history import record
@@ -50,6 +51,9 @@ class RecordingInterpreter(Ground):
         if isinstance(op, View) and op.shares(arrays[0], out):
             _link(tensor, operands[0], tensor._slot)
         return tensor
+
+    def selected(self, x: Tensor, mask: Tensor) -> Selected:
+        return selected(x, mask)
 
     def recorded(self, op: Op, args: tuple, params: dict[str, Any]) -> tuple[Any, Call | None]:
         """Also of operands that do not require grad: the tape alone keeps records."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.batch import read_in_branch
 from numgrad.autograd.batching.examples import beneath, levels, levels_of, raised, spread
 from numgrad.autograd.engine.task import leads_elsewhere
 from numgrad.autograd.forward_ad import has_tangent
@@ -233,6 +234,7 @@ class TransformedCall:
 
 def _own(name: str, leaf: Any) -> Tensor:
     """A Tensor of the call's own in place of an argument: Note [Nested transforms]."""
+    leaf = read_in_branch(leaf)
     floating = isinstance(leaf, Tensor) and leaf.dtype.kind in "fc"
     if not isinstance(leaf, Tensor):
         _numbers(name, "an argument", leaf)

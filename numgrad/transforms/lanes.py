@@ -4,18 +4,20 @@ Note [Examples that part ways]
 ------------------------------
 Inside ``vmap`` code is run once for all examples. Where some go on and others do not, it is run for
 all, and each example takes what is its own. An example that would not have got there computes with
-the operands of one that does, as constants: its own might be where the code has no value, and a NaN
+the numbers of one that does, as constants, also of what it reads from outside (Note [Read in a
+branch] in ``autograd.batching.batch``): its own might be where the code has no value, and a NaN
 that nobody takes would still be one in the gradient.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import numpy as np
 
-from numgrad.autograd.batching.batch import Batched
+from numgrad.autograd.batching.batch import Batched, read_in_branch
 from numgrad.autograd.batching.examples import beneath, levels_of, spread
 from numgrad.core.abstract import AbstractLength
 from numgrad.core.interpreter import state
@@ -35,6 +37,7 @@ def decided(name: str, value: Any) -> Any:
         If it is none, or not a single one.
     """
     _check_truth(name, value)
+    value = read_in_branch(value)
     flags = _numbers(value)
     if flags is None:
         return truth(name, value)
@@ -72,6 +75,7 @@ def numbered(name: str, value: Any) -> Any:
             f"{name}: the index is one integer, got dtype {array.dtype} and shape "
             f"{tuple(array.shape)}"
         )
+    value = read_in_branch(value)
     numbers = _numbers(value)
     if numbers is None:
         return value
@@ -86,19 +90,28 @@ def _numbers(value: Any) -> np.ndarray | None:
     return None if numbers is None else np.asarray(numbers)
 
 
-def where_taken(on: Any, tree: Any) -> Any:
-    """A nesting for those examples that are ``on``; the others have the numbers of one of them."""
+@contextmanager
+def only_for(on: Any, tree: Any) -> Iterator[Any]:
+    """Inside is what only those examples do that are ``on``; gives a nesting to do it with.
+
+    The others have the numbers of one of those in it, and in what the code reads besides.
+    """
     over = levels_of(on)
     flags = np.asarray(state.ground.numbers(beneath(on))).astype(bool)
     place = tuple(int(k) for k in np.unravel_index(int(np.argmax(flags)), flags.shape))
 
     def taken(leaf: Any) -> Any:
-        if not isinstance(leaf, Batched) or not flags.any():
+        leaf = read_in_branch(leaf)  # of a branch around this one
+        if set(over).isdisjoint(levels_of(leaf)):
             return leaf
         one = beneath(spread(leaf, over))[place].detach()
         return np.where(on, leaf, one)
 
-    return map_leaves(taken, tree)
+    if not flags.any():
+        yield tree
+        return
+    with over[-1].only_for(taken):
+        yield map_leaves(lambda x: taken(x) if isinstance(x, Batched) else x, tree)
 
 
 def chosen(name: str, on: Any, a: Any, b: Any) -> Any:
@@ -156,7 +169,9 @@ def advanced(on: Any, body: Callable[[Any], Any], carry: Any) -> Any:
     """``body(carry)`` for those examples that are ``on``; the others stay as they are."""
     if on is True:
         return body(carry)
-    return chosen("while_loop", on, body(where_taken(on, carry)), carry)
+    with only_for(on, carry) as given:
+        made = body(given)
+    return chosen("while_loop", on, made, carry)
 
 
 def branched(
@@ -168,5 +183,8 @@ def branched(
 ) -> Any:
     """``first(*operands)`` for those examples that are ``on``, ``second`` for the others."""
     off = OPS["logical_not"](on)
-    a = first(*where_taken(on, tuple(operands)))
-    return chosen(name, on, a, second(*where_taken(off, tuple(operands))))
+    with only_for(on, tuple(operands)) as given:
+        a = first(*given)
+    with only_for(off, tuple(operands)) as given:
+        b = second(*given)
+    return chosen(name, on, a, b)

@@ -3,9 +3,8 @@
 Note [Loops in eager code]
 --------------------------
 They are Python loops on the tape. What a loop carries along has one dtype, shape and nesting
-throughout: where the first step makes another dtype of the initial value, it is called again with
-that value in the dtype that holds both. Inside ``vmap`` a ``while_loop`` goes on until all examples
-are done: Note [Examples that part ways] in ``lanes``.
+throughout: Note [Dtypes of a carry] in ``carried``. Inside ``vmap`` a ``while_loop`` goes on until
+all examples are done: Note [Examples that part ways] in ``lanes``.
 """
 
 from __future__ import annotations
@@ -17,14 +16,13 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.abstract import AbstractArray, AbstractLength
-from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.tree import Nesting, align, flatten, map_leaves, paths, unflatten
+from numgrad.core.tree import Nesting, flatten, map_leaves, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_index, as_operand
-from numgrad.tensors.random_state import RandomState, reached
 from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.carried import CarryingLoop, nested_alike
 from numgrad.transforms.chosen import check_function
 from numgrad.transforms.kept import STATES, Save, in_segments, recomputed, steps_between
 from numgrad.transforms.lanes import advanced, decided, leaf, numbered, truth
@@ -99,7 +97,7 @@ def scan(
     def one(carry: Any, arrays: Sequence[Any], k: int = 0) -> tuple[Any, Any]:
         return of_rows(carry, (x[k] for x in arrays))
 
-    loop = _Loop("scan", init, given)
+    loop = CarryingLoop("scan", init, given)
     every = None if save is None else steps_between(save, count)
     if every is not None and every > 1 and count:
         loop.settle(one, inputs)
@@ -125,7 +123,7 @@ def scan(
 
 def _compiled(
     one: Callable[..., Any],
-    loop: _Loop,
+    loop: CarryingLoop,
     inputs: Sequence[Any],
     count: Any,
     reverse: bool,
@@ -145,7 +143,7 @@ def _compiled(
         found: list[Any] = []
         structure = flatten(y, found)
         places[:] = [k for k, part in enumerate(found) if part is not None]
-        return loop._checked(new), [leaf("scan", "what is collected", found[k]) for k in places]
+        return loop.checked(new), [leaf("scan", "what is collected", found[k]) for k in places]
 
     leaves, weak = loop.leaves, loop.weak
     loop.leaves, made = compiled_scan(function, leaves, weak, inputs, count, reverse, everything)
@@ -189,7 +187,7 @@ def fori_loop(
     lower, upper = (_bound(name, n) for name, n in (("lower", lower), ("upper", upper)))
     if isinstance(lower, Tensor) or isinstance(upper, Tensor):
         return _until(lower, upper, body, init, save)
-    loop = _Loop("fori_loop", init, [])
+    loop = CarryingLoop("fori_loop", init, [])
     if state.ground.deferred or save is not None:
         steps = OPS["iota"](length=max(upper - lower, 0)) + lower
         carry, _ = scan(partial(_numbered, body), init, steps, save=save)
@@ -197,6 +195,7 @@ def fori_loop(
     loop.settle(lambda carry, _: (body(lower, carry), None), [])
     for k in range(lower, upper):
         loop.step(lambda carry, k=k: (body(k, carry), None))
+    loop.settle_unstepped(lambda carry, _: (body(lower, carry), None))
     return loop.result()
 
 
@@ -217,13 +216,25 @@ def _until(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any, s
     start = OPS["astype"](leaf("fori_loop", "lower", lower), np.int64)
     return while_loop(
         lambda carry: OPS["less"](carry[0], upper),
-        lambda carry: (carry[0] + 1, body(*carry)),
+        lambda carry: (carry[0] + 1, body(_as_number(carry[0] * 1), carry[1])),
         (start, init),
     )[1]
 
 
 def _numbered(body: Callable[[Any, Any], Any], carry: Any, k: Any) -> tuple[Any, None]:
-    return body(k, carry), None
+    return body(_as_number(k), carry), None
+
+
+def _as_number(k: Any) -> Any:
+    """The number of a step, which promotes as a Python integer wherever it is known."""
+    if type(k) is not Tensor:  # it differs by example
+        return k
+    value = getattr(k._array, "value", None)
+    if value is not None:
+        value.weak = True
+        return k
+    numbers = state.ground.numbers(k)
+    return k if numbers is None or numbers.ndim else int(numbers)
 
 
 def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
@@ -257,7 +268,7 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     """
     check_function("while_loop", cond)
     check_function("while_loop", body)
-    loop = _Loop("while_loop", init, [])
+    loop = CarryingLoop("while_loop", init, [])
     if state.ground.deferred:
         from numgrad.compiler.run.while_loop import compiled_while
 
@@ -266,7 +277,7 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
 
         loop.leaves = compiled_while(
             lambda leaves: truth("while_loop", cond(of(leaves))),
-            lambda leaves: loop._checked(body(of(leaves))),
+            lambda leaves: loop.checked(body(of(leaves))),
             loop.leaves,
             loop.weak,
         )
@@ -279,6 +290,7 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
             again = decided("while_loop", OPS["logical_and"](goes_on, again))
         goes_on = again
         if goes_on is False:
+            loop.settle_unstepped(lambda carry, _: (body(carry), None))
             return loop.result()
         loop.step(lambda carry, on=goes_on: (advanced(on, body, carry), None))
 
@@ -361,7 +373,7 @@ def associative_scan(
     def combined(left: list[Any], right: list[Any]) -> list[Any]:
         parts = [[OPS["moveaxis"](a, 0, axis) for a in side] for side in (left, right)]
         result = f(*(unflatten(nesting, iter(side)) for side in parts))
-        found = _like("associative_scan", nesting, result, "what f returned")
+        found = nested_alike("associative_scan", nesting, result, "what f returned")
         moved = [OPS["moveaxis"](as_operand(a), axis, 0) for a in found]
         for a, b in zip(moved, left, strict=True):
             if a.shape != b.shape:
@@ -374,7 +386,7 @@ def associative_scan(
     found = _partial(combined, front, lengths.pop()) if arrays[0].shape[axis] else front
     if reverse:
         found = [OPS["flip"](a, axis=0) for a in found]
-    kind = _Loop("associative_scan", (), given).kind
+    kind = CarryingLoop("associative_scan", (), given).kind
     return unflatten(nesting, (kind(OPS["moveaxis"](a, 0, axis)) for a in found))
 
 
@@ -394,156 +406,6 @@ def _alternating(even: Any, odd: Any, n: int) -> Any:
     pairs = OPS["stack"]([even[: n // 2], odd], axis=1)
     whole = OPS["reshape"](pairs, (2 * (n // 2), *even.shape[1:]))
     return OPS["concat"]([whole, even[n // 2 :]]) if n % 2 else whole
-
-
-# ------------------------------------------------------------------------------------- the carry
-
-
-_DEFAULTS = {np.dtype(name) for name in ("bool", "int64", "float64", "complex128")}
-
-
-class _Loop:
-    """What a loop carries along: Note [Loops in eager code].
-
-    Attributes
-    ----------
-    carry
-        The carry at present.
-    """
-
-    def __init__(self, name: str, init: Any, others: Sequence[Any]) -> None:
-        self.name = name
-        given: list[Any] = []
-        self.nesting = flatten(init, given)
-        self.as_tensors = bool(state.transforms or state.interpreters or state.ground.deferred)
-        self.as_tensors |= any(isinstance(x, Tensor) for x in (*given, *others))
-        self.leaves = [leaf(name, "the carry", x) for x in given]
-        self.weak = [_is_number(x) for x in given]
-        self.steps = 0
-
-    @property
-    def carry(self) -> Any:
-        return unflatten(self.nesting, iter(self.leaves))
-
-    def step(self, one: Callable[[Any], tuple[Any, Any]]) -> Any:
-        """Make a step; returns what else it gives."""
-        random = None
-        if self.steps == 0 and any(a.dtype != np.float64 for a in self.leaves):
-            random = RandomState(one)
-        new, y = one(self.carry)
-        found = self._checked(new)
-        if self.steps == 0 and self.widen([a.dtype for a in found]):
-            if random is not None:
-                random.restore()
-            return self.step(one)
-        self.leaves = [
-            a if a.dtype == before.dtype else self._converted(k, a, before.dtype)
-            for k, (a, before) in enumerate(zip(found, self.leaves, strict=True))
-        ]
-        self.steps += 1
-        return y
-
-    def widen(self, made: Sequence[np.dtype]) -> bool:
-        """Convert the carry to hold what the first step made, too; whether it had other dtypes."""
-        dtypes = [self._dtype(k, dtype) for k, dtype in enumerate(made)]
-        if dtypes == [a.dtype for a in self.leaves]:
-            return False
-        self.leaves = [OPS["astype"](a, d) for a, d in zip(self.leaves, dtypes, strict=True)]
-        self.weak = [False] * len(dtypes)
-        return True
-
-    def settle(self, one: Callable[..., Any], inputs: Sequence[Any]) -> None:
-        """Find the dtypes of numbers that meet arrays of others than NumPy's defaults.
-
-        Such a number has the dtype that it gets, not that of a NumPy scalar.
-        """
-        if not any(self.weak):
-            return
-        met = [a for a, weak in zip(self.leaves, self.weak, strict=True) if not weak]
-        met += [x for x in reached(one, set()) if isinstance(x, np.ndarray | np.generic | Tensor)]
-        if {x.dtype for x in (*met, *inputs)} <= _DEFAULTS:
-            return
-        dtypes = self.traced(one, inputs)[0]
-        pairs = zip(self.leaves, self.weak, dtypes, strict=True)
-        self.leaves = [OPS["astype"](a, d) if weak else a for a, weak, d in pairs]
-
-    def traced(
-        self, one: Callable[..., Any], inputs: Sequence[Any]
-    ) -> tuple[list[np.dtype], Nesting, list[tuple[tuple, np.dtype] | None]]:
-        """Of a step that is only traced: dtypes of the carry, nesting and kinds of the rest."""
-        from numgrad.compiler.trace.body import trace_body
-
-        count = len(self.leaves)
-        metas = [Meta(a.shape, a.dtype) for a in self.leaves]
-        metas += [Meta((1, *x.shape[1:]), x.dtype) for x in inputs]
-        found: list[Any] = []
-        structure: Nesting = None
-
-        def function(given: Sequence[Tensor]) -> list[Any]:
-            nonlocal structure
-            new, y = one(unflatten(self.nesting, iter(given[:count])), given[count:])
-            structure = flatten(y, found)
-            return [*self._checked(new), *(part for part in found if part is not None)]
-
-        outputs = iter(trace_body(function, metas, self.weak, carries=True).graph.outputs)
-        dtypes = [next(outputs).dtype for _ in range(count)]
-        kinds = [None if part is None else next(outputs) for part in found]
-        return dtypes, structure, [None if v is None else (v.shape, v.dtype) for v in kinds]
-
-    def _dtype(self, k: int, made: np.dtype) -> np.dtype:
-        """The dtype of a carry of which the first step made another one."""
-        before = self.leaves[k].dtype
-        return np.result_type(before.type(0).item() if self.weak[k] else before, made)
-
-    def _converted(self, k: int, a: Any, dtype: np.dtype) -> Any:
-        if np.can_cast(a.dtype, dtype, "same_kind"):
-            return OPS["astype"](a, dtype)
-        raise NumgradTypeError(
-            f"{self.name}: {self._path(k)} has dtype {dtype} at first and {a.dtype} after a step; "
-            "convert it with astype"
-        )
-
-    def _checked(self, new: Any) -> list[Any]:
-        found = _like(self.name, self.nesting, new, "the carry after a step")
-        arrays = [leaf(self.name, "the carry", x) for x in found]
-        for k, (a, before) in enumerate(zip(arrays, self.leaves, strict=True)):
-            if tuple(a.shape) != tuple(before.shape):
-                raise NumgradValueError(
-                    f"{self.name}: {self._path(k)} has shape {tuple(before.shape)} at first and "
-                    f"{tuple(a.shape)} after a step; a loop carries the same shapes along"
-                )
-        return arrays
-
-    def _path(self, k: int) -> str:
-        return list(paths(self.nesting, "the carry"))[k]
-
-    def result(self) -> Any:
-        """The carry as the caller gets it."""
-        return unflatten(self.nesting, (self.kind(a) for a in self.leaves))
-
-    def kind(self, value: Any) -> Any:
-        """A result as the caller gets it: a Tensor, or an ndarray where nobody asked for one."""
-        if value is None or self.as_tensors or value.requires_grad:
-            return value
-        array = value._array
-        return array if array.ndim else array[()]
-
-
-def _is_number(x: Any) -> bool:
-    """Whether something is a Python number, also as an argument of a compiled function."""
-    if type(x) is Tensor and state.ground.deferred:
-        return bool(getattr(getattr(x._array, "value", None), "weak", False))
-    return type(x) in (int, float, complex)
-
-
-def _like(name: str, nesting: Nesting, value: Any, what: str) -> list[Any]:
-    found: list[Any] = []
-    where = align(nesting, value, found, what)
-    if where is not None:
-        raise NumgradValueError(
-            f"{name}: {where} is nested otherwise than before; return what is nested alike"
-        )
-    return found
 
 
 def _whole(name: str, what: str, n: Any) -> Any:
@@ -586,13 +448,12 @@ def _stacked(parts: Sequence[Any]) -> Any:
     return OPS["stack"]([leaf("scan", "what is collected", part) for part in parts])
 
 
-def _of_no_step(one: Callable[..., Any], loop: _Loop, inputs: Sequence[Any]) -> Any:
+def _of_no_step(one: Callable[..., Any], loop: CarryingLoop, inputs: Sequence[Any]) -> Any:
     """What is collected in no step: a step that is only traced tells shapes and dtypes.
 
     The carry gets those that it would have after a step, as in a compiled loop of any length.
     """
-    loop.widen(loop.traced(one, inputs)[0])
-    loop.weak = [False] * len(loop.weak)
+    loop.settle_all(one, inputs)
     _, structure, metas = loop.traced(one, inputs)
     zeros = state.ground.zeros
     made = [None if m is None else Tensor(zeros((0, *m[0]), m[1])) for m in metas]

@@ -371,3 +371,23 @@ def test_a_negative_scale_in_a_step_is_no_mirrored_distribution():
     slope = ng.jit(ng.value_and_grad(total))
     assert np.isnan(slope(-1.0)).all()
     assert np.isfinite(slope(1.0)).all()
+
+
+@pytest.mark.slow(cases=1)
+@pytest.mark.parametrize("name", ["gamma", "beta", "standard_t"])
+def test_hessians_of_drawn_numbers_in_steps(name):
+    def f(a):
+        rng = ng.random.default_rng(0)
+        given = (a, 2 * a) if name == "beta" else (a,)
+        step = lambda c, _: (np.sin(c) * getattr(rng, name)(*given), None)  # noqa: E731
+        return ng.scan(step, 1.0, length=2)[0]
+
+    np.testing.assert_allclose(ng.jit(ng.hessian(f))(2.0), ng.hessian(f)(2.0), rtol=1e-9)
+
+
+def test_what_has_no_derivative_is_refused_where_a_step_needs_it():
+    f = ng.jit(ng.grad(lambda c: ng.scan(lambda c, _: (ng.zeta(c + 2, 2.0), None), c, length=2)[0]))
+    with pytest.raises(
+        ng.NumgradNotImplementedError, match="has no derivative with respect to 's'"
+    ):
+        f(1.0)

@@ -43,7 +43,7 @@ def test_a_print_in_a_body():
         return c * 2.0, None
 
     fast = ng.jit(lambda x: ng.scan(step, x, length=2)[0])
-    with pytest.raises(ng.NumgradTraceError, match="would print once") as caught:
+    with pytest.raises(ng.NumgradTraceError, match="would happen once") as caught:
         fast(X)
     names_line(str(caught.value), step)
     assert ng.jit(lambda x: f"{x} {x!r}" and x)(X) is not None  # what is no body says what it is

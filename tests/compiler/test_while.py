@@ -181,3 +181,22 @@ def test_control_c_ends_a_long_loop():
     with pytest.raises(KeyboardInterrupt):
         f(1.0)
     timer.join()
+
+
+@pytest.mark.parametrize("derive", [ng.grad, lambda f: ng.grad(ng.grad(f))])
+def test_what_no_step_reads_has_no_part_in_gradients(derive):
+    """It is computed before the loop, where it has no value."""
+
+    def until(x):
+        return ng.while_loop(lambda c: c > 0, lambda c: c - np.sqrt(x), x * x * np.sign(x))
+
+    def counted(x, n):
+        return x * x + ng.fori_loop(0, n, lambda i, c: c + np.sqrt(x), 0.0)
+
+    def along(x, rows):
+        return x * x + ng.scan(lambda c, _: (c + np.sqrt(x), None), 0.0, rows)[0]
+
+    assert ng.jit(derive(until))(-2.0) == derive(until)(-2.0)
+    assert ng.jit(derive(counted))(-2.0, 0) == derive(counted)(-2.0, 0)
+    assert ng.jit(derive(along))(-2.0, np.ones(0)) == derive(along)(-2.0, np.ones(0))
+    np.testing.assert_allclose(ng.jit(derive(counted))(2.0, 3), derive(counted)(2.0, 3))

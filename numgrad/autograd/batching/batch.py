@@ -12,6 +12,13 @@ over the batch has the gradients of all examples.
 A Batched is no ``Tensor`` by ``type()``: the hot paths of eager execution leave it to ``bind``.
 What it gives as its array is an ``Outline``, with the shape and dtype of an example and no data:
 code that only looks at those goes on, any other gets an error instead of wrong numbers.
+
+Note [Read in a branch]
+-----------------------
+A branch that only some examples take is run for all. What it reads of others may lie where it has
+no value, and a NaN that nobody takes would still be one in the gradient. So within
+``only_for`` an example that was there before is read as one that ``instead`` gives in its place:
+for those that do not take the branch the numbers of one that does.
 """
 
 from __future__ import annotations
@@ -19,6 +26,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from math import prod
 from typing import Any, NoReturn
 
@@ -56,6 +64,26 @@ from numgrad.operations.index import is_basic_part
 from numgrad.operations.shape import as_operand
 from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_product
 
+_NUMBERS_OF_EXAMPLES = count()
+"""Which of two examples was made first."""
+
+
+class Branch:
+    """A branch that only some examples take: Note [Read in a branch].
+
+    Parameters
+    ----------
+    instead
+        What is read in place of an example that was there before.
+    around
+        The branch around this one.
+    """
+
+    def __init__(self, instead: Callable[[Batched], Any], around: Branch | None) -> None:
+        self.instead, self.around = instead, around
+        self.begun = next(_NUMBERS_OF_EXAMPLES)
+        self.known: dict[int, tuple[Batched, Any]] = {}
+
 
 class BatchingInterpreter(Interpreter):
     """Runs operations written for one example on whole batches; used as a context.
@@ -81,6 +109,7 @@ class BatchingInterpreter(Interpreter):
 
     def __init__(self, size: int, *, examples: bool = False) -> None:
         self.size, self.examples = size, examples
+        self.branch: Branch | None = None
 
     def __repr__(self) -> str:
         return f"<batch of {self.size} examples>"
@@ -124,6 +153,29 @@ class BatchingInterpreter(Interpreter):
         with self._below():
             return BatchOperand(as_operand(result), False).repeated(self.size)
 
+    @contextmanager
+    def only_for(self, instead: Callable[[Batched], Any]) -> Iterator[None]:
+        """Inside is a branch that only some examples take: Note [Read in a branch]."""
+        around, self.branch = self.branch, Branch(instead, self.branch)
+        try:
+            yield
+        finally:
+            self.branch = around
+
+    def read(self, value: Any) -> Any:
+        """A value as the branch reads it that is being run."""
+        branch = self.branch
+        if branch is None or not isinstance(value, Batched) or value.made > branch.begun:
+            return value
+        found = branch.known.get(id(value))
+        if found is None:
+            self.branch = branch.around
+            try:
+                found = branch.known[id(value)] = value, branch.instead(value)
+            finally:
+                self.branch = branch
+        return found[1]
+
     def owns(self, value: Any) -> bool:
         """Whether ``value`` stands for an example of this batch."""
         return isinstance(value, Batched) and value.level is self
@@ -133,6 +185,8 @@ class BatchingInterpreter(Interpreter):
             return op.expanded(args, params)
         args, params = complete(op, args, params)
         args = tuple([as_operand(a) if isinstance(a, list | tuple) else a for a in args])
+        if self.branch is not None:
+            args = tuple(map(self.read, args))
         for name, value in params.items():
             if any(map(self.owns, value if isinstance(value, tuple | list) else (value,))):
                 refuse(f"{op.name}: parameter {name!r}")
@@ -166,6 +220,7 @@ class BatchingInterpreter(Interpreter):
         dtype: Any, apart: bool = True,
     ) -> Batched:  # fmt: skip
         """Numbers of its own for each example."""
+        operands = list(map(self.read, operands))
         if size is None:
             shape = np.broadcast_shapes(*[self._operand(a).shape for a in operands])
         else:
@@ -178,6 +233,7 @@ class BatchingInterpreter(Interpreter):
 
     def drawn_together(self, draws: Draw | Draws) -> list[Batched]:
         """Numbers of its own for each example."""
+        draws = draws.on(lambda x, _: self.read(x))
         with self._below():
             found = drawn_together(of_examples(draws, self._operand, self.size))
             places = zip(found, draws.leads, strict=True)
@@ -249,11 +305,12 @@ class Outline:
 class Batched(Tensor):
     """One example of a batch: Note [Batched values]."""
 
-    __slots__ = ("level", "value")
+    __slots__ = ("level", "made", "value")
 
     def __init__(self, value: Tensor, level: BatchingInterpreter) -> None:
         self.value = value
         self.level = level
+        self.made = next(_NUMBERS_OF_EXAMPLES)
         self._requires_grad = False  # what is recorded is the value
         self._memory = self._grad_fn = self._grad = self._extra = None
         self._slot = 0
@@ -312,7 +369,8 @@ class Batched(Tensor):
         around = state.interpreters
         if state.ground in around and self.level not in around[around.index(state.ground) :]:
             return Tensor(state.ground.detached(self))  # in the step of a loop, read from outside
-        return Batched(self.value.detach(), self.level)
+        known = read_in_branch(self)
+        return Batched(known.value.detach(), known.level)
 
     @property
     def data(self) -> Tensor:
@@ -337,7 +395,10 @@ class Batched(Tensor):
     def write(self, how: Callable[[Tensor, Any], Any], given: Any, shape: tuple) -> None:
         """Let ``how`` change the memory of all examples, in each a part of that shape."""
         level, _ = self.level, self._array  # refused outside of the level
-        given = as_operand(given)
+        branches = [b for b in map(_branch_of, state.interpreters) if b is not None]
+        if any(self.made < branch.begun for branch in branches):
+            raise NumgradRuntimeError(_OUTSIDE)
+        given = level.read(as_operand(given))
         owned = level.owns(given)
         operand = BatchOperand(given.value if owned else given, owned)
         if operand.ndim > len(shape):
@@ -349,6 +410,10 @@ class Batched(Tensor):
 
     def __setitem__(self, index: Any, given: Any) -> None:
         parts = index if type(index) is tuple else (index,)
+        if getattr(type(given), "applies", False):
+            parts, given = (...,), given.placed(self, index)
+        elif len(parts) == 1 and isinstance(parts[0], Batched) and parts[0].dtype.kind == "b":
+            parts, given = (...,), self._masked(parts[0], as_operand(given))
         if all(map(is_basic_part, parts)):
             where, shape = (slice(None), *parts), np.broadcast_to(0, self.shape)[parts].shape
         else:
@@ -364,6 +429,17 @@ class Batched(Tensor):
 
         self.write(store, given, shape)
 
+    def _masked(self, mask: Any, given: Any) -> Any:
+        """The elements after a write at a mask."""
+        lead, rest = mask.shape, self.shape[mask.ndim :]
+        if lead != self.shape[: mask.ndim] or given.ndim > len(rest):
+            refuse(
+                f"a write of shape {tuple(given.shape)} at a mask of shape {lead} to shape "
+                f"{self.shape}"
+            )
+        flags = OPS["reshape"](mask, (*lead, *(1,) * len(rest)))
+        return OPS["where"](flags, given, self)
+
     def _places(self, parts: tuple) -> list[Batched]:
         """An index with arrays in it, as one array for each axis."""
         with self.level._below():
@@ -376,7 +452,9 @@ class Batched(Tensor):
         return found[::-1]
 
     def __copy__(self) -> Batched:
-        return Batched(self.value, self.level)
+        found = Batched(self.value, self.level)
+        found.made = self.made
+        return found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return refuse("conversion to an ndarray") if not asked_by_product() else NO_ARRAY
@@ -386,6 +464,18 @@ class Batched(Tensor):
             f"<one of {self.level.size} examples, shape {self.shape}, dtype {self.dtype}, of "
             f"{self.value!r}>"
         )
+
+
+def _branch_of(interpreter: Any) -> Branch | None:
+    return getattr(interpreter, "branch", None)
+
+
+def read_in_branch(x: Any) -> Any:
+    """``x`` as it is read here: Note [Read in a branch]."""
+    for level in reversed(state.interpreters):
+        if _branch_of(level) is not None:
+            return level.read(x)  # pyright: ignore[reportAttributeAccessIssue]
+    return x
 
 
 def below_examples() -> int:
@@ -408,6 +498,10 @@ _NO_NUMBERS = (
     "np.where instead of if, write to arrays made with np.zeros_like of an example, take "
     "table[k] of an ndarray with ng.take(table, k, axis=0), or compute one example at a time "
     "(is_grads_batched=False, vectorize=False, a loop)"
+)
+_OUTSIDE = (
+    "a branch or a step that only some examples of a batch take writes to an array outside of it, "
+    "which would change for all of them; write to a copy and return it"
 )
 NO_GRAPH = (
     "and only the whole batch has a place in a graph; use ng.grad and its like inside, or "

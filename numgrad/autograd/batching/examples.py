@@ -24,17 +24,22 @@ def levels() -> list[BatchingInterpreter]:
 
 
 def levels_of(x: Tensor) -> list[BatchingInterpreter]:
-    """The levels of which ``x`` is an example, the outermost first."""
-    found = []
-    while isinstance(x, Batched) and x.level.examples:
+    """The levels here of which ``x`` is an example, the outermost first.
+
+    In the step of a loop those around it are no matter of the step: its rule takes them.
+    """
+    found: list[BatchingInterpreter] = []
+    here = levels() if isinstance(x, Batched) else ()
+    while isinstance(x, Batched) and x.level in here:
         found.append(x.level)
         x = x.value
     return found[::-1]
 
 
 def beneath(x: Tensor) -> Tensor:
-    """What the tape knows of ``x``: the examples of all levels, whose axes are in front."""
-    while isinstance(x, Batched) and x.level.examples:
+    """What the tape knows of ``x``: the examples of all levels here, whose axes are in front."""
+    here = levels() if isinstance(x, Batched) else ()
+    while isinstance(x, Batched) and x.level in here:
         x = x.value
     return x
 
@@ -92,10 +97,10 @@ def example_index(part: Any) -> Any:
         part = OPS["stack"](part)
     if not isinstance(part, Batched):
         return None
-    if part.dtype.kind not in "iu":
+    if part.dtype.kind not in "iub":
         raise NumgradIndexError(
             f"getitem: an index of dtype {part.dtype} that differs by example; indices are "
-            "integers there, and instead of a mask choose with np.where"
+            "integers and masks"
         )
     return part
 

@@ -57,7 +57,11 @@ def compiled_scan(
         traced = carrying(traced, len(carry), len(xs))
         carry = [*carry, *generator_states(sources)]
     join_common(traced.graph)
-    graph, outside = without_invariants(traced.graph, len(carry) + len(xs), traced.outside)
+    graph, outside = traced.graph, traced.outside
+    if not (
+        isinstance(length, int) and length == 0
+    ):  # computed for no step, they may have no value
+        graph, outside = without_invariants(graph, len(carry) + len(xs), outside)
     body = Body(graph, len(carry), len(xs))
     operands = (*carry, *xs, *outside)
     params = {"length": length, "reverse": reverse, "lengths": body.lengths()}
@@ -129,8 +133,14 @@ def settled(
     return carry, trace_body(same, metas, **options)
 
 
-def without_invariants(graph: Graph, given: int, outside: Sequence[Any]) -> tuple[Graph, list[Any]]:
-    """A body without what is the same in all steps, and what it reads from outside instead."""
+def without_invariants(
+    graph: Graph, given: int, outside: Sequence[Any], ran: Any = None
+) -> tuple[Graph, list[Any]]:
+    """A body without what is the same in all steps, and what it reads from outside instead.
+
+    ``ran`` says whether there are any steps, if that is not known before: what is computed for none
+    of them may have no value there, and a NaN that nobody takes would still be one in the gradient.
+    """
     read = graph.inputs[given:]
     known, free = set(read), set()
     for node in graph.nodes:
@@ -143,7 +153,8 @@ def without_invariants(graph: Graph, given: int, outside: Sequence[Any]) -> tupl
     needed = list(dict.fromkeys(v for v in (*users, *graph.outputs) if v in computed))
     if not needed:
         return graph, list(outside)
-    values = replay(extract(graph, read, needed), outside)
+    taken = outside if ran is None else [_followed_if(ran, x) for x in outside]
+    values = replay(extract(graph, read, needed), taken)
     part = extract(graph, [*graph.inputs, *needed], graph.outputs)
     used = {v for node in part.nodes for v in node.inputs} | set(part.outputs)
     operands = list(zip(part.inputs[given:], [*outside, *values], strict=True))
@@ -152,3 +163,10 @@ def without_invariants(graph: Graph, given: int, outside: Sequence[Any]) -> tupl
         extract(part, [*part.inputs[:given], *kept], part.outputs),
         [x for v, x in operands if v in used],
     )
+
+
+def _followed_if(ran: Any, x: Any) -> Any:
+    """``x``, whose derivatives are followed only where ``ran``."""
+    if not isinstance(x, Tensor) or x.dtype.kind not in "fc":
+        return x
+    return OPS["where"](ran, x, x.detach())

@@ -179,7 +179,11 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
                 x if k in shared else of_those(on, x, OPS["take"](x, place, axis=0))
                 for k, x in enumerate(carry)
             ]
-            made = of_batch(body, [*taken, *outside], batched, own, size)
+            read = [
+                of_those(on, x, OPS["take"](x, place, axis=0)) if b else x
+                for x, b in zip(outside, batched[c:], strict=True)
+            ]
+            made = of_batch(body, [*taken, *read], batched, own, size)
             new = [
                 a if k in shared else of_those(on, a, b)
                 for k, (a, b) in enumerate(zip(made, carry, strict=True))
@@ -229,7 +233,8 @@ def compiled_while(
     sources = traced.sources
     given += generator_states(sources)
     join_common(traced.graph)
-    graph, outside = without_invariants(traced.graph, len(given), traced.outside)
+    ran = given[len(carry)]
+    graph, outside = without_invariants(traced.graph, len(given), traced.outside, ran)
     body = Body(graph, len(given), 0, False, len(carry))
     found = _loop(body, [*given, *outside])
     put_generator_states(sources, found[len(carry) + 1 : len(given)])

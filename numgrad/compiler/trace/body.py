@@ -11,6 +11,7 @@ numbers that it draws are inputs, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.cut import ancestors, extract
 from numgrad.compiler.trace.generators import draw_from
 from numgrad.compiler.trace.interpreter import TraceInterpreter
+from numgrad.compiler.trace.side_effects import SideEffects
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.core.draws import Draw, Draws, without_operands
 from numgrad.core.formula import Meta
@@ -216,21 +218,25 @@ def trace_body(
     what: str = "a step of a compiled loop",
     draws: bool = False,
     carries: bool = False,
+    watched: bool = True,
 ) -> TracedBody:
     """Trace a step for inputs of these shapes and dtypes; ``function`` returns a flat list.
 
     Errors say ``what`` it is; ``draws`` says that random numbers may be drawn for it, ``carries``
     that it draws them from states of generators, which it is given and returns. Lengths are
     ``sizes``, or else those of the trace around it: what is made from a body has its lengths, which
-    may be those of an earlier trace.
+    may be those of an earlier trace. What is not has the user's code in it, which is ``watched``:
+    Note [Side effects of steps] in ``side_effects``.
     """
     tracer = BodyTracer(sizes, carries)
     flags = [*weak, *[False] * (len(given) - len(weak))]
     with TraceInterpreter(tracer):
-        before = state.set(grad_enabled=False, constant=False)
+        before = state.set(grad_enabled=False, constant=False, mutation=None)
         try:
             inputs = [tracer.given(m, weak=w) for m, w in zip(given, flags, strict=True)]
-            found = [tracer.value(x) for x in function(inputs)]
+            with SideEffects(what, function) if watched and sizes is None else nullcontext():
+                results = function(inputs)
+            found = [tracer.value(x) for x in results]
         finally:
             state.set(**before)
         body = tracer.finished(len(given), found)

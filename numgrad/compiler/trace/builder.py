@@ -41,6 +41,12 @@ class GraphBuilder:
         What the backward of an operation needs, by operation and operands that need gradients.
     """
 
+    inner = False
+    """Whether what is traced is the body of a loop or a branch.
+
+    It is differentiated as a graph only: no Tensor in it says that it requires grad.
+    """
+
     def __init__(self, dynamic: bool = True) -> None:
         self.graph = Graph()
         self.sizes = self.graph.sizes

@@ -158,11 +158,16 @@ def _elementwise(tracer: GraphBuilder, op: Elementwise, arrays: list[Any]) -> tu
     shape = broadcast(op.name, [tracer.resolved(v.shape) for v in values])
     # arithmetic of Python numbers gives Python numbers, functions of them do not
     weak = all(v.weak for v in values) and op.dunder is not None and dtype.kind != "b"
+    metas = tuple([Meta(v.shape, v.dtype) for v in values])
+    if tracer.inner and not weak:  # in what is derived from a body such numbers may be arrays
+        values = [
+            tracer.strong(v, d) if v.weak and v.constant is None else v
+            for v, d in zip(values, loop, strict=True)
+        ]
     if op.name in _IDENTITIES and values[0].dtype.kind != "c" and values[0].dtype == dtype:
         outs: tuple[Value, ...] = (values[0],)
     else:
         outs = tracer.add(op, values, {}, [(shape, dtype)], weak=weak)
-    metas = tuple([Meta(v.shape, v.dtype) for v in values])
     return _array(tracer, outs[0]), TracedCall(tracer, op, metas, {}, outs)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.selected import Selected, refuse
 from numgrad.autograd.engine import backward as engine
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.closure import Surroundings
@@ -287,6 +288,8 @@ class _Gradients:
 
 
 def _result(function: str, tracer: Tracer, leaf: Any) -> Result:
+    if isinstance(leaf, Selected):
+        refuse(f"{function}, which returns them,")
     if isinstance(leaf, Tensor | np.ndarray):
         return Result(value=tracer.value(leaf))
     if isinstance(leaf, Size):

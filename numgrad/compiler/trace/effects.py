@@ -39,12 +39,6 @@ class Effects(Capturing):
         By the id of an array the value that its memory holds already.
     """
 
-    inner = False
-    """Whether what is traced is the body of a loop or a branch.
-
-    It is differentiated as a graph only: no Tensor in it says that it requires grad.
-    """
-
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.gradients: list[GradientWrite] = []

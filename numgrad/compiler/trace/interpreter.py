@@ -23,12 +23,14 @@ import numpy as np
 from numgrad.autograd.batching.examples import example_index
 from numgrad.autograd.hooks import RemovableHandle
 from numgrad.autograd.variable import Tensor, refresh
-from numgrad.compiler.messages import is_users
+from numgrad.compiler.graph.graph import Value
+from numgrad.compiler.messages import is_users, user_line
 from numgrad.compiler.trace.arrays import TracedArray, settle
 from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.function import traced
 from numgrad.compiler.trace.hooked import ending, put_hook
 from numgrad.compiler.trace.memory import TracedRegion, fitted, written
+from numgrad.compiler.trace.side_effects import is_watching
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.compiler.trace.views import canonical_index
 from numgrad.core.abstract import AbstractArray, AbstractLength, broadcast_lengths
@@ -68,6 +70,16 @@ class TraceInterpreter(RecordingInterpreter):
         state.set(**self._before)
         self.tracer.finish(failed=exception[0] is not None)
 
+    def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
+        profile = sys.getprofile()
+        if profile is None or not is_watching(profile):
+            return super().bind(op, args, params)
+        sys.setprofile(None)  # what the user's code does is done elsewhere
+        try:
+            return super().bind(op, args, params)
+        finally:
+            sys.setprofile(profile)
+
     def operand(self, op: Op, a: Any) -> tuple[Any, Any]:
         """An argument as the tape keeps it, and as a traced array or a number."""
         if isinstance(a, Tensor):
@@ -94,7 +106,7 @@ class TraceInterpreter(RecordingInterpreter):
         return traced(self.tracer, function, args, keywords)
 
     def once(self, message: str) -> None:
-        raise NumgradTraceError(message)
+        raise NumgradTraceError(f"{user_line() or 'jit'}: {message}")
 
     # ----------------------------------------------------------------------------------- arrays
 
@@ -158,6 +170,9 @@ class TraceInterpreter(RecordingInterpreter):
 
     def numbers(self, x: Any) -> None:
         return None
+
+    def equal(self, a: Any, b: Any) -> bool:
+        return _alike(self.tracer.lift(a).value, self.tracer.lift(b).value)
 
     def reads(self, data: Any) -> bool:
         self.tracer.lines.current()
@@ -338,3 +353,18 @@ class TraceInterpreter(RecordingInterpreter):
     def seed(self) -> Tensor:
         source = np.random.get_bit_generator()  # pyright: ignore
         return self.drawn(lambda _: np.random.random_sample() * 2**53, source, (), (), np.int64)
+
+
+def _alike(a: Value, b: Value, depth: int = 8) -> bool:
+    """Whether values are made in the same way of the same ones, up to a depth."""
+    if a is b:
+        return True
+    one, other = a.node, b.node
+    return (
+        depth > 0
+        and isinstance(one.op, Op)
+        and one.op is other.op
+        and (a.number, one.params) == (b.number, other.params)
+        and len(one.inputs) == len(other.inputs) > 0
+        and all(_alike(x, y, depth - 1) for x, y in zip(one.inputs, other.inputs, strict=True))
+    )

@@ -1,0 +1,245 @@
+"""What a loop carries along, step by step.
+
+Note [Dtypes of a carry]
+------------------------
+A carry has one dtype throughout: the one in which a step gives it back. A Python number has none of
+its own, as in NumPy: it takes that of the first array it meets. Whether it meets any but NumPy's
+default ones shows in the first step, which is watched for that; then the step is traced, as a
+compiled loop does it, and the carry gets the dtypes that are found so. A step that cannot be traced
+carries such numbers as NumPy's defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import Interpreter, bind, bind_recorded, interpreter, state
+from numgrad.core.op import OPS
+from numgrad.core.tree import Nesting, align, flatten, paths, unflatten
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.tensors.random_state import RandomState, reached
+from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.lanes import leaf
+
+_FLOAT = np.dtype(np.float64)
+DEFAULTS = {np.dtype(name) for name in ("bool", "int64", "float64", "complex128")}
+
+
+class _Watching(Interpreter):
+    """Sees whether a step meets dtypes other than NumPy's defaults: Note [Dtypes of a carry]."""
+
+    met = False
+
+    def bind(self, op: Any, args: tuple, params: dict[str, Any]) -> Any:
+        with self._below():
+            out = bind(op, args, params)
+        self._look(args, out)
+        return out
+
+    def recorded(self, op: Any, args: tuple, params: dict[str, Any]) -> tuple[Any, Any]:
+        with self._below():
+            out, call = bind_recorded(op, args, params)
+        self._look(args, out)
+        return out, call
+
+    def assign(self, target: Any, result: Any) -> None:
+        self._look((target,), result)
+
+    def _look(self, args: tuple, out: Any) -> None:
+        if not self.met:
+            seen = (*args, *(out if isinstance(out, tuple) else (out,)))
+            self.met = any(getattr(x, "dtype", _FLOAT) not in DEFAULTS for x in seen)
+
+    @contextmanager
+    def _below(self) -> Iterator[None]:
+        stack = state.interpreters
+        before = state.set(interpreters=stack[: stack.index(self)] if self in stack else stack)
+        try:
+            yield
+        finally:
+            state.set(**before)
+
+
+class CarryingLoop:
+    """What a loop carries along: Note [Loops in eager code].
+
+    Attributes
+    ----------
+    carry
+        The carry at present.
+    """
+
+    def __init__(self, name: str, init: Any, others: Sequence[Any]) -> None:
+        self.name = name
+        given: list[Any] = []
+        self.nesting = flatten(init, given)
+        self.as_tensors = bool(state.transforms or state.interpreters or state.ground.deferred)
+        self.as_tensors |= any(isinstance(x, Tensor) for x in (*given, *others))
+        self.leaves = [leaf(name, "the carry", x) for x in given]
+        self.weak = [_is_number(x) for x in given]
+        self.steps = 0
+
+    @property
+    def carry(self) -> Any:
+        """The carry at present."""
+        return unflatten(self.nesting, iter(self.leaves))
+
+    def step(self, one: Callable[[Any], tuple[Any, Any]]) -> Any:
+        """Make a step; returns what else it gives."""
+        if self.steps:
+            return self._kept(*one(self.carry))
+        random = watching = None
+        if any(self.weak) or any(a.dtype != np.float64 for a in self.leaves):
+            random = RandomState(one)
+        if any(self.weak):
+            with interpreter(_Watching()) as watching:
+                new, y = one(self.carry)
+        else:
+            new, y = one(self.carry)
+        met = watching is not None and watching.met and self._settled(lambda c, _: one(c), [])
+        if met or self.widen([a.dtype for a in self.checked(new)]):
+            if random is not None:
+                random.restore()
+            self.weak = [False] * len(self.weak)
+            return self.step(one)
+        return self._kept(new, y)
+
+    def _kept(self, new: Any, y: Any) -> Any:
+        """Carry on what a step made, in the dtypes of the carry; returns ``y``."""
+        self.leaves = [
+            a if a.dtype == before.dtype else self._converted(k, a, before.dtype)
+            for k, (a, before) in enumerate(zip(self.checked(new), self.leaves, strict=True))
+        ]
+        self.steps += 1
+        return y
+
+    def widen(self, made: Sequence[np.dtype]) -> bool:
+        """Convert the carry to hold what the first step made, too; whether it had other dtypes."""
+        dtypes = [self._dtype(k, dtype) for k, dtype in enumerate(made)]
+        if dtypes == [a.dtype for a in self.leaves]:
+            return False
+        self.leaves = [OPS["astype"](a, d) for a, d in zip(self.leaves, dtypes, strict=True)]
+        self.weak = [False] * len(dtypes)
+        return True
+
+    def settle(self, one: Callable[..., Any], inputs: Sequence[Any]) -> None:
+        """Find the dtypes of numbers, if what the step has at hand is not of NumPy's defaults."""
+        if not any(self.weak):
+            return
+        met = [a for a, weak in zip(self.leaves, self.weak, strict=True) if not weak]
+        met += [x for x in reached(one, set()) if isinstance(x, np.ndarray | np.generic | Tensor)]
+        if not {x.dtype for x in (*met, *inputs)} <= DEFAULTS:
+            self._settled(one, inputs)
+
+    def _settled(self, one: Callable[..., Any], inputs: Sequence[Any]) -> bool:
+        """Settle dtypes if the step can be traced; whether they are others."""
+        before = self.leaves, self.weak
+        try:
+            self.settle_all(one, inputs, watched=True)
+        except Exception:  # of whatever kind: the step is not meant to run here
+            self.leaves, self.weak = before
+        return [a.dtype for a in self.leaves] != [a.dtype for a in before[0]]
+
+    def settle_all(
+        self, one: Callable[..., Any], inputs: Sequence[Any], watched: bool = False
+    ) -> None:
+        """Give the carry the dtypes that a traced step leaves alone.
+
+        ``watched`` refuses steps that do more than compute.
+        """
+        again = True
+        while again:
+            again = self.widen(self.traced(one, inputs, watched)[0]) or any(self.weak)
+            self.weak = [False] * len(self.weak)
+
+    def settle_unstepped(self, one: Callable[..., Any]) -> None:
+        """Give the carry of a loop that made no step the dtypes that one would give it."""
+        if not self.steps:
+            self._settled(one, [])
+
+    def traced(
+        self, one: Callable[..., Any], inputs: Sequence[Any], watched: bool = False
+    ) -> tuple[list[np.dtype], Nesting, list[tuple[tuple, np.dtype] | None]]:
+        """Of a step that is only traced: dtypes of the carry, nesting and kinds of the rest."""
+        from numgrad.compiler.trace.body import trace_body
+
+        count = len(self.leaves)
+        metas = [Meta(a.shape, a.dtype) for a in self.leaves]
+        metas += [Meta((1, *x.shape[1:]), x.dtype) for x in inputs]
+        found: list[Any] = []
+        structure: Nesting = None
+
+        def function(given: Sequence[Tensor]) -> list[Any]:
+            nonlocal structure
+            new, y = one(unflatten(self.nesting, iter(given[:count])), given[count:])
+            structure = flatten(y, found)
+            return [*self.checked(new), *(part for part in found if part is not None)]
+
+        outputs = iter(
+            trace_body(function, metas, self.weak, carries=True, watched=watched).graph.outputs
+        )
+        dtypes = [next(outputs).dtype for _ in range(count)]
+        kinds = [None if part is None else next(outputs) for part in found]
+        return dtypes, structure, [None if v is None else (v.shape, v.dtype) for v in kinds]
+
+    def _dtype(self, k: int, made: np.dtype) -> np.dtype:
+        """The dtype of a carry of which the first step made another one."""
+        before = self.leaves[k].dtype
+        return np.result_type(before.type(0).item() if self.weak[k] else before, made)
+
+    def _converted(self, k: int, a: Any, dtype: np.dtype) -> Any:
+        if np.can_cast(a.dtype, dtype, "same_kind"):
+            return OPS["astype"](a, dtype)
+        raise NumgradTypeError(
+            f"{self.name}: {self._path(k)} has dtype {dtype} at first and {a.dtype} after a step; "
+            "convert it with astype"
+        )
+
+    def checked(self, new: Any) -> list[Any]:
+        """The leaves of what a step returned, nested and shaped as before."""
+        found = nested_alike(self.name, self.nesting, new, "the carry after a step")
+        arrays = [leaf(self.name, "the carry", x) for x in found]
+        for k, (a, before) in enumerate(zip(arrays, self.leaves, strict=True)):
+            if tuple(a.shape) != tuple(before.shape):
+                raise NumgradValueError(
+                    f"{self.name}: {self._path(k)} has shape {tuple(before.shape)} at first and "
+                    f"{tuple(a.shape)} after a step; a loop carries the same shapes along"
+                )
+        return arrays
+
+    def _path(self, k: int) -> str:
+        return list(paths(self.nesting, "the carry"))[k]
+
+    def result(self) -> Any:
+        """The carry as the caller gets it."""
+        return unflatten(self.nesting, (self.kind(a) for a in self.leaves))
+
+    def kind(self, value: Any) -> Any:
+        """A result as the caller gets it: a Tensor, or an ndarray where nobody asked for one."""
+        if value is None or self.as_tensors or value.requires_grad:
+            return value
+        array = value._array
+        return array if array.ndim else array[()]
+
+
+def _is_number(x: Any) -> bool:
+    """Whether something is a Python number, also as an argument of a compiled function."""
+    if type(x) is Tensor and state.ground.deferred:
+        return bool(getattr(getattr(x._array, "value", None), "weak", False))
+    return type(x) in (int, float, complex)
+
+
+def nested_alike(name: str, nesting: Nesting, value: Any, what: str) -> list[Any]:
+    """The leaves of a value that is to be nested in that way."""
+    found: list[Any] = []
+    where = align(nesting, value, found, what)
+    if where is not None:
+        raise NumgradValueError(
+            f"{name}: {where} is nested otherwise than before; return what is nested alike"
+        )
+    return found
