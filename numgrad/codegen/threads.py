@@ -54,7 +54,7 @@ DOUBT = 2.0
 _pool_ready = False
 _forked = False
 _needs_lock = False
-_launch_ns, _without_pool_ns = 0.0, 0.0
+_measured_ns, _without_pool_ns = float("inf"), 0.0
 _overhead_ns, _avoided_until = 0.0, 0.0
 _losing, _lost_ns, _least_overhead_ns = 0, 0.0, 0.0
 
@@ -71,14 +71,14 @@ if hasattr(os, "register_at_fork"):
 
 def prepare_pool() -> None:
     """Set what the thread pool reads at start, start it, and measure what a launch takes."""
-    global _pool_ready, _needs_lock, _launch_ns
+    global _pool_ready, _needs_lock, _measured_ns
     if _pool_ready:
         return
     os.environ.setdefault("GOMP_SPINCOUNT", "300")
     with KERNELS, deferred():
         launcher.prepare()
         _needs_lock = launcher.layer() == "workqueue"
-        _launch_ns = launcher.launch_ns()
+        _measured_ns = max(LEAST_PER_THREAD_NS, LAUNCHES_PER_THREAD * launcher.launch_ns())
         _pool_ready = True
 
 
@@ -89,27 +89,29 @@ def least_ns() -> float:
 
 def work_per_thread_ns() -> float:
     """The work from which on a further thread pays: Note [Worth threads]."""
-    if not _pool_ready:
-        return WORK_PER_THREAD_NS
-    return min(WORK_PER_THREAD_NS, max(LEAST_PER_THREAD_NS, LAUNCHES_PER_THREAD * _launch_ns))
+    return WORK_PER_THREAD_NS if _measured_ns > WORK_PER_THREAD_NS else _measured_ns
 
 
 def worth(work_ns: float) -> int:
     """Number of threads to use for ``work_ns`` nanoseconds of serial work."""
-    global _without_pool_ns
-    if work_ns < least_ns() or _forked:
-        return 1
-    least = work_per_thread_ns()
-    if work_ns < 2 * least:
-        if not _pool_ready and config.get_num_threads() > 1:
-            _without_pool_ns += work_ns
-            if _without_pool_ns >= BEFORE_POOL_NS:
-                prepare_pool()
+    least = WORK_PER_THREAD_NS if _measured_ns > WORK_PER_THREAD_NS else _measured_ns
+    if work_ns < 2 * least or _forked:
+        if not _pool_ready and work_ns >= least_ns():
+            _wait_for_pool(work_ns)
         return 1
     count = min(config.get_num_threads(), int(work_ns / least))
     gain = work_ns - work_ns / count
     avoided = gain < DOUBT * _overhead_ns and perf_counter_ns() < _avoided_until
     return 1 if avoided else count
+
+
+def _wait_for_pool(work_ns: float) -> None:
+    """Start the pool when work that would have paid for threads has taken long enough."""
+    global _without_pool_ns
+    if config.get_num_threads() > 1:
+        _without_pool_ns += work_ns
+        if _without_pool_ns >= BEFORE_POOL_NS:
+            prepare_pool()
 
 
 def launch(entry: Callable[..., Any], threads: int, *arguments: Any) -> Any:

@@ -452,7 +452,9 @@ class ElementwisePlan(Plan):
                 read,
                 accumulate=accumulate,
             )
-        return elementwise_backward(self, saved, operands, outputs, aliased, entry, accumulate, over_g)
+        return elementwise_backward(
+            self, saved, operands, outputs, aliased, entry, accumulate, over_g
+        )
 
 
 def convert(reader: Reader, value: Symbol, dtype: np.dtype) -> Symbol:

@@ -190,8 +190,11 @@ def test_a_launch_that_pays_ends_a_series_of_those_that_do_not(two_threads, monk
     ("launch_ns", "least"), [(100.0, 5_000.0), (6_000.0, 9_000.0), (9e9, 20_000.0)]
 )
 def test_a_thread_gets_work_by_what_a_launch_takes(two_threads, monkeypatch, launch_ns, least):
+    monkeypatch.setattr(threads, "_pool_ready", False)
+    monkeypatch.setattr(threads, "_measured_ns", float("inf"))
+    assert threads.work_per_thread_ns() == threads.WORK_PER_THREAD_NS
+    monkeypatch.setattr(launch, "launch_ns", lambda: launch_ns)
     threads.prepare_pool()
-    monkeypatch.setattr(threads, "_launch_ns", launch_ns)
     assert threads.work_per_thread_ns() == least
     assert (threads.worth(2 * least - 1.0), threads.worth(2 * least)) == (1, 2)
 
@@ -200,6 +203,7 @@ def test_much_small_work_starts_the_pool(two_threads, monkeypatch):
     started = []
     monkeypatch.setattr(threads, "prepare_pool", lambda: started.append(True))
     monkeypatch.setattr(threads, "_pool_ready", False)
+    monkeypatch.setattr(threads, "_measured_ns", float("inf"))
     monkeypatch.setattr(threads, "_without_pool_ns", 0.0)
     work = threads.WORK_PER_THREAD_NS
     for _ in range(int(threads.BEFORE_POOL_NS / work) - 1):
@@ -232,7 +236,6 @@ def test_all_of_a_formula_is_work(monkeypatch):
     assert softmax > x.size * 1.25  # an exponential and a quotient
     assert log_softmax > x.size
     assert plain < 0.5 * x.size
-
 
 
 def test_many_small_loops_stay_in_one_thread(two_threads):
