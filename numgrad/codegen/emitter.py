@@ -66,6 +66,16 @@ _SPELLINGS: dict[str | tuple[str, str], str] = {
 _COST_NS = {"divide": 0.2, "sqrt": 0.3, "where": 0.05}
 
 
+def price_ns(symbol: Symbol) -> float:
+    """What computing a symbol of known operands takes, for an element, about."""
+    op, dtype = symbol.op, symbol.dtype
+    if op in ("const", "cast", "input", "reduce"):
+        return 0.0
+    cost = _COST_NS.get(op, 1.0 if op in LIBRARY else 0.05)
+    # complex numbers take several operations, and vectors hold twice as many float32
+    return cost * (4.0 if dtype.kind == "c" else 0.5 if dtype == FLOAT32 else 1.0)
+
+
 @dataclass
 class Emitter:
     """Writes symbols as statements; keeps what the statements need around them."""
@@ -135,9 +145,7 @@ class Emitter:
             return self.constant(symbol.detail, dtype)
         if op == "cast":
             return cast_text(args[0], symbol.args[0].dtype, dtype)
-        cost = _COST_NS.get(op, 1.0 if op in LIBRARY else 0.05)
-        # complex numbers take several operations, and vectors hold twice as many float32
-        self.cost_ns += cost * (4.0 if dtype.kind == "c" else 0.5 if dtype == FLOAT32 else 1.0)
+        self.cost_ns += price_ns(symbol)
         if op in self.scalar_functions:
             local = op.replace(":", "_")
             self.namespace[local] = self.scalar_functions[op]

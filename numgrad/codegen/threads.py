@@ -13,14 +13,17 @@ has chosen.
 
 Note [Worth threads]
 --------------------
-A launch takes 5 us while the threads of the pool still spin, and 20 to 50 us where they sleep and
-have to be woken, on a virtual machine most of all. So a thread gets at least 20 us of work, by the
-estimate of Note [Serial time] in ``estimate``.
+A launch takes 3 to 10 us while the threads of the pool are awake, and 20 to 50 us where they have
+to be woken, on a virtual machine most of all. What it takes of threads that are awake is measured
+when the pool starts, and a further thread gets 1.5 times as much work at least, by the estimate of
+Note [Serial time] in ``estimate``. Before that it gets 20 us: a pool takes longer to start than
+most programs win by it. Smaller work starts the pool once ``BEFORE_POOL_NS`` of it have been done.
 
 Whether that was right is checked. A launch tells what it lost against one thread, for example since
-another process uses a core (Note [Shares] in ``native.driver``). For ``PATIENCE`` times as long,
-work that would win less than such a launch costs is left to one thread, so launches that do not pay
-take little of the time.
+another process uses a core (Note [Shares] in ``native.driver``). Threads that slept lose once and
+are awake then, so it is ``SERIES`` launches that lose one after the other that tell. For
+``PATIENCE`` times as long as they lost, work that would win less than such a launch costs is left
+to one thread, so launches that do not pay take little of the time.
 """
 
 import os
@@ -34,7 +37,15 @@ from numgrad.codegen.locks import KERNELS, POOL
 from numgrad.codegen.native import launch as launcher
 
 WORK_PER_THREAD_NS = 20_000.0
-"""A further thread pays from about this much work (nanoseconds): Note [Worth threads]."""
+"""A further thread pays from no more than this much work (nanoseconds): Note [Worth threads]."""
+LEAST_PER_THREAD_NS = 5_000.0
+"""And from no less, whatever a launch takes."""
+LAUNCHES_PER_THREAD = 1.5
+"""In between, from so many times what a launch takes."""
+BEFORE_POOL_NS = 5e7
+"""Work that would have paid for threads, had there been any, from which on the pool is started."""
+SERIES = 3
+"""Launches that lose one after the other until others like them are avoided."""
 PATIENCE = 32
 """For how many times what a launch lost others like it are avoided."""
 DOUBT = 2.0
@@ -43,7 +54,9 @@ DOUBT = 2.0
 _pool_ready = False
 _forked = False
 _needs_lock = False
+_measured_ns, _without_pool_ns = float("inf"), 0.0
 _overhead_ns, _avoided_until = 0.0, 0.0
+_losing, _lost_ns, _least_overhead_ns = 0, 0.0, 0.0
 
 
 def _after_fork_in_child() -> None:
@@ -57,40 +70,73 @@ if hasattr(os, "register_at_fork"):
 
 
 def prepare_pool() -> None:
-    """Set what the thread pool reads at start, then start it."""
-    global _pool_ready, _needs_lock
+    """Set what the thread pool reads at start, start it, and measure what a launch takes."""
+    global _pool_ready, _needs_lock, _measured_ns
     if _pool_ready:
         return
     os.environ.setdefault("GOMP_SPINCOUNT", "300")
     with KERNELS, deferred():
         launcher.prepare()
         _needs_lock = launcher.layer() == "workqueue"
+        _measured_ns = max(LEAST_PER_THREAD_NS, LAUNCHES_PER_THREAD * launcher.launch_ns())
         _pool_ready = True
+
+
+def least_ns() -> float:
+    """Work that is always left to one thread."""
+    return 2 * min(LEAST_PER_THREAD_NS, WORK_PER_THREAD_NS)
+
+
+def work_per_thread_ns() -> float:
+    """The work from which on a further thread pays: Note [Worth threads]."""
+    return WORK_PER_THREAD_NS if _measured_ns > WORK_PER_THREAD_NS else _measured_ns
 
 
 def worth(work_ns: float) -> int:
     """Number of threads to use for ``work_ns`` nanoseconds of serial work."""
-    if work_ns < 2 * WORK_PER_THREAD_NS or _forked:
+    least = WORK_PER_THREAD_NS if _measured_ns > WORK_PER_THREAD_NS else _measured_ns
+    if work_ns < 2 * least or _forked:
+        if not _pool_ready and work_ns >= least_ns():
+            _wait_for_pool(work_ns)
         return 1
-    count = min(config.get_num_threads(), int(work_ns / WORK_PER_THREAD_NS))
+    count = min(config.get_num_threads(), int(work_ns / least))
     gain = work_ns - work_ns / count
     avoided = gain < DOUBT * _overhead_ns and perf_counter_ns() < _avoided_until
     return 1 if avoided else count
 
 
+def _wait_for_pool(work_ns: float) -> None:
+    """Start the pool when work that would have paid for threads has taken long enough."""
+    global _without_pool_ns
+    if config.get_num_threads() > 1:
+        _without_pool_ns += work_ns
+        if _without_pool_ns >= BEFORE_POOL_NS:
+            prepare_pool()
+
+
 def launch(entry: Callable[..., Any], threads: int, *arguments: Any) -> Any:
     """Call a parallel kernel with at most ``threads`` threads."""
-    global _overhead_ns, _avoided_until
     launcher.set_num_threads(min(threads, launcher.thread_count()))  # Numba may have changed it
     if _needs_lock:
         with POOL:
             result = entry(*arguments)
     else:
         result = entry(*arguments)
-    lost, overhead = launcher.losses()
-    if lost:
-        _overhead_ns, _avoided_until = overhead, perf_counter_ns() + PATIENCE * lost
+    _learn(*launcher.losses())
     return result
+
+
+def _learn(lost: float, overhead: float) -> None:
+    """Take note of what a launch lost, or that it paid: Note [Worth threads]."""
+    global _overhead_ns, _avoided_until, _losing, _lost_ns, _least_overhead_ns
+    if not lost:
+        _losing, _lost_ns = 0, 0.0
+        return
+    _least_overhead_ns = min(overhead, _least_overhead_ns) if _losing else overhead
+    _losing, _lost_ns = _losing + 1, _lost_ns + lost
+    if _losing >= SERIES:
+        _overhead_ns, _avoided_until = _least_overhead_ns, perf_counter_ns() + PATIENCE * _lost_ns
+        _losing, _lost_ns = 0, 0.0
 
 
 def describe() -> dict[str, Any]:
@@ -117,7 +163,7 @@ def choose(
     makes the serial variant for work that would pay for threads but may not have them: other
     Python threads run beside it. For little work giving up the interpreter's lock costs too much.
     """
-    if work_ns < 2 * WORK_PER_THREAD_NS:
+    if work_ns < least_ns():
         return serial()
 
     alone = released or serial

@@ -10,7 +10,7 @@ named like a parameter. Read on symbols, each ``np.sum`` is a pass over the data
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Any, ClassVar
@@ -20,9 +20,9 @@ import numpy as np
 from numgrad.codegen import threads
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.dtypes import FLOAT32, FLOAT64, check_dtype, kernel_dtype
-from numgrad.codegen.emitter import Emitter
+from numgrad.codegen.emitter import Emitter, price_ns
 from numgrad.codegen.estimate import serial_ns
-from numgrad.codegen.symbols import AXIS, Reader, Symbol
+from numgrad.codegen.symbols import AXIS, Reader, Symbol, in_order
 from numgrad.core.backward_source import axis_backward
 from numgrad.core.call import Call
 from numgrad.core.elementwise import SMALL, ReadingInterpreter, convert
@@ -351,7 +351,6 @@ class AxisPlan(AxisCall, Plan):
         operands = tuple([ReductionOperand(n, roles[n], dtypes[n]) for n in names])
         key = (what, operands, meta.dtype, result.dtype, self.columns, accumulate, self._static())
         kernels = self.op._kernels
-        emitter = Emitter()
 
         def entry(parallel: bool, nogil: bool) -> Any:
             found = kernels.get((*key, parallel, nogil))
@@ -370,16 +369,12 @@ class AxisPlan(AxisCall, Plan):
                 )
             return found.entry
 
-        # the price of one element: the formula written once, without its loops
-        emitter.block(
-            _elementwise_parts(result),
-            {reader.input(name, dtype): name for name, dtype in dtypes.items()},
-        )
+        cost = _PASS_NS + _element_ns(result, roles)
         size = prod(self.counts)
         moved = sum([dtypes[name].itemsize for name in names if roles[name] == "full"])
         if out_role == "full":
             moved += result.dtype.itemsize
-        work = serial_ns(size * (emitter.cost_ns + _PASS_NS), size * moved)
+        work = serial_ns(size * cost, size * moved)
         variants = [partial(entry, *v) for v in ((False, False), (True, True), (False, True))]
         return threads.choose(variants[0], variants[1], work, variants[2])
 
@@ -431,26 +426,16 @@ class AxisPlan(AxisCall, Plan):
         return axis_backward(self, mask, entry, accumulate)
 
 
-def _elementwise_parts(result: Symbol) -> list[Symbol]:
-    """The operands of the reductions in a formula, and the formula itself, without reductions."""
-    seen: set[int] = set()
-    stack, parts = [result], []
-    while stack:
-        symbol = stack.pop()
-        if id(symbol) in seen:
-            continue
-        seen.add(id(symbol))
-        if symbol.op == "reduce" and not any(_has_reduction(a) for a in symbol.args):
-            parts += symbol.args
-        stack.extend(symbol.args)
-    return parts
-
-
-def _has_reduction(symbol: Symbol) -> bool:
-    stack = [symbol]
-    while stack:
-        s = stack.pop()
-        if s.op == "reduce":
-            return True
-        stack.extend(s.args)
-    return False
+def _element_ns(result: Symbol, roles: Mapping[str, str]) -> float:
+    """What a formula takes for one element, besides what is computed of whole rows."""
+    full: set[Symbol] = set()
+    total = 0.0
+    for symbol in in_order([result]):
+        if symbol.op == "input":
+            whole = roles.get(symbol.detail) == "full"
+        else:
+            whole = symbol.op != "reduce" and not full.isdisjoint(symbol.args)
+        if whole:
+            full.add(symbol)
+            total += price_ns(symbol)
+    return total

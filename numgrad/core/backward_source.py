@@ -25,8 +25,12 @@ def elementwise_backward(
     aliased: Sequence[int],
     entry: Any,
     accumulate: bool,
+    over_g: bool,
 ) -> Callable[..., Any]:
-    """The backward of an elementwise operation; gradients that are ``aliased`` are ``g`` itself."""
+    """The backward of an elementwise operation; gradients that are ``aliased`` are ``g`` itself.
+
+    With ``over_g`` there is one gradient, which is written over ``g``.
+    """
     names: dict[str, Any] = {
         "entry": entry,
         "empty": np.empty,
@@ -62,6 +66,8 @@ def elementwise_backward(
             lines.append(f"    g{k} = buffers[{k}]")
             lines.append(f"    if g{k} is None: g{k} = {make}(shape{k}, dtype{k})")
             lines.append(f"    else: flags |= {1 << position}")
+        elif over_g:
+            lines.append(f"    g{k} = g")
         else:
             lines.append(f"    g{k} = {make}(shape{k}, dtype{k})")
         arguments.append(f"g{k}" if plan.flat else f"g{k}.ravel()")

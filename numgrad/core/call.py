@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -87,6 +87,13 @@ class Call:
         for name in formula.params:
             given[name] = self.implied(name, k) if name in self.op.implied else self.params[name]
         return given
+
+    def consuming(self, mask: int) -> Callable[..., Any] | None:
+        """A compiled backward that writes its gradient over ``g``, where there is one.
+
+        Asked for if the call is ``large``, by an engine that owns ``g``.
+        """
+        return None
 
     def implied(self, name: str, k: int) -> Any:
         """Value of a parameter that the family supplies."""

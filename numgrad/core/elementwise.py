@@ -197,6 +197,7 @@ class ElementwisePlan(Plan):
     """How an elementwise operation is computed for operands of given dtypes and shapes."""
 
     __slots__ = (
+        "_consuming",
         "_saves",
         "allocate",
         "dims",
@@ -255,6 +256,7 @@ class ElementwisePlan(Plan):
         )
         self._saves: dict[int, tuple[str, ...]] = {}
         self.functions = {}
+        self._consuming: dict[int, Callable[..., Any] | None] = {}
         # one length is read faster than a tuple of one
         self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
         self.entry = self._forward() if self.layout.size else _nothing
@@ -398,7 +400,26 @@ class ElementwisePlan(Plan):
                     gradients[k] = convert(reader, value, self.metas[k].dtype)
         return values, gradients
 
-    def _compile_backward(self, mask: int, *, accumulate: bool = False) -> Callable[..., Any]:
+    def consuming(self, mask: int) -> Callable[..., Any] | None:
+        if mask not in self._consuming:
+            found = self._compile_backward(mask, over_g=True) if self._may_consume(mask) else None
+            self._consuming[mask] = found
+        return self._consuming[mask]
+
+    def _may_consume(self, mask: int) -> bool:
+        """Whether the one gradient is made of one element of ``g``, and may be written there."""
+        if mask.bit_count() != 1 or self.dtype.kind != "f" or not self.layout.size:
+            return False
+        k = mask.bit_length() - 1
+        if self.scalars[k] or self.metas[k] != Meta(self.shape, self.dtype):
+            return False
+        values, gradients = self.symbols(Reader(), mask)
+        _, condition = self.op.emitter().rare([gradients[k]], dict.fromkeys(values.values(), "x"))
+        return gradients[k] is not values["g"] and not condition  # see ``reads_once``
+
+    def _compile_backward(
+        self, mask: int, *, accumulate: bool = False, over_g: bool = False
+    ) -> Callable[..., Any]:
         values, gradients = self.symbols(Reader(), mask)
         full = self.layout.masks[0]
         operands = {o.name: o for o in self._operands()}
@@ -431,7 +452,9 @@ class ElementwisePlan(Plan):
                 read,
                 accumulate=accumulate,
             )
-        return elementwise_backward(self, saved, operands, outputs, aliased, entry, accumulate)
+        return elementwise_backward(
+            self, saved, operands, outputs, aliased, entry, accumulate, over_g
+        )
 
 
 def convert(reader: Reader, value: Symbol, dtype: np.dtype) -> Symbol:

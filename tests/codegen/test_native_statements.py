@@ -113,3 +113,48 @@ def test_complex_extremes_past_nan_and_rounding_are_those_of_numpy():
     with np.errstate(invalid="ignore"):
         expected = np.stack([np.fmax(a, b), np.fmin(a, b), np.rint(a)])
     assert out.tobytes() == expected.tobytes()
+
+
+PARTS = """
+def kernel(table, first, second, count, out):
+    x, y, z = table[first:], table[second:], out[0:]
+    for k in range(count):
+        x[k] = x[k] + y[k]
+        y[k] = x[k] * 0.5
+    for k in range(count):
+        z[k] = x[k]
+"""
+
+
+@pytest.mark.parametrize("distance", [0, 1, 3, 8, 15, 16, 33, 64])
+@pytest.mark.parametrize("order", [1, -1])
+def test_parts_that_are_both_written_are_those_of_python_however_near(distance, order):
+    kernel = native(PARTS, "void(float64[::1], int64, int64, int64, float64[::1])")
+    first, second = (100, 100 + order * distance)
+    table = np.random.default_rng(distance).normal(size=300)
+    expected, out = table.copy(), np.zeros(90)
+    kernel(table, first, second, 83, out)
+    for k in range(83):
+        expected[first + k] = expected[first + k] + expected[second + k]
+        expected[second + k] = expected[first + k] * 0.5
+    assert table.tolist() == expected.tolist()
+    assert out[:83].tolist() == expected[first : first + 83].tolist()
+
+
+COLUMNS = """
+def kernel(table, first, second, count):
+    x, y = table[first:], table[second:]
+    for k in range(count):
+        x[k] = x[k] + y[k]
+"""
+
+
+@pytest.mark.parametrize("step", [3, 200])
+def test_parts_with_gaps_are_near_as_far_as_they_reach(step):
+    kernel = native(COLUMNS, "void(float64[:], int64, int64, int64)")
+    table = np.random.default_rng(step).normal(size=(120, step))
+    expected = table.copy()
+    kernel(table[:, 0], 10, 9, 83)
+    for k in range(83):
+        expected[10 + k, 0] += expected[9 + k, 0]
+    assert table.tolist() == expected.tolist()

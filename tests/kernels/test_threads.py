@@ -110,9 +110,19 @@ def test_small_work_uses_one_thread_and_large_as_many_as_pay(monkeypatch):
 
 def test_bytes_cost_what_the_cache_that_holds_them_costs(monkeypatch):
     monkeypatch.setattr(estimate, "cache_sizes", lambda: (1 << 20, 32 << 20))
-    assert estimate.serial_ns(500.0, 1000) == 500.0 + 1000 * estimate.L2_NS
+    monkeypatch.setattr(estimate, "moving_ns", lambda held: held * 1e-9)
+    assert estimate.serial_ns(500.0, 1000) == 500.0 + 1000 * (1 << 19) * 1e-9
     prices = [estimate.byte_ns(size) for size in (1 << 20, (1 << 20) + 1, 16 << 20, 17 << 20)]
-    assert prices == [estimate.L2_NS, estimate.L3_NS, estimate.L3_NS, estimate.MEMORY_NS]
+    second, third = (1 << 19) * 1e-9, (1 << 22) * 1e-9
+    assert prices == [second, third, third, estimate.MEMORY_NS]
+
+
+def test_what_a_byte_costs_is_the_quickest_of_some_measurements(monkeypatch):
+    times = iter([k * 10_000 + 3_000 * (k == 6) for k in range(20)])
+    monkeypatch.setattr(estimate, "perf_counter_ns", lambda: next(times))
+    assert estimate.moving_ns.__wrapped__(3 * 1_000_000) == 7_000 / 3_000_000
+    times = iter(range(0, 20_000_000, 1_000_000))
+    assert estimate.moving_ns.__wrapped__(24) == estimate.MEMORY_NS
 
 
 def test_caches_have_sizes_on_every_system(monkeypatch, tmp_path):
@@ -129,6 +139,7 @@ def test_caches_have_sizes_on_every_system(monkeypatch, tmp_path):
 @pytest.fixture
 def two_threads(monkeypatch):
     monkeypatch.setattr(threads, "_overhead_ns", 0.0)
+    monkeypatch.setattr(threads, "_losing", 0)
     before = ng.get_num_threads()
     ng.set_num_threads(2)
     yield
@@ -136,7 +147,7 @@ def two_threads(monkeypatch):
 
 
 def test_moving_bytes_is_work(two_threads, monkeypatch):
-    monkeypatch.setattr(estimate, "cache_sizes", lambda: (1 << 20, 32 << 20))
+    monkeypatch.setattr(estimate, "moving_ns", lambda held: 0.035)
     counts = []
     monkeypatch.setattr(threads, "launch", lambda entry, count, *given: counts.append(count))
     for size in (10_003, 100_003):
@@ -148,19 +159,83 @@ def test_moving_bytes_is_work(two_threads, monkeypatch):
 def test_launches_that_do_not_pay_are_avoided_for_a_while(two_threads, monkeypatch):
     now = 1_000_000_000
     monkeypatch.setattr(threads, "perf_counter_ns", lambda: now)
-    monkeypatch.setattr(launch, "losses", lambda: (50_000.0, 100_000.0))
+    losses = iter([(50_000.0, 300_000.0), (50_000.0, 100_000.0), (50_000.0, 150_000.0)])
+    monkeypatch.setattr(launch, "losses", lambda: next(losses, (0.0, 0.0)))
     threads.prepare_pool()
-    assert threads.launch(lambda x: x + 1, 2, 1) == 2
-    # what could win less than twice the overhead of that launch
+    for _ in range(2):
+        assert threads.launch(lambda x: x + 1, 2, 1) == 2
+        assert threads.worth(190_000.0) == 2  # the threads may have slept before
+    threads.launch(lambda x: x + 1, 2, 1)
+    # what could win less than twice the overhead of the best of those launches
     assert (threads.worth(390_000.0), threads.worth(410_000.0)) == (1, 2)
-    now += int(threads.PATIENCE * 50_000.0) - 1
+    now += int(threads.PATIENCE * 150_000.0) - 1
     assert threads.worth(390_000.0) == 1
     now += 2
     assert threads.worth(390_000.0) == 2
     # one that pays changes nothing
-    monkeypatch.setattr(launch, "losses", lambda: (0.0, 0.0))
     threads.launch(lambda x: x + 1, 2, 1)
     assert threads.worth(390_000.0) == 2
+
+
+def test_a_launch_that_pays_ends_a_series_of_those_that_do_not(two_threads, monkeypatch):
+    losses = iter([(5e4, 1e5), (5e4, 1e5), (0.0, 0.0)] * 3)
+    monkeypatch.setattr(launch, "losses", lambda: next(losses))
+    threads.prepare_pool()
+    for _ in range(9):
+        threads.launch(lambda x: x + 1, 2, 1)
+        assert threads.worth(190_000.0) == 2
+
+
+@pytest.mark.parametrize(
+    ("launch_ns", "least"), [(100.0, 5_000.0), (6_000.0, 9_000.0), (9e9, 20_000.0)]
+)
+def test_a_thread_gets_work_by_what_a_launch_takes(two_threads, monkeypatch, launch_ns, least):
+    monkeypatch.setattr(threads, "_pool_ready", False)
+    monkeypatch.setattr(threads, "_measured_ns", float("inf"))
+    assert threads.work_per_thread_ns() == threads.WORK_PER_THREAD_NS
+    monkeypatch.setattr(launch, "launch_ns", lambda: launch_ns)
+    threads.prepare_pool()
+    assert threads.work_per_thread_ns() == least
+    assert (threads.worth(2 * least - 1.0), threads.worth(2 * least)) == (1, 2)
+
+
+def test_much_small_work_starts_the_pool(two_threads, monkeypatch):
+    started = []
+    monkeypatch.setattr(threads, "prepare_pool", lambda: started.append(True))
+    monkeypatch.setattr(threads, "_pool_ready", False)
+    monkeypatch.setattr(threads, "_measured_ns", float("inf"))
+    monkeypatch.setattr(threads, "_without_pool_ns", 0.0)
+    work = threads.WORK_PER_THREAD_NS
+    for _ in range(int(threads.BEFORE_POOL_NS / work) - 1):
+        assert threads.worth(work) == 1
+    assert threads.worth(threads.least_ns() - 1.0) == 1
+    assert not started
+    threads.worth(work)
+    assert started
+
+
+def test_a_launch_of_nothing_takes_some_time():
+    threads.prepare_pool()
+    assert 0.0 < launch.launch_ns() < 1e9
+    assert launch.losses() == (0.0, 0.0)
+
+
+def test_all_of_a_formula_is_work(monkeypatch):
+    monkeypatch.setattr(estimate, "moving_ns", lambda held: 0.01)
+    works = []
+
+    def choose(serial, parallel, work_ns, released=None):
+        works.append(work_ns)
+        return serial()
+
+    monkeypatch.setattr(threads, "choose", choose)
+    x = np.ones((100, 13))
+    for name in ("softmax", "log_softmax", "sum"):
+        OPS[name].plan(x, {"axis": 1}).compute(x)
+    softmax, log_softmax, plain = works
+    assert softmax > x.size * 1.25  # an exponential and a quotient
+    assert log_softmax > x.size
+    assert plain < 0.5 * x.size
 
 
 def test_many_small_loops_stay_in_one_thread(two_threads):

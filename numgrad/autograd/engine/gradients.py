@@ -8,7 +8,8 @@ mode, a batch of cotangents), which gives operations another meaning. The walk a
 Note [Ownership of buffers]
 ---------------------------
 A gradient array may be written only if a backward kernel made it in this pass for exactly one edge:
-``add``, ``reshape`` and views pass the same array on. ``backward`` of a call says which gradients
+``add``, ``reshape`` and views pass the same array on. It is added to, or the backward of the node
+that it arrives at writes the next one over it. ``backward`` of a call says which gradients
 it owns; a buffer keeps that flag, the first sum of two aliases makes a new owned array, and what is
 put into ``.grad`` without being owned is copied. A gradient that a hook has seen, or that is a
 result of the walk, is not owned. Tensors never are.
@@ -87,6 +88,9 @@ class ArrayEvaluation(Evaluation):
             buffers = _owned_buffers(node, waiting)
             if buffers is not None:
                 return call.backward_into(node.mask, g, values, buffers)  # pyright: ignore
+            consuming = call.consuming(node.mask) if mine else None
+            if consuming is not None:
+                return consuming(g, *values)
         function = call.functions.get(node.mask)
         if function is not None:
             return function(g, *values)

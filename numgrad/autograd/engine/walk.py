@@ -220,6 +220,8 @@ class Visits:
         if extras is not None and extras.pre:
             parts = self.of_node("a pre-hook", extras.pre, self._shown(g))
             g, mine = self._taken(parts, g), False
+        if extras is not None and extras.post:
+            mine = False  # they are shown what arrived when the gradients have been made
         return g, mine
 
     def leave(

@@ -39,7 +39,7 @@ class NearParts(NotVector):
     """A loop in lanes if some parts of an array are so many bytes apart, or more."""
 
     def __init__(self, distances: dict[tuple[str, str], int]) -> None:
-        super().__init__("an array is read at other places than it is written")
+        super().__init__("an array is used at other places than it is written")
         self.distances = distances
 
 
@@ -48,12 +48,21 @@ LARGEST = 16
 
 
 class LanePlace(NamedTuple):
-    """Where the lanes read or write; ``computed`` if not at equal distances."""
+    """Where the lanes read or write.
+
+    Attributes
+    ----------
+    computed
+        Whether it is not at equal distances.
+    row
+        Whether it is at elements beside each other.
+    """
 
     base: str
     offset: str
     step: str
     computed: bool
+    row: bool
 
     def at_index_of(self, other: LanePlace) -> bool:
         """Whether each lane has one index here and there, of arrays that begin anywhere."""
@@ -96,22 +105,24 @@ class Lanes:
 
     def check(self) -> None:
         """Refuse a body whose iterations may read what others have written."""
-        written: dict[Any, LanePlace] = {}
+        written: dict[Any, dict[LanePlace, None]] = {}
         for root, writes, place in self.accesses:
-            if writes and written.setdefault(root, place) != place:
-                raise NotVector("one array is written at several places")
+            if writes:
+                written.setdefault(root, {})[place] = None
         for root, _, place in self.accesses:
             if any(
                 root != other and may_overlap(root, other) and not place.at_index_of(p)
-                for other, p in written.items()
+                for other, places in written.items()
+                for p in places
             ):
                 raise NotVector("an array may be one that is written at another place")
         near: dict[tuple[str, str], int] = {}
         for root, writes, place in self.accesses:
-            other = written.get(root, place)
-            if other != place and not place.at_index_of(other):
-                raise NotVector("an array is read at other places than it is written")
-            if other != place:
+            for other in written.get(root, ()):
+                if other == place:
+                    continue
+                if not (place.at_index_of(other) and place.row):
+                    raise NotVector("an array is used at other places than it is written")
                 near[place.base, other.base] = self.count * LARGEST
             if root in written and not writes and place.computed:
                 raise NotVector("several lanes may add to one place")

@@ -10,6 +10,7 @@ runs a task changes no bits.
 Each thread counts its tasks and the cycles they took. From the quickest follows what all tasks
 would have taken in one thread. What launches took beyond that since last asked ``lost`` returns; it
 is negative where threads have paid. ``overhead`` returns what they took beyond an even share of it.
+``idle`` launches two tasks that do nothing, for a launch to be timed.
 
 A job is ``{function, context, threads}`` and then, for each share, ``{next task, end, cycles of its
 thread, tasks of its thread}``, each on a line of the cache.
@@ -200,5 +201,14 @@ judge:
   br label %done
 done:
   ret i32 0
+}
+
+define private void @nothing(i64 %task, ptr %context) #0 {
+  ret void
+}
+
+define i64 @idle() #0 {
+  %failed = call i32 @parallel_for(ptr @nothing, ptr null, i64 2)
+  ret i64 0
 }
 """

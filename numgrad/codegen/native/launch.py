@@ -27,6 +27,8 @@ from numgrad.errors import NumgradRuntimeError
 _LIBRARIES = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}
 _TBB = {"win32": "tbb12.dll", "darwin": "libtbb.12.dylib"}
 _OLDEST_TBB = 12060
+SOME = 20
+"""Launches that are timed when the threads have been started."""
 
 
 class _ThreadPool(NamedTuple):
@@ -40,6 +42,7 @@ _set_num_threads: Any = None
 _lost: Callable[[], int] = int
 _overhead: Callable[[], int] = int
 _cycles: Callable[[], int] = int
+_idle: Callable[[], int] = int
 _started = 0, 0
 
 
@@ -48,7 +51,7 @@ def prepare() -> None:
 
     The caller holds ``locks.KERNELS``.
     """
-    global _layer, _set_num_threads, _lost, _overhead, _cycles, _started
+    global _layer, _set_num_threads, _lost, _overhead, _cycles, _idle, _started
     if _layer is not None:
         return
     from llvmlite import binding
@@ -64,7 +67,8 @@ def prepare() -> None:
     for name in ("parallel_for", "thread_limit"):
         binding.add_symbol(f"numgrad_{name}", found[name])
     counter = ctypes.PYFUNCTYPE(ctypes.c_int64)
-    _lost, _overhead, _cycles = (counter(found[k]) for k in ("lost", "overhead", "cycles"))
+    names = ("lost", "overhead", "cycles", "idle")
+    _lost, _overhead, _cycles, _idle = (counter(found[name]) for name in names)
     _started = _cycles(), time.perf_counter_ns()
     _layer = chosen
 
@@ -82,6 +86,21 @@ def thread_count() -> int:
 def set_num_threads(count: int) -> None:
     """Let launches by this Python thread use at most so many threads."""
     _set_num_threads(count)
+
+
+def launch_ns() -> float:
+    """What a launch of two threads takes that have nothing to do and are awake, in nanoseconds.
+
+    It is the least of some: the first one wakes the threads, others may be interrupted.
+    """
+    set_num_threads(min(2, thread_count()))
+    least = float("inf")
+    for _ in range(SOME):
+        begin = time.perf_counter_ns()
+        _idle()
+        least = min(least, time.perf_counter_ns() - begin)
+    losses()  # which these are not to count among
+    return least
 
 
 def losses() -> tuple[float, float]:

@@ -31,7 +31,7 @@ from numgrad.codegen.native.side_by_side import at_once, emitted, parsed, side_b
 
 EXPORTS = (
     "body", "packed", "numba_entry", "entry", "parallel_for", "thread_limit", "lost", "overhead",
-    "cycles",
+    "idle", "cycles",
 )  # fmt: skip
 """What modules may define for others: see ``entry`` and ``driver``."""
 

@@ -127,7 +127,7 @@ def read(
     if not offset.lanes and (flag is None or not flag.lanes):
         if lanes is not None:
             lanes.accesses.append(
-                (element.root, False, LanePlace(element.base, offset.part, "0", False))
+                (element.root, False, LanePlace(element.base, offset.part, "0", False, False))
             )
             if flag is None and f.block == lanes.block:
                 return _read_before(f, element, lanes.around)
@@ -147,8 +147,10 @@ def _unit(element: Element) -> int:
 
 def _place(element: Element) -> LanePlace:
     offset = element.offset
-    step = "" if offset.step is None else offset.step.part
-    return LanePlace(element.base, offset.part, step, offset.step is None)
+    if offset.step is None:
+        return LanePlace(element.base, offset.part, "", computed=True, row=False)
+    row = offset.step.literal == _unit(element)
+    return LanePlace(element.base, offset.part, offset.step.part, computed=False, row=row)
 
 
 def masked(f: FunctionWriter, lanes: Lanes, condition: Number) -> Lanes:

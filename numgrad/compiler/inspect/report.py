@@ -185,7 +185,7 @@ def _of_threads(step: KernelStep, program: KernelProgram, names: _Names) -> Line
     if program.options.parallel is True:
         yield "threads: as many as allowed"
         return
-    limit = 2 * threads.WORK_PER_THREAD_NS
+    limit = 2 * threads.work_per_thread_ns()
     used = threads.worth(nanoseconds) if nanoseconds >= limit else 1
     yield (
         f"threads: one if no loop has {limit / 1000:.0f} us of estimated work; here the longest "

@@ -177,11 +177,11 @@ class Accumulating(SourceWriter):
         """Set storage that partial results are added to."""
         term = s.term
         path = self.paths[id(s)][first:]
-        inner = [u for loop in path for u in loop.merged if u in s.loops]
+        inner = {u for loop in path for u in loop.merged if u in s.loops}
         if s.scattered is not None and s.loops[s.scattered] is not None:
-            inner.append(s.loops[s.scattered])  # pyright: ignore
+            inner.add(s.loops[s.scattered])  # pyright: ignore
         lengths = {u: term.shape[a] for a, u in enumerate(s.loops)}
-        for loop in inner:
+        for loop in [u for u in s.loops if u in inner]:  # as they lie in memory
             self.need(lengths[loop])
             self.put(depth, f"for i{loop} in range({text(lengths[loop])}):")
             depth += 1

@@ -197,7 +197,7 @@ class NestWriter(InRanges):
         run = [s for s in loop.items if isinstance(s, Statement)]
         if len(run) < len(loop.items) or not self._side_by_side(run[0]):
             return 1
-        if any(expensive(self.body(s), self.bodies) for s in run):
+        if any(expensive(self.body(s), self.bodies) or self._moves(s, loop) for s in run):
             return 1
         length = value_of(loop.length)
         if length is None:
@@ -205,6 +205,15 @@ class NestWriter(InRanges):
         totals = any(self.lane in s.reduced.values() for s in run)
         most = MOST_TOTALS if totals else MOST_UNROLLED
         return -(-length // max(-(-length // most), 1))
+
+    def _moves(self, s: Statement, loop: Loop) -> bool:
+        """Whether each iteration of a loop around lanes stores another row of lanes.
+
+        Several rows of one array in a loop over lanes would keep it from being written in vectors.
+        """
+        if self.lane in s.reduced.values() or not self.storage[s.term.number].memory:
+            return False
+        return not self._is_over(s, loop)
 
     def _unrolled(self, depth: int, loop: Loop, unit: int, path: list[Loop]) -> None:
         """A loop around lanes, several iterations at a time."""

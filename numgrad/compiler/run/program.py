@@ -385,7 +385,7 @@ class KernelProgram:
         self._namespace[entry] = partial(_first_call, step, self._namespace, entry)
         everywhere = self.options.parallel is True
         self._namespace[f"launch{number}"] = step.share if everywhere else step.launch
-        limit = 2 * threads.WORK_PER_THREAD_NS
+        limit = threads.least_ns()
         work = written.work
         if self.options.parallel is False or not work.picoseconds:
             lines.append(f"    {entry}({arguments})")
