@@ -3,10 +3,10 @@
 Note [Two commits]
 ------------------
 Both commits are checked out beside each other and timed by the scripts of this checkout, on one
-thread, with a kernel cache each. A pair is a process of either commit, on one and the same CPU. They
-take turns of a few milliseconds, A B B A and so on: noise, as of clock rates or of what others take
-of caches, mostly lasts longer, and is the same for both. A turn gives its smallest sample of CPU
-time; the first one brings operands back into caches. What counts is the median of the ratios of
+thread, with a kernel cache each. A pair is a process of either commit, on one and the same CPU.
+They take turns of a few milliseconds, A B B A and so on: noise, as of clock rates or of what others
+take of caches, mostly lasts longer, and is the same for both. A turn gives its smallest sample of
+CPU time; the first one brings operands back into caches. What counts is the median of the ratios of
 turns. Smallest samples of all turns would not do: noise does not only add, and moments in which a
 machine is faster than usual are few, and are not the same for both.
 
@@ -15,12 +15,12 @@ live. So operands are made anew several times in a process, each time for some t
 mean counts, and the ratio and its interval come from several pairs (Note [Ratios] of
 ``numgrad.benchmark.intervals``).
 
-What seems to have moved is timed again in as many further pairs, and is named if these by themselves
-say so as well. Of a case that did not change, pairs say the contrary with at most 1 %, two looks in
-a row with 0.01 %; a run over thirty cases names one of them in fewer than one of three hundred runs,
-and in far fewer, as the ratio must be off by the threshold too. What has an interval too wide to say
-anything is timed again as long as there is time. A case of which that is true at the end is *not
-decided*: that is no change, and no absence of one.
+What seems to have moved is timed again in as many further pairs, and is named if these by
+themselves say so as well. Of a case that did not change, pairs say the contrary with at most 1 %,
+two looks in a row with 0.01 %; a run over thirty cases names one of them in fewer than one of three
+hundred runs, and in far fewer, as the ratio must be off by the threshold too. What has an interval
+too wide to say anything is timed again as long as there is time. A case of which that is true at
+the end is *not decided*: that is no change, and no absence of one.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def test_what_moved_in_all_pairs_is_named_and_written(
     written = json.loads(report.read_text())
     assert written["moved"] == [slower, faster]
     assert list(written["times"]) == list(now)
-    assert calls == [3] * 11 + [2] * 10  # once to compile, ten pairs, and again what seems to move
+    assert calls == [3] * 9 + [2] * 8  # once to compile, eight pairs, and again what seems to move
     assert capsys.readouterr().out.count("MOVED") == 2
 
 
@@ -77,8 +77,8 @@ def test_what_stays_unclear_is_timed_on_and_is_not_decided(
     options = ["--only", noisy, "--only", quiet, "--minutes", "0.5", "--json"]
     assert compare.main([".", ".", *options, str(tmp_path / "open.json")]) == 3
     assert json.loads((tmp_path / "open.json").read_text())["open"] == [noisy]
-    assert calls[:11] == [2] * 11
-    assert set(calls[11:]) == {1}
+    assert calls[:9] == [2] * 9
+    assert set(calls[9:]) == {1}
     assert len(calls) > 20
     out = capsys.readouterr().out
     assert "NOT DECIDED" in out
