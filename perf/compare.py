@@ -36,6 +36,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -165,8 +166,8 @@ def run_pair(sides: Sequence[Side], chosen: Sequence[Case], number: int) -> dict
     workers: list[Worker] = []
     found: dict[str, Times] = {}
     try:
-        for side in sides:
-            workers.append(side.worker())
+        with ThreadPoolExecutor() as pool:  # to start takes longest
+            workers += pool.map(Side.worker, sides)
         on_one_cpu(workers, number)
         for case in chosen:
             try:

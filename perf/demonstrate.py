@@ -1,11 +1,11 @@
 """Shows what ``compare.py`` finds: ``python perf/demonstrate.py``.
 
-It compares HEAD with itself, and with a commit in which one kernel, the hyperbolic tangent of
+It compares a commit with itself, and with a commit in which one kernel, the hyperbolic tangent of
 float64, computes some percent of its elements twice; 20 times each, and prints the counts: runs
 that named something where nothing changed, and runs that named the kernel. One other process is
 busy meanwhile. ``--only`` chooses cases as in ``compare.py``; the default is few, of different
-kinds. Each comparison is written to a file as soon as it is done; who starts again at the same
-numgrad goes on where that ends. The slower commit is in no branch, and git forgets it after a while.
+kinds. Each comparison is written to a file as soon as it is done; who starts again with the same
+commit goes on where that ends. The slower commit is in no branch; git forgets it after a while.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ SAME, SLOWER = "unchanged", "slower"
 
 
 @contextmanager
-def slowed(scratch: Path, percent: int) -> Iterator[compare.Side]:
-    """A commit on HEAD, checked out, whose kernel computes so many percent of elements twice."""
-    with compare.checked_out("HEAD", scratch, "slow") as side:
+def slowed(commit: str, scratch: Path, percent: int) -> Iterator[compare.Side]:
+    """A commit on another, checked out, whose kernel computes so many percent of elements twice."""
+    with compare.checked_out(commit, scratch, "slow") as side:
         path = side.tree / SOURCE
         before, line, after = path.read_text(encoding="utf-8").partition(WRITTEN)
         if not line:
@@ -61,7 +61,7 @@ class Results:
     Raises
     ------
     SystemExit
-        If the file is of another HEAD, or of other options.
+        If the file is of another commit, or of other options.
     """
 
     def __init__(self, path: Path, of: dict[str, Any]) -> None:
@@ -75,13 +75,13 @@ class Results:
         text = "".join(json.dumps(each) + "\n" for each in (of, *self.found))
         path.write_text(text, encoding="utf-8")
 
-    def add(self, kind: str, times: dict[str, compare.Times]) -> None:
+    def add(self, kind: str, times: dict[str, compare.Times], seconds: float) -> None:
         """Note a comparison."""
         said = compare.verdicts(times, THRESHOLD)
         ratios = {name: str(taken.ratio) for name, taken in times.items()}
         found = {
             "kind": kind, "moved": said[compare.MOVED], "open": said[compare.OPEN],
-            "ratios": ratios,
+            "ratios": ratios, "seconds": round(seconds, 1),
         }  # fmt: skip
         self.found.append(found)
         with self.path.open("a", encoding="utf-8") as file:
@@ -113,6 +113,7 @@ class Results:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """The options."""
     parser = argparse.ArgumentParser(description="Count what compare.py finds.")
+    parser.add_argument("--commit", default="HEAD", help="(default: HEAD)")
     parser.add_argument("--runs", type=int, default=20, metavar="N", help="(default: 20)")
     parser.add_argument(
         "--slower", type=int, default=7, metavar="P",
@@ -128,7 +129,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quiet", action="store_true", help="without the busy process")
     parser.add_argument(
         "--results", type=Path, metavar="FILE",
-        help="where results are written, and gone on with (default: a temporary file of HEAD)",
+        help="where results are written, and gone on with (default: a temporary file)",
     )  # fmt: skip
     return parser.parse_args(argv)
 
@@ -140,19 +141,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = [c for c in cases() if "numgrad" in c.contestants and selected(c.name, patterns)]
     if KERNEL not in {case.name for case in chosen}:
         raise SystemExit(f"--only leaves out {KERNEL}, which is what becomes slower")
-    head = compare.git("rev-parse", "--short", "HEAD")
+    commit = compare.git("rev-parse", "--verify", options.commit + "^{commit}")
     of = {
-        "head": head, "slower": options.slower, "pairs": options.pairs, "busy": not options.quiet,
+        "commit": commit, "slower": options.slower, "pairs": options.pairs, "busy": not options.quiet,
         "cases": [case.name for case in chosen],
     }  # fmt: skip
-    default = Path(tempfile.gettempdir(), f"numgrad-demonstration-{head}.jsonl")
+    default = Path(tempfile.gettempdir(), f"numgrad-demonstration-{commit[:7]}.jsonl")
     results = Results(options.results or default, of)
     print(f"results are written to {results.path}", flush=True)
     with (
         compare.checkouts() as scratch,
-        compare.checked_out("HEAD", scratch, "base") as base,
-        compare.checked_out("HEAD", scratch, "same") as same,
-        slowed(scratch, options.slower) as slow,
+        compare.checked_out(commit, scratch, "base") as base,
+        compare.checked_out(commit, scratch, "same") as same,
+        slowed(commit, scratch, options.slower) as slow,
         nullcontext() if options.quiet else busy_cpu(),
     ):
         for other in (same, slow):
@@ -164,7 +165,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             began = time.monotonic()
             until = began + 60 * options.minutes
             times = compare.compare((base, other), chosen, options.pairs, THRESHOLD, until)
-            results.add(kind, times)
+            results.add(kind, times, time.monotonic() - began)
             compare.show((base, other), times, THRESHOLD)
             print(f"; {time.monotonic() - began:.0f} s\n{results}\n", flush=True)
     print(results)
