@@ -143,7 +143,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise SystemExit(f"--only leaves out {KERNEL}, which is what becomes slower")
     commit = compare.git("rev-parse", "--verify", options.commit + "^{commit}")
     of = {
-        "commit": commit, "slower": options.slower, "pairs": options.pairs, "busy": not options.quiet,
+        "commit": commit, "slower": options.slower, "pairs": options.pairs,
+        "busy": not options.quiet,
         "cases": [case.name for case in chosen],
     }  # fmt: skip
     default = Path(tempfile.gettempdir(), f"numgrad-demonstration-{commit[:7]}.jsonl")
