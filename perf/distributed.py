@@ -137,8 +137,6 @@ def all_reduce_rank() -> dict[str, Any]:
         for k in reversed(range(len(params))):
             grad: Any = params[k].grad
             reducer._give(k, grad.numpy())
-            reducer._missing[reducer._place[k][0]] -= 1
-            reducer._send()
         reducer._waiting = set()
         reducer._finish()
 
