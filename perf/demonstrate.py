@@ -50,8 +50,8 @@ def slowed(commit: str, scratch: Path, percent: int) -> Iterator[compare.Side]:
             raise SystemExit(f"{SOURCE} has no line {WRITTEN.strip()!r} that says what to change")
         path.write_text(before + line + AGAIN.format(percent=percent) + after, encoding="utf-8")
         author = ["-c", "user.name=perf", "-c", "user.email=perf@localhost"]
-        commit = ["commit", "--quiet", "--no-verify", "-am", f"Slow {KERNEL} down"]
-        subprocess.run(["git", "-C", str(side.tree), *author, *commit], check=True)
+        change = ["commit", "--quiet", "--no-verify", "-am", f"Slow {KERNEL} down"]
+        subprocess.run(["git", "-C", str(side.tree), *author, *change], check=True)
         yield compare.Side(f"slower by {percent} %", side.tree, side.caches)
 
 

@@ -34,7 +34,7 @@ import mmap
 import os
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -72,7 +72,7 @@ class Means(ABC):
         For each list of which a part is done, the positions of arrays that some rank reached.
     """
 
-    def __init__(self, sizes: Sizes, parts: Sequence[tuple[int, Sequence[int]]]) -> None:
+    def __init__(self, sizes: Sizes, parts: Sequence[tuple[int, Collection[int]]]) -> None:
         self.sizes = sizes
         self._parts_of: list[list[list[int]]] = [[[] for _ in lengths] for lengths, _ in sizes]
         for part, (number, positions) in enumerate(parts):
