@@ -29,13 +29,13 @@ not matter. Where that fails, as on other systems, sums are MPI's.
 
 from __future__ import annotations
 
-import math
 import mmap
 import os
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -91,7 +91,9 @@ class Means(ABC):
         reached
             For each list, 1 for arrays that count as used.
         """
-        self.divisor = divisor
+        # a power of two: exact, and faster than to divide
+        exact = divisor & (divisor - 1) == 0
+        self._mean = partial(np.multiply, 1 / divisor) if exact else partial(_quotient, divisor)
         self.used: list[list[int]] = []
         self.given: list[list[Any]] = [[None] * len(lengths) for lengths, _ in self.sizes]
         self._missing, self._sent, self._received = [*self._needs], 0, 0
@@ -130,11 +132,8 @@ class Means(ABC):
         """Whether the means of what was sent are there; they make progress while this is asked."""
 
 
-def _divide(total: np.ndarray, divisor: int, out: np.ndarray) -> None:
-    if divisor == 1 << int(math.log2(divisor)):  # exact, and faster than to divide
-        np.multiply(total, 1 / divisor, out=out)
-    else:
-        np.divide(total, divisor, out=out)
+def _quotient(divisor: int, total: np.ndarray, out: np.ndarray) -> None:
+    np.divide(total, divisor, out=out)
 
 
 class MeansByMessages(Means):
@@ -169,7 +168,7 @@ class MeansByMessages(Means):
             used = np.flatnonzero(self._flat[number][self._offsets[number][-1] :]).tolist()
             self.used.append(used)
             for position in used:
-                _divide(self._place(number, position), self.divisor, self.given[number][position])
+                self._mean(self._place(number, position), out=self.given[number][position])
             self._received += 1
         return self._received == self._sent
 
@@ -228,13 +227,13 @@ class MeansInMemory(Means):
                     np.add(total, term, out=total)
                 for place in places[1:]:
                     np.copyto(place, total)
-                _divide(total, self.divisor, own)
+                self._mean(total, out=own)
 
     def _receive(self, piece: _Piece) -> None:
         given = self.given[piece.number]
         for position in self.used[piece.number]:
             for numbers, total in piece.copied.get(position, ()):
-                _divide(total, self.divisor, given[position][numbers])
+                self._mean(total, out=given[position][numbers])
 
 
 @dataclass

@@ -181,7 +181,12 @@ class Reducer:
         """Wait until all ranks are here, then for what was sent."""
         group, what = self.group, "DistributedDataParallel, means of gradients"
         here = self.comm.Ibarrier()
-        wait_until(here.Test, what, group.others, group.timeout, group.world_size)
+
+        def arrived() -> bool:
+            self.means.done()  # what others have sent is added up meanwhile
+            return here.Test()
+
+        wait_until(arrived, what, group.others, group.timeout, group.world_size)
         size = self.means.nbytes
         wait_until(
             self.means.done,
