@@ -11,8 +11,9 @@ up its share, puts the sums in place of all the copies, and, as means, straight 
 all shares are done each finds in its own part the sums of what it had copied. For two ranks that is
 half of the traffic of an all-reduce from buffers to buffers with copies around it.
 
-Lists are cut into pieces of a size at which copies are still in caches when they are added up, and
-sums when they are read; a piece sets out when the arrays that it is of have been given.
+Lists are cut into pieces. One sets out when the arrays that it is of have been given, so that of a
+long list much is done before its last array is there, and copies of a piece may still be in caches
+when they are added up, as may its sums when they are read.
 
 Both times ranks wait by a barrier of MPI's. Nothing else is needed: a rank writes terms again only
 when it has read the sums in their place, and then all others have seen its terms and have written
@@ -48,7 +49,7 @@ _PAGE = 4096
 _LINE = 64
 _BLOCK = 1 << 17
 """Bytes that are added up at a time, so that they stay in the cache."""
-_PIECE = 1 << 22
+_PIECE = 1 << 23
 """Bytes of a piece, about; of smaller ones barriers cost more than caches save."""
 
 Sizes = Sequence[tuple[Sequence[int], np.dtype]]
