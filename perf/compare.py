@@ -3,16 +3,24 @@
 Note [Two commits]
 ------------------
 Both commits are checked out beside each other and timed by the scripts of this checkout, on one
-thread, with a kernel cache each. A pair is a process of either commit, which take turns, case by
-case and slice by slice, beginning with the one and with the other; each gives its smallest sample,
-since noise only adds. Samples are CPU time: what other processes take of it is not in there, except
-what they do to caches. Processes differ by some percent for as long as they live, by where memory
-happens to lie, so the ratio and its interval come from several pairs (Note [Ratios] of
+thread, with a kernel cache each. A pair is a process of either commit, on one and the same CPU.
+They take turns of a few milliseconds, A B B A and so on: noise, as of clock rates or of what others
+take of caches, mostly lasts longer, and is the same for both. A turn gives its smallest sample of
+CPU time; the first one brings operands back into caches. What counts is the median of the ratios of
+turns. Smallest samples of all turns would not do: noise does not only add, and moments in which a
+machine is faster than usual are few, and are not the same for both.
+
+Where memory happens to lie makes differences of some percent, for as long as operands or processes
+live. So operands are made anew several times in a process, each time for some turns, of which the
+mean counts, and the ratio and its interval come from several pairs (Note [Ratios] of
 ``numgrad.benchmark.intervals``).
 
-What seems to have moved is timed again in as many further pairs, and is named if all pairs together
-still say so. What has an interval too wide to say anything is timed again as long as there is time.
-A case of which that is true at the end is *not decided*: that is no change, and no absence of one.
+What seems to have moved is timed again in as many further pairs, and is named if these by
+themselves say so as well. Of a case that did not change, pairs say the contrary with at most 1 %,
+two looks in a row with 0.01 %; a run over thirty cases names one of them in fewer than one of three
+hundred runs, and in far fewer, as the ratio must be off by the threshold too. What has an interval
+too wide to say anything is timed again as long as there is time. A case of which that is true at
+the end is *not decided*: that is no change, and no absence of one.
 """
 
 from __future__ import annotations
@@ -28,12 +36,15 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
+import numpy as np
 from cases import Case, cases
-from harness import HERE, ROOT, Worker, WorkerError
+from harness import HERE, ROOT, SAMPLE_SECONDS, Worker, WorkerError
 from vs_peers import duration, selected
 
 sys.path.insert(0, str(ROOT))
@@ -44,42 +55,46 @@ CHOSEN = (
     "chain/100/one thread", "chain/1000/one thread", "chain/100000/one thread", "record/*",
     "no_grad/*", "kernel/tanh/*", "kernel/exp/*", "kernel/pow/float64", "elementary/sin/float64",
     "reduce/sum/*/one thread", "reduce/logsumexp/axis=1/one thread", "step/Adam/100 x 64/float64",
-    "step/Adadelta/*", "train/MLP 10-32-1/float64", "jit/chain/100", "jit/chain/100000",
-    "jit/logistic/*", "jit/mixture/d=10 K=25", "linalg/solve/8 x 8", "linalg/cholesky/200 x 200",
-    "order/cumsum",
+    "step/Adadelta/*", "train/MLP 10-32-1/float64", "jit/chain/10[0]", "jit/chain/10000[0]",
+    "jit/logistic/10000 x 5[0]", "jit/mixture/d=10 K=2[5]", "linalg/solve/8 x 8",
+    "linalg/cholesky/200 x 200", "order/cumsum",
 )  # fmt: skip
-"""The cases timed unless others are asked for: a few of every kind, none that takes long."""
+"""The cases timed unless others are asked for: a few of every kind, none that takes long. Brackets
+leave out what goes on behind a name, such as the same statement against other libraries."""
 MOVED, OPEN = "MOVED", "NOT DECIDED"
 PREFIX = "numgrad-compare-"
 """Begin of the names of directories in which commits are, before the number of the process."""
-FEWEST, MOST, SHARED, BUDGET = 4, 8, 80, 0.03
-"""Slices of a process for each case: at least, at most, of all cases together; seconds of one."""
+LAYOUTS, TURNS, SAMPLES = 3, 8, 3
+"""How often a process makes the operands of a case, turns with each of them, samples of a turn."""
 
 
 @dataclass
 class Times:
-    """The smallest samples of one case, a pair of processes after the other."""
+    """Seconds of one case, a pair of processes after the other."""
 
     base: list[float] = field(default_factory=list)
     head: list[float] = field(default_factory=list)
+    seen: int = field(default=0, init=False)
+    """Pairs up to the last look."""
     agreed: int = field(default=0, init=False)
-    """How often in a row a look at all pairs said that it moved."""
+    """How many looks in a row, each at pairs of its own, said that it moved."""
 
     @property
     def ratio(self) -> Ratio:
         return paired(self.head, self.base)
 
     def look(self, threshold: float) -> None:
-        """Take note of what the pairs up to here say."""
-        moved = enough_pairs(len(self.base)) and self.ratio.moved(threshold)
-        self.agreed = self.agreed + 1 if moved else 0
+        """Take note of what the pairs since the last look say."""
+        head, base = self.head[self.seen :], self.base[self.seen :]
+        if enough_pairs(len(base)):
+            self.seen += len(base)
+            self.agreed = self.agreed + 1 if paired(head, base).moved(threshold) else 0
 
     def verdict(self, threshold: float) -> str:
         """MOVED, NOT DECIDED or nothing."""
-        if self.agreed >= 2:
+        if self.agreed >= 2 and self.ratio.moved(threshold):
             return MOVED
-        few = not enough_pairs(len(self.base))
-        return OPEN if self.agreed or few or self.ratio.open(threshold) else ""
+        return OPEN if self.agreed or not self.seen or self.ratio.open(threshold) else ""
 
 
 @dataclass(frozen=True)
@@ -147,40 +162,65 @@ def checked_out(commit: str, scratch: Path, label: str) -> Iterator[Side]:
         git("worktree", "remove", "--force", str(tree))
 
 
-def run_pair(sides: Sequence[Side], chosen: Sequence[Case], turn: int) -> dict[str, Times]:
+def run_pair(sides: Sequence[Side], chosen: Sequence[Case], number: int) -> dict[str, Times]:
     """Time the cases in a process of either side; cases that one side lacks are left out."""
-    workers = [side.worker() for side in sides]
+    workers: list[Worker] = []
     found: dict[str, Times] = {}
-    # a process takes seconds to start: with few cases there is time for many slices of each
-    slices = min(MOST, max(FEWEST, SHARED // len(chosen)))
     try:
+        with ThreadPoolExecutor() as pool:  # to start takes longest
+            workers += pool.map(Side.worker, sides)
+        on_one_cpu(workers, number)
         for case in chosen:
-            _, kind, params = case.contestants["numgrad"]
             try:
-                there = [
-                    worker.ask(
-                        "prepare", slot=case.name, kind=kind, params=params,
-                        threads=1, recording=case.recording, clock="cpu",
-                    )
-                    for worker in workers
-                ]  # fmt: skip
+                taken = take_turns(workers, case, number)
             except WorkerError as error:
                 print(f"    {case.name}: {error}", file=sys.stderr)
                 continue
-            if any(reply.get("missing") for reply in there):
-                continue
-            seconds: list[list[float]] = [[], []]
-            for number in range(slices):
-                for side in ((0, 1), (1, 0))[(number + turn) % 2]:
-                    reply = workers[side].ask("time", slot=case.name, budget=BUDGET)
-                    seconds[side] += reply["seconds"]
-            for worker in workers:
-                worker.ask("drop")
-            found[case.name] = Times(*([min(taken)] for taken in seconds))
+            if taken is not None:
+                found[case.name] = taken
     finally:
         for worker in workers:
             worker.close()
     return found
+
+
+def on_one_cpu(workers: Sequence[Worker], number: int) -> None:
+    """Keep processes on one of the CPUs, another for each pair, where the system lets us."""
+    if hasattr(os, "sched_setaffinity"):
+        cpus = sorted(os.sched_getaffinity(0))
+        for worker in workers:
+            os.sched_setaffinity(worker.process.pid, {cpus[number % len(cpus)]})
+
+
+def take_turns(workers: Sequence[Worker], case: Case, number: int) -> Times | None:
+    """Time a case in two processes by turns; None if one of them lacks it."""
+    _, kind, params = case.contestants["numgrad"]
+    seconds = np.empty((LAYOUTS, TURNS, 2))
+    for layout in range(LAYOUTS):
+        for worker in workers:
+            there = worker.ask(
+                "prepare", slot=case.name, kind=kind, params=params,
+                threads=1, recording=case.recording, clock="cpu",
+            )  # fmt: skip
+            if there.get("missing"):
+                return None
+        fastest = min(
+            min(worker.ask("time", slot=case.name, budget=4 * SAMPLE_SECONDS)["seconds"])
+            for worker in workers
+        )
+        executions = max(1, round(SAMPLE_SECONDS / fastest))
+        for turn in range(TURNS):
+            for side in ((0, 1), (1, 0))[(number + turn) % 2]:
+                reply = workers[side].ask("time", slot=case.name, count=SAMPLES, number=executions)
+                seconds[layout, turn, side] = min(reply["seconds"])
+    for worker in workers:
+        worker.ask("drop")
+    logs = np.log(seconds)
+    base, difference = (
+        np.median(logs[..., 0]),
+        np.median(logs[..., 1] - logs[..., 0], axis=1).mean(),
+    )
+    return Times([float(np.exp(base))], [float(np.exp(base + difference))])
 
 
 def run_pairs(
@@ -239,7 +279,7 @@ def show(sides: Sequence[Side], times: Mapping[str, Times], threshold: float) ->
     base, head = sides
     print(f"{'case':<44}{base.name[:20]:>22}{head.name[:20]:>22}  ratio [99 % interval]")
     for name, taken in times.items():
-        ends = "".join(f"{duration(min(side)):>22}" for side in (taken.base, taken.head))
+        ends = "".join(f"{duration(median(side)):>22}" for side in (taken.base, taken.head))
         print(f"{name:<44}{ends}  {taken.ratio}  {taken.verdict(threshold)}".rstrip())
     said = verdicts(times, threshold)
     print(f"{len(said[MOVED])} of {len(times)} moved by {100 * threshold:g} % or more"
@@ -257,14 +297,16 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--only", action="append", default=[], metavar="PATTERN",
         help="cases of vs_peers.py whose name contains or matches PATTERN; may be repeated",
     )  # fmt: skip
-    parser.add_argument("--pairs", type=int, default=10, metavar="N", help="(default: 10)")
+    parser.add_argument(
+        "--pairs", type=int, default=8, metavar="N", help="(default: 8, the fewest that decide)"
+    )
     parser.add_argument(
         "--threshold", type=float, default=5.0, metavar="P",
         help="percent from which a change is named (default: 5)",
     )  # fmt: skip
     parser.add_argument(
-        "--minutes", type=float, default=10.0, metavar="M",
-        help="after which no further pair begins (default: 10)",
+        "--minutes", type=float, default=9.0, metavar="M",
+        help="after which no further pair begins (default: 9)",
     )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure to FILE")
     return parser.parse_args(argv)

@@ -1,12 +1,11 @@
 """Shows what ``compare.py`` finds: ``python perf/demonstrate.py``.
 
-It compares HEAD with itself, and with a commit in which one kernel, the hyperbolic tangent of
-float64, does some multiplications too many; 20 times each, and prints the counts: runs that named
-something where nothing changed, and runs that named the kernel. One other process is busy
-meanwhile. ``--only`` chooses cases as in ``compare.py``; the default is few. A comparison takes
-minutes where measurements are noisy, as it goes on until intervals are narrow, or its ``--minutes``
-are over. Each is written to a file as soon as it is done; who starts again at the same HEAD goes on
-where that ends. The slower commit is in no branch, and git forgets it after a while.
+It compares a commit with itself, and with a commit in which one kernel, the hyperbolic tangent of
+float64, computes some percent of its elements twice; 20 times each, and prints the counts: runs
+that named something where nothing changed, and runs that named the kernel. One other process is
+busy meanwhile. ``--only`` chooses cases as in ``compare.py``; the default is few, of different
+kinds. Each comparison is written to a file as soon as it is done; who starts again with the same
+commit goes on where that ends. The slower commit is in no branch; git forgets it after a while.
 """
 
 from __future__ import annotations
@@ -28,28 +27,32 @@ from harness import busy_cpu
 from vs_peers import selected
 
 KERNEL = "kernel/tanh/float64"
-SOURCE = "numgrad/kernels/vmath/hyperbolic.py"
-ONLY = (KERNEL, "kernel/exp/float64", "no_grad/a*b")
+SOURCE = "numgrad/codegen/loops.py"
+WRITTEN = "    body = writer.kernel()\n"
+AGAIN = """\
+    loop = body.rpartition("    for j in range(n0):")[2]
+    if name == "tanh" and "tanh_f64" in loop:
+        body += "    for j in range(n0 * {percent} // 100):" + loop
+"""
+"""What a slower commit does in ``SOURCE`` after ``WRITTEN``."""
+ONLY = (KERNEL, "kernel/exp/float64", "no_grad/a*b", "chain/100/one thread")
 THRESHOLD = 0.05
 SAME, SLOWER = "unchanged", "slower"
 
 
 @contextmanager
-def slowed(scratch: Path, times: int) -> Iterator[compare.Side]:
-    """A commit on HEAD, checked out, whose kernel multiplies so many times too often."""
-    with compare.checked_out("HEAD", scratch, "slow") as side:
+def slowed(commit: str, scratch: Path, percent: int) -> Iterator[compare.Side]:
+    """A commit on another, checked out, whose kernel computes so many percent of elements twice."""
+    with compare.checked_out(commit, scratch, "slow") as side:
         path = side.tree / SOURCE
-        text = path.read_text(encoding="utf-8")
-        end = text.index("    return", text.index("def tanh_f64"))
-        lines = "    rest = rest * SLOWER\n" * times
-        constant = "\nSLOWER = np.float64(1.0 + 2.0**-52)\n"
-        start = text.index("\nTINY = ")
-        text = text[:start] + constant + text[start:end] + lines + text[end:]
-        path.write_text(text, encoding="utf-8")
+        before, line, after = path.read_text(encoding="utf-8").partition(WRITTEN)
+        if not line:
+            raise SystemExit(f"{SOURCE} has no line {WRITTEN.strip()!r} that says what to change")
+        path.write_text(before + line + AGAIN.format(percent=percent) + after, encoding="utf-8")
         author = ["-c", "user.name=perf", "-c", "user.email=perf@localhost"]
-        commit = ["commit", "--quiet", "--no-verify", "-am", f"Slow {KERNEL} down"]
-        subprocess.run(["git", "-C", str(side.tree), *author, *commit], check=True)
-        yield compare.Side(f"{times} multiplications", side.tree, side.caches)
+        change = ["commit", "--quiet", "--no-verify", "-am", f"Slow {KERNEL} down"]
+        subprocess.run(["git", "-C", str(side.tree), *author, *change], check=True)
+        yield compare.Side(f"slower by {percent} %", side.tree, side.caches)
 
 
 class Results:
@@ -58,7 +61,7 @@ class Results:
     Raises
     ------
     SystemExit
-        If the file is of another HEAD, or of other options.
+        If the file is of another commit, or of other options.
     """
 
     def __init__(self, path: Path, of: dict[str, Any]) -> None:
@@ -72,13 +75,13 @@ class Results:
         text = "".join(json.dumps(each) + "\n" for each in (of, *self.found))
         path.write_text(text, encoding="utf-8")
 
-    def add(self, kind: str, times: dict[str, compare.Times]) -> None:
+    def add(self, kind: str, times: dict[str, compare.Times], seconds: float) -> None:
         """Note a comparison."""
         said = compare.verdicts(times, THRESHOLD)
         ratios = {name: str(taken.ratio) for name, taken in times.items()}
         found = {
             "kind": kind, "moved": said[compare.MOVED], "open": said[compare.OPEN],
-            "ratios": ratios,
+            "ratios": ratios, "seconds": round(seconds, 1),
         }  # fmt: skip
         self.found.append(found)
         with self.path.open("a", encoding="utf-8") as file:
@@ -110,10 +113,11 @@ class Results:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """The options."""
     parser = argparse.ArgumentParser(description="Count what compare.py finds.")
+    parser.add_argument("--commit", default="HEAD", help="(default: HEAD)")
     parser.add_argument("--runs", type=int, default=20, metavar="N", help="(default: 20)")
     parser.add_argument(
-        "--slower", type=int, default=2, metavar="K",
-        help="multiplications too many (default: 2, about 8 %% of the kernel)",
+        "--slower", type=int, default=7, metavar="P",
+        help="percent by which the kernel is slower (default: 7)",
     )  # fmt: skip
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN")
     parser.add_argument(
@@ -125,7 +129,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quiet", action="store_true", help="without the busy process")
     parser.add_argument(
         "--results", type=Path, metavar="FILE",
-        help="where results are written, and gone on with (default: a temporary file of HEAD)",
+        help="where results are written, and gone on with (default: a temporary file)",
     )  # fmt: skip
     return parser.parse_args(argv)
 
@@ -137,19 +141,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = [c for c in cases() if "numgrad" in c.contestants and selected(c.name, patterns)]
     if KERNEL not in {case.name for case in chosen}:
         raise SystemExit(f"--only leaves out {KERNEL}, which is what becomes slower")
-    head = compare.git("rev-parse", "--short", "HEAD")
+    commit = compare.git("rev-parse", "--verify", options.commit + "^{commit}")
     of = {
-        "head": head, "slower": options.slower, "pairs": options.pairs, "busy": not options.quiet,
+        "commit": commit, "slower": options.slower, "pairs": options.pairs,
+        "busy": not options.quiet,
         "cases": [case.name for case in chosen],
     }  # fmt: skip
-    default = Path(tempfile.gettempdir(), f"numgrad-demonstration-{head}.jsonl")
+    default = Path(tempfile.gettempdir(), f"numgrad-demonstration-{commit[:7]}.jsonl")
     results = Results(options.results or default, of)
     print(f"results are written to {results.path}", flush=True)
     with (
         compare.checkouts() as scratch,
-        compare.checked_out("HEAD", scratch, "base") as base,
-        compare.checked_out("HEAD", scratch, "same") as same,
-        slowed(scratch, options.slower) as slow,
+        compare.checked_out(commit, scratch, "base") as base,
+        compare.checked_out(commit, scratch, "same") as same,
+        slowed(commit, scratch, options.slower) as slow,
         nullcontext() if options.quiet else busy_cpu(),
     ):
         for other in (same, slow):
@@ -161,7 +166,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             began = time.monotonic()
             until = began + 60 * options.minutes
             times = compare.compare((base, other), chosen, options.pairs, THRESHOLD, until)
-            results.add(kind, times)
+            results.add(kind, times, time.monotonic() - began)
             compare.show((base, other), times, THRESHOLD)
             print(f"; {time.monotonic() - began:.0f} s\n{results}\n", flush=True)
     print(results)

@@ -127,6 +127,10 @@ class Timed:
         self.number = max(self.number, round(SAMPLE_SECONDS / min(found)))
         return found
 
+    def samples(self, count: int, number: int) -> list[float]:
+        """So many samples of so many executions."""
+        return [self.timer.timeit(number) / number for _ in range(count)]
+
 
 def serve(library: Any) -> None:
     """Answer requests, one JSON object a line, until the input ends.
@@ -154,6 +158,8 @@ def serve(library: Any) -> None:
             case "time":
                 timed, settings = prepared[request["slot"]]
                 library.configure(**settings)
+                if "number" in request:
+                    return {"seconds": timed.samples(request["count"], request["number"])}
                 return {"seconds": timed.slice(request["budget"])}
             case "drop":
                 prepared.clear()

@@ -6,16 +6,22 @@ An MPI on one machine moves an all-reduce through its own buffers: each number i
 times. Where all ranks of a group are on one machine they can read each other's terms instead. Each
 rank adds up a share of the numbers, in the order of ranks, so that all get the same bits. Its own
 terms it reads where they are, in the array that was given: so it copies to memory that all map
-only what others add up, each into a place of its own there. When all terms are there each rank adds
-up its share, whose sums it puts behind its copies, where its own share would be, and, as means,
-straight into its array. When all shares are done each reads those of others. For two ranks that
-is half of the traffic of an all-reduce from buffers to buffers with copies around it.
+only what others add up, into a part of it that is its own. When all terms are there each rank adds
+up its share, puts the sums in place of all the copies, and, as means, straight into its array. When
+all shares are done each finds in its own part the sums of what it had copied. For two ranks that is
+half of the traffic of an all-reduce from buffers to buffers with copies around it.
 
-Both times ranks wait by a barrier of MPI's. Nothing else is needed: who writes terms again has seen
-the second barrier, before which all have read them; and sums are written after the first barrier
-of the next round, to which a rank comes when it has read those of the last. The barriers of the two
-kinds are on communicators of their own, as ranks may begin the second of one list and the first of
-the next in either order.
+Lists are cut into pieces. One sets out when the arrays that it is of have been given, so that of a
+long list much is done before its last array is there, and copies of a piece may still be in caches
+when they are added up, as may its sums when they are read.
+
+Both times ranks wait by a barrier of MPI's. Nothing else is needed: a rank writes terms again only
+when it has read the sums in their place, and then all others have seen its terms and have written
+those sums. The barriers of the two kinds are on communicators of their own, as ranks may begin the
+second of one piece and the first of another in either order.
+
+To read arrays of other ranks where they are, by ``process_vm_readv``, takes a copy less, and yet
+twice the time: the system looks up each page.
 
 The memory is a file without a name, which other ranks open by the number that its maker has for it:
 it is gone with the last process, however that ends, and the limits of ``/dev/shm`` in containers do
@@ -24,12 +30,14 @@ not matter. Where that fails, as on other systems, sums are MPI's.
 
 from __future__ import annotations
 
-import math
 import mmap
 import os
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,6 +49,8 @@ _PAGE = 4096
 _LINE = 64
 _BLOCK = 1 << 17
 """Bytes that are added up at a time, so that they stay in the cache."""
+_PIECE = 1 << 23
+"""Bytes of a piece, about; of smaller ones barriers cost more than caches save."""
 
 Sizes = Sequence[tuple[Sequence[int], np.dtype]]
 """The sizes of the arrays of each list, and their dtype."""
@@ -49,9 +59,9 @@ Sizes = Sequence[tuple[Sequence[int], np.dtype]]
 class Means(ABC):
     """Means over ranks of lists of flat arrays.
 
-    A round is ``begin``, then for each list ``give`` of its arrays and ``send``; when ``done`` is
-    true, ``finish`` has put the means in place of what was given. An array that no rank reached
-    stays as it is.
+    A round is ``begin``, then ``give`` for each array of each list; when all were given and
+    ``done`` is true, means are in place of what was given. An array that no rank reached stays as
+    it is. Lists are sent in *parts*, in their order on all ranks.
 
     Attributes
     ----------
@@ -60,12 +70,16 @@ class Means(ABC):
     given
         What this rank gave.
     used
-        For each list that is done, the positions of arrays that some rank reached.
+        For each list of which a part is done, the positions of arrays that some rank reached.
     """
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: Sizes, parts: Sequence[tuple[int, Collection[int]]]) -> None:
         self.sizes = sizes
-        self.offsets = [np.cumsum([0, *lengths]).tolist() for lengths, _ in sizes]
+        self._parts_of: list[list[list[int]]] = [[[] for _ in lengths] for lengths, _ in sizes]
+        for part, (number, positions) in enumerate(parts):
+            for position in positions:
+                self._parts_of[number][position].append(part)
+        self._needs = [len(positions) for _, positions in parts]
         self.begin(1, [[0] * len(lengths) for lengths, _ in sizes])
 
     def begin(self, divisor: int, reached: Sequence[Sequence[int]]) -> None:
@@ -78,85 +92,86 @@ class Means(ABC):
         reached
             For each list, 1 for arrays that count as used.
         """
-        self.divisor = divisor
+        # a power of two: exact, and faster than to divide
+        exact = divisor & (divisor - 1) == 0
+        self._mean = partial(np.multiply, 1 / divisor) if exact else partial(_quotient, divisor)
         self.used: list[list[int]] = []
         self.given: list[list[Any]] = [[None] * len(lengths) for lengths, _ in self.sizes]
+        self._missing, self._sent, self._received = [*self._needs], 0, 0
         self._mark(reached)
 
     def give(self, number: int, position: int, array: np.ndarray) -> None:
-        """A contiguous array of this rank, which belongs to this until ``finish``."""
+        """A contiguous array of this rank, which belongs to this until all is done."""
         flat = self.given[number][position] = array.reshape(-1)
-        self._copy(number, position, flat)
+        for part in self._parts_of[number][position]:
+            self._copy(part, position, flat)
+            self._missing[part] -= 1
+            while self._sent < len(self._missing) and not self._missing[self._sent]:
+                self._send(self._sent)
+                self._sent += 1
+            self.done()
 
-    def nbytes(self, count: int) -> int:
-        """Bytes of so many lists."""
-        return sum(sum(lengths) * dtype.itemsize for lengths, dtype in self.sizes[:count])
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what was given."""
+        return sum(flat.nbytes for flats in self.given for flat in flats if flat is not None)
 
     @abstractmethod
     def _mark(self, reached: Sequence[Sequence[int]]) -> None:
         """Let others know what this rank reached."""
 
     @abstractmethod
-    def _copy(self, number: int, position: int, flat: np.ndarray) -> None:
-        """Put an array where it is sent from."""
+    def _copy(self, part: int, position: int, flat: np.ndarray) -> None:
+        """Put what a part has of an array where it is sent from."""
 
     @abstractmethod
-    def send(self) -> None:
-        """All arrays of the next list were given."""
+    def _send(self, part: int) -> None:
+        """All arrays of the next part were given."""
 
     @abstractmethod
     def done(self) -> bool:
-        """Whether all sums that were sent are there; they make progress while this is asked."""
-
-    @abstractmethod
-    def finish(self) -> None:
-        """Put the means in place of what was given."""
+        """Whether the means of what was sent are there; they make progress while this is asked."""
 
 
-def _divide(total: np.ndarray, divisor: int, out: np.ndarray) -> None:
-    if divisor == 1 << int(math.log2(divisor)):  # exact, and faster than to divide
-        np.multiply(total, 1 / divisor, out=out)
-    else:
-        np.divide(total, divisor, out=out)
+def _quotient(divisor: int, total: np.ndarray, out: np.ndarray) -> None:
+    np.divide(total, divisor, out=out)
 
 
 class MeansByMessages(Means):
-    """Means by sums of MPI's; behind the numbers of a list is what was reached."""
+    """Means by sums of MPI's, a part a list; behind the numbers of a list is what was reached."""
 
     def __init__(self, group: ProcessGroup, comm: Any, sizes: Sizes) -> None:
         self._mpi, self._comm = group.mpi, comm
         self._flat = [np.zeros(sum(n) + len(n), dtype) for n, dtype in sizes]
-        super().__init__(sizes)
+        self._offsets = [np.cumsum([0, *lengths]).tolist() for lengths, _ in sizes]
+        super().__init__(sizes, [(k, range(len(lengths))) for k, (lengths, _) in enumerate(sizes)])
 
     def _mark(self, reached: Sequence[Sequence[int]]) -> None:
         self._requests: list[Any] = []
         for flat, marks in zip(self._flat, reached, strict=True):
             flat[flat.size - len(marks) :] = marks
 
-    def _copy(self, number: int, position: int, flat: np.ndarray) -> None:
-        np.copyto(self._part(number, position), flat)
+    def _copy(self, part: int, position: int, flat: np.ndarray) -> None:
+        np.copyto(self._place(part, position), flat)
 
-    def _part(self, number: int, position: int) -> np.ndarray:
-        start, end = self.offsets[number][position : position + 2]
+    def _place(self, number: int, position: int) -> np.ndarray:
+        start, end = self._offsets[number][position : position + 2]
         return self._flat[number][start:end]
 
-    def send(self) -> None:
-        """All arrays of the next list were given."""
-        mpi, array = self._mpi, self._flat[len(self._requests)]
+    def _send(self, part: int) -> None:
+        mpi, array = self._mpi, self._flat[part]
         self._requests.append(self._comm.Iallreduce(mpi.IN_PLACE, array, mpi.SUM))
 
     def done(self) -> bool:
-        """Whether all sums that were sent are there."""
-        return all([request.Test() for request in self._requests])
-
-    def finish(self) -> None:
-        """Put the means in place of what was given."""
-        for number in range(len(self._requests)):
-            given = self.given[number]
-            used = np.flatnonzero(self._flat[number][self.offsets[number][-1] :]).tolist()
+        """Whether the means of all that was sent are there."""
+        while self._received < self._sent and self._requests[self._received].Test():
+            number = self._received
+            used = np.flatnonzero(self._flat[number][self._offsets[number][-1] :]).tolist()
             self.used.append(used)
             for position in used:
-                _divide(self._part(number, position), self.divisor, given[position])
+                self._mean(self._place(number, position), out=self.given[number][position])
+            self._received += 1
+        return self._received == self._sent
 
 
 class MeansInMemory(Means):
@@ -167,11 +182,12 @@ class MeansInMemory(Means):
         every = [_arrays(memory, _PAGE + rank * _bytes(sizes), sizes) for rank in range(group.size)]
         self._marks = [[marks for _, marks in arrays] for arrays in every]
         self._mine = self._marks[group.rank]
-        self._shares = [
-            _Shares(group.rank, lengths, [arrays[k][0] for arrays in every])
+        self._pieces = [
+            piece
             for k, (lengths, _) in enumerate(sizes)
+            for piece in _cut(group.rank, k, lengths, [arrays[k][0] for arrays in every])
         ]
-        super().__init__(sizes)
+        super().__init__(sizes, [(piece.number, piece.copied) for piece in self._pieces])
 
     def _mark(self, reached: Sequence[Sequence[int]]) -> None:
         self._here: list[Any] = []
@@ -179,86 +195,105 @@ class MeansInMemory(Means):
         for mine, marks in zip(self._mine, reached, strict=True):
             mine[...] = marks
 
-    def _copy(self, number: int, position: int, flat: np.ndarray) -> None:
-        for piece, place in self._shares[number].sent[position]:
-            np.copyto(place, flat[piece])
+    def _copy(self, part: int, position: int, flat: np.ndarray) -> None:
+        for numbers, place in self._pieces[part].copied[position]:
+            np.copyto(place, flat[numbers])
 
-    def send(self) -> None:
-        """All arrays of the next list were given."""
+    def _send(self, part: int) -> None:
         self._here.append(self._comm.Ibarrier())
 
     def done(self) -> bool:
-        """Whether all sums that were sent are there; adds up what can be added up."""
-        for number in range(len(self._added), len(self._here)):
-            if not self._here[number].Test():
-                return False
-            self._add_up(number)
+        """Whether the means of all that was sent are there; adds up what can be added up."""
+        while len(self._added) < self._sent and self._here[len(self._added)].Test():
+            self._add_up(self._pieces[len(self._added)])
             self._added.append(self._added_comm.Ibarrier())
-        return all([request.Test() for request in self._added])
+        while self._received < len(self._added) and self._added[self._received].Test():
+            self._receive(self._pieces[self._received])
+            self._received += 1
+        return self._received == self._sent
 
-    def _add_up(self, number: int) -> None:
-        used = np.flatnonzero(np.any([marks[number] for marks in self._marks], axis=0)).tolist()
-        self.used.append(used)
-        given, shares = self.given[number], self._shares[number]
-        for position in used:
-            flat = given[position]
-            for piece, before, after, total in shares.added[position]:
-                own = flat[piece]
-                terms = [*before, own, *after]
+    def _add_up(self, piece: _Piece) -> None:
+        number = piece.number
+        if number == len(self.used):
+            reached = np.any([marks[number] for marks in self._marks], axis=0)
+            self.used.append(np.flatnonzero(reached).tolist())
+        given = self.given[number]
+        for position in self.used[number]:
+            for numbers, before, after in piece.added.get(position, ()):
+                own = given[position][numbers]
+                places = [*before, *after]
+                terms, total = [*before, own, *after], places[0]
                 np.add(terms[0], terms[1], out=total)
                 for term in terms[2:]:
                     np.add(total, term, out=total)
-                _divide(total, self.divisor, own)
+                for place in places[1:]:
+                    np.copyto(place, total)
+                self._mean(total, out=own)
 
-    def finish(self) -> None:
-        """Put the means in place of what was given."""
-        for number, used in enumerate(self.used):
-            given, shares = self.given[number], self._shares[number]
-            for position in used:
-                for piece, total in shares.received[position]:
-                    _divide(total, self.divisor, given[position][piece])
+    def _receive(self, piece: _Piece) -> None:
+        given = self.given[piece.number]
+        for position in self.used[piece.number]:
+            for numbers, total in piece.copied.get(position, ()):
+                self._mean(total, out=given[position][numbers])
 
 
-class _Shares:
-    """Which pieces of arrays, one behind the other, a rank adds up, sends and receives.
+@dataclass
+class _Piece:
+    """A range of the numbers of a list, of which each rank adds up a share.
 
     Attributes
     ----------
-    sent, received
-        For each array, its pieces that others add up; with the place of this rank for copies, and
-        with that where the sum is.
+    number
+        Of the list.
+    copied
+        By positions of arrays, slices of them that others add up, with the place of this rank for
+        copies, where sums will be. All arrays of the piece are here, if with nothing to copy.
     added
-        For each array, the pieces that this rank adds up; with the terms of ranks before and after
-        it, and the place of the sum.
+        By positions of arrays, slices of them that this rank adds up, with the places of copies of
+        ranks before and after it.
     """
 
-    def __init__(self, rank: int, lengths: Sequence[int], every: Sequence[np.ndarray]) -> None:
-        size, total = len(every), sum(lengths)
-        line, step = _LINE // every[0].itemsize, _BLOCK // every[0].itemsize
-        share = -(-total // (size * line)) * line
-        self.sent: list[list[Any]] = [[] for _ in lengths]
-        self.received: list[list[Any]] = [[] for _ in lengths]
-        self.added: list[list[Any]] = [[] for _ in lengths]
-        start = 0
-        for position, length in enumerate(lengths):
-            for owner in range(size):
-                first, end = owner * share, min((owner + 1) * share, total)
-                a, b = max(start, first), min(start + length, end)
-                if a >= b:
-                    continue
-                if owner != rank:
-                    piece = slice(a - start, b - start)
-                    self.sent[position].append((piece, every[rank][a:b]))
-                    self.received[position].append((piece, every[owner][a:b]))
-                    continue
-                for low in range(a, b, step):
-                    high = min(low + step, b)
-                    terms = [flat[low:high] for flat in every]
-                    self.added[position].append(
-                        (slice(low - start, high - start), terms[:rank], terms[rank + 1 :],
-                         terms[rank])
-                    )  # fmt: skip
-            start += length
+    number: int
+    copied: dict[int, list[Any]] = field(default_factory=dict)
+    added: dict[int, list[Any]] = field(default_factory=dict)
+
+
+def _cut(
+    rank: int, number: int, lengths: Sequence[int], every: Sequence[np.ndarray]
+) -> list[_Piece]:
+    """The pieces of a list, at least one; the places of each rank are an array of ``every``."""
+    itemsize, total = every[0].itemsize, sum(lengths)
+    line, block = _LINE // itemsize, _BLOCK // itemsize
+    ends = np.cumsum(lengths).tolist()
+    count = max(1, round(total * itemsize / _PIECE))
+    found = []
+    for low, high in _shares(0, total, count, line):
+        piece = _Piece(number)
+        shares = _shares(low, high, len(every), line)
+        for position, (length, end) in enumerate(zip(lengths, ends, strict=True)):
+            start = end - length
+            last = high == total and start == total  # nothing in it, and no piece behind it
+            if not (last or (low <= start < high) or (start < low < end)):
+                continue
+            copied = piece.copied[position] = []
+            added = piece.added[position] = []
+            for owner, (first, past) in enumerate(shares):
+                a, b = max(start, first), min(end, past)
+                if owner != rank and a < b:
+                    copied.append((slice(a - start, b - start), every[rank][a:b]))
+                for c in range(a, b, block) if owner == rank else ():
+                    d = min(c + block, b)
+                    places = [flat[c:d] for flat in every]
+                    added.append((slice(c - start, d - start), places[:rank], places[rank + 1 :]))
+        found.append(piece)
+    return found
+
+
+def _shares(low: int, high: int, count: int, line: int) -> list[tuple[int, int]]:
+    """A range cut into so many of about the same length, in whole lines; the last may be empty."""
+    step = -(-(high - low) // (count * line)) * line
+    ends = [min(low + k * step, high) for k in range(count + 1)]
+    return list(pairwise(ends))
 
 
 def means_of(group: ProcessGroup, comm: Any, sizes: Sizes) -> Means:

@@ -203,7 +203,14 @@ def means_of_gradients():
 
 
 def means_in_memory():
-    """Equal to a sum in the order of ranks bit by bit, for sizes that leave shares empty."""
+    """Equal to a sum in the order of ranks bit by bit, whatever the sizes, pieces and orders."""
+    means_of_lists()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(means, "_PIECE", 1 << 16)
+        means_of_lists()
+
+
+def means_of_lists():
     group = group_of("test")
     sizes = [
         ((n, 0, 3, 40_000), np.dtype(d)) for n in (1, 70_001) for d in ("f4", "f8", "c8", "c16")
@@ -222,14 +229,11 @@ def means_in_memory():
             for rank in range(SIZE)
         ]  # fmt: skip
         mine = copy.deepcopy(every[RANK])
-        for k, arrays in enumerate(mine):
-            for j, array in enumerate(arrays):
-                found.give(k, j, array)
-            found.send()
-            found.done()
+        places = [(k, j) for k, arrays in enumerate(mine) for j in range(len(arrays))]
+        for k, j in np.random.default_rng([turn, RANK]).permutation(places):
+            found.give(k, j, mine[k][j])
         while not found.done():
             pass
-        found.finish()
         for k, arrays in enumerate(mine):
             for j, mean in enumerate(arrays):
                 expected = functools.reduce(np.add, [e[k][j] for e in every]) / np.asarray(

@@ -4,13 +4,13 @@ Note [Buckets]
 --------------
 The gradients of many parameters are averaged together, one all-reduce a *bucket*: a message has a
 latency, and the last gradients of a backward should not wait for the first. Parameters fill buckets
-in reverse order, since gradients of the last layers come first. When all gradients of a bucket have
-arrived it is sent, and after the last one has been the backward waits for all of them. Buckets are
-sent in their order on all ranks, on a communicator of their own.
+in reverse order, since gradients of the last layers come first. When all gradients of a bucket, or
+of a part of it, have arrived it is sent, and after the last one has been the backward waits for all
+of them. Buckets are sent in their order on all ranks, on a communicator of their own.
 
-How buckets are added up is said in ``numgrad.distributed.means``: means are put in place of a
-gradient while the backward goes on with others, if it has a contiguous array of its own that may be
-written to; else it is a copy that is sent, and means come in the end.
+How buckets are added up, and in which parts, is said in ``numgrad.distributed.means``: means are
+put in place of a gradient while the backward goes on with others, if it has a contiguous array of
+its own that may be written to; else it is a copy that is sent, and means come in the end.
 
 With a bucket goes a mark for each parameter: 1 if this rank's backward reaches it. They say,
 without a further message, which parameters no rank used: their gradients stay as they are, None if
@@ -78,10 +78,8 @@ class Reducer:
             for number, members in enumerate(buckets)
             for position, k in enumerate(members)
         }
-        self._missing = [0] * len(buckets)
         self._task: Any = None
         self._waiting: set[int] = set()
-        self._sent = 0
         self.handles = [
             param.register_post_accumulate_grad_hook(self._hook(k))
             for k, param in enumerate(self.params)
@@ -117,8 +115,6 @@ class Reducer:
             array = np.array(array, order="C")
         self._give(k, array)
         self._waiting.discard(k)
-        self._missing[self._place[k][0]] -= 1
-        self._send()
         if not self._waiting:
             self._finish()
 
@@ -129,11 +125,9 @@ class Reducer:
         self._task = ref(task)
         self._waiting = {k for k, param in enumerate(self.params) if task.reaches(param, 0)}
         self._clear()
-        self._send()
 
     def _clear(self) -> None:
         reached = [[k in self._waiting for k in members] for members in self.buckets]
-        self._sent, self._missing = 0, [sum(marks) for marks in reached]
         self._given: dict[int, np.ndarray] = {}
         self._writes: dict[int, tuple[Tensor, int]] = {}
         self.means.begin(self.roll.divisor, reached)
@@ -161,17 +155,9 @@ class Reducer:
             )
         return grad
 
-    def _send(self) -> None:
-        """Send the buckets that are complete, in their order, and push on those before them."""
-        self.means.done()
-        while self._sent < len(self.buckets) and not self._missing[self._sent]:
-            self.means.send()
-            self._sent += 1
-
     def _finish(self) -> None:
-        """Wait for the sums, and put the means in place of the gradients."""
+        """Wait for the means, and put those of copies in place of their gradients."""
         self._await()
-        self.means.finish()
         self._check_unchanged()
         for members, used in zip(self.buckets, self.means.used, strict=True):
             for k in (members[position] for position in used):
@@ -195,8 +181,13 @@ class Reducer:
         """Wait until all ranks are here, then for what was sent."""
         group, what = self.group, "DistributedDataParallel, means of gradients"
         here = self.comm.Ibarrier()
-        wait_until(here.Test, what, group.others, group.timeout, group.world_size)
-        size = self.means.nbytes(self._sent)
+
+        def arrived() -> bool:
+            self.means.done()  # what others have sent is added up meanwhile
+            return here.Test()
+
+        wait_until(arrived, what, group.others, group.timeout, group.world_size)
+        size = self.means.nbytes
         wait_until(
             self.means.done,
             what,
@@ -231,7 +222,6 @@ class Reducer:
         """Take part in the averaging of others without gradients of one's own."""
         self._waiting = set()
         self._clear()
-        self._send()
         self._await()
 
 
