@@ -388,3 +388,22 @@ def test_products_fused_with_sums_over_lanes(rows):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
     for found in (gradient, emulated_gradient):
         np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "called"),
+    [
+        (((90, 32), (32, 8)), True),
+        (((90, 32), (32,)), False),
+        (((90, 2), (2, 2)), False),
+        (((9, 32, 32), (9, 32, 32)), True),
+        (((9, 32, 8), (9, 8, 32)), True),
+        (((9, 3, 3), (9, 3, 3)), False),
+        (((5, 100, 8), (5, 8, 8)), False),
+    ],
+)
+def test_products_are_loops_only_where_these_pay(shapes, called):
+    a, b = (np.random.default_rng(0).normal(size=shape) for shape in shapes)
+    fast = ng.jit(lambda a, b: np.tanh(a @ b))
+    np.testing.assert_allclose(fast(a, b), np.tanh(a @ b), rtol=1e-12, atol=1e-14)
+    assert ("gemm" in fast.source or "product" in fast.source.replace("add_product", "")) == called

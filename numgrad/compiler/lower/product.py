@@ -14,10 +14,14 @@ from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.lower.lowering import lowering
 from numgrad.compiler.lower.terms import FUSED, ONE, PRODUCT, VIEW, Term, Terms, count
 
-SMALL_PRODUCT = 8
-"""Rows, columns or terms of a sum up to which a matrix product is written as loops."""
-SMALL_MATRIX = 48
-"""The same for batches of matrices, if two of the three lengths are no greater."""
+SMALL_PRODUCT = 2
+"""Two of the rows, columns and terms of a sum, up to which a matrix product is written as loops; so
+are products of which one is 1."""
+SMALL_MATRICES = 4
+"""All three, up to which batches of products are."""
+NARROW_MATRICES = 48
+"""Two of the three, up to which batches of products are if the third is over four times as long:
+lanes go along it, and what surrounds the product fuses with it."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +58,11 @@ def multiplied(terms: Terms, node: TracedNode, a: Term, b: Term) -> Term | None:
     b = terms.insert(b, (1,)) if column else b
     lengths = (a.shape[-2], b.shape[-1], a.shape[-1])
     out = None
-    least, middle, _ = sorted(map(terms.sizes.hint_of, lengths))
-    batches = min(len(a.shape), len(b.shape)) > 2
-    small = least <= SMALL_PRODUCT or (batches and middle <= SMALL_MATRIX)
+    least, middle, most = sorted(map(terms.sizes.hint_of, lengths))
+    if min(len(a.shape), len(b.shape)) > 2:
+        small = most <= SMALL_MATRICES or (middle <= NARROW_MATRICES and most > 4 * middle)
+    else:
+        small = least <= 1 or middle <= SMALL_PRODUCT
     if dtype.kind == "f" and not small:
         out = _in_memory(terms, a, b)
     if out is None:
