@@ -63,6 +63,18 @@ class Call:
         names = self.op.inputs
         return names[k] if names != ("inputs",) else "inputs"
 
+    def formula(self, k: int) -> GradientFormula:
+        """The gradient formula of operand ``k``."""
+        name, of_complex = self.input_name(k), self.op.complex_formulas
+        if name in of_complex and self.is_complex:
+            return of_complex[name]
+        return self.op.formulas[name]
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether an operand is."""
+        return "c" in [m.dtype.kind for m in self.metas]
+
     def differentiable(self, k: int) -> bool:
         """Whether operand ``k`` has a gradient formula."""
         return self.input_name(k) in self.op.formulas
@@ -72,7 +84,7 @@ class Call:
         needs: list[str] = []
         for k in range(len(self.metas)):
             if mask >> k & 1:
-                needs += self.op.formulas[self.input_name(k)].needs
+                needs += self.formula(k).needs
         order = (*self.op.inputs, *self.op.auxiliaries, "y")
         return tuple(sorted(set(needs), key=order.index))
 
@@ -98,9 +110,9 @@ class Call:
 
     def gradient(self, k: int, g: Any, values: dict[str, Any]) -> Any:
         """Gradient of operand ``k`` by its formula, on whatever kind of value ``g`` is."""
-        formula = self.op.formulas[self.input_name(k)]
+        formula = self.formula(k)
         given = self.arguments(formula, k, values)
-        conjugates = self.op.holomorphic and "c" in [m.dtype.kind for m in self.metas]
+        conjugates = self.op.holomorphic and self.is_complex
         if formula.uses_g:
             given["g"] = _conjugate(g) if conjugates else g
         found = formula.function(**given)

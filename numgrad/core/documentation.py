@@ -311,6 +311,8 @@ def _gradient(op: Any) -> str:
                 lines += [head, textwrap.indent(text, "    ")]
             else:
                 lines.append(f"{head} ``{text}``")
+        for name, formula in op.complex_formulas.items():
+            lines.append(f"{name}, complex : ``{expression(formula.function)}``")
         if op.holomorphic:
             lines.append("\nOf complex operands the conjugate, with that of ``g``.")
     else:

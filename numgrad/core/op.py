@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,8 +43,9 @@ class Op(Documented):
         Name, positional inputs, keyword parameters with their defaults.
     ref
         The NumPy function with the same meaning, or a dotted name of one elsewhere.
-    formulas
-        Gradient formula of each differentiable input.
+    formulas, complex_formulas
+        Gradient formula of each differentiable input; those that take their places where an
+        operand is complex.
     domain, special, samples, calls, errors
         What the operation is tried on: the range to draw operands from; further operands of
         interest; shapes of operands with parameters; shapes with a function that makes the call,
@@ -76,6 +78,7 @@ class Op(Documented):
     implied: tuple[str, ...] = ()
     auxiliaries: tuple[str, ...] = ()
     differentiable = True
+    complex_formulas: Mapping[str, GradientFormula] = MappingProxyType({})
     refused: tuple[str, ...] = ()
     """Inputs by which there is no derivative, so that asking for it raises."""
     once: tuple[str, ...] = ()

@@ -63,7 +63,7 @@ class _Traced:
         return False
 
     def saves(self, mask: int) -> tuple[str, ...]:
-        key = (self.op, mask, len(self.metas))  # pyright: ignore
+        key = (self.op, mask, len(self.metas), self.is_complex)  # pyright: ignore
         found = self.tracer.saved.get(key)
         if found is None:
             found = self.tracer.saved[key] = super().saves(mask)  # pyright: ignore

@@ -5,6 +5,11 @@ Note [Derivatives of functions of matrices]
 The derivative of ``f`` at ``a`` in the direction ``t`` is a block of ``f`` of a matrix of twice the
 size: ``f([[a, t], [0, a]])[:n, n:]`` (R. Mathias, 1996). Its adjoint is the derivative at the
 adjoint of ``a``, so gradients of any order are values of ``f``.
+
+It is linear in ``t``, of which the size is nobody's choice, while ``f`` is right to the norm of the
+whole block: a large ``t`` would leave no digits of ``a``, and a small one would be lost beside it.
+So ``t`` is brought to the size of ``a`` by a power of two, which costs no digits, and the result
+back. Where ``t`` is not finite the factor is NaN, and so is the derivative.
 """
 
 from __future__ import annotations
@@ -31,6 +36,7 @@ from numgrad.operations.linear_algebra.checks import (
     computing_dtype,
     hermitian,
     identity,
+    real_dtype,
     spread,
     stacks,
 )
@@ -47,7 +53,42 @@ def _doubled(a: Any, t: Any) -> Any:
 def _derivative(function: Any, a: Any, t: Any) -> Any:
     """Note [Derivatives of functions of matrices]."""
     n = a.shape[-1]
-    return function(_doubled(a, t))[..., :n, n:]
+    scale = balance(a, t)
+    balanced = np.where(np.isnan(scale), 0, t * scale * scale)
+    return function(_doubled(a, balanced))[..., :n, n:] / scale / scale
+
+
+def _exponents(x: np.ndarray) -> np.ndarray:
+    """Powers of two of the largest parts of matrices, 0 of those of zeros or not finite."""
+    parts = np.abs(x) if x.dtype.kind != "c" else np.maximum(np.abs(x.real), np.abs(x.imag))
+    return np.frexp(np.max(parts, axis=(-2, -1), initial=0.0, keepdims=True))[1]
+
+
+@primitive(internal=True, method=False, differentiable=False)
+def balance(a, t):
+    """Power of two of which the square brings matrices ``t`` to the size of matrices ``a``."""
+    dtype = real_dtype(computing_dtype("balance", a, t))
+    most = np.finfo(dtype).maxexp - 2
+    halves = np.clip((_exponents(a) - _exponents(t)) // 2, -most, most)
+    whole = np.isfinite(t).all(axis=(-2, -1), keepdims=True)
+    return np.where(whole, np.ldexp(dtype.type(1), halves), dtype.type(np.nan))
+
+
+@balance.shape
+def _balance_shape(a, t):
+    dtype = real_dtype(computing_dtype("balance", a, t))
+    return Meta((*stacks("balance", a.shape[:-2], t.shape[:-2]), 1, 1), dtype)
+
+
+@balance.batch
+def _balance_batch(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    ndim = max(x.ndim for x in operands)
+    return bind(op, tuple([x.aligned(ndim) for x in operands]), {})
+
+
+balance.calls = [(((2, 3, 3), (2, 3, 3)), lambda a, t: balance(a, t))]
 
 
 @primitive(
