@@ -290,8 +290,8 @@ def arcsinh(x):
 
 def _arcsinh_vjp(g, x):
     far = np.abs(x) > 1e9  # 1 does not count there, and a square may overflow
-    root = np.sqrt(np.where(far, 1, x) * x + 1)
-    return g / np.where(far, np.abs(x), root)
+    near = np.where(far, 0, x)
+    return g / np.where(far, np.abs(x), np.sqrt(near * near + 1))
 
 
 def _complex_arcsinh_vjp(g, x):

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from numgrad.core.declare import elementwise
 from numgrad.operations.special_functions.declare import special
 from numgrad.operations.special_functions.hypergeometric import hyp1f1, hyp2f1
 
@@ -129,14 +130,63 @@ def pseudo_huber(delta, r):
     """
 
 
-def _pseudo_huber_vjp(g, delta, r):
-    u = (r / delta) ** 2
-    root = np.sqrt(1 + u)
-    return g * (delta * (u * u) / (root * (1 + root) ** 2))
+# Both derivatives go to limits for large residuals, where terms of second ones, if quotients were
+# differentiated, would cancel: they have formulas of their own, of s = r / delta.
 
 
+def _root(s):
+    return np.sqrt(1 + s * s)
+
+
+@elementwise(
+    internal=True,
+    method=False,
+    domain=(0.3, 3.0),
+    ref=lambda delta, r: r / np.sqrt(1 + (r / delta) ** 2),
+    real=True,
+    smooth=True,
+)
+def pseudo_huber_r(delta, r):
+    """Derivative of ``pseudo_huber`` with respect to the residual."""
+    return r / _root(r / delta)
+
+
+@elementwise(
+    internal=True,
+    method=False,
+    domain=(0.3, 3.0),
+    ref=lambda delta, r: delta * (np.sqrt(1 + (r / delta) ** 2) - 1) ** 2 / np.hypot(1, r / delta),
+    real=True,
+    smooth=True,
+)
+def pseudo_huber_delta(delta, r):
+    """Derivative of ``pseudo_huber`` with respect to where it becomes linear."""
+    s = r / delta
+    root = _root(s)
+    above = s * s / (1 + root)  # the root less one
+    return delta * (above * above / root)
+
+
+def _mixed_slope(g, delta, r):
+    s = r / delta
+    share = s / _root(s)
+    return g * (share * share * share)
+
+
+def _delta_slope(g, delta, r):
+    s = r / delta
+    root = _root(s)
+    above = s * s / (1 + root)
+    return g * -((above / root) ** 2 * ((2 * root + 1) / root))
+
+
+pseudo_huber_r.vjp(
+    delta=_mixed_slope, r=lambda g, delta, r: g / _root(r / delta) / np.square(_root(r / delta))
+)
+pseudo_huber_delta.vjp(delta=_delta_slope, r=_mixed_slope)
 pseudo_huber.vjp(
-    delta=_pseudo_huber_vjp, r=lambda g, delta, r: g * (r / np.sqrt(1 + (r / delta) ** 2))
+    delta=lambda g, delta, r: g * pseudo_huber_delta(delta, r),
+    r=lambda g, delta, r: g * pseudo_huber_r(delta, r),
 )
 
 
