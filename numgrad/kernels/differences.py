@@ -121,7 +121,9 @@ def log_bend(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
         total = 0.0
         for k in range(5):
             t = (k + 1) * h
-            total += _BENDING[k] * (log_f64(f(p + t, x, y) / value) + log_f64(f(p - t, x, y) / value))
+            total += _BENDING[k] * (
+                log_f64(f(p + t, x, y) / value) + log_f64(f(p - t, x, y) / value)
+            )
         first = slope(p, x, y)
         return value * (total / (h * h) + first * first)
 
@@ -154,7 +156,10 @@ def log_mixed(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
 
 
 def of_smaller(
-    f: DeviceFunction, complement: DeviceFunction, of_itself: DeviceFunction, of_other: DeviceFunction
+    f: DeviceFunction,
+    complement: DeviceFunction,
+    of_itself: DeviceFunction,
+    of_other: DeviceFunction,
 ) -> DeviceFunction:
     """A derivative of a probability: its own, or that of its complement where this is smaller."""
 
@@ -405,6 +410,4 @@ for _name, _sources in _SOURCES.items():
     _count = 3 if _name.startswith(("beta", "chndtr", "elliprd")) else 2
     globals()[f"{_name}_f32"] = single(globals()[f"{_name}_f64"], _count)
     library.LIBRARY[_name] = (__name__, _name)
-    library.EXTERNALS[_name] = tuple(
-        s for source in _sources for s in library.EXTERNALS[source]
-    )
+    library.EXTERNALS[_name] = tuple(s for source in _sources for s in library.EXTERNALS[source])

@@ -59,7 +59,6 @@ def tan(x):
 tan.vjp(x=lambda g, y: g * np.conj(1 + y * y))
 
 
-
 def _complex_tan_vjp(g, x):
     far = np.abs(np.imag(x)) > 400  # it is 0, and i times an infinity NaN
     square = sech_square(1j * np.where(far, 0, x))

@@ -27,7 +27,7 @@ def _exp_slope(a, t):
 _FUNCTIONS = [(ng.linalg.logm, _log_slope), (ng.linalg.expm, _exp_slope)]
 
 
-@pytest.mark.parametrize("function, slope", _FUNCTIONS)
+@pytest.mark.parametrize(("function", "slope"), _FUNCTIONS)
 @pytest.mark.parametrize("scale", _SCALES)
 def test_derivative_is_linear_in_its_direction(function, slope, scale):
     tolerance = {"rtol": 0, "atol": 1e-13 if scale > 1e-305 else 1e-9}
@@ -38,7 +38,7 @@ def test_derivative_is_linear_in_its_direction(function, slope, scale):
     np.testing.assert_allclose(got / scale, slope(_A.T, _T), **tolerance)
 
 
-@pytest.mark.parametrize("function, slope", _FUNCTIONS)
+@pytest.mark.parametrize(("function", "slope"), _FUNCTIONS)
 def test_each_matrix_of_a_stack_has_a_scale_of_its_own(function, slope):
     scales = np.array([1e-200, 1.0, 0.0, 1e200])[:, None, None]
     stack = np.stack([_A, 2 * _A, 1j * _T + 5 * _A, _A / 3])

@@ -99,7 +99,23 @@ def kl_div(a, b):
     """
 
 
-kl_div.vjp(a=lambda g, a, b: g * np.log(a / b), b=lambda g, a, b: g * (1 - a / b))
+def _apart(a, b):
+    """Whether two numbers are near, and their difference over ``b`` there."""
+    near = np.abs(a - b) < 0.5 * b
+    return near, np.where(near, a - b, 0) / b
+
+
+def _kl_div_a(g, a, b):
+    near, excess = _apart(a, b)
+    return g * np.where(near, np.log1p(excess), np.log(a / b))
+
+
+def _kl_div_b(g, a, b):
+    near, excess = _apart(a, b)
+    return g * np.where(near, -excess, 1 - a / b)
+
+
+kl_div.vjp(a=_kl_div_a, b=_kl_div_b)
 
 
 @special(domain=(0.3, 3.0))
