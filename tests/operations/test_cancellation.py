@@ -15,7 +15,7 @@ _DIGITS = 120
 def derivatives(function, x):
     """First and second derivative of a function of mpmath's, by differences of many digits."""
     x = mpmath.mpmathify(x)
-    h = max(abs(x), mp.mpf(10) ** -20) * mp.mpf(10) ** -30
+    h = abs(x) * mp.mpf(10) ** -20
     low, here, high = function(x - h), function(x), function(x + h)
     return (high - low) / (2 * h), (high - 2 * here + low) / h**2
 
