@@ -45,50 +45,60 @@ from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import as_index, as_operand
 
 
-def _doubled(a: Any, t: Any) -> Any:
-    rows = concat(a, t, axis=-1), concat(0 * a, a, axis=-1)
-    return concat(rows, axis=-2)
+def _aligned(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int) -> Any:
+    """The rule of batching of an operation on several stacks."""
+    ndim = max(x.ndim for x in operands)
+    return bind(op, tuple([x.aligned(ndim) for x in operands]), {})
 
 
 def _derivative(function: Any, a: Any, t: Any) -> Any:
     """Note [Derivatives of functions of matrices]."""
     n = a.shape[-1]
-    scale = balance(a, t)
-    balanced = np.where(np.isnan(scale), 0, t * scale * scale)
-    return function(_doubled(a, balanced))[..., :n, n:] / scale / scale
+    block, scale = doubled(a, t)
+    return function(block)[..., :n, n:] / scale / scale
 
 
-def _exponents(x: np.ndarray) -> np.ndarray:
-    """Powers of two of the largest parts of matrices, 0 of those of zeros or not finite."""
-    parts = np.abs(x) if x.dtype.kind != "c" else np.maximum(np.abs(x.real), np.abs(x.imag))
-    return np.frexp(np.max(parts, axis=(-2, -1), initial=0.0, keepdims=True))[1]
+@primitive(internal=True, method=False, outputs=True, smooth=True)
+def doubled(a, t):
+    """``[[a, t], [0, a]]``, with ``t`` brought to the size of ``a``; the root of the factor."""
+    check_square("doubled", a)
+    batch = stacks("doubled", a.shape[:-2], t.shape[:-2])
+    dtype = computing_dtype("doubled", a, t)
+    block, scale = functions.doubled(*[as_stack(spread(x, batch), dtype) for x in (a, t)])
+    return block.reshape(*batch, *block.shape[1:]), scale.reshape(*batch, 1, 1)
 
 
-@primitive(internal=True, method=False, differentiable=False)
-def balance(a, t):
-    """Power of two of which the square brings matrices ``t`` to the size of matrices ``a``."""
-    dtype = real_dtype(computing_dtype("balance", a, t))
-    most = np.finfo(dtype).maxexp - 2
-    halves = np.clip((_exponents(a) - _exponents(t)) // 2, -most, most)
-    whole = np.isfinite(t).all(axis=(-2, -1), keepdims=True)
-    return np.where(whole, np.ldexp(dtype.type(1), halves), dtype.type(np.nan))
+@doubled.shape
+def _doubled_shape(a, t):
+    batch, n = stacks("doubled", a.shape[:-2], t.shape[:-2]), a.shape[-1]
+    dtype = computing_dtype("doubled", a, t)
+    return Meta((*batch, 2 * n, 2 * n), dtype), Meta((*batch, 1, 1), real_dtype(dtype))
 
 
-@balance.shape
-def _balance_shape(a, t):
-    dtype = real_dtype(computing_dtype("balance", a, t))
-    return Meta((*stacks("balance", a.shape[:-2], t.shape[:-2]), 1, 1), dtype)
+def _doubled_vjp_a(g, meta_a):
+    n = meta_a.shape[-1]
+    return g[0][..., :n, :n] + g[0][..., n:, n:]
 
 
-@balance.batch
-def _balance_batch(
-    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
-) -> Any:
-    ndim = max(x.ndim for x in operands)
-    return bind(op, tuple([x.aligned(ndim) for x in operands]), {})
+def _doubled_vjp_t(g, meta_a, y):
+    n = meta_a.shape[-1]
+    return g[0][..., :n, n:] * y[1] * y[1]
 
 
-balance.calls = [(((2, 3, 3), (2, 3, 3)), lambda a, t: balance(a, t))]
+def _doubled_jvp(t_a, t_t, y):
+    above = concat(t_a, t_t * y[1] * y[1], axis=-1)
+    return concat(above, concat(0 * t_a, t_a, axis=-1), axis=-2), None
+
+
+doubled.vjp(a=_doubled_vjp_a, t=_doubled_vjp_t)
+doubled.jvp(_doubled_jvp)
+
+
+doubled.batch(_aligned)
+doubled.calls = [
+    (((2, 3, 3), (2, 3, 3)), lambda a, t: doubled(a, t)[0]),
+    (((0, 0), (0, 0)), lambda a, t: doubled(a, t)[0]),
+]
 
 
 @primitive(
@@ -283,14 +293,7 @@ solve_sylvester.vjp(
 )
 
 
-@solve_sylvester.batch
-def _sylvester_batch(
-    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
-) -> Any:
-    ndim = max(x.ndim for x in operands)
-    return bind(op, tuple([x.aligned(ndim) for x in operands]), {})
-
-
+solve_sylvester.batch(_aligned)
 solve_sylvester.calls = [
     (((2, 2), (3, 3), (2, 3)), lambda a, b, q: solve_sylvester(_definite(a), _definite(b), q)),
 ]
