@@ -63,17 +63,13 @@ class Call:
         names = self.op.inputs
         return names[k] if names != ("inputs",) else "inputs"
 
-    def formula(self, k: int) -> GradientFormula:
-        """The gradient formula of operand ``k``."""
-        name, of_complex = self.input_name(k), self.op.complex_formulas
-        if name in of_complex and self.is_complex:
-            return of_complex[name]
-        return self.op.formulas[name]
-
     @property
-    def is_complex(self) -> bool:
-        """Whether an operand is."""
-        return "c" in [m.dtype.kind for m in self.metas]
+    def formulas(self) -> dict[str, GradientFormula]:
+        """The gradient formula of each input, for operands of these dtypes."""
+        op = self.op
+        if op.complex_formulas and "c" in [m.dtype.kind for m in self.metas]:
+            return op.formulas | op.complex_formulas
+        return op.formulas
 
     def differentiable(self, k: int) -> bool:
         """Whether operand ``k`` has a gradient formula."""
@@ -82,9 +78,11 @@ class Call:
     def saves(self, mask: int) -> tuple[str, ...]:
         """What backward needs when the operands of the bits of ``mask`` need gradients."""
         needs: list[str] = []
+        op = self.op  # most have one formula for all dtypes: a property takes a call
+        formulas = self.formulas if op.complex_formulas else op.formulas
         for k in range(len(self.metas)):
             if mask >> k & 1:
-                needs += self.formula(k).needs
+                needs += formulas[self.input_name(k)].needs
         order = (*self.op.inputs, *self.op.auxiliaries, "y")
         return tuple(sorted(set(needs), key=order.index))
 
@@ -110,9 +108,11 @@ class Call:
 
     def gradient(self, k: int, g: Any, values: dict[str, Any]) -> Any:
         """Gradient of operand ``k`` by its formula, on whatever kind of value ``g`` is."""
-        formula = self.formula(k)
+        op = self.op
+        formulas = self.formulas if op.complex_formulas else op.formulas
+        formula = formulas[self.input_name(k)]
         given = self.arguments(formula, k, values)
-        conjugates = self.op.holomorphic and self.is_complex
+        conjugates = op.holomorphic and "c" in [m.dtype.kind for m in self.metas]
         if formula.uses_g:
             given["g"] = _conjugate(g) if conjugates else g
         found = formula.function(**given)

@@ -87,7 +87,6 @@ class Elementwise(Planned):
         self.scalar, self.kernel = scalar, kernel
         if kernel is not None:
             USER_KERNELS[self.name] = kernel
-        self.complex_formulas: dict[str, GradientFormula] = {}
         self.plans: dict[tuple, ElementwisePlan] = {}
         self._kernels: dict[tuple, Kernel] = {}
         self._cost: dict[tuple, float] = {}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from importlib import import_module
 from itertools import takewhile
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,7 +77,6 @@ class Op(Documented):
     implied: tuple[str, ...] = ()
     auxiliaries: tuple[str, ...] = ()
     differentiable = True
-    complex_formulas: Mapping[str, GradientFormula] = MappingProxyType({})
     refused: tuple[str, ...] = ()
     """Inputs by which there is no derivative, so that asking for it raises."""
     once: tuple[str, ...] = ()
@@ -138,6 +136,7 @@ class Op(Documented):
         self.bilinear, self.effects, self.lowering = bilinear, effects, lowering
         self.internal = internal  # a part of other operations, without a public name
         self.formulas: dict[str, GradientFormula] = {}
+        self.complex_formulas: dict[str, GradientFormula] = {}
         self.jvp_formula: Callable[..., Any] | None = None
         self.shape_rule: Callable[..., Any] | None = None
         self.batching: Callable[..., Any] | None = None
