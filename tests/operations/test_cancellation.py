@@ -218,3 +218,13 @@ def test_incomplete_beta_mixed_in_far_tail():
         ]
         want = float(sum(corners) / (4 * h * h))
     np.testing.assert_allclose(got, want, rtol=1e-10)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_scaled_bessel_functions_far_from_0(order):
+    places = [29.5, 30.5, 1e3, 1e6]
+    rising, falling = ((special.i0e, special.k0e), (special.i1e, special.k1e))[order]
+    truth = lambda x: mpmath.besseli(order, x) * mpmath.exp(-abs(x))  # noqa: E731
+    check(rising, truth, [*places, -1e3, -29.5])
+    check(falling, lambda x: mpmath.besselk(order, x) * mpmath.exp(x), places)
+    assert np.isnan(ng.grad(falling)(-40.0))
