@@ -63,6 +63,14 @@ class Call:
         names = self.op.inputs
         return names[k] if names != ("inputs",) else "inputs"
 
+    @property
+    def formulas(self) -> dict[str, GradientFormula]:
+        """The gradient formula of each input, for operands of these dtypes."""
+        op = self.op
+        if op.complex_formulas and "c" in [m.dtype.kind for m in self.metas]:
+            return op.formulas | op.complex_formulas
+        return op.formulas
+
     def differentiable(self, k: int) -> bool:
         """Whether operand ``k`` has a gradient formula."""
         return self.input_name(k) in self.op.formulas
@@ -70,9 +78,11 @@ class Call:
     def saves(self, mask: int) -> tuple[str, ...]:
         """What backward needs when the operands of the bits of ``mask`` need gradients."""
         needs: list[str] = []
+        op = self.op  # most have one formula for all dtypes: a property takes a call
+        formulas = self.formulas if op.complex_formulas else op.formulas
         for k in range(len(self.metas)):
             if mask >> k & 1:
-                needs += self.op.formulas[self.input_name(k)].needs
+                needs += formulas[self.input_name(k)].needs
         order = (*self.op.inputs, *self.op.auxiliaries, "y")
         return tuple(sorted(set(needs), key=order.index))
 
@@ -105,9 +115,11 @@ class Call:
 
     def gradient(self, k: int, g: Any, values: dict[str, Any]) -> Any:
         """Gradient of operand ``k`` by its formula, on whatever kind of value ``g`` is."""
-        formula = self.op.formulas[self.input_name(k)]
+        op = self.op
+        formulas = self.formulas if op.complex_formulas else op.formulas
+        formula = formulas[self.input_name(k)]
         given = self.arguments(formula, k, values)
-        conjugates = self.op.holomorphic and "c" in [m.dtype.kind for m in self.metas]
+        conjugates = op.holomorphic and "c" in [m.dtype.kind for m in self.metas]
         if formula.uses_g:
             given["g"] = _conjugate(g) if conjugates else g
         found = formula.function(**given)

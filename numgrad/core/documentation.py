@@ -302,6 +302,8 @@ def _gradient(op: Any) -> str:
     texts: dict[str, list[str]] = {}
     for name, formula in op.formulas.items():
         texts.setdefault(expression(formula.function), []).append(name)
+    for name, formula in op.complex_formulas.items():
+        texts.setdefault(expression(formula.function), []).append(f"{name} (complex)")
     lines = []
     if texts:
         lines.append(f"With ``g``, the gradient of the result ``y``{op.in_formulas}:\n")

@@ -23,7 +23,7 @@ from numgrad.codegen.loops import (
 )
 from numgrad.codegen.symbols import Reader, Symbol
 from numgrad.core.backward_source import elementwise_backward
-from numgrad.core.formula import Meta
+from numgrad.core.formula import GradientFormula, Meta
 from numgrad.core.interpreter import Interpreter, interpreter
 from numgrad.core.op import Op
 from numgrad.core.plan import LARGE, Plan, Planned, remember
@@ -95,6 +95,17 @@ class Elementwise(Planned):
     def forget(self) -> None:
         super().forget()
         self._kernels.clear()
+
+    def complex_vjp(self, **formulas: Callable[..., Any]) -> Elementwise:
+        """Declare gradient formulas that take the places of those of ``vjp`` for complex operands.
+
+        It is for formulas by the result that hold of real operands alone: of a complex result near
+        a limit one part may be lost beside the other.
+        """
+        for name, function in formulas.items():
+            self.complex_formulas[name] = GradientFormula(self, function)
+        self.forget()
+        return self
 
     def rest(self, args: Sequence[Any]) -> tuple:
         """Defaults of the inputs that were not given."""
@@ -301,7 +312,8 @@ class ElementwisePlan(Plan):
         and of the result, and the shapes of operands where a gradient formula names these.
         """
         operands = self._operands()
-        shapes = self.metas if any(f.metas for f in self.op.formulas.values()) else ()
+        formulas = (*self.op.formulas.values(), *self.op.complex_formulas.values())
+        shapes = self.metas if any(f.metas for f in formulas) else ()
         dtypes = (*(o.dtype for o in operands), self.dtype)
         # all that the kernel is made from
         key = (name, tuple(inputs), tuple(outputs), accumulate, dtypes, shapes)

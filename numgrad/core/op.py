@@ -43,8 +43,9 @@ class Op(Documented):
         Name, positional inputs, keyword parameters with their defaults.
     ref
         The NumPy function with the same meaning, or a dotted name of one elsewhere.
-    formulas
-        Gradient formula of each differentiable input.
+    formulas, complex_formulas
+        Gradient formula of each differentiable input; those that take their places where an
+        operand is complex.
     domain, special, samples, calls, errors
         What the operation is tried on: the range to draw operands from; further operands of
         interest; shapes of operands with parameters; shapes with a function that makes the call,
@@ -137,6 +138,7 @@ class Op(Documented):
         self.bilinear, self.effects, self.lowering = bilinear, effects, lowering
         self.internal = internal  # a part of other operations, without a public name
         self.formulas: dict[str, GradientFormula] = {}
+        self.complex_formulas: dict[str, GradientFormula] = {}
         self.jvp_formula: Callable[..., Any] | None = None
         self.shape_rule: Callable[..., Any] | None = None
         self.batching: Callable[..., Any] | None = None

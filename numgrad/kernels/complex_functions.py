@@ -13,9 +13,10 @@ from numgrad.kernels.complex_table import EXPORTED, OF_WHOLE_ORDER, SCIPY
 from numgrad.kernels.scipy_functions import CALLED, MOST, NO, NOTHING
 from numgrad.kernels.special import EULER_MACLAURIN
 from numgrad.kernels.vmath.complex_exponential import exp_c128
-from numgrad.kernels.vmath.complex_logarithm import log_c128
+from numgrad.kernels.vmath.complex_logarithm import log1p_c128, log_c128
 
 D_ONE, D_HALF, D_FAR = np.float64(1.0), np.float64(0.5), np.float64(12.0)
+ROOT_HALF = np.float64(0.5**0.5)
 
 
 def _external(symbol: str, *kinds: str) -> ExternalFunction:
@@ -41,6 +42,24 @@ def _of_whole_order(symbol: str) -> DeviceFunction:
 
 globals().update({f"{name}_c128": _exported(*known) for name, known in EXPORTED.items()})
 globals().update({f"{name}_c128": _of_whole_order(f) for name, f in OF_WHOLE_ORDER.items()})
+
+
+def _log_ndtr() -> DeviceFunction:
+    far_left, of_tail = _exported(*EXPORTED["log_ndtr"]), _exported(*EXPORTED["erfc"])
+
+    @outlined
+    def c128(z):
+        if z.real > 0.0:  # SciPy's logarithm is rounded where the tail is small beside 1
+            tail = complex(D_HALF, 0.0) * of_tail(z * complex(ROOT_HALF, 0.0))
+            if fabs(tail.real) < D_HALF and fabs(tail.imag) < D_HALF:
+                return log1p_c128(-tail)
+        return far_left(z)
+
+    return c128
+
+
+if "log_ndtr" in EXPORTED:
+    log_ndtr_c128 = _log_ndtr()
 
 
 @device

@@ -57,6 +57,7 @@ def _enter_all() -> None:
         OF_WHOLE_ORDER[name] = exported = f"__pyx_fuse_0{name}"
         _enter(name, 1, exported)
     _enter("zeta", 1)
+    library.EXTERNALS["log_ndtr_c128"] += library.EXTERNALS["erfc_c128"]
 
 
 if _PASSES_PARTS:

@@ -9,8 +9,15 @@ over ``h``: with ``h = 1 / 32`` two digits. Positive functions are followed by t
 which is tame where the function decays like a power or an exponential of the parameter; of a
 probability and its complement the smaller one is followed. Steps shrink with a parameter that has a
 pole at zero, and grow with the width of the distribution where that is large. Compared with mpmath,
-first derivatives are right to about eleven digits, second ones, which are differences of first
-ones, to about eight. Where the function is below ``1e-250`` its derivative counts as 0.
+first derivatives are right to about eleven digits. Where the function is below ``1e-250`` its
+derivative counts as 0.
+
+Second derivatives of probabilities are ``f (l'' + l' l')`` of their logarithm ``l``, whose second
+derivative is a combination of the same differences: in far tails, where ``f`` changes by powers of
+ten over a step, it is ``l`` that is tame. They are right to about eleven digits too, against the
+larger of the two terms. With a small parameter the probability's complement is about proportional
+to it, so what is left of its curvature would be rounding over the square of a small step; there the
+parameter is raised by one, as the recurrence says, whose other term has closed derivatives.
 """
 
 import numpy as np
@@ -18,13 +25,21 @@ import numpy as np
 from numgrad.codegen import library
 from numgrad.codegen.device import DeviceFunction, outlined
 from numgrad.codegen.intrinsics import fabs, select, sqrt
-from numgrad.kernels.scipy_functions import EXTERNALS, of_floats, single
-from numgrad.kernels.vmath.logarithm import log_f64
+from numgrad.kernels.scipy_functions import of_floats, single
+from numgrad.kernels.special import zeta_f64
+from numgrad.kernels.vmath import library as _library  # noqa: F401 (what is external there)
+from numgrad.kernels.vmath.exponential import exp_f64
+from numgrad.kernels.vmath.gamma import digamma_slow_f64, gammaln_slow_f64
+from numgrad.kernels.vmath.logarithm import log1p_f64, log_f64
 
 WEIGHTS = (5 / 6, -5 / 21, 5 / 84, -5 / 504, 1 / 1260)
 _LEAST = 1e-250
 STEP = 0.03125
 _NO = np.int32(0)
+
+
+_BENDING = (5 / 3, -5 / 21, 5 / 126, -5 / 1008, 1 / 3150)
+_LITTLE = 0.5
 
 
 @outlined
@@ -78,11 +93,75 @@ def log_difference(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
     return slope
 
 
-def probability_difference(
-    f: DeviceFunction, complement: DeviceFunction, step: DeviceFunction
+def log_slope(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
+    """The derivative of the logarithm of a positive function with respect to the first number."""
+
+    @outlined
+    def slope(p, x, y):
+        h = step(p)
+        total = 0.0
+        for k in range(5):
+            t = (k + 1) * h
+            total += WEIGHTS[k] * log_f64(f(p + t, x, y) / f(p - t, x, y))
+        return total / h
+
+    return slope
+
+
+def log_bend(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
+    """The second derivative of a positive function, by its logarithm."""
+    slope = log_slope(f, step)
+
+    @outlined
+    def bend(p, x, y):
+        value = f(p, x, y)
+        if value < _LEAST:
+            return 0.0
+        h = step(p)
+        total = 0.0
+        for k in range(5):
+            t = (k + 1) * h
+            total += _BENDING[k] * (
+                log_f64(f(p + t, x, y) / value) + log_f64(f(p - t, x, y) / value)
+            )
+        first = slope(p, x, y)
+        return value * (total / (h * h) + first * first)
+
+    return bend
+
+
+def log_mixed(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
+    """The second derivative of a positive function in its first two numbers, by its logarithm."""
+    by_first = log_slope(f, step)
+
+    @outlined
+    def turned(y, p, x):
+        return f(p, y, x)
+
+    by_second = log_slope(turned, step)
+
+    @outlined
+    def mixed(p, y, x):
+        value = f(p, y, x)
+        if value < _LEAST:
+            return 0.0
+        h = step(y)
+        total = 0.0
+        for k in range(5):
+            t = (k + 1) * h
+            total += WEIGHTS[k] * (by_first(p, y + t, x) - by_first(p, y - t, x))
+        return value * (total / h + by_first(p, y, x) * by_second(y, p, x))
+
+    return mixed
+
+
+def of_smaller(
+    f: DeviceFunction,
+    complement: DeviceFunction,
+    of_itself: DeviceFunction,
+    of_other: DeviceFunction,
 ) -> DeviceFunction:
-    """The same of a probability, of which the complement is known as well."""
-    of_itself, of_other = log_difference(f, step), log_difference(complement, step)
+    """A derivative of a probability: its own, or that of its complement where this is smaller."""
 
     @outlined
     def slope(p, x, y):
@@ -91,6 +170,25 @@ def probability_difference(
         return of_itself(p, x, y)
 
     return slope
+
+
+def probability_derivatives(
+    f: DeviceFunction, complement: DeviceFunction, step: DeviceFunction, term: DeviceFunction
+) -> tuple[DeviceFunction, DeviceFunction]:
+    """First and second derivative of a probability, of which the complement is known as well.
+
+    ``term`` is the second derivative of what ``f`` at a parameter has more than at one above it.
+    """
+    first = of_smaller(f, complement, log_difference(f, step), log_difference(complement, step))
+    bend = of_smaller(f, complement, log_bend(f, step), log_bend(complement, step))
+
+    @outlined
+    def second(p, x, y):
+        if p < _LITTLE:
+            return bend(p + 1.0, x, y) + term(p, x, y)
+        return bend(p, x, y)
+
+    return first, second
 
 
 # -------------------------------------------------------------------------- incomplete functions
@@ -130,20 +228,44 @@ def _above_by_b(b, a, x):
     return _betaincc(a, b, x, _NO)
 
 
-_gammainc_a = probability_difference(_lower, _upper, _width)
-_gammainc_aa = difference(_gammainc_a, _width)
-_betainc_a = probability_difference(_below, _above, _width)
-_betainc_b = probability_difference(_below_by_b, _above_by_b, _width)
-_betainc_aa = difference(_betainc_a, _width)
-_betainc_bb = difference(_betainc_b, _width)
+@outlined
+def _gamma_term(a, x, y):
+    """The second derivative of ``x**a exp(-x) / gamma(a + 1)``."""
+    if not x > 0.0 or x > 1e4:
+        return 0.0 if x >= 0.0 else np.nan
+    log = log_f64(x)
+    slope = log - digamma_slow_f64(a + 1.0)
+    height = exp_f64(a * log - x - gammaln_slow_f64(a + 1.0))
+    return height * (slope * slope - zeta_f64(2.0, a + 1.0))
 
 
 @outlined
-def _betainc_a_by_b(b, a, x):
-    return _betainc_a(a, b, x)
+def _beta_term(p, q, log_x, log_y):
+    """The second derivative in ``p`` of ``x**p y**q / (p beta(p, q))``, by logarithms."""
+    height = gammaln_slow_f64(p + q) - gammaln_slow_f64(p + 1.0) - gammaln_slow_f64(q)
+    slope = log_x + digamma_slow_f64(p + q) - digamma_slow_f64(p + 1.0)
+    bend = zeta_f64(2.0, p + q) - zeta_f64(2.0, p + 1.0)
+    return exp_f64(p * log_x + q * log_y + height) * (slope * slope + bend)
 
 
-_betainc_ba = difference(_betainc_a_by_b, _width)
+@outlined
+def _term_by_a(a, b, x):
+    if not (x > 0.0 and x < 1.0):
+        return 0.0 if x == 0.0 or x == 1.0 else np.nan
+    return _beta_term(a, b, log_f64(x), log1p_f64(-x))
+
+
+@outlined
+def _term_by_b(b, a, x):
+    if not (x > 0.0 and x < 1.0):
+        return 0.0 if x == 0.0 or x == 1.0 else np.nan
+    return -_beta_term(b, a, log1p_f64(-x), log_f64(x))
+
+
+_gammainc_a, _gammainc_aa = probability_derivatives(_lower, _upper, _width, _gamma_term)
+_betainc_a, _betainc_aa = probability_derivatives(_below, _above, _width, _term_by_a)
+_betainc_b, _betainc_bb = probability_derivatives(_below_by_b, _above_by_b, _width, _term_by_b)
+_betainc_ab = of_smaller(_below, _above, log_mixed(_below, _width), log_mixed(_above, _width))
 
 
 @outlined
@@ -179,7 +301,7 @@ def betainc_aa_f64(a, b, x):
 @outlined
 def betainc_ab_f64(a, b, x):
     """Second derivative of betainc with respect to ``a`` and ``b``."""
-    return _betainc_ba(b, a, x)
+    return _betainc_ab(a, b, x)
 
 
 @outlined
@@ -251,9 +373,10 @@ def _enter_order(name: str, derivative: DeviceFunction, sign: float, source: str
 
 _SOURCES: dict[str, tuple[str, ...]] = {
     "gammainc_a": ("gammainc", "gammaincc"),
-    "gammainc_aa": ("gammainc", "gammaincc"),
+    "gammainc_aa": ("gammainc", "gammaincc", "gammaln", "digamma"),
     "chndtr_df": ("chndtr",),
-    **{f"betainc_{order}": ("betainc", "betaincc") for order in ("a", "b", "aa", "ab", "bb")},
+    **{f"betainc_{order}": ("betainc", "betaincc") for order in ("a", "b", "ab")},
+    **{f"betainc_{p}": ("betainc", "betaincc", "gammaln", "digamma") for p in ("aa", "bb")},
 }
 for _name in ("jv", "yv", "iv", "kv", "ive", "kve"):
     _bessel(_name)
@@ -261,4 +384,4 @@ for _name, _sources in _SOURCES.items():
     _count = 3 if _name.startswith(("beta", "chndtr")) else 2
     globals()[f"{_name}_f32"] = single(globals()[f"{_name}_f64"], _count)
     library.LIBRARY[_name] = (__name__, _name)
-    library.EXTERNALS[_name] = tuple(s for source in _sources for s in EXTERNALS[source])
+    library.EXTERNALS[_name] = tuple(s for source in _sources for s in library.EXTERNALS[source])

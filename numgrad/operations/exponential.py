@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from numgrad.core.declare import elementwise
-from numgrad.operations.special import logistic
+from numgrad.operations.special import logistic, sech_square
 
 
 @elementwise(ref=np.exp, special=(0.0, 710.0, -746.0))
@@ -272,6 +272,7 @@ def tanh(x):
 
 
 tanh.vjp(x=lambda g, y: g * np.conj(1 - y * y))
+tanh.complex_vjp(x=lambda g, x: g * np.conj(sech_square(x)))
 tanh.kink(x=([800.0, -800.0, np.inf, -np.inf], [0, 0, 0, 0]))
 
 
@@ -289,11 +290,19 @@ def arcsinh(x):
 
 def _arcsinh_vjp(g, x):
     far = np.abs(x) > 1e9  # 1 does not count there, and a square may overflow
-    root = np.sqrt(np.where(far, 1, x) * x + 1)
+    near = np.where(far, 0, x)
+    return g / np.where(far, np.abs(x), np.sqrt(near * near + 1))
+
+
+def _complex_arcsinh_vjp(g, x):
+    far = np.abs(x) > 1e9
+    turned = 1j * np.where(far, 1, x)
+    root = np.sqrt(1 + turned) * np.sqrt(1 - turned)  # a sum with the square cancels near i
     return g / np.conj(np.where(far, np.where(np.real(x) < 0, -x, x), root))
 
 
 arcsinh.vjp(x=_arcsinh_vjp)
+arcsinh.complex_vjp(x=_complex_arcsinh_vjp)
 arcsinh.kink(x=([np.inf, -np.inf], [0, 0]))
 
 

@@ -11,6 +11,11 @@ from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
 from numgrad.operations.promotion import by_library
 
 
+def sech_square(x):
+    """``1 / cosh(x)**2``: ``1 - tanh(x)**2`` where that cancels."""
+    return 4 * logistic(2 * x) * logistic(-2 * x)
+
+
 def refusal(operation, name):
     """The gradient formula of an input that has none: it raises instead of being silently 0.
 
@@ -59,6 +64,7 @@ def sigmoid(x):
 
 
 sigmoid.vjp(x=lambda g, y: g * np.conj(y * (1 - y)))
+sigmoid.complex_vjp(x=lambda g, x, y: g * np.conj(y * logistic(-x)))
 sigmoid.kink(x=([800.0, -800.0, np.inf, -np.inf], [0, 0, 0, 0]))
 sigmoid.complex_ref = lambda x: 1 / (1 + np.exp(-x))
 

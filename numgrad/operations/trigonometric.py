@@ -6,6 +6,7 @@ import numpy as np
 
 from numgrad.core.declare import composite, elementwise
 from numgrad.operations.arithmetic import multiply
+from numgrad.operations.special import sech_square
 
 
 @elementwise(ref=np.sin, special=(0.0, 1e22), smooth=True)
@@ -56,6 +57,15 @@ def tan(x):
 
 
 tan.vjp(x=lambda g, y: g * np.conj(1 + y * y))
+
+
+def _complex_tan_vjp(g, x):
+    far = np.abs(np.imag(x)) > 400  # it is 0, and i times an infinity NaN
+    square = sech_square(1j * np.where(far, 0, x))
+    return g * np.conj(np.where(far, 0, square))
+
+
+tan.complex_vjp(x=_complex_tan_vjp)
 tan.kink(x=([np.pi / 2, -np.pi / 2], [1 + np.tan(np.pi / 2) ** 2] * 2))
 
 
@@ -104,11 +114,13 @@ def arctan(x):
 
 
 def _arctan_vjp(g, x):
-    far = np.abs(x) > 1e9  # 1 does not count there, and the square of a complex number may be NaN
-    return g / np.conj(np.where(far, x, 1 + x * x)) / np.conj(np.where(far, x, 1))
+    far = np.abs(x) > 1e9  # 1 does not count there, and a square may overflow
+    return g / np.where(far, x, 1 + x * x) / np.where(far, x, 1)
 
 
 arctan.vjp(x=_arctan_vjp)
+# a sum with the square would cancel near i
+arctan.complex_vjp(x=lambda g, x: g / np.conj(x - 1j) / np.conj(x + 1j))
 arctan.kink(x=([np.inf, -np.inf, 1e200], [0, 0, 0]))
 
 

@@ -41,7 +41,8 @@ class OpView:
     @property
     def gradients(self) -> str:
         """The gradient formulas as written."""
-        texts = dict.fromkeys(_source(f.function) for f in self.op.formulas.values())
+        formulas = (*self.op.formulas.values(), *self.op.complex_formulas.values())
+        texts = dict.fromkeys(_source(f.function) for f in formulas)
         return "\n".join(texts) or "(no gradient)"
 
     @property

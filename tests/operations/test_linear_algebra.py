@@ -9,6 +9,7 @@ import sys
 import warnings
 from functools import partial
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
@@ -676,6 +677,34 @@ def test_exponentials_at_the_edges():
     assert np.isnan(linalg.expm(np.array([[np.inf, 1.0], [1.0, 1.0]])).numpy()).all()
     mixed = linalg.expm(np.diag([np.nan, 0.0])).numpy()
     np.testing.assert_array_equal(mixed, [[np.nan, 0], [0, 1]])
+
+
+@pytest.mark.parametrize("apart", [1e-6, 1e-9, 1e-12, 1e-14])
+def test_expm_of_triangles_with_nearly_equal_diagonals(apart):
+    chain = np.diag([-50.0, -50 * (1 + apart), -50 * (1 - apart), 0])
+    chain += np.diag([50, 50 * (1 + apart), 50 * (1 - apart)], -1)
+    upper = np.array([[1, 1e3, 0], [0, 1 + apart, 1e3], [0, 0, 1 - apart]])
+    for a in (upper, upper.T, chain, upper * (1 + 0.5j)):
+        with mpmath.workdps(60):
+            exact = mpmath.expm(mpmath.matrix(a.tolist()), method="taylor").tolist()
+        found = linalg.expm(ng.tensor(a)).numpy()
+        np.testing.assert_allclose(found, np.array(exact).astype(complex), rtol=2e-14)
+
+
+@pytest.mark.parametrize("p", [None, 2, -2, 1, -1, np.inf, -np.inf, "fro"])
+def test_condition_numbers_of_singular_matrices(p):
+    rng = np.random.default_rng(3)
+    a = rng.normal(size=(3, 3))
+    for x in (np.zeros((3, 3)), np.diag([1.0, 2.0, 0.0]), a, np.stack([a, 0 * a, 2 * a.T])):
+        with np.errstate(all="ignore"):
+            want = np.linalg.cond(x, p)
+            np.testing.assert_allclose(linalg.cond(ng.tensor(x), p).numpy(), want)
+    with np.errstate(all="ignore"):
+        compiled = ng.jit(lambda x: np.linalg.cond(x, p))(np.stack([a, 0 * a]))
+        np.testing.assert_allclose(compiled, np.linalg.cond(np.stack([a, 0 * a]), p))
+    own = ng.grad(lambda x: np.linalg.cond(x, p))(a)
+    both = ng.grad(lambda x: np.linalg.cond(x, p)[0])(np.stack([a, np.eye(3)]))
+    np.testing.assert_allclose(both[0], own, rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])

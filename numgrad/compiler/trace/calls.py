@@ -63,7 +63,10 @@ class _Traced:
         return False
 
     def saves(self, mask: int) -> tuple[str, ...]:
-        key = (self.op, mask, len(self.metas))  # pyright: ignore
+        op, metas = self.op, self.metas  # pyright: ignore
+        key = (op, mask, len(metas))
+        if op.complex_formulas:  # which name others
+            key = (op, mask, tuple([m.dtype for m in metas]))
         found = self.tracer.saved.get(key)
         if found is None:
             found = self.tracer.saved[key] = super().saves(mask)  # pyright: ignore

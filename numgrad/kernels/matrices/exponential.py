@@ -12,7 +12,7 @@ from numgrad.codegen.intrinsics import fabs
 from numgrad.kernels.matrices.copying import copy, turn
 from numgrad.kernels.matrices.fortran import lapack
 from numgrad.kernels.matrices.products import product
-from numgrad.kernels.vmath.complex_exponential import exp_c128
+from numgrad.kernels.vmath.complex_exponential import exp_c128, sinh_c128
 from numgrad.kernels.vmath.exponential import exp_f64
 from numgrad.kernels.vmath.logarithm import log2_f64, log_f64
 from numgrad.kernels.vmath.roots import hypot_f64
@@ -198,6 +198,18 @@ def exponential_of(x, scale):
 
 
 @outlined
+def mean_exponential(x, y, scale):
+    """The mean of ``exp`` between two numbers times a real one, without cancellation."""
+    apart = y - x
+    half = complex(0.5 * scale * float(apart.real), 0.5 * scale * float(apart.imag))
+    if half == 0:
+        return exponential_of(x, scale)
+    if magnitude(half) < 1.0:
+        return exponential_of(x + 0.5 * apart, scale) * np.divide(sinh_c128(half), half)
+    return np.divide(exponential_of(y, scale) - exponential_of(x, scale), 2.0 * half)
+
+
+@outlined
 def diagonals(a, out, scale, below, beside):
     """The diagonal of a triangular matrix's exponential, and the one beside it."""
     n = a.shape[0]
@@ -205,12 +217,7 @@ def diagonals(a, out, scale, below, beside):
         out[i, i] = exponential_of(a[i, i], scale)
     if beside:
         for i in range(n - 1):
-            apart = a[i + 1, i + 1] - a[i, i]
-            mean = exponential_of(a[i, i], scale)
-            if apart != 0:
-                mean = exponential_of(a[i + 1, i + 1], scale) - mean
-                step = complex(float(apart.real) * scale, float(apart.imag) * scale)
-                mean = np.divide(mean, step)
+            mean = mean_exponential(a[i, i], a[i + 1, i + 1], scale)
             if below:
                 out[i + 1, i] = mean * a[i + 1, i] * scale
             else:

@@ -29,6 +29,7 @@ _LOGARITHM = {
     "f": StackKernel(f"{_HOME}.logarithm:real_logarithm", "T3. T3", "gees", "C"),
     "c": StackKernel(f"{_HOME}.logarithm:complex_logarithm", "T3. T3 R2", "gees"),
 }
+_DOUBLED = StackKernel(f"{_HOME}.doubling:doubled", "T3. T3. T3 R2 int")
 _BANDED = StackKernel(f"{_HOME}.structured:banded", "T3. T3. T3 int int", "gbsv gtsv")
 _TOEPLITZ = StackKernel(f"{_HOME}.structured:toeplitz", "T2. T2. T3. T3")
 
@@ -44,6 +45,19 @@ def exponentials(a: np.ndarray) -> np.ndarray:
         n = a.shape[-1]
         _EXPONENTIAL(a.dtype, n, 3000.0 + 10.0 * n**3, a, out)
     return out
+
+
+def doubled(a: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Blocks of twice the size (count, 2 n, 2 n) of stacks, and the scales (count, 1) in them."""
+    count, n, _ = a.shape
+    block, scale = (
+        np.empty((count, 2 * n, 2 * n), a.dtype),
+        np.ones((count, 1), real_dtype(a.dtype)),
+    )
+    if block.size:
+        most = np.finfo(scale.dtype).maxexp - 2
+        _DOUBLED(a.dtype, n, 20.0 + 4.0 * n**2, a, t, block, scale, most)
+    return block, scale
 
 
 def general_eigen(a: np.ndarray, vectors: bool) -> tuple[np.ndarray, np.ndarray, Any]:

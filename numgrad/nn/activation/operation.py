@@ -272,6 +272,22 @@ def _mish_vjp(g, x):
 mish.vjp(x=_mish_vjp)
 
 
+@_activation(special=(0.0,), ref=lambda x: x - np.tanh(x), smooth=True)
+def tanhshrink(x):
+    """``x - tanh(x)``.
+
+    Examples
+    --------
+    >>> F.tanhshrink(ng.tensor([0.0, 1.0]))
+    tensor([0.        , 0.23840584])
+    """
+    return x - np.tanh(x)
+
+
+# 1 less the derivative of tanh would lose what is left near 0
+tanhshrink.vjp(x=lambda g, x: g * np.square(np.tanh(x)))
+
+
 @_activation(special=(0.0,), ref=lambda x: x / (1 + np.abs(x)), smooth=True)
 def softsign(x):
     """``x / (1 + abs(x))``.

@@ -12,7 +12,6 @@ from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn.activation import operation as ops
 from numgrad.nn.activation.functional import leaky_relu
 from numgrad.operations.choice import clip, where
-from numgrad.operations.exponential import tanh
 from numgrad.operations.reduce import log_softmax
 from numgrad.operations.shape import copy
 from numgrad.operations.special import sigmoid
@@ -126,7 +125,7 @@ def tanhshrink(input: Any) -> Tensor:
     tensor([0.        , 0.23840584])
     """
     x = _floating("tanhshrink", input)
-    return x - tanh(x)
+    return ops.tanhshrink(x)
 
 
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:

@@ -5,6 +5,11 @@ Note [Derivatives of functions of matrices]
 The derivative of ``f`` at ``a`` in the direction ``t`` is a block of ``f`` of a matrix of twice the
 size: ``f([[a, t], [0, a]])[:n, n:]`` (R. Mathias, 1996). Its adjoint is the derivative at the
 adjoint of ``a``, so gradients of any order are values of ``f``.
+
+It is linear in ``t``, of which the size is nobody's choice, while ``f`` is right to the norm of the
+whole block: a large ``t`` would leave no digits of ``a``, and a small one would be lost beside it.
+So ``t`` is brought to the size of ``a`` by a power of two, which costs no digits, and the result
+back. Where ``t`` is not finite the factor is NaN, and so is the derivative.
 """
 
 from __future__ import annotations
@@ -31,6 +36,7 @@ from numgrad.operations.linear_algebra.checks import (
     computing_dtype,
     hermitian,
     identity,
+    real_dtype,
     spread,
     stacks,
 )
@@ -39,15 +45,60 @@ from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import as_index, as_operand
 
 
-def _doubled(a: Any, t: Any) -> Any:
-    rows = concat(a, t, axis=-1), concat(0 * a, a, axis=-1)
-    return concat(rows, axis=-2)
+def _aligned(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int) -> Any:
+    """The rule of batching of an operation on several stacks."""
+    ndim = max(x.ndim for x in operands)
+    return bind(op, tuple([x.aligned(ndim) for x in operands]), {})
 
 
 def _derivative(function: Any, a: Any, t: Any) -> Any:
     """Note [Derivatives of functions of matrices]."""
     n = a.shape[-1]
-    return function(_doubled(a, t))[..., :n, n:]
+    block, scale = doubled(a, t)
+    return function(block)[..., :n, n:] / scale / scale
+
+
+@primitive(internal=True, method=False, outputs=True, smooth=True)
+def doubled(a, t):
+    """``[[a, t], [0, a]]``, with ``t`` brought to the size of ``a``; the root of the factor."""
+    check_square("doubled", a)
+    batch = stacks("doubled", a.shape[:-2], t.shape[:-2])
+    dtype = computing_dtype("doubled", a, t)
+    block, scale = functions.doubled(*[as_stack(spread(x, batch), dtype) for x in (a, t)])
+    return block.reshape(*batch, *block.shape[1:]), scale.reshape(*batch, 1, 1)
+
+
+@doubled.shape
+def _doubled_shape(a, t):
+    batch, n = stacks("doubled", a.shape[:-2], t.shape[:-2]), a.shape[-1]
+    dtype = computing_dtype("doubled", a, t)
+    return Meta((*batch, 2 * n, 2 * n), dtype), Meta((*batch, 1, 1), real_dtype(dtype))
+
+
+def _doubled_vjp_a(g, meta_a):
+    n = meta_a.shape[-1]
+    return g[0][..., :n, :n] + g[0][..., n:, n:]
+
+
+def _doubled_vjp_t(g, meta_a, y):
+    n = meta_a.shape[-1]
+    return g[0][..., :n, n:] * y[1] * y[1]
+
+
+def _doubled_jvp(t_a, t_t, y):
+    above = concat(t_a, t_t * y[1] * y[1], axis=-1)
+    return concat(above, concat(0 * t_a, t_a, axis=-1), axis=-2), None
+
+
+doubled.vjp(a=_doubled_vjp_a, t=_doubled_vjp_t)
+doubled.jvp(_doubled_jvp)
+
+
+doubled.batch(_aligned)
+doubled.calls = [
+    (((2, 3, 3), (2, 3, 3)), lambda a, t: doubled(a, t)[0]),
+    (((0, 0), (0, 0)), lambda a, t: doubled(a, t)[0]),
+]
 
 
 @primitive(
@@ -242,14 +293,7 @@ solve_sylvester.vjp(
 )
 
 
-@solve_sylvester.batch
-def _sylvester_batch(
-    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
-) -> Any:
-    ndim = max(x.ndim for x in operands)
-    return bind(op, tuple([x.aligned(ndim) for x in operands]), {})
-
-
+solve_sylvester.batch(_aligned)
 solve_sylvester.calls = [
     (((2, 2), (3, 3), (2, 3)), lambda a, b, q: solve_sylvester(_definite(a), _definite(b), q)),
 ]

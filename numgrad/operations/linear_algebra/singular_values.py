@@ -30,7 +30,7 @@ from numgrad.operations.linear_algebra.checks import (
     real_dtype,
 )
 from numgrad.operations.linear_algebra.eigenvalues import differences
-from numgrad.operations.linear_algebra.systems import inv
+from numgrad.operations.linear_algebra.systems import inverse_or_zero
 from numgrad.operations.matmul import matmul
 from numgrad.operations.norm import norm
 from numgrad.operations.shape import as_operand, reshape
@@ -429,7 +429,7 @@ def cond(x, p=None):
     Returns
     -------
     Tensor
-        Real; without the last two axes.
+        Real; without the last two axes; infinite for singular matrices.
 
     Examples
     --------
@@ -443,15 +443,13 @@ def cond(x, p=None):
     if p is None or p in (2, -2):
         s = _values(x)
         ends = s[..., 0], s[..., -1]
-        return ends[1] / ends[0] if p == -2 else ends[0] / ends[1]
+        ratio = ends[1] / ends[0] if p == -2 else ends[0] / ends[1]
+        return np.where(ends[0] == 0, np.inf, ratio)
     check_square("cond", x)
-    try:
-        inverse = inv(x)
-    except NumgradLinAlgError:
-        if len(x.shape) > 2:
-            raise
-        return norm(x, p) * np.inf
-    return norm(x, p, axis=(-2, -1)) * norm(inverse, p, axis=(-2, -1))
+    size = norm(x, p, axis=(-2, -1))
+    of_inverse = norm(inverse_or_zero(x), p, axis=(-2, -1))
+    singular = of_inverse == 0
+    return np.where(singular, size + 1, size) * np.where(singular, np.inf, of_inverse)
 
 
 cond.calls = [

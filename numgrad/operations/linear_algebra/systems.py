@@ -307,9 +307,25 @@ def _inv_vjp(g, y):
     return -(product(product(across, g), across))
 
 
-inv.vjp(a=_inv_vjp)
-inv.jvp(lambda t_a, y: -(product(product(y, t_a), y)))
-inv.batch(of_matrices)
+@primitive(internal=True, method=False, smooth=True)
+def inverse_or_zero(a):
+    """Inverses of square matrices, zeros for singular ones."""
+    check_square("inv", a)
+    dtype = computing_dtype("inv", a)
+    work = as_stack(a, dtype)
+    ones = np.broadcast_to(np.eye(a.shape[-1], dtype=dtype), work.shape)
+    x, _, _, info = systems.solved(work, ones)
+    if info is not None:
+        x[info != 0] = 0
+    return x.reshape(a.shape)
+
+
+inverse_or_zero.shape(_inv_shape)
+inverse_or_zero.calls = [(((2, 2, 2),), lambda a: inverse_or_zero(_regular(a)))]
+for _op in (inv, inverse_or_zero):
+    _op.vjp(a=_inv_vjp)
+    _op.jvp(lambda t_a, y: -(product(product(y, t_a), y)))
+    _op.batch(of_matrices)
 inv.calls = [
     (((3, 3),), lambda a: inv(_regular(a))),
     (((2, 2, 2),), lambda a: inv(_regular(a))),

@@ -326,13 +326,71 @@ y0.vjp(x=lambda g, x: -g * y1(x))
 y1.vjp(x=lambda g, x: g * (0.5 * (y0(x) - yv(2, x))))
 i0.vjp(x=lambda g, x: g * i1(x))
 i1.vjp(x=lambda g, x: g * (0.5 * (i0(x) + iv(2, x))))
-i0e.vjp(x=lambda g, x, y: g * (i1e(x) - np.sign(x) * y))
+
+
+_FAR = 30.0
+
+
+def _far_slope(order, sign, scale):
+    """Derivative of a scaled function far on the right, by its asymptotic series.
+
+    What differences of neighbours have there is the last digits of both.
+    """
+    terms, term = [], 1.0
+    for k in range(17):
+        terms.append(-(k + 0.5) * term * scale)
+        term *= sign * (4 * order * order - (2 * k + 1) ** 2) / (8 * (k + 1))
+
+    def slope(x):
+        inverse = 1 / x
+        total = 0.0
+        for term in reversed(terms):
+            total = term + inverse * total
+        return total * inverse * np.sqrt(inverse)
+
+    return slope
+
+
+def _apart(x, size):
+    """Whether an operand is far from 0 by its size, that there, and itself elsewhere."""
+    far = size > _FAR
+    return far, np.where(far, size, _FAR), np.where(far, 1, x)
+
+
+_ROOTS = 1 / math.sqrt(2 * math.pi), math.sqrt(math.pi / 2)
+_I0E, _I1E = (_far_slope(order, -1, _ROOTS[0]) for order in (0, 1))
+_K0E, _K1E = (_far_slope(order, 1, _ROOTS[1]) for order in (0, 1))
+
+
+def _i0e_vjp(g, x):
+    far, size, near = _apart(x, np.abs(x))
+    slope = i1e(near) - np.sign(near) * i0e(near)
+    return g * np.where(far, np.sign(x) * _I0E(size), slope)
+
+
+def _i1e_vjp(g, x):
+    far, size, near = _apart(x, np.abs(x))
+    slope = 0.5 * (i0e(near) + ive(2, near)) - np.sign(near) * i1e(near)
+    return g * np.where(far, _I1E(size), slope)
+
+
+def _k0e_vjp(g, x):
+    far, size, near = _apart(x, x)
+    return g * np.where(far, _K0E(size), k0e(near) - k1e(near))
+
+
+def _k1e_vjp(g, x):
+    far, size, near = _apart(x, x)
+    return g * np.where(far, _K1E(size), k1e(near) - 0.5 * (k0e(near) + kve(2, near)))
+
+
+i0e.vjp(x=_i0e_vjp)
 i0e.kink(x=([0.0], [0]))
-i1e.vjp(x=lambda g, x, y: g * (0.5 * (i0e(x) + ive(2, x)) - np.sign(x) * y))
+i1e.vjp(x=_i1e_vjp)
 k0.vjp(x=lambda g, x: -g * k1(x))
 k1.vjp(x=lambda g, x: g * (-0.5 * (k0(x) + kv(2, x))))
-k0e.vjp(x=lambda g, x, y: g * (y - k1e(x)))
-k1e.vjp(x=lambda g, x, y: g * (y - 0.5 * (k0e(x) + kve(2, x))))
+k0e.vjp(x=_k0e_vjp)
+k1e.vjp(x=_k1e_vjp)
 
 
 @special(domain=(0.3, 4.0))

@@ -86,8 +86,7 @@ def betainc(a, b, x):
     """Regularized incomplete beta function: distribution of a beta variable.
 
     The derivatives in ``a`` and ``b`` are differences of order ten in the logarithm of the function
-    or of its complement, right to about eleven digits; second ones to about eight around the mean,
-    and to fewer in far tails, where they are small, as with ``gammainc``; third ones raise.
+    or of its complement, right to about eleven digits, in far tails too; third ones raise.
 
     Examples
     --------

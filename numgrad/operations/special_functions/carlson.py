@@ -6,7 +6,7 @@ import numpy as np
 
 from numgrad.kernels import carlson as _carlson  # noqa: F401 (what kernels call)
 from numgrad.operations.special_functions.declare import derivative, special
-from numgrad.operations.special_functions.elliptic import complete_slope, ellipe, ellipkm1
+from numgrad.operations.special_functions.elliptic import cosine_integral
 
 
 @special(domain=(0.5, 3.0))
@@ -20,27 +20,16 @@ def agm(a, b):
     """
 
 
-_FAR = 1e9
-"""Ratio from which on the mean is ``pi / 2`` times the larger number over a logarithm."""
-
-
 def _agm_slope(a, b, mean):
     """Derivative in ``b``: the mean is ``pi a / 2`` over the complete integral of ``1 - r**2``.
 
     Where a number is 0 so is the mean, by the larger number flat, by the other one endless.
     """
-    tiny, huge = np.abs(b) * _FAR < np.abs(a), np.abs(a) * _FAR < np.abs(b)
-    none, near = (a == 0) | (b == 0), ~(tiny | huge)
-    ratio = np.where(near & ~none, b, 1) / np.where(near & ~none, a, 1)
-    square = ratio * ratio
-    first = ellipkm1(square)
-    slope = complete_slope(first, ellipe(1 - square), 1 - square, square)
-    around = mean * slope / first * (2 * ratio / np.where(near & ~none, a, 1))
-    at_an_end = (tiny | huge) & ~none
-    large, small = (np.where(at_an_end, x, 1) for x in (np.where(tiny, a, b), np.where(tiny, b, a)))
-    inverse = 1 / np.log(4 * large / small)
-    far = np.where(tiny, mean * inverse / small, mean * (1 - inverse) / large)
-    return np.where(none, np.where(tiny, math.inf, 0), np.where(near, around, far))
+    none = (a == 0) | (b == 0)
+    large, small = (np.where(none, 1, x) for x in (a, b))
+    ratio = small / large
+    around = (2 / math.pi) * (mean / large) * (mean / small) * cosine_integral(ratio * ratio)
+    return np.where(none, np.where((b == 0) & (a != 0), math.inf, 0), around)
 
 
 agm.vjp(a=lambda g, a, b, y: g * _agm_slope(b, a, y), b=lambda g, a, b, y: g * _agm_slope(a, b, y))

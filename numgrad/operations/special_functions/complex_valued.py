@@ -8,7 +8,7 @@ from numgrad.core.declare import composite
 from numgrad.operations.real import floating
 from numgrad.operations.shape import as_operand
 from numgrad.operations.special_functions.differences import central_difference
-from numgrad.operations.special_functions.kelvin import over
+from numgrad.operations.special_functions.kelvin import beip_over, berp_over
 from numgrad.operations.special_functions.several import (
     arrived,
     complex_result,
@@ -157,12 +157,16 @@ def kelvin(x):
     """
 
 
+def _first_over(x, slope):
+    return berp_over(x, np.real(slope)) + 1j * beip_over(x, np.imag(slope))
+
+
 def _kelvin_vjp(g, x, y):
     return arrived(
         g,
         lambda: np.conj(y[2]),
         lambda: np.conj(y[3]),
-        lambda: np.conj(1j * y[0] - over(x, y[2], 0.5j)),
+        lambda: np.conj(1j * y[0] - _first_over(x, y[2])),
         lambda: np.conj(1j * y[1] - y[3] / x),
     )
 

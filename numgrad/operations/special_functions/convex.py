@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from numgrad.core.declare import elementwise
 from numgrad.operations.special_functions.declare import special
 from numgrad.operations.special_functions.hypergeometric import hyp1f1, hyp2f1
 
@@ -107,10 +108,23 @@ def kl_div(a, b):
     """
 
 
-kl_div.vjp(
-    a=lambda g, a, b: g * np.log(a / b),
-    b=lambda g, a, b: g * (1 - a / np.where((a == 0) & (b == 0), 1, b)),
-)
+def _apart(a, b):
+    """Whether two numbers are near, and their difference over ``b`` there."""
+    near = np.abs(a - b) < 0.5 * b
+    return near, np.where(near, a - b, 0) / np.where(near, b, 1)
+
+
+def _kl_div_a(g, a, b):
+    near, excess = _apart(a, b)
+    return g * np.where(near, np.log1p(excess), np.log(a / b))
+
+
+def _kl_div_b(g, a, b):
+    near, excess = _apart(a, b)
+    return g * np.where(near, -excess, 1 - a / np.where((a == 0) & (b == 0), 1, b))
+
+
+kl_div.vjp(a=_kl_div_a, b=_kl_div_b)
 
 
 @special(domain=(0.3, 3.0))
@@ -147,14 +161,62 @@ def _length(delta, r):
     return np.where(length == 0, 1, length)
 
 
-def _pseudo_huber_vjp(g, delta, r):
+# Both derivatives go to limits for large residuals, where terms of second ones, if quotients were
+# differentiated, would cancel: they have formulas of their own, of s = r / delta.
+
+
+def _root(s):
+    return np.sqrt(1 + s * s)
+
+
+@elementwise(
+    internal=True,
+    method=False,
+    domain=(0.3, 3.0),
+    ref=lambda delta, r: r / np.sqrt(1 + (r / delta) ** 2),
+    real=True,
+    smooth=True,
+)
+def pseudo_huber_r(delta, r):
+    """Derivative of ``pseudo_huber`` with respect to the residual."""
+    return delta * (r / _length(delta, r))
+
+
+@elementwise(
+    internal=True,
+    method=False,
+    domain=(0.3, 3.0),
+    ref=lambda delta, r: delta * (np.sqrt(1 + (r / delta) ** 2) - 1) ** 2 / np.hypot(1, r / delta),
+    real=True,
+    smooth=True,
+)
+def pseudo_huber_delta(delta, r):
+    """Derivative of ``pseudo_huber`` with respect to where it becomes linear."""
     length = _length(delta, r)
     share = r / (length + delta)
-    return g * (r * share) * (r / length) * share
+    return (r * share) * (r / length) * share
 
 
+def _mixed_slope(g, delta, r):
+    s = r / delta
+    share = s / _root(s)
+    return g * (share * share * share)
+
+
+def _delta_slope(g, delta, r):
+    s = r / delta
+    root = _root(s)
+    above = s * s / (1 + root)
+    return g * -((above / root) ** 2 * ((2 * root + 1) / root))
+
+
+pseudo_huber_r.vjp(
+    delta=_mixed_slope, r=lambda g, delta, r: g / _root(r / delta) / np.square(_root(r / delta))
+)
+pseudo_huber_delta.vjp(delta=_delta_slope, r=_mixed_slope)
 pseudo_huber.vjp(
-    delta=_pseudo_huber_vjp, r=lambda g, delta, r: g * (delta * (r / _length(delta, r)))
+    delta=lambda g, delta, r: g * pseudo_huber_delta(delta, r),
+    r=lambda g, delta, r: g * pseudo_huber_r(delta, r),
 )
 
 

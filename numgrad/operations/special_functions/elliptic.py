@@ -1,9 +1,11 @@
 """Elliptic integrals."""
 
 import math
+from importlib import import_module
 
 import numpy as np
 
+from numgrad.core.declare import elementwise
 from numgrad.operations.special_functions.declare import special
 from numgrad.operations.special_functions.hypergeometric import hyp2f1
 
@@ -21,6 +23,11 @@ def complete_slope(first, second, m, rest):
     small, near, far = _apart(m)
     series = (math.pi / 8) * hyp2f1(1.5, 1.5, 2, near)
     return np.where(small, series, (second - rest * first) / (2 * far * rest))
+
+
+def _cosine_integral(p):
+    of = import_module("scipy.special")
+    return (of.ellipe(1 - p) - p * of.ellipkm1(p)) / (1 - p)
 
 
 @special(domain=(0.1, 0.9))
@@ -67,8 +74,28 @@ def _ellipe_vjp(g, m, y):
     return g * np.where(small, series, (y - ellipk(far)) / (2 * far))
 
 
+@elementwise(internal=True, method=False, domain=(0.1, 0.9), ref=_cosine_integral, real=True,
+             smooth=True)  # fmt: skip
+def cosine_integral(p):
+    """Integral of ``cos(t)**2 / sqrt(1 - m sin(t)**2)`` up to a right angle, where m is ``1 - p``.
+
+    It is ``(E - p K) / m``, and so is the derivative of the first integral but for ``2 p``.
+    """
+    m = 1 - p
+    small, near, far = _apart(m)
+    series = (math.pi / 4) * hyp2f1(0.5, 0.5, 2, near)
+    return np.where(small, series, (ellipe(m) - p * ellipkm1(p)) / far)
+
+
+def _cosine_integral_vjp(g, p, y):
+    small, near, far = _apart(1 - p)
+    series = (math.pi / 32) * hyp2f1(1.5, 1.5, 3, near)
+    return g * -np.where(small, series, (0.5 * ellipkm1(p) - y) / far)
+
+
+cosine_integral.vjp(p=_cosine_integral_vjp)
 ellipk.vjp(m=lambda g, m, y: g * complete_slope(y, ellipe(m), m, 1 - m))
-ellipkm1.vjp(p=lambda g, p, y: -g * complete_slope(y, ellipe(1 - p), 1 - p, p))
+ellipkm1.vjp(p=lambda g, p: -g * cosine_integral(p) / (2 * p))
 ellipe.vjp(m=_ellipe_vjp)
 
 

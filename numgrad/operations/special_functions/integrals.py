@@ -4,9 +4,15 @@ import math
 
 import numpy as np
 
-from numgrad.operations.special_functions.bessel import i0, j0, k0, y0
+from numgrad.operations.special_functions.bessel import (
+    i0,
+    j0,
+    k0,
+    spherical_in,
+    spherical_jn,
+    y0,
+)
 from numgrad.operations.special_functions.elliptic import ellipeinc, third_integral
-from numgrad.operations.special_functions.kelvin import over
 from numgrad.operations.special_functions.several import arrived, either, several
 
 
@@ -52,7 +58,8 @@ def sici(x):
     """
 
 
-sici.vjp(x=lambda g, x: arrived(g, lambda: over(x, np.sin(x), 1), lambda: np.cos(x) / x))
+# derivatives of sin(x) / x, written as a quotient, would cancel near 0
+sici.vjp(x=lambda g, x: arrived(g, lambda: spherical_jn(0, x), lambda: np.cos(x) / x))
 
 
 @several(count=2, dtypes=either)
@@ -71,7 +78,7 @@ def shichi(x):
     """
 
 
-shichi.vjp(x=lambda g, x: arrived(g, lambda: over(x, np.sinh(x), 1), lambda: np.cosh(x) / x))
+shichi.vjp(x=lambda g, x: arrived(g, lambda: spherical_in(0, x), lambda: np.cosh(x) / x))
 
 
 @several(count=2, dtypes=either)

@@ -96,16 +96,35 @@ def keip(x):
     """
 
 
-def over(x, y, limit):
-    """``y / x``, and its limit at 0."""
-    zero = x == 0
-    return np.where(zero, limit, y / np.where(zero, 1, x))
+_NEAR = 1.0
+_BEI = [(-1) ** k * (2 * k + 1) / (2 * math.factorial(2 * k + 1) ** 2) for k in range(6)]
+_BER = [(-1) ** k * k / math.factorial(2 * k) ** 2 for k in range(1, 7)]
+
+
+def _over(x, y, terms, first):
+    """``y / x``, near 0 by ``first`` times a series of ``(x / 2)**4``: derivatives would cancel."""
+    near = np.abs(x) < _NEAR
+    s = np.square(np.square(0.5 * np.where(near, x, 0)))
+    total = 0.0
+    for term in reversed(terms):
+        total = term + s * total
+    return np.where(near, first * total, y / np.where(near, 1, x))
+
+
+def berp_over(x, y):
+    """``berp(x) / x``, by the first of them."""
+    return _over(x, y, _BER, 0.25 * x * x)
+
+
+def beip_over(x, y):
+    """``beip(x) / x``, by the first of them."""
+    return _over(x, y, _BEI, 1.0)
 
 
 ber.vjp(x=lambda g, x: g * berp(x))
 bei.vjp(x=lambda g, x: g * beip(x))
-berp.vjp(x=lambda g, x, y: g * (-bei(x) - over(x, y, 0)))
-beip.vjp(x=lambda g, x, y: g * (ber(x) - over(x, y, 0.5)))
+berp.vjp(x=lambda g, x, y: g * (-bei(x) - berp_over(x, y)))
+beip.vjp(x=lambda g, x, y: g * (ber(x) - beip_over(x, y)))
 ker.vjp(x=lambda g, x: g * kerp(x))
 kei.vjp(x=lambda g, x: g * keip(x))
 kerp.vjp(x=lambda g, x, y: g * (-kei(x) - y / x))
