@@ -23,7 +23,6 @@ import numpy as np
 from numgrad.autograd.batching.examples import example_index
 from numgrad.autograd.hooks import RemovableHandle
 from numgrad.autograd.variable import Tensor, refresh
-from numgrad.compiler.messages import is_users
 from numgrad.compiler.trace.arrays import TracedArray, settle
 from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.function import traced
@@ -37,8 +36,9 @@ from numgrad.core.draws import Draw, Draws
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Op
+from numgrad.core.refusals import Refusals
 from numgrad.core.tree import leaves
-from numgrad.errors import NumgradIndexError, NumgradTraceError
+from numgrad.errors import NumgradIndexError, NumgradTraceError, is_users
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.recording import RecordingInterpreter
 
@@ -57,8 +57,10 @@ class TraceInterpreter(RecordingInterpreter):
         self.tracer = tracer
         self.inner = tracer.inner
         self._before: dict[str, Any] = {}
+        self._refusals = Refusals(traced=True)
 
     def __enter__(self) -> Self:
+        self._refusals.__enter__()
         self._before = state.set(
             interpreters=(*state.interpreters, self), ground=self, anomaly=False, saved_hooks=()
         )
@@ -67,6 +69,7 @@ class TraceInterpreter(RecordingInterpreter):
     def __exit__(self, *exception: object) -> None:
         state.set(**self._before)
         self.tracer.finish(failed=exception[0] is not None)
+        self._refusals.__exit__(*exception)  # pyright: ignore
 
     def operand(self, op: Op, a: Any) -> tuple[Any, Any]:
         """An argument as the tape keeps it, and as a traced array or a number."""
