@@ -87,6 +87,18 @@ class Ground(Interpreter):
         """Something is done now, and not again; raises ``NumgradTraceError`` if that is wrong."""
         return None
 
+    def begun(self, generator: Any, like: Any = None) -> None:
+        """Take note that a generator was made, as a copy of one that there is, if given."""
+        return None
+
+    def wrapped(self, source: Any) -> None:
+        """Raise if it is not known whether NumPy's generator over ``source`` was made only now."""
+        return None
+
+    def reseeded(self, seed: Any) -> None:
+        """Take note that NumPy's global generator was seeded."""
+        return None
+
     # ----------------------------------------------------------------------------------- arrays
 
     @abstractmethod

@@ -56,7 +56,8 @@ from numgrad.core.op import Op
 from numgrad.operations.sparse.kinds import is_sparse_kind
 from numgrad.random import Generator
 
-_LEAVES = (np.ndarray, Tensor, np.random.Generator, np.random.RandomState, Generator, Op)
+_GENERATORS = (np.random.Generator, np.random.RandomState)
+_LEAVES = (np.ndarray, Tensor, *_GENERATORS, np.random.BitGenerator, Generator, Op)
 _VARIABLES = (np.ndarray, Tensor, dict, list)
 _NOTHING = object()
 _NO_OPERATORS = {
@@ -82,6 +83,8 @@ class Surroundings:
         What must stay the same in any case: numbers, functions, lengths of containers.
     generators
         The places of NumPy's generators of random numbers.
+    sources
+        The ids of what these, and generators of ours, draw from.
     codes
         The user's code, that of the function itself first.
     """
@@ -99,6 +102,7 @@ class Surroundings:
             self._before: dict[int, Content] = {}
             self.guards: list[Place] = []
             self.generators: list[Place] = []
+            self.sources: set[int] = set()
             self._seen: set[int] = set()
             self._queue: list[Place] = [
                 Place(value, FIXED, value, "{0}", name) for name, value in roots
@@ -152,8 +156,12 @@ class Surroundings:
                     self.arrays[id(value)] = place
                     if not (isinstance(value, Tensor) and isinstance(value._array, AbstractArray)):
                         self._before[id(value)] = Content(value)
-                elif isinstance(value, np.random.Generator | np.random.RandomState):
+                elif isinstance(value, _GENERATORS):
                     self.generators.append(place)
+                if isinstance(value, np.random.Generator | Generator):
+                    self.sources.add(id(value.bit_generator))
+                elif isinstance(value, np.random.BitGenerator):
+                    self.sources.add(id(value))
                 continue
             for part in self._parts(value):
                 part.parent = place

@@ -88,6 +88,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
     surroundings = Surroundings([(parameters.name, parameters.function), *static])
     tracer = Tracer(dynamic=dynamic, source_of=lambda array: source_of(array, surroundings))
     tracer.owners = surroundings.arrays.keys()
+    tracer.sources = surroundings.sources
     sites = None
     if any(isinstance(place.value, np.ndarray) for place in surroundings.arrays.values()):
         sites = tracer.lines.sites = Sites(sys._getframe().f_code)
@@ -114,11 +115,14 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         except NumgradError as error:
             name_line(error, raised_at(error.__traceback__))
             raise
+        tracer.leave_generators()
         leaves: list[Any] = []
         nesting = flatten(out, leaves, DEEPEST)
         results = [_result(parameters.name, tracer, leaf) for leaf in leaves]
         results = share(tracer, leaves, results)
         gradients = _Gradients(tracer, leaves, results, given) if recorded else None
+    if tracer.reseeded is not None:
+        drawn["np.random"] = tracer.reseeded
     warn_of_draws(parameters.name, drawn, surroundings.generators)
     for captured in tracer.captured:
         source = _source(tracer, captured, surroundings)

@@ -99,6 +99,22 @@ class TraceInterpreter(RecordingInterpreter):
     def once(self, message: str) -> None:
         raise NumgradTraceError(message)
 
+    def begun(self, generator: Any, like: Any = None) -> None:
+        self.tracer.begin(generator, like)
+
+    def wrapped(self, source: Any) -> None:
+        tracer = self._outermost
+        known = tracer.sources is None or id(source) in (*tracer.sources, *tracer.begun)
+        if not known and source is not np.random.get_bit_generator():  # pyright: ignore
+            raise NumgradTraceError(
+                "random.Generator: NumPy's generator was made while the function is traced, and "
+                "not at each call, or is found in no variable around it; make it in the function "
+                "with ng.random.default_rng(seed), or hold it outside in a variable"
+            )
+
+    def reseeded(self, seed: Any) -> None:
+        self.tracer.reseed(seed)
+
     # ----------------------------------------------------------------------------------- arrays
 
     def lift(self, x: Any, dtype: Any = None) -> TracedArray:
@@ -174,10 +190,15 @@ class TraceInterpreter(RecordingInterpreter):
     def found(self, array: np.ndarray) -> bool:
         if not isinstance(array, np.ndarray):  # scipy's dok keeps none
             return False
+        return self._outermost.is_input(array)
+
+    @property
+    def _outermost(self) -> Tracer:
+        """The tracer of the whole function."""
         tracer: Any = self.tracer
         while getattr(tracer, "around", None) is not None:
             tracer = tracer.around
-        return tracer.is_input(array)
+        return tracer
 
     def made(self, array: Any) -> Any:
         if isinstance(array, AbstractArray):
