@@ -14,6 +14,7 @@ from numgrad.autograd.engine import backward as engine
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.closure import Surroundings
 from numgrad.compiler.call.layout import GradientResult, Input, Result
+from numgrad.compiler.call.made import made_by_trace
 from numgrad.compiler.call.place import Place, is_atom
 from numgrad.compiler.call.reads import Sites
 from numgrad.compiler.call.signature import DEEPEST, NUMBER, STATIC, TENSOR, Arguments, Leaf
@@ -58,6 +59,8 @@ class Traced:
         Which outputs are differentiated, with respect to which inputs.
     parts
         The graph and its gradients, if anything is to be differentiated.
+    made
+        Guards of what the function stored around itself.
     """
 
     graph: Graph
@@ -73,6 +76,7 @@ class Traced:
     recorded: list[int] = field(default_factory=list)
     wanted: list[int] = field(default_factory=list)
     parts: Cut | None = None
+    made: list[Place] = field(default_factory=list)
 
 
 def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
@@ -147,6 +151,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         known,
         tracer.looked_at,
     )
+    traced.made = made_by_trace(surroundings)
     _set_outputs(tracer, traced)
     positions = {entry.value: n for n, entry in enumerate(traced.inputs)}
     calls = [node for node in graph.nodes if node.op == CALL]
