@@ -87,6 +87,13 @@ class Ground(Interpreter):
         """Something is done now, and not again; raises ``NumgradTraceError`` if that is wrong."""
         return None
 
+    def remember_draws(self) -> Any:
+        """A context in which what is computed draws the numbers that come now, each time anew.
+
+        The first time that it is entered they are drawn. None where that is left to generators.
+        """
+        return None
+
     def begun(self, generator: Any, like: Any = None) -> None:
         """Take note that a generator was made, as a copy of one that there is, if given."""
         return None

@@ -9,7 +9,7 @@ in several threads at once: its state is a value of the graph, from which ``draw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import ref
@@ -24,7 +24,7 @@ from numgrad.compiler.trace.captured import Capturing
 from numgrad.compiler.trace.generators import draw_from
 from numgrad.core.draws import Draw, Draws, drawing, without_operands
 from numgrad.core.generator_state import put_words, words_of
-from numgrad.errors import NumgradTypeError
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,42 @@ class GradientWrite:
 
     tensor: Tensor
     value: Value | None
+
+
+class RepeatedDraws:
+    """Lets what is traced several times draw the same numbers, in a ``with`` block for each time.
+
+    The first time values of what is drawn, and states of generators, are kept; later times get
+    these in the same order, and generators stay where they are.
+    """
+
+    def __init__(self, tracer: Effects) -> None:
+        self.tracer = tracer
+        self.kept: list[tuple[Value, ...]] = []
+        self.coming: Iterator[tuple[Value, ...]] | None = None
+        self.entered = False
+
+    def __enter__(self) -> RepeatedDraws:
+        self.coming = iter(self.kept) if self.entered else None
+        self.entered = True
+        self.around, self.tracer.repeated = self.tracer.repeated, self
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.tracer.repeated = self.around
+
+    def values(self, make: Callable[[], Sequence[Value]]) -> tuple[Value, ...]:
+        """What was made the first time, or is made now."""
+        if self.coming is not None:
+            found = next(self.coming, None)
+            if found is None:
+                raise NumgradRuntimeError(
+                    "jacfwd: the function draws more random numbers when it is called again"
+                )
+            return found
+        made = tuple(make())
+        self.kept.append(made)
+        return made
 
 
 class Effects(Capturing):
@@ -72,6 +108,7 @@ class Effects(Capturing):
         self._makers: list[tuple[Any, Any]] = []
         self.reseeded: Any = None
         self.sources: set[int] | None = None
+        self.repeated: RepeatedDraws | None = None
 
     # ---------------------------------------------------------------------------------- effects
 
@@ -107,6 +144,12 @@ class Effects(Capturing):
 
     def drawn(self, draws: Draw | Draws) -> tuple[Value, ...]:
         """Random numbers, drawn anew at each call."""
+        if self.repeated is not None:
+            repeated, self.repeated = self.repeated, None
+            try:
+                return repeated.values(lambda: self.drawn(draws))
+            finally:
+                self.repeated = repeated
         if any(id(source) in self.begun for source in draws.sources):
             return self.drawn_from_states(draws)
         return self.call(drawing(draws), [*draws.data, *draws.lengths], draws.results)
@@ -155,7 +198,10 @@ class Effects(Capturing):
         """The states of generators at this place of each call."""
         begun = {id(s): self.begun[id(s)][1] for s in sources if id(s) in self.begun}
         others = [s for s in sources if id(s) not in begun]
-        found = iter(self._states_around(others) if others else ())
+        if others and self.repeated is not None:
+            found = iter(self.repeated.values(lambda: self._states_around(others)))
+        else:
+            found = iter(self._states_around(others) if others else ())
         return [begun.get(id(s)) or next(found) for s in sources]
 
     def put_generator_states(self, sources: Sequence[Any], states: Sequence[Any]) -> None:
@@ -169,7 +215,7 @@ class Effects(Capturing):
                 self.begun[id(source)] = source, now
             else:
                 others.append((source, now))
-        if others:
+        if others and (self.repeated is None or self.repeated.coming is None):
             self._put_around(*zip(*others, strict=True))
 
     def _states_around(self, sources: Sequence[Any]) -> Sequence[Value]:

@@ -25,6 +25,7 @@ from numgrad.autograd.hooks import RemovableHandle
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.compiler.trace.arrays import TracedArray, settle
 from numgrad.compiler.trace.calls import record_call
+from numgrad.compiler.trace.effects import RepeatedDraws
 from numgrad.compiler.trace.function import traced
 from numgrad.compiler.trace.hooked import ending, put_hook
 from numgrad.compiler.trace.memory import TracedRegion, fitted, written
@@ -98,6 +99,9 @@ class TraceInterpreter(RecordingInterpreter):
 
     def once(self, message: str) -> None:
         raise NumgradTraceError(message)
+
+    def remember_draws(self) -> Any:
+        return RepeatedDraws(self.tracer)
 
     def begun(self, generator: Any, like: Any = None) -> None:
         self.tracer.begin(generator, like)
