@@ -12,16 +12,12 @@ an array for which the answer is no.
 
 from __future__ import annotations
 
+import dis
 import sys
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from numgrad.errors import REFUSED, NumgradError, is_users
-
-_CALLED_BY_C = {
-    "__array__", "__bool__", "__complex__", "__float__", "__index__", "__int__",
-}  # fmt: skip
-"""Methods whose errors code in C may replace by errors of its own."""
+from numgrad.errors import PACKAGE, REFUSED, NumgradError, is_users
 
 
 class Refusals:
@@ -60,6 +56,15 @@ class Refusals:
                 raise refused from (None if refused in chain else error)
 
 
+def replaced_by_numpy(error: ValueError) -> NumgradError | None:
+    """The error of ours that NumPy replaced where a Tensor was to be an element of an ndarray."""
+    cause = error.__cause__
+    if isinstance(cause, NumgradError) and str(error).startswith("setting an array element"):
+        cause.__cause__, cause.__suppress_context__ = None, True
+        return cause
+    return None
+
+
 def _chain(error: BaseException | None) -> list[BaseException]:
     """An error and those that led to it."""
     found: list[BaseException] = []
@@ -75,19 +80,15 @@ def _caught_by_user(error: BaseException) -> bool:
     if traceback is None:  # it was made and not raised
         return False
     frame: FrameType | None = traceback.tb_frame
-    if frame.f_code.co_name in _CALLED_BY_C and _innermost(traceback):
-        frame = frame.f_back  # NumPy replaced it by an error of its own
+    if frame.f_code.co_filename.startswith(PACKAGE) and not _has_handler(traceback):
+        frame = frame.f_back  # it went into C, where NumPy replaced it by an error of its own
     return frame is not None and _is_users_frame(frame)
 
 
-def _innermost(traceback: TracebackType) -> bool:
-    """Whether all of a traceback lies in this package."""
-    found: TracebackType | None = traceback
-    while found is not None:
-        if is_users(found.tb_frame.f_code.co_filename):
-            return False
-        found = found.tb_next
-    return True
+def _has_handler(traceback: TracebackType) -> bool:
+    """Whether code catches what is raised at the place that it came to."""
+    entries = dis.Bytecode(traceback.tb_frame.f_code).exception_entries
+    return any(entry.start <= traceback.tb_lasti < entry.end for entry in entries)
 
 
 def _is_users_frame(frame: FrameType) -> bool:

@@ -17,6 +17,7 @@ from numgrad.codegen.dtypes import check_dtype, native
 from numgrad.core.abstract import AbstractLength
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
+from numgrad.core.refusals import replaced_by_numpy
 from numgrad.core.tree import Nesting, flatten, leaves, map_leaves, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.tensors.eager import check_array_kind
@@ -116,6 +117,10 @@ class TransformedCall:
         before = state.set(transforms=state.transforms + 1)
         try:
             result = self.chosen.function(*args, **kwargs)
+        except ValueError as error:
+            if (replaced := replaced_by_numpy(error)) is not None:
+                raise replaced from None
+            raise
         finally:
             state.set(**before)
         if not has_aux:

@@ -38,6 +38,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.content import SMALL, Content
+from numgrad.compiler.call.library_objects import of_library
 from numgrad.compiler.call.methods import METHODS, WeakMethod
 from numgrad.compiler.call.place import (
     CONTENT,
@@ -155,8 +156,10 @@ class Surroundings:
             if count > _LIMIT:
                 return
             value = place.value
-            if place.treatment in (IDENTITY, VALUE):
+            if place.treatment in (IDENTITY, VALUE, CONTENT):
                 self.guards.append(place)
+            if place.treatment == CONTENT:
+                continue
             if type(value) is str and value.isidentifier():  # for getattr(self, name)
                 self.names.add(value)
             if isinstance(value, np.ndarray):
@@ -278,6 +281,7 @@ class Surroundings:
             and not kind.__module__.startswith("numgrad.")
             and (kind.__module__, kind.__name__) not in _RECORDS
         ):
+            yield from of_library(value, self.names)
             return
         if kind.__module__.startswith("numgrad.optim"):  # a step reads its options at each call
             return

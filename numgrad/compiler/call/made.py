@@ -5,8 +5,9 @@ Note [Caches]
 A function may keep what it computes: ``if "w" not in cache: cache["w"] = ...``, ``setdefault``,
 ``functools.cached_property``. The compiled function has it as a constant, since it was not there
 before the trace. So what keys and attributes hold that came during the trace is guarded as it is
-then. If it is a traced Tensor, the function is traced again, and told if it uses it. Elements of
-lists are left out: a list that the trace appends to is a record of traces.
+then. If it is a traced Tensor, the function is traced again, and told if it uses it; if it is a
+generator of random numbers, too, since that goes on where the first call left it. Elements of lists
+are left out: a list that the trace appends to is a record of traces.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from numgrad.compiler.call.closure import Surroundings
 from numgrad.compiler.call.content import Content
 from numgrad.compiler.call.place import CONTENT, FIXED, IDENTITY, Place
 from numgrad.core.abstract import AbstractArray
+from numgrad.random import Generator
 
 
 def made_by_trace(before: Surroundings) -> list[Place]:
@@ -41,7 +43,7 @@ def made_by_trace(before: Surroundings) -> list[Place]:
         if _key(parent) not in known and id(parent) not in new:
             continue
         new.add(id(place))
-        if _is_traced(place.value):
+        if _is_traced(place.value) or isinstance(place.value, Generator):
             found += _lengths(place, known)
         elif isinstance(place.value, np.ndarray):
             content = Content(place.value, whole=True)

@@ -15,7 +15,7 @@ from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.closure import Surroundings
 from numgrad.compiler.call.layout import GradientResult, Input, Result
 from numgrad.compiler.call.made import made_by_trace
-from numgrad.compiler.call.place import Place, is_atom
+from numgrad.compiler.call.place import CONTENT, Place, is_atom
 from numgrad.compiler.call.reads import Sites
 from numgrad.compiler.call.signature import DEEPEST, NUMBER, STATIC, TENSOR, Arguments, Leaf
 from numgrad.compiler.graph.graph import CALL, Graph, Value
@@ -25,7 +25,11 @@ from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.captured import Captured
 from numgrad.compiler.trace.cut import Cut, cut
 from numgrad.compiler.trace.dead_end import DeadEnds
-from numgrad.compiler.trace.frozen import generator_states, warn_of_draws, warn_of_frozen
+from numgrad.compiler.trace.frozen import (
+    generator_states,
+    warn_of_draws,
+    warn_of_frozen,
+)
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.shared import share
 from numgrad.compiler.trace.shown import source_of
@@ -128,6 +132,8 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
     if tracer.reseeded is not None:
         drawn["np.random"] = tracer.reseeded
     warn_of_draws(parameters.name, drawn, surroundings.generators)
+    made = made_by_trace(surroundings)
+    stored = {id(place.read()) for place in made if place.treatment == CONTENT}
     for captured in tracer.captured:
         source = _source(tracer, captured, surroundings)
         place = captured.place or surroundings.arrays.get(id(source))
@@ -136,7 +142,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         if not captured.gradient:
             owners += [(t, captured.value) for t in _sources(tracer, captured)]
         if captured.frozen and not captured.made:
-            warn_of_frozen(parameters.name, captured.source)
+            warn_of_frozen(parameters.name, tracer.original(captured.array), surroundings, stored)
     known = {id(x) for captured in tracer.captured for x in _sources(tracer, captured)}
     known |= tracer.viewed
     graph = tracer.graph
@@ -151,7 +157,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         known,
         tracer.looked_at,
     )
-    traced.made = made_by_trace(surroundings)
+    traced.made = made
     _set_outputs(tracer, traced)
     positions = {entry.value: n for n, entry in enumerate(traced.inputs)}
     calls = [node for node in graph.nodes if node.op == CALL]

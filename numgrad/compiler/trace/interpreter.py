@@ -300,6 +300,8 @@ class TraceInterpreter(RecordingInterpreter):
         """
         if isinstance(part, np.integer):
             return int(part)
+        if isinstance(part, bool | np.bool_):
+            return np.asarray(part)
         found = example_index(part)
         if found is not None:
             return found
