@@ -87,7 +87,7 @@ def _caught_by_user(error: BaseException) -> bool:
 
 def _has_handler(traceback: TracebackType) -> bool:
     """Whether code catches what is raised at the place that it came to."""
-    entries = dis.Bytecode(traceback.tb_frame.f_code).exception_entries
+    entries: Any = dis.Bytecode(traceback.tb_frame.f_code).exception_entries  # pyright: ignore
     return any(entry.start <= traceback.tb_lasti < entry.end for entry in entries)
 
 

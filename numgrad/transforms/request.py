@@ -263,7 +263,7 @@ class Request:
             forward = strategy == "forward-mode"
             draws = RepeatedDraws(function) if forward else nullcontext()
 
-            def evaluate(x: Sequence[Tensor]) -> tuple[Sequence[Tensor], bool]:
+            def evaluate(x: Sequence[Tensor]) -> Outputs:
                 with draws:
                     return function(tuple(x))
 

@@ -525,3 +525,17 @@ def test_counts_and_chances_that_are_none(name):
         expected = getattr(scipy.special, name)(k, n, p)
     found = getattr(special, name)(ng.tensor(k), ng.tensor(n), ng.tensor(p)).numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_complex64_in_compiled_functions():
+    """They stay complex64, as in eager code and in SciPy, so a loop may carry them."""
+    z = np.array([1 + 1j, 2 - 0.5j], np.complex64)
+    one = (S.gamma, S.erf, S.loggamma, S.exp1, S.spence, S.psi, S.ndtr, lambda z: S.jv(1.3, z))
+    f = lambda z: [*(g(z) for g in one), S.xlogy(z, z), S.hyp2f1(1.0, 0.5, 2.0, z)]  # noqa: E731
+    for found, expected in zip(ng.jit(f)(z), f(z), strict=True):
+        assert found.dtype == np.complex64
+        np.testing.assert_allclose(found, expected.numpy(), rtol=1e-6)
+    loop = lambda z: ng.scan(lambda c, _: (S.jv(1.3, c), None), z, length=3)[0]  # noqa: E731
+    found = ng.jit(loop)(z)
+    assert found.dtype == np.complex64
+    np.testing.assert_allclose(found, loop(z), rtol=1e-5)

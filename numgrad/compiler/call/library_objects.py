@@ -51,8 +51,12 @@ class Labelled:
         self.attrs = copy.deepcopy(getattr(found, "attrs", None))
         self.labels = _labels(found)
         blocks = _blocks(found)
-        self.blocks = blocks and [Content(block, whole=True) for block in blocks]
-        self.copy = found.copy(deep=True) if blocks is None else None
+        self.blocks: list[Content] | None = None
+        self.copy: Any = None
+        if blocks is None:
+            self.copy = found.copy(deep=True)
+        else:
+            self.blocks = [Content(block, whole=True) for block in blocks]
 
     def __call__(self, found: Any) -> bool:
         """Whether what is there now is as good as what was."""
@@ -67,7 +71,7 @@ class Labelled:
         return (
             blocks is not None
             and len(blocks) == len(self.blocks)
-            and all(same(block) for same, block in zip(self.blocks, blocks, strict=True))
+            and all(known(block) for known, block in zip(self.blocks, blocks, strict=True))
         )
 
 
