@@ -50,7 +50,9 @@ class Generator:
         state.ground.wrapped(self.generator.bit_generator)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Generator:
-        return _begun(deepcopy(self.generator, memo), self)
+        made = _made(deepcopy(self.generator, memo))
+        state.ground.begun(made, self)
+        return made
 
     def __repr__(self) -> str:
         return f"numgrad.random.{self.generator!r}"
@@ -396,7 +398,7 @@ def generator_from(operation: str, seed: Any) -> Generator:
         return seed
     if seed is None or isinstance(seed, np.random.Generator):
         return Generator(generator_of(operation, seed))
-    return _begun(seeded(operation, np.random.default_rng, seed))
+    return _from_seed(operation, seed)
 
 
 def default_rng(seed: Any = None) -> Generator:
@@ -412,14 +414,21 @@ def default_rng(seed: Any = None) -> Generator:
         return seed
     if isinstance(seed, np.random.Generator | np.random.BitGenerator):
         return Generator(seed)
-    return _begun(seeded("default_rng", np.random.default_rng, seed))
+    return _from_seed("default_rng", seed)
 
 
-def _begun(generator: np.random.Generator, like: Generator | None = None) -> Generator:
-    """A generator that was made now, as a copy of another if one is given."""
+def _from_seed(operation: str, seed: Any) -> Generator:
+    """A new generator; without a seed it is another at each call, so that it may go on as well."""
+    made = _made(seeded(operation, np.random.default_rng, seed))
+    if seed is not None:
+        state.ground.begun(made)
+    return made
+
+
+def _made(generator: np.random.Generator) -> Generator:
+    """A generator over one that is known to be new."""
     made = Generator.__new__(Generator)
     made.generator = generator
-    state.ground.begun(made, like)
     return made
 
 

@@ -186,3 +186,35 @@ def test_jacfwd_finds_generators_of_objects():
     )
     np.testing.assert_array_equal(np.diag(found), expected.normal(size=2))
     assert rng.normal() == expected.normal()
+
+
+def test_jacfwd_in_a_step_and_around_own_generators():
+    outside, expected = R.default_rng(0), np.random.default_rng(0)
+
+    def f(x):
+        inside = R.default_rng(4)
+        first = inside.normal(size=2)
+        grown = ng.while_loop(lambda c: c[0] < 9, lambda c: c * (1.5 + inside.uniform()), x)
+        return x * outside.normal(size=2) * first + grown
+
+    def step(c, _):
+        return c + np.diagonal(ng.jacfwd(f)(X)), None
+
+    def seen(size):
+        inside = np.random.default_rng(4)
+        first, grown = inside.normal(size=2), X.copy()
+        while grown[0] < 9:
+            grown = grown * (1.5 + inside.uniform())
+        return expected.normal(size=size) * first + grown / X
+
+    np.testing.assert_allclose(np.diag(ng.jit(ng.jacfwd(f))(X)), seen(2))
+    found = ng.jit(lambda x: ng.scan(step, x, length=2)[0])(X)
+    np.testing.assert_allclose(found, X + seen(2) + seen(2))
+    assert outside.normal() == expected.normal()
+
+
+def test_without_a_seed_each_call_has_other_numbers():
+    fast = ng.jit(lambda x: x * R.default_rng().normal(size=2))
+    assert not np.array_equal(fast(X), fast(X))
+    steps = ng.jit(lambda x: ng.map(lambda v: v * R.default_rng().normal(), x))(np.ones(3))
+    assert len(set(steps.tolist())) == 3

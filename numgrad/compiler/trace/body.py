@@ -125,7 +125,7 @@ class BodyTracer(Tracer):
         self._entered[id(array)] = (array, traced)  # kept, so that its id stays its own
         return traced
 
-    def drawn(self, draws: Draw | Draws) -> tuple[Value, ...]:
+    def draw(self, draws: Draw | Draws) -> tuple[Value, ...]:
         """Random numbers, which the body is given, or draws from states that it is given."""
         if self.carries or any(id(source) in self.begun for source in draws.sources):
             return self.drawn_from_states(draws)

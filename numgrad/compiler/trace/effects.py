@@ -39,11 +39,12 @@ class RepeatedDraws:
     """Lets what is traced several times draw the same numbers, in a ``with`` block for each time.
 
     The first time values of what is drawn, and states of generators, are kept; later times get
-    these in the same order, and generators stay where they are.
+    these in the same order, and generators stay where they are. ``before`` are those that the
+    function made earlier; what it makes inside begins anew each time.
     """
 
     def __init__(self, tracer: Effects) -> None:
-        self.tracer = tracer
+        self.tracer, self.before = tracer, set(tracer.begun)
         self.kept: list[tuple[Value, ...]] = []
         self.coming: Iterator[tuple[Value, ...]] | None = None
         self.entered = False
@@ -144,15 +145,24 @@ class Effects(Capturing):
 
     def drawn(self, draws: Draw | Draws) -> tuple[Value, ...]:
         """Random numbers, drawn anew at each call."""
-        if self.repeated is not None:
-            repeated, self.repeated = self.repeated, None
-            try:
-                return repeated.values(lambda: self.drawn(draws))
-            finally:
-                self.repeated = repeated
+        if self.repeated is None or all(map(self._is_own, draws.sources)):
+            return self.draw(draws)
+        repeated, self.repeated = self.repeated, None
+        try:
+            return repeated.values(lambda: self.draw(draws))
+        finally:
+            self.repeated = repeated
+
+    def draw(self, draws: Draw | Draws) -> tuple[Value, ...]:
+        """Random numbers, by a call or from states."""
         if any(id(source) in self.begun for source in draws.sources):
             return self.drawn_from_states(draws)
         return self.call(drawing(draws), [*draws.data, *draws.lengths], draws.results)
+
+    def _is_own(self, source: Any) -> bool:
+        """Whether the function made a generator, and in this run of it if there are several."""
+        repeated = self.repeated
+        return id(source) in self.begun and (repeated is None or id(source) not in repeated.before)
 
     def drawn_from_states(self, draws: Draw | Draws) -> tuple[Value, ...]:
         """Random numbers as values of the graph, which follow from the states of generators."""
@@ -177,6 +187,8 @@ class Effects(Capturing):
 
     def reseed(self, seed: Any) -> None:
         """Seed NumPy's global generator here, at each call."""
+        if self.repeated is not None and self.repeated.coming is not None:
+            return
 
         def start() -> tuple:
             np.random.seed(seed)
@@ -196,13 +208,20 @@ class Effects(Capturing):
 
     def generator_states(self, sources: Sequence[Any]) -> Sequence[Value]:
         """The states of generators at this place of each call."""
-        begun = {id(s): self.begun[id(s)][1] for s in sources if id(s) in self.begun}
-        others = [s for s in sources if id(s) not in begun]
+        own = {id(s): self.begun[id(s)][1] for s in sources if self._is_own(s)}
+        others = [s for s in sources if id(s) not in own]
+        found: Sequence[Value] = ()
         if others and self.repeated is not None:
-            found = iter(self.repeated.values(lambda: self._states_around(others)))
-        else:
-            found = iter(self._states_around(others) if others else ())
-        return [begun.get(id(s)) or next(found) for s in sources]
+            found = self.repeated.values(lambda: self._states_of(others))
+        elif others:
+            found = self._states_of(others)
+        rest = iter(found)
+        return [own[id(s)] if id(s) in own else next(rest) for s in sources]
+
+    def _states_of(self, sources: Sequence[Any]) -> Sequence[Value]:
+        around = [s for s in sources if id(s) not in self.begun]
+        found = iter(self._states_around(around) if around else ())
+        return [self.begun[id(s)][1] if id(s) in self.begun else next(found) for s in sources]
 
     def put_generator_states(self, sources: Sequence[Any], states: Sequence[Any]) -> None:
         """Let generators go on from states at this place of each call."""
@@ -210,12 +229,15 @@ class Effects(Capturing):
 
     def _put_values(self, sources: Sequence[Any], states: Sequence[Value]) -> None:
         others: list[tuple[Any, Value]] = []
+        again = self.repeated is not None and self.repeated.coming is not None
         for source, now in zip(sources, states, strict=True):
+            if again and not self._is_own(source):
+                continue
             if id(source) in self.begun:
                 self.begun[id(source)] = source, now
             else:
                 others.append((source, now))
-        if others and (self.repeated is None or self.repeated.coming is None):
+        if others:
             self._put_around(*zip(*others, strict=True))
 
     def _states_around(self, sources: Sequence[Any]) -> Sequence[Value]:

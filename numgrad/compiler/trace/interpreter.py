@@ -68,9 +68,11 @@ class TraceInterpreter(RecordingInterpreter):
         return self
 
     def __exit__(self, *exception: object) -> None:
-        state.set(**self._before)
-        self.tracer.finish(failed=exception[0] is not None)
-        self._refusals.__exit__(*exception)  # pyright: ignore
+        try:
+            state.set(**self._before)
+            self.tracer.finish(failed=exception[0] is not None)
+        finally:
+            self._refusals.__exit__(*exception)  # pyright: ignore
 
     def operand(self, op: Op, a: Any) -> tuple[Any, Any]:
         """An argument as the tape keeps it, and as a traced array or a number."""
