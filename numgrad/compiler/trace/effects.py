@@ -35,7 +35,7 @@ class GradientWrite:
     value: Value | None
 
 
-class RepeatedDraws:
+class RepeatedValues:
     """Lets what is traced several times draw the same numbers, in a ``with`` block for each time.
 
     The first time values of what is drawn, and states of generators, are kept; later times get
@@ -49,7 +49,7 @@ class RepeatedDraws:
         self.coming: Iterator[tuple[Value, ...]] | None = None
         self.entered = False
 
-    def __enter__(self) -> RepeatedDraws:
+    def __enter__(self) -> RepeatedValues:
         self.coming = iter(self.kept) if self.entered else None
         self.entered = True
         self.around, self.tracer.repeated = self.tracer.repeated, self
@@ -109,7 +109,7 @@ class Effects(Capturing):
         self._makers: list[tuple[Any, Any]] = []
         self.reseeded: Any = None
         self.sources: set[int] | None = None
-        self.repeated: RepeatedDraws | None = None
+        self.repeated: RepeatedValues | None = None
 
     # ---------------------------------------------------------------------------------- effects
 

@@ -25,7 +25,7 @@ from numgrad.autograd.hooks import RemovableHandle
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.compiler.trace.arrays import TracedArray, settle
 from numgrad.compiler.trace.calls import record_call
-from numgrad.compiler.trace.effects import RepeatedDraws
+from numgrad.compiler.trace.effects import RepeatedValues
 from numgrad.compiler.trace.function import traced
 from numgrad.compiler.trace.hooked import ending, put_hook
 from numgrad.compiler.trace.memory import TracedRegion, fitted, written
@@ -103,7 +103,7 @@ class TraceInterpreter(RecordingInterpreter):
         raise NumgradTraceError(message)
 
     def remember_draws(self) -> Any:
-        return RepeatedDraws(self.tracer)
+        return RepeatedValues(self.tracer)
 
     def begun(self, generator: Any, like: Any = None) -> None:
         self.tracer.begin(generator, like)
