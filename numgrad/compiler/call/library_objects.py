@@ -20,10 +20,14 @@ _MOST = 64
 """Attributes that an object may have to be looked at."""
 
 
-def of_library(value: Any, names: set[str]) -> Iterator[Place]:
-    """The places of numbers in an object of a library; code mentions ``names``."""
+def of_library(value: Any, names: set[str], *, inner: bool = False) -> Iterator[Place]:
+    """The places of numbers in an object of a library; code mentions ``names``.
+
+    One that is ``inner`` is what another hands its work to.
+    """
     kind = type(value)
-    if kind.__module__.partition(".")[0] == "pandas" and hasattr(value, "equals"):
+    package = kind.__module__.partition(".")[0]
+    if package == "pandas" and hasattr(value, "equals"):
         yield Place(Labelled(value), CONTENT, value, "{0}", "[...]")
         return
     found = vars(value) if type(getattr(value, "__dict__", None)) is dict else {}
@@ -36,6 +40,8 @@ def of_library(value: Any, names: set[str]) -> Iterator[Place]:
     places += [(getattr(value, n, None), value, f"{{0}}.{n}", n) for n in slots]
     for part, holder, access, name in places:
         if type(part) is not np.ndarray or part.dtype.kind not in "biufc":
+            if not inner and type(part).__module__.startswith(f"{package}."):
+                yield from of_library(part, names, inner=True)
             continue
         if name in names:
             yield place_of(part, holder, access, f".{name}")
