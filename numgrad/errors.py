@@ -2,8 +2,12 @@
 
 import os
 import sys
+import threading
 import warnings
+from functools import cache
+from typing import Any
 
+import numpy as _np
 from numpy.linalg import LinAlgError as _LinAlgError
 
 __all__ = [
@@ -28,6 +32,28 @@ def generated(name: str) -> str:
     return f"{PACKAGE}<{name}>"
 
 
+_INSTALLED = os.path.dirname(os.path.dirname(_np.__file__))
+_LIBRARIES = ("numpy", "pandas", "scipy", "sklearn")
+_SKIPPED = (PACKAGE, *(os.path.join(_INSTALLED, name) + os.sep for name in _LIBRARIES))
+_BETWEEN = ("contextlib.py", "functools.py")
+
+
+@cache
+def is_users(file: str) -> bool:
+    """Whether code is the user's: not this package's, nor a library's, nor what runs in between."""
+    return not file.startswith(_SKIPPED) and not file.endswith(_BETWEEN)
+
+
+class _Refused(threading.local):
+    """The functions of a thread, outermost first, in which refusals are kept."""
+
+    scopes: tuple[Any, ...] = ()
+
+
+REFUSED = _Refused()
+"""Note [Refusals] in ``core.refusals``."""
+
+
 class NumgradError(Exception):
     """Base class of every error raised by numgrad."""
 
@@ -38,6 +64,12 @@ class NumgradTypeError(NumgradError, TypeError):
 
 class NumgradTraceError(NumgradTypeError):
     """What a function cannot do while ``ng.jit`` traces it, since there are no numbers yet."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        for scope in REFUSED.scopes:  # Note [Refusals] in ``core.refusals``
+            if scope.traced:
+                scope.errors.append(self)
 
 
 class NumgradOverflowError(NumgradTypeError, OverflowError):

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from types import TracebackType
 from typing import Any
 
-import numpy as np
+from numgrad.errors import (
+    PACKAGE,
+    NumgradAssertionError,
+    NumgradError,
+    NumgradTraceError,
+    is_users,
+)
 
-from numgrad.errors import PACKAGE, NumgradAssertionError, NumgradError, NumgradTraceError
-
-_INSTALLED = os.path.dirname(os.path.dirname(np.__file__))
-_LIBRARIES = ("numpy", "pandas", "scipy", "sklearn")
-_SKIPPED = (PACKAGE, *(os.path.join(_INSTALLED, name) + os.sep for name in _LIBRARIES))
-_BETWEEN = ("contextlib.py", "functools.py")
 _PLACED = re.compile(r"(?:[A-Za-z]:)?[^:\n]*:\d+: ")
-
-
-@cache
-def is_users(file: str) -> bool:
-    """Whether code is the user's: not this package's, nor a library's, nor what runs in between."""
-    return not file.startswith(_SKIPPED) and not file.endswith(_BETWEEN)
 
 
 def user_line() -> str | None:

@@ -89,6 +89,25 @@ class Ground(Interpreter):
         """Something is done now, and not again; raises ``NumgradTraceError`` if that is wrong."""
         return None
 
+    def remember_draws(self) -> Any:
+        """A context in which what is computed draws the numbers that come now, each time anew.
+
+        The first time that it is entered they are drawn. None where that is left to generators.
+        """
+        return None
+
+    def begun(self, generator: Any, like: Any = None) -> None:
+        """Take note that a generator was made, as a copy of one that there is, if given."""
+        return None
+
+    def wrapped(self, source: Any) -> None:
+        """Raise if it is not known whether NumPy's generator over ``source`` was made only now."""
+        return None
+
+    def reseeded(self, seed: Any) -> None:
+        """Take note that NumPy's global generator was seeded."""
+        return None
+
     # ----------------------------------------------------------------------------------- arrays
 
     @abstractmethod

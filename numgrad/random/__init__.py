@@ -11,6 +11,9 @@ Numbers of continuous distributions have gradients in their parameters, of which
 What takes no generator, such as dropout, the first values of parameters and the order of a
 ``DataLoader``, draws from NumPy's global one, ``np.random``, which ``manual_seed`` sets,
 ``get_state`` and ``set_state`` read and write, and ``checkpoint`` puts back.
+
+In a function of ``ng.jit`` a generator from outside goes on from call to call, and one that the
+function makes begins anew at each call, as in eager code.
 """
 
 from numgrad.random.generator import Generator as Generator

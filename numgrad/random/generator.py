@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,29 @@ from numgrad.tensors.tensor import Tensor
 
 
 class Generator:
-    """NumPy's ``Generator`` with Tensors as results; the wrapped one is ``generator``."""
+    """NumPy's ``Generator`` with Tensors as results; the wrapped one is ``generator``.
 
-    def __init__(self, generator: np.random.Generator) -> None:
-        self.generator = generator
+    Parameters
+    ----------
+    generator
+        One of NumPy's generators, or of its bit generators, such as ``np.random.PCG64(5)``.
+
+    Raises
+    ------
+    NumgradTypeError
+        If it is neither.
+    """
+
+    def __init__(self, generator: np.random.Generator | np.random.BitGenerator | Generator) -> None:
+        if isinstance(generator, np.random.BitGenerator):
+            generator = np.random.Generator(generator)
+        self.generator = generator_of("random.Generator", generator)
+        state.ground.wrapped(self.generator.bit_generator)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Generator:
+        made = _made(deepcopy(self.generator, memo))
+        state.ground.begun(made, self)
+        return made
 
     def __repr__(self) -> str:
         return f"numgrad.random.{self.generator!r}"
@@ -171,10 +191,11 @@ class Generator:
         lead = () if size is None else tuple(size) if isinstance(size, tuple | list) else (size,)
         were = (fixed(mean), fixed(cov))
 
-        def draw(mean: Any, cov: Any, shape: Any) -> Any:
-            return self.generator.multivariate_normal(mean, cov, shape[:-1])
-
         method = self.generator.multivariate_normal
+
+        def draw(mean: Any, cov: Any, shape: Any) -> Any:
+            return method(mean, cov, shape[:-1])
+
         found = asked(method, draw, were, (*lead, *mean.shape), np.float64, apart=False)
         if not (differentiated(mean) or differentiated(cov)):
             return found
@@ -301,6 +322,10 @@ class Generator:
         if isinstance(x, Tensor):
             x[...] = self.permutation(x, axis)
         else:
+            state.ground.once(
+                "random.shuffle: of what is no Tensor is done in place while the function is "
+                "traced, and not at each call; take x = rng.permutation(x), which is a new array"
+            )
             named(self.generator.shuffle, self.generator.shuffle, x, axis)
 
     def choice(
@@ -315,12 +340,13 @@ class Generator:
         rows = None if isinstance(a, int | AbstractLength) else as_operand(a)
         count = a if rows is None else rows.shape[axis]
         weights = () if p is None else (as_operand(p),)
+        method = self.generator.choice
 
         def choose(count: Any, *rest: Any) -> Any:
             given = rest[0] if weights else None
-            return self.generator.choice(int(count), rest[-1], replace, given, 0, shuffle)
+            return method(int(count), rest[-1], replace, given, 0, shuffle)
 
-        size, method = () if size is None else size, self.generator.choice
+        size = () if size is None else size
         found = asked(method, choose, (count, *weights), size, np.int64, apart=False)
         return found if rows is None else OPS["take"](rows, found, axis=axis)
 
@@ -368,9 +394,11 @@ def generator_from(operation: str, seed: Any) -> Generator:
     >>> generator_from("rvs", 0).integers(10)
     tensor(8)
     """
-    if seed is None or isinstance(seed, Generator | np.random.Generator):
+    if isinstance(seed, Generator):
+        return seed
+    if seed is None or isinstance(seed, np.random.Generator):
         return Generator(generator_of(operation, seed))
-    return Generator(seeded(operation, np.random.default_rng, seed))
+    return _from_seed(operation, seed)
 
 
 def default_rng(seed: Any = None) -> Generator:
@@ -382,11 +410,41 @@ def default_rng(seed: Any = None) -> Generator:
     >>> ng.random.default_rng(0).normal(size=2)
     tensor([ 0.12573022, -0.13210486])
     """
-    return Generator(seeded("default_rng", np.random.default_rng, seed))
+    if isinstance(seed, Generator):
+        return seed
+    if isinstance(seed, np.random.Generator | np.random.BitGenerator):
+        return Generator(seed)
+    return _from_seed("default_rng", seed)
+
+
+def _from_seed(operation: str, seed: Any) -> Generator:
+    """A new generator; without a seed it is another at each call, so that it may go on as well."""
+    made = _made(seeded(operation, np.random.default_rng, seed))
+    if seed is not None:
+        state.ground.begun(made)
+    return made
+
+
+def _made(generator: np.random.Generator) -> Generator:
+    """A generator over one that is known to be new."""
+    made = Generator.__new__(Generator)
+    made.generator = generator
+    return made
 
 
 def seeded(name: str, make: Callable[..., Any], seed: Any) -> Any:
     """What ``make`` gives for a seed; its errors name the operation and the seed."""
+    if isinstance(seed, Tensor) and (numbers := state.ground.numbers(seed)) is not None:
+        seed = numbers[()]
+    if isinstance(seed, Tensor):
+        message = (
+            f"{name}: the seed is an array of shape {tuple(seed.shape)} whose numbers are not "
+            "known while a function is compiled or batched; make the generator outside of it, pass "
+            "the seed as a static argument (static_argnums, static_argnames), or draw the numbers "
+            "of all steps from one generator"
+        )
+        state.ground.once(message)
+        raise NumgradTypeError(message)
     try:
         return make(seed)
     except ValueError as error:

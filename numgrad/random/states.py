@@ -31,6 +31,7 @@ def manual_seed(seed: int) -> None:
     True
     """
     seeded("manual_seed", np.random.seed, seed)
+    interpreting.ground.reseeded(seed)
 
 
 def get_state(generator: Generator | np.random.Generator | None = None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,11 @@ from numgrad.codegen.dtypes import check_dtype, native
 from numgrad.core.abstract import AbstractLength
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
+from numgrad.core.refusals import replaced_by_numpy
 from numgrad.core.tree import Nesting, flatten, leaves, map_leaves, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.tensors.eager import check_array_kind
+from numgrad.tensors.random_state import RepeatedDraws
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import Chosen
 from numgrad.transforms.linearization import Linearization, Product, filled
@@ -84,6 +86,7 @@ class TransformedCall:
         self.aux: Any = None
         self.has_aux = False
         self.structure: Nesting = None
+        self._draws: RepeatedDraws | None = None
 
     def __enter__(self) -> TransformedCall:
         self._before = state.set(grad_enabled=self.recorded or self.records)
@@ -115,6 +118,10 @@ class TransformedCall:
         before = state.set(transforms=state.transforms + 1)
         try:
             result = self.chosen.function(*args, **kwargs)
+        except ValueError as error:
+            if (replaced := replaced_by_numpy(error)) is not None:
+                raise replaced from None
+            raise
         finally:
             state.set(**before)
         if not has_aux:
@@ -140,9 +147,16 @@ class TransformedCall:
         self.look_outside(values)
         return values
 
+    def repeatable_outputs(self, has_aux: bool = False) -> list[Tensor]:
+        """The same where ``evaluate`` is to draw the same random numbers."""
+        self._draws = RepeatedDraws(self.chosen.function, self.arguments)
+        with self._draws:
+            return self.outputs(has_aux)
+
     def evaluate(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """The arrays that another call of the function returns."""
-        return self.arrays(self.run(tensors, self.has_aux)[0])
+        with self._draws or nullcontext():
+            return self.arrays(self.run(tensors, self.has_aux)[0])
 
     def arrays(self, result: Any) -> list[Tensor]:
         """The arrays in what the function returned, whose nesting is kept in ``structure``."""

@@ -16,6 +16,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import unflatten
 from numgrad.errors import NumgradError, NumgradNotImplementedError
+from numgrad.tensors.random_state import RandomState
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import TransformedCall
 from numgrad.transforms.chosen import Argnames, Argnums, Chosen, choose
@@ -224,8 +225,10 @@ def _sparse() -> Any:
 def _jacobian(chosen: Chosen, has_aux: bool, derive: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(chosen.function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        with TransformedCall(chosen, args, kwargs, recorded=derive is not _by_duals) as call:
-            table = derive(call.outputs(has_aux), call)
+        again = derive is _by_duals
+        with TransformedCall(chosen, args, kwargs, recorded=not again) as call:
+            values = call.repeatable_outputs(has_aux) if again else call.outputs(has_aux)
+            table = derive(values, call)
         rows = [call.result(map(call.kind, row)) for row in table]
         result = unflatten(call.structure, iter(rows))
         return (result, call.kinds(call.aux)) if has_aux else result
@@ -295,7 +298,11 @@ def _once_more(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]
         again.extend(call.evaluate(tensors))
         return again
 
-    table = columns_by_duals(evaluate, call.tensors)
+    random = RandomState(call.chosen.function, call.arguments)
+    try:
+        table = columns_by_duals(evaluate, call.tensors)
+    finally:
+        random.restore()  # the function was called once
     for y, found in zip(values, again, strict=True):
         if not np.array_equal(y._array, found._array, equal_nan=True):
             raise NumgradNotImplementedError("columns: of random numbers, by one call only")

@@ -11,7 +11,7 @@ to these.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -26,6 +26,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.tensors.random_state import RepeatedDraws
 from numgrad.transforms.linearization import Linearization, dual_columns, filled, one
 
 Tensors: TypeAlias = tuple[Tensor, ...]
@@ -259,9 +260,16 @@ class Request:
         self._check_strategy(vectorize, strategy)
         with self.recording():
             x, one_input = self.fresh(inputs)
-            y, one_output = function(x)
-            if strategy == "forward-mode":
-                table = dual_columns(lambda x: function(tuple(x))[0], y, x)
+            forward = strategy == "forward-mode"
+            draws = RepeatedDraws(function) if forward else nullcontext()
+
+            def evaluate(x: Sequence[Tensor]) -> Outputs:
+                with draws:
+                    return function(tuple(x))
+
+            y, one_output = evaluate(x)
+            if forward:
+                table = dual_columns(lambda x: evaluate(x)[0], y, x)
             else:
                 table = self.rows(y, x, vectorize, what)
             rows = [self.result(row, one_input) for row in table]

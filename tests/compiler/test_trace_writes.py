@@ -353,9 +353,8 @@ def test_what_needs_numbers_is_refused(function, remedy):
 
 
 def test_storing_in_an_ndarray_says_what_to_store_in():
-    with pytest.raises(ValueError, match="sequence") as error:
+    with pytest.raises(NumgradTraceError, match=r"ng\.zeros"):
         record(lambda x: np.zeros(3).__setitem__(0, x[0]), VECTOR)
-    assert "ng.zeros" in str(error.value.__cause__)
 
 
 def test_a_tensor_that_outlives_its_trace_says_so():

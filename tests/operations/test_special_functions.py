@@ -693,3 +693,21 @@ def test_derivatives_at_the_ends(name, place, expected):
     for g, value in zip(found, expected, strict=True):
         if value is not None:
             assert g.item() == pytest.approx(value, abs=1e-12)
+
+
+def test_complex64_in_compiled_functions():
+    """They stay complex64, as in eager code and in SciPy, so a loop may carry them."""
+    z = np.array([1 + 1j, 2 - 0.5j], np.complex64)
+    names = ("gamma", "erf", "loggamma", "exp1", "spence", "psi", "ndtr")
+
+    def every(z):
+        found = [getattr(special, name)(z) for name in names]
+        return [*found, special.jv(1.3, z), special.xlogy(z, z), special.hyp2f1(1.0, 0.5, 2.0, z)]
+
+    def loop(z):
+        return ng.scan(lambda c, _: (special.jv(1.3, c), None), z, length=3)[0]
+
+    f = lambda z: [*every(z), loop(z)]  # noqa: E731
+    for found, expected in zip(ng.jit(f)(z), f(z), strict=True):
+        assert found.dtype == np.complex64
+        np.testing.assert_allclose(found, np.asarray(expected), rtol=1e-5)

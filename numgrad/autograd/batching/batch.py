@@ -54,8 +54,10 @@ from numgrad.core.interpreter import (
     state,
 )
 from numgrad.core.op import OPS, Op
+from numgrad.core.refusals import Refusals
 from numgrad.core.tree import leaves
 from numgrad.errors import (
+    REFUSED,
     NumgradError,
     NumgradRuntimeError,
     NumgradValueError,
@@ -110,11 +112,13 @@ class BatchingInterpreter(Interpreter):
     def __init__(self, size: int, *, examples: bool = False) -> None:
         self.size, self.examples = size, examples
         self.branch: Branch | None = None
+        self._refusals = Refusals(traced=False)
 
     def __repr__(self) -> str:
         return f"<batch of {self.size} examples>"
 
     def __enter__(self) -> BatchingInterpreter:
+        self._refusals.__enter__()
         self._before = state.interpreters
         place = len(self._before) if self.examples else below_examples()
         state.set(interpreters=(*self._before[:place], self, *self._before[place:]))
@@ -122,6 +126,7 @@ class BatchingInterpreter(Interpreter):
 
     def __exit__(self, *exception: Any) -> None:
         state.set(interpreters=self._before)
+        self._refusals.__exit__(*exception)
 
     def wrap(self, value: Any) -> Batched:
         """One example to compute with, of a Tensor or array with all of them along axis 0.
@@ -511,9 +516,12 @@ NO_GRAPH = (
 
 def refuse(what: str, reason: str = _NO_NUMBERS) -> NoReturn:
     """Raise since one example has no ``what`` of its own."""
-    raise NumgradRuntimeError(
+    error = NumgradRuntimeError(
         f"{what}: a batched tensor stands for all examples of a batch at once, {reason}"
     )
+    for scope in REFUSED.scopes[-1:]:  # Note [Refusals]
+        scope.errors.append(error)
+    raise error
 
 
 def _augmented(write: Callable[[Any, Any], Any]) -> Callable[..., Batched]:

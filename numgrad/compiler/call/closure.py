@@ -23,7 +23,8 @@ from array import array as PlainArray
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import is_dataclass, replace
-from functools import _lru_cache_wrapper, lru_cache, partial
+from functools import _lru_cache_wrapper, cached_property, lru_cache, partial
+from inspect import getattr_static
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -37,6 +38,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.content import SMALL, Content
+from numgrad.compiler.call.library_objects import of_library
 from numgrad.compiler.call.methods import METHODS, WeakMethod
 from numgrad.compiler.call.place import (
     CONTENT,
@@ -56,7 +58,8 @@ from numgrad.core.op import Op
 from numgrad.operations.sparse.kinds import is_sparse_kind
 from numgrad.random import Generator
 
-_LEAVES = (np.ndarray, Tensor, np.random.Generator, np.random.RandomState, Generator, Op)
+_GENERATORS = (np.random.Generator, np.random.RandomState)
+_LEAVES = (np.ndarray, Tensor, *_GENERATORS, np.random.BitGenerator, Generator, Op)
 _VARIABLES = (np.ndarray, Tensor, dict, list)
 _NOTHING = object()
 _NO_OPERATORS = {
@@ -82,16 +85,20 @@ class Surroundings:
         What must stay the same in any case: numbers, functions, lengths of containers.
     generators
         The places of NumPy's generators of random numbers.
+    sources
+        The ids of what these, and generators of ours, draw from.
     codes
         The user's code, that of the function itself first.
     """
 
     def __init__(self, roots: list[tuple[str, Any]], libraries: bool = False) -> None:
+        self.roots = roots
         self.names: set[str] = {"__call__", "__getattr__", "forward"}
+        self._asked: set[str] = set()
         weak = [m.instance for _, m in roots if isinstance(m, WeakMethod)]
         self._weak = {id(instance()): instance for instance in weak}
         while True:
-            known = len(self.names)
+            known = len(self.names) + len(self._asked)
             self.arrays: dict[int, Place] = {}
             self.codes: dict[CodeType, None] = {}
             self._classes: set[type] = set()
@@ -99,16 +106,27 @@ class Surroundings:
             self._before: dict[int, Content] = {}
             self.guards: list[Place] = []
             self.generators: list[Place] = []
+            self.sources: set[int] = set()
+            self._lengths: list[tuple[Any, int]] = []
             self._seen: set[int] = set()
             self._queue: list[Place] = [
                 Place(value, FIXED, value, "{0}", name) for name, value in roots
             ]
             self._walk()
-            if len(self.names) == known:
+            if len(self.names) + len(self._asked) == known:
                 break
         for place in self._queue:
             if id(place.value) in self._weak:
                 place.value = None
+
+    @property
+    def places(self) -> list[Place]:
+        """All that was found, holders before what they hold."""
+        return self._queue
+
+    def has_grown(self) -> bool:
+        """Whether there are keys or attributes by now that were not there."""
+        return any(len(found) != count for found, count in self._lengths)
 
     def contents(self, inputs: set[int], looked_at: set[int]) -> Iterator[Place]:
         """The places of arrays that code may look at, and of those that it does.
@@ -138,8 +156,10 @@ class Surroundings:
             if count > _LIMIT:
                 return
             value = place.value
-            if place.treatment in (IDENTITY, VALUE):
+            if place.treatment in (IDENTITY, VALUE, CONTENT):
                 self.guards.append(place)
+            if place.treatment == CONTENT:
+                continue
             if type(value) is str and value.isidentifier():  # for getattr(self, name)
                 self.names.add(value)
             if isinstance(value, np.ndarray):
@@ -152,8 +172,12 @@ class Surroundings:
                     self.arrays[id(value)] = place
                     if not (isinstance(value, Tensor) and isinstance(value._array, AbstractArray)):
                         self._before[id(value)] = Content(value)
-                elif isinstance(value, np.random.Generator | np.random.RandomState):
+                elif isinstance(value, _GENERATORS):
                     self.generators.append(place)
+                if isinstance(value, np.random.Generator | Generator):
+                    self.sources.add(id(value.bit_generator))
+                elif isinstance(value, np.random.BitGenerator):
+                    self.sources.add(id(value))
                 continue
             for part in self._parts(value):
                 part.parent = place
@@ -175,6 +199,7 @@ class Surroundings:
             for name, part in value.keywords.items():
                 yield fixed_place(part, value, f"{{0}}.keywords[{name!r}]", f".{name}")
         elif isinstance(value, dict | MappingProxyType):
+            self._lengths.append((value, len(value)))
             yield Place(len(value), VALUE, value, "_len({0})", "[...]")
             for key, part in value.items():
                 simple = type(key) in (str, int)
@@ -189,6 +214,7 @@ class Surroundings:
                 yield make(part, value, f"{{0}}[{number}]", f"[{number}]")
         elif isinstance(value, ModuleType):
             if not _is_library(value.__name__):
+                yield from self._absent(value, value, vars(value))
                 for name in sorted(self.names & vars(value).keys()):
                     yield place_of(vars(value)[name], value, f"{{0}}.{name}", f".{name}")
         elif isinstance(value, type):
@@ -219,6 +245,7 @@ class Surroundings:
             place = (fixed_place if library else place_of)(value, cell, "{0}.cell_contents", name)
             yield place
         if not library:
+            self._asked |= _asked(code)
             self.names |= attributes | texts
             self.codes.update(dict.fromkeys(all_codes(code)))
         defaults = function.__defaults__ or ()
@@ -231,8 +258,10 @@ class Surroundings:
             yield fixed_place(value, function.__kwdefaults__, f"{{0}}[{name!r}]", f"default {name}")
         if library:
             return
+        yield from self._absent(function, function, vars(function))
         for name in sorted(self.names & vars(function).keys()):
             yield place_of(vars(function)[name], vars(function), f"{{0}}[{name!r}]", f".{name}")
+        self._lengths.append((function.__globals__, len(function.__globals__)))
         if "globals" in names:  # for globals()["name"]
             names |= texts
         for name in names:
@@ -252,16 +281,22 @@ class Surroundings:
             and not kind.__module__.startswith("numgrad.")
             and (kind.__module__, kind.__name__) not in _RECORDS
         ):
+            yield from of_library(value, self.names)
             return
         if kind.__module__.startswith("numgrad.optim"):  # a step reads its options at each call
             return
         attributes = getattr(value, "__dict__", None)
         own = attributes if type(attributes) is dict else {}
+        self._lengths.append((own, len(own)))
         holder = self._weak.get(id(value), value)
         frozen = is_dataclass(kind) and kind.__dataclass_params__.frozen  # pyright: ignore
         place = fixed_place if frozen else place_of
         members = self._members(kind)
-        methods = [n for n, m in members if any(map(_is_users, _functions(m)))]
+        methods = [
+            name
+            for name, member in members
+            if not _is_descriptor(member) and any(map(_is_users, _functions(member)))
+        ]
         if methods and kind not in self._classes:
             self._classes.add(kind)
             yield from (of_method(kind, name, getattr(kind, name)) for name in methods)
@@ -271,6 +306,7 @@ class Surroundings:
             and not any(_is_library(b.__module__) for b in kind.__mro__[:-1])
         ):
             yield Place(len(own), VALUE, holder, "_len({0}.__dict__)", ".__dict__")
+        yield from self._absent(value, holder, attributes)
         for name, member in members:
             slot = type(member).__name__ == "member_descriptor" and hasattr(value, name)
             constant = is_atom(member) or isinstance(member, (*_VARIABLES, type))
@@ -281,10 +317,21 @@ class Surroundings:
             elif name in own:
                 yield place(own[name], own, f"{{0}}[{name!r}]", f".{name}")
 
+    def _absent(self, value: Any, holder: Any, attributes: Any) -> Iterator[Place]:
+        """The attributes that an object lacks, where code may ask whether it has them."""
+        for name in sorted(self._asked):
+            if getattr_static(value, name, _NOTHING) is _NOTHING:
+                if attributes is not None:
+                    access = f"({name!r} in {{0}}.__dict__)"
+                    yield Place(False, VALUE, holder, access, f".{name}")
+            elif attributes is None and not hasattr(value, name):  # a slot
+                yield Place(False, VALUE, holder, f"_has({{0}}, {name!r})", f".{name}")
+
     def _of_class(self, kind: type) -> Iterator[Place]:
         """What is read of a class itself: constants that users keep there."""
         if _is_library(kind.__module__):
             return
+        yield from self._absent(kind, kind, vars(kind))
         for name, member in self._members(kind):
             if member is not _NOTHING and not name.startswith("__"):
                 found = getattr(kind, name, _NOTHING)
@@ -317,6 +364,7 @@ class Surroundings:
     def _read_code(self, function: FunctionType, kind: type) -> None:
         """Note the names in a method, and what else it reads."""
         _, attributes, texts = _names(function.__code__)
+        self._asked |= _asked(function.__code__)
         self.names |= attributes | texts
         if id(function) not in self._seen:
             place = Place(function, FIXED, function, "{0}", f"{kind.__name__}.{function.__name__}")
@@ -334,8 +382,19 @@ def _functions(member: Any) -> Iterator[FunctionType]:
         yield from _functions(member.__func__)
     elif isinstance(member, property) and member.fget is not None:
         yield from _functions(member.fget)
+    elif isinstance(member, cached_property):
+        yield from _functions(member.func)
     elif hasattr(type(member), "__numgrad_jit__"):
         yield from _functions(member.__wrapped__)  # pyright: ignore
+    elif _is_descriptor(member):
+        yield type(member).__get__
+
+
+def _is_descriptor(member: Any) -> bool:
+    """Whether it is an attribute of a class of the user's that computes what is read."""
+    return isinstance(getattr(type(member), "__get__", None), FunctionType) and not hasattr(
+        type(member), "__numgrad_jit__"
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -361,6 +420,18 @@ def _names(code: CodeType) -> tuple[frozenset[str], frozenset[str], frozenset[st
             attributes |= inner[1]
             texts |= inner[2]
     return frozenset(names), frozenset(attributes), frozenset(texts)
+
+
+@lru_cache(maxsize=4096)
+def _asked(code: CodeType) -> frozenset[str]:
+    """The attributes of which code may ask whether they are there."""
+    names, attributes, texts = _names(code)
+    found: set[str] = set()
+    if not names.isdisjoint(("getattr", "hasattr", "vars")):
+        found.update(filter(str.isidentifier, texts))
+    if "AttributeError" in names:
+        found |= attributes
+    return frozenset(found)
 
 
 def _is_library(module: str | None) -> bool:

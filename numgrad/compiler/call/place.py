@@ -47,6 +47,8 @@ class Place:
         The place of the holder; None for the function itself.
     shown
         What makes a view of what is found there, if that is meant.
+    kept
+        Whether it counts though the function itself changes it.
     """
 
     value: Any
@@ -57,6 +59,7 @@ class Place:
     key: Any = None
     parent: Place | None = None
     shown: Any = None
+    kept: bool = False
 
     @property
     def is_length(self) -> bool:
@@ -66,12 +69,13 @@ class Place:
     @property
     def is_filled(self) -> bool:
         """Whether it is what a container has in it by now, and no longer what it had."""
-        return self.access.startswith(("_len(", "_frozenset(")) and self.read() != self.value
+        filled = self.access.startswith(("_len(", "_frozenset("))
+        return filled and not self.kept and self.read() != self.value
 
     def read(self) -> Any:
         """What is found there now."""
         holder = self.holder() if isinstance(self.holder, ref) else self.holder
-        names = {"_len": len, "_frozenset": frozenset, "_bytes": bytes}
+        names = {"_len": len, "_frozenset": frozenset, "_bytes": bytes, "_has": hasattr}
         names |= {"_holder": holder, "_key": self.key}
         return eval(self.access.replace("{0}", "_holder").replace("{1}", "_key"), names)
 

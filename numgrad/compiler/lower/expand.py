@@ -161,7 +161,8 @@ class Expansion:
         known = [(a.dtype, repr(a.detail) if a.op == "const" else None) for a in operands]
         given, result = self._formulas.get((op, *known)) or self._formula(op, operands)
         self._formulas[op, *known] = given, result
-        return self._absorb(result, dict(zip(given, operands, strict=True)), ())
+        found = self._absorb(result, dict(zip(given, operands, strict=True)), ())
+        return self.terms.cast(found, node.outputs[0].dtype)  # operands may be wider
 
     def _require_no_negative(self, exponent: Term) -> None:
         """What ``power`` checks: numbers that are known only at a call are checked there."""

@@ -69,6 +69,7 @@ NAMES: dict[str, Any] = {
     "_isinstance": isinstance,
     "_bytes": bytes,
     "_frozenset": frozenset,
+    "_has": hasattr,
     "_len": len,
     "_tensors": TENSORS,
     "_type": type,

@@ -42,6 +42,8 @@ def needed_guards(traced: Traced) -> list[Place]:
             need(place)
     for place in traced.surroundings.contents(traced.known, traced.looked_at):
         need(place)
+    for place in traced.made:
+        need(place)
     return list(needed.values())
 
 

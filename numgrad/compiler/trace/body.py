@@ -23,11 +23,10 @@ from numgrad.compiler.graph.graph import CALL, INPUT, Graph, Value
 from numgrad.compiler.graph.sizes import Size, Sizes
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.cut import ancestors, extract
-from numgrad.compiler.trace.generators import draw_from
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.side_effects import SideEffects
 from numgrad.compiler.trace.tracer import Tracer
-from numgrad.core.draws import Draw, Draws, without_operands
+from numgrad.core.draws import Draw, Draws
 from numgrad.core.formula import Meta
 from numgrad.core.generator_state import words_of
 from numgrad.core.interpreter import state
@@ -128,26 +127,26 @@ class BodyTracer(Tracer):
         self._entered[id(array)] = (array, traced)  # kept, so that its id stays its own
         return traced
 
-    def drawn(self, draws: Draw | Draws) -> tuple[Value, ...]:
+    def draw(self, draws: Draw | Draws) -> tuple[Value, ...]:
         """Random numbers, which the body is given, or draws from states that it is given."""
-        if self.carries:
-            return self._from_states(draws)
+        if self.carries or any(id(source) in self.begun for source in draws.sources):
+            return self.drawn_from_states(draws)
         self.drawings.append((draws, self.lines.current()))
         made = tuple([self.graph.input(tuple(s), d) for s, d in draws.results])
         self._drawn += made
         return made
 
-    def _from_states(self, draws: Draw | Draws) -> tuple[Value, ...]:
-        sources = draws.sources
-        states = self.generator_states(sources)
-        data = [self.strong(self.lift(x).value) for x in draws.data]
-        params = {"draws": without_operands(draws), "lengths": tuple(draws.lengths)}
-        results = [*((s.shape, s.dtype) for s in states), *draws.results]
-        found = self.add(draw_from, [*states, *data], params, results)
-        self._put(sources, found)
-        return found[len(sources) :]
+    def reseed(self, seed: Any) -> None:
+        """Seed NumPy's global generator here, at each step."""
+        source = np.random.get_bit_generator()  # pyright: ignore
+        self._states_around([source])
+        self._put_around([source], [self.freeze(words_of(source), made=True).value])
+        tracer: Any = self
+        while tracer is not None:
+            tracer.reseeded = np.random.get_state()
+            tracer = getattr(tracer, "around", None)
 
-    def generator_states(self, sources: Sequence[Any]) -> Sequence[Value]:
+    def _states_around(self, sources: Sequence[Any]) -> Sequence[Value]:
         """The states of generators that the step has come to."""
         if not self.carries:
             raise DependentDrawError(f"{self.lines.current() or 'jit'}: {_DEPENDS}")
@@ -158,12 +157,9 @@ class BodyTracer(Tracer):
                 self.generators[id(source)] = (source, first, first)
         return [self.generators[id(source)][2] for source in sources]
 
-    def put_generator_states(self, sources: Sequence[Any], states: Sequence[Any]) -> None:
+    def _put_around(self, sources: Sequence[Any], states: Sequence[Value]) -> None:
         """Let the step go on from these states."""
-        self._put(sources, [self.lift(x).value for x in states])
-
-    def _put(self, sources: Sequence[Any], states: Sequence[Value]) -> None:
-        for source, now in zip(sources, states, strict=False):
+        for source, now in zip(sources, states, strict=True):
             self.generators[id(source)] = (source, self.generators[id(source)][1], now)
 
     def finished(self, given: int, outputs: Sequence[Value]) -> TracedBody:

@@ -15,7 +15,8 @@ from numgrad.autograd.engine import backward as engine
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.closure import Surroundings
 from numgrad.compiler.call.layout import GradientResult, Input, Result
-from numgrad.compiler.call.place import Place, is_atom
+from numgrad.compiler.call.made import made_by_trace
+from numgrad.compiler.call.place import CONTENT, Place, is_atom
 from numgrad.compiler.call.reads import Sites
 from numgrad.compiler.call.signature import DEEPEST, NUMBER, STATIC, TENSOR, Arguments, Leaf
 from numgrad.compiler.graph.graph import CALL, Graph, Value
@@ -25,7 +26,11 @@ from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.captured import Captured
 from numgrad.compiler.trace.cut import Cut, cut
 from numgrad.compiler.trace.dead_end import DeadEnds
-from numgrad.compiler.trace.frozen import generator_states, warn_of_draws, warn_of_frozen
+from numgrad.compiler.trace.frozen import (
+    generator_states,
+    warn_of_draws,
+    warn_of_frozen,
+)
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.shared import share
 from numgrad.compiler.trace.shown import source_of
@@ -59,6 +64,8 @@ class Traced:
         Which outputs are differentiated, with respect to which inputs.
     parts
         The graph and its gradients, if anything is to be differentiated.
+    made
+        Guards of what the function stored around itself.
     """
 
     graph: Graph
@@ -74,6 +81,7 @@ class Traced:
     recorded: list[int] = field(default_factory=list)
     wanted: list[int] = field(default_factory=list)
     parts: Cut | None = None
+    made: list[Place] = field(default_factory=list)
 
 
 def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
@@ -89,6 +97,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
     surroundings = Surroundings([(parameters.name, parameters.function), *static])
     tracer = Tracer(dynamic=dynamic, source_of=lambda array: source_of(array, surroundings))
     tracer.owners = surroundings.arrays.keys()
+    tracer.sources = surroundings.sources
     sites = None
     if any(isinstance(place.value, np.ndarray) for place in surroundings.arrays.values()):
         sites = tracer.lines.sites = Sites(sys._getframe().f_code)
@@ -115,12 +124,17 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         except NumgradError as error:
             name_line(error, raised_at(error.__traceback__))
             raise
+        tracer.leave_generators()
         leaves: list[Any] = []
         nesting = flatten(out, leaves, DEEPEST)
         results = [_result(parameters.name, tracer, leaf) for leaf in leaves]
         results = share(tracer, leaves, results)
         gradients = _Gradients(tracer, leaves, results, given) if recorded else None
+    if tracer.reseeded is not None:
+        drawn["np.random"] = tracer.reseeded
     warn_of_draws(parameters.name, drawn, surroundings.generators)
+    made = made_by_trace(surroundings)
+    stored = {id(place.read()) for place in made if place.treatment == CONTENT}
     for captured in tracer.captured:
         source = _source(tracer, captured, surroundings)
         place = captured.place or surroundings.arrays.get(id(source))
@@ -129,7 +143,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         if not captured.gradient:
             owners += [(t, captured.value) for t in _sources(tracer, captured)]
         if captured.frozen and not captured.made:
-            warn_of_frozen(parameters.name, captured.source)
+            warn_of_frozen(parameters.name, tracer.original(captured.array), surroundings, stored)
     known = {id(x) for captured in tracer.captured for x in _sources(tracer, captured)}
     known |= tracer.viewed
     graph = tracer.graph
@@ -144,6 +158,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         known,
         tracer.looked_at,
     )
+    traced.made = made
     _set_outputs(tracer, traced)
     positions = {entry.value: n for n, entry in enumerate(traced.inputs)}
     calls = [node for node in graph.nodes if node.op == CALL]

@@ -161,6 +161,10 @@ class Capturing(GraphBuilder):
         value = self.graph.input(array.shape, array.dtype)
         return self._enter_captured(twin, value, twin, True, made=made)
 
+    def original(self, twin: np.ndarray) -> np.ndarray:
+        """The array of which one that was frozen is a copy."""
+        return next((x for x in self._alive if self._frozen.get(id(x)) is twin), twin)
+
     def _enter_captured(
         self,
         array: np.ndarray,

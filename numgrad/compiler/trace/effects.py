@@ -1,10 +1,18 @@
-"""What a compiled function does besides computing: calls of Python code, gradients of leaves."""
+"""What a compiled function does besides computing: calls of Python code, gradients of leaves.
+
+Note [Generators of a trace]
+----------------------------
+Numbers of a generator that was there before the function are drawn by a call with effects. One that
+the function makes (``default_rng(0)``, a copy) starts anew at each call, and may do so in a step or
+in several threads at once: its state is a value of the graph, from which ``draw_from`` draws.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -13,9 +21,10 @@ from numgrad.compiler.graph.graph import CALL, Value
 from numgrad.compiler.graph.graph import Meta as Result
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.captured import Capturing
-from numgrad.core.draws import Draw, Draws, drawing
+from numgrad.compiler.trace.generators import draw_from
+from numgrad.core.draws import Draw, Draws, drawing, without_operands
 from numgrad.core.generator_state import put_words, words_of
-from numgrad.errors import NumgradTypeError
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 
 @dataclass(frozen=True)
@@ -24,6 +33,43 @@ class GradientWrite:
 
     tensor: Tensor
     value: Value | None
+
+
+class RepeatedValues:
+    """Lets what is traced several times draw the same numbers, in a ``with`` block for each time.
+
+    The first time values of what is drawn, and states of generators, are kept; later times get
+    these in the same order, and generators stay where they are. ``before`` are those that the
+    function made earlier; what it makes inside begins anew each time.
+    """
+
+    def __init__(self, tracer: Effects) -> None:
+        self.tracer, self.before = tracer, set(tracer.begun)
+        self.kept: list[tuple[Value, ...]] = []
+        self.coming: Iterator[tuple[Value, ...]] | None = None
+        self.entered = False
+
+    def __enter__(self) -> RepeatedValues:
+        self.coming = iter(self.kept) if self.entered else None
+        self.entered = True
+        self.around, self.tracer.repeated = self.tracer.repeated, self
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.tracer.repeated = self.around
+
+    def values(self, make: Callable[[], Sequence[Value]]) -> tuple[Value, ...]:
+        """What was made the first time, or is made now."""
+        if self.coming is not None:
+            found = next(self.coming, None)
+            if found is None:
+                raise NumgradRuntimeError(
+                    "jacfwd: the function draws more random numbers when it is called again"
+                )
+            return found
+        made = tuple(make())
+        self.kept.append(made)
+        return made
 
 
 class Effects(Capturing):
@@ -37,6 +83,13 @@ class Effects(Capturing):
         Captured tensors whose ``.grad`` the function found to be None: it relies on that.
     stored
         By the id of an array the value that its memory holds already.
+    begun
+        Generators that the function itself makes, by the id of what they draw from, with what that
+        is and its state: Note [Generators of a trace].
+    reseeded
+        The state of NumPy's global generator when the function seeded it.
+    sources
+        The ids of what generators around the function draw from, if that is known.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -46,6 +99,11 @@ class Effects(Capturing):
         self._gradients: dict[int, tuple[Tensor, Any]] = {}
         self._standins: dict[int, Any] = {}
         self.stored: dict[int, Value] = {}
+        self.begun: dict[int, tuple[Any, Value]] = {}
+        self._makers: list[tuple[Any, Any]] = []
+        self.reseeded: Any = None
+        self.sources: set[int] | None = None
+        self.repeated: RepeatedValues | None = None
 
     # ---------------------------------------------------------------------------------- effects
 
@@ -77,24 +135,120 @@ class Effects(Capturing):
         params = {"function": function, "effects": True, "writes": writes}
         return self.add(CALL, values, params, results)
 
+    # ------------------------------------------------------------------------------- generators
+
     def drawn(self, draws: Draw | Draws) -> tuple[Value, ...]:
         """Random numbers, drawn anew at each call."""
+        if self.repeated is None or all(map(self._is_own, draws.sources)):
+            return self.draw(draws)
+        repeated, self.repeated = self.repeated, None
+        try:
+            return repeated.values(lambda: self.draw(draws))
+        finally:
+            self.repeated = repeated
+
+    def draw(self, draws: Draw | Draws) -> tuple[Value, ...]:
+        """Random numbers, by a call or from states."""
+        if any(id(source) in self.begun for source in draws.sources):
+            return self.drawn_from_states(draws)
         return self.call(drawing(draws), [*draws.data, *draws.lengths], draws.results)
+
+    def _is_own(self, source: Any) -> bool:
+        """Whether the function made a generator, and in this run of it if there are several."""
+        repeated = self.repeated
+        return id(source) in self.begun and (repeated is None or id(source) not in repeated.before)
+
+    def drawn_from_states(self, draws: Draw | Draws) -> tuple[Value, ...]:
+        """Random numbers as values of the graph, which follow from the states of generators."""
+        sources = draws.sources
+        states = list(self.generator_states(sources))
+        data = [self.strong(self.lift(x).value) for x in draws.data]
+        params = {"draws": without_operands(draws), "lengths": tuple(draws.lengths)}
+        results = [*((s.shape, s.dtype) for s in states), *draws.results]
+        found = self.add(draw_from, [*states, *data], params, results)
+        self._put_values(sources, found[: len(sources)])
+        return found[len(sources) :]
+
+    def begin(self, generator: Any, like: Any = None) -> None:
+        """Let a generator start here at each call: from its seed, or where another one is."""
+        source = generator.bit_generator
+        if like is None:
+            state = self.freeze(words_of(source), made=True).value
+        else:
+            (state,) = self.generator_states([like.bit_generator])
+        self.begun[id(source)] = source, state
+        self._makers.append((ref(generator), source))
+
+    def reseed(self, seed: Any) -> None:
+        """Seed NumPy's global generator here, at each call."""
+        if self.repeated is not None and self.repeated.coming is not None:
+            return
+
+        def start() -> tuple:
+            np.random.seed(seed)
+            return (np.asarray(True),)
+
+        self.call(start, (), [((), np.dtype(bool))])
+        self.reseeded = np.random.get_state()
+
+    def leave_generators(self) -> None:
+        """Let generators that outlive the function go on where it left them."""
+        kept = [source for generator, source in self._makers if generator() is not None]
+        if kept:
+            states = self.generator_states(kept)
+            for source in kept:
+                del self.begun[id(source)]
+            self._put_values(kept, states)
 
     def generator_states(self, sources: Sequence[Any]) -> Sequence[Value]:
         """The states of generators at this place of each call."""
-        results = [(words.shape, words.dtype) for words in map(words_of, sources)]
-        return self.call(lambda: tuple(map(words_of, sources)), (), results)
+        own = {id(s): self.begun[id(s)][1] for s in sources if self._is_own(s)}
+        others = [s for s in sources if id(s) not in own]
+        found: Sequence[Value] = ()
+        if others and self.repeated is not None:
+            found = self.repeated.values(lambda: self._states_of(others))
+        elif others:
+            found = self._states_of(others)
+        rest = iter(found)
+        return [own[id(s)] if id(s) in own else next(rest) for s in sources]
+
+    def _states_of(self, sources: Sequence[Any]) -> Sequence[Value]:
+        around = [s for s in sources if id(s) not in self.begun]
+        found = iter(self._states_around(around) if around else ())
+        return [self.begun[id(s)][1] if id(s) in self.begun else next(found) for s in sources]
 
     def put_generator_states(self, sources: Sequence[Any], states: Sequence[Any]) -> None:
         """Let generators go on from states at this place of each call."""
+        self._put_values(sources, [self.lift(x).value for x in states])
 
+    def _put_values(self, sources: Sequence[Any], states: Sequence[Value]) -> None:
+        others: list[tuple[Any, Value]] = []
+        again = self.repeated is not None and self.repeated.coming is not None
+        for source, now in zip(sources, states, strict=True):
+            if again and not self._is_own(source):
+                continue
+            if id(source) in self.begun:
+                self.begun[id(source)] = source, now
+            else:
+                others.append((source, now))
+        if others:
+            self._put_around(*zip(*others, strict=True))
+
+    def _states_around(self, sources: Sequence[Any]) -> Sequence[Value]:
+        """The states of generators that were there before."""
+        results = [(words.shape, words.dtype) for words in map(words_of, sources)]
+        return self.call(lambda: tuple(map(words_of, sources)), (), results)
+
+    def _put_around(self, sources: Sequence[Any], states: Sequence[Value]) -> None:
         def put(*given: np.ndarray) -> tuple:
             for source, words in zip(sources, given, strict=True):
                 put_words(source, words)
             return (np.asarray(True),)
 
-        self.call(put, states, [((), np.dtype(bool))])
+        arrays = [TracedArray(self, value) for value in states]
+        self.call(put, arrays, [((), np.dtype(bool))])
+
+    # ------------------------------------------------------------------------------------ calls
 
     def called(
         self,

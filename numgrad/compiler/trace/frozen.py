@@ -3,23 +3,84 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from sys import getrefcount
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
+from numgrad.compiler.call.closure import Surroundings
 from numgrad.compiler.call.place import Place
+from numgrad.compiler.call.reads import all_codes
 from numgrad.errors import warn
 
 
-def warn_of_frozen(function: str, source: np.ndarray) -> None:
-    """Warn of an array that was made during a trace."""
+def warn_of_frozen(
+    function: str, source: np.ndarray, around: Surroundings, stored: Collection[int]
+) -> None:
+    """Warn of an array that was made during a trace, unless it is ``stored`` in a guarded place."""
+    if id(source) in stored or _is_plain_constant(source, around.codes):
+        return
     warn(
         f"jit: {function} uses an array of shape {source.shape} and dtype {source.dtype} that "
         "plain NumPy made while it was traced, or that was found in no variable; its present "
         "content becomes part of the compiled function; make it with numgrad functions "
         "(ng.arange, ng.zeros), or outside of the function"
     )
+
+
+def _is_plain_constant(array: np.ndarray, codes: Iterable[CodeType]) -> bool:
+    """Whether nobody but the trace has an array, and its numbers say no more than the code does.
+
+    Those are equal, evenly spaced or a unit matrix, as ``np.ones``, ``np.linspace`` and ``np.eye``
+    make them, or stand in the code.
+    """
+    if not _is_unreferenced(array) or array.dtype.kind not in "biufc":
+        return False
+    if not array.size or (array == array.flat[0]).all():
+        return True
+    if array.dtype.kind == "b":
+        return False
+    if array.ndim == 1:
+        steps = np.diff(array)
+        if np.allclose(steps, steps[0], rtol=1e-6, atol=0):
+            return True
+    if array.ndim == 2 and np.array_equal(array, np.eye(*array.shape, dtype=array.dtype)):
+        return True
+    if array.size > _FEW:
+        return False
+    written = {abs(n) for code in codes for part in all_codes(code) for n in _numbers(part)}
+    return all(abs(n) in written for n in array.ravel().tolist())
+
+
+def _is_unreferenced(array: np.ndarray) -> bool:
+    """Whether nobody else has an array, or what its memory belongs to."""
+    if getrefcount(array) > _OWN_REFERENCES:
+        return False
+    base = array.base
+    while base is not None:
+        if not isinstance(base, np.ndarray) or getrefcount(base) > _OF_BASE:
+            return False
+        base = base.base
+    return True
+
+
+_OWN_REFERENCES = 5
+"""Of an array: the list of the trace, three parameters here, and that of ``getrefcount``."""
+_OF_BASE = 3
+"""Of an array below it: the view, the variable, and the parameter of ``getrefcount``."""
+_FEW = 64
+
+
+def _numbers(code: CodeType) -> Iterator[Any]:
+    """The numbers that stand in code."""
+    parts: list[Any] = list(code.co_consts)
+    for part in parts:  # grows meanwhile
+        if isinstance(part, tuple | frozenset):
+            parts.extend(part)
+        elif isinstance(part, bool | int | float | complex):
+            yield part
 
 
 def generator_states(generators: Sequence[Place]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from numgrad.core.call import Call
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import eagerly, state
 from numgrad.core.op import OPS
+from numgrad.core.refusals import Refusals
 from numgrad.errors import NumgradError, NumgradTraceError, NumgradTypeError
 
 
@@ -57,7 +58,8 @@ def traced(
     """Outputs in a trace, and the ctx if the forward was traced: Note [Functions in a trace]."""
     try:
         given = tuple([_connected(tracer, a) if isinstance(a, Tensor) else a for a in args])
-        return run_ruled(function, given, keywords)
+        with Refusals(traced=True):
+            return run_ruled(function, given, keywords)
     except NumgradTraceError:
         return _Callback(tracer, function, args, keywords).outputs(), None
 

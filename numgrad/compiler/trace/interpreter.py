@@ -24,9 +24,10 @@ from numgrad.autograd.batching.examples import example_index
 from numgrad.autograd.hooks import RemovableHandle
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.compiler.graph.graph import Value
-from numgrad.compiler.messages import is_users, user_line
+from numgrad.compiler.messages import user_line
 from numgrad.compiler.trace.arrays import TracedArray, settle
 from numgrad.compiler.trace.calls import record_call
+from numgrad.compiler.trace.effects import RepeatedValues
 from numgrad.compiler.trace.function import traced
 from numgrad.compiler.trace.hooked import ending, put_hook
 from numgrad.compiler.trace.memory import TracedRegion, fitted, written
@@ -39,8 +40,9 @@ from numgrad.core.draws import Draw, Draws
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Op
+from numgrad.core.refusals import Refusals
 from numgrad.core.tree import leaves
-from numgrad.errors import NumgradIndexError, NumgradTraceError
+from numgrad.errors import NumgradIndexError, NumgradTraceError, is_users
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.recording import RecordingInterpreter
 
@@ -59,16 +61,21 @@ class TraceInterpreter(RecordingInterpreter):
         self.tracer = tracer
         self.inner = tracer.inner
         self._before: dict[str, Any] = {}
+        self._refusals = Refusals(traced=True)
 
     def __enter__(self) -> Self:
+        self._refusals.__enter__()
         self._before = state.set(
             interpreters=(*state.interpreters, self), ground=self, anomaly=False, saved_hooks=()
         )
         return self
 
     def __exit__(self, *exception: object) -> None:
-        state.set(**self._before)
-        self.tracer.finish(failed=exception[0] is not None)
+        try:
+            state.set(**self._before)
+            self.tracer.finish(failed=exception[0] is not None)
+        finally:
+            self._refusals.__exit__(*exception)  # pyright: ignore
 
     def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
         profile = sys.getprofile()
@@ -107,6 +114,25 @@ class TraceInterpreter(RecordingInterpreter):
 
     def once(self, message: str) -> None:
         raise NumgradTraceError(f"{user_line() or 'jit'}: {message}")
+
+    def remember_draws(self) -> Any:
+        return RepeatedValues(self.tracer)
+
+    def begun(self, generator: Any, like: Any = None) -> None:
+        self.tracer.begin(generator, like)
+
+    def wrapped(self, source: Any) -> None:
+        tracer = self._outermost
+        known = tracer.sources is None or id(source) in (*tracer.sources, *tracer.begun)
+        if not known and source is not np.random.get_bit_generator():  # pyright: ignore
+            raise NumgradTraceError(
+                "random.Generator: NumPy's generator was made while the function is traced, and "
+                "not at each call, or is found in no variable around it; make it in the function "
+                "with ng.random.default_rng(seed), or hold it outside in a variable"
+            )
+
+    def reseeded(self, seed: Any) -> None:
+        self.tracer.reseed(seed)
 
     # ----------------------------------------------------------------------------------- arrays
 
@@ -186,10 +212,15 @@ class TraceInterpreter(RecordingInterpreter):
     def found(self, array: np.ndarray) -> bool:
         if not isinstance(array, np.ndarray):  # scipy's dok keeps none
             return False
+        return self._outermost.is_input(array)
+
+    @property
+    def _outermost(self) -> Tracer:
+        """The tracer of the whole function."""
         tracer: Any = self.tracer
         while getattr(tracer, "around", None) is not None:
             tracer = tracer.around
-        return tracer.is_input(array)
+        return tracer
 
     def made(self, array: Any) -> Any:
         if isinstance(array, AbstractArray):
@@ -287,6 +318,8 @@ class TraceInterpreter(RecordingInterpreter):
         """
         if isinstance(part, np.integer):
             return int(part)
+        if isinstance(part, bool | np.bool_):
+            return np.asarray(part)
         found = example_index(part)
         if found is not None:
             return found

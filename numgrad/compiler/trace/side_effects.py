@@ -32,10 +32,9 @@ from itertools import islice
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NoReturn
 
-from numgrad.compiler.messages import is_users
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.core.tree import leaves
-from numgrad.errors import NumgradTraceError
+from numgrad.errors import NumgradTraceError, is_users
 
 _CHANGES = {
     "add", "append", "appendleft", "clear", "difference_update", "discard", "extend", "extendleft",

@@ -13,8 +13,7 @@ from types import CodeType, FrameType
 
 from numgrad.compiler.call.reads import Sites
 from numgrad.compiler.graph.graph import Graph
-from numgrad.compiler.messages import is_users
-from numgrad.errors import UnrolledLoopWarning, warn
+from numgrad.errors import UnrolledLoopWarning, is_users, warn
 
 MOST_UNROLLED = 2_000
 """Operations of unrolled loops up to which nothing is said."""

@@ -1,0 +1,98 @@
+"""Errors of a transformation that the function itself catches.
+
+Note [Refusals]
+---------------
+What a traced or batched function cannot do, such as ``float(x)``, raises an error that eager code
+would not. If a ``try`` of the function, or ``contextlib.suppress``, catches it, the function goes
+on where eager code does not, and what it returns is wrong. So such errors are kept while it runs,
+and one that it caught is raised in the end. Who caught it is the outermost frame of its traceback.
+Code of this package, of Python and of libraries for arrays may ask and go on: it does the same with
+an array for which the answer is no.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from numgrad.errors import PACKAGE, REFUSED, NumgradError, is_users
+
+
+class Refusals:
+    """Keeps what is refused while a function runs, in a ``with`` block: Note [Refusals].
+
+    Parameters
+    ----------
+    traced
+        Whether it is a trace, to which errors of traces inside of it count too; else only what is
+        refused in a batch counts.
+    """
+
+    def __init__(self, *, traced: bool) -> None:
+        self.traced = traced
+        self.errors: list[NumgradError] = []
+
+    def __enter__(self) -> Self:
+        REFUSED.scopes = (*REFUSED.scopes, self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: Any
+    ) -> None:
+        """Raise the first error that the function caught, unless it is the one that comes out."""
+        REFUSED.scopes = REFUSED.scopes[:-1]
+        kept, self.errors = self.errors, []
+        if error is not None and not isinstance(error, Exception):
+            return
+        chain = _chain(error)
+        for refused in kept:
+            if refused is error:
+                return
+            if _caught_by_user(refused) or (
+                refused in chain and not isinstance(error, NumgradError)
+            ):
+                raise refused from (None if refused in chain else error)
+
+
+def replaced_by_numpy(error: ValueError) -> NumgradError | None:
+    """The error of ours that NumPy replaced where a Tensor was to be an element of an ndarray."""
+    cause = error.__cause__
+    if isinstance(cause, NumgradError) and str(error).startswith("setting an array element"):
+        cause.__cause__, cause.__suppress_context__ = None, True
+        return cause
+    return None
+
+
+def _chain(error: BaseException | None) -> list[BaseException]:
+    """An error and those that led to it."""
+    found: list[BaseException] = []
+    while error is not None and error not in found:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found
+
+
+def _caught_by_user(error: BaseException) -> bool:
+    """Whether an error that was raised ended in the user's code."""
+    traceback = error.__traceback__
+    if traceback is None:  # it was made and not raised
+        return False
+    frame: FrameType | None = traceback.tb_frame
+    if frame.f_code.co_filename.startswith(PACKAGE) and not _has_handler(traceback):
+        frame = frame.f_back  # it went into C, where NumPy replaced it by an error of its own
+    return frame is not None and _is_users_frame(frame)
+
+
+def _has_handler(traceback: TracebackType) -> bool:
+    """Whether code catches what is raised at the place that it came to."""
+    entries: Any = dis.Bytecode(traceback.tb_frame.f_code).exception_entries  # pyright: ignore
+    return any(entry.start <= traceback.tb_lasti < entry.end for entry in entries)
+
+
+def _is_users_frame(frame: FrameType) -> bool:
+    module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return is_users(frame.f_code.co_filename) and (
+        module == "__main__" or module not in sys.stdlib_module_names
+    )
