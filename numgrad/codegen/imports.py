@@ -9,7 +9,10 @@ import _imp
 import sys
 import threading
 import time
-from importlib import _bootstrap  # pyright: ignore[reportAttributeAccessIssue]
+from importlib import import_module
+from typing import Any
+
+_bootstrap: Any = import_module("importlib._bootstrap")
 
 PAUSE = 0.001
 """Seconds between two looks at what is being imported."""

@@ -17,13 +17,13 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue]
     comm = world()
-    notes = os.environ.get("NUMGRAD_LAUNCH_NOTES")
-    note = Path(notes, str(os.getpid())) if notes and comm is not None else None
-    if note is not None:
-        note.write_text(str(comm.rank), encoding="utf-8")
-        atexit.register(note.unlink, missing_ok=True)  # the last of all, after the farewell
-    watched = None if comm is None else watch(comm)
-    if watched is not None:
+    notes, note, watched = os.environ.get("NUMGRAD_LAUNCH_NOTES"), None, None
+    if comm is not None:
+        if notes:
+            note = Path(notes, str(os.getpid()))
+            note.write_text(str(comm.rank), encoding="utf-8")
+            atexit.register(note.unlink, missing_ok=True)  # the last of all, after the farewell
+        watched = watch(comm)
         watched.note = note
     arguments = sys.argv[1:]
     module = arguments[0] == "-m"
