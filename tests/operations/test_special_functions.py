@@ -556,6 +556,8 @@ def test_names_that_the_table_promises():
     for name, *given in (("sinc", x), ("softplus", x), ("assoc_laguerre", x, 2, 0.5)):
         ours, theirs = getattr(special, name), getattr(scipy.special, name)
         first, *rest = given
-        np.testing.assert_allclose(ours(ng.tensor(first), *rest).numpy(), theirs(*given), rtol=1e-14)
+        np.testing.assert_allclose(
+            ours(ng.tensor(first), *rest).numpy(), theirs(*given), rtol=1e-14
+        )
     slope = ng.grad(lambda x: special.assoc_laguerre(x, 2, 0.5))(0.3)
     np.testing.assert_allclose(slope, 0.3 - 2.5, rtol=1e-14)  # L = x^2/2 - (k+2)x + ...

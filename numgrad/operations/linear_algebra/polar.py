@@ -26,6 +26,7 @@ from numgrad.operations.linear_algebra.checks import (
     check_square,
     computing_dtype,
     hermitian,
+    real_dtype,
     stacked,
     which,
 )
@@ -53,7 +54,7 @@ def _newton(s: np.ndarray) -> np.ndarray:
             inverse = np.linalg.inv(s)
         except np.linalg.LinAlgError:
             break
-        scale = np.where(far, np.sqrt(_norms(inverse) / _norms(s)), 1).astype(s.real.dtype)
+        scale = np.where(far, np.sqrt(_norms(inverse) / _norms(s)), 1).astype(real_dtype(s.dtype))
         after = 0.5 * (scale * s + inverse / scale)
         change = _norms(after - s) / _norms(after)
         s, far = after, far & (change > 0.01)
@@ -92,14 +93,14 @@ def signm(a):
     if not s.size:
         return s.reshape(a.shape)
     unit, precise = np.eye(s.shape[-1], dtype=s.dtype), np.finfo(s.dtype).eps
-    bad = ~np.isfinite(s).all((-2, -1))
+    bad = np.asarray(~np.isfinite(s).all((-2, -1)))
     if bad.any():
         raise NumgradLinAlgError(f"signm: {which(bad, a.shape[:-2])} contains infinities or NaNs")
     with np.errstate(all="ignore"):  # what has no sign becomes NaN
         s = _newton(s)
         wrong = np.abs(np.matmul(s, s) - unit).max((-2, -1))
     # of the square is left rounding, times a condition that may be large
-    bad = ~(wrong <= np.sqrt(precise) * np.maximum(1, _norms(s)[:, 0, 0] ** 2))
+    bad = np.logical_not(wrong <= np.sqrt(precise) * np.maximum(1, _norms(s)[:, 0, 0] ** 2))
     if bad.any():
         raise NumgradLinAlgError(
             f"signm: {which(bad, a.shape[:-2])} has no sign, as an eigenvalue has no real part"
