@@ -456,7 +456,13 @@ def dstack(*arrays: Any) -> Tensor:
 def ediff1d(x: _Array, to_end: Any = None, to_begin: Any = None) -> Tensor:
     """Differences of neighbours of the flattened operand."""
 
-def einsum(subscripts: Any, *operands: Any, optimize: bool = True) -> Tensor:
+def einsum(
+    subscripts: Any,
+    *operands: Any,
+    optimize: bool = True,
+    dtype: DTypeLike | None = None,
+    casting: str = "safe",
+) -> Tensor:
     """Sum of products of elements whose axes are named by ``subscripts``, as ``"ij,jk->ik"``."""
 
 def equal(a: _Array, b: _Array) -> Tensor:

@@ -20,6 +20,11 @@ from numgrad.operations.linear_algebra.functions import (
     solve_sylvester,
     sqrtm,
 )
+from numgrad.operations.linear_algebra.lyapunov import (
+    solve_continuous_lyapunov,
+    solve_discrete_lyapunov,
+)
+from numgrad.operations.linear_algebra.polar import polar, signm
 from numgrad.operations.linear_algebra.products import (
     cross_of_last as cross,
 )
@@ -43,6 +48,7 @@ from numgrad.operations.linear_algebra.singular_values import (
     svdvals,
 )
 from numgrad.operations.linear_algebra.structured import block_diag, solve_banded, solve_toeplitz
+from numgrad.operations.linear_algebra.subspaces import null_space, orth, pinvh
 from numgrad.operations.linear_algebra.systems import inv, solve
 from numgrad.operations.linear_algebra.triangular import (
     cho_factor,
@@ -50,16 +56,27 @@ from numgrad.operations.linear_algebra.triangular import (
     cholesky,
     solve_triangular,
 )
+from numgrad.operations.linear_algebra.trigonometric import (
+    coshm,
+    cosm,
+    fractional_matrix_power,
+    sinhm,
+    sinm,
+    tanhm,
+    tanm,
+)
 from numgrad.operations.matmul import matmul
 from numgrad.operations.norm import matrix_norm, norm, vector_norm
 
 __all__ = [
-    "LinAlgError", "block_diag", "cho_factor", "cho_solve", "cholesky", "cond", "cross", "det",
-    "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm", "inv", "kron", "logm", "lstsq", "lu",
-    "lu_factor", "lu_solve", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
-    "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve",
-    "solve_banded", "solve_sylvester", "solve_toeplitz", "solve_triangular", "sqrtm", "svd",
-    "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
+    "LinAlgError", "block_diag", "cho_factor", "cho_solve", "cholesky", "cond", "coshm", "cosm",
+    "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm",
+    "fractional_matrix_power", "inv", "kron", "logm", "lstsq", "lu", "lu_factor", "lu_solve",
+    "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm",
+    "null_space", "orth", "outer", "pinv", "pinvh", "polar", "qr", "signm", "sinhm", "sinm",
+    "slogdet", "solve", "solve_banded", "solve_continuous_lyapunov", "solve_discrete_lyapunov",
+    "solve_sylvester", "solve_toeplitz", "solve_triangular", "sqrtm", "svd", "svdvals", "tanhm",
+    "tanm", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 take(found for name in __all__ if isinstance(found := globals()[name], Op))

@@ -26,6 +26,12 @@ def cholesky(a: _Array, upper: bool = False) -> Tensor:
 def cond(x: _Array, p: Any = None) -> Tensor:
     """Condition numbers of matrices: a norm times that of the inverse."""
 
+def coshm(a: _Array) -> Tensor:
+    """Hyperbolic cosines of square matrices."""
+
+def cosm(a: _Array) -> Tensor:
+    """Cosines of square matrices."""
+
 def cross(a: _Array, b: _Array, axis: _Axis = -1) -> Tensor:
     """Cross products of vectors of three elements."""
 
@@ -49,6 +55,9 @@ def eigvalsh(a: _Array, UPLO: str = "L") -> Tensor:
 
 def expm(a: _Array) -> Tensor:
     """Exponentials of square matrices."""
+
+def fractional_matrix_power(a: _Array, t: _Array) -> Tensor:
+    """Principal powers of square matrices with real numbers: ``expm(t * logm(a))``."""
 
 def inv(a: _Array) -> Tensor:
     """Inverses of square matrices."""
@@ -92,14 +101,35 @@ def multi_dot(arrays: _Array) -> Tensor:
 def norm(x: _Array, ord: Any = None, axis: _Axis = None, keepdims: bool = False) -> Tensor:
     """Norm of a vector, of a matrix, or of each of those along one or two axes."""
 
+def null_space(a: _Array, rcond: Any = None) -> Tensor:
+    """An orthonormal basis of what a matrix sends to zero; the gradient raises."""
+
+def orth(a: _Array, rcond: Any = None) -> Tensor:
+    """An orthonormal basis of the columns of a matrix; the gradient raises."""
+
 def outer(a: _Array, b: _Array) -> Tensor:
     """Products of every element of one vector with every element of another."""
 
 def pinv(a: _Array, rcond: Any = None, hermitian: bool = False, rtol: Any = None) -> Tensor:
     """Pseudo-inverses (of Moore and Penrose); the gradient is that at a rank that stays."""
 
+def pinvh(a: _Array, rtol: Any = None, lower: bool = True) -> Tensor:
+    """Pseudo-inverses of Hermitian matrices, of which one triangle is read."""
+
+def polar(a: _Array, side: str = "right") -> tuple[Tensor, ...]:
+    """Polar decompositions: a unitary factor ``u``, and a positive semidefinite one ``p``."""
+
 def qr(a: _Array, mode: str = "reduced") -> Any:
     """Orthogonal and upper triangular factors: ``a = Q @ R``."""
+
+def signm(a: _Array) -> Tensor:
+    """Signs of square matrices: eigenvalues become those of their real parts, 1 or -1."""
+
+def sinhm(a: _Array) -> Tensor:
+    """Hyperbolic sines of square matrices."""
+
+def sinm(a: _Array) -> Tensor:
+    """Sines of square matrices."""
 
 def slogdet(a: _Array) -> Any:
     """Signs of determinants, and logarithms of their magnitudes."""
@@ -109,6 +139,12 @@ def solve(a: _Array, b: _Array) -> Tensor:
 
 def solve_banded(l_and_u: _Array, ab: _Array, b: _Array) -> Tensor:
     """The ``x`` of ``a @ x = b`` for a matrix with few diagonals."""
+
+def solve_continuous_lyapunov(a: _Array, q: _Array) -> Tensor:
+    """The ``x`` of ``a @ x + x @ a* = q``, where ``a*`` is the conjugate transpose."""
+
+def solve_discrete_lyapunov(a: _Array, q: _Array, method: Any = None) -> Tensor:
+    """The ``x`` of ``a @ x @ a* - x + q = 0``, where ``a*`` is the conjugate transpose."""
 
 def solve_sylvester(a: _Array, b: _Array, q: _Array) -> Tensor:
     """The ``x`` of ``a @ x + x @ b = q``."""
@@ -131,6 +167,12 @@ def svd(
 
 def svdvals(x: _Array) -> Tensor:
     """Singular values of matrices, descending."""
+
+def tanhm(a: _Array) -> Tensor:
+    """Hyperbolic tangents of square matrices."""
+
+def tanm(a: _Array) -> Tensor:
+    """Tangents of square matrices."""
 
 def tensordot(a: _Array, b: _Array, axes: Any = 2) -> Tensor:
     """Sum of products over axes of both operands: a number of adjoining ones, or two sequences."""

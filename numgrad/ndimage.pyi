@@ -211,5 +211,6 @@ def zoom(
     mode: str = "constant",
     cval: Any = ...,
     prefilter: bool = True,
+    grid_mode: bool = False,
 ) -> Tensor:
     """An image with more points, or fewer, between its corners."""

@@ -8,6 +8,7 @@ np.float64(-0.408103781378)
 here.
 """
 
+from numgrad.operations.elementary import sinc as sinc
 from numgrad.operations.exponential import cbrt as cbrt
 from numgrad.operations.exponential import exp2 as exp2
 from numgrad.operations.exponential import expm1 as expm1
@@ -25,6 +26,7 @@ from numgrad.operations.special import gammaln as gammaln
 from numgrad.operations.special import logit as logit
 from numgrad.operations.special import polygamma as polygamma
 from numgrad.operations.special import sigmoid as expit
+from numgrad.operations.special import softplus as softplus
 from numgrad.operations.special_functions.bessel import i0 as i0
 from numgrad.operations.special_functions.bessel import i0e as i0e
 from numgrad.operations.special_functions.bessel import i1 as i1
@@ -54,6 +56,12 @@ from numgrad.operations.special_functions.bessel import y1 as y1
 from numgrad.operations.special_functions.bessel import yn as yn
 from numgrad.operations.special_functions.bessel import yv as yv
 from numgrad.operations.special_functions.bessel import yve as yve
+from numgrad.operations.special_functions.bessel_derivatives import h1vp as h1vp
+from numgrad.operations.special_functions.bessel_derivatives import h2vp as h2vp
+from numgrad.operations.special_functions.bessel_derivatives import ivp as ivp
+from numgrad.operations.special_functions.bessel_derivatives import jvp as jvp
+from numgrad.operations.special_functions.bessel_derivatives import kvp as kvp
+from numgrad.operations.special_functions.bessel_derivatives import yvp as yvp
 from numgrad.operations.special_functions.beta import betainc as betainc
 from numgrad.operations.special_functions.beta import betaincc as betaincc
 from numgrad.operations.special_functions.beta import betainccinv as betainccinv
@@ -214,6 +222,7 @@ from numgrad.operations.special_functions.pairs import mathieu_sem as mathieu_se
 from numgrad.operations.special_functions.pairs import pbdv as pbdv
 from numgrad.operations.special_functions.pairs import pbvv as pbvv
 from numgrad.operations.special_functions.pairs import pbwa as pbwa
+from numgrad.operations.special_functions.polynomials import assoc_laguerre as assoc_laguerre
 from numgrad.operations.special_functions.polynomials import eval_chebyc as eval_chebyc
 from numgrad.operations.special_functions.polynomials import eval_chebys as eval_chebys
 from numgrad.operations.special_functions.polynomials import eval_chebyt as eval_chebyt
@@ -246,6 +255,7 @@ __all__ = [
     "agm",
     "airy",
     "airye",
+    "assoc_laguerre",
     "bdtr",
     "bdtrc",
     "bdtri",
@@ -342,6 +352,8 @@ __all__ = [
     "gdtria",
     "gdtrib",
     "gdtrix",
+    "h1vp",
+    "h2vp",
     "hankel1",
     "hankel1e",
     "hankel2",
@@ -367,11 +379,13 @@ __all__ = [
     "itstruve0",
     "iv",
     "ive",
+    "ivp",
     "j0",
     "j1",
     "jn",
     "jv",
     "jve",
+    "jvp",
     "k0",
     "k0e",
     "k1",
@@ -387,6 +401,7 @@ __all__ = [
     "kolmogorov",
     "kv",
     "kve",
+    "kvp",
     "lambertw",
     "log1p",
     "log_expit",
@@ -451,8 +466,10 @@ __all__ = [
     "round",
     "shichi",
     "sici",
+    "sinc",
     "sindg",
     "softmax",
+    "softplus",
     "spence",
     "spherical_in",
     "spherical_jn",
@@ -475,6 +492,7 @@ __all__ = [
     "yn",
     "yv",
     "yve",
+    "yvp",
     "zeta",
 ]
 

@@ -7,6 +7,12 @@ from typing import Any, TypeAlias
 from numpy.typing import ArrayLike, DTypeLike
 
 from numgrad import Tensor
+from numgrad.operations.special_functions.bessel_derivatives import h1vp as h1vp
+from numgrad.operations.special_functions.bessel_derivatives import h2vp as h2vp
+from numgrad.operations.special_functions.bessel_derivatives import ivp as ivp
+from numgrad.operations.special_functions.bessel_derivatives import jvp as jvp
+from numgrad.operations.special_functions.bessel_derivatives import kvp as kvp
+from numgrad.operations.special_functions.bessel_derivatives import yvp as yvp
 from numgrad.operations.special_functions.counting import comb as comb
 from numgrad.operations.special_functions.counting import diric as diric
 from numgrad.operations.special_functions.counting import factorial as factorial
@@ -15,6 +21,7 @@ from numgrad.operations.special_functions.counting import logsumexp as logsumexp
 from numgrad.operations.special_functions.counting import multigammaln as multigammaln
 from numgrad.operations.special_functions.counting import perm as perm
 from numgrad.operations.special_functions.counting import softmax as softmax
+from numgrad.operations.special_functions.polynomials import assoc_laguerre as assoc_laguerre
 from numgrad.operations.special_functions.zeta import zeta as zeta
 
 _Array: TypeAlias = "Tensor | ArrayLike"
@@ -623,8 +630,14 @@ def shichi(x: _Array) -> tuple[Tensor, ...]:
 def sici(x: _Array) -> tuple[Tensor, ...]:
     """Sine and cosine integrals."""
 
+def sinc(x: _Array) -> Tensor:
+    """``sin(pi x) / (pi x)``, 1 at 0."""
+
 def sindg(x: _Array) -> Tensor:
     """Sine of degrees."""
+
+def softplus(x: _Array) -> Tensor:
+    """``log(1 + exp(x))`` without overflow."""
 
 def spence(z: _Array) -> Tensor:
     """Dilogarithm of ``1 - z``, the integral of ``log(t) / (1 - t)`` from 1 to ``z``."""

@@ -204,7 +204,8 @@ CASES: dict[Any, list[Call]] = {
     np.diag: [call(V), call(S, 1), call(v=V, k=-1)],
     np.linalg.matmul: [call(S, S), call(X, V)],
     np.einsum: [call("ij,kj->ik", X, X), call("ij->j", X, optimize=True), call(X, [0, 1], [1, 0]),
-                call("ij,j", X, V, optimize="greedy")],
+                call("ij,j", X, V, optimize="greedy"), call("ij->i", X, dtype=np.complex128),
+                call("ij,j", X, V, dtype=np.float32, casting="same_kind")],
     np.dot: [call(X, V), call(a=X, b=S), call(2.0, X), call(B, B[0].T)],
     np.inner: [call(X, X), call(V, W), call(X, 2.0)],
     np.outer: [call(V, W), call(a=X, b=W)],
@@ -292,7 +293,7 @@ CASES |= {getattr(np.fft, n): [call(X), call(x=X, axes=0)] for n in ("fftshift",
 
 REFUSED: dict[Any, dict[str, Call]] = {
     np.nan_to_num: {"copy": call(N.copy(), copy=False)},
-    np.einsum: {"kwargs": call("ij->i", X, dtype=np.complex128)},
+    np.einsum: {"kwargs": call("ij->i", X, order="F")},
     np.zeros_like: {"order": call(X, order="F")},
     np.ones_like: {"order": call(X, order="F")},
     np.full_like: {"order": call(X, 2, order="F")},

@@ -11,6 +11,8 @@ between two interruptions, and the smallest sample of each turn is kept.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import time
 import timeit
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from numgrad.benchmark.declaration import Benchmark, collect
+from numgrad.errors import NumgradTypeError
 
 EAGER, COMPILED = "eager", "compiled"
 SAMPLE_SECONDS = 0.001
@@ -39,8 +42,14 @@ def first(name: str, form: str) -> float:
     """Seconds of the first call in this process."""
     call = _call(name, form)
     began = time.perf_counter()
-    call()
-    return time.perf_counter() - began
+    result = call()
+    took = time.perf_counter() - began
+    if inspect.isroutine(result) or isinstance(result, functools.partial):
+        raise NumgradTypeError(
+            f"{name}: returns a function, which nothing calls, so its time is not that of a "
+            "computation; call it in the benchmark, or prepare it outside"
+        )
+    return took
 
 
 def sample(name: str, form: str, seconds: float) -> float:

@@ -133,10 +133,10 @@ def _known_row(module: str, name: str, function: Any, op: Op | None) -> Row:
         row = _of_operation(name, op)
         notes = filter(None, (row.reason, _of_complex_numbers(function, op)))
         return replace(row, reason="; ".join(notes))
-    if module in NAMESPACES and callable(_named(module, name)):
-        return Row(name, "yes, by ng.special", "yes", "yes", "yes", "its parts")
     if name in _OF_UFUNCS.get(module, ""):
         return Row(name, "yes", "yes", "yes", "yes", "its parts")
+    if module in NAMESPACES and callable(_named(module, name)):
+        return Row(name, "yes, by ng.special", "yes", "yes", "yes", "its parts")
     if function in _COMPOSED:
         return Row(name, "yes", "yes", "yes", "yes", "its parts")
     if function in numpy_protocol._PLAIN:

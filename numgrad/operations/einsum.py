@@ -24,7 +24,7 @@ from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arrangement import permute_dims
 from numgrad.operations.diagonal import diagonal
 from numgrad.operations.matmul import matmul
-from numgrad.operations.shape import as_operand, reshape
+from numgrad.operations.shape import as_operand, astype, reshape
 
 _SHORT = 16
 """Lengths up to which a compiled function is made for each: sums of few products are unrolled."""
@@ -32,7 +32,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @composite(ref=np.einsum, method=False, smooth=True)
-def einsum(subscripts, *operands, optimize=True):
+def einsum(subscripts, *operands, optimize=True, dtype=None, casting="safe"):
     """Sum of products of elements whose axes are named by ``subscripts``, as ``"ij,jk->ik"``.
 
     Ellipses, repeated subscripts, an implicit output and the form with lists of axis numbers work
@@ -46,6 +46,10 @@ def einsum(subscripts, *operands, optimize=True):
         Arrays, as many as subscripts.
     optimize : bool, str or list
         What ``np.einsum_path`` takes.
+    dtype : dtype_like
+        What operands are converted to; by default what they promote to.
+    casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}
+        Which conversions to ``dtype`` are allowed.
 
     Returns
     -------
@@ -67,6 +71,8 @@ def einsum(subscripts, *operands, optimize=True):
     for x in arrays:
         if x.dtype.kind not in "biufc":
             raise NumgradTypeError(f"einsum: dtype {x.dtype} is not numeric")
+    if dtype is not None:
+        arrays = [_converted(x, np.dtype(dtype), casting) for x in arrays]
     shapes = tuple(tuple(x.shape) for x in arrays)
     inputs, output = _parse(subscripts, tuple(map(len, shapes)))
     terms = []
@@ -100,6 +106,15 @@ einsum.calls = [
     (((2, 1), (2, 3)), lambda a, b: einsum("ij,ij->ji", a, b)),
     (((2, 0), (0, 3)), lambda a, b: einsum("ij,jk->ik", a, b)),
 ]
+
+
+def _converted(x: Any, dtype: np.dtype, casting: Any) -> Any:
+    if not np.can_cast(x.dtype, dtype, casting):
+        raise NumgradTypeError(
+            f"einsum: an operand of dtype {x.dtype} is not converted to {dtype} with "
+            f"casting={casting!r}; casting='unsafe' allows it"
+        )
+    return astype(x, dtype=dtype, copy=False)
 
 
 # ------------------------------------------------------------------------------------ parsing

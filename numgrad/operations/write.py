@@ -255,7 +255,7 @@ class IndexPut(Primitive):
         (x, values), params = complete(self, args, params)
         x, values = as_operand(x), as_operand(values)
         shape = tuple(x.shape)
-        parts = _index_parts(self.name, shape, params["index"])
+        parts = index_parts(self.name, shape, params["index"])
         check_cast(self.name, values, x.dtype)
         if all(map(is_basic_part, parts)):
             region = state.ground.selected_shape(self.name, shape, parts)
@@ -287,9 +287,12 @@ def _put_masked(x: Any, values: Any, mask: Any, accumulate: bool) -> Any:
     return where(mask, x + values if accumulate else values, x)
 
 
-def _index_parts(operation: str, shape: tuple[int, ...], index: Any) -> tuple:
+def index_parts(
+    operation: str, shape: tuple[int, ...], index: Any, plain: Callable[..., Any] = plain_part
+) -> tuple:
+    """What stands in brackets as a tuple of parts, of which ``plain`` makes arrays."""
     try:
-        return tuple([plain_part(p, shape) for p in (index if type(index) is tuple else (index,))])
+        return tuple([plain(p, shape) for p in (index if type(index) is tuple else (index,))])
     except NumgradIndexError as error:
         reason = str(error).removeprefix("getitem: ")
         raise NumgradIndexError(f"{operation}: {reason}") from None

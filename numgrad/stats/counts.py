@@ -17,6 +17,7 @@ from numgrad.operations.special_functions.inverse_parameters import bdtrik, nbdt
 from numgrad.random.draws import checked_parameter, drawn_shape
 from numgrad.random.generator import generator_from
 from numgrad.stats.distribution import Discrete, by_powers
+from numgrad.stats.quadrature import mean_log_factorial, over_times
 
 
 class Poisson(Discrete):
@@ -57,6 +58,22 @@ class Poisson(Discrete):
 
     def _var(self, mu):
         return mu
+
+    def _entropy(self, mu):
+        large = mu > 1000
+        few, many = np.where(large, 1.0, mu), np.where(large, mu, 1000.0)
+        rate = np.expand_dims(few, -1)
+        mean = mean_log_factorial(few, lambda u: -np.expm1(-rate * u))
+        r = 1 / many  # the asymptotic series, of which less than 1e-13 is left
+        series = 0.5 * np.log(2 * math.pi * math.e * many)
+        series = series - r * (1 / 12 + r * (1 / 24 + r * (19 / 360 + r * (9 / 80))))
+        return np.where(large, series, few - xlogy(few, few) + mean)
+
+
+def _mean_log_factorial(n: Any, p: Any) -> Any:
+    """``E[log k!]`` of binomial ``k``."""
+    each, chance = np.expand_dims(n, -1), np.expand_dims(p, -1)
+    return mean_log_factorial(n * p, lambda u: -np.expm1(each * np.log1p(-chance * u)))
 
 
 class Binomial(Discrete):
@@ -110,6 +127,10 @@ class Binomial(Discrete):
     def _var(self, n, p):
         return n * p * (1 - p)
 
+    def _entropy(self, n, p):
+        both = _mean_log_factorial(n, p) + _mean_log_factorial(n, 1 - p)
+        return both - gammaln(n + 1) - n * (xlogy(p, p) + xlog1py(1 - p, -p))
+
 
 class Bernoulli(Discrete):
     """Bernoulli distribution: 1 with probability ``p``, else 0."""
@@ -149,6 +170,9 @@ class Bernoulli(Discrete):
 
     def _var(self, p):
         return p * (1 - p)
+
+    def _entropy(self, p):
+        return -xlogy(p, p) - xlog1py(1 - p, -p)
 
 
 class NegativeBinomial(Discrete):
@@ -196,6 +220,17 @@ class NegativeBinomial(Discrete):
     def _var(self, n, p):
         return n * (1 - p) / (p * p)
 
+    def _entropy(self, n, p):
+        # the means of log k! and of log gamma(n + k) / gamma(n) have one integral
+        each, odds = np.expand_dims(n, -1), np.expand_dims((1 - p) / p, -1)
+
+        def integrand(t, u):
+            missing = -np.expm1(-each * np.log1p(u * odds))
+            return (np.exp(-each * t) - np.exp(-t)) * missing / u
+
+        means = over_times(integrand, n.dtype)
+        return means - n * np.log(p) - xlog1py(n * (1 - p) / p, -p)
+
 
 class Geometric(Discrete):
     """Trials until the first success of probability ``p``."""
@@ -241,6 +276,9 @@ class Geometric(Discrete):
 
     def _var(self, p):
         return (1 - p) / (p * p)
+
+    def _entropy(self, p):
+        return -np.log(p) - xlog1py((1 - p) / p, -p)
 
 
 class Categorical:
@@ -302,6 +340,22 @@ class Multinomial:
 
     def _log(self, counts: Any, n: Any, p: Any) -> Any:
         return gammaln(n + 1.0) + np.sum(xlogy(counts, p) - gammaln(counts + 1), axis=-1)
+
+    def mean(self, n: Any, p: Any) -> Any:
+        """Mean."""
+        return np.expand_dims(as_operand(n), -1) * as_operand(p)
+
+    def cov(self, n: Any, p: Any) -> Any:
+        """Covariances, along the last two axes."""
+        n, p = as_operand(n), as_operand(p)
+        column = np.expand_dims(p, -1)
+        return np.expand_dims(n, (-2, -1)) * column * (np.eye(p.shape[-1]) - np.expand_dims(p, -2))
+
+    def entropy(self, n: Any, p: Any) -> Any:
+        """Entropy."""
+        n, p = as_operand(n), as_operand(p)
+        each = _mean_log_factorial(np.expand_dims(n, -1), p) - np.expand_dims(n, -1) * xlogy(p, p)
+        return np.sum(each, axis=-1) - gammaln(n + 1.0)
 
     def rvs(self, n: Any, p: Any, size: Any = None, random_state: Any = None) -> Any:
         """Random counts."""

@@ -438,3 +438,7 @@ class Discrete(Distribution):
     def std(self, *args: Any, **named: Any) -> Any:
         """Standard deviation."""
         return np.sqrt(self.var(*args, **named))
+
+    def entropy(self, *args: Any, **named: Any) -> Any:
+        """Entropy."""
+        return self._moment("entropy", lambda _, *a: self._entropy(*a), (args, named))

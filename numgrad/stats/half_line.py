@@ -460,6 +460,11 @@ class FisherF(Positive):
         found = 2 * (d * d) * (dfn + d - 2) / (dfn * ((d - 2) * (d - 2)) * (d - 4))
         return np.where(finite, found, math.inf)
 
+    def _entropy(self, dfn, dfd):
+        n, d = 0.5 * dfn, 0.5 * dfd
+        slopes = (1 - n) * digamma(n) - (1 + d) * digamma(d) + (n + d) * digamma(n + d)
+        return np.log(dfd) - np.log(dfn) + betaln(n, d) + slopes
+
 
 class Rayleigh(Positive):
     """Rayleigh distribution."""

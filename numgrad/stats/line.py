@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.operations.real import log_sigmoid, ndtr
+from numgrad.operations.special import digamma
 from numgrad.operations.special import logistic as logistic_function
 from numgrad.operations.special_functions.angles import angle_exceeded, angle_tail, turned
 from numgrad.operations.special_functions.bessel import i0, i0e, i1, i1e
@@ -15,6 +16,7 @@ from numgrad.operations.special_functions.distributions import stdtr, stdtrit
 from numgrad.operations.special_functions.error import log_ndtr, ndtri, ndtri_exp, owens_t
 from numgrad.operations.special_functions.gamma import betaln
 from numgrad.stats.distribution import Continuous
+from numgrad.stats.quadrature import over_normals, truncated
 
 LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 EULER = 0.5772156649015328606
@@ -88,6 +90,15 @@ class StudentT(Continuous):
         finite = df > 2
         found = df / np.where(finite, df - 2, 1.0)
         return np.where(finite, found, np.where(df > 1, math.inf, math.nan))
+
+    def _entropy(self, df):
+        large = df > 100
+        few, r = np.where(large, 1.0, df), 1 / np.where(large, df, 100.0)
+        slopes = digamma(0.5 * (few + 1)) - digamma(0.5 * few)
+        found = 0.5 * (few + 1) * slopes + 0.5 * np.log(few) + betaln(0.5, 0.5 * few)
+        # the series in which digits do not cancel, of which less than 1e-14 is left
+        terms = r * (1 + r * (1 / 4 - r * (1 / 6 + r * (1 / 8 - r * (3 / 10 + r / 4)))))
+        return np.where(large, 0.5 + LOG_ROOT_TWO_PI + terms, found)
 
 
 class Logistic(Continuous):
@@ -266,6 +277,18 @@ class SkewNormal(Continuous):
     def _var(self, a):
         return 1 - (2 / math.pi) * (a * a) / (1 + a * a)
 
+    def _entropy(self, a):
+        # both factors of the density together fall off as that of a normal number v
+        each, spread = np.expand_dims(a, -1), np.sqrt(1 + np.expand_dims(a, -1) ** 2)
+
+        def integrand(v):
+            y = v / spread
+            log = log_ndtr(each * y)
+            return np.exp(log - 0.5 * (y * y) - LOG_ROOT_TWO_PI) * log / spread
+
+        mean = 2 * over_normals(integrand, a.dtype)
+        return 0.5 + LOG_ROOT_TWO_PI - math.log(2) - mean
+
 
 def _scaled_i0(kappa: Any) -> tuple[Any, Any]:
     """Logarithm of ``i0(kappa) * exp(-kappa)`` from 0 on, and ``i1(kappa) / i0(kappa)``.
@@ -418,6 +441,19 @@ class TruncatedNormal(Continuous):
 
     def _sf(self, y, a, b):
         return np.exp(self._logsf(y, a, b))
+
+    def _mean(self, a, b):
+        low, distance, chance, _ = truncated(a, b)
+        return low + np.sum(chance * distance, axis=-1)
+
+    def _var(self, a, b):
+        _, distance, chance, _ = truncated(a, b)
+        deviation = distance - np.sum(chance * distance, axis=-1, keepdims=True)
+        return np.sum(chance * (deviation * deviation), axis=-1)
+
+    def _entropy(self, a, b):
+        *_, chance, log = truncated(a, b)
+        return -np.sum(chance * log, axis=-1)
 
     def _ppf(self, q, a, b):
         mass, left = log_mass(a, b), a < 0

@@ -252,6 +252,14 @@ class Dirichlet:
         total = np.sum(alpha)
         return alpha * (total - alpha) / (total * total * (total + 1))
 
+    def cov(self, alpha: Any) -> Any:
+        """Covariances."""
+        alpha = as_operand(alpha)
+        total = np.sum(alpha)
+        share = alpha / total
+        column = np.expand_dims(share, -1)
+        return column * (np.eye(alpha.shape[0]) - share) / (total + 1)
+
     def entropy(self, alpha: Any) -> Any:
         """Differential entropy."""
         alpha = as_operand(alpha)
@@ -293,6 +301,24 @@ class Wishart:
     def mean(self, df: Any, scale: Any) -> Any:
         """Mean."""
         return df * as_operand(scale)
+
+    def var(self, df: Any, scale: Any) -> Any:
+        """Variances of the elements."""
+        scale = as_operand(scale)
+        if len(scale.shape) == 0:
+            return 2 * df * (scale * scale)
+        scale = _matrix(scale, scale.shape[-1])
+        own = np.diagonal(scale, axis1=-2, axis2=-1)
+        return df * (scale * scale + np.expand_dims(own, -1) * np.expand_dims(own, -2))
+
+    def entropy(self, df: Any, scale: Any) -> Any:
+        """Differential entropy."""
+        scale, df = as_operand(scale), as_operand(df)
+        n = scale.shape[-1] if len(scale.shape) else 1
+        log = _log_determinant(cholesky(_matrix(scale, n)))
+        slopes = np.sum(digamma(0.5 * (np.expand_dims(df, -1) - np.arange(n))), axis=-1)
+        height = 0.5 * (n + 1) * (log + n * math.log(2)) + multigammaln(0.5 * df, n)
+        return height - 0.5 * (df - n - 1) * slopes + 0.5 * df * n
 
     def rvs(self, df: Any, scale: Any, size: Any = None, random_state: Any = None) -> Any:
         """Random matrices along the last two axes, with gradients, by Bartlett's decomposition."""

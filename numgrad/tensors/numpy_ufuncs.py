@@ -1,4 +1,4 @@
-"""NumPy's and SciPy's ufuncs on Tensors: keywords, and the methods reduce, accumulate, outer, at.
+"""NumPy's and SciPy's ufuncs on Tensors: keywords, and methods: reduce, reduceat, outer, at, ...
 
 Note [Keywords of ufuncs]
 -------------------------
@@ -77,7 +77,7 @@ def call(ufunc: np.ufunc, method: str, op: Op | None, inputs: tuple, kwargs: dic
     """The result of a method of a ufunc; NotImplemented if no operation gives it."""
     name = title(ufunc)
     if method == "at":
-        return ufunc_at(name, ufunc, *inputs)
+        return ufunc_at(name, ufunc, op, *inputs)
     functions = {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}.get(method, {})
     if ufunc in functions:
         return _method(f"{name}.{method}", functions[ufunc], inputs, kwargs)
@@ -87,7 +87,11 @@ def call(ufunc: np.ufunc, method: str, op: Op | None, inputs: tuple, kwargs: dic
             return declared(_RUNNING[ufunc])(given["array"], axis=given["axis"])
     if op is None:
         return NotImplemented
-    if method in _METHODS and (requires_grad(inputs[0]) or not _has_numbers(inputs[0])):
+    if method in _FOLDS and (requires_grad(inputs[0]) or not _has_numbers(inputs[0])):
+        if method == "reduceat":
+            from numgrad.tensors.ufunc_groups import reduceat  # few programs need it
+
+            return reduceat(f"{name}.reduceat", ufunc, op, inputs, kwargs)
         return _folded(f"{name}.{method}", op, inputs, kwargs)
     if method == "outer" and len(inputs) == 2:
         a, b = map(as_operand, inputs)
@@ -109,6 +113,7 @@ _METHODS: dict[str, dict[str, Any]] = {
     "accumulate": {"array": REQUIRED, "axis": 0, "dtype": None, "out": None},
 }  # fmt: skip
 """Parameters of methods of ufuncs, which have no signature to read."""
+_FOLDS = (*_METHODS, "reduceat")
 
 
 def _method(name: str, function: Callable[..., Any], inputs: tuple, kwargs: dict) -> Any:

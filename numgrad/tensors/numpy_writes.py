@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.node import mark_written
 from numgrad.core.interpreter import state
-from numgrad.core.op import OPS
+from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.write import check_cast
 from numgrad.tensors.inplace import assign, check_target, inplace
@@ -118,18 +119,40 @@ WRITES = {
 }
 
 
-def ufunc_at(name: str, ufunc: np.ufunc, target: Any, index: Any, *values: Any) -> None:
-    """``ufunc.at``: sums and differences are differentiable, others write to plain Tensors."""
+def ufunc_at(
+    name: str, ufunc: np.ufunc, op: Op | None, target: Any, index: Any, *values: Any
+) -> None:
+    """``ufunc.at`` into a Tensor, by operations where something is recorded or not known yet."""
     target = _target(f"{name}.at", target)
     if ufunc in (np.add, np.subtract):
         (value,) = values if ufunc is np.add else (OPS["negative"](values[0]),)
         params = {"index": index, "accumulate": True}
         inplace(OPS["index_put"], f"{name}.at", target, (value,), params)
         return
+    given = (target, *values)
+    known = all(isinstance(_array(x), np.ndarray) for x in (*given, *_tensors_of(index)))
+    if op is not None and (not known or any(map(requires_grad, given))):
+        from numgrad.tensors.ufunc_groups import updated  # few programs need it
+
+        call: Any = partial(updated, f"{name}.at", ufunc, op)
+        inplace(call, f"{name}.at", target, (index, *values), {})
+        return
     check_target(f"{name}.at", target)
-    refuse_recorded(f"{name}.at", target, *values)
-    ufunc.at(target._array, index, *map(_array, values))
+    refuse_recorded(f"{name}.at", *given)
+    ufunc.at(target._array, _plain_index(index), *map(_array, values))
     mark_written(target)
+
+
+def _tensors_of(index: Any) -> list[Tensor]:
+    """Tensors in brackets."""
+    return [i for i in (index if type(index) is tuple else (index,)) if isinstance(i, Tensor)]
+
+
+def _plain_index(index: Any) -> Any:
+    """What stands in brackets with arrays in place of Tensors."""
+    if type(index) is tuple:
+        return tuple(map(_plain_index, index))
+    return index._array if isinstance(index, Tensor) else index
 
 
 def store(

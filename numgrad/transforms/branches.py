@@ -30,7 +30,9 @@ def cond(
     """``true_fn(*operands)`` if ``pred``, else ``false_fn(*operands)``.
 
     Only one is called; inside ``vmap``, where examples differ, both, and each example gets what is
-    its own, gradients too.
+    its own, gradients too. Where the functions return different dtypes, the result has that of the
+    one called, and in compiled functions and batches, which have one result for both, what they
+    promote to.
 
     Parameters
     ----------

@@ -104,6 +104,9 @@ def bench_unmade(x):
 def bench_misnamed(k):
     return k
 
+def bench_makes():
+    return lambda: 1
+
 def bench_right():
     return 1
 """
@@ -121,6 +124,7 @@ def test_whatever_a_benchmark_does_others_are_timed(
         "leaves": "SystemExit: 3",
         "dies": "its process ended",
         "lazy": "a generator function",
+        "makes": "returns a function, which nothing calls",
         "unmade": "setup returned int",
         "misnamed[n=1]": "missing a required argument: 'k'; given is n",
     }

@@ -711,3 +711,39 @@ def test_complex64_in_compiled_functions():
     for found, expected in zip(ng.jit(f)(z), f(z), strict=True):
         assert found.dtype == np.complex64
         np.testing.assert_allclose(found, np.asarray(expected), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["jvp", "yvp", "ivp", "kvp", "h1vp", "h2vp"])
+def test_derivatives_of_bessel_functions(name):
+    f, theirs = getattr(special, name), getattr(scipy.special, name)
+    x, v = np.array([0.4, 1.3, 5.0]), np.array([0.0, 1.7, 2.0])
+    for n in range(4):
+        found = f(ng.tensor(v), ng.tensor(x), n)
+        assert found.dtype == theirs(v, x).dtype
+        np.testing.assert_allclose(found.numpy(), theirs(v, x, n), rtol=1e-12, atol=1e-14)
+        z = x + 0.3j
+        np.testing.assert_allclose(f(v, ng.tensor(z), n).numpy(), theirs(v, z, n), rtol=1e-12)
+        slope = ng.vmap(ng.grad(lambda v, x, n=n: np.real(f(v, x, n)), 1))(v, x)
+        np.testing.assert_allclose(slope, theirs(v, x, n + 1).real, rtol=1e-9, atol=1e-12)
+    curve = ng.grad(ng.grad(lambda x: np.real(f(1.7, x, 2))))
+    for g in (curve, ng.jit(curve)):
+        np.testing.assert_allclose(g(1.3), theirs(1.7, 1.3, 4).real, rtol=1e-11)
+    by_order = ng.grad(lambda v: np.real(f(v, 1.3, 1)))(1.7)
+    step = 1e-5
+    difference = (theirs(1.7 + step, 1.3) - theirs(1.7 - step, 1.3)).real / (2 * step)
+    np.testing.assert_allclose(by_order, difference, rtol=1e-7)
+    for n in (-1, 1.5):
+        with pytest.raises(ng.NumgradValueError, match=f"{name}: n is {n}"):
+            f(0, ng.tensor(x), n)
+
+
+def test_names_that_the_table_promises():
+    x = np.array([0.0, 0.3, 2.5])
+    for name, *given in (("sinc", x), ("softplus", x), ("assoc_laguerre", x, 2, 0.5)):
+        ours, theirs = getattr(special, name), getattr(scipy.special, name)
+        first, *rest = given
+        np.testing.assert_allclose(
+            ours(ng.tensor(first), *rest).numpy(), theirs(*given), rtol=1e-14
+        )
+    slope = ng.grad(lambda x: special.assoc_laguerre(x, 2, 0.5))(0.3)
+    np.testing.assert_allclose(slope, 0.3 - 2.5, rtol=1e-14)  # L = x^2/2 - (k+2)x + ...

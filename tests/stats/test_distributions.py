@@ -28,6 +28,8 @@ FUNCTIONS = ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf")
 LACKING = {"vonmises": {"var"},
            "skewnorm": {"ppf", "isf", "entropy"}, "f": {"entropy"}, "t": {"entropy"},
            "truncnorm": {"mean", "var", "entropy"}}  # fmt: skip
+LACKING = {"vonmises": {"cdf", "sf", "logcdf", "logsf", "ppf", "isf", "var"},
+           "skewnorm": {"ppf", "isf"}}  # fmt: skip
 
 
 def agreed(found, expected, given):
@@ -64,6 +66,8 @@ def test_values_are_those_of_scipy(name):
             for function in ("mean", "var", "std", "entropy"):
                 if {function, "var" if function == "std" else ""} & LACKING.get(name, set()):
                     continue
+                if (name, function) == ("truncnorm", "entropy") and np.isinf(shapes).any():
+                    continue  # NaN of SciPy's
                 expected = getattr(theirs, function)(*shapes, loc, scale)
                 found = getattr(ours, function)(*shapes, loc, scale)
                 np.testing.assert_allclose(

@@ -45,7 +45,7 @@ def test_dirichlet():
         expected = scipy.stats.dirichlet.logpdf(given, alpha)
         found = stats.dirichlet.logpdf(ng.tensor(given), alpha)
         np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9)
-    for name in ("mean", "var", "entropy"):
+    for name in ("mean", "var", "cov", "entropy"):
         expected = getattr(scipy.stats.dirichlet, name)(alpha)
         np.testing.assert_allclose(np.asarray(getattr(stats.dirichlet, name)(alpha)), expected)
     assert stats.dirichlet.logpdf(np.array([0.5, 0.6, 0.1]), alpha).item() == -np.inf
@@ -86,3 +86,25 @@ def test_bad_input_is_named():
         stats.dirichlet.logpdf(np.array([1.0]), np.ones(3))
     with pytest.raises(ng.NumgradValueError, match=r"wishart.logpdf.*\(2, 2\)"):
         stats.wishart.logpdf(np.eye(2), 3.0, COV)
+
+
+def test_moments_and_entropies():
+    p = np.array([0.2, 0.5, 0.3])
+    found, theirs = stats.multinomial, scipy.stats.multinomial
+    np.testing.assert_allclose(found.mean(7, p), theirs.mean(7, p), rtol=1e-14)
+    np.testing.assert_allclose(found.cov(7, p), theirs.cov(7, p), atol=1e-14)
+    np.testing.assert_allclose(found.entropy(7, p), theirs.entropy(7, p), rtol=1e-12)
+    assert found.cov(np.array([3, 7]), p).shape == (2, 3, 3)
+    for scale in (COV, [1.0, 2.0], 2.0):
+        for name in ("var", "entropy"):
+            expected = getattr(scipy.stats.wishart, name)(5.5, scale)
+            np.testing.assert_allclose(getattr(stats.wishart, name)(5.5, scale), expected)
+
+
+def test_gradients_of_moments_and_entropies():
+    p, cov, df = (ng.tensor(a, requires_grad=True) for a in ([0.2, 0.5, 0.3], COV, 5.5))
+    assert gradcheck(lambda p: stats.multinomial.entropy(7, p / np.sum(p)), [p])
+    assert gradcheck(lambda p: stats.multinomial.cov(7, p), [p])
+    assert gradcheck(lambda a: stats.dirichlet.cov(a), [p])
+    assert gradcheck(lambda d, c: stats.wishart.entropy(d, c + c.T), [df, cov])
+    assert gradcheck(stats.wishart.var, [df, cov])

@@ -285,7 +285,10 @@ def _for_axes(name: str, value: Any, ndim: int, what: str) -> list[Any]:
 
 
 @composite(ref="scipy.ndimage.zoom", method=False, smooth=True)
-def zoom(input, zoom, output=None, order=3, mode="constant", cval=0.0, prefilter=True):
+def zoom(
+    input, zoom, output=None, order=3, mode="constant", cval=0.0, prefilter=True, *,
+    grid_mode=False,
+):  # fmt: skip
     """An image with more points, or fewer, between its corners.
 
     Parameters
@@ -304,6 +307,10 @@ def zoom(input, zoom, output=None, order=3, mode="constant", cval=0.0, prefilter
         What is beyond them in the mode ``"constant"``.
     prefilter : bool
         Whether the image has points; else it has coefficients made by ``spline_filter``.
+
+    grid_mode : bool
+        Whether a point stands for the middle of a cell, and the edges of the first and last cell
+        stay where they are; else the first and last points do.
 
     Returns
     -------
@@ -325,6 +332,9 @@ def zoom(input, zoom, output=None, order=3, mode="constant", cval=0.0, prefilter
             raise NumgradValueError(
                 f"zoom: zoom={zoom!r} leaves nothing of an image of shape {tuple(x.shape)}"
             )
+        if grid_mode:
+            grid.append((np.arange(count) + 0.5) * (n / count) - 0.5)
+            continue
         step = (n - 1) / (count - 1) if count > 1 else 1.0
         grid.append(np.minimum(np.arange(count) * step, n - 1))
     return _gridded("zoom", x, grid, order, mode, cval, prefilter, output)

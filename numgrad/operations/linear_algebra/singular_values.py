@@ -47,10 +47,11 @@ class SVDResult(NamedTuple):
 @primitive(internal=True, method=False, outputs=True, materializes=False, smooth=True)
 def singular(a, *, full=False):
     """Left singular vectors, singular values, descending, and right singular vectors in rows."""
-    return _factors("svd", a, full)
+    return factors_of("svd", a, full)
 
 
-def _factors(operation: str, a: np.ndarray, full: bool) -> tuple[np.ndarray, ...]:
+def factors_of(operation: str, a: np.ndarray, full: bool = False) -> tuple[np.ndarray, ...]:
+    """Singular values and vectors of arrays."""
     check_matrices(operation, a)
     work = as_stack(a, computing_dtype(operation, a))
     u, s, vh, info = spectral.singular_values(work, full)
@@ -285,7 +286,7 @@ def pseudo_inverse(a, *, rcond=1e-15, scaled=False):
     """
     if scaled:
         rcond = rcond * max(a.shape[-2:])
-    u, s, vh = _factors("pinv", a, False)
+    u, s, vh = factors_of("pinv", a, False)
     if not a.size:
         return np.zeros(_swapped(a.shape), u.dtype)
     large = s > np.asarray(rcond)[..., None] * s.max(-1, keepdims=True)

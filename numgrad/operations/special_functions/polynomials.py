@@ -279,3 +279,24 @@ def _lpmv_vjp(g, m, v, x, y):
 
 lpmv.calls = [(((3,),), lambda x: lpmv(1.0, 2.5, x))]
 lpmv.without("m", "v").vjp(x=_lpmv_vjp)
+
+
+def assoc_laguerre(x, n, k=0.0):
+    """Associated Laguerre polynomial of degree ``n``: ``eval_genlaguerre(n, k, x)``.
+
+    Parameters
+    ----------
+    x
+        Argument.
+    n
+        Degree.
+    k
+        Order, above -1.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.special.assoc_laguerre(ng.tensor([0.0, 1.0]), 2, 1)
+    tensor([3. , 0.5])
+    """
+    return eval_genlaguerre(n, k, x)

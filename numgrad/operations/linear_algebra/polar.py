@@ -1,0 +1,215 @@
+"""Signs of square matrices, and factors of matrices that turn and that stretch.
+
+Note [Derivatives of signs and unitary factors]
+-----------------------------------------------
+The sign ``s`` of ``a`` changes by the solution of a Sylvester equation in ``n = s @ a``, of which
+all eigenvalues have positive real parts: ``n ds + ds n = da - s da s`` (C. S. Kenney, A. J. Laub,
+1991). The unitary factor ``u`` of ``a = u @ p`` turns by ``w = u* du`` with
+``p w + w p = u* da - da* u``; what of ``da`` is outside of the columns of ``u`` adds itself times
+the inverse of ``p``. That is right where singular values are equal, at which derivatives of
+singular vectors are not defined.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.declare import composite, primitive
+from numgrad.core.formula import Meta
+from numgrad.errors import NumgradLinAlgError, NumgradValueError
+from numgrad.operations.batch_rules import of_matrices
+from numgrad.operations.linear_algebra.checks import (
+    adjoint,
+    check_matrices,
+    check_square,
+    computing_dtype,
+    hermitian,
+    real_dtype,
+    stacked,
+    which,
+)
+from numgrad.operations.linear_algebra.functions import solve_sylvester
+from numgrad.operations.linear_algebra.singular_values import factors_of
+from numgrad.operations.linear_algebra.systems import solve
+from numgrad.operations.matmul import matmul
+from numgrad.operations.shape import as_operand
+
+_STEPS = 100
+
+
+def _norms(a: np.ndarray) -> np.ndarray:
+    """Bounds of 2-norms, by the largest sums of rows and of columns."""
+    sizes = np.abs(a)
+    found = np.sqrt(sizes.sum(-1).max(-1)) * np.sqrt(sizes.sum(-2).max(-1))
+    return found[:, None, None]
+
+
+def _newton(s: np.ndarray) -> np.ndarray:
+    """Signs of a stack by Newton's method, scaled while far from them (N. J. Higham, 2008)."""
+    far, precise = np.ones((len(s), 1, 1), bool), np.finfo(s.dtype).eps
+    for _ in range(_STEPS):
+        try:
+            inverse = np.linalg.inv(s)
+        except np.linalg.LinAlgError:
+            break
+        scale = np.where(far, np.sqrt(_norms(inverse) / _norms(s)), 1).astype(real_dtype(s.dtype))
+        after = 0.5 * (scale * s + inverse / scale)
+        change = _norms(after - s) / _norms(after)
+        s, far = after, far & (change > 0.01)
+        if (change <= np.sqrt(precise)).all():  # a further step would change nothing
+            break
+    return s
+
+
+@primitive(
+    ref="scipy.linalg.signm",
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
+)
+def signm(a):
+    """Signs of square matrices: eigenvalues become those of their real parts, 1 or -1.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a``.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If an eigenvalue has no real part.
+
+    Examples
+    --------
+    >>> ng.linalg.signm(ng.tensor([[2.0, 1.0], [0.0, -3.0]])).round(6)
+    tensor([[ 1. ,  0.4],
+            [ 0. , -1. ]])
+    """
+    check_square("signm", a)
+    s = stacked(a, computing_dtype("signm", a))
+    if not s.size:
+        return s.reshape(a.shape)
+    unit, precise = np.eye(s.shape[-1], dtype=s.dtype), np.finfo(s.dtype).eps
+    bad = np.asarray(~np.isfinite(s).all((-2, -1)))
+    if bad.any():
+        raise NumgradLinAlgError(f"signm: {which(bad, a.shape[:-2])} contains infinities or NaNs")
+    with np.errstate(all="ignore"):  # what has no sign becomes NaN
+        s = _newton(s)
+        wrong = np.abs(np.matmul(s, s) - unit).max((-2, -1))
+    # of the square is left rounding, times a condition that may be large
+    bad = np.logical_not(wrong <= np.sqrt(precise) * np.maximum(1, _norms(s)[:, 0, 0] ** 2))
+    if bad.any():
+        raise NumgradLinAlgError(
+            f"signm: {which(bad, a.shape[:-2])} has no sign, as an eigenvalue has no real part"
+        )
+    return s.reshape(a.shape)
+
+
+@signm.shape
+def _signm_shape(a):
+    check_square("signm", a)
+    return Meta(a.shape, computing_dtype("signm", a))
+
+
+def _signm_gradient(g, a, y):
+    n, back = adjoint(matmul(y, a)), adjoint(y)
+    w = solve_sylvester(n, n, g)
+    return w - matmul(matmul(back, w), back)
+
+
+signm.vjp(a=_signm_gradient)
+signm.batch(of_matrices)
+signm.calls = [
+    (((2, 2),), lambda a: signm(a + 5 * np.array([[1.0, 0.5], [0.0, -1.0]]))),
+    (((2, 3, 3),), lambda a: signm(a + np.diag([9.0, -9.0, 7.0]))),
+]
+
+
+@primitive(internal=True, method=False, smooth=True)
+def unitary_factor(a):
+    """What turns in matrices with no more columns than rows."""
+    left, _, right = factors_of("polar", a)
+    return np.matmul(left, right)
+
+
+@unitary_factor.shape
+def _unitary_shape(a):
+    check_matrices("polar", a)
+    return Meta(a.shape, computing_dtype("polar", a))
+
+
+def _unitary_gradient(g, a, y):
+    back = adjoint(y)
+    p, inner = hermitian(matmul(back, a)), matmul(back, g)
+    w = solve_sylvester(p, p, inner)
+    found = matmul(y, w - adjoint(w))
+    if a.shape[-2] == a.shape[-1]:
+        return found
+    return found + adjoint(solve(p, adjoint(g - matmul(y, inner))))
+
+
+def _apart(a: Any) -> Any:
+    """Numbers that keep singular values from 0."""
+    return 5 * np.eye(a.shape[-2], a.shape[-1])
+
+
+unitary_factor.vjp(a=_unitary_gradient)
+unitary_factor.batch(of_matrices)
+unitary_factor.calls = [
+    (((3, 2),), lambda a: unitary_factor(a + _apart(a))),
+    (((2, 2, 2),), lambda a: unitary_factor(a + _apart(a))),
+]
+
+
+@composite(
+    ref="scipy.linalg.polar",
+    method=False,
+    smooth=True,
+    errors=[
+        (((3,),), {}, "NumgradLinAlgError"),
+        (((2, 2),), {"side": "up"}, "NumgradValueError"),
+    ],
+)
+def polar(a, side="right"):
+    """Polar decompositions: a unitary factor ``u``, and a positive semidefinite one ``p``.
+
+    Gradients are those at full rank; else ``u`` is not unique.
+
+    Parameters
+    ----------
+    side : {'right', 'left'}
+        Whether ``a = u @ p`` or ``a = p @ u``.
+
+    Returns
+    -------
+    tuple of Tensors
+        ``u`` of the shape of ``a``, and ``p``, square.
+
+    Examples
+    --------
+    >>> u, p = ng.linalg.polar(ng.tensor([[0.0, -2.0], [1.0, 0.0]]))
+    >>> u
+    tensor([[ 0., -1.],
+            [ 1.,  0.]])
+    >>> p
+    tensor([[1., 0.],
+            [0., 2.]])
+    """
+    if side not in ("right", "left"):
+        raise NumgradValueError(f"polar: side is 'right' or 'left', got {side!r}")
+    a = as_operand(a)
+    check_matrices("polar", a)
+    wide = a.shape[-2] < a.shape[-1]
+    u = adjoint(unitary_factor(adjoint(a))) if wide else unitary_factor(a)
+    back = adjoint(u)
+    return u, hermitian(matmul(back, a) if side == "right" else matmul(a, back))
+
+
+polar.calls = [
+    (((3, 2),), lambda a: polar(a + _apart(a))[0]),
+    (((3, 2),), lambda a: polar(a + _apart(a))[1]),
+    (((2, 2, 3),), lambda a: polar(a + _apart(a), "left")[1]),
+]

@@ -1,0 +1,154 @@
+"""Bases of what a matrix reaches, of what it sends to zero; inverses of Hermitian ones there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.declare import composite, primitive
+from numgrad.errors import NumgradLinAlgError, NumgradNotImplementedError
+from numgrad.operations.choice import where
+from numgrad.operations.data_dependent import OUTSIDE, no_shape
+from numgrad.operations.linear_algebra.checks import adjoint, check_square, constant
+from numgrad.operations.linear_algebra.singular_values import factors_of, pseudo_inverse
+from numgrad.operations.shape import as_operand
+
+
+def _without_derivative(name: str, projector: str) -> Any:
+    def refuse(g, a):
+        raise NumgradNotImplementedError(
+            f"{name}: a basis has no derivative, as any other of the subspace would do too; the "
+            f"projector onto it has one: {projector}; or detach() the operand"
+        )
+
+    return refuse
+
+
+def _parts(name: str, a: np.ndarray, rcond: float | None) -> tuple[np.ndarray, int, np.ndarray]:
+    """Singular vectors, and how many singular values are not zero."""
+    if a.ndim != 2:
+        raise NumgradLinAlgError(f"{name}: a of shape {a.shape} must be a matrix; call it for each")
+    if not a.size:
+        return np.eye(a.shape[0]), 0, np.eye(a.shape[1])
+    u, s, vh = factors_of(name, a, True)
+    cut = max(a.shape) * np.finfo(s.dtype).eps if rcond is None else rcond
+    return u, int(np.count_nonzero(s > cut * s.max())), vh
+
+
+@primitive(
+    ref="scipy.linalg.null_space",
+    method=False,
+    errors=[(((3,),), {}, "NumgradLinAlgError")],
+)
+def null_space(a, *, rcond=None):
+    """An orthonormal basis of what a matrix sends to zero; the gradient raises.
+
+    Parameters
+    ----------
+    rcond : float
+        Singular values up to this times the largest count as zero; by default the larger length
+        times the precision of the dtype.
+
+    Returns
+    -------
+    Tensor
+        With a column for each vector of the basis.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If ``a`` is no matrix.
+
+    Examples
+    --------
+    >>> np.abs(ng.linalg.null_space(ng.tensor([[1.0, 0.0], [2.0, 0.0]])))
+    tensor([[0.],
+            [1.]])
+    """
+    _, rank, vh = _parts("null_space", a, rcond)
+    return np.ascontiguousarray(adjoint(vh[rank:]))
+
+
+@primitive(ref="scipy.linalg.orth", method=False, errors=[(((3,),), {}, "NumgradLinAlgError")])
+def orth(a, *, rcond=None):
+    """An orthonormal basis of the columns of a matrix; the gradient raises.
+
+    Parameters
+    ----------
+    rcond : float
+        Singular values up to this times the largest count as zero; by default the larger length
+        times the precision of the dtype.
+
+    Returns
+    -------
+    Tensor
+        With a column for each vector of the basis.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If ``a`` is no matrix.
+
+    Examples
+    --------
+    >>> np.abs(ng.linalg.orth(ng.tensor([[0.0, 0.0], [2.0, 3.0]])))
+    tensor([[0.],
+            [1.]])
+    """
+    u, rank, _ = _parts("orth", a, rcond)
+    return np.ascontiguousarray(u[:, :rank])
+
+
+for _op, _projector in ((null_space, "np.eye(n) - pinv(a) @ a"), (orth, "a @ pinv(a)")):
+    _op.shape(no_shape(_op.name, OUTSIDE))
+    _op.vjp(a=_without_derivative(_op.name, _projector))
+    _op.refused = ("a",)
+
+
+@composite(
+    ref="scipy.linalg.pinvh",
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
+)
+def pinvh(a, *, rtol=None, lower=True):
+    """Pseudo-inverses of Hermitian matrices, of which one triangle is read.
+
+    The gradient is that at a rank that stays, and is in the triangle that is read.
+
+    Parameters
+    ----------
+    rtol : float
+        Eigenvalues up to this times the largest, by size, count as zero; by default the length
+        times the precision of the dtype.
+    lower : bool
+        Whether the lower triangle is read.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a``.
+
+    Examples
+    --------
+    >>> ng.linalg.pinvh(ng.tensor([[2.0, 0.0], [0.0, 0.0]]))
+    tensor([[0.5, 0. ],
+            [0. , 0. ]])
+    """
+    a = as_operand(a)
+    check_square("pinvh", a)
+    read = np.tri(a.shape[-1].__index__(), dtype=bool)
+    whole = where(constant(read if lower else read.T.copy()), a, adjoint(a))
+    if a.dtype.kind == "c":  # the diagonal is real
+        whole = 0.5 * (whole + adjoint(whole))
+    if rtol is None:
+        precise = np.finfo(a.dtype if a.dtype.kind in "fc" else np.float64).eps
+        return pseudo_inverse(whole, rcond=float(precise), scaled=True)
+    return pseudo_inverse(whole, rcond=rtol)
+
+
+pinvh.calls = [
+    (((2, 2),), lambda a: pinvh(a + 5 * np.eye(2))),
+    (((2, 2, 2),), lambda a: pinvh(a + 5 * np.eye(2), lower=False)),
+]

@@ -1,0 +1,278 @@
+"""Trigonometric and hyperbolic functions of square matrices, and their powers with real numbers.
+
+All are sums of exponentials, as in SciPy, so that gradients of any order are those of ``expm``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.declare import composite
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.linear_algebra.checks import check_square, computing_dtype
+from numgrad.operations.linear_algebra.functions import expm, logm, matrix_power
+from numgrad.operations.linear_algebra.systems import solve
+from numgrad.operations.shape import as_operand, astype, expand_dims
+
+
+def _checked(name: str, a: Any) -> Any:
+    a = as_operand(a)
+    check_square(name, a)
+    return astype(a, dtype=computing_dtype(name, a), copy=False)
+
+
+def _waves(a: Any) -> tuple[Any, Any]:
+    """Cosine and sine of matrices."""
+    forth = expm(1j * a)
+    if a.dtype.kind != "c":
+        return np.real(forth), np.imag(forth)
+    back = expm(-1j * a)
+    return 0.5 * (forth + back), -0.5j * (forth - back)
+
+
+def _hyperbolic(a: Any) -> tuple[Any, Any]:
+    """Hyperbolic cosine and sine of matrices."""
+    up, down = expm(a), expm(-a)
+    return 0.5 * (up + down), 0.5 * (up - down)
+
+
+@composite(
+    ref="scipy.linalg.cosm",
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
+)
+def cosm(a):
+    """Cosines of square matrices.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a``.
+
+    Examples
+    --------
+    >>> ng.linalg.cosm(ng.tensor([[0.0, 1.0], [0.0, 0.0]]))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    return _waves(_checked("cosm", a))[0]
+
+
+cosm.calls = [
+    (((3, 3),), lambda a: cosm(0.3 * a)),
+    (((2, 2, 2),), lambda a: cosm(0.3 * a)),
+]
+
+
+@composite(
+    ref="scipy.linalg.sinm",
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
+)
+def sinm(a):
+    """Sines of square matrices.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a``.
+
+    Examples
+    --------
+    >>> ng.linalg.sinm(ng.tensor([[0.0, 1.0], [0.0, 0.0]]))
+    tensor([[0., 1.],
+            [0., 0.]])
+    """
+    return _waves(_checked("sinm", a))[1]
+
+
+sinm.calls = [
+    (((3, 3),), lambda a: sinm(0.3 * a)),
+    (((2, 2, 2),), lambda a: sinm(0.3 * a)),
+]
+
+
+@composite(
+    ref="scipy.linalg.tanm",
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
+)
+def tanm(a):
+    """Tangents of square matrices.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a``.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If the cosine of a matrix is singular.
+
+    Examples
+    --------
+    >>> ng.linalg.tanm(ng.tensor([[0.0, 1.0], [0.0, 0.0]]))
+    tensor([[0., 1.],
+            [0., 0.]])
+    """
+    return solve(*_waves(_checked("tanm", a)))
+
+
+tanm.calls = [
+    (((3, 3),), lambda a: tanm(0.3 * a)),
+    (((2, 2, 2),), lambda a: tanm(0.3 * a)),
+]
+
+
+@composite(
+    ref="scipy.linalg.coshm",
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
+)
+def coshm(a):
+    """Hyperbolic cosines of square matrices.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a``.
+
+    Examples
+    --------
+    >>> ng.linalg.coshm(ng.tensor([[0.0, 1.0], [0.0, 0.0]]))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    return _hyperbolic(_checked("coshm", a))[0]
+
+
+coshm.calls = [
+    (((3, 3),), lambda a: coshm(0.3 * a)),
+    (((2, 2, 2),), lambda a: coshm(0.3 * a)),
+]
+
+
+@composite(
+    ref="scipy.linalg.sinhm",
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
+)
+def sinhm(a):
+    """Hyperbolic sines of square matrices.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a``.
+
+    Examples
+    --------
+    >>> ng.linalg.sinhm(ng.tensor([[0.0, 1.0], [0.0, 0.0]]))
+    tensor([[0., 1.],
+            [0., 0.]])
+    """
+    return _hyperbolic(_checked("sinhm", a))[1]
+
+
+sinhm.calls = [
+    (((3, 3),), lambda a: sinhm(0.3 * a)),
+    (((2, 2, 2),), lambda a: sinhm(0.3 * a)),
+]
+
+
+@composite(
+    ref="scipy.linalg.tanhm",
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
+)
+def tanhm(a):
+    """Hyperbolic tangents of square matrices.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a``.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If the hyperbolic cosine of a matrix is singular.
+
+    Examples
+    --------
+    >>> ng.linalg.tanhm(ng.tensor([[0.0, 1.0], [0.0, 0.0]]))
+    tensor([[0., 1.],
+            [0., 0.]])
+    """
+    return solve(*_hyperbolic(_checked("tanhm", a)))
+
+
+tanhm.calls = [
+    (((3, 3),), lambda a: tanhm(0.3 * a)),
+    (((2, 2, 2),), lambda a: tanhm(0.3 * a)),
+]
+
+
+@composite(
+    ref="scipy.linalg.fractional_matrix_power",
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {"t": 0.5}, "NumgradLinAlgError")],
+)
+def fractional_matrix_power(a, t):
+    """Principal powers of square matrices with real numbers: ``expm(t * logm(a))``.
+
+    Parameters
+    ----------
+    t
+        The exponent, which may have a gradient; one for each matrix of a stack, or for all.
+        Python's numbers that are whole give products, also of singular matrices.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a``.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If a matrix is singular, or real with a complex power.
+
+    Examples
+    --------
+    >>> ng.linalg.fractional_matrix_power(ng.tensor([[4.0, 1.0], [0.0, 4.0]]), 0.5).round(6)
+    tensor([[2.  , 0.25],
+            [0.  , 2.  ]])
+    """
+    a = _checked("fractional_matrix_power", a)
+    if isinstance(t, int | float | np.integer | np.floating) and float(t).is_integer():
+        return matrix_power(a, int(t))
+    if isinstance(t, float):  # which keeps the dtype of the matrices
+        return expm(t * logm(a))
+    t = as_operand(t)
+    if t.dtype.kind == "c":
+        raise NumgradTypeError("fractional_matrix_power: the exponent t is complex, not real")
+    if len(t.shape) > len(a.shape) - 2:
+        raise NumgradValueError(
+            f"fractional_matrix_power: exponents t of shape {tuple(t.shape)} for matrices of shape "
+            f"{tuple(a.shape)}; give one, or one for each matrix of the stack"
+        )
+    if len(t.shape):
+        t = expand_dims(t, (-2, -1))
+    return expm(t * logm(a))
+
+
+fractional_matrix_power.calls = [
+    (((2, 2), ()), lambda a, t: fractional_matrix_power(a + 9 * np.eye(2), np.real(t))),
+    (((2, 2, 2),), lambda a: fractional_matrix_power(a + 9 * np.eye(2), -0.5)),
+    (((2, 2),), lambda a: fractional_matrix_power(a, 3.0)),
+]
