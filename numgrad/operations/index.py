@@ -24,7 +24,7 @@ from numgrad.core.batching import BatchOperand, with_parameters
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
-from numgrad.core.op import Op
+from numgrad.core.op import OPS, Op
 from numgrad.core.view import View
 from numgrad.errors import NumgradError, NumgradIndexError
 from numgrad.operations.arrangement import permute_dims
@@ -317,6 +317,7 @@ def _merge_later(arrays: list[tuple[Any, Any]]) -> Any:
     outside: Any = False
     size: Any = 1
     for n, a in arrays:
+        a = OPS["astype"](a, np.int64)
         outside = outside | (a < -n) | (a >= n)
         flat = flat * n + np.where(a < 0, a + n, a)
         size = size * n

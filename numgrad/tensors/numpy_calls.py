@@ -293,6 +293,8 @@ def _take(op: Op, x: Any, indices: Any, *, mode: str = "raise", **params: Any) -
     x, indices = as_operand(x), as_operand(indices)
     axis = params.get("axis")
     count = x.size if axis is None else x.shape[axis]
+    if mode != "raise" and indices.dtype.kind in "iu":
+        indices = OPS["astype"](indices, np.int64)  # which holds the length
     if mode == "wrap":
         indices = OPS["remainder"](indices, count)
     elif mode == "clip":

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import numgrad as ng
 from numgrad.compiler.graph.sizes import Size, Sizes
 
 ARITHMETIC = {
@@ -199,3 +200,27 @@ def test_what_python_does_with_integers(sizes):
     for divide in (operator.floordiv, operator.mod, divmod):
         with pytest.raises(ZeroDivisionError):
             divide(n, 0)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint64"])
+def test_narrow_indices_and_lengths_they_cannot_hold(dtype):
+    x, k = np.arange(40000.0).reshape(400, 100), np.array([3, 90, 99], dtype)
+    for f in (
+        lambda x, k: x[k, k],
+        lambda x, k: x[np.arange(3), k] + x[k, 3],
+        lambda x, k: np.take(x, k, axis=0, mode="wrap"),
+        lambda x, k: np.take(x, k, axis=1, mode="clip"),
+        lambda x, k: (k < x.shape[0]) & (k >= -x.shape[1]) & (k != x.size),
+    ):
+        np.testing.assert_array_equal(ng.jit(f)(x, k), f(x, k))
+    gradient = ng.jit(ng.grad(lambda x: np.sum(x[k, k])))(x)
+    np.testing.assert_array_equal(np.argwhere(gradient), np.stack([k, k], 1))
+    with pytest.raises(IndexError, match="out of range"):
+        ng.jit(lambda x, k: x[k, k])(x[:50], k)
+
+
+def test_a_length_that_a_narrow_dtype_cannot_hold_is_an_error():
+    fast = ng.jit(lambda k, x: k * len(x))
+    np.testing.assert_array_equal(fast(np.array([5], np.int16), np.zeros(700)), [3500])
+    with pytest.raises(ng.NumgradValueError, match="70000 does not fit int16"):
+        fast(np.array([5], np.int16), np.zeros(70000))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype, resolve
-from numgrad.compiler.graph.graph import Shape, Value
+from numgrad.compiler.graph.graph import SIZE, Shape, Value
 from numgrad.compiler.graph.shapes import broadcast, hinted
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.trace.arrays import TracedArray
@@ -150,9 +150,36 @@ def _types(op: Elementwise, operands: tuple[tuple[np.dtype, Any], ...]) -> tuple
     return loop, dtype
 
 
+_INT64 = np.dtype(np.int64)
+
+
+def _types_of(op: Elementwise, values: Sequence[Value]) -> tuple[Any, np.dtype]:
+    return _types(op, tuple([(v.dtype, v.operand) for v in values]))
+
+
+def _fitting(tracer: GraphBuilder, op: Elementwise, values: list[Value]) -> list[Value]:
+    """Values of which no number is cut off by an integer dtype that is too narrow for it.
+
+    What is compared is so as 64-bit integers. A length that is computed with is fixed, and checked
+    as a number in the code is.
+    """
+    loop, dtype = _types_of(op, values)
+    if not any(v.weak and v.constant is None and d.kind in "iu" and d.itemsize < 8
+               for v, d in zip(values, loop, strict=True)):  # fmt: skip
+        return values
+    if dtype.kind == "b":
+        return [tracer.strong(v, _INT64) for v in values]
+    return [
+        tracer.constant(tracer.graph.sizes.specialise(v.node.params["size"]))
+        if v.node.op == SIZE
+        else v
+        for v in values
+    ]
+
+
 def _elementwise(tracer: GraphBuilder, op: Elementwise, arrays: list[Any]) -> tuple[Any, Call]:
-    values = [_value(tracer, a) for a in arrays]
-    loop, dtype = _types(op, tuple([(v.dtype, v.operand) for v in values]))
+    values = _fitting(tracer, op, [_value(tracer, a) for a in arrays])
+    loop, dtype = _types_of(op, values)
     for value, d in zip(values, loop, strict=True):
         if value.weak and value.constant is not None:
             checked_scalar(op.name, value.constant, d)
