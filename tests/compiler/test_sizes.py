@@ -210,7 +210,7 @@ def test_narrow_indices_and_lengths_they_cannot_hold(dtype):
         lambda x, k: x[np.arange(3), k] + x[k, 3],
         lambda x, k: np.take(x, k, axis=0, mode="wrap"),
         lambda x, k: np.take(x, k, axis=1, mode="clip"),
-        lambda x, k: (k < x.shape[0]) & (k >= -x.shape[1]) & (k != x.size),
+        lambda x, k: (k < x.shape[0]) & (k != x.size) & (k >= -x.shape[1] * (dtype != "uint64")),
     ):
         np.testing.assert_array_equal(ng.jit(f)(x, k), f(x, k))
     gradient = ng.jit(ng.grad(lambda x: np.sum(x[k, k])))(x)

@@ -158,16 +158,16 @@ def _types_of(op: Elementwise, values: Sequence[Value]) -> tuple[Any, np.dtype]:
 
 
 def _fitting(tracer: GraphBuilder, op: Elementwise, values: list[Value]) -> list[Value]:
-    """Values of which no number is cut off by an integer dtype that is too narrow for it.
+    """Values of which no number is cut off by an integer dtype that does not hold it.
 
-    What is compared is so as 64-bit integers. A length that is computed with is fixed, and checked
-    as a number in the code is.
+    What is compared is so as 64-bit integers. A length that is computed with, or that unsigned ones
+    of 64 bits meet, is fixed, and checked as a number in the code is.
     """
     loop, dtype = _types_of(op, values)
-    if not any(v.weak and v.constant is None and d.kind in "iu" and d.itemsize < 8
-               for v, d in zip(values, loop, strict=True)):  # fmt: skip
+    limits = [d for v, d in zip(values, loop, strict=True) if v.weak and v.constant is None]
+    if all(d.kind not in "iu" or d == _INT64 for d in limits):
         return values
-    if dtype.kind == "b":
+    if dtype.kind == "b" and all(d.itemsize < 8 for d in limits):
         return [tracer.strong(v, _INT64) for v in values]
     return [
         tracer.constant(tracer.graph.sizes.specialise(v.node.params["size"]))
