@@ -11,12 +11,15 @@ from dataclasses import dataclass
 
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
+from numgrad.compiler.graph.polynomial import value_of
 from numgrad.compiler.lower.lowering import lowering
 from numgrad.compiler.lower.terms import FUSED, ONE, PRODUCT, VIEW, Term, Terms, count
 
 SMALL_PRODUCT = 2
 """Two of the rows, columns and terms of a sum, up to which a matrix product is written as loops; so
 are products of which one is 1."""
+SMALL_NUMBERS = 64
+"""Elements of matrices of known lengths, up to which they are numbers in registers."""
 SMALL_MATRICES = 4
 """All three, up to which batches of products are."""
 NARROW_MATRICES = 48
@@ -59,7 +62,10 @@ def multiplied(terms: Terms, node: TracedNode, a: Term, b: Term) -> Term | None:
     lengths = (a.shape[-2], b.shape[-1], a.shape[-1])
     out = None
     least, middle, most = sorted(map(terms.sizes.hint_of, lengths))
-    if min(len(a.shape), len(b.shape)) > 2:
+    known = [n for n in map(value_of, lengths) if n is not None]
+    if len(known) == 3 and middle * most <= SMALL_NUMBERS:
+        small = True
+    elif min(len(a.shape), len(b.shape)) > 2:
         small = most <= SMALL_MATRICES or (middle <= NARROW_MATRICES and most > 4 * middle)
     else:
         small = least <= 1 or middle <= SMALL_PRODUCT
