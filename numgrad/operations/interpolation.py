@@ -93,6 +93,10 @@ def _batched_piecewise_linear(
     return bind(op, (x.value, xp.value, fp.value), params)
 
 
+# at a point the slope is that of what begins there
+piecewise_linear.kink(
+    x=([-1.0, 0.0, 1.0, 2.0], [0, 1, 2, 0]), xp=([0.0, 1.0, 2.0], None), fp=([0.0, 1.0, 3.0], None)
+)
 piecewise_linear.calls = [
     (((4,), (3,)), lambda x, f: piecewise_linear(x, np.array([-1.0, 0.3, 1.1]), f)),
     (((2, 3), (3,), (3,)), lambda x, p, f: piecewise_linear(x, p * 0.2 + np.arange(3.0), f)),

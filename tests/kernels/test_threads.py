@@ -159,6 +159,7 @@ def test_moving_bytes_is_work(two_threads, monkeypatch):
 def test_launches_that_do_not_pay_are_avoided_for_a_while(two_threads, monkeypatch):
     now = 1_000_000_000
     monkeypatch.setattr(threads, "perf_counter_ns", lambda: now)
+    monkeypatch.setattr(threads, "_losing", 0)  # other tests may have begun a series
     losses = iter([(50_000.0, 300_000.0), (50_000.0, 100_000.0), (50_000.0, 150_000.0)])
     monkeypatch.setattr(launch, "losses", lambda: next(losses, (0.0, 0.0)))
     threads.prepare_pool()
@@ -178,6 +179,7 @@ def test_launches_that_do_not_pay_are_avoided_for_a_while(two_threads, monkeypat
 
 
 def test_a_launch_that_pays_ends_a_series_of_those_that_do_not(two_threads, monkeypatch):
+    monkeypatch.setattr(threads, "_losing", 0)
     losses = iter([(5e4, 1e5), (5e4, 1e5), (0.0, 0.0)] * 3)
     monkeypatch.setattr(launch, "losses", lambda: next(losses))
     threads.prepare_pool()

@@ -49,7 +49,9 @@ _PARAMETERS: dict[str, str] = {
     "lu_factor": "overwrite_a check_finite",
     "lu_solve": "overwrite_b check_finite",
     "norm": "check_finite",
+    "null_space": "overwrite_a check_finite lapack_driver",
     "pinv": "check_finite",
+    "pinvh": "check_finite",
     "qr": "overwrite_a lwork check_finite",
     "solve": "overwrite_a overwrite_b check_finite",
     "solve_banded": "overwrite_ab overwrite_b check_finite",
@@ -61,9 +63,13 @@ _PARAMETERS: dict[str, str] = {
 }
 """Functions -> parameters of SciPy's on which their results do not depend."""
 
+_OF_MATRICES = (
+    "expm", "logm", "sqrtm", "signm", "cosm", "sinm", "tanm", "coshm", "sinhm", "tanhm",
+    "fractional_matrix_power", "null_space", "orth",
+)  # fmt: skip
 _NAMES = {
-    "expm": {"A": "a"}, "logm": {"A": "a"}, "sqrtm": {"A": "a"}, "norm": {"a": "x"},
-    "svdvals": {"a": "x"}, "lstsq": {"cond": "rcond"},
+    **{name: {"A": "a"} for name in _OF_MATRICES},
+    "norm": {"a": "x"}, "svdvals": {"a": "x"}, "lstsq": {"cond": "rcond"},
 }  # fmt: skip
 """Functions -> names of SciPy's -> names here."""
 
@@ -76,7 +82,9 @@ _ONE_VALUE: dict[str, dict[str, tuple]] = {
     "eigvals": {"b": (None,), "homogeneous_eigvals": (False,)},
     "logm": {"disp": (True,)},
     "sqrtm": {"disp": (True,)},
+    "signm": {"disp": (True,)},
     "pinv": {"atol": (None,), "return_rank": (False,)},
+    "pinvh": {"atol": (None,), "return_rank": (False,)},
     "qr": {"pivoting": (False,)},
     "eigh": _OF_SYMMETRIC, "eigvalsh": _OF_SYMMETRIC,
 }  # fmt: skip
