@@ -6,7 +6,8 @@ A step is traced, not run: what it prints, writes to a file, or puts into a list
 come about once, while it is compiled, and never again. What it changes around itself is found by
 comparison: what its code can reach is noted before the trace, and looked at after it, as
 Note [Surroundings] in ``surroundings`` says. A new key of a dictionary, or a new attribute, is no
-change unless something traced is kept there: functions remember so what they computed.
+change unless something traced is kept there: functions remember so what they computed. The step
+is then traced again, in which what it remembers is there and does not grow.
 
 What leaves no trace, such as a print, is seen by a profile function of this thread, before it is
 done, and so are methods that change a container, with the line of the call. Bytecode does not tell
@@ -44,14 +45,29 @@ _CONTAINERS = (list, dict, set, deque, bytearray, array)
 class SideEffects:
     """Watches the user's code in a ``with`` block, and raises for what it does besides computing.
 
+    Parameters
+    ----------
+    what
+        What the step is, for errors.
+    function
+        The step.
+    again
+        Whether it was traced before and kept something new, which it may not do once more.
+
+    Attributes
+    ----------
+    grown
+        Whether it kept something new, when the block has ended.
+
     Raises
     ------
     NumgradTraceError
         For the first side effect, with its line.
     """
 
-    def __init__(self, what: str, function: Callable[..., Any]) -> None:
-        self.what, self.function = what, function
+    def __init__(self, what: str, function: Callable[..., Any], *, again: bool = False) -> None:
+        self.what, self.function, self.again = what, function, again
+        self.grown = False
         self.entered: set[CodeType] = set()
         self.around = Surroundings()
         self.outer: dict[int, dict[str, Any]] = {}
@@ -123,8 +139,9 @@ class SideEffects:
 
     def _compare(self) -> None:
         for place in self.around.places.values():
-            if (name := place.changed()) is not None:
+            if (name := place.changed(again=self.again)) is not None:
                 self._refuse(f"a change of {name!r}, which lies around it,", place.where)
+            self.grown = self.grown or place.grown()
 
     def _refuse(self, effect: str, line: str) -> NoReturn:
         raise NumgradTraceError(

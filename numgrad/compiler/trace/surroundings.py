@@ -6,8 +6,9 @@ From the function of a step, what its code names is followed: variables and defa
 what methods belong to, arguments of partials, attributes of objects of the user's classes, elements
 of containers. What can change is noted as a place: a name, and a picture of what it holds. Objects
 are the same if they are identical, or plain and equal; arrays by a checksum of their bytes. Objects
-of this package and of libraries are led through to the user's functions and not noted: libraries
-keep books of their own. Up to ``MOST`` objects are looked at, nearest ones first.
+of this package and of libraries lead on to the user's functions and are not noted: libraries
+keep books of their own. Up to ``MOST`` objects are looked at, nearest ones first, and large arrays
+only if code at hand writes to arrays.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ MOST = 1_000
 """Objects that are looked at."""
 MOST_ELEMENTS = 100_000
 """Elements up to which those of a container are compared; of larger ones the number is."""
-MOST_BYTES = 1 << 24
+MOST_BYTES = 1 << 18
 """Bytes of arrays that are compared for any code; more if code at hand writes to arrays."""
 
 CHANGES = {
@@ -94,8 +95,8 @@ class Place:
     before: Any
     parts: str = ""
 
-    def changed(self) -> str | None:
-        """The name of what is not what it was."""
+    def changed(self, *, again: bool = False) -> str | None:
+        """The name of what is not what it was; ``again`` counts what is new."""
         now = self.picture()
         if not isinstance(self.before, dict) or not isinstance(now, dict):
             return None if _same(self.before, now) else self.name
@@ -103,9 +104,13 @@ class Place:
             if not _same(x, now.get(key, _ABSENT)):
                 return self._part(key)
         for key, x in now.items():
-            if key not in self.before and _is_traced(x):
+            if key not in self.before and (_is_traced(x) or (again and type(key) in _PLAIN)):
                 return self._part(key)
         return None
+
+    def grown(self) -> bool:
+        """Whether there is something new."""
+        return isinstance(self.before, dict) and len(self.picture()) > len(self.before)
 
     def _part(self, key: Any) -> str:
         return self.parts.format(name=self.name, key=key)
@@ -339,7 +344,8 @@ def _checksum(x: Any) -> Any:
         return list(x.ravel())
     if not x.nbytes:
         return x.shape, x.dtype
-    return x.shape, x.dtype, zlib.crc32(np.ascontiguousarray(x).reshape(-1).view(np.uint8))
+    x = np.ascontiguousarray(x)
+    return x.shape, x.dtype, zlib.crc32(x.reshape(-1).view(np.uint8).data)
 
 
 def _position(x: Any) -> Any:
