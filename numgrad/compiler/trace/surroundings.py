@@ -447,7 +447,7 @@ def stored(code: CodeType) -> frozenset[str]:
 @cache
 def is_watched(file: str) -> bool:
     """Whether code is the user's own: libraries keep books in containers of theirs."""
-    return is_users(file) and not file.startswith(_INSTALLED)
+    return is_users(file) and not file.startswith((*_INSTALLED, "<frozen "))
 
 
 def is_own(kind: type) -> bool:
