@@ -184,8 +184,8 @@ def naturals():
         k += 1
 
 
-def changed(name):
-    """A step that changes what is around it, made anew."""
+def changed():
+    """Steps that change what is around them, made anew."""
     buf, large, o, d = np.zeros(3), np.zeros(100_000), SimpleNamespace(n=0), {"a": [], "d": {}}
     heap, plain, raw, module = [], array("d", [0.0]), bytearray(3), ng.nn.Sequential(Layer())
     iterators = {
@@ -278,20 +278,20 @@ def changed(name):
         "module": lambda c: module(c),
     }  # fmt: skip
     steps |= {k: lambda c, it=it: c * np.sum(next(it)) for k, it in iterators.items()}
-    return steps if name is None else steps[name]
+    return steps
 
 
 @pytest.mark.parametrize("loop", ["scan", "cond"])
-@pytest.mark.parametrize("name", changed(None))
+@pytest.mark.parametrize("name", list(changed()))
 def test_what_changes_around_a_step_is_refused(name, loop):
-    f = LOOPS[loop](changed(name))
+    f = LOOPS[loop](changed()[name])
     with pytest.raises(NumgradTraceError, match=rf"{__file__}:\d+: .*would happen once"):
         ng.jit(f)(X + 3)
 
 
 @pytest.mark.parametrize("name", ["attribute", "nested", "written", "generator", "swallowed"])
 def test_it_is_refused_in_a_program_that_is_profiled(name):
-    f = ng.jit(LOOPS["scan"](changed(name)))
+    f = ng.jit(LOOPS["scan"](changed()[name]))
     with pytest.raises(NumgradTraceError, match="would happen once"):
         cProfile.Profile().runcall(f, X)
 
@@ -302,7 +302,7 @@ def test_a_place_is_named():
         "method": "'self.log'", "default": "'seen'", "written": "'buf'",
     }.items():  # fmt: skip
         with pytest.raises(NumgradTraceError) as caught:
-            ng.jit(LOOPS["scan"](changed(name)))(X)
+            ng.jit(LOOPS["scan"](changed()[name]))(X)
         assert place in str(caught.value)
 
 
@@ -344,6 +344,6 @@ def test_what_is_remembered_is_no_effect(step, loop):
 
 
 def test_a_layer_is_no_effect():
-    module = ng.nn.Sequential(ng.nn.BatchNorm1d(3), ng.nn.Linear(3, 3)).double().eval()
+    module = ng.nn.Sequential(ng.nn.BatchNorm1d(3), ng.nn.Tanh()).double().eval()
     f = LOOPS["scan"](lambda c: module(np.stack([c, c * 2]))[0])
     np.testing.assert_allclose(ng.jit(f)(X).detach(), f(X).detach(), rtol=1e-12)

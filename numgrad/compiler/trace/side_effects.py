@@ -5,7 +5,7 @@ Note [Side effects of steps]
 A step is traced, not run: what it prints, writes to a file, or puts into a list around it would
 come about once, while it is compiled, and never again. What it changes around itself is found by
 comparison: what its code can reach is noted before the trace, and looked at after it, as
-Note [Surroundings] in ``surroundings`` says. A new key of a dictionary, or a new attribute, is no
+Note [Reach of a step] in ``reach`` says. A new key of a dictionary, or a new attribute, is no
 change unless something traced is kept there: functions remember so what they computed. The step
 is then traced again, in which what it remembers is there and does not grow.
 
@@ -29,10 +29,10 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, NoReturn
 
-from numgrad.compiler.trace.surroundings import (
+from numgrad.compiler.trace.reach import (
     CHANGES,
     STREAMS,
-    Surroundings,
+    Reach,
     is_watched,
     stored,
 )
@@ -69,7 +69,7 @@ class SideEffects:
         self.what, self.function, self.again = what, function, again
         self.grown = False
         self.entered: set[CodeType] = set()
-        self.around = Surroundings()
+        self.around = Reach()
         self.outer: dict[int, dict[str, Any]] = {}
 
     def __enter__(self) -> SideEffects:

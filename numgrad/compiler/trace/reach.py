@@ -1,7 +1,7 @@
 """What the code of a step can reach around itself, and what of it has changed.
 
-Note [Surroundings]
--------------------
+Note [Reach of a step]
+----------------------
 From the function of a step, what its code names is followed: variables and defaults of functions,
 what methods belong to, arguments of partials, attributes of objects of the user's classes, elements
 of containers. What can change is noted as a place: a name, and a picture of what it holds. Objects
@@ -85,7 +85,7 @@ _ABSENT = object()
 
 
 @dataclass(frozen=True)
-class Place:
+class Reachable:
     """Something around the user's code that can change, and what it held when that began to run."""
 
     value: Any
@@ -119,11 +119,11 @@ class Place:
 _ITEM, _ATTRIBUTE, _VARIABLE = "{name}[{key!r}]", "{name}.{key}", "{key}"
 
 
-class Surroundings:
-    """What a step finds around itself: Note [Surroundings]."""
+class Reach:
+    """What a step finds around itself: Note [Reach of a step]."""
 
     def __init__(self) -> None:
-        self.places: dict[Any, Place] = {}
+        self.places: dict[Any, Reachable] = {}
         self.seen: dict[int, Any] = {}
         self.suspect = False
         self.holds = self.changes = self.writes = False
@@ -164,11 +164,11 @@ class Surroundings:
         if key not in self.places:
             picture = partial(_chosen, around, names)
             parts = _ATTRIBUTE if module else _VARIABLE
-            self.places[key] = Place(around, module, where, picture, picture(), parts)
+            self.places[key] = Reachable(around, module, where, picture, picture(), parts)
 
     def _note(self, x: Any, name: str, where: str, picture: Any, parts: str = "") -> None:
         if id(x) not in self.places:
-            self.places[id(x)] = Place(x, name, where, picture, picture(), parts)
+            self.places[id(x)] = Reachable(x, name, where, picture, picture(), parts)
 
     def _reached(self, x: Any, name: str, where: str, noted: bool) -> Iterable[Any]:
         """Note an object, and give what it leads to."""
@@ -238,7 +238,7 @@ class Surroundings:
             key = (*map(id, x.__closure__ or ()), code)
             if key not in self.places:
                 picture = partial(_cells, x)
-                self.places[key] = Place(x, "", where, picture, picture(), _VARIABLE)
+                self.places[key] = Reachable(x, "", where, picture, picture(), _VARIABLE)
         self._note(x, x.__name__, where, partial(_items, vars(x)), _ATTRIBUTE)
         found += [(v, f"{x.__name__}.{n}", where, True) for n, v in vars(x).items()]
         return found + [(*f, True) for f in self.named(code, x.__globals__, where)]
