@@ -186,7 +186,8 @@ def naturals():
 
 def changed():
     """Steps that change what is around them, made anew."""
-    buf, large, o, d = np.zeros(3), np.zeros(100_000), SimpleNamespace(n=0), {"a": [], "d": {}}
+    buf, large, o = np.zeros(3), np.zeros(100_000), SimpleNamespace(n=0)
+    d: dict = {"a": [], "d": {}}
     heap, plain, raw, module = [], array("d", [0.0]), bytearray(3), ng.nn.Sequential(Layer())
     iterators = {
         "range": iter(range(99)), "count": itertools.count(), "generator": naturals(),
@@ -206,8 +207,9 @@ def changed():
         return c * 2
 
     def of_function(c):
-        of_function.n = getattr(of_function, "n", 0) + 1
-        return c * of_function.n
+        own = vars(of_function)
+        own["n"] = own.get("n", 0) + 1
+        return c * own["n"]
 
     def default(c, seen=[]):  # noqa: B006
         seen.append(1)
