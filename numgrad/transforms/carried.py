@@ -176,6 +176,7 @@ class CarryingLoop:
 
         def function(given: Sequence[Tensor]) -> list[Any]:
             nonlocal structure
+            found.clear()  # it may be traced again
             new, y = one(unflatten(self.nesting, iter(given[:count])), given[count:])
             structure = flatten(y, found)
             return [*self.checked(new), *(part for part in found if part is not None)]

@@ -77,7 +77,7 @@ def _traced(
     kept: list[Tensor | None] = []
 
     def results(_: Any) -> list[Any]:
-        kept.extend(function())
+        kept[:] = function()  # it may be traced again
         return [x for x in kept if x is not None]
 
     body = trace_body(results, [Meta((), INT)], what=name, **options)  # pyright: ignore

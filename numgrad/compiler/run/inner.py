@@ -75,7 +75,7 @@ def with_length(function: Callable[[Any], list[Any]], number: Any) -> list[Any]:
     def of_length(_: Sequence[Tensor]) -> list[Any]:
         sizes = state.ground.tracer.sizes
         length = sizes.axis(EXPECTED)
-        axes.append(sizes.axes([length]).pop())
+        axes[:] = [sizes.axes([length]).pop()]
         return function(length)
 
     traced = trace_body(of_length, [Meta((), np.dtype(np.int64))])

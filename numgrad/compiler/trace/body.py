@@ -215,27 +215,33 @@ def trace_body(
     draws: bool = False,
     carries: bool = False,
     watched: bool = True,
+    again: bool = False,
 ) -> TracedBody:
     """Trace a step for inputs of these shapes and dtypes; ``function`` returns a flat list.
 
     Errors say ``what`` it is; ``draws`` says that random numbers may be drawn for it, ``carries``
     that it draws them from states of generators, which it is given and returns. Lengths are
     ``sizes``, or else those of the trace around it: what is made from a body has its lengths, which
-    may be those of an earlier trace. What is not has the user's code in it, which is ``watched``:
-    Note [Side effects of steps] in ``side_effects``.
+    may be those of an earlier trace. What is not has the user's code in it, which is ``watched``,
+    and traced ``again`` if it keeps something new: Note [Side effects of steps] in
+    ``side_effects``.
     """
+    effects = SideEffects(what, function, again=again) if watched and sizes is None else None
     tracer = BodyTracer(sizes, carries)
     flags = [*weak, *[False] * (len(given) - len(weak))]
     with TraceInterpreter(tracer):
         before = state.set(grad_enabled=False, constant=False, mutation=None)
         try:
             inputs = [tracer.given(m, weak=w) for m, w in zip(given, flags, strict=True)]
-            with SideEffects(what, function) if watched and sizes is None else nullcontext():
+            with effects or nullcontext():
                 results = function(inputs)
             found = [tracer.value(x) for x in results]
         finally:
             state.set(**before)
         body = tracer.finished(len(given), found)
+    if effects is not None and effects.grown and not again:
+        options: dict[str, Any] = {"what": what, "draws": draws, "carries": carries}
+        return trace_body(function, given, weak, again=True, **options)
     called = [node.line for node in body.graph.nodes if node.op == CALL]
     if body.draws and not draws:
         called += [line for _, line in tracer.drawings]

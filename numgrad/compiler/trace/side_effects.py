@@ -3,58 +3,61 @@
 Note [Side effects of steps]
 ----------------------------
 A step is traced, not run: what it prints, writes to a file, or puts into a list around it would
-come about once, while it is compiled, and never again. Bytecode does not tell what is executed, and
-a stream does not tell who writes to it. A profile function of this thread sees each call before
-it is made: a print is refused with its line, as is what changes a container that the user's code
-finds around a step. What changes without a call (``total += 1`` of an outer ``total``,
-``counts[k] += 1``) is found by comparison in the end. A new key of a dictionary is none of these
-unless something traced is kept there: functions remember so what they computed.
+come about once, while it is compiled, and never again. What it changes around itself is found by
+comparison: what its code can reach is noted before the trace, and looked at after it, as
+Note [Reach of a step] in ``reach`` says. A new key of a dictionary, or a new attribute, is no
+change unless something traced is kept there: functions remember so what they computed. The step
+is then traced again, in which what it remembers is there and does not grow.
 
-That takes time, so it is done only for code that may do such things: that names ``print``, or a
-container around it and a method that changes one, or assigns a variable around it. Where a profiler
-is running already, nothing is watched.
+What leaves no trace, such as a print, is seen by a profile function of this thread, before it is
+done, and so are methods that change a container, with the line of the call. Bytecode does not tell
+what is executed, and a stream does not tell who writes to it. That takes time, so it is done only
+for code that may do such things: that names ``print``, or a container around it and a method that
+changes one, or assigns a variable around it. Where a profiler is running already it is not, and
+only the comparison is made.
 """
 
 from __future__ import annotations
 
 import builtins
-import dis
 import io
 import os
 import sys
-import sysconfig
-from collections import Counter, deque
+from array import array
+from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache, partial
-from itertools import islice
-from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
+from types import CodeType, FrameType
 from typing import Any, NoReturn
 
-from numgrad.compiler.trace.arrays import TracedArray
-from numgrad.core.tree import leaves
-from numgrad.errors import NumgradTraceError, is_users
+from numgrad.compiler.trace.reach import (
+    CHANGES,
+    STREAMS,
+    Reach,
+    is_watched,
+    stored,
+)
+from numgrad.errors import NumgradTraceError
 
-_CHANGES = {
-    "add", "append", "appendleft", "clear", "difference_update", "discard", "extend", "extendleft",
-    "insert", "intersection_update", "pop", "popitem", "popleft", "remove", "reverse", "rotate",
-    "sort", "symmetric_difference_update", "update",
-}  # fmt: skip
-"""Methods that change a container."""
-_CONTAINERS = (list, dict, set, deque, Counter)
-_WRITES = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
-_LOGGED = {"log", "debug", "info", "warning", "error", "exception", "critical"}
-_STREAMS = {"write", "writelines", "truncate"}
-_SUSPECT = {"print", "input", "exec", "eval", *_STREAMS, *_LOGGED}
 _LOGS = os.path.join("logging", "__init__.py")
-_INSTALLED = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib"))
-MOST = 1_000
-"""Elements up to which those of a container are compared; of larger ones the number is."""
+_CONTAINERS = (list, dict, set, deque, bytearray, array)
 
 
 class SideEffects:
     """Watches the user's code in a ``with`` block, and raises for what it does besides computing.
+
+    Parameters
+    ----------
+    what
+        What the step is, for errors.
+    function
+        The step.
+    again
+        Whether it was traced before and kept something new, which it may not do once more.
+
+    Attributes
+    ----------
+    grown
+        Whether it kept something new, when the block has ended.
 
     Raises
     ------
@@ -62,25 +65,26 @@ class SideEffects:
         For the first side effect, with its line.
     """
 
-    def __init__(self, what: str, function: Callable[..., Any]) -> None:
-        self.what, self.function = what, function
+    def __init__(self, what: str, function: Callable[..., Any], *, again: bool = False) -> None:
+        self.what, self.function, self.again = what, function, again
+        self.grown = False
         self.entered: set[CodeType] = set()
-        self.containers: dict[int, _Container] = {}
-        self.globals: list[tuple[dict[str, Any], str, Any, str]] = []
+        self.around = Reach()
         self.outer: dict[int, dict[str, Any]] = {}
 
     def __enter__(self) -> SideEffects:
         self._before = sys.getprofile()
+        around = self.around
+        around.look([(self.function, "", "")])
         free = self._before is None or is_watching(self._before)
-        self._watches = free and _may_have_effects(self.function)
+        self._watches = free and (around.suspect or (around.changes and around.holds))
         if self._watches:
             sys.setprofile(_Profile(self))
         return self
 
     def __exit__(self, kind: Any, *exception: object) -> None:
-        if not self._watches:
-            return
-        sys.setprofile(self._before)
+        if self._watches:
+            sys.setprofile(self._before)
         if kind is None:
             self._compare()
 
@@ -89,26 +93,19 @@ class SideEffects:
     def enters(self, frame: FrameType) -> None:
         """The user's code begins to run: note what it finds around itself."""
         code = frame.f_code
-        where, stored, names = (
+        where, assigned, names = (
             f"{code.co_filename}:{code.co_firstlineno}",
-            _stored(code),
+            stored(code),
             frame.f_locals,
         )
         free = {n: names[n] for n in code.co_freevars if n in names and not self._makes(code, n)}
-        if stored and free:
-            self.outer[id(frame)] = {n: x for n, x in free.items() if n in stored}
+        if assigned and free:
+            self.outer[id(frame)] = {n: x for n, x in free.items() if n in assigned}
         if code in self.entered:
             return
         self.entered.add(code)
-        around = frame.f_globals
-        for name in code.co_names:
-            if name in around:
-                free[name] = around[name]
-                if name in stored:
-                    self.globals.append((around, name, around[name], where))
-        for name, x in free.items():
-            if type(x) in _CONTAINERS and id(x) not in self.containers:
-                self.containers[id(x)] = _Container(x, _contents(x), name, where)
+        found = [(x, name, where) for name, x in free.items()]
+        self.around.look(found + self.around.named(code, frame.f_globals, where))
 
     def leaves(self, frame: FrameType) -> None:
         """The user's code has run: look at what it assigned around itself."""
@@ -132,19 +129,19 @@ class SideEffects:
         if function is builtins.print or function is builtins.input:
             self._refuse(f"{function.__name__}()", _line(frame))
         owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
-        if name in _STREAMS and isinstance(owner, io.IOBase):
+        if name in STREAMS and isinstance(owner, io.IOBase):
             self._refuse(f"{name}() of a file", _line(frame))
-        known = self.containers.get(id(owner)) if name in _CHANGES else None
-        if known is not None and not (type(owner) is dict and name == "update"):  # of new keys
+        known = self.around.places.get(id(owner)) if name in CHANGES else None
+        if not isinstance(owner, _CONTAINERS) or (type(owner) is dict and name == "update"):
+            return  # an update may be one of new keys
+        if known is not None:
             self._refuse(f"{name}() of {known.name!r}, which lies around it,", _line(frame))
 
     def _compare(self) -> None:
-        for known in self.containers.values():
-            if _changed(known.before, _contents(known.value)):
-                self._refuse(f"a change of {known.name!r}, which lies around it,", known.where)
-        for around, name, before, where in self.globals:
-            if around.get(name) is not before:
-                self._refuse(f"assigning {name!r}, which lies around it,", where)
+        for place in self.around.places.values():
+            if (name := place.changed(again=self.again)) is not None:
+                self._refuse(f"a change of {name!r}, which lies around it,", place.where)
+            self.grown = self.grown or place.grown()
 
     def _refuse(self, effect: str, line: str) -> NoReturn:
         raise NumgradTraceError(
@@ -162,7 +159,7 @@ class _Profile:
 
     def __call__(self, frame: FrameType, event: str, function: Any) -> None:
         file = frame.f_code.co_filename
-        if not _is_watched(file):
+        if not is_watched(file):
             if event == "call" and file.endswith(_LOGS) and frame.f_code.co_name == "_log":
                 self.effects._refuse("logging", _line(frame))
         elif event == "c_call":
@@ -178,135 +175,7 @@ def is_watching(profile: Any) -> bool:
     return isinstance(profile, _Profile)
 
 
-def _may_have_effects(function: Callable[..., Any]) -> bool:
-    """Whether code that a function has at hand could do anything besides computing."""
-    waiting: list[Any] = [function]
-    seen: set[int] = set()
-    while waiting:
-        x = waiting.pop()
-        if id(x) in seen:
-            continue
-        seen.add(id(x))
-        if len(seen) > MOST:
-            return True
-        if isinstance(x, FunctionType):
-            form, around = _form(x.__code__), _around(x)
-            if _is_watched(x.__code__.co_filename) and (
-                form.suspect or (form.changes and any(type(v) in _CONTAINERS for v in around))
-            ):
-                return True
-            waiting += around
-        elif isinstance(x, MethodType):
-            waiting += (x.__func__, x.__self__)
-        elif isinstance(x, partial):
-            waiting += (x.func, *x.args, *x.keywords.values())
-        elif isinstance(x, list | tuple | dict):
-            waiting += islice(x.values() if isinstance(x, dict) else x, MOST)
-        elif isinstance(x, staticmethod | classmethod):
-            waiting.append(x.__func__)
-        elif isinstance(x, property):
-            waiting.append(x.fget)
-        elif isinstance(x, type):
-            waiting += vars(x).values() if _is_own(x) else ()
-        elif _is_own(type(x)):
-            waiting += (type(x), *getattr(x, "__dict__", {}).values())
-    return False
-
-
-@dataclass(frozen=True)
-class _Form:
-    """What code and the functions in it could do."""
-
-    names: tuple[str, ...]
-    suspect: bool
-    changes: bool
-
-
-@cache
-def _form(code: CodeType) -> _Form:
-    inner = [_form(x) for x in code.co_consts if isinstance(x, CodeType)]
-    names = dict.fromkeys([*code.co_names, *(n for form in inner for n in form.names)])
-    subscripts = any(step.opname in _WRITES for step in dis.get_instructions(code))
-    return _Form(
-        tuple(names),
-        bool(_stored(code)) or not _SUSPECT.isdisjoint(names) or any(f.suspect for f in inner),
-        subscripts or not _CHANGES.isdisjoint(names) or any(f.changes for f in inner),
-    )
-
-
-def _around(function: FunctionType) -> list[Any]:
-    """The values around a function that it may use: also those of modules of the user's."""
-    found = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    for cell in function.__closure__ or ():
-        with suppress(ValueError):  # not assigned yet
-            found.append(cell.cell_contents)
-    if not _is_watched(function.__code__.co_filename):
-        return found
-    names, around = _form(function.__code__).names, function.__globals__
-    for name in names:
-        x = around.get(name)
-        if not isinstance(x, ModuleType):
-            found.append(x)
-        elif _is_watched(getattr(x, "__file__", None) or os.sep):
-            found += [getattr(x, attribute, None) for attribute in names]
-    return found
-
-
-def _is_own(kind: type) -> bool:
-    """Whether a class is the user's."""
-    module = sys.modules.get(kind.__module__)
-    file = getattr(module, "__file__", None)
-    return kind.__module__ == "__main__" or (file is not None and _is_watched(file))
-
-
-@dataclass(frozen=True)
-class _Container:
-    """A container around the user's code, and what it held when that began to run."""
-
-    value: Any
-    before: Any
-    name: str
-    where: str
-
-
-@cache
-def _is_watched(file: str) -> bool:
-    """Whether code is the user's own: libraries keep books in containers of theirs."""
-    return is_users(file) and not file.startswith(_INSTALLED)
-
-
 def _line(frame: FrameType | None) -> str:
     while frame is not None and frame.f_code.co_filename.endswith(_LOGS):
         frame = frame.f_back
     return "jit" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-@cache
-def _stored(code: CodeType) -> frozenset[str]:
-    """The names around code that it assigns."""
-    free = set(code.co_freevars)
-    return frozenset(
-        step.argval
-        for step in dis.get_instructions(code)
-        if step.opname == "STORE_GLOBAL" or (step.opname == "STORE_DEREF" and step.argval in free)
-    )
-
-
-def _contents(value: Any) -> Any:
-    """What a container holds, to be compared."""
-    if len(value) > MOST:
-        return len(value)
-    return dict(value) if isinstance(value, dict) else list(value)
-
-
-def _changed(before: Any, now: Any) -> bool:
-    if type(before) is not type(now) or isinstance(before, int):
-        return before != now
-    if isinstance(before, dict):
-        kept = all(key in now and now[key] is x for key, x in before.items())
-        return not kept or any(_is_traced(x) for key, x in now.items() if key not in before)
-    return len(before) != len(now) or any(a is not b for a, b in zip(before, now, strict=True))
-
-
-def _is_traced(value: Any) -> bool:
-    return any(isinstance(getattr(x, "_array", x), TracedArray) for x in leaves(value))
