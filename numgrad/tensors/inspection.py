@@ -81,8 +81,8 @@ class OpTable(Mapping):
     Examples
     --------
     >>> import numgrad as ng
-    >>> print(ng.ops["tanh"].gradients)
-    tanh.vjp(x=lambda g, y: g * np.conj(1 - y * y))
+    >>> print(ng.ops["exp"].gradients)
+    exp.vjp(x=lambda g, y: g * np.conj(y))
     """
 
     def __getitem__(self, name: str) -> OpView:

@@ -161,3 +161,21 @@ def test_matrices_among_the_arguments_are_as_small_as_a_call_has_them(native):
         for x, y in zip(found[1], wanted[1], strict=True):
             np.testing.assert_allclose(x, y, rtol=1e-11)
         assert any(native) is (n < 9)
+
+
+@pytest.mark.parametrize("lengths", [(9, 3, 20), (4, 10, 2), (12, 8, 9)])
+def test_products_of_what_is_in_registers_and_what_is_in_memory(lengths):
+    m, k, n = lengths
+    w, v = 0.3 * RNG.normal(size=(k, n)), 0.3 * RNG.normal(size=(n, k))
+
+    def f(w, v):
+        def step(c, x):
+            hidden = np.tanh((c + x) @ w)
+            return 0.5 * np.tanh(hidden @ v) + 0.1 * (c.T @ c)[:1], np.sum(hidden**2)
+
+        last, sums = ng.scan(step, np.zeros((m, k)), np.ones((3, m, k)))
+        return np.sum(last**2) + np.sum(sums)
+
+    gradient = ng.grad(f, (0, 1))
+    for found, expected in zip(ng.jit(gradient)(w, v), gradient(w, v), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-13)

@@ -18,8 +18,9 @@ from numgrad.compiler.lower.terms import FUSED, ONE, PRODUCT, VIEW, Term, Terms,
 SMALL_PRODUCT = 2
 """Two of the rows, columns and terms of a sum, up to which a matrix product is written as loops; so
 are products of which one is 1."""
-SMALL_NUMBERS = 64
-"""Elements of matrices of known lengths, up to which they are numbers in registers."""
+SMALL_KNOWN = 8
+"""One of the three, up to which products are that are made of numbers in registers: in steps of
+loops, and of matrices whose lengths are known."""
 SMALL_MATRICES = 4
 """All three, up to which batches of products are."""
 NARROW_MATRICES = 48
@@ -62,11 +63,12 @@ def multiplied(terms: Terms, node: TracedNode, a: Term, b: Term) -> Term | None:
     lengths = (a.shape[-2], b.shape[-1], a.shape[-1])
     out = None
     least, middle, most = sorted(map(terms.sizes.hint_of, lengths))
-    known = [n for n in map(value_of, lengths) if n is not None]
-    if len(known) == 3 and middle * most <= SMALL_NUMBERS:
-        small = True
-    elif min(len(a.shape), len(b.shape)) > 2:
-        small = most <= SMALL_MATRICES or (middle <= NARROW_MATRICES and most > 4 * middle)
+    narrow = middle <= NARROW_MATRICES and most > 4 * middle
+    batches = min(len(a.shape), len(b.shape)) > 2
+    if terms.in_loop or all(value_of(n) is not None for n in lengths):
+        small = least <= SMALL_KNOWN or (batches and middle <= NARROW_MATRICES)
+    elif batches:
+        small = most <= SMALL_MATRICES or narrow
     else:
         small = least <= 1 or middle <= SMALL_PRODUCT
     if dtype.kind == "f" and not small:
