@@ -166,7 +166,7 @@ class CarryingLoop:
         self, one: Callable[..., Any], inputs: Sequence[Any], watched: bool = False
     ) -> tuple[list[np.dtype], Nesting, list[tuple[tuple, np.dtype] | None]]:
         """Of a step that is only traced: dtypes of the carry, nesting and kinds of the rest."""
-        from numgrad.compiler.trace.body import trace_body
+        from numgrad.compiler.trace.body import owned, trace_body
 
         count = len(self.leaves)
         metas = [Meta(a.shape, a.dtype) for a in self.leaves]
@@ -176,7 +176,7 @@ class CarryingLoop:
 
         def function(given: Sequence[Tensor]) -> list[Any]:
             nonlocal structure
-            new, y = one(unflatten(self.nesting, iter(given[:count])), given[count:])
+            new, y = one(unflatten(self.nesting, iter(owned(given[:count]))), given[count:])
             structure = flatten(y, found)
             return [*self.checked(new), *(part for part in found if part is not None)]
 
