@@ -151,7 +151,7 @@ class Elementwise(Planned):
         self, args: Sequence[Any], params: dict[str, Any]
     ) -> tuple[np.ndarray, ElementwisePlan]:
         plan = self.plan(args)
-        if self.beyond is not None:
+        if self.beyond is not None and int in map(type, args):
             within = self.within(args, plan.loop)
             if within is not args:
                 return self.run(within, params)
