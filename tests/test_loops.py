@@ -428,3 +428,78 @@ def test_loops_without_steps_in_whatever_goes_on_around():
     p = np.array([0.5, -1.0, 2.0])
     for derive in (ng.grad, ng.jacfwd, lambda f: ng.jacfwd(ng.grad(f))):
         np.testing.assert_allclose(derive(f)(p), derive(plain)(p), rtol=1e-12, atol=1e-15)
+
+
+def _added(c, x):
+    c += x
+    return c, c
+
+
+def _halved_under_another_name(c, x):
+    held = {"c": c}
+    held["c"] *= 0.5
+    return held["c"] + x * x, c * c
+
+
+OWN_CARRIES = {
+    _added: lambda c, x: (c + x, c + x),
+    _halved_under_another_name: lambda c, x: (c * 0.5 + x * x, c * c * 0.25),
+}
+
+
+@pytest.mark.parametrize("step", OWN_CARRIES)
+@pytest.mark.parametrize("save", [None, "carries", 2])
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_a_step_may_write_to_its_carry(step, save, compiled):
+    def loop(step):
+        def f(c, xs):
+            c, ys = ng.scan(step, c, xs, save=save)
+            return np.sum(c * c) + np.sum(np.sin(ys))
+
+        return lambda c, xs: (f(c, xs), *ng.grad(f, argnums=(0, 1))(c, xs))
+
+    start, xs = np.array([1.5, -2.0]), np.array([0.5, 1.5, -0.7])
+    f = ng.jit(loop(step)) if compiled else loop(step)
+    for a, b in zip(f(start, xs), loop(OWN_CARRIES[step])(start, xs), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13)
+    assert start.tolist() == [1.5, -2.0]
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_other_loops_whose_steps_write_to_their_carry(compiled):
+    form = ng.jit if compiled else lambda f: f
+
+    def numbered(i, c):
+        c *= 2.0
+        c += i
+        return c
+
+    def doubled(c):
+        c *= 2.0
+        return c
+
+    start = np.array([1.0, 2.0])
+    assert form(lambda c: ng.fori_loop(0, 3, numbered, c))(start).tolist() == [12.0, 20.0]
+    assert form(lambda c: ng.while_loop(lambda c: c.sum() < 20, doubled, c))(start).tolist() == [
+        8.0,
+        16.0,
+    ]
+    doublings = ng.vmap(ng.grad(lambda c: ng.while_loop(lambda c: c < 20, doubled, c)))
+    assert form(doublings)(start).tolist() == [32.0, 16.0]
+    assert start.tolist() == [1.0, 2.0]
+    with ng.inference_mode():
+        assert ng.scan(_added, start, np.ones(2))[1].tolist() == [[2.0, 3.0], [3.0, 4.0]]
+    assert start.tolist() == [1.0, 2.0]
+
+
+def test_a_late_write_to_a_carry_changes_nothing_that_was_collected():
+    def step(c, x, y=lambda c: c):
+        if x > 1:
+            c += 1
+        return c, y(c)
+
+    xs = np.array([0.0, 0.0, 2.0, 2.0])
+    with pytest.raises(errors.NumgradRuntimeError, match="step 2 writes to its carry in place"):
+        ng.scan(step, 0.0, xs)
+    _, ys = ng.scan(lambda c, x: step(c, x, lambda c: c * 1), 0.0, xs)
+    assert ys.tolist() == [0, 0, 1, 2]

@@ -70,6 +70,19 @@ def test_by_example(f, compiled):
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_deviation_of_equal_elements(compiled):
+    def f(x):
+        rows = np.stack([x, x], axis=1)[x < 2.5]
+        part = x[x < 2.5]
+        return np.std(part) + np.var(part) * 3 + np.sum(np.std(rows, axis=0)) + np.mean(part)
+
+    x = np.array([[2.0, 2.0, 9.0], [5.0, 1.0, 7.0], [np.nan, 2.0, np.inf]])
+    gradients = ng.vmap(ng.grad(f))
+    found = (ng.jit(gradients) if compiled else gradients)(x)
+    np.testing.assert_array_equal(found, [[0.5, 0.5, 0], [0, 1, 0], [0, 1, 0]])
+
+
 def test_in_a_step():
     def f(x):
         return np.sum(ng.scan(lambda c, _: (augmented(c) * 0.3, None), x, length=2)[0])

@@ -64,6 +64,11 @@ class AbstractArray:
         raise NotImplementedError
 
     @property
+    def immutable(self) -> bool:
+        """Whether it stands for a number, of which ``x += y`` makes another."""
+        return False
+
+    @property
     def ndim(self) -> int:
         return len(self.shape)
 

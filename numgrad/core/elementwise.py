@@ -64,6 +64,9 @@ class Elementwise(Planned):
         A user's own ``numba.njit`` function of one element.
     check
         Called with the operands of integer calls; raises for values that have no result.
+    beyond
+        Of a Python integer and the range that it does not fit, ``np.iinfo``: the number with which
+        the operation computes in place of it, or None if the integer is refused, as without it.
     """
 
     by_elements = True
@@ -76,10 +79,11 @@ class Elementwise(Planned):
         scalar: str | None = None,
         kernel: Any = None,
         check: Callable[[Sequence[Any]], None] | None = None,
+        beyond: Callable[[int, np.iinfo], Any] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(function, **options)
-        self.check = check
+        self.check, self.beyond = check, beyond
         several = len(self.inputs) > 1
         self.result = f"Of the shape {'the operands broadcast to' if several else 'of ``x``'}."
         ref = options.get("ref")
@@ -147,9 +151,33 @@ class Elementwise(Planned):
         self, args: Sequence[Any], params: dict[str, Any]
     ) -> tuple[np.ndarray, ElementwisePlan]:
         plan = self.plan(args)
+        if self.beyond is not None and int in map(type, args):
+            within = self.within(args, plan.loop)
+            if within is not args:
+                return self.run(within, params)
         if self.check is not None and not plan.floating:
             self.check(args)
         return plan.compute(args), plan
+
+    def within(self, args: Sequence[Any], loop: Sequence[np.dtype]) -> Sequence[Any]:
+        """The operands, with others in place of Python integers that a loop's dtypes do not hold.
+
+        Raises
+        ------
+        NumgradValueError
+            If an integer has no such number.
+        """
+        found = args
+        for k, (a, dtype) in enumerate(zip(args, loop, strict=True)):
+            if type(a) is not int or dtype.kind not in "iu":
+                continue
+            limits = _limits(dtype)
+            if limits.min <= a <= limits.max:
+                continue
+            number = None if self.beyond is None else self.beyond(a, limits)
+            checked_scalar(self.name, a if number is None else number, dtype)
+            found = [*found[:k], number, *found[k + 1 :]]
+        return found
 
     def plan(self, args: Sequence[Any]) -> ElementwisePlan:
         """The plan for these operands: ndarrays and Python numbers.

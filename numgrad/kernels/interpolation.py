@@ -3,7 +3,9 @@
 Note [Places of numbers]
 ------------------------
 The place of ``x`` is the number of the last point that is not behind it: from there to the next one
-is the interval that it lies in. It is -1 before the first point, and the last point's for NaN.
+is the interval that it lies in. It is -1 before the first point, and the last point's for NaN. The
+value at NaN is NaN, but where there is one point alone the function is constant, at NaN too, as
+NumPy's.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ def some(x, xp, fp, out, place):
         again = select((again != again) & (f0 == f1), f0, again)
         y = select(y != y, again, y)  # of infinite points, as NumPy has it
         y = select(inside & (v != x0), y, f0)
-        out[i] = select(v != v, v, y)
+        out[i] = select((v != v) & (n > 1), v, y)
 
 def kernel(x, xp, fp, out, place):
     for task in {range}(-(-x.size // {piece})):
@@ -65,7 +67,7 @@ def some(x, xp, fp, place, g, gx, gxp, gfp, lo, hi):
     for i in range(lo, hi):
         j = place[i]
         v = x[i]
-        if v != v:
+        if v != v and n > 1:
             gx[i] = g[i]
         elif j < 0 or j == n - 1:
             gx[i] = 0.0

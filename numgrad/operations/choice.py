@@ -104,6 +104,7 @@ fmin.kink(a=([1.0, np.nan, 1.0], [1, 0, 1]), b=([1.0, 1.0, np.nan], [0, 1, 0]))
     method=False,
     internal=True,
     ref=lambda x, low: np.where((x < low) | (low != low), low, x),
+    beyond=lambda low, limits: limits.min if low < limits.min else None,
 )
 def clip_below(x, low):
     """The operand where it is at least ``low``, else ``low``."""
@@ -122,6 +123,7 @@ clip_below.kink(x=([1.0], [1]), low=([1.0], [0]))
     method=False,
     internal=True,
     ref=lambda x, high: np.where((x > high) | (high != high), high, x),
+    beyond=lambda high, limits: limits.max if high > limits.max else None,
 )
 def clip_above(x, high):
     """The operand where it is at most ``high``, else ``high``."""

@@ -5,7 +5,12 @@ import numpy as np
 from numgrad.core.declare import composite, elementwise
 
 
-@elementwise(ref=np.equal, dunder="eq", differentiable=False)
+def _infinite(value: int, limits: np.iinfo) -> float:
+    """What compares with all integers of a dtype as one that lies beyond them."""
+    return np.inf if value > limits.max else -np.inf
+
+
+@elementwise(ref=np.equal, dunder="eq", differentiable=False, beyond=_infinite)
 def equal(a, b):
     """Whether the operands are equal.
 
@@ -17,7 +22,7 @@ def equal(a, b):
     return a == b
 
 
-@elementwise(ref=np.not_equal, dunder="ne", differentiable=False)
+@elementwise(ref=np.not_equal, dunder="ne", differentiable=False, beyond=_infinite)
 def not_equal(a, b):
     """Whether the operands differ.
 
@@ -29,7 +34,7 @@ def not_equal(a, b):
     return a != b
 
 
-@elementwise(ref=np.less, dunder="lt", differentiable=False)
+@elementwise(ref=np.less, dunder="lt", differentiable=False, beyond=_infinite)
 def less(a, b):
     """Whether the first operand is smaller.
 
@@ -41,7 +46,7 @@ def less(a, b):
     return a < b
 
 
-@elementwise(ref=np.less_equal, dunder="le", differentiable=False)
+@elementwise(ref=np.less_equal, dunder="le", differentiable=False, beyond=_infinite)
 def less_equal(a, b):
     """Whether the first operand is not larger.
 
@@ -53,7 +58,7 @@ def less_equal(a, b):
     return a <= b
 
 
-@elementwise(ref=np.greater, dunder="gt", differentiable=False)
+@elementwise(ref=np.greater, dunder="gt", differentiable=False, beyond=_infinite)
 def greater(a, b):
     """Whether the first operand is larger.
 
@@ -65,7 +70,7 @@ def greater(a, b):
     return a > b
 
 
-@elementwise(ref=np.greater_equal, dunder="ge", differentiable=False)
+@elementwise(ref=np.greater_equal, dunder="ge", differentiable=False, beyond=_infinite)
 def greater_equal(a, b):
     """Whether the first operand is not smaller.
 

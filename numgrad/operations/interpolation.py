@@ -50,13 +50,20 @@ def _interval(x: Any, xp: Any, fp: Any, place: Any) -> tuple[Any, Any, Any, Any]
     return before, after, slope, np.where(inside, (x - x0) / width, 0.0)
 
 
+def _lost(x: Any, n: Any) -> Any:
+    """Where the value is NaN because ``x`` is; one point alone gives its value everywhere."""
+    return np.isnan(x) & (n > 1)
+
+
 def _of_x(g, x, xp, fp, place):
-    return np.where(np.isnan(x), g, g * _interval(x, xp, fp, place)[2])
+    lost = _lost(x, xp.shape[0])
+    return np.where(lost, g, g * _interval(x, xp, fp, place)[2])
 
 
 def _of_points(g: Any, x: Any, before: Any, after: Any, part: Any, n: Any) -> Any:
-    g = np.where(np.isnan(x), 0.0, g)
-    part = np.where(np.isnan(x), 0.0, part)
+    lost = _lost(x, n)
+    g = np.where(lost, 0.0, g)
+    part = np.where(lost, 0.0, part)
     at_first = take_backward(g * (1 - part), before, shape=(n,))
     return at_first + take_backward(g * part, after, shape=(n,))
 
@@ -107,7 +114,8 @@ piecewise_linear.calls = [
 def interp(x, xp, fp, left=None, right=None, period=None):
     """Piecewise linear function through given points, with gradients in ``x`` and in the points.
 
-    At a point, the derivative in ``x`` is that of the interval behind it.
+    At a point, the derivative in ``x`` is that of the interval behind it. At NaN the value is NaN,
+    unless there is but one point: then it is that point's, as NumPy's.
 
     Parameters
     ----------

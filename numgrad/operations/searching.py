@@ -105,7 +105,13 @@ def searchsorted(a, v, side="left", sorter=None):
     """
     a, v = as_operand(a), as_operand(v)
     if sorter is not None:
-        a = take(a, as_operand(sorter))
+        sorter = as_operand(sorter)
+        if len(a.shape) == 1 and tuple(sorter.shape) != tuple(a.shape):
+            raise NumgradValueError(
+                f"searchsorted: sorter has shape {tuple(sorter.shape)}, but sorts a of shape "
+                f"{tuple(a.shape)}; they must be equal"
+            )
+        a = take(a, sorter)
     return searchsorted_places(a, v, side=side)
 
 

@@ -11,6 +11,7 @@ from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.batching.selected import Selected
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.autograd.variable import Tensor, root
+from numgrad.core.abstract import AbstractArray
 from numgrad.core.documentation import DESCRIBERS
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import state
@@ -77,6 +78,8 @@ def augmented(op: Op, acceptable: Callable[[Any], bool]) -> Callable[..., Any]:
             if not isinstance(other, RowSparseTensor):
                 return NotImplemented
             other = other.to_dense()  # Python would make ``a = a + b`` of it
+        if isinstance(self._array, AbstractArray) and self._array.immutable:
+            return op(self, other)
         return inplace(op, name, self, (other,), {})
 
     return method

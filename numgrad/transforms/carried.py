@@ -7,6 +7,14 @@ its own, as in NumPy: it takes that of the first array it meets. Whether it meet
 default ones shows in the first step, which is watched for that; then the step is traced, as a
 compiled loop does it, and the carry gets the dtypes that are found so. A step that cannot be traced
 carries such numbers as NumPy's defaults.
+
+Note [Writes to a carry]
+------------------------
+A step may write to its carry (``c += x``), which is its own: neither what the loop began with nor
+what was collected changes. So the first step gets copies. If it writes to them, so do all others;
+else the others get the carry itself, since a copy takes as long as a short step, and are looked at
+for writes. The first that writes after all is refused if that changed what was collected before.
+In inference mode writes are not counted, and every step gets copies.
 """
 
 from __future__ import annotations
@@ -17,11 +25,13 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.batch import Batched
+from numgrad.autograd.variable import root, version_of
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import Interpreter, bind, bind_recorded, interpreter, state
 from numgrad.core.op import OPS
-from numgrad.core.tree import Nesting, align, flatten, paths, unflatten
-from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.core.tree import Nesting, align, flatten, map_leaves, paths, unflatten
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.tensors.random_state import RandomState, reached
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.lanes import leaf
@@ -72,6 +82,8 @@ class CarryingLoop:
     ----------
     carry
         The carry at present.
+    rows
+        What was collected, by step.
     """
 
     def __init__(self, name: str, init: Any, others: Sequence[Any]) -> None:
@@ -83,6 +95,8 @@ class CarryingLoop:
         self.leaves = [leaf(name, "the carry", x) for x in given]
         self.weak = [_is_number(x) for x in given]
         self.steps = 0
+        self.rows: dict[int, list[Any]] = {}
+        self._writes = state.inference
 
     @property
     def carry(self) -> Any:
@@ -92,15 +106,15 @@ class CarryingLoop:
     def step(self, one: Callable[[Any], tuple[Any, Any]]) -> Any:
         """Make a step; returns what else it gives."""
         if self.steps:
-            return self._kept(*one(self.carry))
+            return self._kept(*self._run(one))
         random = watching = None
         if any(self.weak) or any(a.dtype != np.float64 for a in self.leaves):
             random = RandomState(one)
         if any(self.weak):
             with interpreter(_Watching()) as watching:
-                new, y = one(self.carry)
+                new, y = self._run(one)
         else:
-            new, y = one(self.carry)
+            new, y = self._run(one)
         met = watching is not None and watching.met and self._settled(lambda c, _: one(c), [])
         if met or self.widen([a.dtype for a in self.checked(new)]):
             if random is not None:
@@ -108,6 +122,28 @@ class CarryingLoop:
             self.weak = [False] * len(self.weak)
             return self.step(one)
         return self._kept(new, y)
+
+    def _run(self, one: Callable[[Any], tuple[Any, Any]]) -> tuple[Any, Any]:
+        """What a step makes of the carry, to which it may write: Note [Writes to a carry]."""
+        if self._writes:
+            return one(copied(self.carry))
+        given = self.leaves if self.steps else [OPS["copy"](a) for a in self.leaves]
+        memories = [_memory(a) for a in given]
+        before = [_writes_to(a) for a in memories]
+        found = one(unflatten(self.nesting, iter(given)))
+        written = [a for a, n in zip(memories, before, strict=True) if _writes_to(a) != n]
+        self._writes = bool(written)
+        if written and self._collected(written):
+            raise NumgradRuntimeError(
+                f"{self.name}: step {self.steps} writes to its carry in place (c += x), which the "
+                "first did not, and so to what was collected before; make a new one (c = c + x)"
+            )
+        return found
+
+    def _collected(self, memories: Sequence[Tensor]) -> bool:
+        """Whether what was collected shows one of these memories."""
+        rows = [y for row in self.rows.values() for y in row if isinstance(y, Tensor)]
+        return any(_memory(y) is a for y in rows for a in memories)
 
     def _kept(self, new: Any, y: Any) -> Any:
         """Carry on what a step made, in the dtypes of the carry; returns ``y``."""
@@ -166,7 +202,7 @@ class CarryingLoop:
         self, one: Callable[..., Any], inputs: Sequence[Any], watched: bool = False
     ) -> tuple[list[np.dtype], Nesting, list[tuple[tuple, np.dtype] | None]]:
         """Of a step that is only traced: dtypes of the carry, nesting and kinds of the rest."""
-        from numgrad.compiler.trace.body import trace_body
+        from numgrad.compiler.trace.body import owned, trace_body
 
         count = len(self.leaves)
         metas = [Meta(a.shape, a.dtype) for a in self.leaves]
@@ -177,7 +213,7 @@ class CarryingLoop:
         def function(given: Sequence[Tensor]) -> list[Any]:
             nonlocal structure
             found.clear()  # it may be traced again
-            new, y = one(unflatten(self.nesting, iter(given[:count])), given[count:])
+            new, y = one(unflatten(self.nesting, iter(owned(given[:count]))), given[count:])
             structure = flatten(y, found)
             return [*self.checked(new), *(part for part in found if part is not None)]
 
@@ -226,6 +262,24 @@ class CarryingLoop:
             return value
         array = value._array
         return array if array.ndim else array[()]
+
+
+def copied(carry: Any) -> Any:
+    """A carry to which a step may write."""
+    return map_leaves(OPS["copy"], carry)
+
+
+def _memory(x: Tensor) -> Tensor:
+    """The Tensor whose memory an operation writes to."""
+    while isinstance(x, Batched):
+        x = x.value
+    return root(x)
+
+
+def _writes_to(memory: Tensor) -> int:
+    """How many writes were counted."""
+    version = version_of(memory)
+    return 0 if version is None else version.count
 
 
 def _is_number(x: Any) -> bool:

@@ -22,7 +22,7 @@ from numgrad.core.tree import Nesting, flatten, map_leaves, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_index, as_operand
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.carried import CarryingLoop, nested_alike
+from numgrad.transforms.carried import CarryingLoop, copied, nested_alike
 from numgrad.transforms.chosen import check_function
 from numgrad.transforms.kept import STATES, Save, in_segments, recomputed, steps_between
 from numgrad.transforms.lanes import advanced, decided, leaf, numbered, truth
@@ -97,6 +97,9 @@ def scan(
     def one(carry: Any, arrays: Sequence[Any], k: int = 0) -> tuple[Any, Any]:
         return of_rows(carry, (x[k] for x in arrays))
 
+    def on_a_copy(carry: Any, arrays: Sequence[Any], k: int = 0) -> tuple[Any, Any]:
+        return one(copied(carry), arrays, k)
+
     loop = CarryingLoop("scan", init, given)
     every = None if save is None else steps_between(save, count)
     if every is not None and every > 1 and count:
@@ -107,10 +110,10 @@ def scan(
         return _compiled(one, loop, inputs, count, reverse, save == "all")
     loop.settle(one, inputs)
     order = range(count)[::-1] if reverse else range(count)
-    rows: dict[int, list[Any]] = {}
+    rows = loop.rows
     structure: Nesting = None
     for k in order:
-        called = one if every is None else partial(recomputed, one)
+        called = one if every is None else partial(recomputed, on_a_copy)
         y = loop.step(partial(called, arrays=inputs, k=k))
         rows[k] = []
         structure = flatten(y, rows[k])

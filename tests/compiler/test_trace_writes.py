@@ -398,3 +398,33 @@ def test_rows_at_integers_that_are_known_later():
         ng.jit(_row_written)(x, 1)
     with pytest.raises(ng.NumgradTraceError, match=r"write x\[i\] \*= 2"):
         ng.jit(lambda x: _row_written(x, np.argmax(x[:, 0])))(x)
+
+
+@pytest.mark.parametrize("c", [1.5, 3, np.float32(1.5), np.int8(3)])
+def test_numbers_that_are_changed_in_place_are_made_anew(c):
+    """As in Python: ``c += x`` gives the name another number."""
+
+    def f(c, x):
+        before = c
+        c += x
+        c *= c
+        return before, c
+
+    for x in (2, 0.5, 2j, np.arange(3.0)):
+        if isinstance(c, np.generic) and isinstance(x, np.ndarray):
+            continue
+        for found, expected in zip(ng.jit(f)(c, x), f(c, x), strict=True):
+            np.testing.assert_array_equal(found, expected)
+            assert type(found) is type(expected)
+    with pytest.raises(NumgradTraceError, match="a number"):
+        ng.jit(lambda c: c.add_(1))(c)
+
+
+def test_results_of_numbers_are_numbers():
+    def f(c):
+        c = c * 2
+        before = c
+        c **= 2
+        return before, c
+
+    assert ng.jit(f)(3.0) == f(3.0)

@@ -24,6 +24,8 @@ if rank == 1:
         sys.exit(0)
     if fault == "status":
         sys.exit("not today")
+    if fault == "number":
+        sys.exit(3)
     if fault == "silent":
         os._exit(0)
     if fault == "die":

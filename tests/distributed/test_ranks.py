@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from numgrad.cli import launch, main
+from numgrad.distributed import failures
 
 HERE = Path(__file__).parent
 FEW = find_spec("mpi4py") is None or launch._mpiexec() is None
@@ -90,6 +91,7 @@ FAULTS = {
     "die": (137, "rank 1 died by SIGKILL and"),
     "silent": (1, "ended before Python did"),
     "status": (1, "rank 1 of 2 failed with SystemExit: not today"),
+    "number": (3, "rank 1 of 2 failed with SystemExit: 3"),
     "stuck": (1, "waited 1 s for rank 1 of 2"),
 }
 
@@ -125,6 +127,15 @@ def test_ranks_end_with_a_launcher_that_is_killed(count):
     started.kill()
     output(started)  # ends when nobody is left who could write
     await_end(pids)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(SystemExit(3), 3), (SystemExit(-1), 255), (SystemExit("no"), 1), (SystemExit(256), 1),
+     (KeyboardInterrupt(), 130), (ValueError(), 1)],
+)  # fmt: skip
+def test_the_status_of_a_rank_that_fails(error, status):
+    assert failures.status_of(error) == status
 
 
 def test_launch_of_one_rank_needs_no_mpi(tmp_path):

@@ -81,7 +81,6 @@ def test_interpolation_at_many_points(monkeypatch):
         xp[n // 2 : n // 2 + 2] = xp[n // 2]  # a jump
         x = rng.normal(size=40_000)
         x[:3], x[3:6], x[6 : 6 + n] = np.nan, (np.inf, -np.inf, 0), xp
-        x = x if n > 1 else np.nan_to_num(x)  # of one point NumPy gives its value for NaN
         for at in (x, np.sort(x), x.reshape(200, 200).T):
             for keywords in ({}, {"left": -3.0, "right": 4.0}):
                 found = ng.interp(at, xp, fp, **keywords).numpy()
@@ -96,6 +95,16 @@ def test_interpolation_at_many_points(monkeypatch):
         for one, two, formula in zip(*gradients, strict=True):
             np.testing.assert_array_equal(one.numpy(), two.numpy())
             np.testing.assert_allclose(one.numpy(), formula.detach().numpy(), rtol=1e-7, atol=1e-8)
+
+
+def test_interpolation_of_nan_at_one_point():
+    x, f = np.array([np.nan, 0.0, 3.0]), np.array([5.0])
+    for form in (lambda f: f, ng.jit):
+        found = form(lambda x, f: ng.interp(x, np.ones(1), f, left=2.0))(x, f)
+        np.testing.assert_array_equal(found, np.interp(x, [1.0], f, left=2.0))
+        both = ng.grad(lambda x, f: np.sum(ng.interp(x, np.ones(1), f)), argnums=(0, 1))
+        for a, b in zip(form(both)(x, f), ([0, 0, 0], [3]), strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 def test_interpolation_between_infinite_values():

@@ -5,6 +5,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.codegen import threads as threads_of_kernels
+from numgrad.errors import NumgradError
 from numgrad.operations.sorting import stable_order
 from numgrad.testing import gradcheck, gradgradcheck
 
@@ -299,3 +300,11 @@ def test_places_in_a_number_are_those_in_a_row_of_one(function):
         assert ng.vmap(lambda x: function(x, **given))(ng.tensor([1.0, 2.0])).shape == (2, 1)  # noqa: B023
     with pytest.raises(ng.NumgradIndexError):
         function(x, axis=1)
+
+
+@pytest.mark.parametrize("order", [[0, 1], list(range(10)), [[0]]])
+def test_a_sorter_of_another_size(order):
+    a = np.arange(9.0)
+    for form in (ng.searchsorted, np.searchsorted, ng.jit(ng.searchsorted)):
+        with pytest.raises((NumgradError, ValueError), match="sorter"):
+            form(ng.tensor(a), np.ones(2), sorter=np.array(order))

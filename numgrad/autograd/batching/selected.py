@@ -153,16 +153,16 @@ class Selected(Tensor):
         real = np.empty((), whole.dtype).real.dtype
         count = OPS["astype"](OPS["sum"](self.flags) * each, real)
 
-        def total(x: Any) -> Any:
-            return OPS["sum"](OPS["where"](flags, x, np.zeros((), x.dtype)[()]), axis=axes)
+        def chosen(x: Any) -> Any:
+            return OPS["where"](flags, x, np.zeros((), x.dtype)[()])
 
-        mean = total(whole) / count
+        mean = OPS["sum"](chosen(whole), axis=axes) / count
         if name == "mean":
             return mean
-        off = whole - mean
+        off = chosen(whole - mean)  # before the square, whose derivative at a NaN elsewhere is NaN
         squares = off * off if whole.dtype.kind != "c" else off.real**2 + off.imag**2
-        found = total(squares) / OPS["maximum"](count - ddof, 0)
-        return OPS["sqrt"](found) if name == "std" else found
+        found = OPS["sum"](squares, axis=axes) / OPS["maximum"](count - ddof, 0)
+        return _root(found) if name == "std" else found
 
 
 _REDUCTIONS = (*_NOTHING, "mean", "var", "std")
@@ -203,6 +203,13 @@ def selected(x: Any, mask: Any) -> Selected:
         )
     flags = OPS["copy"](mask)
     return Selected(followed_where(flags, x, x), flags)
+
+
+def _root(variance: Any) -> Any:
+    """The standard deviation, with the derivatives of ``std``: none where it is zero."""
+    zero = variance == 0
+    one = np.ones((), variance.dtype)[()]
+    return OPS["where"](zero, one * 0, OPS["sqrt"](OPS["where"](zero, one, variance)))
 
 
 def _same(a: Any, b: Any) -> bool:

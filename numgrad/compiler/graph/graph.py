@@ -29,7 +29,7 @@ from numgrad.core.op import OPS, Op
 from numgrad.diagrams.diagram import Box, Diagram, Link
 from numgrad.diagrams.dot import to_dot
 from numgrad.diagrams.svg import to_svg
-from numgrad.errors import NumgradAssertionError
+from numgrad.errors import NumgradAssertionError, NumgradValueError
 
 INPUT, CONSTANT, SIZE, CALL = "input", "constant", "size", "call"
 """Nodes that are no operation: an argument, a number, a length as a number, and a call of a Python
@@ -147,6 +147,11 @@ class Graph:
         """A number; without a dtype it promotes like the Python number that it is."""
         weak = dtype is None and not isinstance(number, np.generic)
         dtype = np.dtype(type(number) if dtype is None else dtype)
+        if weak and type(number) is int and not -(2**63) <= number < 2**63:
+            raise NumgradValueError(
+                f"jit: the integer {number} does not fit int64; write it as a float, or give it a "
+                "dtype with np.uint64"
+            )
         value = np.asarray(number).astype(dtype).item()
         return self.add(CONSTANT, (), {"value": value}, [((), dtype)], weak=weak)[0]
 

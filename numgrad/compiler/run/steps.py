@@ -14,7 +14,7 @@ from numgrad.compiler.passes.common import join_common
 from numgrad.compiler.run.loop import scan
 from numgrad.compiler.run.loop_program import Body
 from numgrad.compiler.run.replay import replay
-from numgrad.compiler.trace.body import DependentDrawError, TracedBody, trace_body
+from numgrad.compiler.trace.body import DependentDrawError, TracedBody, owned, trace_body
 from numgrad.compiler.trace.cut import extract
 from numgrad.compiler.trace.generators import (
     generator_states,
@@ -42,7 +42,7 @@ def compiled_scan(
     """
 
     def step(given: Sequence[Tensor]) -> list[Any]:
-        new, rows = function(given)
+        new, rows = function([*owned(given[: len(carry)]), *given[len(carry) :]])
         return [*new, *rows, *given[: len(new)]]
 
     rest = [Meta(a.shape[1:], a.dtype) for a in xs]

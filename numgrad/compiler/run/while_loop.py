@@ -23,7 +23,7 @@ from numgrad.compiler.run.loop import dense, derived, of_batch, scan, state_of_b
 from numgrad.compiler.run.loop_program import Body
 from numgrad.compiler.run.steps import settled, without_invariants
 from numgrad.compiler.run.while_program import run_until
-from numgrad.compiler.trace.body import trace_body
+from numgrad.compiler.trace.body import owned, trace_body
 from numgrad.compiler.trace.generators import (
     generator_states,
     one_of_all,
@@ -218,13 +218,13 @@ def compiled_while(
     """
 
     def step(given: Sequence[Tensor]) -> list[Any]:
-        return function(given[: len(carry)])
+        return function(owned(given[: len(carry)]))
 
     carry, _ = settled(step, carry, weak, [], carries=True)
     dtypes = [a.dtype for a in carry]
 
     def whole(given: Sequence[Tensor]) -> list[Any]:
-        new = function(given[: len(dtypes)])
+        new = function(owned(given[: len(dtypes)]))
         new = [OPS["astype"](x, d) for x, d in zip(new, dtypes, strict=True)]
         return [*new, goes_on(new)]
 

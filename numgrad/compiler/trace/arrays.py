@@ -20,14 +20,15 @@ class TracedArray(AbstractArray):
     """An array of a trace: the value of the graph that it is now.
 
     ``base`` is the array of which it is a view, as for ndarrays: Note [Memory of a trace] in
-    ``memory``. ``locked`` says why it must not be written to. ``row_of`` is an array of which it
+    ``memory``. ``locked`` says why it must not be written to, ``number`` that it stands for one of
+    Python's or NumPy's, which is no memory. ``row_of`` is an array of which it
     would be a view if it had not been read at an integer whose number comes later, and ``owed``
     such a row that was written to, which is ``unpaid`` until it is put into the array.
     """
 
     __slots__ = (
-        "_seen", "_value", "base", "contiguous", "locked", "owed", "row_of", "steps", "tracer",
-        "unpaid", "version",
+        "_seen", "_value", "base", "contiguous", "locked", "number", "owed", "row_of", "steps",
+        "tracer", "unpaid", "version",
     )  # fmt: skip
 
     def __init__(
@@ -41,6 +42,7 @@ class TracedArray(AbstractArray):
         self.tracer, self._value, self.base = tracer, value, base
         self.steps, self.contiguous = steps, contiguous
         self.locked: str | None = None if base is None else base.locked
+        self.number = False
         self.row_of: TracedArray | None = None
         self.owed: TracedArray | None = None
         self.unpaid = False
@@ -111,6 +113,11 @@ class TracedArray(AbstractArray):
         """What memory it shows; equal for arrays that differ in what derivatives follow."""
         base = self if self.base is None else self.base
         return id(base), *[id(step) for step in self.steps if step.name not in CONSTANTS]
+
+    @property
+    def immutable(self) -> bool:
+        """Whether it stands for a number, or for what Python computes of its numbers."""
+        return self.number or self._value.weak
 
     @property
     def overlaps(self) -> bool:

@@ -206,6 +206,11 @@ class BodyTracer(Tracer):
         return self._lengths[key]
 
 
+def owned(given: Sequence[Tensor]) -> list[Tensor]:
+    """Inputs of a body as memory of its own, to which it may write; the inputs stay."""
+    return [Tensor(x._array.copy()) for x in given]  # pyright: ignore
+
+
 def trace_body(
     function: Callable[[Sequence[Tensor]], Sequence[Any]],
     given: Sequence[Meta],

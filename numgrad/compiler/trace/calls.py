@@ -19,7 +19,7 @@ from numgrad.compiler.trace.infer import primitive_results
 from numgrad.compiler.trace.views import VIEWS, canonical_index, to_shape
 from numgrad.core.axis import AxisCall, AxisOp, normalize_axes
 from numgrad.core.call import Call
-from numgrad.core.elementwise import Elementwise, checked_scalar
+from numgrad.core.elementwise import Elementwise
 from numgrad.core.formula import Meta
 from numgrad.core.op import Op
 from numgrad.core.primitive import Primitive
@@ -30,6 +30,8 @@ _IDENTITIES = ("conjugate", "positive")
 """Operations that give real numbers back."""
 
 
+_EXACT = 2**53
+"""What larger integers are beside floating numbers, a graph holds as a floating number."""
 REGIONS = ("copy_slices", "region_backward")
 """Operations on the place of a view in its root."""
 INDEXED = ("getitem_backward", "index_put")
@@ -153,36 +155,60 @@ def _types(op: Elementwise, operands: tuple[tuple[np.dtype, Any], ...]) -> tuple
 _INT64 = np.dtype(np.int64)
 
 
-def _types_of(op: Elementwise, values: Sequence[Value]) -> tuple[Any, np.dtype]:
-    return _types(op, tuple([(v.dtype, v.operand) for v in values]))
-
-
-def _fitting(tracer: GraphBuilder, op: Elementwise, values: list[Value]) -> list[Value]:
-    """Values of which no number is cut off by an integer dtype that does not hold it.
+def _fitting(tracer: GraphBuilder, op: Elementwise, arrays: list[Any]) -> list[Any]:
+    """Operands of which no length is cut off by an integer dtype that does not hold it.
 
     What is compared is so as 64-bit integers. A length that is computed with, or that unsigned ones
-    of 64 bits meet, is fixed, and checked as a number in the code is.
+    of 64 bits meet, is fixed, and is then as a number in the code.
     """
-    loop, dtype = _types_of(op, values)
+    known = int, float, complex
+    if all(type(a) in known or not a.value.weak or a.value.constant is not None for a in arrays):
+        return arrays
+    values = [_value(tracer, a) for a in arrays]
+    loop, dtype = _types(op, tuple([(v.dtype, v.operand) for v in values]))
     limits = [d for v, d in zip(values, loop, strict=True) if v.weak and v.constant is None]
     if all(d.kind not in "iu" or d == _INT64 for d in limits):
-        return values
+        return arrays
     if dtype.kind == "b" and all(d.itemsize < 8 for d in limits):
-        return [tracer.strong(v, _INT64) for v in values]
+        return [_array(tracer, tracer.strong(v, _INT64)) for v in values]
+    sizes = tracer.graph.sizes
     return [
-        tracer.constant(tracer.graph.sizes.specialise(v.node.params["size"]))
-        if v.node.op == SIZE
-        else v
-        for v in values
+        sizes.specialise(v.node.params["size"]) if v.node.op == SIZE else a
+        for v, a in zip(values, arrays, strict=True)
+    ]
+
+
+def _within(tracer: GraphBuilder, op: Elementwise, arrays: list[Any]) -> list[Any]:
+    """Operands without Python integers that the dtypes of the others do not hold."""
+    numbers: list[Any] = []
+    kinds: list[tuple[np.dtype, Any]] = []
+    for a in arrays:
+        if type(a) in (int, float, complex):
+            numbers.append(a)
+            kinds.append((np.dtype(type(a)), type(a)))
+        else:
+            numbers.append(a.value.constant if a.value.weak else None)
+            kinds.append((a.value.dtype, a.value.operand))
+    if int not in map(type, numbers):
+        return arrays
+    loop = _types(op, tuple(kinds))[0]
+    within = op.within(
+        [
+            float(n) if type(n) is int and d.kind in "fc" and abs(n) > _EXACT else n
+            for n, d in zip(numbers, loop, strict=True)
+        ],
+        loop,
+    )
+    found = [a if new is n else new for a, n, new in zip(arrays, numbers, within, strict=True)]
+    return [  # beyond int64
+        _array(tracer, tracer.constant(a, d)) if type(a) is int and d == np.uint64 else a
+        for a, d in zip(found, loop, strict=True)
     ]
 
 
 def _elementwise(tracer: GraphBuilder, op: Elementwise, arrays: list[Any]) -> tuple[Any, Call]:
-    values = _fitting(tracer, op, [_value(tracer, a) for a in arrays])
-    loop, dtype = _types_of(op, values)
-    for value, d in zip(values, loop, strict=True):
-        if value.weak and value.constant is not None:
-            checked_scalar(op.name, value.constant, d)
+    values = [_value(tracer, a) for a in _within(tracer, op, _fitting(tracer, op, arrays))]
+    loop, dtype = _types(op, tuple([(v.dtype, v.operand) for v in values]))
     if op.check is not None and not all(d.kind in "fc" for d in loop):
         op.check([np.ones((), v.dtype) if v.constant is None else v.constant for v in values])
     shape = broadcast(op.name, [tracer.resolved(v.shape) for v in values])

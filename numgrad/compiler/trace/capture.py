@@ -18,7 +18,7 @@ from numgrad.compiler.call.layout import GradientResult, Input, Result
 from numgrad.compiler.call.made import made_by_trace
 from numgrad.compiler.call.place import CONTENT, Place, is_atom
 from numgrad.compiler.call.reads import Sites
-from numgrad.compiler.call.signature import DEEPEST, NUMBER, STATIC, TENSOR, Arguments, Leaf
+from numgrad.compiler.call.signature import DEEPEST, NUMBER, SCALAR, STATIC, TENSOR, Arguments, Leaf
 from numgrad.compiler.graph.graph import CALL, Graph, Value
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.messages import name_line, no_internal_error, raised_at
@@ -204,7 +204,10 @@ def _argument(tracer: Tracer, leaf: Leaf, recorded: bool) -> Tensor:
         return tracer.number(leaf.value)
     needs = recorded and leaf.kind == TENSOR and leaf.value._requires_grad
     array = leaf.array
-    return tracer.array(array.shape, array.dtype, requires_grad=needs, donated=leaf.donated)
+    scalar = leaf.kind == SCALAR
+    return tracer.array(
+        array.shape, array.dtype, requires_grad=needs, donated=leaf.donated, scalar=scalar
+    )
 
 
 def _set_outputs(tracer: Tracer, traced: Traced) -> None:

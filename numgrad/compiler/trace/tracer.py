@@ -29,6 +29,11 @@ from numgrad.compiler.trace.memory import CONSTANTS
 from numgrad.core.interpreter import eagerly, raw
 from numgrad.core.op import Op
 
+_NUMBER = (
+    "the target is an argument of the compiled function that is a number, and numbers are not "
+    "changed in place; write c = c + x"
+)
+
 
 class Tracer(Effects):
     """Records one run of a function as a graph: Note [Tracing a function]."""
@@ -62,14 +67,17 @@ class Tracer(Effects):
         requires_grad: bool = False,
         *,
         donated: bool = False,
+        scalar: bool = False,
     ) -> Tensor:
-        """An argument that is an array; one that is donated may be written to."""
+        """An argument that is an array; one that is donated may be written to, no scalar may."""
         value = self.graph.input(self._symbols(shape), np.dtype(dtype))
         array = TracedArray(self, value)
         self._arguments.append((value, array))
         tensor = Tensor(array, requires_grad)  # pyright: ignore
         self._tensors.append((value, tensor))
-        if not donated:
+        if scalar:
+            array.number, array.locked = True, _NUMBER
+        elif not donated:
             array.locked = (
                 "the target is an argument of the compiled function, which belongs to the caller; "
                 "clone() it, or say with donate=... that its memory may be used"
@@ -84,6 +92,7 @@ class Tracer(Effects):
         """An argument that is a Python number of the type of ``value``."""
         dtype = np.dtype(type(value))
         array = TracedArray(self, self.graph.input((), dtype, weak=dtype.kind != "b"))
+        array.number, array.locked = True, _NUMBER
         self._arguments.append((array.value, array))
         tensor = Tensor(array)  # pyright: ignore
         self._tensors.append((array.value, tensor))

@@ -1,0 +1,49 @@
+"""Python integers beside arrays of integers that do not hold them, as NumPy's answers."""
+
+import operator
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+from numgrad.errors import NumgradValueError
+
+COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
+VALUES = (0, -1, 1000, -1000, 2**63 - 1, 2**63, -(2**63) - 1, 2**64 - 1, 2**70, -(2**70))
+
+
+def answers(x, value):
+    return np.stack([f(x, value) for f in COMPARISONS] + [np.less(value, x)])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64", "float32"])
+def test_comparisons(dtype):
+    limits = np.iinfo(dtype) if dtype != "float32" else np.iinfo("int8")
+    x = np.array([0, 1, limits.min, limits.max], dtype)
+    expected = [answers(x, value) for value in VALUES]
+    for form in (lambda f: f, ng.jit, ng.vmap):
+        found = form(lambda x: tuple(np.swapaxes(answers(x, v), 0, -1) for v in VALUES))(
+            ng.tensor(x)
+        )
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(a.numpy().T, b)
+
+
+@pytest.mark.parametrize("form", [lambda f: f, ng.jit, ng.vmap])
+def test_clip(form):
+    x = np.array([1, -2, 100], np.int8)
+    for low, high in ((0, 99999), (-1000, 50), (None, 200), (-999, 999), (-(2**70), 2**70)):
+        found = form(lambda x: np.clip(x, low, high))(ng.tensor(x))  # noqa: B023
+        assert found.dtype == np.int8
+        np.testing.assert_array_equal(found.numpy(), np.clip(x, low, high))
+    for low, high in ((200, None), (None, -200)):
+        with pytest.raises(NumgradValueError, match="does not fit int8"):
+            form(lambda x: np.clip(x, low, high))(ng.tensor(x))  # noqa: B023
+
+
+def test_large_integers_beside_floats_in_compiled_functions():
+    def f(x):
+        return x * 2**63, np.maximum(x, -(2**70)), x + (2**54 + 1)
+
+    for a, b in zip(ng.jit(f)(np.array([-1.0, 2.0])), f(np.array([-1.0, 2.0])), strict=True):
+        np.testing.assert_array_equal(a, b)
