@@ -96,6 +96,7 @@ def test_gradients_after_fork(data):
 
 def test_small_work_uses_one_thread_and_large_as_many_as_pay(monkeypatch):
     monkeypatch.setattr(threads, "_overhead_ns", 0.0)
+    monkeypatch.setattr(threads, "_measured_ns", float("inf"))  # launches are quicker here or there
     before = ng.get_num_threads()
     try:
         ng.set_num_threads(64)
@@ -139,7 +140,8 @@ def test_caches_have_sizes_on_every_system(monkeypatch, tmp_path):
 @pytest.fixture
 def two_threads(monkeypatch):
     monkeypatch.setattr(threads, "_overhead_ns", 0.0)
-    monkeypatch.setattr(threads, "_losing", 0)
+    monkeypatch.setattr(threads, "_losing", 0)  # other tests may have begun a series
+    monkeypatch.setattr(threads, "_lost_ns", 0.0)
     before = ng.get_num_threads()
     ng.set_num_threads(2)
     yield
@@ -159,7 +161,6 @@ def test_moving_bytes_is_work(two_threads, monkeypatch):
 def test_launches_that_do_not_pay_are_avoided_for_a_while(two_threads, monkeypatch):
     now = 1_000_000_000
     monkeypatch.setattr(threads, "perf_counter_ns", lambda: now)
-    monkeypatch.setattr(threads, "_losing", 0)  # other tests may have begun a series
     losses = iter([(50_000.0, 300_000.0), (50_000.0, 100_000.0), (50_000.0, 150_000.0)])
     monkeypatch.setattr(launch, "losses", lambda: next(losses, (0.0, 0.0)))
     threads.prepare_pool()
@@ -179,7 +180,6 @@ def test_launches_that_do_not_pay_are_avoided_for_a_while(two_threads, monkeypat
 
 
 def test_a_launch_that_pays_ends_a_series_of_those_that_do_not(two_threads, monkeypatch):
-    monkeypatch.setattr(threads, "_losing", 0)
     losses = iter([(5e4, 1e5), (5e4, 1e5), (0.0, 0.0)] * 3)
     monkeypatch.setattr(launch, "losses", lambda: next(losses))
     threads.prepare_pool()
