@@ -124,8 +124,8 @@ NUMBER = (
     "look at it outside, or pass the argument that it comes from as a static one (static_argnums)"
 )
 COUNT = (
-    "a loop of that many steps is ng.fori_loop; or pass the argument that it comes from as a "
-    "static one (static_argnums)"
+    "a loop of that many steps is ng.fori_loop; for table[k] of an ndarray write ng.take(table, k, "
+    "axis=0); or pass the argument that it comes from as a static one (static_argnums)"
 )
 PRINT = (
     "it would print once, while the loop or branch is compiled; return the array, so that it is "

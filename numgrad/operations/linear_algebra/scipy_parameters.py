@@ -41,7 +41,7 @@ _PARAMETERS: dict[str, str] = {
     "det": "overwrite_a check_finite",
     "eig": "overwrite_a overwrite_b check_finite",
     "eigh": "overwrite_a overwrite_b check_finite driver",
-    "eigvals": "overwrite_a check_finite",
+    "eigvals": "overwrite_a overwrite_b check_finite",
     "eigvalsh": "overwrite_a overwrite_b check_finite driver",
     "inv": "overwrite_a check_finite",
     "lstsq": "overwrite_a overwrite_b check_finite lapack_driver",
