@@ -47,3 +47,25 @@ def test_large_integers_beside_floats_in_compiled_functions():
 
     for a, b in zip(ng.jit(f)(np.array([-1.0, 2.0])), f(np.array([-1.0, 2.0])), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "uint64"])
+def test_integers_given_to_compiled_functions(dtype):
+    """They are known at a call only, where they are checked."""
+    x = np.arange(3).astype(dtype)
+    compare = ng.jit(lambda x, k: answers(x, k))
+    limit = ng.jit(lambda x, k: np.clip(x, None, k))
+    add = ng.jit(lambda x, k: x + (k + 1))
+    for k in (2, -1, -200, 70000, 2**62):
+        np.testing.assert_array_equal(compare(x, k), answers(x, k))
+        for compiled, plain in (
+            (limit, lambda x, k: np.clip(x, None, k)),
+            (add, lambda x, k: x + (k + 1)),
+        ):
+            try:
+                expected = plain(x, k)
+            except OverflowError:
+                with pytest.raises(NumgradValueError, match=f"does not fit {dtype}"):
+                    compiled(x, k)
+            else:
+                np.testing.assert_array_equal(compiled(x, k), expected)

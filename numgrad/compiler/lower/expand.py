@@ -12,7 +12,7 @@ of their own, so no NaN comes from one that is not.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
+from math import isinf, prod
 from typing import Any
 
 import numpy as np
@@ -155,14 +155,50 @@ class Expansion:
     def _elementwise(self, node: TracedNode, args: list[Term]) -> Term:
         op: Any = node.op
         loop, _ = op.result_types([v.operand for v in node.inputs])
+        infinite: list[Term] = []
+        args = [
+            self._within(op, a, dtype, infinite) if v.weak and a.op != "const" else a
+            for v, a, dtype in zip(node.inputs, args, loop, strict=True)
+        ]
+        found = self._applied(op, args, loop)
+        for beyond in infinite:  # as numbers of float64, whose signs differ
+            found = lookup.where(self.terms, beyond, self._applied(op, args, [FLOAT64] * 2), found)
+        return self.terms.cast(found, node.outputs[0].dtype)  # operands may be wider
+
+    def _applied(self, op: Any, args: Sequence[Term], loop: Sequence[np.dtype]) -> Term:
+        """The formula of an operation, for operands in these dtypes."""
         operands = [self.terms.cast(a, dtype) for a, dtype in zip(args, loop, strict=True)]
         if op.name == "power" and loop[1].kind == "i" and operands[1].op != "const":
             self._require_no_negative(operands[1])
         known = [(a.dtype, repr(a.detail) if a.op == "const" else None) for a in operands]
         given, result = self._formulas.get((op, *known)) or self._formula(op, operands)
         self._formulas[op, *known] = given, result
-        found = self._absorb(result, dict(zip(given, operands, strict=True)), ())
-        return self.terms.cast(found, node.outputs[0].dtype)  # operands may be wider
+        return self._absorb(result, dict(zip(given, operands, strict=True)), ())
+
+    def _within(self, op: Any, number: Term, dtype: np.dtype, infinite: list[Term]) -> Term:
+        """A Python integer known only at a call, as ``within`` of the operation has it.
+
+        ``infinite`` gets the condition under which it is beyond all that it is compared with.
+        """
+        if number.dtype.kind != "i" or dtype.kind not in "iu":
+            return number
+        terms, own, limits = self.terms, np.iinfo(number.dtype), np.iinfo(dtype)
+        for compare, limit, beyond in (
+            ("less", limits.min, limits.min - 1),
+            ("greater", limits.max, limits.max + 1),
+        ):
+            if not own.min <= beyond <= own.max:
+                continue
+            outside = terms.map(compare, (number, terms.constant(limit, number.dtype)), BOOL)
+            instead = op.beyond and op.beyond(beyond, limits)
+            if instead is None:
+                lookup.require(terms, terms.map("logical_not", (outside,), BOOL))
+            elif isinf(instead):
+                infinite.append(outside)
+            else:
+                limited = terms.constant(instead, number.dtype)
+                number = lookup.where(terms, outside, limited, number)
+        return number
 
     def _require_no_negative(self, exponent: Term) -> None:
         """What ``power`` checks: numbers that are known only at a call are checked there."""
