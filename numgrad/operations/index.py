@@ -208,10 +208,11 @@ def _advanced(x: Any, parts: tuple) -> Any:
                 part = part._array.outside("indexing with a mask", _MASK)
                 compared = True
             span = part.ndim
-            if part.shape != shape[source : source + span]:
+            lengths = shape[source : source + span]
+            if part.shape != lengths and not _chooses_nothing(part.shape, lengths):
                 raise NumgradIndexError(
                     f"getitem: a mask of shape {part.shape} meets axes of lengths "
-                    f"{shape[source : source + span]} of shape {shape}; they must be equal"
+                    f"{lengths} of shape {shape}; they must be equal"
                 )
             if span == 0:  # x[True] is x[None], x[False] is empty
                 basic.append(None)
@@ -246,6 +247,12 @@ def _advanced(x: Any, parts: tuple) -> Any:
     if all(len(a.shape) == 0 for _, a in arrays) and not isinstance(flat, np.ndarray):
         state.ground.shows_row(whole, found)
     return found
+
+
+def _chooses_nothing(mask: tuple[int, ...], lengths: tuple[int, ...]) -> bool:
+    """Whether a mask without elements fits these axes, as in NumPy where it has none of them."""
+    empty = len(mask) == len(lengths) and 0 in mask
+    return empty and all(k == 0 or k == n for k, n in zip(mask, lengths, strict=True))
 
 
 def _without_numbers(part: Any) -> bool:

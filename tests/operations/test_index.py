@@ -50,6 +50,7 @@ INDICES = {
     "false": False,
     "true and slice": (True, slice(None, 2)),
     "empty mask": np.zeros((3, 4), bool),
+    "mask without elements": np.zeros((3, 0), bool),
     "unsigned": np.array([0, 2], np.uint8),
 }
 

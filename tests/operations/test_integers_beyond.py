@@ -29,6 +29,16 @@ def test_comparisons(dtype):
             np.testing.assert_array_equal(a.numpy().T, b)
 
 
+@pytest.mark.parametrize("form", [lambda f: f, ng.jit])
+def test_signed_beside_unsigned(form):
+    signed = np.array([-1, 5, -(2**63), 2**63 - 1] * 5)
+    unsigned = np.array([2**64 - 1, 5, 2**63, 2**63 - 1] * 5, np.uint64)
+    for a, b in ((signed, unsigned), (unsigned, signed), (signed.astype(np.int8), unsigned)):
+        found = form(lambda a, b: tuple(f(a, b) for f in COMPARISONS))(ng.tensor(a), ng.tensor(b))
+        for f, ours in zip(COMPARISONS, found, strict=True):
+            np.testing.assert_array_equal(ours.numpy(), f(a, b))
+
+
 @pytest.mark.parametrize("form", [lambda f: f, ng.jit, ng.vmap])
 def test_clip(form):
     x = np.array([1, -2, 100], np.int8)

@@ -321,7 +321,7 @@ def truth(f: FunctionWriter, x: Number) -> Number:
 
 def compare(f: FunctionWriter, op: str, a: Number, b: Number) -> Number:
     """``a op b``, False for NaN but of ``!=``."""
-    if {a.dtype, b.dtype} == {INT64, UINT64} and op not in ("==", "!="):
+    if {a.dtype, b.dtype} == {INT64, UINT64}:
         return _compare_signs(f, op, a, b)
     dtype = common(a.dtype, b.dtype)
     if a.dtype == b.dtype:
@@ -342,12 +342,12 @@ def compare(f: FunctionWriter, op: str, a: Number, b: Number) -> Number:
 
 
 def _compare_signs(f: FunctionWriter, op: str, a: Number, b: Number) -> Number:
-    """An order of a signed and an unsigned number."""
+    """A comparison of a signed and an unsigned number."""
     if a.dtype == UINT64:
         return _compare_signs(f, _MIRRORED[op], b, a)
     negative = compare(f, "<", a, constant(0, INT64))
     positive = compare(f, op, Number(UINT64, a.parts, a.lanes, a.literal, a.step), b)
-    return select(f, negative, constant(op in ("<", "<="), BOOL), positive)
+    return select(f, negative, constant(op in ("<", "<=", "!="), BOOL), positive)
 
 
 def select(f: FunctionWriter, condition: Number, a: Number, b: Number) -> Number:
