@@ -747,3 +747,21 @@ def test_names_that_the_table_promises():
         )
     slope = ng.grad(lambda x: special.assoc_laguerre(x, 2, 0.5))(0.3)
     np.testing.assert_allclose(slope, 0.3 - 2.5, rtol=1e-14)  # L = x^2/2 - (k+2)x + ...
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "expected"),
+    [  # mpmath's diff(f, at, (1, 1)) at 30 digits
+        ("xlogy", (0.0, 0.5), 2.0),
+        ("xlog1py", (0.0, 0.5), 1 / 1.5),
+        ("poch", (0.0, 0.5), -3.48023090691326),
+        ("poch", (-1.0, 0.5), 0.129353589795540),
+        ("stdtr", (2.5, 0.0), 0.0135544378626562),
+        ("stdtrit", (2.5, 0.5), -0.103543644),
+        ("gammainc", (2.0, 0.0), 0.0),
+    ],
+)
+def test_mixed_second_derivatives_at_zeros_of_the_first(name, at, expected):
+    function = getattr(ng.special, name)
+    found = ng.hessian(lambda p: function(p[0], p[1]))(np.array(at))
+    np.testing.assert_allclose([found[0, 1], found[1, 0]], expected, rtol=1e-7, atol=1e-12)

@@ -22,7 +22,7 @@ def xlogy(a, b):
 
 xlogy.vjp(
     a=lambda g, b: g * np.log(b),
-    b=lambda g, a, b: g * (a / np.where(a == 0, 1, b)),
+    b=lambda g, a, b: g * (a / np.where((a == 0) & (b == 0), 1, b)),
 )
 
 
@@ -39,7 +39,7 @@ def xlog1py(a, b):
 
 xlog1py.vjp(
     a=lambda g, b: g * np.log1p(b),
-    b=lambda g, a, b: g * (a / np.where(a == 0, 1, 1 + b)),
+    b=lambda g, a, b: g * (a / np.where((a == 0) & (b == -1), 1, 1 + b)),
 )
 
 

@@ -105,7 +105,8 @@ def derivative(**options: Any) -> Callable[[Callable[..., Any]], SpecialFunction
 def moved(slope: Any, density: Any) -> Any:
     """How far a quantile moves: the change of the distribution function over its density.
 
-    Where there is no change it is 0, also at an end of the support, where there is no density.
+    Where there is no change it is 0, also at an end of the support, where the density may be 0 or
+    infinite.
     """
-    still = slope == 0
+    still = (slope == 0) & ((density == 0) | np.isinf(density))
     return np.where(still, 0, slope / np.where(still, 1, density))

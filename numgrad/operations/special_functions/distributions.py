@@ -76,16 +76,17 @@ def student_slope(df, t):
     """Derivative of the distribution function in the degrees of freedom.
 
     It is half of an incomplete beta function of ``t**2 / (df + t**2)``, or of the complement of
-    that, whichever is smaller.
+    that, whichever is smaller. At 0 it is the chord to a point so near that derivatives are right.
     """
-    square = np.where(t == 0, 1, t * t)
+    near_zero = 1e-6
+    square = np.where(t == 0, near_zero**2, t * t)
     total = df + square
     near = square < df
     small = np.where(near, square, df) / total
     own, other = np.where(near, 0.5, 0.5 * df), np.where(near, 0.5 * df, 0.5)
     shape = np.where(near, betainc_b(own, other, small), -betainc_a(own, other, small))
     slope = 0.5 * shape - beta_density(own, other, small) * square / (total * total)
-    return 0.5 * np.sign(t) * slope
+    return 0.5 * np.where(t == 0, t / near_zero, np.sign(t)) * slope
 
 
 @special(domain=(0.5, 4.0))

@@ -97,7 +97,7 @@ def _poch_slope(z, m, y):
 
 poch.vjp(
     z=lambda g, z, m, y: g * _poch_slope(z, m, y),
-    m=lambda g, z, m, y: g * np.where(y == 0, 0, y * digamma(np.where(y == 0, 1, z + m))),
+    m=lambda g, z, m, y: g * y * digamma(np.where((y == 0) & _at_pole(z + m), 1, z + m)),
 )
 
 
@@ -229,16 +229,18 @@ def gammainc_aa(a, x):
     """Second derivative of ``gammainc`` with respect to ``a``."""
 
 
-def _slope(a, x):
-    return np.log(x) - digamma(a)
+def _weighed_density(a, x, factor):
+    """The density times a function of its logarithmic derivative in ``a``; 0 where it vanishes."""
+    density = gamma_density(a, x)
+    return density * factor(np.log(np.where(density == 0, 1, x)) - digamma(a))
 
 
 gammainc_a.vjp(
     a=lambda g, a, x: g * gammainc_aa(a, x),
-    x=lambda g, a, x: g * (gamma_density(a, x) * _slope(a, x)),
+    x=lambda g, a, x: g * _weighed_density(a, x, lambda slope: slope),
 )
 gammainc_aa.without("a")
-gammainc_aa.vjp(x=lambda g, a, x: g * (gamma_density(a, x) * (_slope(a, x) ** 2 - zeta(2, a))))
+gammainc_aa.vjp(x=lambda g, a, x: g * _weighed_density(a, x, lambda s: s * s - zeta(2, a)))
 
 
 @special(domain=(0.5, 4.0))
