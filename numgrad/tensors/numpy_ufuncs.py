@@ -13,16 +13,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import cache, partial
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.arguments import REQUIRED
-from numgrad.core.axis import normalize_axes
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import OPS, Op
-from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.errors import NumgradTypeError
 from numgrad.operations.late import declared
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.numpy_calls import NOT_GIVEN, Translation, mask_of
@@ -37,8 +35,18 @@ _REDUCTIONS = {
     np.logical_and: np.all,
     np.logical_or: np.any,
 }
+_TRUTHS = np.logical_and, np.logical_or
+_MISFOLDED = np.power, np.arctan2
+"""Of which NumPy's ``reduce`` reads what it writes, with AVX-512 (NumPy 2.4)."""
 _ACCUMULATIONS = {np.add: np.cumsum, np.multiply: np.cumprod}
 _RUNNING = {np.maximum: "cummax", np.minimum: "cummin", np.logaddexp: "logcumsumexp"}
+METHODS: dict[str, dict[str, Any]] = {
+    "reduce": {"array": REQUIRED, "axis": 0, "dtype": None, "out": None, "keepdims": False,
+               "initial": NOT_GIVEN, "where": True},
+    "accumulate": {"array": REQUIRED, "axis": 0, "dtype": None, "out": None},
+    "reduceat": {"array": REQUIRED, "indices": REQUIRED, "axis": 0, "dtype": None, "out": None},
+}  # fmt: skip
+"""Parameters of methods of ufuncs, which have no signature to read."""
 _DEFAULTS = {"where": True, "casting": "same_kind", "order": "K", "subok": True, "dtype": None,
              "signature": None, "axes": None, "axis": None, "keepdims": False}  # fmt: skip
 _SCIPY = {"round": "rint", "riemann_zeta": "riemann_zeta"}
@@ -79,20 +87,21 @@ def call(ufunc: np.ufunc, method: str, op: Op | None, inputs: tuple, kwargs: dic
     if method == "at":
         return ufunc_at(name, ufunc, op, *inputs)
     functions = {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}.get(method, {})
-    if ufunc in functions:
+    if ufunc in functions and not (ufunc in _TRUTHS and "initial" in kwargs):
         return _method(f"{name}.{method}", functions[ufunc], inputs, kwargs)
     if method == "accumulate" and ufunc in _RUNNING:
-        given = _METHODS[method] | dict(zip(_METHODS[method], inputs, strict=False)) | kwargs
+        given = METHODS[method] | dict(zip(METHODS[method], inputs, strict=False)) | kwargs
         if given["dtype"] is None and given["out"] is None:
             return declared(_RUNNING[ufunc])(given["array"], axis=given["axis"])
     if op is None:
         return NotImplemented
-    if method in _FOLDS and (requires_grad(inputs[0]) or not _has_numbers(inputs[0])):
-        if method == "reduceat":
-            from numgrad.tensors.ufunc_groups import reduceat  # few programs need it
+    if method in METHODS and (
+        ufunc in _MISFOLDED or requires_grad(inputs[0]) or not _has_numbers(inputs[0])
+    ):
+        from numgrad.tensors import ufunc_groups  # few programs need it
 
-            return reduceat(f"{name}.reduceat", ufunc, op, inputs, kwargs)
-        return _folded(f"{name}.{method}", op, inputs, kwargs)
+        name = f"{name}.{method}"
+        return getattr(ufunc_groups, method)(name, ufunc, op, _recorded(name, inputs, kwargs))
     if method == "outer" and len(inputs) == 2:
         a, b = map(as_operand, inputs)
         a = OPS["reshape"](a, (*a.shape, *(1,) * len(b.shape)))
@@ -107,48 +116,27 @@ def _has_numbers(x: Any) -> bool:
     return isinstance(as_operand(x)._array, np.ndarray)
 
 
-_METHODS: dict[str, dict[str, Any]] = {
-    "reduce": {"array": REQUIRED, "axis": 0, "dtype": None, "out": None, "keepdims": False,
-               "initial": NOT_GIVEN, "where": True},
-    "accumulate": {"array": REQUIRED, "axis": 0, "dtype": None, "out": None},
-}  # fmt: skip
-"""Parameters of methods of ufuncs, which have no signature to read."""
-_FOLDS = (*_METHODS, "reduceat")
+def _recorded(name: str, inputs: tuple, kwargs: dict) -> dict[str, Any]:
+    """Arguments of a method of a ufunc whose result is recorded, compiled or batched."""
+    defaults = METHODS[name.rpartition(".")[2]]
+    given = defaults | dict(zip(defaults, inputs, strict=False)) | kwargs
+    for key in ("out", "where"):
+        if given.get(key) is not defaults.get(key):
+            raise NumgradTypeError(
+                f"{name}: {key}= is not taken where the operation is recorded, compiled or batched"
+            )
+    return {key: value for key, value in given.items() if value is not NOT_GIVEN}
 
 
 def _method(name: str, function: Callable[..., Any], inputs: tuple, kwargs: dict) -> Any:
     """A method of a ufunc, by the NumPy function that does the same."""
-    defaults = _METHODS[name.rpartition(".")[2]]
+    defaults = METHODS[name.rpartition(".")[2]]
     given = defaults | dict(zip(defaults, inputs, strict=False)) | kwargs
     array = given.pop("array")
     if isinstance(given["out"], tuple):
         (given["out"],) = given["out"]
     kept = {k: v for k, v in given.items() if k == "axis" or v is not defaults[k]}
     return _translation(name, function)((array,), kept)
-
-
-def _folded(name: str, op: Op, inputs: tuple, kwargs: dict) -> Any:
-    """``reduce`` or ``accumulate`` by any operation of two operands, from element to element."""
-    method = name.rpartition(".")[2]
-    defaults = _METHODS[method]
-    given = defaults | dict(zip(defaults, inputs, strict=False)) | kwargs
-    for key in given.keys() - {"array", "axis", "keepdims"}:
-        if given[key] is not defaults[key] and given[key] is not None:
-            raise NumgradTypeError(f"{name}: {key}= is not taken where an argument requires grad")
-    x = as_operand(given["array"])
-    if op is OPS["logaddexp"] and method == "reduce":
-        return OPS["logsumexp"](x, axis=given["axis"], keepdims=given["keepdims"])
-    axes = normalize_axes(name, given["axis"], len(x.shape))
-    if len(axes) != 1 or x.shape[axes[0]] == 0:
-        raise NumgradValueError(
-            f"{name}: axis={given['axis']!r} of an operand of shape {tuple(x.shape)}; give one "
-            "axis, with elements"
-        )
-    first, *rest = OPS["unstack"](x, axis=axes[0])
-    found = list(accumulate(rest, op, initial=first))
-    if method == "accumulate":
-        return OPS["stack"](found, axis=axes[0])
-    return OPS["expand_dims"](found[-1], axis=axes[0]) if given["keepdims"] else found[-1]
 
 
 @cache

@@ -1,22 +1,26 @@
-"""``ufunc.at`` and ``ufunc.reduceat``: what meets in a group is folded by an operation.
+"""Methods of ufuncs, of which each folds what meets in a group by an operation.
 
 ``ufunc.at`` folds what is written to one element, in C order of the index, as NumPy does. Elements
 are sorted by how often they are written to; a step of the fold is a call for all that have still
 something to take, so that there are as many calls as the largest group has members, and every
-value is read once. ``ufunc.reduceat`` folds the elements of segments: in pairs of pairs where the
-ufunc is associative, which takes few calls and rounds little, else one by one.
+value is read once. ``ufunc.reduce`` and ``ufunc.reduceat`` fold the elements of axes and of
+segments: in pairs of pairs where the ufunc is associative, which takes few calls and rounds little,
+else, as ``ufunc.accumulate`` does, one by one.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+from math import prod
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.abstract import AbstractLength, made
-from numgrad.core.arguments import REQUIRED
 from numgrad.core.axis import normalize_axes
+from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS, Op
 from numgrad.core.view import checked
@@ -131,15 +135,71 @@ def updated(name: str, ufunc: np.ufunc, op: Op, target: Any, index: Any, *values
     return OPS["put"](x, made(unique[most]), found)
 
 
-_PARAMETERS = {"array": REQUIRED, "indices": REQUIRED, "axis": 0, "dtype": None, "out": None}
+def _operand(op: Op, given: dict[str, Any]) -> Any:
+    """The array in the dtype that it is folded in."""
+    x, dtype = as_operand(given["array"]), given["dtype"]
+    if dtype is None:
+        dtype = op.result_types([x.dtype] * 2)[1] if isinstance(op, Elementwise) else x.dtype
+    return x if np.dtype(dtype) == x.dtype else OPS["astype"](x, dtype=dtype)
 
 
-def reduceat(name: str, ufunc: np.ufunc, op: Op, inputs: tuple, kwargs: dict[str, Any]) -> Any:
+def reduce(name: str, ufunc: np.ufunc, op: Op, given: dict[str, Any]) -> Any:
+    """``ufunc.reduce`` of what is recorded, traced or batched."""
+    own = "initial" not in given
+    if ufunc is np.logaddexp and own and given["dtype"] is None:
+        return OPS["logsumexp"](given["array"], axis=given["axis"], keepdims=given["keepdims"])
+    x = _operand(op, given)
+    shape = tuple(x.shape)
+    axes = normalize_axes(name, given["axis"], len(shape))
+    if len(axes) > 1 and ufunc not in _ASSOCIATIVE:
+        raise NumgradValueError(
+            f"{name}: axis={given['axis']!r} of an operand of shape {shape}; the order of operands "
+            "matters, so give one axis"
+        )
+    count = prod([int(shape[axis]) for axis in axes])
+    initial = ufunc.identity if own else given["initial"]
+    if initial is None and not count:
+        raise NumgradValueError(
+            f"{name}: the reduced axes of an operand of shape {shape} have no elements, and there "
+            "is no value for that; give initial="
+        )
+    x = OPS["moveaxis"](x, axes, tuple(range(len(axes))))
+    x = OPS["reshape"](x, (count, *x.shape[len(axes) :]))
+    if initial is not None and (count < 2 or not own):  # where it changes something
+        first = OPS["astype"](as_operand(initial), dtype=x.dtype)
+        first = OPS["broadcast_to"](first, (1, *x.shape[1:]))
+        x, count = OPS["concat"](first, x, axis=0), count + 1
+    if ufunc in _ASSOCIATIVE:
+        found = _in_pairs(op, x, np.array([count]))[0]
+    else:
+        *_, found = _folded(name, op, x)
+    if given["keepdims"]:
+        found = OPS["expand_dims"](found, axis=axes)
+    return found
+
+
+def accumulate(name: str, ufunc: np.ufunc, op: Op, given: dict[str, Any]) -> Any:
+    """``ufunc.accumulate`` of what is recorded, traced or batched."""
+    x = _operand(op, given)
+    axes = normalize_axes(name, given["axis"], len(x.shape))
+    if len(axes) != 1:
+        raise NumgradValueError(
+            f"{name}: axis={given['axis']!r} of an operand of shape {tuple(x.shape)}; give one axis"
+        )
+    if not x.shape[axes[0]]:
+        return x
+    return OPS["stack"](*_folded(name, op, OPS["moveaxis"](x, axes[0], 0)), axis=axes[0])
+
+
+def _folded(name: str, op: Op, x: Any) -> Iterator[Any]:
+    """The first row of ``x``, that with the second, ..."""
+    rows = OPS["unstack"](x, axis=0)
+    return itertools.accumulate(rows, lambda a, b: converted(name, op(a, b), x.dtype))
+
+
+def reduceat(name: str, ufunc: np.ufunc, op: Op, given: dict[str, Any]) -> Any:
     """``ufunc.reduceat`` of what is recorded, traced or batched."""
-    given = _PARAMETERS | dict(zip(_PARAMETERS, inputs, strict=False)) | kwargs
-    if given["out"] is not None:
-        return NotImplemented
-    x, indices = as_operand(given["array"]), numbers_of(name, given["indices"])
+    x, indices = _operand(op, given), numbers_of(name, given["indices"])
     axis = given["axis"]
     if axis is None or isinstance(axis, tuple) or not len(x.shape):
         raise NumgradValueError(
@@ -157,9 +217,6 @@ def reduceat(name: str, ufunc: np.ufunc, op: Op, inputs: tuple, kwargs: dict[str
         raise NumgradIndexError(
             f"{name}: index {indices[outside][0]} is outside of axis {axis} of length {length}"
         )
-    dtype = ufunc.reduceat(np.ones(1, x.dtype), [0], dtype=given["dtype"]).dtype
-    if dtype != x.dtype:
-        x = OPS["astype"](x, dtype=dtype)
     x = OPS["moveaxis"](x, axis, 0)
     # a segment goes up to the next index, or is one element if that is not behind it
     counts = np.maximum(np.append(indices[1:], length) - indices, 1)[: indices.size]
