@@ -224,3 +224,16 @@ def test_a_length_that_a_narrow_dtype_cannot_hold_is_an_error():
     np.testing.assert_array_equal(fast(np.array([5], np.int16), np.zeros(700)), [3500])
     with pytest.raises(ng.NumgradValueError, match="70000 does not fit int16"):
         fast(np.array([5], np.int16), np.zeros(70000))
+
+
+@pytest.mark.parametrize(
+    "half", [lambda a: a[::2], lambda a: a[1::2], lambda a: a[::-2], lambda a: a.reshape(-1, 2)]
+)
+def test_lengths_that_meet_in_parts_first(half):
+    """What a half of one length equals changes once the lengths are known to be equal."""
+    fast = ng.jit(lambda a, b: (half(a) + half(b), a * b, a[: len(a) // 2] - b[len(b) // 2 :]))
+    for n in (8, 12, 40):
+        a, b = np.linspace(0.0, 1.0, n), np.linspace(1.0, 3.0, n)
+        expected = half(a) + half(b), a * b, a[: n // 2] - b[n // 2 :]
+        for ours, theirs in zip(fast(a, b), expected, strict=True):
+            np.testing.assert_array_equal(ours, theirs)

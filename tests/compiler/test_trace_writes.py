@@ -428,3 +428,18 @@ def test_results_of_numbers_are_numbers():
         return before, c
 
     assert ng.jit(f)(3.0) == f(3.0)
+
+
+def test_sums_that_are_written_over_in_reverse():
+    """Nothing of what is written over is read, so the sum is not computed."""
+
+    def f(a):
+        total, product = np.sum(a, axis=0), np.prod(a, axis=1, keepdims=True)
+        total[::-1] = a[0]
+        np.flip(product)[:] = a[:, :1]
+        return total * product
+
+    a = np.random.default_rng(0).normal(size=(3, 4))
+    np.testing.assert_array_equal(ng.jit(f)(a), f(a))
+    weighed = lambda a: np.sum(np.sin(f(a)))  # noqa: E731
+    np.testing.assert_allclose(ng.jit(ng.grad(weighed))(a), ng.grad(weighed)(a), rtol=1e-13)

@@ -197,6 +197,8 @@ class Sizes:
         self._note("==", self.known(left), self.known(right))
         while (found := self._news()) is not None:
             atom, terms = found
+            if atom[0] == "axis":  # quotients of it may be others now: they are found again
+                self._known = {a: t for a, t in self._known.items() if a[0] == "axis"}
             self._known[atom] = terms
             self._resolved.clear()
 

@@ -30,7 +30,7 @@ from numgrad.compiler.lower.access import (
     source_index,
     walking_loop,
 )
-from numgrad.compiler.lower.choose import Condition, alternatives
+from numgrad.compiler.lower.choose import Alternative, Condition, alternatives
 from numgrad.compiler.lower.elements import Elements, small_terms
 from numgrad.compiler.lower.stored import reachable
 from numgrad.compiler.lower.terms import (
@@ -316,15 +316,18 @@ class Bodies:
         return symbol
 
     def _chosen(self, term: Term, index: Index, guard: Guard) -> Symbol:
-        result: Symbol | None = None
-        for option in reversed(alternatives(term, index)):
+        options: list[tuple[Alternative, Guard]] = []  # up to the first that is chosen at last
+        for option in alternatives(term, index):
             known = {c: c.known() for c in option.conditions}
-            if False in known.values():
-                continue
-            open_ = tuple([c for c, holds in known.items() if holds is None])
+            if False not in known.values():
+                options.append((option, tuple([c for c, holds in known.items() if holds is None])))
+                if not options[-1][1]:
+                    break
+        result: Symbol | None = None
+        for option, open_ in reversed(options):
             inner = (*guard, *(c for c in open_ if c not in guard)) if option.inside else guard
             value = self.at(option.term, option.index, inner)
-            if result is None or not open_:
+            if result is None:
                 result = value
             elif value is not result:
                 holds = self.all_hold(open_)
