@@ -144,7 +144,7 @@ class Emitter:
         if op == "const":
             return self.constant(symbol.detail, dtype)
         if op == "cast":
-            return cast_text(args[0], symbol.args[0].dtype, dtype)
+            return self._cast(args[0], symbol.args[0].dtype, dtype)
         self.cost_ns += price_ns(symbol)
         if op in self.scalar_functions:
             local = op.replace(":", "_")
@@ -175,6 +175,15 @@ class Emitter:
         if isinstance(getattr(np, op, None), np.ufunc):
             return cast_text(f"np.{op}({', '.join(args)})", dtype, dtype)
         raise NumgradTypeError(f"no scalar code for {op} of {operand}")
+
+    def _cast(self, text: str, source: np.dtype, target: np.dtype) -> str:
+        """A conversion, the same of floats out of an integer's range as everywhere."""
+        if source.kind not in "fc" or target.kind not in "iu":
+            return cast_text(text, source, target)
+        whole = target.name if target.itemsize > 2 else "int32"
+        kind = FLOAT32 if source in (FLOAT32, COMPLEX64) else FLOAT64
+        convert = self._library(f"to_{whole}", kind)
+        return f"{type_name(target)}({convert}({cast_text(text, source, kind)}))"
 
     def _call(self, op: str, dtype: np.dtype, args: list[str], slow: bool) -> str:
         """A call of the library; ``slow`` where an argument may be a rare one."""

@@ -407,3 +407,26 @@ def test_products_are_loops_only_where_these_pay(shapes, called):
     fast = ng.jit(lambda a, b: np.tanh(a @ b))
     np.testing.assert_allclose(fast(a, b), np.tanh(a @ b), rtol=1e-12, atol=1e-14)
     assert ("gemm" in fast.source or "product" in fast.source.replace("add_product", "")) == called
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [  # as NumPy on x86
+        ("int8", [0, -44, 44, 0, 0]),
+        ("int16", [0, -300, 300, 4464, 0]),
+        ("int32", [-(2**31), -300, 300, 70000, -(2**31)]),
+        ("int64", [-(2**63), -300, 300, 70000, 4 * 10**9]),
+        ("uint16", [0, 2**16 - 300, 300, 4464, 0]),
+        ("uint32", [2**31, 2**32 - 300, 300, 70000, 4 * 10**9]),
+        ("uint64", [2**63, 2**64 - 300, 300, 70000, 4 * 10**9]),
+    ],
+)
+@pytest.mark.parametrize("source", ["float64", "float32", "complex128"])
+def test_floats_out_of_range_as_integers(source, dtype, expected):
+    x = np.array([np.nan, -300.75, 300.5, 70000.25, 4e9] * 5).astype(source)
+    for f in (lambda x: x.astype(dtype), lambda x: x.astype(dtype) + np.zeros((), dtype)):
+        np.testing.assert_array_equal(ng.jit(f)(x), np.array(expected * 5, dtype))
+    huge = ng.jit(lambda x: x.astype(dtype))(np.array([1e20, -1e20, np.inf], x.dtype))
+    least = {"int32": -(2**31), "int64": -(2**63)}.get(dtype, 0)
+    top = {"uint32": 2**31, "uint64": 2**63}.get(dtype, least)
+    np.testing.assert_array_equal(huge, np.array([least, top, least], dtype))

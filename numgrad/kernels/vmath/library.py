@@ -52,6 +52,10 @@ _REAL = {
     "fmod": ("vmath.scalar", "fmod"),
     "floor_divide": ("vmath.scalar", "floor_divide"),
     "sign": ("vmath.scalar", "sign"),
+    **{
+        f"to_{kind}": ("vmath.casts", f"to_{kind}")
+        for kind in ("int32", "int64", "uint32", "uint64")
+    },
     "fmax": ("vmath.scalar", "fmax"),
     "fmin": ("vmath.scalar", "fmin"),
 }
