@@ -318,9 +318,9 @@ def _resolve(symbol: str) -> bool:
     return True
 
 
-def load_shared(name: str, text: str) -> dict[str, int]:
+def load_shared(name: str, text: str, speed: int = 0) -> dict[str, int]:
     """Load a module that many kernels use; it is compiled once and kept on disk."""
-    shared = SharedModule(name, text)
+    shared = SharedModule(name, text, speed)
     shared.finish()
     return load(shared.payload)
 
@@ -334,16 +334,16 @@ class SharedModule:
         What ``load`` loads, when ``finish`` has returned.
     """
 
-    def __init__(self, name: str, text: str) -> None:
+    def __init__(self, name: str, text: str, speed: int = 0) -> None:
         from hashlib import sha256
 
         from numgrad.codegen import cache as disk
 
-        self._unique = f"{name}_{sha256(f'{stamp()}{text}'.encode()).hexdigest()[:24]}"
+        self._unique = f"{name}_{sha256(f'{stamp()}{speed}{text}'.encode()).hexdigest()[:24]}"
         self._file = f"{self._unique.replace('_', '-')}.common"  # no kernel, and not counted as one
         found = disk.load(self._file)
         self.payload: bytes = found or b""
-        self._text = text
+        self._text, self._speed = text, speed
         self._thread: threading.Thread | None = None
         if found is None:
             self._thread = threading.Thread(target=self._compile)
@@ -351,7 +351,7 @@ class SharedModule:
 
     def _compile(self) -> None:
         with suppress(RuntimeError):  # ``finish`` tries again
-            self.payload = compile_ir(self._text, self._unique, speed=0, effort=1)
+            self.payload = compile_ir(self._text, self._unique, speed=self._speed, effort=1)
 
     def finish(self) -> None:
         """Wait until it is there, and keep it on disk."""
@@ -361,6 +361,6 @@ class SharedModule:
             return
         self._thread.join()
         if not self.payload:  # such as in a fork, which has no threads of its parent
-            self.payload = compile_ir(self._text, self._unique, speed=0, effort=1)
+            self.payload = compile_ir(self._text, self._unique, speed=self._speed, effort=1)
         disk.save(self._file, self.payload)
         self._thread = None

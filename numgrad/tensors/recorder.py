@@ -1,0 +1,418 @@
+"""Calls of operations in machine code: what the hot path does, without Python's interpreter.
+
+Note [Recorder]
+---------------
+Most calls are of Tensors that own their memory, contiguous arrays, and Python numbers, whose plan
+calls one kernel of one thread. The *recorder* does such a call: it finds the plan, allocates the
+result, calls the kernel, and makes Node and Tensor. Everything else it leaves to the entry written
+in Python (Note [Hot path] in ``entries``), which has the last word on what a call means; so does
+whatever is watched. One text serves all operations. ``self`` of an operation's function says which
+one it is; its ``table`` has a place for plans whose dtypes and shapes have the same hash. What is
+there is a *record*: what the recorder has to know of a plan, or that it is to leave the plan alone.
+Where there is none, or that of another plan, ``missed`` puts it there after the call.
+
+Operations that are called with parameters, views, and those of other families have no record.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.node import Node, next_sequence
+from numgrad.autograd.variable import Parameter, Tensor
+from numgrad.codegen.native import builtin, fast_entry
+from numgrad.codegen.native.builtin import BYTES, TUPLE, Builtin, offset_of
+from numgrad.core.axis import AxisOp
+from numgrad.core.interpreter import state
+from numgrad.core.op import Op
+from numgrad.core.plan import MAX_PLANS
+
+_PLACES = 64
+"""Places of a table, a power of two."""
+_MOST_AXES, _MOST_SLOTS = 8, 40
+_OBJECTS: tuple[Any, ...] = (
+    Tensor, Parameter, Node, np.ndarray, float, int, None, True, False, 0, state, "mode", 2, 1,
+    next_sequence.__self__,  # pyright: ignore
+)  # fmt: skip
+_NAMES = (
+    "TENSOR", "PARAMETER", "NODE", "ARRAY", "FLOAT", "INT", "NONE", "TRUE", "FALSE", "ZERO", "STATE", "MODE",
+    "RECORDING", "COMPUTING", "COUNTER",
+)  # fmt: skip
+_context = np.array([0, *map(id, _OBJECTS)])
+"""Whether calls are watched, and where the objects are that the text names."""
+_RECORD = (
+    "plan", "packed", "slots", "rank", "dtype", "result", "records", "_",
+    *(f"keeps{mask}" for mask in range(8)),
+    *(f"length{axis}" for axis in range(_MOST_AXES)),
+)  # fmt: skip
+"""Words of a record; then come those of each operand, and the slots of the kernel."""
+_OPERAND = ("type", "dtype", "rank", "slot", *(f"length{axis}" for axis in range(_MOST_AXES)))
+_KEPT: list[Recorder] = []
+
+
+def _text() -> str:
+    """What all operations' functions do."""
+    o = {name: offset_of(Tensor, name) for name in Tensor.__slots__ if name != "__weakref__"}
+    n = {name: offset_of(Node, name) for name in Node.__slots__ if name != "__weakref__"}
+    at = {name: 8 * k for k, name in enumerate(_RECORD)}
+    of = {name: 8 * k for k, name in enumerate(_OPERAND)}
+    known = {name: f"peek(int64, context + {8 * k})" for k, name in enumerate(_NAMES, 1)}
+    x = fast_entry.FIELDS
+    operands, width = 8 * len(_RECORD), 8 * len(_OPERAND)
+    return f"""\
+from numba import int32, int64
+from numgrad.codegen.intrinsics import peek
+from numgrad.codegen.objects import poke, scratch, call_packed, keep, release, attribute
+from numgrad.codegen.objects import call_python, new_object, new_tuple, new_int, next_of, as_float
+from numgrad.codegen.objects import error_set, forget_error, no_memory, new_array
+
+def found(context, args, count, plain):
+    # the hash of the operands' dtypes and shapes, or -1; at ``plain``, bits of those that require grad
+    tensor, parameter, array_type = {known["TENSOR"]}, {known["PARAMETER"]}, {known["ARRAY"]}
+    none = {known["NONE"]}
+    mask, code, bit, tensors, k = 0, 0, 1, 0, 0
+    while k < count:
+        x = peek(int64, args + 8 * k)
+        kind = peek(int64, x + {x["type"]})
+        if kind == tensor or kind == parameter:
+            array = peek(int64, x + {o["_array"]})
+            if peek(int64, x + {o["_memory"]}) != none:
+                return -1
+            if peek(int64, array + {x["type"]}) != array_type:
+                return -1
+            if peek(int32, array + {x["flags"]}) & 1 == 0:
+                return -1
+            rank = int64(peek(int32, array + {x["rank"]}))
+            lengths = peek(int64, array + {x["lengths"]})
+            code = code * 31 + (peek(int64, array + {x["dtype"]}) >> 4)
+            a = 0
+            while a < rank:
+                code = code * 31 + peek(int64, lengths + 8 * a)
+                a += 1
+            if peek(int64, x + {o["_requires_grad"]}) == {known["TRUE"]}:
+                if peek(int64, x + {o["_slot"]}) != {known["ZERO"]}:
+                    return -1
+                mask += bit
+            tensors += 1
+        elif kind == {known["FLOAT"]} or kind == {known["INT"]}:
+            code = code * 31 + (kind >> 4)
+        else:
+            return -1
+        bit += bit
+        k += 1
+    poke(mask, plain)
+    if tensors == 0:
+        return -1
+    return (code ^ (code >> 6) ^ (code >> 12)) & {_PLACES - 1}
+
+def fits(context, args, count, record):
+    # whether a record is that of these operands
+    k = 0
+    while k < count:
+        x = peek(int64, args + 8 * k)
+        kind = peek(int64, x + {x["type"]})
+        own = record + {operands} + {width} * k
+        if peek(int64, own + {of["type"]}) == 0:
+            if kind == {known["FLOAT"]} or kind == {known["INT"]}:
+                return 0
+            array = peek(int64, x + {o["_array"]})
+            rank = int64(peek(int32, array + {x["rank"]}))
+            if peek(int64, array + {x["dtype"]}) != peek(int64, own + {of["dtype"]}):
+                return 0
+            if rank != peek(int64, own + {of["rank"]}):
+                return 0
+            lengths = peek(int64, array + {x["lengths"]})
+            a = 0
+            while a < rank:
+                if peek(int64, lengths + 8 * a) != peek(int64, own + {of["length0"]} + 8 * a):
+                    return 0
+                a += 1
+        elif kind != peek(int64, own + {of["type"]}):
+            return 0
+        k += 1
+    return 1
+
+def computed(context, args, count, record):
+    # a new array with the result; 0 with an error, or without one where Python is to see to it
+    dtype = peek(int64, record + {at["dtype"]})
+    keep(dtype)
+    rank = int32(peek(int64, record + {at["rank"]}))
+    none, flags = 0, int32(0)
+    out = new_array(
+        {known["ARRAY"]}, dtype, rank, record + {at["length0"]}, none, none, flags, none
+    )
+    if out == 0:
+        return 0
+    slots = scratch({_MOST_SLOTS})
+    given, k = record + {operands} + {width} * count, 0
+    number = peek(int64, record + {at["slots"]})
+    while k < number:
+        poke(peek(int64, given + 8 * k), slots + 8 * k)
+        k += 1
+    k = 0
+    while k < count:
+        x = peek(int64, args + 8 * k)
+        own = record + {operands} + {width} * k
+        slot = slots + 8 * peek(int64, own + {of["slot"]})
+        if peek(int64, own + {of["type"]}) == 0:
+            array = peek(int64, x + {o["_array"]})
+            poke(peek(int64, array + {x["data"]}), slot)
+        else:
+            value = as_float(x)
+            if value == -1.0:
+                if error_set() != 0:
+                    forget_error()
+                    release(out)
+                    return 0
+            poke(value, slot)
+        k += 1
+    poke(peek(int64, out + {x["data"]}), slots + 8 * peek(int64, record + {at["result"]}))
+    if call_packed(peek(int64, record + {at["packed"]}), slots) != 0:
+        release(out)
+        return no_memory()
+    return out
+
+def recorded(context, args, count, record, mask, out):
+    # a new node, or 0
+    none = {known["NONE"]}
+    node = new_object({known["NODE"]}, 0)
+    if node == 0:
+        return 0
+    plan = peek(int64, record + {at["plan"]})
+    keep(plan)
+    poke(plan, node + {n["call"]})
+    keep(none)
+    poke(none, node + {n["outputs"]})
+    keep(none)
+    poke(none, node + {n["extras"]})
+    poke(new_int(mask), node + {n["mask"]})
+    poke(next_of({known["COUNTER"]}), node + {n["sequence"]})
+    edges = new_tuple(count)
+    poke(edges, node + {n["edges"]})
+    keeps = peek(int64, record + {at["keeps0"]} + 8 * mask)
+    saved = new_tuple((keeps & 1) + (keeps >> 1 & 1) + (keeps >> 2 & 1) + (keeps >> 3 & 1))
+    poke(saved, node + {n["saved"]})
+    if edges == 0 or saved == 0 or peek(int64, node + {n["sequence"]}) == 0:
+        release(node)
+        return 0
+    place, k = saved + {TUPLE}, 0
+    while k < count:
+        x = peek(int64, args + 8 * k)
+        edge = none
+        if mask >> k & 1:
+            edge = peek(int64, x + {o["_grad_fn"]})
+            if edge == none:
+                edge = x
+        keep(edge)
+        poke(edge, edges + {TUPLE} + 8 * k)
+        if keeps >> k & 1:
+            keep(x)
+            poke(x, place)
+            place += 8
+        k += 1
+    if keeps >> count & 1:
+        keep(out)
+        poke(out, place)
+    return node
+
+def wrapped(context, out, node):
+    # a new Tensor of an array, whose reference it takes over, with a node or 0
+    none = {known["NONE"]}
+    tensor = new_object({known["TENSOR"]}, 0)
+    if tensor == 0:
+        release(out)
+        release(node)
+        return 0
+    poke(out, tensor + {o["_array"]})
+    follows = {known["TRUE"]}
+    if node == 0:
+        keep(none)
+        node_ = none
+        follows = {known["FALSE"]}
+    else:
+        node_ = node
+    poke(node_, tensor + {o["_grad_fn"]})
+    keep(follows)
+    poke(follows, tensor + {o["_requires_grad"]})
+    zero = {known["ZERO"]}
+    keep(zero)
+    poke(zero, tensor + {o["_slot"]})
+    keep(none)
+    poke(none, tensor + {o["_memory"]})
+    keep(none)
+    poke(none, tensor + {o["_grad"]})
+    keep(none)
+    poke(none, tensor + {o["_extra"]})
+    return tensor
+
+def kernel(me, args, count, names):
+    own = me + {BYTES}
+    context, slow = peek(int64, own), peek(int64, own + 8)
+    if count != peek(int64, own + 32) or names != 0 or peek(int64, context) != 0:
+        return call_python(slow, args, count, names)
+    mode = attribute({known["STATE"]}, {known["MODE"]})
+    if mode == 0:
+        return 0
+    release(mode)
+    if mode != {known["RECORDING"]} and mode != {known["COMPUTING"]}:
+        return call_python(slow, args, count, names)
+    flags = scratch(6)
+    place = found(context, args, count, flags)
+    if place < 0:
+        return call_python(slow, args, count, names)
+    record = peek(int64, peek(int64, own + 24) + 8 * place)
+    if record == 0:
+        matches = 0
+    else:
+        matches = fits(context, args, count, record + {BYTES})
+    if matches == 0:
+        number = new_int(place)
+        if number == 0:
+            return 0
+        given, k = flags + 8, 0
+        poke(number, given)
+        while k < count:
+            poke(peek(int64, args + 8 * k), given + 8 + 8 * k)
+            k += 1
+        answer = call_python(peek(int64, own + 16), given, count + 1, names)
+        release(number)
+        return answer
+    known = record + {BYTES}
+    if peek(int64, known + {at["packed"]}) == 0:
+        return call_python(slow, args, count, names)
+    keep(record)
+    out = computed(context, args, count, known)
+    if out == 0:
+        release(record)
+        if error_set() != 0:
+            return 0
+        return call_python(slow, args, count, names)
+    mask = peek(int64, flags) & peek(int64, known + {at["records"]})
+    node = int64(0)
+    if mask != 0 and mode == {known["RECORDING"]}:
+        node = recorded(context, args, count, known, mask, out)
+        if node == 0:
+            release(record)
+            release(out)
+            return 0
+    release(record)
+    return wrapped(context, out, node)
+"""
+
+
+@cache
+def _machine() -> Builtin:
+    return Builtin("recorder", _text())
+
+
+class Recorder:
+    """The function behind calls of one operation in machine code, and what it knows of plans.
+
+    Attributes
+    ----------
+    call
+        The function.
+    """
+
+    def __init__(self, op: Op, entry: Callable[..., Any]) -> None:
+        self.op, self.entry = op, entry
+        self._plans: dict = op.quick if isinstance(op, AxisOp) else op.plans  # pyright: ignore
+        self._records: dict[tuple, bytes] = {}
+        self._table = np.zeros(_PLACES, np.int64)
+        self._missed = self._call_and_learn
+        words = (_context.ctypes.data, id(entry), id(self._missed), self._table.ctypes.data)
+        _KEPT.append(self)  # for ever, like the function
+        own = struct.pack("5q", *words, len(op.inputs))
+        self.call = _machine().function(op.name, own)
+
+    def clear(self) -> None:
+        """Forget all plans."""
+        self._table[:] = 0
+        self._records.clear()
+
+    def _call_and_learn(self, place: int, *args: Any) -> Any:
+        out = self.entry(*args)
+        key: list[Any] = []
+        for a in args:
+            key += (a._array.dtype, a._array.shape) if isinstance(a, Tensor) else (type(a),)
+        plan = self._plans.get(tuple(key))
+        if plan is not None:
+            record = self._records.get(tuple(key))
+            if record is None:
+                if len(self._records) >= MAX_PLANS:
+                    self.clear()
+                record = self._records[tuple(key)] = _record(self.op, plan, args)
+            self._table[place] = id(record)
+        return out
+
+
+class _Record(bytes):
+    """Words of a plan; its attributes hold on to objects whose addresses are among them."""
+
+    kept: tuple
+
+
+def _record(op: Op, plan: Any, args: tuple) -> _Record:
+    """What the recorder knows of a plan for these operands."""
+    shapes = [a._array.shape if isinstance(a, Tensor) else None for a in args]
+    between = plan.scalars if isinstance(op, AxisOp) else ()
+    after = plan.sizes if isinstance(op, AxisOp) else getattr(plan, "dims", ())
+    found = None
+    if plan.floating or not (getattr(op, "check", None) or None in shapes):
+        found = _slots(plan.entry, [*shapes, *between, plan.shape, *after])
+    slots, places = found or ([], [0] * (len(args) + 1))
+    operands: list[Any] = []
+    for a, shape, place in zip(args, shapes, places, strict=False):
+        if shape is None:
+            operands += [id(type(a)), 0, 0, place, *_padded(())]
+        else:
+            operands += [0, id(a._array.dtype), len(shape), place, *_padded(shape)]
+    packed = 0
+    if found and max(map(len, (plan.shape, *filter(None, shapes)))) <= _MOST_AXES:
+        packed = fast_entry.launched(plan.entry).packed  # pyright: ignore
+    head = [id(plan), packed, len(slots), len(plan.shape), id(plan.dtype)]
+    head += [places[len(args) + len(between)], int(plan.records), 0]
+    keeps = [*plan.keeps, *[0] * (8 - len(plan.keeps))]
+    words = [*head, *keeps, *_padded(plan.shape), *operands, *slots]
+    record = _Record(struct.pack(f"{len(words)}q", *words))
+    record.kept = plan, [a._array.dtype for a in args if isinstance(a, Tensor)]
+    return record
+
+
+def _slots(entry: Any, given: list[Any]) -> tuple[list[int], list[int]] | None:
+    """What a kernel's slots hold, addresses and operands left out, and where each argument begins.
+
+    ``given`` are its arguments: shapes of contiguous arrays, None for operands that are numbers, and
+    numbers. None if the kernel is none that may be called so.
+    """
+    kernel = fast_entry.launched(entry)
+    if kernel is None or len(kernel.arguments) != len(given):
+        return None
+    slots: list[int] = []
+    places = []
+    for value, (kind, rank, size, contiguous) in zip(given, kernel.arguments, strict=True):
+        places.append(len(slots))
+        if (kind == "a") != (type(value) is tuple) or (value is None and kind != "f"):
+            return None
+        if kind == "f":
+            slots += struct.unpack("q", struct.pack("d", value or 0.0))
+        elif kind == "i":
+            slots.append(value)
+        elif kind == "a" and rank in (1, len(value)):
+            lengths = value if rank == len(value) else (prod(value),)
+            slots += [0, *lengths]
+            if not contiguous:
+                slots += [size * prod(lengths[axis + 1 :]) for axis in range(rank)]
+        else:
+            return None
+    return (slots, places) if len(slots) + 2 <= _MOST_SLOTS else None
+
+
+def _padded(shape: tuple) -> tuple:
+    return (*shape[:_MOST_AXES], *(0,) * (_MOST_AXES - len(shape)))
