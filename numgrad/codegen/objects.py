@@ -36,6 +36,21 @@ attribute = ExternalFunction("PyObject_GetAttr", "int64(int64, int64)")
 call_python = ExternalFunction("PyObject_Vectorcall", "int64(int64, int64, int64, int64)")
 new_object = ExternalFunction("PyType_GenericAlloc", "int64(int64, int64)")
 """An object of a class with slots, all of them empty."""
+size_of_list = ExternalFunction("PyList_Size", "int64(int64)")
+size_of = ExternalFunction("PySequence_Size", "int64(int64)")
+item_of = ExternalFunction("PySequence_GetItem", "int64(int64, int64)")
+listed = ExternalFunction("PyList_GetItem", "int64(int64, int64)")
+"""An element of a list; no reference of the caller's."""
+set_listed = ExternalFunction("PyList_SetItem", "int32(int64, int64, int64)")
+"""Set an element of a list; the reference to it is taken over."""
+new_list = ExternalFunction("PyList_New", "int64(int64)")
+looked_up = ExternalFunction("PyDict_GetItemWithError", "int64(int64, int64)")
+"""What a dictionary has, or 0 and perhaps an error; no reference of the caller's."""
+put_in = ExternalFunction("PyDict_SetItem", "int32(int64, int64, int64)")
+take_out = ExternalFunction("PyDict_DelItem", "int32(int64, int64)")
+contains = ExternalFunction("PySet_Contains", "int32(int64, int64)")
+negative = ExternalFunction("PyNumber_Negative", "int64(int64)")
+as_int = ExternalFunction("PyLong_AsLongLong", "int64(int64)")
 new_tuple = ExternalFunction("PyTuple_New", "int64(int64)")
 new_int = ExternalFunction("PyLong_FromLongLong", "int64(int64)")
 next_of = ExternalFunction("PyIter_Next", "int64(int64)")

@@ -239,6 +239,7 @@ class AxisPlan(AxisCall, Plan):
         "shape",
         "simple",
         "sizes",
+        "steps",
     )
 
     def __init__(self, op: AxisOp, x: np.ndarray, params: dict[str, Any]) -> None:
@@ -276,7 +277,7 @@ class AxisPlan(AxisCall, Plan):
                 f"{op.name}: the reduced axes of an operand of shape {x.shape} have no elements, "
                 "and there is no value for that"
             )
-        self.functions = {}
+        self.functions, self.steps = {}, {}
         self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
         reader = Reader()
         result = self._read(reader, {"x": self._input(reader)})

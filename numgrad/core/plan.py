@@ -65,6 +65,8 @@ class Plan(Call):
     functions: dict[int, Callable[..., Any]]
     """Compiled backwards by mask, and by its complement those that add to buffers."""
     shape: tuple[int, ...]
+    steps: dict[int, Any]
+    """By mask what machine code has to know of them, in some families: Note [Launches]."""
 
     @property
     def results(self) -> tuple[Meta, ...]:

@@ -19,14 +19,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import cache
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from numgrad.autograd.node import Node, next_sequence
 from numgrad.autograd.variable import Parameter, Tensor
-from numgrad.codegen.native import builtin, fast_entry
+from numgrad.codegen import launches
+from numgrad.codegen.native import fast_entry
 from numgrad.codegen.native.builtin import BYTES, TUPLE, Builtin, offset_of
 from numgrad.core.axis import AxisOp
 from numgrad.core.interpreter import state
@@ -35,7 +35,6 @@ from numgrad.core.plan import MAX_PLANS
 
 _PLACES = 64
 """Places of a table, a power of two."""
-_MOST_AXES, _MOST_SLOTS = 8, 40
 _OBJECTS: tuple[Any, ...] = (
     Tensor, Parameter, Node, np.ndarray, float, int, None, True, False, 0, state, "mode", 2, 1,
     next_sequence.__self__,  # pyright: ignore
@@ -49,10 +48,9 @@ _context = np.array([0, *map(id, _OBJECTS)])
 _RECORD = (
     "plan", "packed", "slots", "rank", "dtype", "result", "records", "_",
     *(f"keeps{mask}" for mask in range(8)),
-    *(f"length{axis}" for axis in range(_MOST_AXES)),
+    *(f"length{axis}" for axis in range(launches.MOST_AXES)),
 )  # fmt: skip
 """Words of a record; then come those of each operand, and the slots of the kernel."""
-_OPERAND = ("type", "dtype", "rank", "slot", *(f"length{axis}" for axis in range(_MOST_AXES)))
 _KEPT: list[Recorder] = []
 
 
@@ -61,10 +59,10 @@ def _text() -> str:
     o = {name: offset_of(Tensor, name) for name in Tensor.__slots__ if name != "__weakref__"}
     n = {name: offset_of(Node, name) for name in Node.__slots__ if name != "__weakref__"}
     at = {name: 8 * k for k, name in enumerate(_RECORD)}
-    of = {name: 8 * k for k, name in enumerate(_OPERAND)}
+    of = {name: 8 * k for k, name in enumerate(launches.OPERAND)}
     known = {name: f"peek(int64, context + {8 * k})" for k, name in enumerate(_NAMES, 1)}
     x = fast_entry.FIELDS
-    operands, width = 8 * len(_RECORD), 8 * len(_OPERAND)
+    operands, width = 8 * len(_RECORD), 8 * len(launches.OPERAND)
     return f"""\
 from numba import int32, int64
 from numgrad.codegen.intrinsics import peek
@@ -89,6 +87,8 @@ def found(context, args, count, plain):
             if peek(int32, array + {x["flags"]}) & 1 == 0:
                 return -1
             rank = int64(peek(int32, array + {x["rank"]}))
+            if rank > {launches.MOST_AXES}:
+                return -1
             lengths = peek(int64, array + {x["lengths"]})
             code = code * 31 + (peek(int64, array + {x["dtype"]}) >> 4)
             a = 0
@@ -118,7 +118,7 @@ def fits(context, args, count, record):
         x = peek(int64, args + 8 * k)
         kind = peek(int64, x + {x["type"]})
         own = record + {operands} + {width} * k
-        if peek(int64, own + {of["type"]}) == 0:
+        if peek(int64, own + {of["kind"]}) == {launches.ARRAY}:
             if kind == {known["FLOAT"]} or kind == {known["INT"]}:
                 return 0
             array = peek(int64, x + {o["_array"]})
@@ -133,7 +133,7 @@ def fits(context, args, count, record):
                 if peek(int64, lengths + 8 * a) != peek(int64, own + {of["length0"]} + 8 * a):
                     return 0
                 a += 1
-        elif kind != peek(int64, own + {of["type"]}):
+        elif kind != peek(int64, own + {of["dtype"]}):
             return 0
         k += 1
     return 1
@@ -149,7 +149,7 @@ def computed(context, args, count, record):
     )
     if out == 0:
         return 0
-    slots = scratch({_MOST_SLOTS})
+    slots = scratch({launches.MOST_SLOTS})
     given, k = record + {operands} + {width} * count, 0
     number = peek(int64, record + {at["slots"]})
     while k < number:
@@ -159,8 +159,8 @@ def computed(context, args, count, record):
     while k < count:
         x = peek(int64, args + 8 * k)
         own = record + {operands} + {width} * k
-        slot = slots + 8 * peek(int64, own + {of["slot"]})
-        if peek(int64, own + {of["type"]}) == 0:
+        slot = slots + 8 * peek(int64, own + {of["place"]})
+        if peek(int64, own + {of["kind"]}) == {launches.ARRAY}:
             array = peek(int64, x + {o["_array"]})
             poke(peek(int64, array + {x["data"]}), slot)
         else:
@@ -323,7 +323,7 @@ class Recorder:
     def __init__(self, op: Op, entry: Callable[..., Any]) -> None:
         self.op, self.entry = op, entry
         self._plans: dict = op.quick if isinstance(op, AxisOp) else op.plans  # pyright: ignore
-        self._records: dict[tuple, bytes] = {}
+        self._records: dict[tuple, launches.Words] = {}
         self._table = np.zeros(_PLACES, np.int64)
         self._missed = self._call_and_learn
         words = (_context.ctypes.data, id(entry), id(self._missed), self._table.ctypes.data)
@@ -352,67 +352,30 @@ class Recorder:
         return out
 
 
-class _Record(bytes):
-    """Words of a plan; its attributes hold on to objects whose addresses are among them."""
-
-    kept: tuple
-
-
-def _record(op: Op, plan: Any, args: tuple) -> _Record:
+def _record(op: Op, plan: Any, args: tuple) -> launches.Words:
     """What the recorder knows of a plan for these operands."""
     shapes = [a._array.shape if isinstance(a, Tensor) else None for a in args]
     between = plan.scalars if isinstance(op, AxisOp) else ()
     after = plan.sizes if isinstance(op, AxisOp) else getattr(plan, "dims", ())
-    found = None
-    if plan.floating or not (getattr(op, "check", None) or None in shapes):
-        found = _slots(plan.entry, [*shapes, *between, plan.shape, *after])
-    slots, places = found or ([], [0] * (len(args) + 1))
-    operands: list[Any] = []
+    slots = None
+    few = all(len(shape or ()) <= launches.MOST_AXES for shape in (*shapes, plan.shape))
+    if few and (plan.floating or not (getattr(op, "check", None) or None in shapes)):
+        slots = launches.filled(plan.entry, [*shapes, *between, plan.shape, *after])
+    head = [id(plan), *[0] * 7]
+    places = [0] * len(args)
+    if slots is not None:
+        places = slots.places
+        result = places[len(args) + len(between)]
+        head[1:] = [
+            slots.packed, len(slots.words), len(plan.shape), id(plan.dtype), result,
+            int(plan.records), 0,
+        ]  # fmt: skip
+    lengths = [*plan.shape, *[0] * launches.MOST_AXES][: launches.MOST_AXES]
+    words = [*head, *plan.keeps, *[0] * (8 - len(plan.keeps)), *lengths]
     for a, shape, place in zip(args, shapes, places, strict=False):
         if shape is None:
-            operands += [id(type(a)), 0, 0, place, *_padded(())]
+            words += [launches.NUMBER, id(type(a)), *launches.operand(0, place)[2:]]
         else:
-            operands += [0, id(a._array.dtype), len(shape), place, *_padded(shape)]
-    packed = 0
-    if found and max(map(len, (plan.shape, *filter(None, shapes)))) <= _MOST_AXES:
-        packed = fast_entry.launched(plan.entry).packed  # pyright: ignore
-    head = [id(plan), packed, len(slots), len(plan.shape), id(plan.dtype)]
-    head += [places[len(args) + len(between)], int(plan.records), 0]
-    keeps = [*plan.keeps, *[0] * (8 - len(plan.keeps))]
-    words = [*head, *keeps, *_padded(plan.shape), *operands, *slots]
-    record = _Record(struct.pack(f"{len(words)}q", *words))
-    record.kept = plan, [a._array.dtype for a in args if isinstance(a, Tensor)]
-    return record
-
-
-def _slots(entry: Any, given: list[Any]) -> tuple[list[int], list[int]] | None:
-    """What a kernel's slots hold, addresses and operands left out, and where each argument begins.
-
-    ``given`` are its arguments: shapes of contiguous arrays, None for operands that are numbers, and
-    numbers. None if the kernel is none that may be called so.
-    """
-    kernel = fast_entry.launched(entry)
-    if kernel is None or len(kernel.arguments) != len(given):
-        return None
-    slots: list[int] = []
-    places = []
-    for value, (kind, rank, size, contiguous) in zip(given, kernel.arguments, strict=True):
-        places.append(len(slots))
-        if (kind == "a") != (type(value) is tuple) or (value is None and kind != "f"):
-            return None
-        if kind == "f":
-            slots += struct.unpack("q", struct.pack("d", value or 0.0))
-        elif kind == "i":
-            slots.append(value)
-        elif kind == "a" and rank in (1, len(value)):
-            lengths = value if rank == len(value) else (prod(value),)
-            slots += [0, *lengths]
-            if not contiguous:
-                slots += [size * prod(lengths[axis + 1 :]) for axis in range(rank)]
-        else:
-            return None
-    return (slots, places) if len(slots) + 2 <= _MOST_SLOTS else None
-
-
-def _padded(shape: tuple) -> tuple:
-    return (*shape[:_MOST_AXES], *(0,) * (_MOST_AXES - len(shape)))
+            words += launches.operand(launches.ARRAY, place, a._array.dtype, shape)
+    dtypes = [a._array.dtype for a in args if isinstance(a, Tensor)]
+    return launches.Words.of([*words, *([] if slots is None else slots.words)], plan, dtypes)

@@ -17,7 +17,7 @@ import ctypes
 import struct
 import sysconfig
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -59,29 +59,38 @@ def is_possible() -> bool:
 
 
 class Builtin:
-    """A text and the address of its machine code, which is made when it is first needed."""
+    """A text whose machine code many functions of Python's have."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name, self.text = name, text
-        self._module: machine.SharedModule | None = None
         self._address = 0
 
-    def translated(self) -> str:
-        """The text in LLVM's language."""
-        from numgrad.codegen.native.kernel import translate
+    @cached_property
+    def _module(self) -> machine.SharedModule:
+        from numgrad.codegen.native.kernel import native_stamp
 
-        return translate(self.text, parse(_SIGNATURE), has_fma=HAS_FMA) + _ENTRY
+        depends = f"{native_stamp()}{HAS_FMA}"
+        return machine.SharedModule(self.name, self.text, 1, translated, depends)
 
-    def address(self) -> int:
-        """Where the function is."""
-        if not self._address:
-            _link()
-            self._address = machine.load_shared(self.name, self.translated(), speed=1)["entry"]
-        return self._address
+    @property
+    def cached(self) -> bool:
+        """Whether its machine code was on disk, when this was first asked for."""
+        return self._module.cached
 
     def function(self, name: str, own: bytes) -> Callable[..., Any]:
         """A function of Python's whose ``self`` is ``own``."""
-        return fast_entry.builtin(name, self.address(), own, keywords=True)
+        if not self._address:
+            _link()
+            self._module.finish()
+            self._address = machine.load(self._module.payload)["entry"]
+        return fast_entry.builtin(name, self._address, own, keywords=True)
+
+
+def translated(text: str) -> str:
+    """A text in LLVM's language."""
+    from numgrad.codegen.native.kernel import translate
+
+    return translate(text, parse(_SIGNATURE), has_fma=HAS_FMA) + _ENTRY
 
 
 @cache
