@@ -76,6 +76,7 @@ class AxisOp(Op):
     def forget(self) -> None:
         for known in (self.plans, self.quick, self._kernels):
             known.clear()
+        super().forget()
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
         return self.plan(np.ones(1, dtype), {**self.params}).dtype

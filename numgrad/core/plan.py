@@ -55,6 +55,7 @@ class Planned(Op):
 
     def forget(self) -> None:
         self.plans.clear()
+        super().forget()
 
 
 class Plan(Call):

@@ -41,9 +41,9 @@ from numgrad.core.interpreter import bind, state
 from numgrad.core.op import Op
 from numgrad.core.plan import Planned, remember
 from numgrad.errors import generated
+from numgrad.tensors.recorder import MOST_OPERANDS, recorded_by, stand_aside
 from numgrad.tensors.recording import new_tensor
 
-MOST_OPERANDS = 3
 _NUMBER, _ARRAY, _TENSOR, _NOTHING = "number", "array", "tensor", "nothing"
 _MISSING: Any = object()
 _made: WeakSet[Any] = WeakSet()
@@ -65,7 +65,7 @@ def eager_entry(op: Op) -> Callable[..., Any]:
     with ENTRIES:
         _made.add(entry)
         _recode(entry)
-    return entry
+    return recorded_by(op, entry)
 
 
 def watch(names: dict[str, Any] | None, noting: Sequence[str] = ()) -> None:
@@ -82,6 +82,7 @@ def watch(names: dict[str, Any] | None, noting: Sequence[str] = ()) -> None:
     """
     global _watching
     with ENTRIES:
+        stand_aside(names is not None)
         _watching = None if names is None else (names, tuple(noting))
         for entry in _made:
             _recode(entry)

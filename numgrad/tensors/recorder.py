@@ -16,7 +16,6 @@ Operations that are called with parameters, views, and those of other families h
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -25,14 +24,17 @@ import numpy as np
 
 from numgrad.autograd.node import Node, next_sequence
 from numgrad.autograd.variable import Parameter, Tensor
-from numgrad.codegen import launches
+from numgrad.codegen import hot, launches
+from numgrad.codegen.locks import ENTRIES
 from numgrad.codegen.native import fast_entry
 from numgrad.codegen.native.builtin import BYTES, TUPLE, Builtin, offset_of
 from numgrad.core.axis import AxisOp
 from numgrad.core.interpreter import state
-from numgrad.core.op import Op
-from numgrad.core.plan import MAX_PLANS
+from numgrad.core.op import OPS, Op
+from numgrad.core.plan import MAX_PLANS, Planned
+from numgrad.tensors.operators import enter_anew
 
+MOST_OPERANDS = 3
 _PLACES = 64
 """Places of a table, a power of two."""
 _OBJECTS: tuple[Any, ...] = (
@@ -51,7 +53,7 @@ _RECORD = (
     *(f"length{axis}" for axis in range(launches.MOST_AXES)),
 )  # fmt: skip
 """Words of a record; then come those of each operand, and the slots of the kernel."""
-_KEPT: list[Recorder] = []
+_in_use = False
 
 
 def _text() -> str:
@@ -307,7 +309,7 @@ def kernel(me, args, count, names):
 
 
 @cache
-def _machine() -> Builtin:
+def _machine_code() -> Builtin:
     return Builtin("recorder", _text())
 
 
@@ -320,16 +322,15 @@ class Recorder:
         The function.
     """
 
-    def __init__(self, op: Op, entry: Callable[..., Any]) -> None:
+    def __init__(self, op: Any, entry: Callable[..., Any]) -> None:
         self.op, self.entry = op, entry
-        self._plans: dict = op.quick if isinstance(op, AxisOp) else op.plans  # pyright: ignore
+        self._plans: dict[tuple, Any] = op.quick if isinstance(op, AxisOp) else op.plans
         self._records: dict[tuple, launches.Words] = {}
         self._table = np.zeros(_PLACES, np.int64)
-        self._missed = self._call_and_learn
-        words = (_context.ctypes.data, id(entry), id(self._missed), self._table.ctypes.data)
-        _KEPT.append(self)  # for ever, like the function
-        own = struct.pack("5q", *words, len(op.inputs))
-        self.call = _machine().function(op.name, own)
+        missed = self._call_and_learn
+        words = [_context.ctypes.data, id(entry), id(missed), self._table.ctypes.data]
+        own = launches.Words.of([*words, len(op.inputs)], entry, missed)
+        self.call = _machine_code().function(op.name, own)
 
     def clear(self) -> None:
         """Forget all plans."""
@@ -350,6 +351,38 @@ class Recorder:
                 record = self._records[tuple(key)] = _record(self.op, plan, args)
             self._table[place] = id(record)
         return out
+
+
+def recorded_by(op: Op, entry: Callable[..., Any]) -> Callable[..., Any]:
+    """The function behind calls of an operation, in machine code if that is in use."""
+    if not (_in_use and takes(op)):
+        return entry
+    op.shortcuts = Recorder(op, entry)
+    return op.shortcuts.call
+
+
+def takes(op: Op) -> bool:
+    """Whether there may be plans of an operation that machine code can call."""
+    return isinstance(op, AxisOp) or (isinstance(op, Planned) and len(op.inputs) <= MOST_OPERANDS)
+
+
+def stand_aside(watched: bool) -> None:
+    """Leave all calls to Python, or no longer."""
+    _context[0] = watched
+
+
+def _install() -> None:
+    """Put machine code behind the calls of all operations."""
+    global _in_use
+    with ENTRIES:
+        _in_use = True
+        for op in list(OPS.values()):
+            if op.entered:
+                op.enter_by(recorded_by(op, op.entry))
+        enter_anew()
+
+
+hot.waiting.append(hot.HotPath(lambda: _machine_code().cached, _install))
 
 
 def _record(op: Op, plan: Any, args: tuple) -> launches.Words:

@@ -17,7 +17,6 @@ Python. It returns ``[node, gradient, owned]``, or None at the end of the walk.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from functools import cache
 from heapq import heappop, heappush
@@ -27,8 +26,8 @@ import numpy as np
 
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Parameter, Tensor
-from numgrad.codegen import launches
-from numgrad.codegen.native import builtin, fast_entry
+from numgrad.codegen import hot, launches
+from numgrad.codegen.native import fast_entry
 from numgrad.codegen.native.builtin import BYTES, TUPLE, Builtin, offset_of
 from numgrad.core.axis import AxisPlan
 from numgrad.core.elementwise import ElementwisePlan
@@ -415,21 +414,17 @@ def kernel(me, args, count, names):
 
 
 @cache
-def machine_code() -> Builtin:
-    """Its machine code."""
+def _machine_code() -> Builtin:
     return Builtin("advance", text())
 
 
 advance: Callable[..., Any] | None = None
-"""The function, from ``install`` on."""
+"""The function, when it is in use: Note [Hot paths] in ``codegen.hot``."""
 
 
-def install() -> None:
-    """Have walks use it."""
+def _install() -> None:
     global advance
-    advance = machine_code().function("advance", struct.pack("q", _context.ctypes.data))
+    advance = _machine_code().function("advance", launches.Words.of([_context.ctypes.data]))
 
 
-def is_possible() -> bool:
-    """Whether this Python can call it."""
-    return builtin.is_possible()
+hot.waiting.append(hot.HotPath(lambda: _machine_code().cached, _install))

@@ -26,6 +26,7 @@ from numgrad.autograd.hooks import (
 )
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
+from numgrad.codegen import hot
 from numgrad.core.interpreter import state
 
 DEEP = 40
@@ -59,6 +60,8 @@ def walk(
         hooked = HookedLeaves(visits, waiting, accumulating)
     ordinary = evaluation is ON_ARRAYS and hooked is None and not watched
     advance = machine.advance if ordinary else None
+    if ordinary and hot.waiting:
+        hot.asked()
     # along a chain one node waits at a time: it is kept out of the queue
     only: list | None = None
     edges, gradients, owned = roots, grads, 0
