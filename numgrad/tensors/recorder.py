@@ -2,8 +2,8 @@
 
 Note [Recorder]
 ---------------
-Most calls are of Tensors that own their memory, contiguous arrays, and Python numbers, whose plan
-calls one kernel of one thread. The *recorder* does such a call: it finds the plan, allocates the
+Most calls are of Tensors of contiguous arrays, and of Python numbers, whose plan calls one kernel
+of one thread. The *recorder* does such a call: it finds the plan, allocates the
 result, calls the kernel, and makes Node and Tensor. Everything else it leaves to the entry written
 in Python (Note [Hot path] in ``entries``), which has the last word on what a call means; so does
 whatever is watched. One text serves all operations. ``self`` of an operation's function says which
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.node import Node, next_sequence
-from numgrad.autograd.variable import Parameter, Tensor
+from numgrad.autograd.variable import INFERENCE, Parameter, Tensor, Version
 from numgrad.codegen import hot, launches
 from numgrad.codegen.locks import ENTRIES
 from numgrad.codegen.native import fast_entry
@@ -39,11 +39,11 @@ _PLACES = 64
 """Places of a table, a power of two."""
 _OBJECTS: tuple[Any, ...] = (
     Tensor, Parameter, Node, np.ndarray, float, int, None, True, False, 0, state, "mode", 2, 1,
-    next_sequence.__self__,  # pyright: ignore
+    next_sequence.__self__, Version, INFERENCE,  # pyright: ignore
 )  # fmt: skip
 _NAMES = (
     "TENSOR", "PARAMETER", "NODE", "ARRAY", "FLOAT", "INT", "NONE", "TRUE", "FALSE", "ZERO", "STATE", "MODE",
-    "RECORDING", "COMPUTING", "COUNTER",
+    "RECORDING", "COMPUTING", "COUNTER", "VERSION", "INFERENCE",
 )  # fmt: skip
 _context = np.array([0, *map(id, _OBJECTS)])
 """Whether calls are watched, and where the objects are that the text names."""
@@ -59,6 +59,7 @@ _in_use = False
 def _text() -> str:
     """What all operations' functions do."""
     o = {name: offset_of(Tensor, name) for name in Tensor.__slots__ if name != "__weakref__"}
+    v = {name: offset_of(Version, name) for name in Version.__slots__}
     n = {name: offset_of(Node, name) for name in Node.__slots__ if name != "__weakref__"}
     at = {name: 8 * k for k, name in enumerate(_RECORD)}
     of = {name: 8 * k for k, name in enumerate(launches.OPERAND)}
@@ -70,7 +71,27 @@ from numba import int32, int64
 from numgrad.codegen.intrinsics import peek
 from numgrad.codegen.objects import poke, scratch, call_packed, keep, release, attribute
 from numgrad.codegen.objects import call_python, new_object, new_tuple, new_int, next_of, as_float
-from numgrad.codegen.objects import error_set, forget_error, no_memory, new_array
+from numgrad.codegen.objects import as_int, error_set, forget_error, no_memory, new_array
+
+def settled(context, memory):
+    # whether a view, or what shares its memory, has the history that it was made with, and may be
+    # saved as it is
+    kind, version = peek(int64, memory + {x["type"]}), memory
+    if kind == {known["TENSOR"]} or kind == {known["PARAMETER"]}:
+        version = peek(int64, memory + {o["_memory"]})
+        if version == {known["NONE"]}:
+            return 1
+        if peek(int64, version + {x["type"]}) != {known["VERSION"]}:
+            return 0
+        if as_int(peek(int64, version + {v["rebased"]})) >= 0:
+            return 0
+    if peek(int64, version + {x["type"]}) != {known["VERSION"]}:
+        return 0
+    if version == {known["INFERENCE"]}:
+        return 0
+    if peek(int64, version + {v["foreign"]}) != {known["FALSE"]}:
+        return 0
+    return 1
 
 def found(context, args, count, plain):
     # the hash of the operands' dtypes and shapes, or -1; at ``plain``, bits of those that require grad
@@ -83,7 +104,8 @@ def found(context, args, count, plain):
         if kind == tensor or kind == parameter:
             array = peek(int64, x + {o["_array"]})
             if peek(int64, x + {o["_memory"]}) != none:
-                return -1
+                if settled(context, peek(int64, x + {o["_memory"]})) == 0:
+                    return -1
             if peek(int64, array + {x["type"]}) != array_type:
                 return -1
             if peek(int32, array + {x["flags"]}) & 1 == 0:
@@ -363,7 +385,9 @@ def recorded_by(op: Op, entry: Callable[..., Any]) -> Callable[..., Any]:
 
 def takes(op: Op) -> bool:
     """Whether there may be plans of an operation that machine code can call."""
-    return isinstance(op, AxisOp) or (isinstance(op, Planned) and len(op.inputs) <= MOST_OPERANDS)
+    if isinstance(op, AxisOp):
+        return True
+    return isinstance(op, Planned) and len(op.inputs) <= MOST_OPERANDS and not op.whole
 
 
 def stand_aside(watched: bool) -> None:

@@ -2,8 +2,8 @@
 
 Note [Advance]
 --------------
-Most nodes of most graphs have no hooks, gave one result, kept Tensors that own their memory, arrays
-and numbers, and call one kernel of one thread: ``steps`` of their plan says which (Note [Launches]
+Most nodes of most graphs have no hooks, gave one result, kept Tensors, arrays and numbers, and call
+one kernel of one thread: ``steps`` of their plan says which (Note [Launches]
 in ``codegen.launches``). ``advance`` does such nodes one after the other: unpacks what they kept,
 allocates gradients, calls the kernel, frees what was kept, and delivers. It does what the loop of
 ``walk`` does and nothing else; where it would have to do anything else, it returns the place of the
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.node import Node
-from numgrad.autograd.variable import Parameter, Tensor
+from numgrad.autograd.variable import Parameter, Tensor, Version
 from numgrad.codegen import hot, launches
 from numgrad.codegen.native import fast_entry
 from numgrad.codegen.native.builtin import BYTES, TUPLE, Builtin, offset_of
@@ -40,6 +40,7 @@ _OBJECTS = {
     "TENSOR": Tensor, "PARAMETER": Parameter, "NODE": Node, "ARRAY": np.ndarray, "FLOAT": float,
     "INT": int, "NONE": None, "TRUE": True, "FALSE": False, "TUPLE": tuple, "PUSH": heappush,
     "POP": heappop, "ADD": np.add, "ELEMENTWISE": ElementwisePlan, "AXIS": AxisPlan,
+    "VERSION": Version,
 }  # fmt: skip
 _context = np.array([*map(id, _OBJECTS.values())])
 
@@ -80,6 +81,20 @@ def same(x, own, array_type):
         a += 1
     return 1
 
+def unchanged(context, node, version):
+    # whether memory that has a version, or is that of a view, is as it was when a node saved it
+    kind = peek(int64, version + {x["type"]})
+    if kind == {known["TENSOR"]} or kind == {known["PARAMETER"]}:
+        version = peek(int64, version + {memory})
+        if version == {known["NONE"]}:
+            return 1
+    if peek(int64, version + {x["type"]}) != {known["VERSION"]}:
+        return 0
+    written = as_int(peek(int64, version + {offset_of(Version, "last")}))
+    if written > as_int(peek(int64, node + {n["sequence"]})):
+        return 0
+    return 1
+
 def filled(context, node, g, step, slots):
     # put what goes into a kernel into its slots; 0 if it is not what the kernel is for
     array_type = {known["ARRAY"]}
@@ -108,7 +123,8 @@ def filled(context, node, g, step, slots):
         if peek(int64, own + {of["kind"]}) == {launches.ARRAY}:
             if kind == {known["TENSOR"]} or kind == {known["PARAMETER"]}:
                 if peek(int64, value + {memory}) != {known["NONE"]}:
-                    return 0
+                    if unchanged(context, node, peek(int64, value + {memory})) == 0:
+                        return 0
                 value = peek(int64, value + {tensor_array})
             if same(value, own, array_type) == 0:
                 return 0
