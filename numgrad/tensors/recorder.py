@@ -335,7 +335,7 @@ def _machine_code() -> Builtin:
     return Builtin("recorder", _text())
 
 
-class Recorder:
+class MachineEntry:
     """The function behind calls of one operation in machine code, and what it knows of plans.
 
     Attributes
@@ -379,7 +379,7 @@ def recorded_by(op: Op, entry: Callable[..., Any]) -> Callable[..., Any]:
     """The function behind calls of an operation, in machine code if that is in use."""
     if not (_in_use and takes(op)):
         return entry
-    op.shortcuts = Recorder(op, entry)
+    op.shortcuts = MachineEntry(op, entry)
     return op.shortcuts.call
 
 
@@ -393,6 +393,11 @@ def takes(op: Op) -> bool:
 def stand_aside(watched: bool) -> None:
     """Leave all calls to Python, or no longer."""
     _context[0] = watched
+
+
+def is_watched() -> bool:
+    """Whether all calls are left to Python."""
+    return bool(_context[0])
 
 
 def _install() -> None:

@@ -15,6 +15,7 @@ from numgrad.compiler.run.program import PROGRAMS
 from numgrad.core.op import OPS
 from numgrad.profiler import instruments, profile, record_collective, record_function
 from numgrad.profiler.notes import RANGE
+from numgrad.tensors import recorder
 
 N = 100
 
@@ -274,7 +275,9 @@ def test_without_lines():
 
 
 def codes():
-    return {name: op._enter.__code__ for name, op in OPS.items() if op._enter is not None}
+    entries = {name: op._enter for name, op in OPS.items() if op._enter is not None}
+    machine = {name: OPS[name].shortcuts.entry for name in entries if OPS[name].shortcuts}
+    return {name: entry.__code__ for name, entry in (entries | machine).items()}
 
 
 def held():
@@ -288,7 +291,7 @@ def held():
         ]
         for program in PROGRAMS
     }
-    return codes(), wrapped, recoded, of_programs
+    return codes(), wrapped, recoded, of_programs, recorder.is_watched()
 
 
 @pytest.mark.parametrize("fails", [False, True])

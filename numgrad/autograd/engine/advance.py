@@ -158,6 +158,9 @@ def computed(context, node, g, step, found):
     while k < {launches.MOST_SLOTS}:
         poke(none, slots + 8 * k)
         k += 1
+    # what is looked at stays so: to make an array starts no collection of garbage
+    if filled(context, node, g, step, slots) == 0:
+        return -1
     inputs, results = peek(int64, step + {s["inputs"]}), peek(int64, step + {s["results"]})
     owned, bit = 0, 1
     k = 0
@@ -183,9 +186,6 @@ def computed(context, node, g, step, found):
         poke(result, found + 8 * k)
         bit += bit
         k += 1
-    if filled(context, node, g, step, slots) == 0:
-        let_go(found, results)
-        return -1
     packed = peek(int64, step + {s["packed"]})
     if packed != 0:
         if call_packed(packed, slots) != 0:
