@@ -20,7 +20,8 @@ instructions     of the processor, with ``--instructions``, by callgrind; it tak
 
 Each is counted twice, in processes of the program's own and with one thread; one that is not the
 same then is an error. Counting launches keeps kernels from machine code that would call them
-(``codegen.hot``), so allocations and calls are counted in a process in which it does. Instructions depend on the processor and on libraries: they are only shown.
+(``codegen.hot``), so allocations and calls are counted in a process in which it does. Instructions
+depend on the processor and on libraries: they are only shown.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from numgrad.codegen.native import fast_entry
 
 MOST_AXES, MOST_SLOTS = 8, 40
 ARRAY, NUMBER, GIVEN_ON, NOTHING = 0, 1, 2, 3
-"""Kinds of an operand or a result: a contiguous array, a Python number, what arrived itself, none."""
+"""Kinds of operands and results: a contiguous array, a Python number, what arrived itself, none."""
 OPERAND = ("kind", "dtype", "rank", "place", *(f"length{axis}" for axis in range(MOST_AXES)))
 """Words of an operand or a result."""
 
@@ -96,7 +96,9 @@ def filled(entry: Any, given: Sequence[Any]) -> Slots | None:
     return Slots(kernel.packed, words, places) if len(words) + 2 <= MOST_SLOTS else None
 
 
-def operand(kind: int, place: int = 0, dtype: np.dtype | None = None, shape: tuple = ()) -> list[int]:
+def operand(
+    kind: int, place: int = 0, dtype: np.dtype | None = None, shape: tuple = ()
+) -> list[int]:
     """The words of an operand or a result."""
     lengths = (*shape, *(0,) * (MOST_AXES - len(shape)))
     return [kind, 0 if dtype is None else id(dtype), len(shape), place, *lengths]
@@ -124,7 +126,8 @@ def step(
     results
         For each operand None, ``"g"`` if its gradient is ``g`` itself, or shape and dtype of it.
     given
-        The kernel's arguments: names of inputs, ``(k,)`` for the gradient of operand ``k``, numbers.
+        The kernel's arguments: names of inputs, ``(k,)`` for the gradient of operand ``k``, and
+        numbers.
     """
     shapes = [shape for shape, _ in inputs.values()]
     shapes += [result[0] for result in results if type(result) is tuple]

@@ -37,15 +37,13 @@ from numgrad.tensors.operators import enter_anew
 MOST_OPERANDS = 3
 _PLACES = 64
 """Places of a table, a power of two."""
-_OBJECTS: tuple[Any, ...] = (
-    Tensor, Parameter, Node, np.ndarray, float, int, None, True, False, 0, state, "mode", 2, 1,
-    next_sequence.__self__, Version, INFERENCE,  # pyright: ignore
-)  # fmt: skip
-_NAMES = (
-    "TENSOR", "PARAMETER", "NODE", "ARRAY", "FLOAT", "INT", "NONE", "TRUE", "FALSE", "ZERO", "STATE", "MODE",
-    "RECORDING", "COMPUTING", "COUNTER", "VERSION", "INFERENCE",
-)  # fmt: skip
-_context = np.array([0, *map(id, _OBJECTS)])
+_OBJECTS: dict[str, Any] = {
+    "TENSOR": Tensor, "PARAMETER": Parameter, "NODE": Node, "VERSION": Version, "ARRAY": np.ndarray,
+    "FLOAT": float, "INT": int, "NONE": None, "TRUE": True, "FALSE": False, "ZERO": 0,
+    "STATE": state, "MODE": "mode", "RECORDING": 2, "COMPUTING": 1, "INFERENCE": INFERENCE,
+    "COUNTER": next_sequence.__self__,  # pyright: ignore
+}  # fmt: skip
+_context = np.array([0, *map(id, _OBJECTS.values())])
 """Whether calls are watched, and where the objects are that the text names."""
 _RECORD = (
     "plan", "packed", "slots", "rank", "dtype", "result", "records", "_",
@@ -63,7 +61,7 @@ def _text() -> str:
     n = {name: offset_of(Node, name) for name in Node.__slots__ if name != "__weakref__"}
     at = {name: 8 * k for k, name in enumerate(_RECORD)}
     of = {name: 8 * k for k, name in enumerate(launches.OPERAND)}
-    known = {name: f"peek(int64, context + {8 * k})" for k, name in enumerate(_NAMES, 1)}
+    known = {name: f"peek(int64, context + {8 * k})" for k, name in enumerate(_OBJECTS, 1)}
     x = fast_entry.FIELDS
     operands, width = 8 * len(_RECORD), 8 * len(launches.OPERAND)
     return f"""\
@@ -94,7 +92,7 @@ def settled(context, memory):
     return 1
 
 def found(context, args, count, plain):
-    # the hash of the operands' dtypes and shapes, or -1; at ``plain``, bits of those that require grad
+    # a place by the operands' dtypes and shapes, or -1; at ``plain`` bits of what requires grad
     tensor, parameter, array_type = {known["TENSOR"]}, {known["PARAMETER"]}, {known["ARRAY"]}
     none = {known["NONE"]}
     mask, code, bit, tensors, k = 0, 0, 1, 0, 0

@@ -28,7 +28,7 @@ from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Parameter, Tensor, Version
 from numgrad.codegen import hot, launches
 from numgrad.codegen.native import fast_entry
-from numgrad.codegen.native.builtin import BYTES, TUPLE, Builtin, offset_of
+from numgrad.codegen.native.builtin import BYTES, SIZE, TUPLE, Builtin, offset_of
 from numgrad.core.axis import AxisPlan
 from numgrad.core.elementwise import ElementwisePlan
 
@@ -54,7 +54,6 @@ def text() -> str:
     known = {name: f"peek(int64, context + {8 * k})" for k, name in enumerate(_OBJECTS)}
     x = fast_entry.FIELDS
     operands, width = 8 * len(launches.STEP), 8 * len(launches.OPERAND)
-    size = object.__basicsize__
     return f"""\
 from numba import int32, int64
 from numgrad.codegen.intrinsics import peek
@@ -104,7 +103,7 @@ def filled(context, node, g, step, slots):
     inputs, saved = peek(int64, step + {s["inputs"]}), peek(int64, node + {n["saved"]})
     if peek(int64, saved + {x["type"]}) != {known["TUPLE"]}:
         return 0
-    if peek(int64, saved + {size}) != inputs - 1:
+    if peek(int64, saved + {SIZE}) != inputs - 1:
         return 0
     given = step + {operands} + {width} * (inputs + peek(int64, step + {s["results"]}))
     number, k = peek(int64, step + {s["slots"]}), 0
@@ -396,8 +395,8 @@ def walked(context, args, only, found):
             failed = int64(1)
         else:
             edges, saved = peek(int64, node + {n["edges"]}), peek(int64, node + {n["saved"]})
-            results = peek(int64, edges + {size})
-            if peek(int64, args + 56) != {known["TRUE"]} and peek(int64, saved + {size}) != 0:
+            results = peek(int64, edges + {SIZE})
+            if peek(int64, args + 56) != {known["TRUE"]} and peek(int64, saved + {SIZE}) != 0:
                 keep(none)
                 poke(none, node + {n["saved"]})
                 release(saved)

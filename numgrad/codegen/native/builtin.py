@@ -20,14 +20,14 @@ from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Any
 
-import numpy as np
-
 from numgrad.codegen.intrinsics import HAS_FMA
 from numgrad.codegen.native import fast_entry, machine
 from numgrad.codegen.native.signature import parse
 
 BYTES = bytes.__basicsize__ - 1
 """Where a bytes object has its first byte."""
+SIZE = object.__basicsize__
+"""Where a tuple has its length."""
 TUPLE = tuple.__basicsize__
 """Where a tuple has its first element."""
 _NEW_ARRAY = 94
@@ -50,12 +50,14 @@ define ptr @entry(ptr %self, ptr %args, i64 %count, ptr %names) #0 {
 
 @cache
 def is_possible() -> bool:
-    """Whether objects lie in memory as texts read them, and one thread at a time works with them."""
+    """Whether objects lie in memory as texts read them, and one thread at a time has them."""
     if sysconfig.get_config_var("Py_GIL_DISABLED") or not fast_entry.is_possible():
         return False
     word, pair = b"numgrad_", (object(), object())
     held = struct.unpack("2q", ctypes.string_at(id(pair) + TUPLE, 16))
-    return ctypes.string_at(id(word) + BYTES, 8) == word and held == tuple(map(id, pair))
+    count = struct.unpack("q", ctypes.string_at(id(pair) + SIZE, 8))
+    held_as_read = held == tuple(map(id, pair)) and count == (2,)
+    return held_as_read and ctypes.string_at(id(word) + BYTES, 8) == word
 
 
 class Builtin:
@@ -120,5 +122,7 @@ def offset_of(cls: type, name: str) -> int:
     """
     probe, found = cls.__new__(cls), object()
     vars(cls)[name].__set__(probe, found)
-    words = struct.unpack(f"{cls.__basicsize__ // 8}q", ctypes.string_at(id(probe), cls.__basicsize__))
+    words = struct.unpack(
+        f"{cls.__basicsize__ // 8}q", ctypes.string_at(id(probe), cls.__basicsize__)
+    )
     return 8 * words.index(id(found))

@@ -17,7 +17,8 @@ _TYPE = _HEAD - 8
 _DATA, _RANK, _LENGTHS, _STRIDES, _DTYPE, _FLAGS = (_HEAD + at for at in (0, 8, 16, 24, 40, 48))
 """Where an array has its fields."""
 FIELDS = {
-    "type": _TYPE, "data": _DATA, "rank": _RANK, "lengths": _LENGTHS, "dtype": _DTYPE, "flags": _FLAGS,
+    "type": _TYPE, "data": _DATA, "rank": _RANK, "lengths": _LENGTHS, "dtype": _DTYPE,
+    "flags": _FLAGS,
 }  # fmt: skip
 """These by name."""
 _ITEMSIZE = _HEAD + 24
@@ -345,7 +346,7 @@ def python_function(
 def builtin(
     name: str, address: int, own: bytes, *kept: Any, keywords: bool = False
 ) -> Callable[..., Any]:
-    """A built-in function of Python, machine code whose ``self`` is ``own``, which names ``kept``."""
+    """A built-in function of Python: machine code whose ``self`` is ``own``, which names ``kept``."""
     flags = _METH_FASTCALL | keywords * _METH_KEYWORDS
     definition = _MethodDefinition(name.encode(), address, flags, None)
     # functions are looked at when Python ends, after modules are gone: what they point to stays
