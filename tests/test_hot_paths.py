@@ -343,7 +343,13 @@ def test_machine_code_is_made_when_python_has_done_enough(monkeypatch):
     hot.asked()
     assert done == [1, 0]
     assert not hot.waiting
+    monkeypatch.setattr(hot, "waiting", [hot.HotPath(lambda: True, lambda: int("x")), *paths])
+    told = []
+    monkeypatch.setattr(hot, "tell", told.append)
+    hot.install()
+    assert done == [1, 0, 0, 1]
+    assert "stays in Python" in told[0]
     monkeypatch.setattr(hot, "waiting", list(paths))
     monkeypatch.setattr(builtin, "is_possible", lambda: False)
     hot.install()
-    assert (done, hot.waiting) == ([1, 0], [])
+    assert (done, hot.waiting) == ([1, 0, 0, 1], [])

@@ -15,8 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from numgrad.codegen import compile as door
+from numgrad.codegen.hosted import tell
 from numgrad.codegen.interrupts import deferred
 from numgrad.codegen.locks import KERNELS, give_way
+from numgrad.codegen.native.ir import Unsupported
 
 ENOUGH = 50
 """Calls that Python has done when machine code is made for further ones."""
@@ -37,9 +40,13 @@ waiting: list[HotPath] = []
 def asked() -> None:
     """Python did what machine code could do, were it in use."""
     global _asked
+    if not door.has_loaded():
+        return
     _asked += 1
-    if _asked in (1, ENOUGH):
-        install(only_cached=_asked == 1)
+    if _asked == 1:
+        install(only_cached=True)
+    elif _asked >= ENOUGH:
+        install()
 
 
 def install(*, only_cached: bool = False) -> None:
@@ -53,4 +60,7 @@ def install(*, only_cached: bool = False) -> None:
         for path in list(waiting):
             if not only_cached or path.cached():
                 waiting.remove(path)
-                path.install()
+                try:
+                    path.install()
+                except (Unsupported, RuntimeError, ValueError) as error:
+                    tell(f"a hot path stays in Python, machine code of it cannot be made: {error}")
