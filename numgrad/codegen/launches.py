@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.native import fast_entry
-
 MOST_AXES, MOST_SLOTS = 8, 40
 ARRAY, NUMBER, GIVEN_ON, NOTHING = 0, 1, 2, 3
 """Kinds of operands and results: a contiguous array, a Python number, what arrived itself, none."""
@@ -75,6 +73,8 @@ def filled(entry: Any, given: Sequence[Any]) -> Slots | None:
         Its arguments: a shape for an array, which is contiguous, None for a number that comes
         later, and numbers.
     """
+    from numgrad.codegen.native import fast_entry  # LLVM comes with the first kernel
+
     kernel = fast_entry.launched(entry)
     if kernel is None or len(kernel.arguments) != len(given):
         return None

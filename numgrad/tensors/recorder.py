@@ -26,8 +26,6 @@ from numgrad.autograd.node import Node, next_sequence
 from numgrad.autograd.variable import INFERENCE, Parameter, Tensor, Version
 from numgrad.codegen import hot, launches
 from numgrad.codegen.locks import ENTRIES
-from numgrad.codegen.native import fast_entry
-from numgrad.codegen.native.builtin import BYTES, TUPLE, Builtin, offset_of
 from numgrad.core.axis import AxisOp
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS, Op
@@ -56,13 +54,15 @@ _in_use = False
 
 def _text() -> str:
     """What all operations' functions do."""
+    from numgrad.codegen.native.builtin import BYTES, TUPLE, offset_of
+    from numgrad.codegen.native.fast_entry import FIELDS as x
+
     o = {name: offset_of(Tensor, name) for name in Tensor.__slots__ if name != "__weakref__"}
     v = {name: offset_of(Version, name) for name in Version.__slots__}
     n = {name: offset_of(Node, name) for name in Node.__slots__ if name != "__weakref__"}
     at = {name: 8 * k for k, name in enumerate(_RECORD)}
     of = {name: 8 * k for k, name in enumerate(launches.OPERAND)}
     known = {name: f"peek(int64, context + {8 * k})" for k, name in enumerate(_OBJECTS, 1)}
-    x = fast_entry.FIELDS
     operands, width = 8 * len(_RECORD), 8 * len(launches.OPERAND)
     return f"""\
 from numba import int32, int64
@@ -329,7 +329,9 @@ def kernel(me, args, count, names):
 
 
 @cache
-def _machine_code() -> Builtin:
+def _machine_code() -> Any:
+    from numgrad.codegen.native.builtin import Builtin  # LLVM comes with the first kernel
+
     return Builtin("recorder", _text())
 
 

@@ -27,8 +27,6 @@ import numpy as np
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Parameter, Tensor, Version
 from numgrad.codegen import hot, launches
-from numgrad.codegen.native import fast_entry
-from numgrad.codegen.native.builtin import BYTES, SIZE, TUPLE, Builtin, offset_of
 from numgrad.core.axis import AxisPlan
 from numgrad.core.elementwise import ElementwisePlan
 
@@ -47,12 +45,14 @@ _context = np.array([*map(id, _OBJECTS.values())])
 
 def text() -> str:
     """What ``advance`` does."""
+    from numgrad.codegen.native.builtin import BYTES, SIZE, TUPLE, offset_of
+    from numgrad.codegen.native.fast_entry import FIELDS as x
+
     tensor_array, memory = (offset_of(Tensor, name) for name in ("_array", "_memory"))
     n = {name: offset_of(Node, name) for name in Node.__slots__ if name != "__weakref__"}
     s = {name: 8 * k for k, name in enumerate(launches.STEP)}
     of = {name: 8 * k for k, name in enumerate(launches.OPERAND)}
     known = {name: f"peek(int64, context + {8 * k})" for k, name in enumerate(_OBJECTS)}
-    x = fast_entry.FIELDS
     operands, width = 8 * len(launches.STEP), 8 * len(launches.OPERAND)
     return f"""\
 from numba import int32, int64
@@ -429,7 +429,9 @@ def kernel(me, args, count, names):
 
 
 @cache
-def _machine_code() -> Builtin:
+def _machine_code() -> Any:
+    from numgrad.codegen.native.builtin import Builtin  # LLVM comes with the first kernel
+
     return Builtin("advance", text())
 
 

@@ -346,7 +346,7 @@ def python_function(
 def builtin(
     name: str, address: int, own: bytes, *kept: Any, keywords: bool = False
 ) -> Callable[..., Any]:
-    """A built-in function of Python: machine code with ``own`` as ``self``, which names ``kept``."""
+    """A built-in function: machine code with ``self``, ``own``, which names what is ``kept``."""
     flags = _METH_FASTCALL | keywords * _METH_KEYWORDS
     definition = _MethodDefinition(name.encode(), address, flags, None)
     # functions are looked at when Python ends, after modules are gone: what they point to stays
