@@ -54,12 +54,10 @@ _in_use = False
 
 def _text() -> str:
     """What all operations' functions do."""
-    from numgrad.codegen.native.builtin import BYTES, TUPLE, offset_of
+    from numgrad.codegen.native.builtin import BYTES, TUPLE, offsets
     from numgrad.codegen.native.fast_entry import FIELDS as x
 
-    o = {name: offset_of(Tensor, name) for name in Tensor.__slots__ if name != "__weakref__"}
-    v = {name: offset_of(Version, name) for name in Version.__slots__}
-    n = {name: offset_of(Node, name) for name in Node.__slots__ if name != "__weakref__"}
+    o, v, n = (offsets(cls) for cls in (Tensor, Version, Node))
     at = {name: 8 * k for k, name in enumerate(_RECORD)}
     of = {name: 8 * k for k, name in enumerate(launches.OPERAND)}
     known = {name: f"peek(int64, context + {8 * k})" for k, name in enumerate(_OBJECTS, 1)}

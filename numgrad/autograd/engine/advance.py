@@ -45,11 +45,11 @@ _context = np.array([*map(id, _OBJECTS.values())])
 
 def text() -> str:
     """What ``advance`` does."""
-    from numgrad.codegen.native.builtin import BYTES, SIZE, TUPLE, offset_of
+    from numgrad.codegen.native.builtin import BYTES, SIZE, TUPLE, offsets
     from numgrad.codegen.native.fast_entry import FIELDS as x
 
-    tensor_array, memory = (offset_of(Tensor, name) for name in ("_array", "_memory"))
-    n = {name: offset_of(Node, name) for name in Node.__slots__ if name != "__weakref__"}
+    o, v, n = (offsets(cls) for cls in (Tensor, Version, Node))
+    steps = {kind: offsets(kind)["steps"] for kind in (ElementwisePlan, AxisPlan)}
     s = {name: 8 * k for k, name in enumerate(launches.STEP)}
     of = {name: 8 * k for k, name in enumerate(launches.OPERAND)}
     known = {name: f"peek(int64, context + {8 * k})" for k, name in enumerate(_OBJECTS)}
@@ -84,12 +84,12 @@ def unchanged(context, node, version):
     # whether memory that has a version, or is that of a view, is as it was when a node saved it
     kind = peek(int64, version + {x["type"]})
     if kind == {known["TENSOR"]} or kind == {known["PARAMETER"]}:
-        version = peek(int64, version + {memory})
+        version = peek(int64, version + {o["_memory"]})
         if version == {known["NONE"]}:
             return 1
     if peek(int64, version + {x["type"]}) != {known["VERSION"]}:
         return 0
-    written = as_int(peek(int64, version + {offset_of(Version, "last")}))
+    written = as_int(peek(int64, version + {v["last"]}))
     if written > as_int(peek(int64, node + {n["sequence"]})):
         return 0
     return 1
@@ -121,10 +121,10 @@ def filled(context, node, g, step, slots):
         kind = peek(int64, value + {x["type"]})
         if peek(int64, own + {of["kind"]}) == {launches.ARRAY}:
             if kind == {known["TENSOR"]} or kind == {known["PARAMETER"]}:
-                if peek(int64, value + {memory}) != {known["NONE"]}:
-                    if unchanged(context, node, peek(int64, value + {memory})) == 0:
+                if peek(int64, value + {o["_memory"]}) != {known["NONE"]}:
+                    if unchanged(context, node, peek(int64, value + {o["_memory"]})) == 0:
                         return 0
-                value = peek(int64, value + {tensor_array})
+                value = peek(int64, value + {o["_array"]})
             if same(value, own, array_type) == 0:
                 return 0
             poke(peek(int64, value + {x["data"]}), slot)
@@ -204,9 +204,9 @@ def step_of(context, node, passed):
     plan = peek(int64, node + {n["call"]})
     kind = peek(int64, plan + {x["type"]})
     if kind == {known["ELEMENTWISE"]}:
-        steps = peek(int64, plan + {offset_of(ElementwisePlan, "steps")})
+        steps = peek(int64, plan + {steps[ElementwisePlan]})
     elif kind == {known["AXIS"]}:
-        steps = peek(int64, plan + {offset_of(AxisPlan, "steps")})
+        steps = peek(int64, plan + {steps[AxisPlan]})
     else:
         return 0
     step = looked_up(steps, peek(int64, node + {n["mask"]}))

@@ -18,6 +18,7 @@ import struct
 import sysconfig
 from collections.abc import Callable
 from functools import cache, cached_property
+from importlib import import_module
 from typing import Any
 
 from numgrad.codegen.intrinsics import HAS_FMA
@@ -104,25 +105,29 @@ def _link() -> None:
 
 
 def _new_array_address() -> int:
-    from numpy._core import _multiarray_umath
-
+    numpy: Any = import_module("numpy._core._multiarray_umath")
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table = pointer(_multiarray_umath._ARRAY_API, None)
+    table = pointer(numpy._ARRAY_API, None)
     return ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))[_NEW_ARRAY] or 0
 
 
-def offset_of(cls: type, name: str) -> int:
-    """How far behind its address an object of a class has one of its ``__slots__``.
+def offsets(cls: Any) -> dict[str, int]:
+    """How far behind its address an object of a class has each of its ``__slots__``.
 
     Raises
     ------
     ValueError
         If that cannot be seen.
     """
-    probe, found = cls.__new__(cls), object()
-    vars(cls)[name].__set__(probe, found)
-    words = struct.unpack(
-        f"{cls.__basicsize__ // 8}q", ctypes.string_at(id(probe), cls.__basicsize__)
-    )
-    return 8 * words.index(id(found))
+    probe, found, size = cls.__new__(cls), object(), cls.__basicsize__
+    places = {}
+    for name in cls.__slots__:
+        if name == "__weakref__":
+            continue
+        slot = vars(cls)[name]
+        slot.__set__(probe, found)
+        words = struct.unpack(f"{size // 8}q", ctypes.string_at(id(probe), size))
+        places[name] = 8 * words.index(id(found))
+        slot.__delete__(probe)
+    return places
