@@ -11,6 +11,8 @@ found, one after the other, and with them the key of the plan; the kernel is cal
 every recorded operation does: what its formulas need is saved, edges lead to where the operands
 come from. Arrays have the name of their operand and ``_``.
 
+The most common calls machine code takes off it, where that is in use: Note [Recorder].
+
 Note [Watched entries]
 ----------------------
 A function behind calls is held in many places: by operators, by methods, by whoever imported the

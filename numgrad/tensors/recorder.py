@@ -3,15 +3,15 @@
 Note [Recorder]
 ---------------
 Most calls are of Tensors of contiguous arrays, and of Python numbers, whose plan calls one kernel
-of one thread. The *recorder* does such a call: it finds the plan, allocates the
-result, calls the kernel, and makes Node and Tensor. Everything else it leaves to the entry written
-in Python (Note [Hot path] in ``entries``), which has the last word on what a call means; so does
-whatever is watched. One text serves all operations. ``self`` of an operation's function says which
-one it is; its ``table`` has a place for plans whose dtypes and shapes have the same hash. What is
-there is a *record*: what the recorder has to know of a plan, or that it is to leave the plan alone.
-Where there is none, or that of another plan, ``missed`` puts it there after the call.
+of one thread. The *recorder* does such a call: it finds the plan, allocates the result, calls the
+kernel, and makes Node and Tensor. Everything else it leaves to the entry written in Python (Note
+[Hot path] in ``entries``), which says what a call means; calls that are watched are left to it too.
 
-Operations that are called with parameters, views, and those of other families have no record.
+One text serves all operations. ``self`` of an operation's function says which one it is: it has
+the entry, what is called where no record is, and a table with a place for each hash of dtypes and
+shapes. There lies a *record*, what the recorder has to know of a plan, or that it is to leave the
+plan to Python. Where there is none, or that of another plan, it is put there after the call.
+Calls with parameters have no record, nor have views and operations of other families.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OBJECTS: dict[str, Any] = {
 _context = np.array([0, *map(id, _OBJECTS.values())])
 """Whether calls are watched, and where the objects are that the text names."""
 _RECORD = (
-    "plan", "packed", "slots", "rank", "dtype", "result", "records", "_",
+    "plan", "packed", "slots", "rank", "dtype", "result", "records",
     *(f"keeps{mask}" for mask in range(8)),
     *(f"length{axis}" for axis in range(launches.MOST_AXES)),
 )  # fmt: skip
@@ -89,8 +89,8 @@ def settled(context, memory):
         return 0
     return 1
 
-def found(context, args, count, plain):
-    # a place by the operands' dtypes and shapes, or -1; at ``plain`` bits of what requires grad
+def found(context, args, count, followed):
+    # a place by the operands' dtypes and shapes, or -1; at ``followed`` bits of what requires grad
     tensor, parameter, array_type = {known["TENSOR"]}, {known["PARAMETER"]}, {known["ARRAY"]}
     none = {known["NONE"]}
     mask, code, bit, tensors, k = 0, 0, 1, 0, 0
@@ -126,7 +126,7 @@ def found(context, args, count, plain):
             return -1
         bit += bit
         k += 1
-    poke(mask, plain)
+    poke(mask, followed)
     if tensors == 0:
         return -1
     return (code ^ (code >> 6) ^ (code >> 12)) & {_PLACES - 1}
@@ -421,14 +421,14 @@ def _record(op: Op, plan: Any, args: tuple) -> launches.Words:
     few = all(len(shape or ()) <= launches.MOST_AXES for shape in (*shapes, plan.shape))
     if few and (plan.floating or not (getattr(op, "check", None) or None in shapes)):
         slots = launches.filled(plan.entry, [*shapes, *between, plan.shape, *after])
-    head = [id(plan), *[0] * 7]
+    head = [id(plan), *[0] * 6]
     places = [0] * len(args)
     if slots is not None:
         places = slots.places
         result = places[len(args) + len(between)]
         head[1:] = [
             slots.packed, len(slots.words), len(plan.shape), id(plan.dtype), result,
-            int(plan.records), 0,
+            int(plan.records),
         ]  # fmt: skip
     lengths = [*plan.shape, *[0] * launches.MOST_AXES][: launches.MOST_AXES]
     words = [*head, *plan.keeps, *[0] * (8 - len(plan.keeps)), *lengths]

@@ -68,7 +68,9 @@ def walk(
     try:
         while True:
             if advance is not None:
-                only = advance(waiting, heap, deliver, edges, gradients, owned, passed, retain)
+                only = advance(
+                    waiting, heap, deliver, edges, gradients, owned, passed, bool(retain)
+                )
                 if only is None:
                     break
             else:
