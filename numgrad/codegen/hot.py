@@ -3,11 +3,11 @@
 Note [Hot paths]
 ----------------
 What every small operation and every node of a backward goes through is there twice: in Python, and
-in machine code (``codegen.native.builtin``) that does the most common case of it four times as
-fast. To load that takes two milliseconds; to make it, which is done once for all programs, half a
-second, and short programs are not to wait for it. So it is loaded when the first kernel has been,
-and made after ``ENOUGH`` times that Python did what it could have done. Where this Python's objects
-lie otherwise than texts expect, all stays with Python, which gives the same results.
+in machine code (``codegen.native.builtin``) that does the most common case of it three to four
+times as fast. To load that takes two milliseconds; to make it, which is done once for all programs,
+a quarter of a second, and short programs are not to wait for it. So it is loaded when the first
+kernel has been, and made after ``ENOUGH`` times that Python did what it could have done. Where
+objects lie otherwise than texts expect, all stays with Python, which gives the same results.
 """
 
 from __future__ import annotations

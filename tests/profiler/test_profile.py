@@ -275,9 +275,7 @@ def test_without_lines():
 
 
 def codes():
-    entries = {name: op._enter for name, op in OPS.items() if op._enter is not None}
-    machine = {name: OPS[name].shortcuts.entry for name in entries if OPS[name].shortcuts}
-    return {name: entry.__code__ for name, entry in (entries | machine).items()}
+    return {name: recorder.in_python(op).__code__ for name, op in OPS.items() if op.entered}
 
 
 def held():
@@ -350,7 +348,7 @@ def test_operations_declared_meanwhile_are_recorded():
 
         tripled(ng.ones(2))
     assert calls(p.events()) == ["tripled"]
-    assert "clock" not in tripled._enter.__code__.co_names
+    assert "clock" not in recorder.in_python(tripled).__code__.co_names
 
 
 def test_one_profile_at_a_time():
