@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,16 +37,8 @@ class Words(bytes):
         return found
 
 
-class Slots:
+class Slots(NamedTuple):
     """The slots of a kernel for given arguments.
-
-    Parameters
-    ----------
-    entry
-        The kernel's Python function.
-    given
-        Its arguments: a shape for an array, which is contiguous, None for a number that comes
-        later, and numbers.
 
     Attributes
     ----------
@@ -58,8 +50,9 @@ class Slots:
         The first slot of each argument.
     """
 
-    def __init__(self, packed: int, words: list[int], places: list[int]) -> None:
-        self.packed, self.words, self.places = packed, words, places
+    packed: int
+    words: list[int]
+    places: list[int]
 
 
 def filled(entry: Any, given: Sequence[Any]) -> Slots | None:
