@@ -18,8 +18,10 @@ calls            of numgrad's own Python functions, generated ones included
 instructions     of the processor, with ``--instructions``, by callgrind; it takes minutes a program
 ===============  ===================================================================================
 
-Each is counted twice, in a process of the program's own and with one thread; one that is not the
-same then is an error. Instructions depend on the processor and on libraries: they are only shown.
+Each is counted twice, in processes of the program's own and with one thread; one that is not the
+same then is an error. Counting launches keeps kernels from machine code that would call them
+(``codegen.hot``), so allocations and calls are counted in a process in which it does. Instructions
+depend on the processor and on libraries: they are only shown.
 """
 
 from __future__ import annotations
@@ -198,31 +200,56 @@ class Allocations:
 
 
 def counted(name: str) -> Counters:
-    """All counters of a program, in this process."""
+    """Counters of kernels and of what a profile sees of a program, in this process."""
     kernels = Kernels()
+    run = warm(name)
     import numgrad as ng
+
+    made = kernels.made
+
+    def once() -> Counters:
+        kernels.launches = 0
+        run()
+        return {"kernels made": made, "launches": kernels.launches, **recorded(ng, run)}
+
+    found = settled(name, once)
+    if kernels.made != made:
+        raise RuntimeError(f"{name}: kernels were made late")
+    return found
+
+
+def counted_apart(name: str) -> Counters:
+    """The other counters: nothing is in the way of hot paths in machine code."""
+    run = warm(name)
+    allocations = Allocations()
+    return settled(name, lambda: {"allocations": allocations.of(run), "calls": calls(run)})
+
+
+def warm(name: str) -> Run:
+    """A program that has run, with what it needs in use."""
+    import numgrad as ng
+    from numgrad.codegen import hot
 
     ng.set_num_threads(1)
     run = PROGRAMS[name](ng)
-    for _ in range(WARM):
+    for number in range(WARM):
         run()
-    made = kernels.made
-    allocations = Allocations()
+        if not number:
+            hot.install()
+    return run
 
-    def once() -> Counters:
-        gc.collect()
-        kernels.launches = 0
-        run()
-        found = {"kernels made": made, "launches": kernels.launches}
-        found |= recorded(ng, run)
-        return {**found, "allocations": allocations.of(run), "calls": calls(run)}
 
+def settled(name: str, once: Callable[[], Counters]) -> Counters:
+    """What is counted, if it is the same twice."""
     gc.disable()
     once()
-    found, again = once(), once()
-    if found != again or kernels.made != made:
+    gc.collect()
+    found = once()
+    gc.collect()
+    again = once()
+    if found != again:
         pairs = {k: (found[k], again[k]) for k in found if found[k] != again[k]}
-        raise RuntimeError(f"{name}: counters jitter: {pairs or 'kernels were made late'}")
+        raise RuntimeError(f"{name}: counters jitter: {pairs}")
     return found
 
 
@@ -266,8 +293,10 @@ def _child(command: list[str], timeout: float) -> subprocess.CompletedProcess[st
 
 
 def measure(name: str) -> Counters:
-    """Counters of a program, in a process of its own."""
-    return json.loads(_child([sys.executable, __file__, "--one", name], TIMEOUT).stdout)
+    """Counters of a program, in two processes of its own."""
+    command = [sys.executable, __file__, "--one", name]
+    parts = [json.loads(_child([*command, *how], TIMEOUT).stdout) for how in ([], ["--apart"])]
+    return parts[0] | parts[1]
 
 
 def versions() -> dict[str, str]:
@@ -329,6 +358,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--instructions", action="store_true", help="count these by callgrind too")
     parser.add_argument("--one", choices=PROGRAMS, help=argparse.SUPPRESS)
     parser.add_argument("--runs", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--apart", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.instructions and not shutil.which("valgrind"):
         parser.error("--instructions: valgrind, which counts them, is not installed")
@@ -336,7 +366,7 @@ def main(arguments: list[str] | None = None) -> int:
         if given.runs:
             repeat(given.one, given.runs)
         else:
-            print(json.dumps(counted(given.one)))
+            print(json.dumps((counted_apart if given.apart else counted)(given.one)))
         return 0
     found: dict[str, Counters] = {}
     shown: dict[str, Counters] = {}

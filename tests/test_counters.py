@@ -87,10 +87,11 @@ def test_calls_are_those_of_the_package(counters):
     import numgrad as ng
 
     x = ng.ones(3)
-    ng.exp(x)
-    count = counters.calls(lambda: ng.exp(x))
-    assert 1 <= count < 5
-    assert counters.calls(lambda: [ng.exp(x) for _ in range(3)]) == 3 * count
+    flip = ng.flip  # in Python, unlike calls of elementwise operations
+    flip(x)
+    count = counters.calls(lambda: flip(x))
+    assert 1 <= count < 20
+    assert counters.calls(lambda: [flip(x) for _ in range(3)]) == 3 * count
     assert counters.calls(lambda: np.mean(np.ones(3))) == 0
     assert sys.getprofile() is None
 
@@ -117,4 +118,4 @@ def test_a_counter_that_jitters_is_an_error(counters, monkeypatch):
     monkeypatch.setattr(ng, "set_num_threads", lambda count: None)
     monkeypatch.setattr(counters, "calls", lambda run: next(number))
     with pytest.raises(RuntimeError, match=r"odd: counters jitter.*calls"):
-        counters.counted("odd")
+        counters.counted_apart("odd")

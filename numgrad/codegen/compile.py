@@ -138,6 +138,11 @@ def compile_kernel(
     return found
 
 
+def has_loaded() -> bool:
+    """Whether a kernel has been compiled or loaded in this process."""
+    return bool(_loaded)
+
+
 def _prepare(kernel: Kernel, externals: Iterable[str]) -> None:
     """Make ready what a kernel needs around it."""
     memory.keep_freed_memory()

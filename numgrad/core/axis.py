@@ -76,6 +76,7 @@ class AxisOp(Op):
     def forget(self) -> None:
         for known in (self.plans, self.quick, self._kernels):
             known.clear()
+        super().forget()
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
         return self.plan(np.ones(1, dtype), {**self.params}).dtype
@@ -239,6 +240,7 @@ class AxisPlan(AxisCall, Plan):
         "shape",
         "simple",
         "sizes",
+        "steps",
     )
 
     def __init__(self, op: AxisOp, x: np.ndarray, params: dict[str, Any]) -> None:
@@ -276,7 +278,7 @@ class AxisPlan(AxisCall, Plan):
                 f"{op.name}: the reduced axes of an operand of shape {x.shape} have no elements, "
                 "and there is no value for that"
             )
-        self.functions = {}
+        self.functions, self.steps = {}, {}
         self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
         reader = Reader()
         result = self._read(reader, {"x": self._input(reader)})

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.codegen import launches
 from numgrad.codegen.loops import LoopOperand, strided_view
 from numgrad.errors import generated
 
 
 def elementwise_backward(
     plan: Any,
+    mask: int,
     saved: tuple[str, ...],
     operands: dict[str, LoopOperand],
     outputs: dict[int, LoopOperand],
@@ -57,6 +59,9 @@ def elementwise_backward(
         else:
             arguments.append(name if plan.flat else f"{name}.ravel()")
     owned = 0
+    dims = plan.layout.dims
+    if len(dims) == 1 and all(o.full for o in outputs.values()):
+        dims = ()
     for position, k in enumerate(outputs):
         shape = plan.metas[k].shape
         names[f"shape{k}"] = shape[0] if len(shape) == 1 else shape
@@ -72,7 +77,7 @@ def elementwise_backward(
             lines.append(f"    g{k} = {make}(shape{k}, dtype{k})")
         arguments.append(f"g{k}" if plan.flat else f"g{k}.ravel()")
         owned |= 1 << k
-    if len(plan.layout.dims) > 1 or any(not o.full for o in outputs.values()):
+    if dims:
         arguments.append("*dims")
     if accumulate:
         arguments.append("flags")
@@ -86,7 +91,36 @@ def elementwise_backward(
             fresh = f"g{k} if buffers[{k}] is None else None" if accumulate else f"g{k}"
             results.append(fresh if k in outputs else "None")
     lines.append(f"    return ({', '.join(results)},), {owned}")
+    read = [operands[name] for name in ("g", *saved)]
+    if not (accumulate or over_g or plan.large or any(o.strided for o in read)):
+        plan.steps[mask] = _elementwise_step(plan, saved, operands, outputs, aliased, entry, dims)
     return _made(plan, lines, names)
+
+
+def _elementwise_step(
+    plan: Any,
+    saved: tuple[str, ...],
+    operands: dict[str, LoopOperand],
+    outputs: dict[int, LoopOperand],
+    aliased: Sequence[int],
+    entry: Any,
+    dims: tuple[int, ...],
+) -> launches.Words | None:
+    """The same for machine code: Note [Launches] in ``codegen.launches``."""
+    if outputs and entry is None:
+        return None
+    shapes = {name: m.shape for name, m in zip(plan.op.inputs, plan.metas, strict=True)}
+    shapes |= dict.fromkeys(("g", "y"), plan.shape)
+    inputs = {
+        name: (shapes[name] if operands[name].mask else None, operands[name].dtype)
+        for name in ("g", *saved)
+    }
+    results = [
+        "g" if k in aliased else (m.shape, m.dtype) if k in outputs else None
+        for k, m in enumerate(plan.metas)
+    ]
+    given = [*inputs, *((k,) for k in outputs), *dims]
+    return launches.step(entry, inputs, results, given)
 
 
 def axis_backward(plan: Any, mask: int, entry: Any, accumulate: bool) -> Callable[..., Any]:
@@ -104,12 +138,12 @@ def axis_backward(plan: Any, mask: int, entry: Any, accumulate: bool) -> Callabl
         "order": order,
         "inverse": plan.inverse,
     }
-    saves = plan.saves(mask)
+    saves, read = plan.saves(mask), plan.names("backward", mask)
     parameters = ("g", *saves, *(("buffers",) if accumulate else ()))
     lines = [f"def backward({', '.join(parameters)}):"]
     lines.append("    out = buffers[0]" if accumulate else "    out = empty(shape, dtype)")
     arguments = []
-    for name in plan.names("backward", mask):
+    for name in read:
         if name == "n":
             arguments.append("count")
             continue
@@ -122,6 +156,11 @@ def axis_backward(plan: Any, mask: int, entry: Any, accumulate: bool) -> Callabl
         lines.append(f"    entry({', '.join(arguments)}, out.ravel(), *sizes)")
     result = "None" if accumulate else "out" if order is None else "out.transpose(inverse)"
     lines.append(f"    return ({result},), 1")
+    if prod(shape) and order is None and not accumulate and not plan.large:
+        metas = {"x": (meta.shape, meta.dtype)} | dict.fromkeys("gy", (plan.shape, plan.dtype))
+        inputs = {name: metas[name] for name in ("g", *saves)}
+        given = [*(plan.count if name == "n" else name for name in read), (0,), *plan.sizes]
+        plan.steps[mask] = launches.step(entry, inputs, [metas["x"]], given)
     return _made(plan, lines, scope)
 
 

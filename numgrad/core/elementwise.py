@@ -253,6 +253,7 @@ class ElementwisePlan(Plan):
         "scalars",
         "shape",
         "simple",
+        "steps",
     )
     op: Elementwise
 
@@ -294,7 +295,7 @@ class ElementwisePlan(Plan):
             and self.differentiable(k)
         )
         self._saves: dict[int, tuple[str, ...]] = {}
-        self.functions = {}
+        self.functions, self.steps = {}, {}
         self._consuming: dict[int, Callable[..., Any] | None] = {}
         # one length is read faster than a tuple of one
         self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
@@ -493,7 +494,7 @@ class ElementwisePlan(Plan):
                 accumulate=accumulate,
             )
         return elementwise_backward(
-            self, saved, operands, outputs, aliased, entry, accumulate, over_g
+            self, mask, saved, operands, outputs, aliased, entry, accumulate, over_g
         )
 
 

@@ -143,6 +143,7 @@ class Op(Documented):
         self.shape_rule: Callable[..., Any] | None = None
         self.batching: Callable[..., Any] | None = None
         self._enter: Callable[..., Any] | None = None
+        self.shortcuts: Any = None  # what machine code knows of calls, with a method ``clear``
         if register:
             known = OPS.get(self.name)
             if known is not None and not known._is_redefined(self):
@@ -213,6 +214,16 @@ class Op(Documented):
             self.__class__ = type(family.__name__, (family,), members)  # pyright: ignore
         return enter
 
+    @property
+    def entered(self) -> bool:
+        """Whether the function behind a call has been made."""
+        return self._enter is not None
+
+    def enter_by(self, enter: Callable[..., Any]) -> None:
+        """Let calls of an operation that has been ``entered`` go to another function."""
+        self._enter = enter
+        type(self).__call__ = staticmethod(enter)  # pyright: ignore
+
     def __repr__(self) -> str:
         return f"<numgrad operation {self.name}({', '.join((*self.inputs, *self.params))})>"
 
@@ -247,6 +258,8 @@ class Op(Documented):
 
     def forget(self) -> None:
         """Drop what earlier calls decided: formulas decide what is saved and compiled."""
+        if self.shortcuts is not None:
+            self.shortcuts.clear()
 
     def kink(self, *, params: dict[str, Any] | None = None, **points: tuple[Any, Any]) -> Op:
         """Declare operands at which there is no derivative, and the gradients used there.

@@ -55,6 +55,7 @@ class Planned(Op):
 
     def forget(self) -> None:
         self.plans.clear()
+        super().forget()
 
 
 class Plan(Call):
@@ -65,6 +66,8 @@ class Plan(Call):
     functions: dict[int, Callable[..., Any]]
     """Compiled backwards by mask, and by its complement those that add to buffers."""
     shape: tuple[int, ...]
+    steps: dict[int, Any]
+    """By mask what machine code has to know of them, in some families: Note [Launches]."""
 
     @property
     def results(self) -> tuple[Meta, ...]:

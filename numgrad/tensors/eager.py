@@ -13,6 +13,7 @@ from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.batching.examples import example_index
 from numgrad.autograd.function.record import run as run_function
 from numgrad.autograd.variable import Tensor, refresh
+from numgrad.codegen import hot
 from numgrad.core.call import Call
 from numgrad.core.interpreter import bind
 from numgrad.core.op import OPS, Op
@@ -41,7 +42,10 @@ class EagerInterpreter(RecordingInterpreter):
 
     def run(self, op: Op, arrays: list[Any], params: dict[str, Any]) -> tuple[Any, Call]:
         """The result, or several, and the record of the call."""
-        return op.run(arrays, params)
+        found = op.run(arrays, params)
+        if hot.waiting:
+            hot.asked()
+        return found
 
     def entry(self, op: Op) -> Callable[..., Any]:
         """The function behind ``op(...)``."""

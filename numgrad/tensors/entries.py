@@ -11,6 +11,8 @@ found, one after the other, and with them the key of the plan; the kernel is cal
 every recorded operation does: what its formulas need is saved, edges lead to where the operands
 come from. Arrays have the name of their operand and ``_``.
 
+The most common calls machine code takes off it, where that is in use: Note [Recorder].
+
 Note [Watched entries]
 ----------------------
 A function behind calls is held in many places: by operators, by methods, by whoever imported the
@@ -41,9 +43,9 @@ from numgrad.core.interpreter import bind, state
 from numgrad.core.op import Op
 from numgrad.core.plan import Planned, remember
 from numgrad.errors import generated
+from numgrad.tensors.recorder import MOST_OPERANDS, recorded_by, stand_aside
 from numgrad.tensors.recording import new_tensor
 
-MOST_OPERANDS = 3
 _NUMBER, _ARRAY, _TENSOR, _NOTHING = "number", "array", "tensor", "nothing"
 _MISSING: Any = object()
 _made: WeakSet[Any] = WeakSet()
@@ -65,7 +67,7 @@ def eager_entry(op: Op) -> Callable[..., Any]:
     with ENTRIES:
         _made.add(entry)
         _recode(entry)
-    return entry
+    return recorded_by(op, entry)
 
 
 def watch(names: dict[str, Any] | None, noting: Sequence[str] = ()) -> None:
@@ -82,6 +84,7 @@ def watch(names: dict[str, Any] | None, noting: Sequence[str] = ()) -> None:
     """
     global _watching
     with ENTRIES:
+        stand_aside(names is not None)
         _watching = None if names is None else (names, tuple(noting))
         for entry in _made:
             _recode(entry)

@@ -13,6 +13,8 @@ from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError
 from numgrad.operations.sparse.kinds import is_sparse_kind, multiplies_by_star
 
+_made: list[tuple[Op, Any]] = []
+"""Operations, and methods made of them, which hold the function behind calls."""
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
@@ -38,6 +40,7 @@ def operator(op: Op) -> Callable[..., Any]:
         _refuse_foreign(op, other)
         return NotImplemented
 
+    _made.append((op, method))
     return method
 
 
@@ -54,7 +57,15 @@ def reflected(op: Op) -> Callable[..., Any]:
         _refuse_foreign(op, other)
         return NotImplemented
 
+    _made.append((op, method))
     return method
+
+
+def enter_anew() -> None:
+    """Let the operators call the functions that are behind operations now."""
+    for op, method in _made:
+        cells = dict(zip(method.__code__.co_freevars, method.__closure__, strict=True))
+        cells["enter"].cell_contents = op.entry
 
 
 def acceptable(value: Any) -> bool:

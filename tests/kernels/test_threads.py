@@ -159,11 +159,11 @@ def test_moving_bytes_is_work(two_threads, monkeypatch):
 
 
 def test_launches_that_do_not_pay_are_avoided_for_a_while(two_threads, monkeypatch):
+    threads.prepare_pool()  # which asks for losses too
     now = 1_000_000_000
     monkeypatch.setattr(threads, "perf_counter_ns", lambda: now)
     losses = iter([(50_000.0, 300_000.0), (50_000.0, 100_000.0), (50_000.0, 150_000.0)])
     monkeypatch.setattr(launch, "losses", lambda: next(losses, (0.0, 0.0)))
-    threads.prepare_pool()
     for _ in range(2):
         assert threads.launch(lambda x: x + 1, 2, 1) == 2
         assert threads.worth(190_000.0) == 2  # the threads may have slept before

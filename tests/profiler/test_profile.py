@@ -15,6 +15,7 @@ from numgrad.compiler.run.program import PROGRAMS
 from numgrad.core.op import OPS
 from numgrad.profiler import instruments, profile, record_collective, record_function
 from numgrad.profiler.notes import RANGE
+from numgrad.tensors import recorder
 
 N = 100
 
@@ -274,7 +275,7 @@ def test_without_lines():
 
 
 def codes():
-    return {name: op._enter.__code__ for name, op in OPS.items() if op._enter is not None}
+    return {name: recorder.in_python(op).__code__ for name, op in OPS.items() if op.entered}
 
 
 def held():
@@ -288,7 +289,7 @@ def held():
         ]
         for program in PROGRAMS
     }
-    return codes(), wrapped, recoded, of_programs
+    return codes(), wrapped, recoded, of_programs, recorder.is_watched()
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -347,7 +348,7 @@ def test_operations_declared_meanwhile_are_recorded():
 
         tripled(ng.ones(2))
     assert calls(p.events()) == ["tripled"]
-    assert "clock" not in tripled._enter.__code__.co_names
+    assert "clock" not in recorder.in_python(tripled).__code__.co_names
 
 
 def test_one_profile_at_a_time():

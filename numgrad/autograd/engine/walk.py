@@ -14,7 +14,8 @@ from threading import Thread
 from typing import Any
 
 from numgrad.autograd.anomaly import explain, fail_on_nan
-from numgrad.autograd.engine.gradients import Evaluation, accumulate
+from numgrad.autograd.engine import advance as machine
+from numgrad.autograd.engine.gradients import ON_ARRAYS, Evaluation, accumulate
 from numgrad.autograd.engine.task import Task, place_of
 from numgrad.autograd.hooks import (
     LeafHooks,
@@ -25,6 +26,7 @@ from numgrad.autograd.hooks import (
 )
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
+from numgrad.codegen import hot
 from numgrad.core.interpreter import state
 
 DEEP = 40
@@ -56,28 +58,39 @@ def walk(
     if LeafHooks.live:
         visits = Visits(task or Task(roots, None), evaluation)
         hooked = HookedLeaves(visits, waiting, accumulating)
+    ordinary = evaluation is ON_ARRAYS and hooked is None and not watched
+    advance = machine.advance if ordinary else None
+    if ordinary and hot.waiting:
+        hot.asked()
     # along a chain one node waits at a time: it is kept out of the queue
     only: list | None = None
     edges, gradients, owned = roots, grads, 0
     try:
         while True:
-            bit = 1
-            for edge, g in zip(edges, gradients):  # noqa: B905 (equal by construction)
-                if edge is not None and g is not None:
-                    if only is None and type(edge) is Node and not heap:
-                        only = [edge, g, owned & bit != 0]
-                    else:
-                        if only is not None and type(edge) in _INNER:
-                            queue.put(only)
-                            only = None
-                        deliver(edge, g, owned & bit != 0)
-                bit += bit
-            if hooked is not None:
-                hooked.arrived(edges)
-            if only is None:
-                if not heap:
+            if advance is not None:
+                only = advance(
+                    waiting, heap, deliver, edges, gradients, owned, passed, bool(retain)
+                )
+                if only is None:
                     break
-                only = waiting.pop(heappop(heap))
+            else:
+                bit = 1
+                for edge, g in zip(edges, gradients):  # noqa: B905 (equal by construction)
+                    if edge is not None and g is not None:
+                        if only is None and type(edge) is Node and not heap:
+                            only = [edge, g, owned & bit != 0]
+                        else:
+                            if only is not None and type(edge) in _INNER:
+                                queue.put(only)
+                                only = None
+                            deliver(edge, g, owned & bit != 0)
+                    bit += bit
+                if hooked is not None:
+                    hooked.arrived(edges)
+                if only is None:
+                    if not heap:
+                        break
+                    only = waiting.pop(heappop(heap))
             (node, g, mine), only = only, None
             edges = node.edges
             visited = (

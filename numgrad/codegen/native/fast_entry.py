@@ -4,7 +4,7 @@ import ctypes
 import struct
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,11 @@ _TYPE = _HEAD - 8
 """Where an object has its type: at the end of what all objects begin with."""
 _DATA, _RANK, _LENGTHS, _STRIDES, _DTYPE, _FLAGS = (_HEAD + at for at in (0, 8, 16, 24, 40, 48))
 """Where an array has its fields."""
+FIELDS = {
+    "type": _TYPE, "data": _DATA, "rank": _RANK, "lengths": _LENGTHS, "dtype": _DTYPE,
+    "flags": _FLAGS,
+}  # fmt: skip
+"""These by name."""
 _ITEMSIZE = _HEAD + 24
 """Where a dtype has the size of its elements."""
 
@@ -327,7 +332,7 @@ class _MethodDefinition(ctypes.Structure):
     )
 
 
-_METH_FASTCALL = 0x80
+_METH_KEYWORDS, _METH_FASTCALL = 0x02, 0x80
 
 
 def python_function(
@@ -335,10 +340,49 @@ def python_function(
 ) -> Callable[..., Any]:
     """A built-in function of Python that calls a kernel, or ``slow`` with unusual arguments."""
     description = _description(signature, packed, slow, nogil)
-    definition = _MethodDefinition(name.encode(), _address(), _METH_FASTCALL, None)
+    return builtin(name, _address(), description, slow)
+
+
+def builtin(
+    name: str, address: int, own: bytes, *kept: Any, keywords: bool = False
+) -> Callable[..., Any]:
+    """A built-in function: machine code with ``self``, ``own``, which names what is ``kept``."""
+    flags = _METH_FASTCALL | keywords * _METH_KEYWORDS
+    definition = _MethodDefinition(name.encode(), address, flags, None)
     # functions are looked at when Python ends, after modules are gone: what they point to stays
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object((definition, slow)))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object((definition, *kept)))
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
-    return make(ctypes.addressof(definition), description, None)
+    return make(ctypes.addressof(definition), own, None)
+
+
+class Launched(NamedTuple):
+    """A kernel as its Python function knows it.
+
+    Attributes
+    ----------
+    packed
+        Where its packed form is: Note [Entries] in ``entry``.
+    arguments
+        For each its kind, as the dtype's or ``a`` for an array, with rank, bytes of an element, and
+        whether an array must be contiguous.
+    """
+
+    packed: int
+    arguments: tuple[tuple[str, int, int, bool], ...]
+
+
+def launched(function: Any) -> Launched | None:
+    """What a kernel's Python function calls, if that returns nothing and holds Python's lock."""
+    own = getattr(function, "__self__", None)
+    if type(own) is not bytes or not is_possible():
+        return None
+    packed, _, count, _, nogil, result, *words = struct.unpack(f"{len(own) // 8}q", own)
+    if nogil or result != _NO_RESULT or len(words) != count:
+        return None
+    letters = dict(zip(_KINDS.values(), _KINDS, strict=True)) | {_ARRAY: "a"}
+    return Launched(
+        packed,
+        tuple([(letters[w & 255], w >> 8 & 255, w >> 16 & 255, bool(w >> 24)) for w in words]),
+    )

@@ -17,6 +17,7 @@ import re
 import struct
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -328,39 +329,62 @@ def load_shared(name: str, text: str) -> dict[str, int]:
 class SharedModule:
     """A module that many kernels use, from disk, or compiled in a thread of its own.
 
+    Parameters
+    ----------
+    name, text, speed
+        Its name, LLVM IR, and the level of the optimising passes.
+    translate
+        What makes LLVM IR of the text, if that is in another language; then it is compiled when it
+        is needed, by the thread that needs it.
+    depends
+        What else decides the machine code.
+
     Attributes
     ----------
     payload
         What ``load`` loads, when ``finish`` has returned.
+    cached
+        Whether it was on disk.
     """
 
-    def __init__(self, name: str, text: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        speed: int = 0,
+        translate: Callable[[str], str] | None = None,
+        depends: str = "",
+    ) -> None:
         from hashlib import sha256
 
         from numgrad.codegen import cache as disk
 
-        self._unique = f"{name}_{sha256(f'{stamp()}{text}'.encode()).hexdigest()[:24]}"
+        told = f"{stamp()}{speed}{depends}{text}"
+        self._unique = f"{name}_{sha256(told.encode()).hexdigest()[:24]}"
         self._file = f"{self._unique.replace('_', '-')}.common"  # no kernel, and not counted as one
         found = disk.load(self._file)
         self.payload: bytes = found or b""
-        self._text = text
+        self.cached = found is not None
+        self._text, self._speed, self._translate = text, speed, translate
         self._thread: threading.Thread | None = None
-        if found is None:
+        if found is None and translate is None:
             self._thread = threading.Thread(target=self._compile)
             self._thread.start()
 
     def _compile(self) -> None:
         with suppress(RuntimeError):  # ``finish`` tries again
-            self.payload = compile_ir(self._text, self._unique, speed=0, effort=1)
+            self.payload = compile_ir(self._text, self._unique, speed=self._speed, effort=1)
 
     def finish(self) -> None:
         """Wait until it is there, and keep it on disk."""
         from numgrad.codegen import cache as disk
 
-        if self._thread is None:
+        if self._thread is not None:
+            self._thread.join()
+        elif self.payload:
             return
-        self._thread.join()
         if not self.payload:  # such as in a fork, which has no threads of its parent
-            self.payload = compile_ir(self._text, self._unique, speed=0, effort=1)
+            text = self._text if self._translate is None else self._translate(self._text)
+            self.payload = compile_ir(text, self._unique, speed=self._speed, effort=1)
         disk.save(self._file, self.payload)
         self._thread = None

@@ -1,0 +1,133 @@
+"""Functions of CPython's in machine code, written in the language of kernels.
+
+Note [Functions for Python]
+---------------------------
+A text defines ``kernel(me, args, count, names)``, which is called as CPython calls what takes
+``METH_FASTCALL | METH_KEYWORDS``: ``me`` is the function's ``self``, ``args`` the address of
+``count`` arguments, behind which come those by keyword whose ``names`` are a tuple, or 0. All are
+int64, and so is what it returns, a reference to the result, or 0 with an error set: Note [Objects
+in machine code] in ``codegen.objects``. One text serves many functions, whose ``self`` differ.
+
+``self`` is a bytes object: what it holds the text finds ``BYTES`` behind its address.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sysconfig
+from collections.abc import Callable
+from functools import cache, cached_property
+from importlib import import_module
+from typing import Any
+
+from numgrad.codegen.intrinsics import HAS_FMA
+from numgrad.codegen.native import fast_entry, machine
+from numgrad.codegen.native.signature import parse
+
+BYTES = bytes.__basicsize__ - 1
+"""Where a bytes object has its first byte."""
+SIZE = object.__basicsize__
+"""Where a tuple has its length."""
+TUPLE = tuple.__basicsize__
+"""Where a tuple has its first element."""
+_NEW_ARRAY = 94
+"""The place of ``PyArray_NewFromDescr`` in NumPy's C API, which never changes."""
+_SIGNATURE = "int64(int64, int64, int64, int64)"
+_ENTRY = """
+define ptr @entry(ptr %self, ptr %args, i64 %count, ptr %names) #0 {
+  %result = alloca i64
+  store i64 0, ptr %result
+  %a0 = ptrtoint ptr %self to i64
+  %a1 = ptrtoint ptr %args to i64
+  %a3 = ptrtoint ptr %names to i64
+  %failed = call i32 @body(i64 %a0, i64 %a1, i64 %count, i64 %a3, ptr %result)
+  %found = load i64, ptr %result
+  %object = inttoptr i64 %found to ptr
+  ret ptr %object
+}
+"""
+
+
+@cache
+def is_possible() -> bool:
+    """Whether objects lie in memory as texts read them, and one thread at a time has them."""
+    if sysconfig.get_config_var("Py_GIL_DISABLED") or not fast_entry.is_possible():
+        return False
+    word, pair = b"numgrad_", (object(), object())
+    held = struct.unpack("2q", ctypes.string_at(id(pair) + TUPLE, 16))
+    count = struct.unpack("q", ctypes.string_at(id(pair) + SIZE, 8))
+    held_as_read = held == tuple(map(id, pair)) and count == (2,)
+    return held_as_read and ctypes.string_at(id(word) + BYTES, 8) == word
+
+
+class Builtin:
+    """A text whose machine code many functions of Python's have."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name, self.text = name, text
+        self._address = 0
+
+    @cached_property
+    def _module(self) -> machine.SharedModule:
+        from numgrad.codegen.native.kernel import native_stamp
+
+        depends = f"{native_stamp()}{HAS_FMA}"
+        return machine.SharedModule(self.name, self.text, 1, translated, depends)
+
+    @property
+    def cached(self) -> bool:
+        """Whether its machine code was on disk, when this was first asked for."""
+        return self._module.cached
+
+    def function(self, name: str, own: bytes) -> Callable[..., Any]:
+        """A function of Python's whose ``self`` is ``own``."""
+        if not self._address:
+            _link()
+            self._module.finish()
+            self._address = machine.load(self._module.payload)["entry"]
+        return fast_entry.builtin(name, self._address, own, keywords=True)
+
+
+def translated(text: str) -> str:
+    """A text in LLVM's language."""
+    from numgrad.codegen.native.kernel import translate
+
+    return translate(text, parse(_SIGNATURE), has_fma=HAS_FMA) + _ENTRY
+
+
+@cache
+def _link() -> None:
+    """Make NumPy's function that makes arrays known to the linker."""
+    from llvmlite import binding
+
+    binding.add_symbol("numgrad_new_array", _new_array_address())
+
+
+def _new_array_address() -> int:
+    numpy: Any = import_module("numpy._core._multiarray_umath")
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    table = pointer(numpy._ARRAY_API, None)
+    return ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))[_NEW_ARRAY] or 0
+
+
+def offsets(cls: Any) -> dict[str, int]:
+    """How far behind its address an object of a class has each of its ``__slots__``.
+
+    Raises
+    ------
+    ValueError
+        If that cannot be seen.
+    """
+    probe, found, size = cls.__new__(cls), object(), cls.__basicsize__
+    places = {}
+    for name in cls.__slots__:
+        if name == "__weakref__":
+            continue
+        slot = vars(cls)[name]
+        slot.__set__(probe, found)
+        words = struct.unpack(f"{size // 8}q", ctypes.string_at(id(probe), size))
+        places[name] = 8 * words.index(id(found))
+        slot.__delete__(probe)
+    return places

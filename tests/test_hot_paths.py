@@ -1,0 +1,356 @@
+"""Hot paths in machine code do what those in Python do: Note [Hot paths] in ``codegen.hot``."""
+
+import gc
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+from numgrad.autograd.engine import advance as walking
+from numgrad.autograd.engine.gradients import ArrayEvaluation
+from numgrad.codegen import hot, launches
+from numgrad.codegen.native import builtin, fast_entry
+from numgrad.core.declare import elementwise
+from numgrad.core.op import OPS
+from numgrad.tensors import recorder
+
+R = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def installed():
+    ng.exp(ng.tensor(1.0))
+    hot.install()
+    assert walking.advance is not None
+    assert not recorder.is_watched()
+
+
+@pytest.fixture
+def in_python(monkeypatch):
+    """Do with Python what is called."""
+
+    def run(function, *args):
+        with monkeypatch.context() as patched:
+            patched.setattr(walking, "advance", None)
+            recorder.stand_aside(True)
+            try:
+                return function(*args)
+            finally:
+                recorder.stand_aside(False)
+
+    return run
+
+
+def leaf(*shape, dtype="float64"):
+    return ng.tensor(R.uniform(0.5, 1.5, shape).astype(dtype), requires_grad=True)
+
+
+def chain(a, b):
+    return ng.sum(ng.exp(ng.tanh(a * b) + a))
+
+
+def numbers(a, b):
+    return ng.sum((2 * a - 0.5) / b + (b - 1) * True)
+
+
+def shared(a, b):
+    c = a * b
+    return (c * c + c / (1 + c)).sum() * a.sum()
+
+
+def broadcast(a, b):
+    row = a.sum(axis=0)
+    return ng.sum(ng.sqrt(row * b) + b)
+
+
+def views(a, b):
+    return ng.sum(ng.exp(a[1:] - a[:-1] ** 2) + b[1:]) + ng.sum(a.T * b.T)
+
+
+def several(a, b):
+    first, second = ng.split(ng.stack([a * b, a]), 2)
+    return ng.sum(ng.tanh(first) * second) + ng.max(a)
+
+
+def written(a, b):
+    c = a * 1.0
+    c[0] = b[0]
+    c *= b
+    return ng.sum(ng.exp(c))
+
+
+def reused(a, b):
+    c = a.detach()
+    return ng.sum(ng.exp(c * b) * a) + ng.sum(ng.nn.Parameter(b) * a)
+
+
+def frozen(a, b):
+    with ng.no_grad():
+        c = ng.exp(a * b)
+    return ng.sum(c * a + c - b)
+
+
+ANY, VECTORS = (chain, numbers, shared, reused, frozen), (views, several, written, broadcast)
+CASES = [
+    *((program, shape, "float64") for program in ANY for shape in [(), (5,), (3, 4), (2, 0)]),
+    *((program, shape, "float64") for program in VECTORS for shape in [(5,), (3, 4), (1, 1)]),
+    *((program, (3, 4), "float32") for program in (*ANY, *VECTORS)),
+    *((program, (5,), "complex128") for program in ANY),
+]
+
+
+def gradients(program, a, b):
+    for x in (a, b):
+        x.grad = None
+    y = program(a, b)
+    y.backward(retain_graph=1)  # anything that is true
+    y.backward()
+    return [t.numpy(force=True).copy() for t in (y, a.grad, b.grad)]
+
+
+@pytest.mark.parametrize(("program", "shape", "dtype"), CASES)
+def test_the_same_bits(program, shape, dtype, in_python):
+    a, b = leaf(*shape, dtype=dtype), leaf(*shape, dtype=dtype)
+    if dtype == "complex128":
+        compute = program
+        program = lambda a, b: ng.real(compute(a, b))  # noqa: E731
+    gradients(program, a, b)  # now there are plans and steps
+    found = gradients(program, a, b)
+    usual = in_python(gradients, program, a, b)
+    for one, other in zip(found, usual, strict=True):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        assert one.tobytes() == other.tobytes()
+
+
+def test_ordinary_nodes_and_calls_are_left_to_machine_code(monkeypatch):
+    a, b = leaf(6), leaf(6)
+    gradients(chain, a, b)
+    a.grad = b.grad = None
+    called = set()
+
+    def evaluate(*given):
+        raise AssertionError("a node was left to Python")
+
+    monkeypatch.setattr(ArrayEvaluation, "evaluate", evaluate)
+    sys.setprofile(lambda frame, what, given: called.add(frame.f_code.co_name))
+    chain(a, b).backward()
+    sys.setprofile(None)
+    assert a.grad is not None
+    assert "entry" not in called
+    assert {"backward", "walk"} <= called
+
+
+def test_a_longer_walk_than_python_waits_for():
+    x = leaf(3)
+    y = x
+    for _ in range(2 * walking.MOST + 17):
+        y = y + x * 0.0
+    ng.sum(y).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), np.ones(3))
+
+
+def test_errors_are_those_of_python():
+    a, b = leaf(4), leaf(4)
+    gradients(shared, a, b)
+    y = shared(a, b)
+    y.backward()
+    with pytest.raises(RuntimeError, match="was freed by an earlier backward"):
+        y.backward()
+    c = a * 1.0
+    y = ng.sum(ng.sin(c * b))
+    c.add_(1.0)
+    with pytest.raises(RuntimeError, match="in-place"):
+        y.backward()
+    with pytest.raises(ValueError, match="broadcast"):
+        a * leaf(3)
+    with pytest.raises(TypeError):
+        ng.exp(a, 1, 2)
+    with pytest.raises(ValueError, match="bits"):
+        a * 2**2000
+    before = [x.grad.numpy().copy() for x in (a, b)]
+    y = shared(a, b)
+    y.register_hook(lambda g: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        y.backward()
+    for x, grad in zip((a, b), before, strict=True):
+        np.testing.assert_array_equal(x.grad.numpy(), grad)
+
+
+def test_hooks_in_the_middle_run_once():
+    a, b = leaf(4), leaf(4)
+    plain = gradients(chain, a, b)
+    a.grad = b.grad = None
+    t = ng.tanh(a * b)
+    seen = []
+    t.register_hook(lambda g: seen.append(g) or g * 2.0)
+    t.retain_grad()
+    ng.sum(ng.exp(t + a)).backward()
+    assert len(seen) == 1
+    np.testing.assert_array_equal(t.grad.numpy(), 2 * seen[0].numpy())
+    np.testing.assert_allclose(b.grad.numpy(), plain[2])  # twice that of one backward, as above
+
+
+def test_what_is_saved_may_be_replaced():
+    a, b = leaf(4), leaf(4)
+    gradients(chain, a, b)
+    y = ng.sum(a * b)
+    a.grad = None
+    b.data = ng.tensor(np.full(4, 3.0))
+    y.backward()
+    np.testing.assert_array_equal(a.grad.numpy(), np.full(4, 3.0))
+
+
+def test_modes():
+    a, b = leaf(4), leaf(4)
+    assert chain(a, b).requires_grad
+    for mode in (ng.no_grad, ng.inference_mode):
+        with mode():
+            y = chain(a, b)
+        assert not y.requires_grad
+        assert y.grad_fn is None
+        assert y.is_inference() is (mode is ng.inference_mode)
+    with ng.inference_mode():
+        frozen = ng.tensor(np.ones(4))
+    with pytest.raises(RuntimeError, match="inference mode"):
+        a * frozen
+    packed = []
+    with ng.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
+        chain(a, b).backward()
+    assert len(packed) == 4
+    with pytest.warns(UserWarning, match="slow"), ng.autograd.detect_anomaly():
+        assert chain(a, b).grad_fn.extras is not None
+    x = ng.asarray(np.ones(4))
+    y = ng.sum(x * a)
+    assert type(y.grad_fn.edges[0].saved[0]) is not ng.Tensor  # the owner may write to it
+
+
+def test_a_formula_that_is_declared_anew():
+    @elementwise(register=False)
+    def halved(x):
+        """Half."""
+        return 0.5 * x
+
+    halved.vjp(x=lambda g: 0.5 * g)
+    a = leaf(4)
+    for _ in range(3):
+        a.grad = None
+        ng.sum(halved(a)).backward()
+    np.testing.assert_array_equal(a.grad.numpy(), np.full(4, 0.5))
+    halved.vjp(x=lambda g: 7.0 * g)
+    for _ in range(3):
+        a.grad = None
+        ng.sum(halved(a)).backward()
+    np.testing.assert_array_equal(a.grad.numpy(), np.full(4, 7.0))
+
+
+def test_more_shapes_than_places():
+    for _ in range(2):
+        for n in range(1, 200):
+            x = ng.tensor(np.full(n, 2.0))
+            assert np.array_equal((x * x).numpy(), np.full(n, 4.0))
+
+
+def test_no_object_is_kept_or_lost():
+    a, b = leaf(4), leaf(4)
+    objects = [True, False, ng.Tensor, np.ndarray, np.dtype("f8"), tuple, a, b, a._array]
+
+    def run():
+        for _ in range(20):
+            for program in (chain, shared, numbers):
+                y = program(a, b)
+                ng.autograd.grad(y, [a, b], retain_graph=True)
+                y.backward()
+                a.grad = b.grad = None
+        gc.collect()
+        return [sys.getrefcount(x) for x in objects], len(gc.get_objects()), sys.getrefcount(None)
+
+    run()
+    before = run()
+    after = run()
+    assert before[0] == after[0]
+    assert abs(before[1] - after[1]) < 20
+    assert abs(before[2] - after[2]) < 200  # others use it too
+
+
+def test_threads():
+    a, b = leaf(50), leaf(50)
+    expected = gradients(shared, a, b)
+    found = []
+
+    def work():
+        x, y = (ng.tensor(t.numpy(force=True), requires_grad=True) for t in (a, b))
+        for _ in range(50):
+            found.append(gradients(shared, x, y))
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(found) == 200
+    for values in found:
+        assert all(np.array_equal(x, y) for x, y in zip(values, expected, strict=True))
+
+
+# ------------------------------------------------------------------------- what they are made of
+
+
+def test_functions_of_python_in_machine_code():
+    text = f"""\
+from numba import int64
+from numgrad.codegen.intrinsics import peek
+from numgrad.codegen.objects import poke, keep, new_tuple, new_int
+
+def kernel(me, args, count, names):
+    pair = new_tuple(2)
+    first = peek(int64, args)
+    keep(first)
+    poke(first, pair + {builtin.TUPLE})
+    poke(new_int(count + peek(int64, me + {builtin.BYTES})), pair + {builtin.TUPLE + 8})
+    return pair
+"""
+    made = builtin.Builtin("pair", text).function("pair", launches.Words.of([40]))
+    thing = object()
+    before = sys.getrefcount(thing)
+    assert made(thing, 1) == (thing, 42)
+    assert sys.getrefcount(thing) == before
+
+
+def test_slots_that_machine_code_can_fill():
+    x = np.ones((2, 3))
+    entry = OPS["multiply"].plan((x, x)).entry
+    found = launches.filled(entry, [x.shape, x.shape, x.shape])
+    assert found.places == [0, 2, 4]
+    assert found.words == [0, 6] * 3
+    assert found.packed == fast_entry.launched(entry).packed
+    assert launches.filled(entry, [x.shape, x.shape]) is None
+    assert launches.filled(entry, [x.shape, None, x.shape]) is None
+    assert launches.filled(len, [x.shape]) is None
+    assert launches.filled(lambda *given: None, [x.shape]) is None
+
+
+def test_machine_code_is_made_when_python_has_done_enough(monkeypatch):
+    done = []
+    paths = [hot.HotPath(lambda k=k: k > 0, lambda k=k: done.append(k)) for k in (0, 1)]
+    monkeypatch.setattr(hot, "waiting", list(paths))
+    monkeypatch.setattr(hot, "_asked", 0)
+    hot.asked()
+    assert done == [1]
+    for _ in range(hot.ENOUGH - 2):
+        hot.asked()
+    assert done == [1]
+    hot.asked()
+    assert done == [1, 0]
+    assert not hot.waiting
+    monkeypatch.setattr(hot, "waiting", [hot.HotPath(lambda: True, lambda: int("x")), *paths])
+    told = []
+    monkeypatch.setattr(hot, "tell", told.append)
+    hot.install()
+    assert done == [1, 0, 0, 1]
+    assert "stays in Python" in told[0]
+    monkeypatch.setattr(hot, "waiting", list(paths))
+    monkeypatch.setattr(builtin, "is_possible", lambda: False)
+    hot.install()
+    assert (done, hot.waiting) == ([1, 0, 0, 1], [])
