@@ -33,6 +33,7 @@ or columns of a small product, computed apart, have the bits of the whole.
 
 from __future__ import annotations
 
+import platform
 from functools import cache
 
 import numpy as np
@@ -84,6 +85,7 @@ def address(function: str) -> int:
         template = _HEADER + (_COMPLEX if dtype.startswith("complex") else _REAL) + _LARGE
         externals = [BLAS[dtype]]
     size = np.dtype(dtype).itemsize
+    rows, width = tile_shape()
     source = template.format(
         dtype=dtype,
         size=size,
@@ -93,17 +95,29 @@ def address(function: str) -> int:
         tall=TALL,
         pays=PAYS,
         long=LONG,
-        wide=2 * VECTOR_BYTES // size,
+        rows=rows,
+        width=width,
+        narrow=width // size,
+        wide=2 * width // size,
         row=4 * VECTOR_BYTES // size,
-        pitch=2 * VECTOR_BYTES,
-        panel=DEPTH * 2 * VECTOR_BYTES,
-        edge=8 * VECTOR_BYTES,
+        row_width=VECTOR_BYTES,
+        panel=DEPTH * 2 * width,
+        edge=max(rows * width, 4 * VECTOR_BYTES),
         bits=_integer_bits(),
         share=int(WORK_PER_THREAD_NS / MULTIPLY_NS.get(dtype, 1.0)),
     )
     signature = f"void({', '.join(['int64'] * _PARAMETERS[name])})"
     kernel = compile_kernel(function, source, signature, parallel=parallel, externals=externals)
     return kernel.address
+
+
+def tile_shape() -> tuple[int, int]:
+    """Rows of a tile on this CPU, and bytes of each of its two vectors: Note [Small products]."""
+    from numgrad.codegen.native import machine
+
+    bits = machine.vector_bits()
+    many = bits == 512 or platform.machine() in ("aarch64", "arm64")  # 32 registers
+    return 8 if many else 4, bits // 8
 
 
 def _integer_bits() -> int:
@@ -119,7 +133,7 @@ _HEADER = """
 from numba import {dtype}
 from numgrad.kernels.products.blas import blas_gemm
 from numgrad.kernels.products.tiles import clear, complex_element, dots, element, gather
-from numgrad.kernels.products.tiles import gather_rows, stack, tile
+from numgrad.kernels.products.tiles import gather_rows, stack, tile, turn
 
 def kernel(trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add, alone):
     if m <= 0 or n <= 0:
@@ -176,14 +190,14 @@ _REAL = """
             x, rows = a + low * step_a, b + low * row_b
             for left in range(0, n - {row} + 1, {row}):
                 tile(
-                    {dtype}, 1, 4, x, 0, step_a, rows + left * {size}, row_b, count,
+                    {dtype}, 1, 4, {row_width}, x, 0, step_a, rows + left * {size}, row_b, count,
                     c + left * {size}, 0, 1, more,
                 )
             if rest:
                 kept = edge + ({row} - rest) * {size}
                 gather({dtype}, last, 0, {size}, 1, rest, kept, 0)
                 tile(
-                    {dtype}, 1, 4, x, 0, step_a, rows + (n - {row}) * {size}, row_b, count,
+                    {dtype}, 1, 4, {row_width}, x, 0, step_a, rows + (n - {row}) * {size}, row_b, count,
                     edge, 0, 1, more,
                 )
                 gather({dtype}, kept, 0, {size}, 1, rest, last, 0)
@@ -191,52 +205,67 @@ _REAL = """
 
     if alone or work <= {small} or not fits:
         panel = stack({panel})
+        # pieces of two vectors each, and of one for the columns that are left
+        full = n // {wide}
+        pieces = full + (n - full * {wide} + {narrow} - 1) // {narrow}
         for low in range(0, k, {depth}):
             count = min({depth}, k - low)
             more = add or low > 0
             # whether a tile may read beyond narrow rows: others follow
-            inside = (low + count - 1) * row_b + {pitch} <= (k - 1) * row_b + n * {size}
+            inside = (low + count - 1) * row_b + {width} <= (k - 1) * row_b + n * {size}
             for top in range(0, m, {tall}):
                 bottom = min(top + {tall}, m)
-                for left in range(0, n, {wide}):
-                    columns = min({wide}, n - left)
+                pays = bottom - top >= {pays}
+                for piece in range(pieces):
+                    left = piece * {wide} - ({narrow} if piece > full else 0)
                     corner = c + left * {size}
-                    kept = edge
                     factor, pitch = b + low * row_b + left * step_b, row_b
-                    if step_b == {size} and n >= {wide}:
-                        kept += ({wide} - columns) * {size}
-                        factor -= ({wide} - columns) * {size}
-                        if bottom - top >= {pays}:
-                            gather_rows({dtype}, factor, row_b, count, panel)
-                            factor, pitch = panel, {pitch}
+                    x = a + low * step_a
+                    if piece < full:
+                        if step_b != {size}:
+                            turn({dtype}, 2, {width}, factor, step_b, count, panel)
+                            factor, pitch = panel, 2 * {width}
+                        elif pays:
+                            gather_rows({dtype}, 2, {width}, factor, row_b, count, panel)
+                            factor, pitch = panel, 2 * {width}
+                        for i in range(top, bottom, {rows}):
+                            tile(
+                                {dtype}, {rows}, 2, {width}, x + i * row_a, row_a, step_a,
+                                factor, pitch, count, corner + i * row_c, row_c, m - i, more,
+                            )
+                        continue
+                    columns = min({narrow}, n - left)
+                    kept, missing = edge, ({narrow} - columns) * {size}
+                    if step_b == {size} and n >= {narrow}:
+                        kept += missing
+                        factor -= missing
+                        if pays:
+                            gather_rows({dtype}, 1, {width}, factor, row_b, count, panel)
+                            factor, pitch = panel, {width}
+                    elif step_b != {size} and columns == {narrow}:
+                        turn({dtype}, 1, {width}, factor, step_b, count, panel)
+                        factor, pitch = panel, {width}
                     elif step_b != {size} or not inside:
-                        if columns < {wide}:
-                            clear(panel, count * {pitch})
-                        gather({dtype}, factor, row_b, step_b, count, columns, panel, {pitch})
-                        factor, pitch = panel, {pitch}
-                    narrow = 2 * columns <= {wide} and kept == edge
-                    for i in range(top, bottom, 4):
-                        x, target = a + i * row_a + low * step_a, corner + i * row_c
-                        if columns == {wide}:
-                            tile(
-                                {dtype}, 4, 2, x, row_a, step_a, factor, pitch, count,
-                                target, row_c, m - i, more,
+                        clear(panel, count * {width})
+                        gather({dtype}, factor, row_b, step_b, count, columns, panel, {width})
+                        factor, pitch = panel, {width}
+                    for i in range(top, bottom, {rows}):
+                        target, place, distance = corner + i * row_c, edge, {width}
+                        left_rows = min({rows}, m - i)
+                        if columns == {narrow}:
+                            place, distance = target, row_c
+                        elif more:
+                            gather(
+                                {dtype}, target, row_c, {size}, left_rows, columns, kept, {width}
                             )
-                            continue
-                        rows = min(4, m - i)
-                        if more:
-                            gather({dtype}, target, row_c, {size}, rows, columns, kept, {pitch})
-                        if narrow:
-                            tile(
-                                {dtype}, 4, 1, x, row_a, step_a, factor, pitch, count,
-                                edge, {pitch}, rows, more,
+                        tile(
+                            {dtype}, {rows}, 1, {width}, x + i * row_a, row_a, step_a,
+                            factor, pitch, count, place, distance, left_rows, more,
+                        )
+                        if columns < {narrow}:
+                            gather(
+                                {dtype}, kept, {width}, {size}, left_rows, columns, target, row_c
                             )
-                        else:
-                            tile(
-                                {dtype}, 4, 2, x, row_a, step_a, factor, pitch, count,
-                                edge, {pitch}, rows, more,
-                            )
-                        gather({dtype}, kept, {pitch}, {size}, rows, columns, target, row_c)
         return
 """
 
