@@ -234,16 +234,16 @@ _REAL = """
                         kept += (span - columns) * {size}
                         factor -= (span - columns) * step_b
                         copied = step_b != {size} or bottom - top >= {pays}
-                        if step_b != {size}:
-                            if double:
-                                turn({dtype}, 2, {width}, factor, step_b, count, panel)
-                            else:
-                                turn({dtype}, 1, {width}, factor, step_b, count, panel)
-                        elif copied:
-                            if double:
-                                gather_rows({dtype}, 2, {width}, factor, row_b, count, panel)
-                            else:
-                                gather_rows({dtype}, 1, {width}, factor, row_b, count, panel)
+                        if copied:
+                            for part in range(span // {narrow}):
+                                source = factor + part * {narrow} * step_b
+                                there = panel + part * {width}
+                                if step_b != {size}:
+                                    turn({dtype}, {width}, source, step_b, count, there, line)
+                                else:
+                                    gather_rows(
+                                        {dtype}, {width}, source, row_b, count, there, line
+                                    )
                     else:
                         copied = not inside
                         if copied:

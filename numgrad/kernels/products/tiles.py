@@ -50,12 +50,12 @@ def gather(like, source, row, step, rows, columns, target, pitch):
 
 
 @literal_instruction
-def gather_rows(like, vectors, width, source, row, rows, target):
-    """Copy rows of ``vectors`` SIMD vectors of ``width`` bytes (literals) to contiguous ones."""
+def gather_rows(like, width, source, row, rows, target, pitch):
+    """Copy rows of ``width`` bytes (a literal), a SIMD vector, to ones ``pitch`` apart."""
 
 
 @literal_instruction
-def turn(like, vectors, width, source, column, rows, target):
+def turn(like, width, source, column, rows, target, pitch):
     """The same of a matrix whose columns are contiguous, ``column`` apart."""
 
 

@@ -289,41 +289,38 @@ def gather(
 
 
 def gather_rows(
-    body: InstructionContext, like: Known, vectors: Number, width: Number, source: Number,
-    row: Number, rows: Number, target: Number,
+    body: InstructionContext, like: Known, width: Number, source: Number, row: Number,
+    rows: Number, target: Number, pitch: Number,
 ) -> None:  # fmt: skip
     code = _Code(body, body.dtype_of(like), width.literal)
     with code.loop(rows) as at:
-        given = code.along(source, at, row)
-        place = code.along(target, at, integer(vectors.literal * width.literal))
-        for v in range(vectors.literal):
-            offset = v * width.literal
-            code.store(code.load(given, code.lanes, offset), place, offset)
+        value = code.load(code.along(source, at, row), code.lanes)
+        code.store(value, code.along(target, at, pitch))
 
 
 def turn(
-    body: InstructionContext, like: Known, vectors: Number, width: Number, source: Number,
-    column: Number, rows: Number, target: Number,
+    body: InstructionContext, like: Known, width: Number, source: Number, column: Number,
+    rows: Number, target: Number, pitch: Number,
 ) -> None:  # fmt: skip
     code = _Code(body, body.dtype_of(like), width.literal)
-    lanes, pitch = code.lanes, vectors.literal * width.literal
-    blocks = do.apply(code.f, "sdiv", rows, integer(lanes), dtype=INT64)
-    with code.loop(blocks) as at:
-        first = code.along(source, at, integer(width.literal))
-        place = code.along(target, at, integer(lanes * pitch))
-        for v in range(vectors.literal):
-            columns = [code.along(first, integer(v * lanes + j), column) for j in range(lanes)]
-            turned = code.turned([code.load(each, lanes) for each in columns])
-            for k, row in enumerate(turned):
-                code.store(row, place, k * pitch + v * width.literal)
-    done = do.binary(code.f, "*", blocks, integer(lanes))
-    first = code.along(source, done, integer(code.size))
-    place = code.along(target, done, integer(pitch))
-    with code.loop(integer(vectors.literal * lanes)) as j:
-        given, there = code.along(first, j, column), code.along(place, j, integer(code.size))
+    lanes = integer(code.lanes)
+    squares = do.apply(code.f, "sdiv", rows, lanes, dtype=INT64)
+    done = do.binary(code.f, "*", squares, lanes)
+    with code.loop(squares) as at:
+        given = [code.along(source, at, integer(width.literal))]
+        place = [code.along(target, do.binary(code.f, "*", at, lanes), pitch)]
+        for _ in range(1, code.lanes):
+            given.append(code.add(given[-1], column))
+            place.append(code.add(place[-1], pitch))
+        turned = code.turned([code.load(each, code.lanes) for each in given])
+        for row, there in zip(turned, place, strict=True):
+            code.store(row, there)
+    size = integer(code.size)
+    first, place = code.along(source, done, size), code.along(target, done, pitch)
+    with code.loop(lanes) as j:
+        given, there = code.along(first, j, column), code.along(place, j, size)
         with code.loop(do.binary(code.f, "-", rows, done)) as k:
-            value = code.load(code.along(given, k, integer(code.size)))
-            code.store(value, code.along(there, k, integer(pitch)))
+            code.store(code.load(code.along(given, k, size)), code.along(there, k, pitch))
 
 
 def clear(body: InstructionContext, address: Number, size: Number) -> None:

@@ -51,9 +51,7 @@ def _loop(builder: Any, count: Any) -> Iterator[Any]:
 class _Elements:
     """What the loops do with elements of one dtype, and with vectors of these."""
 
-    def __init__(
-        self, context: Any, builder: Any, dtype: Any, width: int = VECTOR_BYTES
-    ) -> None:
+    def __init__(self, context: Any, builder: Any, dtype: Any, width: int = VECTOR_BYTES) -> None:
         self.builder = builder
         self.bits = dtype.bitwidth
         self.size = dtype.bitwidth // 8
@@ -290,55 +288,47 @@ def gather(typingctx, like, source, row, step, rows, columns, target, pitch):
     return types.void(like, *given), codegen
 
 
-def gather_rows(typingctx, like, vectors, width, source, row, rows, target):
-    dtype = like.dtype
-    across, size = vectors.literal_value, width.literal_value
+def gather_rows(typingctx, like, width, source, row, rows, target, pitch):
+    dtype, size = like.dtype, width.literal_value
 
     def codegen(context, builder, signature, args):
-        source, row, rows, target = args[3:]
+        source, row, rows, target, pitch = args[2:]
         elements = _Elements(context, builder, dtype, size)
         with _loop(builder, rows) as at:
-            given = elements.along(source, at, row)
-            place = elements.along(target, at, _I64(across * size))
-            for offset in range(0, across * size, size):
-                value = elements.load(given, elements.vector, offset)
-                elements.store(value, place, offset)
+            value = elements.load(elements.along(source, at, row), elements.vector)
+            elements.store(value, elements.along(target, at, pitch))
         return context.get_dummy_value()
 
-    return types.void(like, vectors, width, source, row, rows, target), codegen
+    return types.void(like, width, source, row, rows, target, pitch), codegen
 
 
-def turn(typingctx, like, vectors, width, source, column, rows, target):
-    dtype = like.dtype
-    across, size = vectors.literal_value, width.literal_value
+def turn(typingctx, like, width, source, column, rows, target, pitch):
+    dtype, size = like.dtype, width.literal_value
 
     def codegen(context, builder, signature, args):
-        source, column, rows, target = args[3:]
+        source, column, rows, target, pitch = args[2:]
         elements = _Elements(context, builder, dtype, size)
-        lanes, pitch = elements.lanes, across * size
-        blocks = builder.sdiv(rows, _I64(lanes))
-        with _loop(builder, blocks) as at:
-            first = elements.along(source, at, _I64(size))
-            place = elements.along(target, at, _I64(lanes * pitch))
-            for v in range(across):
-                columns = [elements.along(first, _I64(v * lanes + j), column) for j in range(lanes)]
-                turned = elements.turned([elements.load(x, elements.vector) for x in columns])
-                for k, row in enumerate(turned):
-                    elements.store(row, place, k * pitch + v * size)
-        done = builder.mul(blocks, _I64(lanes))
-        first = elements.along(source, done, _I64(elements.size))
-        place = elements.along(target, done, _I64(pitch))
-        with _loop(builder, _I64(across * lanes)) as j:
-            given = elements.along(first, j, column)
-            there = elements.along(place, j, _I64(elements.size))
+        lanes, unit = _I64(elements.lanes), _I64(elements.size)
+        squares = builder.sdiv(rows, lanes)
+        done = builder.mul(squares, lanes)
+        with _loop(builder, squares) as at:
+            given = [elements.along(source, at, _I64(size))]
+            place = [elements.along(target, builder.mul(at, lanes), pitch)]
+            for _ in range(1, elements.lanes):
+                given.append(builder.add(given[-1], column))
+                place.append(builder.add(place[-1], pitch))
+            turned = elements.turned([elements.load(x, elements.vector) for x in given])
+            for row, there in zip(turned, place, strict=True):
+                elements.store(row, there)
+        first, place = elements.along(source, done, unit), elements.along(target, done, pitch)
+        with _loop(builder, lanes) as j:
+            given, there = elements.along(first, j, column), elements.along(place, j, unit)
             with _loop(builder, builder.sub(rows, done)) as k:
-                value = elements.load(
-                    elements.along(given, k, _I64(elements.size)), elements.scalar
-                )
-                elements.store(value, elements.along(there, k, _I64(pitch)))
+                value = elements.load(elements.along(given, k, unit), elements.scalar)
+                elements.store(value, elements.along(there, k, pitch))
         return context.get_dummy_value()
 
-    return types.void(like, vectors, width, source, column, rows, target), codegen
+    return types.void(like, width, source, column, rows, target, pitch), codegen
 
 
 def clear(typingctx, address, size):
