@@ -12,8 +12,9 @@ Note [Threads on demand]
 ------------------------
 The first call compiles one variant, for one thread. That for several is compiled when what it would
 have saved by then is a quarter of what compiling the first took: what has been called so often will
-be called again, and a function that is called a few times does not wait for it. ``parallel=True``
-compiles it at once.
+be called again, and a function that is called a few times does not wait for it. Where the estimate
+leaves it open whether threads save anything, it is compiled when that would be all of it.
+``parallel=True`` compiles it at once.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import log2
 from typing import Any
 from weakref import WeakSet
 
@@ -32,6 +34,7 @@ from numgrad.codegen.collection import collection_later
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.dtypes import BOOL
 from numgrad.codegen.estimate import MEMORY_NS, serial_ns
+from numgrad.codegen.trials import Trial
 from numgrad.compiler.graph import evaluate
 from numgrad.compiler.graph.evaluate import compute
 from numgrad.compiler.graph.graph import CALL, Graph, TracedNode
@@ -77,12 +80,15 @@ class KernelStep:
         What compiling them, or loading them from disk, took.
     missed
         Seconds that several threads would have saved: Note [Threads on demand].
+    trials
+        Of work for which no estimate decides, by its size: Note [Trials] in ``codegen.trials``.
     """
 
     def __init__(self, name: str, written: Written, keep: bool = True) -> None:
         self.name, self.written, self.keep = name, written, keep
         self.kernels: dict[tuple[bool, bool], Kernel] = {}
         self.seconds = self.missed = 0.0
+        self.trials: dict[int, Trial] = {}
 
     def kernel(self, parallel: bool = False, nogil: bool = False) -> Kernel:
         """A variant."""
@@ -111,18 +117,27 @@ class KernelStep:
     def launch(self, work_ns: float, moved: float, *arguments: Any) -> None:
         """Run with as many threads as are worth while."""
         work_ns = serial_ns(work_ns, moved)
-        used = threads.worth(work_ns)
-        if used > 1 and (True, True) not in self.kernels:
-            self.missed += 1e-9 * (work_ns - work_ns / used)
-            if not self.kernels or 4 * self.missed < self.seconds:
-                used = 1
-        self._run(used, arguments)
+        used, tried = threads.worth(work_ns), threads.on_trial(work_ns)
+        several = max(used, tried)
+        if several > 1 and (True, True) not in self.kernels:
+            self.missed += 1e-9 * (work_ns - work_ns / several)
+            patience = 0.25 if used > 1 else 1.0
+            if not self.kernels or self.missed < patience * self.seconds:
+                used = tried = 1
+        if tried < 2:
+            self._run(used, *arguments)
+            return
+        size = int(8 * log2(work_ns))  # calls of other sizes may differ
+        trial = self.trials.get(size)
+        if trial is None:
+            trial = self.trials[size] = Trial(used > 1)
+        trial.run(self._run, tried, *arguments)
 
     def share(self, work_ns: float, moved: float, *arguments: Any) -> None:
         """Run with all threads."""
-        self._run(threads.worth(work_ns), arguments)
+        self._run(threads.worth(work_ns), *arguments)
 
-    def _run(self, used: int, arguments: tuple) -> None:
+    def _run(self, used: int, *arguments: Any) -> None:
         if used < 2:
             self.kernel(nogil=True).entry(*arguments)
         else:

@@ -24,9 +24,9 @@ factors where they lie; measured 5 times faster than OpenBLAS at 16 x 16 x 16, 3
 times at 128 x 256 x 256 on one thread. A piece has two of the widest vectors of the CPU, and eight
 rows where 32 registers hold them, else four; columns that fit into one vector have pieces of eight
 rows. Where rows of the second factor are shorter than a piece, or it is transposed, parts of it are
-copied to the stack first, squares of a transposed one turned in registers. A piece that reaches over the last
-column is moved back, and what it has too much is not kept; rows that the last one lacks are
-computed twice.
+copied to the stack first, squares of a transposed one turned in registers. A piece that reaches
+over the last column is moved back, and what it has too much is not kept; rows that the last one
+lacks are computed twice.
 
 Each element of a result is added up in the order of the summed axis by the same instructions,
 wherever it lies; only with a vector, where rows are contiguous, in several lanes. Blocks of rows
@@ -207,8 +207,8 @@ _REAL = """
                 kept = edge + ({row} - rest) * {size}
                 gather({dtype}, last, 0, {size}, 1, rest, kept, 0)
                 tile(
-                    {dtype}, 1, 4, {row_width}, x, 0, step_a, rows + (n - {row}) * {size}, row_b, count,
-                    edge, 0, 1, more,
+                    {dtype}, 1, 4, {row_width}, x, 0, step_a, rows + (n - {row}) * {size}, row_b,
+                    count, edge, 0, 1, more,
                 )
                 gather({dtype}, kept, 0, {size}, 1, rest, last, 0)
         return

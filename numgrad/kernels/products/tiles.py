@@ -20,8 +20,8 @@ def tile(like, rows, vectors, width, a, row_a, step_a, b, row_b, count, c, row_c
     """``c[r, j] = sum(a[r, l] * b[l, j] for l in range(count))`` in registers.
 
     r runs over ``rows`` (a literal), but no further than ``left``, j over as many elements as
-    ``vectors`` (a literal) SIMD vectors of ``width`` bytes (a literal) hold. With ``add`` a sum starts from what c holds. Elements
-    in rows of b and c are contiguous.
+    ``vectors`` SIMD vectors of ``width`` bytes (literals) hold. With ``add`` a sum starts from what
+    c holds. Elements in rows of b and c are contiguous.
     """
 
 

@@ -87,8 +87,7 @@ class _Code:
         return self.number(self.f.pure(text))
 
     def turned(self, rows: list[Number]) -> list[Number]:
-        """The columns of a square of vectors: the first half of the rows is interleaved with the
-        second one, as often as halves can be taken."""
+        """The columns of a square of vectors, by as many interleavings of halves as it has."""
         half, lanes = len(rows) // 2, self.lanes
         low, high = ([*range(k, k + lanes // 2)] for k in (0, lanes // 2))
         orders = [[x for k in part for x in (k, k + lanes)] for part in (low, high)]
