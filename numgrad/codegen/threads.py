@@ -194,6 +194,9 @@ def choose(
 
     def run(*arguments: Any) -> Any:
         nonlocal trial
+        if trial is not None and trial.alone > 0:
+            trial.alone -= 1
+            return alone()(*arguments)
         count, tried = worth(work_ns), on_trial(work_ns)
         if tried < 2:
             return call(count, *arguments)

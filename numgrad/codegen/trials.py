@@ -37,23 +37,31 @@ class Trial:
     ----------
     several
         Whether that is the one for several threads.
-    left
-        Calls until the next trial.
+    alone
+        How many further calls one thread takes, with nothing to be asked: ``run`` is not needed for
+        them if the caller counts.
     """
 
-    __slots__ = ("_at", "_kept", "_other", "_own", "left", "several")
+    __slots__ = ("_at", "_kept", "_left", "_other", "_own", "alone", "several")
 
-    def __init__(self, several: bool, left: int = 0) -> None:
-        self.several, self.left = several, left
+    def __init__(self, several: bool, calls: int = 0) -> None:
         self._own: list[int] = []
         self._other: list[int] = []
         self._at, self._kept = 0, SHORTEST
+        self._keep(several, calls)
+
+    def _keep(self, several: bool, calls: int) -> None:
+        self.several = several
+        self.alone, self._left = (0, calls) if several else (calls, 0)
 
     def run(self, call: Callable[..., Any], threads: int, *arguments: Any) -> Any:
         """``call(count, *arguments)``, count being 1 or ``threads``."""
-        if self.left > 0:
-            self.left -= 1
-            return call(threads if self.several else 1, *arguments)
+        if self.alone > 0:
+            self.alone -= 1
+            return call(1, *arguments)
+        if self._left > 0:
+            self._left -= 1
+            return call(threads, *arguments)
         place = self._at % (OWN + OTHER)
         begin = perf_counter_ns()
         result = call(threads if self.several != (place >= OWN) else 1, *arguments)
@@ -72,7 +80,7 @@ class Trial:
         if len(own) < ROUNDS:  # other Python threads called at the same time
             return
         mine, others = (sum(times) - max(times) for times in (own, other))
-        self._kept = min(2 * self._kept, LONGEST) if mine <= others else SHORTEST
-        self.several ^= others < mine
-        lost = OTHER * abs(others - mine) / max(min(mine, others) / ROUNDS, 1)
-        self.left = max(self._kept, int(PATIENCE * lost))
+        changes = others < mine
+        self._kept = SHORTEST if changes else min(2 * self._kept, LONGEST)
+        lost = OTHER * abs(others - mine) / max(min(mine, others) / (ROUNDS - 1), 1)
+        self._keep(self.several != changes, max(self._kept, int(PATIENCE * lost)))

@@ -191,6 +191,9 @@ def _of_threads(step: KernelStep, program: KernelProgram, names: _Names) -> Line
         f"threads: one if no loop has {limit / 1000:.0f} us of estimated work; here the longest "
         f"has {nanoseconds / 1000:.3g} us, so {used}"
     )
+    for computing_ns, trial in step.trials.items():
+        better = "several are" if trial.several else "one is"
+        yield f"  of {computing_ns / 1000:.3g} us of arithmetic both were timed: {better} better"
 
 
 def _of_memory(step: KernelStep, names: _Names) -> Lines:

@@ -23,7 +23,6 @@ import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from math import log2
 from typing import Any
 from weakref import WeakSet
 
@@ -69,6 +68,10 @@ def compile_graph(graph: Graph, options: Options | None = None) -> KernelProgram
         return KernelProgram(graph, options or Options())
 
 
+SIZES = 256
+"""How many different works of a kernel have trials."""
+
+
 class KernelStep:
     """A kernel of a program in its serial and parallel variants, each compiled when needed.
 
@@ -81,7 +84,7 @@ class KernelStep:
     missed
         Seconds that several threads would have saved: Note [Threads on demand].
     trials
-        Of work for which no estimate decides, by its size: Note [Trials] in ``codegen.trials``.
+        By work, where no estimate decides: Note [Trials] in ``codegen.trials``.
     """
 
     def __init__(self, name: str, written: Written, keep: bool = True) -> None:
@@ -114,9 +117,14 @@ class KernelStep:
             self.seconds += time.perf_counter() - begin
         return found
 
-    def launch(self, work_ns: float, moved: float, *arguments: Any) -> None:
+    def launch(self, computing_ns: float, moved: float, *arguments: Any) -> None:
         """Run with as many threads as are worth while."""
-        work_ns = serial_ns(work_ns, moved)
+        trial = self.trials.get(computing_ns)
+        if trial is not None and trial.alone > 0:
+            trial.alone -= 1
+            self.kernels[False, True].entry(*arguments)
+            return
+        work_ns = serial_ns(computing_ns, moved)
         used, tried = threads.worth(work_ns), threads.on_trial(work_ns)
         several = max(used, tried)
         if several > 1 and (True, True) not in self.kernels:
@@ -127,10 +135,10 @@ class KernelStep:
         if tried < 2:
             self._run(used, *arguments)
             return
-        size = int(8 * log2(work_ns))  # calls of other sizes may differ
-        trial = self.trials.get(size)
         if trial is None:
-            trial = self.trials[size] = Trial(used > 1)
+            if len(self.trials) >= SIZES:
+                self.trials.clear()
+            trial = self.trials.setdefault(computing_ns, Trial(used > 1))
         trial.run(self._run, tried, *arguments)
 
     def share(self, work_ns: float, moved: float, *arguments: Any) -> None:
