@@ -37,7 +37,7 @@ from numgrad import config
 from numgrad.codegen.interrupts import deferred
 from numgrad.codegen.locks import KERNELS, POOL
 from numgrad.codegen.native import launch as launcher
-from numgrad.codegen.trials import Trial
+from numgrad.codegen.trials import VariantTrial
 
 WORK_PER_THREAD_NS = 20_000.0
 """A further thread pays from no more than this much work (nanoseconds): Note [Worth threads]."""
@@ -187,7 +187,7 @@ def choose(
         return serial()
 
     alone = released or serial
-    trial: Trial | None = None
+    trial: VariantTrial | None = None
 
     def call(count: int, *arguments: Any) -> Any:
         return launch(parallel(), count, *arguments) if count > 1 else alone()(*arguments)
@@ -201,7 +201,7 @@ def choose(
         if tried < 2:
             return call(count, *arguments)
         if trial is None:
-            trial = Trial(count > 1, int(BEFORE_TRIAL_NS / work_ns))
+            trial = VariantTrial(count > 1, int(BEFORE_TRIAL_NS / work_ns))
         return trial.run(call, tried, *arguments)
 
     return run

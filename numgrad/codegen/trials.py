@@ -30,7 +30,7 @@ SHORTEST, LONGEST = 500, 16_000
 """Calls between trials: at first, and where each confirms the one before."""
 
 
-class Trial:
+class VariantTrial:
     """Which variant of a kernel calls of some size take: Note [Trials].
 
     Attributes

@@ -220,7 +220,7 @@ class Clock:
 @pytest.mark.parametrize(("one", "two"), [(25_000, 17_000), (25_000, 30_000), (25_000, 900_000)])
 def test_a_trial_finds_the_quicker_variant_and_takes_little_time(monkeypatch, begins, one, two):
     clock = Clock(monkeypatch, one=one, two=two)
-    trial = trials.Trial(begins, 10)
+    trial = trials.VariantTrial(begins, 10)
     calls = 60_000
     for k in range(calls):
         assert trial.run(clock.call, 2, k) == (k,)
@@ -237,7 +237,7 @@ def test_an_interruption_does_not_decide_a_trial(monkeypatch):
         clock = Clock(monkeypatch, one=25_000, two=17_000)
         usual = clock.times[late]
         clock.times[late] = itertools.chain([usual] * 11, [4_000_000], itertools.repeat(usual))
-        trial = trials.Trial(False)
+        trial = trials.VariantTrial(False)
         for _ in range(trials.ROUNDS * (trials.OWN + trials.OTHER)):
             trial.run(clock.call, 2)
         assert trial.several
@@ -245,7 +245,7 @@ def test_an_interruption_does_not_decide_a_trial(monkeypatch):
 
 def test_a_trial_follows_what_changes(monkeypatch):
     clock = Clock(monkeypatch, one=25_000, two=17_000)
-    trial = trials.Trial(False)
+    trial = trials.VariantTrial(False)
     for _ in range(3_000):
         trial.run(clock.call, 2)
     assert trial.several

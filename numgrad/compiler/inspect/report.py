@@ -20,7 +20,9 @@ from numgrad.compiler.lower.outline import SourceLoop, judge, source_loops
 from numgrad.compiler.lower.statements import Statement
 from numgrad.compiler.lower.terms import BUFFER, PRODUCT, SCALAR, Term
 from numgrad.compiler.passes import Record
-from numgrad.compiler.run.program import KernelProgram, KernelStep, Segment
+from numgrad.compiler.run.kernel_step import KernelStep
+from numgrad.compiler.run.program import KernelProgram
+from numgrad.compiler.run.segment import Segment
 from numgrad.compiler.run.specialise import Specialisation
 
 WIDTH = 100
