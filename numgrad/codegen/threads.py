@@ -197,11 +197,11 @@ def choose(
         if trial is not None and trial.alone > 0:
             trial.alone -= 1
             return alone()(*arguments)
-        count, tried = worth(work_ns), on_trial(work_ns)
+        tried = on_trial(work_ns)
         if tried < 2:
-            return call(count, *arguments)
+            return call(worth(work_ns), *arguments)
         if trial is None:
-            trial = VariantTrial(count > 1, int(BEFORE_TRIAL_NS / work_ns))
+            trial = VariantTrial(worth(work_ns) > 1, int(BEFORE_TRIAL_NS / work_ns))
         return trial.run(call, tried, *arguments)
 
     return run

@@ -46,7 +46,7 @@ class KernelStep:
         self.name, self.written, self.keep = name, written, keep
         self.kernels: dict[tuple[bool, bool], Kernel] = {}
         self.seconds = self.missed = 0.0
-        self.trials: dict[int, VariantTrial] = {}
+        self.trials: dict[float, VariantTrial] = {}
 
     def kernel(self, parallel: bool = False, nogil: bool = False) -> Kernel:
         """A variant."""
@@ -77,10 +77,11 @@ class KernelStep:
         trial = self.trials.get(computing_ns)
         if trial is not None and trial.alone > 0:
             trial.alone -= 1
-            self.kernels[False, True].entry(*arguments)
+            self._run(1, *arguments)
             return
         work_ns = serial_ns(computing_ns, moved)
-        used, tried = threads.worth(work_ns), threads.on_trial(work_ns)
+        tried = threads.on_trial(work_ns)
+        used = threads.worth(work_ns) if trial is None or tried < 2 else 1
         several = max(used, tried)
         if several > 1 and (True, True) not in self.kernels:
             self.missed += 1e-9 * (work_ns - work_ns / several)
