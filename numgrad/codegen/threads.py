@@ -19,13 +19,13 @@ when the pool starts, and a further thread gets 1.5 times as much work at least,
 Note [Serial time] in ``estimate``. Before that it gets 20 us: a pool takes longer to start than
 most programs win by it. Smaller work starts the pool once ``BEFORE_POOL_NS`` of it have been done.
 
-Of less than ``DOUBTFUL`` times the work from which threads pay the estimate does not decide but
-says what to begin with: Note [Trials] in ``trials``. Above it, whether launches pay is checked. A
-launch tells what it lost against one thread, for example since
-another process uses a core (Note [Shares] in ``native.driver``). Threads that slept lose once and
-are awake then, so it is ``SERIES`` launches that lose one after the other that tell. For
-``PATIENCE`` times as long as they lost, work that would win less than such a launch costs is left
-to one thread, so launches that do not pay take little of the time.
+Of work below ``DOUBTFUL`` times what a thread gets the estimate does not decide: it says what to
+begin with, and variants are timed (Note [Trials] in ``trials``). Above that it is checked whether
+launches pay. A launch tells what it lost against one thread, for example since another process uses
+a core (Note [Shares] in ``native.driver``). Threads that slept lose once and are awake then, so it
+is ``SERIES`` launches that lose one after the other that tell. For ``PATIENCE`` times as long as
+they lost, work that would win less than such a launch costs is left to one thread, so launches that
+do not pay take little of the time.
 """
 
 import os
