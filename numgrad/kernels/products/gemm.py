@@ -57,8 +57,9 @@ VECTOR_BYTES = 32
 """Of the vectors in which products with a vector are added up, whose bits depend on it."""
 SLIM_ROWS = 8
 """Rows of a tile of one vector: as many sums as hide how long an addition takes."""
-DEPTH = 256
-"""Terms that are added up before memory sees a sum."""
+PANEL_BYTES = 1 << 14
+"""Of a copied piece of the second factor, half of a small first cache: as many terms as it has are
+added up before memory sees a sum."""
 TALL = 128
 """Rows that a copied piece of the second factor is used for: those of the first stay in cache."""
 PAYS = 16
@@ -99,7 +100,7 @@ def address(function: str, title: str = "") -> int:
         size=size,
         plain=PLAIN,
         small=SMALL_COMPLEX if dtype.startswith("complex") else SMALL,
-        depth=DEPTH,
+        depth=PANEL_BYTES // (2 * width),
         tall=TALL,
         pays=PAYS,
         long=LONG,
@@ -109,7 +110,7 @@ def address(function: str, title: str = "") -> int:
         wide=2 * width // size,
         row=4 * VECTOR_BYTES // size,
         row_width=VECTOR_BYTES,
-        panel=DEPTH * 2 * width,
+        panel=PANEL_BYTES,
         slim=SLIM_ROWS,
         edge=max(2 * rows * width, SLIM_ROWS * width, 4 * VECTOR_BYTES),
         bits=_integer_bits(),
