@@ -40,7 +40,7 @@ from functools import cache
 
 import numpy as np
 
-from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.threads import WORK_PER_THREAD_NS
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
@@ -79,11 +79,13 @@ def external(name: str, dtype: str) -> str:
 
 
 @cache
-def address(function: str, title: str = "") -> int:
-    """Address of the native function ``<name>_<dtype>``, name being one of ``blas``.
+def address(function: str) -> int:
+    """Address of the native function ``<name>_<dtype>``, name being one of ``blas``."""
+    return compile_function(function).address
 
-    ``title`` is what its kernel is called if not that.
-    """
+
+def compile_function(function: str) -> Kernel:
+    """The kernel of that function, for this CPU."""
     name, dtype = function.rsplit("_", 1)
     parallel = name == "parallel_gemm" and dtype in MULTIPLY_NS
     if name == "batched_gemm":
@@ -117,9 +119,7 @@ def address(function: str, title: str = "") -> int:
         share=int(WORK_PER_THREAD_NS / MULTIPLY_NS.get(dtype, 1.0)),
     )
     signature = f"void({', '.join(['int64'] * _PARAMETERS[name])})"
-    name = title or function
-    kernel = compile_kernel(name, source, signature, parallel=parallel, externals=externals)
-    return kernel.address
+    return compile_kernel(function, source, signature, parallel=parallel, externals=externals)
 
 
 def tile_shape() -> tuple[int, int]:
