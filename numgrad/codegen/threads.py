@@ -19,11 +19,13 @@ when the pool starts, and a further thread gets 1.5 times as much work at least,
 Note [Serial time] in ``estimate``. Before that it gets 20 us: a pool takes longer to start than
 most programs win by it. Smaller work starts the pool once ``BEFORE_POOL_NS`` of it have been done.
 
-Whether that was right is checked. A launch tells what it lost against one thread, for example since
-another process uses a core (Note [Shares] in ``native.driver``). Threads that slept lose once and
-are awake then, so it is ``SERIES`` launches that lose one after the other that tell. For
-``PATIENCE`` times as long as they lost, work that would win less than such a launch costs is left
-to one thread, so launches that do not pay take little of the time.
+Of work below ``DOUBTFUL`` times what a thread gets the estimate does not decide: it says what to
+begin with, and variants are timed (Note [Trials] in ``trials``). Above that it is checked whether
+launches pay. A launch tells what it lost against one thread, for example since another process uses
+a core (Note [Shares] in ``native.driver``). Threads that slept lose once and are awake then, so it
+is ``SERIES`` launches that lose one after the other that tell. For ``PATIENCE`` times as long as
+they lost, work that would win less than such a launch costs is left to one thread, so launches that
+do not pay take little of the time.
 """
 
 import os
@@ -35,6 +37,7 @@ from numgrad import config
 from numgrad.codegen.interrupts import deferred
 from numgrad.codegen.locks import KERNELS, POOL
 from numgrad.codegen.native import launch as launcher
+from numgrad.codegen.trials import VariantTrial
 
 WORK_PER_THREAD_NS = 20_000.0
 """A further thread pays from no more than this much work (nanoseconds): Note [Worth threads]."""
@@ -50,6 +53,10 @@ PATIENCE = 32
 """For how many times what a launch lost others like it are avoided."""
 DOUBT = 2.0
 """The factor by which estimates may be wrong."""
+DOUBTFUL = 8
+"""Work below so many times what a thread gets is tried with one thread and with several."""
+BEFORE_TRIAL_NS = 1e8
+"""Work that is done before the first trial, which may have to compile a variant."""
 
 _pool_ready = False
 _forked = False
@@ -100,9 +107,21 @@ def worth(work_ns: float) -> int:
             _wait_for_pool(work_ns)
         return 1
     count = min(config.get_num_threads(), int(work_ns / least))
+    return 1 if _is_avoided(work_ns, count) else count
+
+
+def on_trial(work_ns: float) -> int:
+    """Number of threads to try for work of which no estimate tells; 1 where there is no trial."""
+    least = work_per_thread_ns()
+    if _forked or not (_pool_ready and least_ns() <= work_ns < DOUBTFUL * least):
+        return 1
+    count = min(config.get_num_threads(), max(2, int(work_ns / least)))
+    return 1 if count > 1 and _is_avoided(work_ns, count) else count
+
+
+def _is_avoided(work_ns: float, count: int) -> bool:
     gain = work_ns - work_ns / count
-    avoided = gain < DOUBT * _overhead_ns and perf_counter_ns() < _avoided_until
-    return 1 if avoided else count
+    return gain < DOUBT * _overhead_ns and perf_counter_ns() < _avoided_until
 
 
 def _wait_for_pool(work_ns: float) -> None:
@@ -159,19 +178,30 @@ def choose(
 ) -> Callable[..., Any]:
     """A callable that runs the serial or the parallel variant of a kernel, each made when needed.
 
-    The choice is made at each call, since the limit of threads and forking change it. ``released``
-    makes the serial variant for work that would pay for threads but may not have them: other
-    Python threads run beside it. For little work giving up the interpreter's lock costs too much.
+    The choice is made at each call, since the limit of threads, forking and trials change it.
+    ``released`` makes the serial variant for work that would pay for threads but may not have them:
+    other Python threads run beside it. For little work giving up the interpreter's lock costs too
+    much.
     """
     if work_ns < least_ns():
         return serial()
 
     alone = released or serial
+    trial: VariantTrial | None = None
+
+    def call(count: int, *arguments: Any) -> Any:
+        return launch(parallel(), count, *arguments) if count > 1 else alone()(*arguments)
 
     def run(*arguments: Any) -> Any:
-        threads = worth(work_ns)
-        if threads < 2:
+        nonlocal trial
+        if trial is not None and trial.alone > 0:
+            trial.alone -= 1
             return alone()(*arguments)
-        return launch(parallel(), threads, *arguments)
+        tried = on_trial(work_ns)
+        if tried < 2:
+            return call(worth(work_ns), *arguments)
+        if trial is None:
+            trial = VariantTrial(worth(work_ns) > 1, int(BEFORE_TRIAL_NS / work_ns))
+        return trial.run(call, tried, *arguments)
 
     return run

@@ -12,7 +12,8 @@ import numgrad as ng
 from numgrad.codegen.intrinsics import HAS_FMA
 from numgrad.compiler.graph import evaluate
 from numgrad.compiler.passes import optimize
-from numgrad.compiler.run.program import KernelProgram, Options, Segment, compile_graph
+from numgrad.compiler.run.program import KernelProgram, Options, compile_graph
+from numgrad.compiler.run.segment import Segment
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.tracer import Tracer
 from tests.compiler.emulator import emulating

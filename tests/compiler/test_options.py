@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.codegen import threads
+from numgrad.codegen import threads, trials
 from numgrad.compiler.run.options import Options
 from numgrad.compiler.run.program import compile_graph
 from tests.compiler.tracing import trace
@@ -68,5 +68,27 @@ def test_the_variant_for_threads_is_compiled_when_it_would_have_paid(folder: Pat
         whole = compile_graph(program.graph, Options(parallel=True))
         np.testing.assert_array_equal(whole.run(x), expected)
         assert list(whole.steps[0].kernels) == [(True, True)]
+        # of less work both variants are tried, once the time saved may be that of compiling
+        monkeypatch.setattr(threads, "_measured_ns", 20_000.0)
+        monkeypatch.setattr(threads, "_avoided_until", 0.0)
+        launched = []
+        launch = threads.launch
+        monkeypatch.setattr(threads, "launch", lambda *given: launched.append(launch(*given)))
+        del step.kernels[True, True]
+        few = x[:10_000]
+        smaller = [expected[0][:10_000]]
+        step.missed, step.seconds = 0.0, 1e3
+        np.testing.assert_array_equal(program.run(few), smaller)
+        assert 0.0 < step.missed < 1.0
+        assert not step.trials
+        step.missed = 1e3
+        for _ in range(trials.ROUNDS * (trials.OWN + trials.OTHER)):
+            np.testing.assert_array_equal(program.run(few), smaller)
+        assert len(launched) == trials.ROUNDS * trials.OTHER
+        (trial,) = step.trials.values()
+        if trial.alone:
+            left = trial.alone
+            program.run(few)
+            assert trial.alone == left - 1
     finally:
         ng.set_num_threads(before)

@@ -106,7 +106,7 @@ def check(dtype, m, n, k, trans_a=0, trans_b=0, add=0, gap=0, alone=0):
     assert np.isnan(whole[:, n:]).all()
 
 
-# methods meet at 64 and 64**3 multiplications, at vectors, and at tiles of 4 x 16 (4 x 8 doubles)
+# methods meet at 64 and 64**3 multiplications, at vectors, and at tiles of two SIMD vectors
 LENGTHS = (1, 3, 8, 33)
 
 
@@ -189,6 +189,32 @@ def test_blocks_of_a_small_product_have_the_bits_of_the_whole():
     rows = slice(6, 23)
     np.testing.assert_array_equal(parts[rows], whole[rows])
     np.testing.assert_array_equal(parts[:5], whole[:5])
+
+
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
+def test_tiles_of_every_cpu_have_the_same_bits(dtype, monkeypatch):
+    entries, rng = [], np.random.default_rng(6)
+    for rows, width in ((4, 16), (4, 32), (8, 64)):
+        monkeypatch.setattr(products, "tile_shape", lambda shape=(rows, width): shape)
+        entries.append(products.compile_function(f"gemm_{dtype}").entry)
+    for m, n, k in ((9, 7, 40), (21, 20, 35), (3, 53, 17), (140, 31, 261), (17, 13, 300)):
+        for trans_a, trans_b, add in ((0, 0, 1), (1, 0, 0), (0, 1, 1), (1, 1, 0)):
+            a, lda = stored(rng, dtype, (m, k), trans_a, gap=1)
+            b, ldb = stored(rng, dtype, (k, n), trans_b)
+            start, found = draw(rng, dtype, m, n + 2), []
+            for entry in entries:
+                found.append(c := start.copy())
+                entry(
+                    trans_a, trans_b, m, n, k, a.ctypes.data, lda, b.ctypes.data, ldb,
+                    c.ctypes.data, n + 2, add, 1,
+                )  # fmt: skip
+            x, y = OPERATION[trans_a](a).astype(WIDE[dtype]), OPERATION[trans_b](b)
+            expected = x @ y + add * start[:, :n]
+            bound = (abs(x) @ abs(y) + abs(start[:, :n])) * (k + 2) * np.finfo(dtype).eps
+            assert (abs(found[0][:, :n] - expected) <= bound).all()
+            np.testing.assert_array_equal(found[0][:, n:], start[:, n:])
+            for other in found[1:]:
+                np.testing.assert_array_equal(other, found[0])
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])

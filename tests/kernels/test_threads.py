@@ -1,5 +1,6 @@
 """Parallel kernels: the same bits for any thread count, safe from threads and after fork."""
 
+import itertools
 import multiprocessing
 import os
 import threading
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.codegen import estimate, threads
+from numgrad.codegen import estimate, threads, trials
 from numgrad.codegen.native import launch
 from numgrad.core.op import OPS
 
@@ -199,6 +200,80 @@ def test_a_thread_gets_work_by_what_a_launch_takes(two_threads, monkeypatch, lau
     threads.prepare_pool()
     assert threads.work_per_thread_ns() == least
     assert (threads.worth(2 * least - 1.0), threads.worth(2 * least)) == (1, 2)
+
+
+class Clock:
+    """Calls of variants that take what ``times`` says of so many threads: a number, or many."""
+
+    def __init__(self, monkeypatch, one, two):
+        self.now, self.counts, self.times = 0, [], {1: one, 2: two}
+        monkeypatch.setattr(trials, "perf_counter_ns", lambda: self.now)
+
+    def call(self, count, *arguments):
+        self.counts.append(count)
+        time = self.times[count]
+        self.now += time if isinstance(time, int) else next(time)
+        return arguments
+
+
+@pytest.mark.parametrize("begins", [False, True])
+@pytest.mark.parametrize(("one", "two"), [(25_000, 17_000), (25_000, 30_000), (25_000, 900_000)])
+def test_a_trial_finds_the_quicker_variant_and_takes_little_time(monkeypatch, begins, one, two):
+    clock = Clock(monkeypatch, one=one, two=two)
+    trial = trials.VariantTrial(begins, 10)
+    calls = 60_000
+    for k in range(calls):
+        assert trial.run(clock.call, 2, k) == (k,)
+    better = 2 if two < one else 1
+    assert trial.several == (better == 2)
+    assert clock.counts[:10] == [2 if begins else 1] * 10
+    first = trials.ROUNDS * (trials.OWN + trials.OTHER) + 10
+    others = sum(count != better for count in clock.counts[first:])
+    assert 0 < others * abs(two - one) < 0.02 * calls * min(one, two)
+
+
+def test_an_interruption_does_not_decide_a_trial(monkeypatch):
+    for late in (1, 2):
+        clock = Clock(monkeypatch, one=25_000, two=17_000)
+        usual = clock.times[late]
+        clock.times[late] = itertools.chain([usual] * 11, [4_000_000], itertools.repeat(usual))
+        trial = trials.VariantTrial(False)
+        for _ in range(trials.ROUNDS * (trials.OWN + trials.OTHER)):
+            trial.run(clock.call, 2)
+        assert trial.several
+
+
+def test_a_trial_follows_what_changes(monkeypatch):
+    clock = Clock(monkeypatch, one=25_000, two=17_000)
+    trial = trials.VariantTrial(False)
+    for _ in range(3_000):
+        trial.run(clock.call, 2)
+    assert trial.several
+    clock.times[2] = 60_000  # such as when another process takes a core
+    for _ in range(3_000):
+        trial.run(clock.call, 2)
+    assert not trial.several
+
+
+def test_work_near_the_crossing_is_tried(two_threads, monkeypatch):
+    monkeypatch.setattr(threads, "BEFORE_TRIAL_NS", 0.0)
+    threads.prepare_pool()
+    monkeypatch.setattr(threads, "_measured_ns", 8_000.0)
+    monkeypatch.setattr(threads, "_avoided_until", 0)
+    counts = []
+    monkeypatch.setattr(threads, "launch", lambda entry, count: counts.append(count))
+    for work_ns, some in ((9_999.0, 0), (15_000.0, 15), (60_000.0, 100), (64_000.0, 115)):
+        counts.clear()
+        clock = iter(range(10**6))
+        monkeypatch.setattr(trials, "perf_counter_ns", lambda clock=clock: next(clock))
+        run = threads.choose(lambda: lambda: None, lambda: None, work_ns)
+        for _ in range(trials.ROUNDS * (trials.OWN + trials.OTHER)):
+            run()
+        assert len(counts) == some
+        assert set(counts) <= {2}
+    ng.set_num_threads(1)
+    run = threads.choose(lambda: lambda: 3, lambda: None, 15_000.0)
+    assert [run() for _ in range(200)] == [3] * 200
 
 
 def test_much_small_work_starts_the_pool(two_threads, monkeypatch):

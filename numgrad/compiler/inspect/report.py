@@ -20,7 +20,9 @@ from numgrad.compiler.lower.outline import SourceLoop, judge, source_loops
 from numgrad.compiler.lower.statements import Statement
 from numgrad.compiler.lower.terms import BUFFER, PRODUCT, SCALAR, Term
 from numgrad.compiler.passes import Record
-from numgrad.compiler.run.program import KernelProgram, KernelStep, Segment
+from numgrad.compiler.run.kernel_step import KernelStep
+from numgrad.compiler.run.program import KernelProgram
+from numgrad.compiler.run.segment import Segment
 from numgrad.compiler.run.specialise import Specialisation
 
 WIDTH = 100
@@ -191,6 +193,9 @@ def _of_threads(step: KernelStep, program: KernelProgram, names: _Names) -> Line
         f"threads: one if no loop has {limit / 1000:.0f} us of estimated work; here the longest "
         f"has {nanoseconds / 1000:.3g} us, so {used}"
     )
+    for computing_ns, trial in step.trials.items():
+        better = "several are" if trial.several else "one is"
+        yield f"  of {computing_ns / 1000:.3g} us of arithmetic both were timed: {better} better"
 
 
 def _of_memory(step: KernelStep, names: _Names) -> Lines:

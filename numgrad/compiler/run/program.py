@@ -7,20 +7,11 @@ a call of a Python function. Everything that does not wait for such a *segment* 
 kernel, then come the segments whose operands are ready, then the next kernel. The function that
 calls them in order is generated, so that a call decides nothing but whether the work is worth
 several threads.
-
-Note [Threads on demand]
-------------------------
-The first call compiles one variant, for one thread. That for several is compiled when what it would
-have saved by then is a quarter of what compiling the first took: what has been called so often will
-be called again, and a function that is called a few times does not wait for it. ``parallel=True``
-compiles it at once.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from weakref import WeakSet
@@ -29,17 +20,15 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.collection import collection_later
-from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.dtypes import BOOL
-from numgrad.codegen.estimate import MEMORY_NS, serial_ns
+from numgrad.codegen.estimate import MEMORY_NS
 from numgrad.compiler.graph import evaluate
-from numgrad.compiler.graph.evaluate import compute
-from numgrad.compiler.graph.graph import CALL, Graph, TracedNode
+from numgrad.compiler.graph.graph import CALL, Graph
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import text_of, value_of
-from numgrad.compiler.graph.sizes import Sizes, lengths_in
+from numgrad.compiler.graph.sizes import lengths_in
 from numgrad.compiler.lower.expand import Expansion
-from numgrad.compiler.lower.kernel import KernelWriter, Written
+from numgrad.compiler.lower.kernel import KernelWriter
 from numgrad.compiler.lower.stored import first_stored, reachable
 from numgrad.compiler.lower.terms import (
     BUFFER,
@@ -52,89 +41,18 @@ from numgrad.compiler.lower.terms import (
     Term,
     count,
 )
-from numgrad.compiler.messages import name_line, no_internal_error
 from numgrad.compiler.passes import optimize
-from numgrad.compiler.progress import announced
 from numgrad.compiler.run.buffers import SMALLEST, Reused
+from numgrad.compiler.run.kernel_step import KernelStep, first_call
 from numgrad.compiler.run.options import Options
-from numgrad.errors import NumgradAssertionError, NumgradError, generated
+from numgrad.compiler.run.segment import Segment, run_of
+from numgrad.errors import NumgradAssertionError, generated
 
 
 def compile_graph(graph: Graph, options: Options | None = None) -> KernelProgram:
     """The program that computes ``graph``; kernels are compiled when they are first called."""
     with collection_later():
         return KernelProgram(graph, options or Options())
-
-
-class KernelStep:
-    """A kernel of a program in its serial and parallel variants, each compiled when needed.
-
-    Attributes
-    ----------
-    kernels
-        The variants so far, by ``(parallel, nogil)``.
-    seconds
-        What compiling them, or loading them from disk, took.
-    missed
-        Seconds that several threads would have saved: Note [Threads on demand].
-    """
-
-    def __init__(self, name: str, written: Written, keep: bool = True) -> None:
-        self.name, self.written, self.keep = name, written, keep
-        self.kernels: dict[tuple[bool, bool], Kernel] = {}
-        self.seconds = self.missed = 0.0
-
-    def kernel(self, parallel: bool = False, nogil: bool = False) -> Kernel:
-        """A variant."""
-        found = self.kernels.get((parallel, nogil))
-        if found is None:
-            written = self.written
-            begin = time.perf_counter()
-            with (
-                announced(f"compiling {self.name}"),
-                no_internal_error(f"it compiled the kernel {self.name}", KernelStep),
-                collection_later(),
-            ):
-                found = self.kernels[parallel, nogil] = compile_kernel(
-                    self.name,
-                    written.source(parallel=parallel),
-                    written.signature(),
-                    parallel=parallel,
-                    nogil=nogil,
-                    externals=written.emitter.externals,
-                    functions=written.emitter.namespace,
-                    keep=self.keep,
-                )
-            self.seconds += time.perf_counter() - begin
-        return found
-
-    def launch(self, work_ns: float, moved: float, *arguments: Any) -> None:
-        """Run with as many threads as are worth while."""
-        work_ns = serial_ns(work_ns, moved)
-        used = threads.worth(work_ns)
-        if used > 1 and (True, True) not in self.kernels:
-            self.missed += 1e-9 * (work_ns - work_ns / used)
-            if not self.kernels or 4 * self.missed < self.seconds:
-                used = 1
-        self._run(used, arguments)
-
-    def share(self, work_ns: float, moved: float, *arguments: Any) -> None:
-        """Run with all threads."""
-        self._run(threads.worth(work_ns), arguments)
-
-    def _run(self, used: int, arguments: tuple) -> None:
-        if used < 2:
-            self.kernel(nogil=True).entry(*arguments)
-        else:
-            threads.launch(self.kernel(True, True).entry, used, *arguments)
-
-
-@dataclass
-class Segment:
-    """Other code that runs between kernels: a node computed by its operation."""
-
-    node: TracedNode
-    results: list[Term] = field(default_factory=list)
 
 
 PROGRAMS: WeakSet[KernelProgram] = WeakSet()
@@ -382,7 +300,7 @@ class KernelProgram:
             self._lengths[int(name[1:])] = name
         arguments = ", ".join([*given, *written.lengths])
         entry = f"k{number}"
-        self._namespace[entry] = partial(_first_call, step, self._namespace, entry)
+        self._namespace[entry] = partial(first_call, step, self._namespace, entry)
         everywhere = self.options.parallel is True
         self._namespace[f"launch{number}"] = step.share if everywhere else step.launch
         limit = threads.least_ns()
@@ -416,8 +334,7 @@ class KernelProgram:
         self.steps.append(segment)
         number = len(self.steps)
         node = segment.node
-        run = _RUNS.get(node.name, _run_segment)
-        self._namespace[f"s{number}"] = partial(run, node, self.graph.sizes)
+        self._namespace[f"s{number}"] = partial(run_of(node), node, self.graph.sizes)
         axes = sorted(self.graph.sizes.axes(lengths_in(node.params)))
         for k in axes:
             self._lengths[k] = f"n{k}"
@@ -488,58 +405,7 @@ def _read_directly(term: Term, stored: Container[int]) -> Iterator[Term]:
             stack.extend(x.args)
 
 
-def _first_call(step: KernelStep, namespace: dict[str, Any], name: str, *arguments: Any) -> None:
-    """Compile the serial variant and replace this function by its entry point."""
-    entry = namespace[name] = step.kernel(nogil=step.written.long).entry
-    entry(*arguments)
-
-
 def _fail(graph: Graph, *inputs: Any) -> None:
     """Raise the error that an operation has for these inputs, as running them one by one does."""
     evaluate.compile_graph(graph).run(*inputs)
     raise NumgradAssertionError("a compiled function saw an error that its operations do not raise")
-
-
-def _run_loop(
-    node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
-) -> tuple[Any, ...]:
-    """The results of a loop, which are new arrays."""
-    params = node.params
-    known = [sizes.evaluate(n, lengths) for n in (params["length"], *params["lengths"])]
-    return tuple(params["body"].run(given, known[0], params["reverse"], known[1:]))
-
-
-def _run_inner(
-    node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
-) -> tuple[Any, ...]:
-    """The results of a graph within the graph, which are new arrays."""
-    known = [sizes.evaluate(n, lengths) for n in node.params["lengths"]]
-    params = {**node.params, "lengths": known}
-    try:
-        found = node.op.function(*given, **params)  # pyright: ignore
-    except NumgradError as error:
-        name_line(error, node.line)
-        raise
-    return found if type(found) is tuple else (found,)
-
-
-_INNER = ("subgraph", "walk_length", "walk_rows", "while_loop")
-_RUNS = {"scan": _run_loop, **dict.fromkeys(_INNER, _run_inner)}
-
-
-def _run_segment(
-    node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
-) -> tuple[Any, ...]:
-    """The results of a node, contiguous."""
-    found = compute(node, list(given), lambda n: sizes.evaluate(n, lengths))
-    results = [np.asarray(f, order="C") for f in found]
-    if node.params.get("writes"):
-        return tuple(results)
-    others = [a for a in given if isinstance(a, np.ndarray)]
-    owners = {*map(id, others), *(id(a.base) for a in others)}
-    for k, result in enumerate(results):  # it may have given back an operand, or a view of one
-        if result.base is None and id(result) not in owners:
-            owners.add(id(result))
-        elif any(np.may_share_memory(result, a) for a in (*others, *results[:k])):
-            results[k] = result.copy()
-    return tuple(results)

@@ -14,8 +14,9 @@ from numgrad.compiler.call.signature import TENSOR, Arguments
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.messages import no_internal_error
 from numgrad.compiler.run.dispatch import MISS, NAMES, DispatchWriter, compiled
+from numgrad.compiler.run.kernel_step import KernelStep
 from numgrad.compiler.run.options import Options, Program
-from numgrad.compiler.run.program import KernelStep, compile_graph
+from numgrad.compiler.run.program import compile_graph
 from numgrad.compiler.run.tape import Differentiable
 from numgrad.compiler.trace.capture import Traced, trace
 from numgrad.errors import NumgradAssertionError

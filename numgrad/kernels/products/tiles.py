@@ -16,12 +16,12 @@ def stack(size):
 
 
 @literal_instruction
-def tile(like, rows, vectors, a, row_a, step_a, b, row_b, count, c, row_c, left, add):
+def tile(like, rows, vectors, width, a, row_a, step_a, b, row_b, count, c, row_c, left, add):
     """``c[r, j] = sum(a[r, l] * b[l, j] for l in range(count))`` in registers.
 
     r runs over ``rows`` (a literal), but no further than ``left``, j over as many elements as
-    ``vectors`` (a literal) SIMD vectors hold. With ``add`` a sum starts from what c holds. Elements
-    in rows of b and c are contiguous.
+    ``vectors`` SIMD vectors of ``width`` bytes (literals) hold. With ``add`` a sum starts from what
+    c holds. Elements in rows of b and c are contiguous.
     """
 
 
@@ -49,9 +49,14 @@ def gather(like, source, row, step, rows, columns, target, pitch):
     """Copy a matrix of ``rows`` and ``columns`` to one with contiguous rows ``pitch`` apart."""
 
 
-@instruction
-def gather_rows(like, source, row, rows, target):
-    """Copy rows of two SIMD vectors to ones that lie one behind the other."""
+@literal_instruction
+def gather_rows(like, width, source, row, rows, target, pitch):
+    """Copy rows of ``width`` bytes (a literal), a SIMD vector, to ones ``pitch`` apart."""
+
+
+@literal_instruction
+def turn(like, width, source, column, rows, target, pitch):
+    """The same of a matrix whose columns are contiguous, ``column`` apart."""
 
 
 @instruction

@@ -23,6 +23,9 @@ from numgrad.codegen.native.values import (
 )
 from numgrad.kernels.products.gemm import VECTOR_BYTES
 
+ALIGNMENT = 64
+"""Of what is on the stack, in bytes."""
+
 
 class _Code:
     """What the instructions write, for elements of one dtype and vectors of these.
@@ -31,12 +34,14 @@ class _Code:
     turns into registers.
     """
 
-    def __init__(self, body: InstructionContext, dtype: np.dtype = FLOAT64) -> None:
+    def __init__(
+        self, body: InstructionContext, dtype: np.dtype = FLOAT64, width: int = VECTOR_BYTES
+    ) -> None:
         if body.lanes is not None:
             raise NotVector("an instruction with effects")
         self.f, self.has_fma, self.dtype = body.f, body.has_fma, dtype
         self.size = dtype.itemsize
-        self.lanes = VECTOR_BYTES // self.size
+        self.lanes = width // self.size
 
     def number(self, text: str, lanes: int = 0) -> Number:
         return Number(self.dtype, (text,), lanes)
@@ -80,6 +85,26 @@ class _Code:
         zero = self.zero().part
         text = f"call reassoc {scalar} {function}({scalar} {zero}, {kind} {x.part})"
         return self.number(self.f.pure(text))
+
+    def turned(self, rows: list[Number]) -> list[Number]:
+        """The columns of a square of vectors, by as many interleavings of halves as it has."""
+        half, lanes = len(rows) // 2, self.lanes
+        low, high = ([*range(k, k + lanes // 2)] for k in (0, lanes // 2))
+        orders = [[x for k in part for x in (k, k + lanes)] for part in (low, high)]
+        for _ in range(half.bit_length()):
+            rows = [
+                self.shuffled(x, y, order)
+                for x, y in zip(rows[:half], rows[half:], strict=True)
+                for order in orders
+            ]
+        return rows
+
+    def shuffled(self, x: Number, y: Number, order: list[int]) -> Number:
+        kind = kind_of(x)
+        places = ", ".join(f"i32 {k}" for k in order)
+        pattern = f"<{len(order)} x i32> <{places}>"
+        text = f"shufflevector {kind} {x.part}, {kind} {y.part}, {pattern}"
+        return self.number(self.f.pure(text), x.lanes)
 
     def slot(self, first: Number) -> tuple[str, int]:
         """Where a sum lies while a loop runs."""
@@ -144,20 +169,20 @@ class _Code:
 
 
 def stack(body: InstructionContext, size: Number) -> Number:
-    place = body.f.slot(f"[{size.literal} x i8], align {VECTOR_BYTES}")
+    place = body.f.slot(f"[{size.literal} x i8], align {ALIGNMENT}")
     return Number(INT64, (body.f.pure(f"ptrtoint ptr {place} to i64"),))
 
 
 def tile(
-    body: InstructionContext, like: Known, rows: Number, vectors: Number, a: Number, row_a: Number,
-    step_a: Number, b: Number, row_b: Number, count: Number, c: Number, row_c: Number,
-    left: Number, add: Number,
+    body: InstructionContext, like: Known, rows: Number, vectors: Number, width: Number,
+    a: Number, row_a: Number, step_a: Number, b: Number, row_b: Number, count: Number,
+    c: Number, row_c: Number, left: Number, add: Number,
 ) -> None:  # fmt: skip
-    code = _Code(body, body.dtype_of(like))
-    height, width, lanes = rows.literal, vectors.literal, code.lanes
+    code = _Code(body, body.dtype_of(like), width.literal)
+    height, across, lanes = rows.literal, vectors.literal, code.lanes
     sources = code.rows(a, row_a, height, left)
     targets = code.rows(c, row_c, height, left)
-    offsets = [v * VECTOR_BYTES for v in range(width)]
+    offsets = [v * width.literal for v in range(across)]
     places = [(target, offset) for target in targets for offset in offsets]
     sums = [code.slot(code.zero(lanes)) for _ in places]
     with code.where(add):
@@ -169,7 +194,7 @@ def tile(
         for r, source in enumerate(sources):
             x = code.spread(code.load(code.along(source, at, step_a)))
             for v, factor in enumerate(factors):
-                total = sums[r * width + v]
+                total = sums[r * across + v]
                 code.put(total, code.multiply_add(x, factor, code.get(total)))
     for total, (target, offset) in zip(sums, places, strict=True):
         code.store(code.get(total), target, offset)
@@ -263,14 +288,38 @@ def gather(
 
 
 def gather_rows(
-    body: InstructionContext, like: Known, source: Number, row: Number, rows: Number, target: Number
-) -> None:
-    code = _Code(body, body.dtype_of(like))
+    body: InstructionContext, like: Known, width: Number, source: Number, row: Number,
+    rows: Number, target: Number, pitch: Number,
+) -> None:  # fmt: skip
+    code = _Code(body, body.dtype_of(like), width.literal)
     with code.loop(rows) as at:
-        given = code.along(source, at, row)
-        place = code.along(target, at, integer(2 * VECTOR_BYTES))
-        for offset in (0, VECTOR_BYTES):
-            code.store(code.load(given, code.lanes, offset), place, offset)
+        value = code.load(code.along(source, at, row), code.lanes)
+        code.store(value, code.along(target, at, pitch))
+
+
+def turn(
+    body: InstructionContext, like: Known, width: Number, source: Number, column: Number,
+    rows: Number, target: Number, pitch: Number,
+) -> None:  # fmt: skip
+    code = _Code(body, body.dtype_of(like), width.literal)
+    lanes = integer(code.lanes)
+    squares = do.apply(code.f, "sdiv", rows, lanes, dtype=INT64)
+    done = do.binary(code.f, "*", squares, lanes)
+    with code.loop(squares) as at:
+        given = [code.along(source, at, integer(width.literal))]
+        place = [code.along(target, do.binary(code.f, "*", at, lanes), pitch)]
+        for _ in range(1, code.lanes):
+            given.append(code.add(given[-1], column))
+            place.append(code.add(place[-1], pitch))
+        turned = code.turned([code.load(each, code.lanes) for each in given])
+        for row, there in zip(turned, place, strict=True):
+            code.store(row, there)
+    size = integer(code.size)
+    first, place = code.along(source, done, size), code.along(target, done, pitch)
+    with code.loop(lanes) as j:
+        given, there = code.along(first, j, column), code.along(place, j, size)
+        with code.loop(do.binary(code.f, "-", rows, done)) as k:
+            code.store(code.load(code.along(given, k, size)), code.along(there, k, pitch))
 
 
 def clear(body: InstructionContext, address: Number, size: Number) -> None:

@@ -12,6 +12,8 @@ from numgrad.codegen.intrinsics import HAS_FMA
 from numgrad.kernels.products.gemm import VECTOR_BYTES
 
 _I64 = ir.IntType(64)
+ALIGNMENT = 64
+"""Of what is on the stack, in bytes."""
 
 
 @contextmanager
@@ -49,12 +51,12 @@ def _loop(builder: Any, count: Any) -> Iterator[Any]:
 class _Elements:
     """What the loops do with elements of one dtype, and with vectors of these."""
 
-    def __init__(self, context: Any, builder: Any, dtype: Any) -> None:
+    def __init__(self, context: Any, builder: Any, dtype: Any, width: int = VECTOR_BYTES) -> None:
         self.builder = builder
         self.bits = dtype.bitwidth
         self.size = dtype.bitwidth // 8
         self.scalar = context.get_value_type(dtype)
-        self.lanes = VECTOR_BYTES // self.size
+        self.lanes = width // self.size
         self.vector = ir.VectorType(self.scalar, self.lanes)
 
     def load(self, address: Any, kind: Any, offset: int = 0) -> Any:
@@ -88,6 +90,24 @@ class _Elements:
         name = f"llvm.vector.reduce.fadd.v{self.lanes}f{self.bits}"
         return self._call(name, self.scalar, [start, x], ("reassoc",))
 
+    def turned(self, rows: list[Any]) -> list[Any]:
+        """The columns of a square of vectors, by as many interleavings of halves as it has."""
+        half, lanes = len(rows) // 2, self.lanes
+        orders = [
+            ir.Constant(
+                ir.VectorType(ir.IntType(32), lanes),
+                [x for k in range(first, first + lanes // 2) for x in (k, k + lanes)],
+            )
+            for first in (0, lanes // 2)
+        ]
+        for _ in range(half.bit_length()):
+            rows = [
+                self.builder.shuffle_vector(x, y, order)
+                for x, y in zip(rows[:half], rows[half:], strict=True)
+                for order in orders
+            ]
+        return rows
+
     def _call(self, name: str, kind: Any, args: list[Any], flags: tuple[str, ...] = ()) -> Any:
         signature = ir.FunctionType(kind, [x.type for x in args])
         function = cgutils.get_or_insert_function(self.builder.module, signature, name)
@@ -108,23 +128,25 @@ def stack(typingctx, size):
     def codegen(context, builder, signature, args):
         with builder.goto_entry_block():
             place = builder.alloca(ir.ArrayType(ir.IntType(8), count))
-            place.align = VECTOR_BYTES
+            place.align = ALIGNMENT
         return builder.ptrtoint(place, _I64)
 
     return types.int64(size), codegen
 
 
-def tile(typingctx, like, rows, vectors, a, row_a, step_a, b, row_b, count, c, row_c, left, add):
+def tile(
+    typingctx, like, rows, vectors, width, a, row_a, step_a, b, row_b, count, c, row_c, left, add
+):
     dtype = like.dtype
-    height, width = rows.literal_value, vectors.literal_value
+    height, across, size = (each.literal_value for each in (rows, vectors, width))
 
     def codegen(context, builder, signature, args):
-        a, row_a, step_a, b, row_b, count, c, row_c, left, add = args[3:]
-        elements = _Elements(context, builder, dtype)
+        a, row_a, step_a, b, row_b, count, c, row_c, left, add = args[4:]
+        elements = _Elements(context, builder, dtype, size)
         vector = elements.vector
         sources = elements.rows(a, row_a, height, left)
         targets = elements.rows(c, row_c, height, left)
-        offsets = [v * VECTOR_BYTES for v in range(width)]
+        offsets = [v * size for v in range(across)]
         places = [(target, offset) for target in targets for offset in offsets]
         sums = [cgutils.alloca_once(builder, vector) for _ in places]
         with builder.if_else(cgutils.as_bool_bit(builder, add)) as (yes, no):
@@ -141,14 +163,14 @@ def tile(typingctx, like, rows, vectors, a, row_a, step_a, b, row_b, count, c, r
                 x = elements.load(elements.along(source, at, step_a), elements.scalar)
                 x = elements.spread(x)
                 for v, factor in enumerate(factors):
-                    total = sums[r * width + v]
+                    total = sums[r * across + v]
                     builder.store(elements.multiply_add(x, factor, builder.load(total)), total)
         for total, (target, offset) in zip(sums, places, strict=True):
             elements.store(builder.load(total), target, offset)
         return context.get_dummy_value()
 
     given = (a, row_a, step_a, b, row_b, count, c, row_c, left, add)
-    return types.void(like, rows, vectors, *given), codegen
+    return types.void(like, rows, vectors, width, *given), codegen
 
 
 def dots(typingctx, like, rows, a, row_a, x, count, c, row_c, left, add):
@@ -266,21 +288,47 @@ def gather(typingctx, like, source, row, step, rows, columns, target, pitch):
     return types.void(like, *given), codegen
 
 
-def gather_rows(typingctx, like, source, row, rows, target):
-    dtype = like.dtype
+def gather_rows(typingctx, like, width, source, row, rows, target, pitch):
+    dtype, size = like.dtype, width.literal_value
 
     def codegen(context, builder, signature, args):
-        source, row, rows, target = args[1:]
-        elements = _Elements(context, builder, dtype)
+        source, row, rows, target, pitch = args[2:]
+        elements = _Elements(context, builder, dtype, size)
         with _loop(builder, rows) as at:
-            given = elements.along(source, at, row)
-            place = elements.along(target, at, _I64(2 * VECTOR_BYTES))
-            for offset in (0, VECTOR_BYTES):
-                value = elements.load(given, elements.vector, offset)
-                elements.store(value, place, offset)
+            value = elements.load(elements.along(source, at, row), elements.vector)
+            elements.store(value, elements.along(target, at, pitch))
         return context.get_dummy_value()
 
-    return types.void(like, source, row, rows, target), codegen
+    return types.void(like, width, source, row, rows, target, pitch), codegen
+
+
+def turn(typingctx, like, width, source, column, rows, target, pitch):
+    dtype, size = like.dtype, width.literal_value
+
+    def codegen(context, builder, signature, args):
+        source, column, rows, target, pitch = args[2:]
+        elements = _Elements(context, builder, dtype, size)
+        lanes, unit = _I64(elements.lanes), _I64(elements.size)
+        squares = builder.sdiv(rows, lanes)
+        done = builder.mul(squares, lanes)
+        with _loop(builder, squares) as at:
+            given = [elements.along(source, at, _I64(size))]
+            place = [elements.along(target, builder.mul(at, lanes), pitch)]
+            for _ in range(1, elements.lanes):
+                given.append(builder.add(given[-1], column))
+                place.append(builder.add(place[-1], pitch))
+            turned = elements.turned([elements.load(x, elements.vector) for x in given])
+            for row, there in zip(turned, place, strict=True):
+                elements.store(row, there)
+        first, place = elements.along(source, done, unit), elements.along(target, done, pitch)
+        with _loop(builder, lanes) as j:
+            given, there = elements.along(first, j, column), elements.along(place, j, unit)
+            with _loop(builder, builder.sub(rows, done)) as k:
+                value = elements.load(elements.along(given, k, unit), elements.scalar)
+                elements.store(value, elements.along(there, k, pitch))
+        return context.get_dummy_value()
+
+    return types.void(like, width, source, column, rows, target, pitch), codegen
 
 
 def clear(typingctx, address, size):

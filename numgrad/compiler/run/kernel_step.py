@@ -1,0 +1,114 @@
+"""A kernel of a compiled graph: its variants for one thread and for several, and which one runs.
+
+Note [Threads on demand]
+------------------------
+The first call compiles one variant, for one thread. That for several is compiled when what it would
+have saved by then is a quarter of what compiling the first took: what has been called so often will
+be called again, and a function that is called a few times does not wait for it. Where the estimate
+leaves it open whether threads save anything, it is compiled when that would be all of it.
+``parallel=True`` compiles it at once.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from numgrad.codegen import threads
+from numgrad.codegen.collection import collection_later
+from numgrad.codegen.compile import Kernel, compile_kernel
+from numgrad.codegen.estimate import serial_ns
+from numgrad.codegen.trials import VariantTrial
+from numgrad.compiler.lower.kernel import Written
+from numgrad.compiler.messages import no_internal_error
+from numgrad.compiler.progress import announced
+
+SIZES = 256
+"""How many different works of a kernel have trials."""
+
+
+class KernelStep:
+    """A kernel of a program in its serial and parallel variants, each compiled when needed.
+
+    Attributes
+    ----------
+    kernels
+        The variants so far, by ``(parallel, nogil)``.
+    seconds
+        What compiling them, or loading them from disk, took.
+    missed
+        Seconds that several threads would have saved: Note [Threads on demand].
+    trials
+        By work, where no estimate decides: Note [Trials] in ``codegen.trials``.
+    """
+
+    def __init__(self, name: str, written: Written, keep: bool = True) -> None:
+        self.name, self.written, self.keep = name, written, keep
+        self.kernels: dict[tuple[bool, bool], Kernel] = {}
+        self.seconds = self.missed = 0.0
+        self.trials: dict[float, VariantTrial] = {}
+
+    def kernel(self, parallel: bool = False, nogil: bool = False) -> Kernel:
+        """A variant."""
+        found = self.kernels.get((parallel, nogil))
+        if found is None:
+            written = self.written
+            begin = time.perf_counter()
+            with (
+                announced(f"compiling {self.name}"),
+                no_internal_error(f"it compiled the kernel {self.name}", KernelStep),
+                collection_later(),
+            ):
+                found = self.kernels[parallel, nogil] = compile_kernel(
+                    self.name,
+                    written.source(parallel=parallel),
+                    written.signature(),
+                    parallel=parallel,
+                    nogil=nogil,
+                    externals=written.emitter.externals,
+                    functions=written.emitter.namespace,
+                    keep=self.keep,
+                )
+            self.seconds += time.perf_counter() - begin
+        return found
+
+    def launch(self, computing_ns: float, moved: float, *arguments: Any) -> None:
+        """Run with as many threads as are worth while."""
+        trial = self.trials.get(computing_ns)
+        if trial is not None and trial.alone > 0:
+            trial.alone -= 1
+            self._run(1, *arguments)
+            return
+        work_ns = serial_ns(computing_ns, moved)
+        tried = threads.on_trial(work_ns)
+        used = threads.worth(work_ns) if trial is None or tried < 2 else 1
+        several = max(used, tried)
+        if several > 1 and (True, True) not in self.kernels:
+            self.missed += 1e-9 * (work_ns - work_ns / several)
+            patience = 0.25 if used > 1 else 1.0
+            if not self.kernels or self.missed < patience * self.seconds:
+                used = tried = 1
+        if tried < 2:
+            self._run(used, *arguments)
+            return
+        if trial is None:
+            if len(self.trials) >= SIZES:
+                self.trials.clear()
+            trial = self.trials.setdefault(computing_ns, VariantTrial(used > 1))
+        trial.run(self._run, tried, *arguments)
+
+    def share(self, work_ns: float, moved: float, *arguments: Any) -> None:
+        """Run with all threads."""
+        self._run(threads.worth(work_ns), *arguments)
+
+    def _run(self, used: int, *arguments: Any) -> None:
+        if used < 2:
+            self.kernel(nogil=True).entry(*arguments)
+        else:
+            threads.launch(self.kernel(True, True).entry, used, *arguments)
+
+
+def first_call(step: KernelStep, namespace: dict[str, Any], name: str, *arguments: Any) -> None:
+    """Compile the serial variant and replace this function by its entry point."""
+    entry = namespace[name] = step.kernel(nogil=step.written.long).entry
+    entry(*arguments)
