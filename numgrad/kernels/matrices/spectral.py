@@ -7,7 +7,9 @@ and right change places and nothing is transposed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -42,48 +44,88 @@ _SINGULAR_GRADIENT = StackKernel(
 )
 
 
-def hermitian_eigen(
-    a: np.ndarray, upper: bool, vectors: bool = True
-) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Eigenvalues, eigenvectors in columns, and info, of a stack (count, n, n).
+def eigen_of(
+    shape: tuple[int, ...], dtype: np.dtype, upper: bool, vectors: bool = True
+) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, Any]]:
+    """What finds eigenvalues, eigenvectors in columns, and info, of matrices (..., n, n).
 
     Where no ``vectors`` are asked for, what stands in their place means nothing.
     """
-    count, n, _ = a.shape
-    w, v = np.empty((count, n), real_dtype(a.dtype)), np.empty(a.shape, a.dtype)
-    info = None
-    if a.size:
-        work_ns = _work_ns(n, n) if vectors else 0.4 * _work_ns(n, n)
-        info = _EIGEN[a.dtype.kind](a.dtype, n, work_ns, a, w, v, upper, vectors)
-    return w, v, info
+    batch, n = shape[:-2], shape[-1]
+    count, real = prod(batch), real_dtype(dtype)
+    values, several, rows = (*batch, n), (count, n, n), (count, n)
+    if not prod(shape):
+        return lambda a: (np.empty(values, real), np.empty(shape, dtype), None)
+    work_ns = _work_ns(n, n) if vectors else 0.4 * _work_ns(n, n)
+    run = _EIGEN[dtype.kind].bound(dtype, count, n, work_ns)
+    empty = np.empty
+
+    def find(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, Any]:
+        w, v = empty(values, real), empty(shape, dtype)
+        info = run(a.reshape(several), w.reshape(rows), v.reshape(several), upper, vectors)
+        return w, v, info
+
+    return find
 
 
-def eigen_gradient(
-    w: np.ndarray, v: np.ndarray, of_w: np.ndarray | None, of_v: np.ndarray | None
-) -> np.ndarray:
-    """The gradient of a stack of Hermitian matrices from those of what ``hermitian_eigen`` gave."""
-    has, n = (of_w is not None) + 2 * (of_v is not None), w.shape[1]
-    out = np.empty(v.shape, v.dtype)
-    if out.size:
-        given = w if of_w is None else of_w, v if of_v is None else of_v
-        _EIGEN_GRADIENT(v.dtype, n, _product_ns(n, n, n), out, w, v, *given, has)
-    return out
+def eigen_gradient(shape: tuple[int, ...], dtype: np.dtype) -> Callable[..., np.ndarray]:
+    """What gives the gradient of Hermitian matrices from those of what ``eigen_of`` found.
+
+    It takes eigenvalues, eigenvectors, and their gradients of any strides, or None.
+    """
+    n, count = shape[-1], prod(shape[:-2])
+    several, rows = (count, n, n), (count, n)
+    empty = np.empty
+    if not prod(shape):
+        return lambda w, v, of_w, of_v: empty(shape, dtype)
+    run = _EIGEN_GRADIENT.bound(dtype, count, n, _product_ns(n, n, n))
+
+    def gradient(w: np.ndarray, v: np.ndarray, of_w: Any, of_v: Any) -> np.ndarray:
+        out, has = empty(shape, dtype), 3
+        w, v = w.reshape(rows), v.reshape(several)
+        if of_w is None:
+            of_w, has = w, 2
+        if of_v is None:
+            of_v, has = v, has - 2
+        run(out.reshape(several), w, v, of_w.reshape(rows), of_v.reshape(several), has)
+        return out
+
+    return gradient
 
 
-def singular_values(a: np.ndarray, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
-    """Left vectors, values, right vectors in rows, and info, of a stack (count, m, n)."""
-    count, m, n = a.shape
-    small = min(m, n)
-    s = np.empty((count, small), real_dtype(a.dtype))
-    u = np.empty((count, m, m if full else small), a.dtype)
-    vh = np.empty((count, n if full else small, n), a.dtype)
-    if not a.size:
-        u[...], vh[...] = np.eye(*u.shape[1:]), np.eye(*vh.shape[1:])
-        return u, s, vh, None
-    work_ns = 3 * _work_ns(m, n)
+def singular_of(
+    shape: tuple[int, ...], dtype: np.dtype, full: bool
+) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray, Any]]:
+    """What finds left vectors, values, right vectors in rows, and info, of matrices (..., m, n)."""
+    *batch, m, n = shape
+    small, count, real = min(m, n), prod(batch), real_dtype(dtype)
+    of_u, of_s, of_vh = (m, m if full else small), (small,), (n if full else small, n)
+    shapes = [(*batch, *own) for own in (of_u, of_s, of_vh)]
+    stacks = [(count, *own) for own in ((m, n), of_u, of_s, of_vh)]
+    if not prod(shape):
+        return partial(_vectors_of_nothing, shapes, dtype, real)
     job = ord("A" if full else "S")
-    info = _SINGULAR[a.dtype.kind](a.dtype, max(m, n), work_ns, a, u, s, vh, job)
-    return u, s, vh, info
+    run = _SINGULAR[dtype.kind].bound(dtype, count, max(m, n), 3 * _work_ns(m, n))
+    left, values, right = shapes
+    given, u_stack, s_stack, vh_stack = stacks
+    empty = np.empty
+
+    def find(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+        u, s, vh = empty(left, dtype), empty(values, real), empty(right, dtype)
+        info = run(
+            a.reshape(given), u.reshape(u_stack), s.reshape(s_stack), vh.reshape(vh_stack), job
+        )
+        return u, s, vh, info
+
+    return find
+
+
+def _vectors_of_nothing(
+    shapes: Sequence[tuple[int, ...]], dtype: np.dtype, real: np.dtype, a: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+    u, s, vh = [np.zeros(own, d) for own, d in zip(shapes, (dtype, real, dtype), strict=True)]
+    u[...], vh[...] = np.eye(*u.shape[-2:]), np.eye(*vh.shape[-2:])
+    return u, s, vh, None
 
 
 def singular_values_alone(a: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -97,20 +139,42 @@ def singular_values_alone(a: np.ndarray) -> tuple[np.ndarray, Any]:
     return s, kernel(a.dtype, max(m, n), _work_ns(m, n), a, nowhere, s, nowhere, ord("N"))
 
 
-def singular_gradient(
-    found: Sequence[np.ndarray], gradients: Sequence[np.ndarray | None]
-) -> np.ndarray:
-    """The gradient of a stack from those of what ``singular_values`` gave, not ``full``."""
-    u, s, vh = found
-    m, n = u.shape[1], vh.shape[2]
-    out = np.empty((len(s), m, n), u.dtype)
-    if out.size:
-        has = sum(1 << k for k, g in enumerate(gradients) if g is not None)
-        given = [x if g is None else g for x, g in zip(found, gradients, strict=True)]
-        _SINGULAR_GRADIENT(
-            u.dtype, max(m, n), 2 * _product_ns(m, n, s.shape[1]), out, *found, *given, has
-        )
-    return out
+def singular_gradient(shape: tuple[int, ...], dtype: np.dtype) -> Callable[..., np.ndarray]:
+    """What gives the gradient of matrices from those of what ``singular_of`` found, not ``full``.
+
+    It takes left vectors, values, right vectors, and their gradients of any strides, or None.
+    """
+    *batch, m, n = shape
+    small, count = min(m, n), prod(batch)
+    several, stacks = (count, m, n), ((count, m, small), (count, small), (count, small, n))
+    empty = np.empty
+    if not prod(shape):
+        return lambda found, gradients: empty(shape, dtype)
+    work_ns = 2 * _product_ns(m, n, small)
+    run = _SINGULAR_GRADIENT.bound(dtype, count, max(m, n), work_ns)
+    u_stack, s_stack, vh_stack = stacks
+
+    def gradient(found: Sequence[np.ndarray], gradients: Sequence[Any]) -> np.ndarray:
+        out, has = empty(shape, dtype), 0
+        u, s, vh = found
+        of_u, of_s, of_vh = gradients
+        u, s, vh = u.reshape(u_stack), s.reshape(s_stack), vh.reshape(vh_stack)
+        if of_u is None:
+            of_u = u
+        else:
+            of_u, has = of_u.reshape(u_stack), 1
+        if of_s is None:
+            of_s = s
+        else:
+            of_s, has = of_s.reshape(s_stack), has + 2
+        if of_vh is None:
+            of_vh = vh
+        else:
+            of_vh, has = of_vh.reshape(vh_stack), has + 4
+        run(out.reshape(several), u, s, vh, of_u, of_s, of_vh, has)
+        return out
+
+    return gradient
 
 
 def orthogonal_factors(a: np.ndarray, complete: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -24,6 +24,7 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
+_INT32 = np.dtype(np.int32)
 _NUMBERS = {"int": "int64", "bool": "boolean"}
 
 
@@ -59,14 +60,29 @@ class StackKernel:
         Matrices of many ``rows`` are taken one after the other, smaller ones shared among threads
         by the nanoseconds that one takes.
         """
-        count = len(arguments[0])
-        info = np.empty(count, np.int32)
+        return self.bound(dtype, len(arguments[0]), rows, work_ns)(*arguments)
+
+    def bound(
+        self, dtype: np.dtype, count: int, rows: int, work_ns: float
+    ) -> Callable[..., np.ndarray | None]:
+        """What takes the arguments of a call for stacks of ``count``."""
         if count == 1 or rows >= SERIAL:
             run = self.serial.get(dtype) or self.prepare(dtype)
-        else:
-            kernel = partial(_kernel, self, dtype)
-            run = threads.choose(partial(kernel, False), partial(kernel, True), work_ns * count)
-        return info if run(info, *arguments) else None
+
+            def alone(*arguments: Any) -> np.ndarray | None:
+                info = np.empty(count, _INT32)
+                return info if run(info, *arguments) else None
+
+            return alone
+        kernel = partial(_kernel, self, dtype)
+        serial, parallel = partial(kernel, False), partial(kernel, True)
+
+        def shared(*arguments: Any) -> np.ndarray | None:
+            info = np.empty(count, _INT32)
+            run = threads.choose(serial, parallel, work_ns * count)
+            return info if run(info, *arguments) else None
+
+        return shared
 
     def prepare(self, dtype: np.dtype) -> Callable[..., int]:
         """The kernel that leaves threads to LAPACK."""

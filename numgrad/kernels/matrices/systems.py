@@ -14,6 +14,8 @@ itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,7 +44,12 @@ _CHOLESKY_BACKWARD = StackKernel(f"{_HOME}:cholesky_backward", "T3 T3")
 
 def is_small(a: np.ndarray) -> bool:
     """Whether loops of our own are faster than LAPACK."""
-    return a.shape[-1] <= SMALL and a.dtype.kind == "f"
+    return is_small_of(a.shape[-1], a.dtype)
+
+
+def is_small_of(n: int, dtype: np.dtype) -> bool:
+    """The same for matrices of so many rows."""
+    return n <= SMALL and dtype.kind == "f"
 
 
 def _factor_ns(a: np.ndarray) -> float:
@@ -65,10 +72,27 @@ def factored(a: np.ndarray) -> tuple[np.ndarray, Any]:
     return pivots, info if info.any() else None
 
 
+def solving(
+    count: int, n: int, columns: int, dtype: np.dtype
+) -> Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], Any] | None:
+    """What solves so many systems by loops of our own, or None where LAPACK is faster.
+
+    It takes stacks (count, n, n) and (count, n, columns), room for factors, pivots and solutions,
+    and returns where a pivot is zero.
+    """
+    if not (is_small_of(n, dtype) and count * n * columns):
+        return None
+    if unrolled.suits(count, n, columns, dtype):
+        return unrolled.bound("solve", count, n, columns, dtype)
+    work = 20.0 + float(n) ** 3 + 2.0 * n * n * columns
+    return _SOLVE.bound(dtype, count, n, work)
+
+
 def solved(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
     """Solutions, factors, pivots and info of stacks (count, n, n) and (count, n, k)."""
-    count, n, _ = a.shape
-    if not (is_small(a) and b.size):
+    count, n, columns = b.shape
+    solve = solving(count, n, columns, a.dtype)
+    if solve is None:
         factors, x = np.array(a, order="C"), np.array(b, order="C")
         pivots, info = factored(factors)
         substitute(factors, pivots, x, False)
@@ -79,10 +103,7 @@ def solved(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
         np.empty(a.shape, a.dtype),
         np.empty(b.shape, a.dtype),
     )
-    if unrolled.suits(a, b):
-        return x, factors, pivots, unrolled.solve(a, b, factors, pivots, x)
-    work = _factor_ns(a) + 2.0 * n * n * b.shape[2]
-    return x, factors, pivots, _SOLVE(a.dtype, n, work, a, b, factors, pivots, x)
+    return x, factors, pivots, solve(a, b, factors, pivots, x)
 
 
 def substitute(a: np.ndarray, pivots: np.ndarray, b: np.ndarray, adjoint: bool) -> None:
@@ -117,18 +138,19 @@ def permutations(pivots: np.ndarray) -> np.ndarray:
     return order
 
 
-def solve_backward(
-    factors: np.ndarray, pivots: np.ndarray, g: np.ndarray, x: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Gradients of small systems: of the matrices and of the right sides."""
-    ga, z = np.empty(factors.shape, factors.dtype), np.array(g, factors.dtype, order="C")
-    if unrolled.suits(factors, z):
-        unrolled.solve_backward(factors, pivots, z, np.ascontiguousarray(x), ga)
-        return ga, z
-    n = factors.shape[-1]
-    work = 20.0 + 4.0 * n**2 * g.shape[2]
-    _SOLVE_BACKWARD(factors.dtype, n, work, factors, pivots, z, x, ga)
-    return ga, z
+def solving_backward(
+    count: int, n: int, columns: int, dtype: np.dtype
+) -> Callable[..., Any] | None:
+    """What gives the gradients of systems that ``solving`` solves, else None.
+
+    It takes stacks of factors, pivots, the gradient of the solutions, in whose place it puts that
+    of the right sides, the solutions, and room for the gradients of the matrices.
+    """
+    if not (is_small_of(n, dtype) and count * n * columns):
+        return None
+    if unrolled.suits(count, n, columns, dtype):
+        return unrolled.bound("solve_backward", count, n, columns, dtype)
+    return _SOLVE_BACKWARD.bound(dtype, count, n, 20.0 + 4.0 * n**2 * columns)
 
 
 def solve_triangles(
@@ -154,25 +176,45 @@ def solve_triangles(
         np.conjugate(b, out=b)
 
 
-def cholesky_factored(a: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Lower factors of a stack whose lower triangles count, and info as of LAPACK."""
+def cholesky_of(
+    count: int, n: int, dtype: np.dtype
+) -> Callable[[np.ndarray], tuple[np.ndarray, Any]]:
+    """What finds lower factors of stacks whose lower triangles count, and info as of LAPACK."""
+    if unrolled.is_long(count, n, dtype):
+        run = unrolled.bound("cholesky", count, n, n, dtype)
+
+        def find(a: np.ndarray) -> tuple[np.ndarray, Any]:
+            factors = np.empty(a.shape, dtype)
+            return factors, run(np.ascontiguousarray(a, dtype), factors)
+
+        return find
+    if not count * n:
+        return lambda a: (np.array(a, dtype, order="C"), None)
+    if not is_small_of(n, dtype):
+        return partial(_by_potrf, dtype)
+    alone = _CHOLESKY.bound(dtype, count, n, 20.0 + n**3 / 2)
+
+    def find_small(a: np.ndarray) -> tuple[np.ndarray, Any]:
+        factors = np.array(a, dtype, order="C")
+        return factors, alone(factors)
+
+    return find_small
+
+
+def _by_potrf(dtype: np.dtype, a: np.ndarray) -> tuple[np.ndarray, Any]:
+    factors = np.array(a, dtype, order="C")
     count, n, _ = a.shape
-    if unrolled.is_long(a):
-        a = np.ascontiguousarray(a)
-        factors = np.empty(a.shape, a.dtype)
-        return factors, unrolled.cholesky(a, factors)
-    factors = np.array(a, order="C")
-    if not a.size:
-        return factors, None
-    if is_small(a):
-        return factors, _CHOLESKY(a.dtype, n, 20.0 + n**3 / 2, factors)
     info = np.zeros(count, np.int32)
-    lapack.run("potrf", a.dtype, "U", (n,), factors, info)
-    _CLEAR(a.dtype, 1, float(n * n), factors)
+    lapack.run("potrf", dtype, "U", (n,), factors, info)
+    _CLEAR(dtype, 1, float(n * n), factors)
     return factors, info if info.any() else None
 
 
-def cholesky_backward(factor: np.ndarray, g: np.ndarray) -> None:
-    """Put the gradients of small matrices in place of those of their factors."""
-    n = factor.shape[-1]
-    _CHOLESKY_BACKWARD(factor.dtype, n, 20.0 + float(n) ** 3, factor, g)
+def cholesky_backward(count: int, n: int, dtype: np.dtype) -> Callable[..., Any] | None:
+    """What puts gradients of small matrices in place of those of their factors, else None.
+
+    It takes stacks of the factors and of their gradients.
+    """
+    if not (is_small_of(n, dtype) and count * n):
+        return None
+    return _CHOLESKY_BACKWARD.bound(dtype, count, n, 20.0 + float(n) ** 3)

@@ -48,45 +48,33 @@ def kernel({names}):
 """
 
 
-def suits(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether the systems ``a @ x = b`` of two stacks are solved so."""
-    return is_long(a) and 0 < b.shape[2] <= LARGEST
+def suits(count: int, n: int, columns: int, dtype: np.dtype) -> bool:
+    """Whether so many systems are solved so."""
+    return is_long(count, n, dtype) and 0 < columns <= LARGEST
 
 
-def is_long(a: np.ndarray) -> bool:
+def is_long(count: int, n: int, dtype: np.dtype) -> bool:
     """Whether a stack has enough matrices, small ones, to be factored so."""
-    return len(a) >= FEWEST and 0 < a.shape[1] <= LARGEST and a.dtype.kind == "f"
+    return count >= FEWEST and 0 < n <= LARGEST and dtype.kind == "f"
 
 
-def solve(
-    a: np.ndarray, b: np.ndarray, factors: np.ndarray, pivots: np.ndarray, x: np.ndarray
-) -> np.ndarray | None:
-    """Factors, pivots and solutions as of ``small.solve``; where a pivot is zero, or None."""
-    info = np.empty(len(a), np.int32)
-    failed = _chosen("solve", a.dtype, x)(info, a, b, factors, pivots, x)
-    return info if failed else None
+def bound(
+    what: str, count: int, n: int, columns: int, dtype: np.dtype
+) -> Callable[..., np.ndarray | None]:
+    """What does as the function of that name of ``small`` with stacks of ``count``.
 
-
-def solve_backward(
-    factors: np.ndarray, pivots: np.ndarray, z: np.ndarray, x: np.ndarray, ga: np.ndarray
-) -> None:
-    """Gradients as of ``small.solve_backward``."""
-    info = np.empty(len(x), np.int32)
-    _chosen("solve_backward", x.dtype, x)(info, factors, pivots, z, x, ga)
-
-
-def cholesky(a: np.ndarray, factors: np.ndarray) -> np.ndarray | None:
-    """Lower factors as of ``small.cholesky``; where a matrix is not positive definite, or None."""
-    info = np.empty(len(a), np.int32)
-    failed = _chosen("cholesky", a.dtype, a)(info, a, factors)
-    return info if failed else None
-
-
-def _chosen(what: str, dtype: np.dtype, x: np.ndarray) -> Callable[..., int]:
-    count, n, columns = x.shape
+    It takes the arrays, and returns what went wrong for each, or None if nothing did.
+    """
     kernel = partial(_kernel, what, dtype, n, columns)
+    serial, parallel = partial(kernel, False), partial(kernel, True)
     work_ns = count * (2.0 * n * n + n * n * (n + columns) * 0.2)
-    return threads.choose(partial(kernel, False), partial(kernel, True), work_ns)
+
+    def run(*arrays: np.ndarray) -> np.ndarray | None:
+        info = np.empty(count, np.int32)
+        chosen = threads.choose(serial, parallel, work_ns)
+        return info if chosen(info, *arrays) else None
+
+    return run
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.call import sum_to_shape
+from numgrad.core.call import conform, sum_to_shape
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
@@ -166,8 +166,10 @@ def as_vectors(x: np.ndarray) -> np.ndarray:
 
 
 def fitted(value: np.ndarray, meta: Meta) -> np.ndarray:
-    """A gradient summed over axes along which its operand was broadcast, a new array."""
-    return value if value.shape == meta.shape else np.array(sum_to_shape(value, meta.shape))
+    """A gradient, a new array, in the dtype of its operand and summed where that was broadcast."""
+    if value.shape != meta.shape:
+        value = np.array(sum_to_shape(value, meta.shape))
+    return value if value.dtype == meta.dtype else conform(value, meta)
 
 
 def adjoint(x: Any) -> Any:
@@ -187,7 +189,8 @@ def product(a: Any, b: Any) -> Any:
         return a * b
     if arrays and a.shape[-2] * a.shape[-1] * b.shape[-1] <= _SMALL:
         return np.matmul(a, b)
-    return matmul(a, b)
+    # of arrays whoever calls: compiled backwards ask no interpreter
+    return matmul.compute((a, b), {}) if arrays else matmul(a, b)
 
 
 def constant(array: np.ndarray) -> Any:

@@ -11,7 +11,7 @@ from numgrad.errors import NumgradLinAlgError, NumgradNotImplementedError
 from numgrad.operations.choice import where
 from numgrad.operations.data_dependent import OUTSIDE, no_shape
 from numgrad.operations.linear_algebra.checks import adjoint, check_square, constant
-from numgrad.operations.linear_algebra.singular_values import factors_of, pseudo_inverse
+from numgrad.operations.linear_algebra.singular_values import finding, pseudo_inverse
 from numgrad.operations.shape import as_operand
 
 
@@ -31,7 +31,7 @@ def _parts(name: str, a: np.ndarray, rcond: float | None) -> tuple[np.ndarray, i
         raise NumgradLinAlgError(f"{name}: a of shape {a.shape} must be a matrix; call it for each")
     if not a.size:
         return np.eye(a.shape[0]), 0, np.eye(a.shape[1])
-    u, s, vh = factors_of(name, a, True)
+    u, s, vh = finding(name, a, True)(a)
     cut = max(a.shape) * np.finfo(s.dtype).eps if rcond is None else rcond
     return u, int(np.count_nonzero(s > cut * s.max())), vh
 

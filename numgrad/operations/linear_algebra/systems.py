@@ -6,13 +6,14 @@ The factors that a solution is computed with are kept for its gradients.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.batching import BatchOperand, apply
-from numgrad.core.declare import primitive
+from numgrad.core.declare import prepared, primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
@@ -113,7 +114,7 @@ factored_solve.vjp(
 )
 
 
-@primitive(
+@prepared(
     ref=np.linalg.solve,
     method=False,
     auxiliaries=("factors", "pivots"),
@@ -147,11 +148,39 @@ def solve(a, b):
     check_square("solve", a)
     shape = check_right_side("solve", a, b)
     dtype = computing_dtype("solve", a, b)
-    columns = b if b.ndim > 1 else b[:, None]
-    own, batch = a.shape[:-2], (shape[:-2] if b.ndim > 1 else shape[:-1])
+    right = b.shape if b.ndim > 1 else (*b.shape, 1)
+    own, n, columns = a.shape[:-2], right[-2], right[-1]
+    count = prod(own)
+    run = None
+    if own == right[:-2]:
+        run = systems.solving(count, n, columns, dtype)
+    if run is None:
+        return partial(_solve_by_factors, dtype, shape, right)
+    several, rows, sides = (count, n, n), (count, n), (count, n, columns)
+    of_factors, of_pivots = a.shape, a.shape[:-1]
+    empty, packed = np.empty, np.ascontiguousarray
+
+    def compute(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+        factors, pivots, x = empty(of_factors, dtype), empty(of_pivots, INT32), empty(shape, dtype)
+        info = run(
+            packed(a, dtype).reshape(several), packed(b, dtype).reshape(sides),
+            factors.reshape(several), pivots.reshape(rows), x.reshape(sides),
+        )  # fmt: skip
+        if info is not None:
+            check_nonzero_pivots("solve", info, own)
+        return x, (factors, pivots)
+
+    return compute
+
+
+def _solve_by_factors(
+    dtype: np.dtype, shape: tuple[int, ...], right: tuple[int, ...], a: np.ndarray, b: np.ndarray
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """Solutions by LAPACK, or of stacks that broadcast."""
+    own, b = a.shape[:-2], b.reshape(right)
     x = None
-    if own == batch == columns.shape[:-2]:
-        x, factors, pivots, info = systems.solved(as_stack(a, dtype), as_stack(columns, dtype))
+    if own == right[:-2]:
+        x, factors, pivots, info = systems.solved(as_stack(a, dtype), as_stack(b, dtype))
     else:
         factors = stacked(a, dtype)
         pivots, info = systems.factored(factors)
@@ -160,7 +189,7 @@ def solve(a, b):
     if len(own) != 1:
         factors, pivots = factors.reshape(a.shape), pivots.reshape(a.shape[:-1])
     if x is None:
-        x = substituted(factors, pivots, columns, False)
+        x = substituted(factors, pivots, b, False)
     return x.reshape(shape), (factors, pivots)
 
 
@@ -191,29 +220,52 @@ solve.vjp(a=_solve_vjp_a, b=_solve_vjp_b)
 
 
 @solve.vjp_kernel
-def _solve_backward(call, mask, g, a=None, factors: Any = None, pivots: Any = None, y: Any = None):
+def _solve_backward(call, mask):
     meta_a, meta_b = call.metas
-    if len(meta_b.shape) == 1:
-        g, y = g[..., None], None if y is None else y[..., None]
-    if not mask & 1:
-        return [None, _of_right_side(substituted(factors, pivots, g, True), meta_b)]
-    if factors.shape[:-2] == g.shape[:-2] and systems.is_small(factors) and g.size:
-        n, k = g.shape[-2:]
-        ga, z = systems.solve_backward(
-            np.ascontiguousarray(factors).reshape(-1, n, n),
-            np.ascontiguousarray(pivots).reshape(-1, n),
-            as_stack(g, factors.dtype),
-            np.ascontiguousarray(y, factors.dtype).reshape(-1, n, k),
-        )
-        z, ga = z.reshape(g.shape), ga.reshape(factors.shape)
-    else:
-        z = substituted(factors, pivots, g, True)
-        ga = product(-z, adjoint(y))
-    return [fitted(ga, meta_a), _of_right_side(z, meta_b) if mask & 2 else None]
+    right = meta_b.shape if meta_b.ndim > 1 else (*meta_b.shape, 1)
+    own, n, columns = meta_a.shape[:-2], right[-2], right[-1]
+    count, dtype = prod(own), np.result_type(meta_a.dtype, meta_b.dtype)
+    run = None
+    if mask & 1 and own == right[:-2] and meta_a.dtype == meta_b.dtype:
+        run = systems.solving_backward(count, n, columns, dtype)
+    if run is None:
+        return partial(_solve_backward_by_factors, meta_a, meta_b, mask)
+    several, rows, sides = (count, n, n), (count, n), (count, n, columns)
+    of_a = meta_a.shape
+    empty, array = np.empty, np.array
+
+    def backward(
+        g: np.ndarray, a: np.ndarray, factors: np.ndarray, pivots: np.ndarray, y: np.ndarray
+    ) -> tuple[list[Any], int]:
+        ga, z = empty(of_a, dtype), array(g, order="C")
+        run(
+            factors.reshape(several), pivots.reshape(rows), z.reshape(sides), y.reshape(sides),
+            ga.reshape(several),
+        )  # fmt: skip
+        return [ga, z if mask & 2 else None], mask
+
+    return backward
 
 
-def _of_right_side(z: np.ndarray, meta: Meta) -> np.ndarray:
-    return fitted(z[..., 0] if len(meta.shape) == 1 else z, meta)
+def _solve_backward_by_factors(
+    meta_a: Meta,
+    meta_b: Meta,
+    mask: int,
+    g: np.ndarray,
+    a: np.ndarray,
+    factors: np.ndarray,
+    pivots: np.ndarray,
+    y: Any = None,
+) -> tuple[list[Any], int]:
+    """Gradients by LAPACK, or of stacks that broadcast, or of operands of two dtypes."""
+    vector = meta_b.ndim == 1
+    z = substituted(factors, pivots, g[..., None] if vector else g, True)
+    ga = gb = None
+    if mask & 1:
+        ga = fitted(product(-z, adjoint(y[..., None] if vector else y)), meta_a)
+    if mask & 2:
+        gb = fitted(z[..., 0] if vector else z, meta_b)
+    return [ga, gb], mask
 
 
 @solve.batch

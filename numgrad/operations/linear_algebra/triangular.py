@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.batching import BatchOperand
-from numgrad.core.declare import composite, primitive
+from numgrad.core.declare import composite, prepared, primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
@@ -19,7 +19,6 @@ from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.diagonal import tril, triu
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
-    as_stack,
     check_right_side,
     check_square,
     computing_dtype,
@@ -184,7 +183,7 @@ def check_diagonal(a):
 check_diagonal.shape(lambda a: Meta((), np.dtype(bool)))
 
 
-@primitive(
+@prepared(
     ref=np.linalg.cholesky,
     method=False,
     smooth=True,
@@ -217,14 +216,18 @@ def cholesky(a, *, upper=False):
             [1., 2.]])
     """
     check_square("cholesky", a)
-    dtype = computing_dtype("cholesky", a)
-    factors, info = systems.cholesky_factored(as_stack(adjoint(a) if upper else a, dtype))
-    if info is not None:
-        raise NumgradLinAlgError(
-            f"cholesky: {which(info != 0, a.shape[:-2])} is not positive definite"
-        )
-    factors = factors.reshape(a.shape)
-    return np.ascontiguousarray(adjoint(factors)) if upper else factors
+    dtype, shape, batch, n = computing_dtype("cholesky", a), a.shape, a.shape[:-2], a.shape[-1]
+    stack = (prod(batch), n, n)
+    find = systems.cholesky_of(stack[0], n, dtype)
+
+    def compute(a: np.ndarray) -> np.ndarray:
+        factors, info = find((adjoint(a) if upper else a).reshape(stack))
+        if info is not None:
+            raise NumgradLinAlgError(f"cholesky: {which(info != 0, batch)} is not positive definite")
+        factors = factors.reshape(shape)
+        return np.ascontiguousarray(adjoint(factors)) if upper else factors
+
+    return compute
 
 
 @cholesky.shape
@@ -252,21 +255,31 @@ cholesky.vjp(a=_cholesky_vjp)
 
 
 @cholesky.vjp_kernel
-def _cholesky_backward(call, mask, g, y: Any = None):
-    upper = call.params["upper"]
-    if upper:
-        g, y = adjoint(g), adjoint(y)
-    n = y.shape[-1]
-    if y.size and systems.is_small(y):
-        out = stacked(g, y.dtype)  # of which the lower triangle is read
-        systems.cholesky_backward(np.ascontiguousarray(y).reshape(-1, n, n), out)
-        return [out.reshape(y.shape)]
-    inner = np.ascontiguousarray((product(adjoint(y), g)) * _half_triangle(n, y.dtype))
-    inner, factors = inner.reshape(prod(y.shape[:-2]), n, n), stacked(y, y.dtype)
-    systems.solve_triangles(factors, inner, lower=True, trans="C")
-    inner = np.ascontiguousarray(adjoint(inner))
-    systems.solve_triangles(factors, inner, lower=True, trans="C")
-    return [hermitian(inner).reshape(y.shape)]
+def _cholesky_backward(call, mask):
+    (a,), upper = call.metas, call.params["upper"]
+    dtype, n = a.dtype, a.shape[-1]
+    stack = (prod(a.shape[:-2]), n, n)
+    run = systems.cholesky_backward(stack[0], n, dtype)
+
+    def backward(g: np.ndarray, y: np.ndarray) -> tuple[list[np.ndarray], int]:
+        if upper:
+            g, y = adjoint(g), np.ascontiguousarray(adjoint(y))
+        out = np.array(g, dtype, order="C")  # of which the lower triangle is read
+        run(y.reshape(stack), out.reshape(stack))  # pyright: ignore
+        return [out], 1
+
+    def by_lapack(g: np.ndarray, y: np.ndarray) -> tuple[list[np.ndarray], int]:
+        if upper:
+            g, y = adjoint(g), adjoint(y)
+        half = np.tri(n, dtype=real_dtype(dtype)) - 0.5 * np.eye(n, dtype=real_dtype(dtype))
+        inner = np.ascontiguousarray(product(adjoint(y), g) * half).reshape(stack)
+        factors = stacked(y, dtype)
+        systems.solve_triangles(factors, inner, lower=True, trans="C")
+        inner = np.ascontiguousarray(adjoint(inner))
+        systems.solve_triangles(factors, inner, lower=True, trans="C")
+        return [hermitian(inner).reshape(a.shape)], 1
+
+    return by_lapack if run is None else backward
 
 
 cholesky.batch(of_matrices)
