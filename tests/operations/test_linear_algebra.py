@@ -16,6 +16,7 @@ import scipy.linalg
 import scipy.special
 
 import numgrad as ng
+from numgrad.core.op import OPS
 from numgrad.kernels.matrices import spectral, systems
 from numgrad.kernels.matrices.elimination import BLOCK
 from numgrad.kernels.matrices.systems import SMALL
