@@ -316,6 +316,17 @@ def test_systems_side_by_side_have_the_bits_of_each(shape):
         (alone * alone).sum().backward()
         for whole, part in ((found, alone), (x.grad, one.grad), (y.grad, side.grad)):
             np.testing.assert_array_equal(whole.detach().numpy()[k], part.detach().numpy())
+    factors = a.copy()
+    pivots, _ = systems.factored(factors)
+    for of_adjoint in (False, True):
+        together, each = b.copy(), b.copy()
+        systems.substitute(factors, pivots, together, of_adjoint)
+        for k in range(len(a)):
+            systems.substitute(factors[k : k + 1], pivots[k : k + 1], each[k : k + 1], of_adjoint)
+        np.testing.assert_array_equal(together, each)
+        np.testing.assert_allclose(
+            np.einsum("sji,sjk->sik" if of_adjoint else "sij,sjk->sik", a, together), b, atol=1e-9
+        )
     a[60, :, -1] = 0.0
     with pytest.raises(ng.NumgradLinAlgError, match=r"solve: matrix \(60,\)"):
         linalg.solve(a, b)

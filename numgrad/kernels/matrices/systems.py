@@ -110,7 +110,10 @@ def substitute(a: np.ndarray, pivots: np.ndarray, b: np.ndarray, adjoint: bool) 
     """Solve with what ``factored`` gave, or with the conjugate transpose, in place of ``b``."""
     if not b.size:
         return
-    if is_small(a):
+    if unrolled.suits(*b.shape, a.dtype):
+        what = "substitute_adjoint" if adjoint else "substitute"
+        unrolled.bound(what, *b.shape, a.dtype)(a, pivots, b)
+    elif is_small(a):
         work = 20.0 + 2.0 * a.shape[-1] ** 2 * b.shape[2]
         _SUBSTITUTE(a.dtype, a.shape[-1], work, a, pivots, b, adjoint)
     elif adjoint:

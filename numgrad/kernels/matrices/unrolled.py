@@ -82,6 +82,9 @@ def _kernel(what: str, dtype: np.dtype, n: int, columns: int, parallel: bool) ->
     kinds = {"N": "int32[:,::1]", "T": f"{type_name(dtype)}[:,:,::1]"}
     if what == "cholesky":
         names, types, body = "info, a, factors", "TT", _cholesky(n)
+    elif what in ("substitute", "substitute_adjoint"):
+        lines = _transposed if what == "substitute_adjoint" else _substitution
+        names, types, body = "info, factors, pivots, z", "TNT", [*lines(n, columns), "info[s] = 0"]
     elif what == "solve":
         names, types, body = "info, a, b, factors, pivots, x", "TTTNT", _solve(n, columns)
     else:
@@ -110,7 +113,7 @@ def _swap(condition: str, one: str, other: str) -> list[str]:
 
 def _solve(n: int, columns: int) -> list[str]:
     """Statements that factor and solve one system."""
-    rows, sides = range(n), range(columns)
+    rows = range(n)
     lines = [f"a{i}{j} = a[s, {i}, {j}]" for i in rows for j in rows]
     lines.append("bad = 0")
     for k in rows:
@@ -133,20 +136,26 @@ def _solve(n: int, columns: int) -> list[str]:
             for i in range(k + 1, n)
             for j in range(k + 1, n)
         ]
-    for c in sides:
-        for i in rows:
-            lines.append(f"x{i} = b[s, {i}, {c}]")
-            lines += [f"x{i} = x{i} - a{i}{j} * x{j}" for j in range(i)]
-            lines.append(f"x{i} = x{i} / a{i}{i}")
-        for i in reversed(rows):
-            lines += [f"x{i} = x{i} - a{i}{j} * x{j}" for j in range(i + 1, n)]
-        for k in reversed(rows):
-            for j in range(k + 1, n):
-                lines += _swap(f"p{k} == {j}", f"x{k}", f"x{j}")
-        lines += [f"x[s, {i}, {c}] = x{i}" for i in rows]
+    for c in range(columns):
+        lines += _solution(n, c, "b", "x")
     lines += [f"factors[s, {i}, {j}] = a{i}{j}" for i in rows for j in rows]
     lines += [f"pivots[s, {k}] = p{k} + 1" for k in rows]
     return [*lines, "info[s] = bad"]
+
+
+def _solution(n: int, column: int, given: str, out: str) -> list[str]:
+    """Statements that solve by factors and pivots, counted from 0, for one right side."""
+    rows, lines = range(n), []
+    for i in rows:
+        lines.append(f"x{i} = {given}[s, {i}, {column}]")
+        lines += [f"x{i} = x{i} - a{i}{j} * x{j}" for j in range(i)]
+        lines.append(f"x{i} = x{i} / a{i}{i}")
+    for i in reversed(rows):
+        lines += [f"x{i} = x{i} - a{i}{j} * x{j}" for j in range(i + 1, n)]
+    for k in reversed(rows):
+        for j in range(k + 1, n):
+            lines += _swap(f"p{k} == {j}", f"x{k}", f"x{j}")
+    return [*lines, *(f"{out}[s, {i}, {column}] = x{i}" for i in rows)]
 
 
 def _cholesky(n: int) -> list[str]:
@@ -166,23 +175,42 @@ def _cholesky(n: int) -> list[str]:
     return [*lines, "info[s] = bad"]
 
 
-def _backward(n: int, columns: int) -> list[str]:
-    """Statements that solve one transposed system, and multiply out the matrix's gradient."""
-    rows, sides = range(n), range(columns)
-    lines = [f"a{i}{j} = factors[s, {i}, {j}]" for i in rows for j in rows]
-    lines += [f"p{k} = pivots[s, {k}]" for k in rows]
-    for c in sides:
+def _factors(n: int) -> list[str]:
+    """Statements that read factors and pivots, which are counted from 0."""
+    lines = [f"a{i}{j} = factors[s, {i}, {j}]" for i in range(n) for j in range(n)]
+    return [*lines, *(f"p{k} = pivots[s, {k}] - 1" for k in range(n))]
+
+
+def _substitution(n: int, columns: int) -> list[str]:
+    """Statements that solve one system in place of its right sides."""
+    lines = _factors(n)
+    for c in range(columns):
+        lines += _solution(n, c, "z", "z")
+    return lines
+
+
+def _transposed(n: int, columns: int) -> list[str]:
+    """Statements that solve one transposed system in place of its right sides."""
+    rows, lines = range(n), _factors(n)
+    for c in range(columns):
         lines += [f"z{i}{c} = z[s, {i}, {c}]" for i in rows]
         for k in rows:
             for j in range(k + 1, n):
-                lines += _swap(f"p{k} == {j + 1}", f"z{k}{c}", f"z{j}{c}")
+                lines += _swap(f"p{k} == {j}", f"z{k}{c}", f"z{j}{c}")
         for i in rows:
             lines += [f"z{j}{c} = z{j}{c} - a{i}{j} * z{i}{c}" for j in range(i + 1, n)]
         for i in reversed(rows):
             lines.append(f"z{i}{c} = z{i}{c} / a{i}{i}")
             lines += [f"z{j}{c} = z{j}{c} - a{i}{j} * z{i}{c}" for j in range(i)]
         lines += [f"z[s, {i}, {c}] = z{i}{c}" for i in rows]
-        lines += [f"x{i}{c} = x[s, {i}, {c}]" for i in rows]
+    return lines
+
+
+def _backward(n: int, columns: int) -> list[str]:
+    """Statements that solve one transposed system, and multiply out the matrix's gradient."""
+    rows, sides = range(n), range(columns)
+    lines = _transposed(n, columns)
+    lines += [f"x{i}{c} = x[s, {i}, {c}]" for c in sides for i in rows]
     for i in rows:
         for j in rows:
             total = " + ".join(f"z{i}{c} * x{j}{c}" for c in sides)

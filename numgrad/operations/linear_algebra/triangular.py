@@ -223,7 +223,9 @@ def cholesky(a, *, upper=False):
     def compute(a: np.ndarray) -> np.ndarray:
         factors, info = find((adjoint(a) if upper else a).reshape(stack))
         if info is not None:
-            raise NumgradLinAlgError(f"cholesky: {which(info != 0, batch)} is not positive definite")
+            raise NumgradLinAlgError(
+                f"cholesky: {which(info != 0, batch)} is not positive definite"
+            )
         factors = factors.reshape(shape)
         return np.ascontiguousarray(adjoint(factors)) if upper else factors
 
