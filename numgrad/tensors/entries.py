@@ -395,7 +395,8 @@ def _compiled(template: Any) -> Callable[..., Any]:
     scope: dict[str, Any] = {
         "Node": Node, "Parameter": Parameter, "Tensor": Tensor,
         "UnknownParameter": UnknownParameter, "bind": bind, "empty": np.empty, "keep": keep,
-        "missing": _MISSING, "ndarray": np.ndarray, "new_tensor": new_tensor, "refresh": refresh, "state": state, "template": template,
+        "missing": _MISSING, "ndarray": np.ndarray, "new_tensor": new_tensor, "refresh": refresh,
+        "state": state, "template": template,
     }  # fmt: skip
     exec(compile(template.source(), generated(f"entry of {template}"), "exec"), scope)
     return scope["make"]

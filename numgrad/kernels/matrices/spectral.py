@@ -8,7 +8,6 @@ and right change places and nothing is transposed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -51,19 +50,16 @@ def eigen_of(
 
     Where no ``vectors`` are asked for, what stands in their place means nothing.
     """
-    batch, n = shape[:-2], shape[-1]
-    count, real = prod(batch), real_dtype(dtype)
-    values, several, rows = (*batch, n), (count, n, n), (count, n)
+    batch, n, values, real = shape[:-2], shape[-1], shape[:-1], real_dtype(dtype)
     if not prod(shape):
-        return lambda a: (np.empty(values, real), np.empty(shape, dtype), None)
+        return lambda a: (np.empty(values, real), np.empty(shape, dtype), 0)
     work_ns = _work_ns(n, n) if vectors else 0.4 * _work_ns(n, n)
-    run = _EIGEN[dtype.kind].bound(dtype, count, n, work_ns)
+    run = _EIGEN[dtype.kind].over(dtype, batch, n, work_ns)
     empty = np.empty
 
     def find(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, Any]:
         w, v = empty(values, real), empty(shape, dtype)
-        info = run(a.reshape(several), w.reshape(rows), v.reshape(several), upper, vectors)
-        return w, v, info
+        return w, v, run(a, w, v, upper, vectors)
 
     return find
 
@@ -73,21 +69,18 @@ def eigen_gradient(shape: tuple[int, ...], dtype: np.dtype) -> Callable[..., np.
 
     It takes eigenvalues, eigenvectors, and their gradients of any strides, or None.
     """
-    n, count = shape[-1], prod(shape[:-2])
-    several, rows = (count, n, n), (count, n)
-    empty = np.empty
+    empty, n = np.empty, shape[-1]
     if not prod(shape):
         return lambda w, v, of_w, of_v: empty(shape, dtype)
-    run = _EIGEN_GRADIENT.bound(dtype, count, n, _product_ns(n, n, n))
+    run = _EIGEN_GRADIENT.over(dtype, shape[:-2], n, _product_ns(n, n, n))
 
     def gradient(w: np.ndarray, v: np.ndarray, of_w: Any, of_v: Any) -> np.ndarray:
         out, has = empty(shape, dtype), 3
-        w, v = w.reshape(rows), v.reshape(several)
         if of_w is None:
             of_w, has = w, 2
         if of_v is None:
             of_v, has = v, has - 2
-        run(out.reshape(several), w, v, of_w.reshape(rows), of_v.reshape(several), has)
+        run(out, w, v, of_w, of_v, has)
         return out
 
     return gradient
@@ -98,34 +91,30 @@ def singular_of(
 ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray, Any]]:
     """What finds left vectors, values, right vectors in rows, and info, of matrices (..., m, n)."""
     *batch, m, n = shape
-    small, count, real = min(m, n), prod(batch), real_dtype(dtype)
-    of_u, of_s, of_vh = (m, m if full else small), (small,), (n if full else small, n)
-    shapes = [(*batch, *own) for own in (of_u, of_s, of_vh)]
-    stacks = [(count, *own) for own in ((m, n), of_u, of_s, of_vh)]
-    if not prod(shape):
-        return partial(_vectors_of_nothing, shapes, dtype, real)
-    job = ord("A" if full else "S")
-    run = _SINGULAR[dtype.kind].bound(dtype, count, max(m, n), 3 * _work_ns(m, n))
-    left, values, right = shapes
-    given, u_stack, s_stack, vh_stack = stacks
+    small, real = min(m, n), real_dtype(dtype)
+    left, values = (*batch, m, m if full else small), (*batch, small)
+    right = (*batch, n if full else small, n)
     empty = np.empty
+
+    if not prod(shape):
+        return lambda a: _vectors_of_nothing(
+            empty(left, dtype), empty(values, real), empty(right, dtype)
+        )
+    job = ord("A" if full else "S")
+    run = _SINGULAR[dtype.kind].over(dtype, shape[:-2], max(m, n), 3 * _work_ns(m, n))
 
     def find(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
         u, s, vh = empty(left, dtype), empty(values, real), empty(right, dtype)
-        info = run(
-            a.reshape(given), u.reshape(u_stack), s.reshape(s_stack), vh.reshape(vh_stack), job
-        )
-        return u, s, vh, info
+        return u, s, vh, run(a, u, s, vh, job)
 
     return find
 
 
 def _vectors_of_nothing(
-    shapes: Sequence[tuple[int, ...]], dtype: np.dtype, real: np.dtype, a: np.ndarray
+    u: np.ndarray, s: np.ndarray, vh: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
-    u, s, vh = [np.zeros(own, d) for own, d in zip(shapes, (dtype, real, dtype), strict=True)]
     u[...], vh[...] = np.eye(*u.shape[-2:]), np.eye(*vh.shape[-2:])
-    return u, s, vh, None
+    return u, s, vh, 0
 
 
 def singular_values_alone(a: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -144,34 +133,24 @@ def singular_gradient(shape: tuple[int, ...], dtype: np.dtype) -> Callable[..., 
 
     It takes left vectors, values, right vectors, and their gradients of any strides, or None.
     """
-    *batch, m, n = shape
-    small, count = min(m, n), prod(batch)
-    several, stacks = (count, m, n), ((count, m, small), (count, small), (count, small, n))
+    m, n = shape[-2:]
     empty = np.empty
     if not prod(shape):
         return lambda found, gradients: empty(shape, dtype)
-    work_ns = 2 * _product_ns(m, n, small)
-    run = _SINGULAR_GRADIENT.bound(dtype, count, max(m, n), work_ns)
-    u_stack, s_stack, vh_stack = stacks
+    work_ns = 2 * _product_ns(m, n, min(m, n))
+    run = _SINGULAR_GRADIENT.over(dtype, shape[:-2], max(m, n), work_ns)
 
     def gradient(found: Sequence[np.ndarray], gradients: Sequence[Any]) -> np.ndarray:
-        out, has = empty(shape, dtype), 0
+        out, has = empty(shape, dtype), 7
         u, s, vh = found
         of_u, of_s, of_vh = gradients
-        u, s, vh = u.reshape(u_stack), s.reshape(s_stack), vh.reshape(vh_stack)
         if of_u is None:
-            of_u = u
-        else:
-            of_u, has = of_u.reshape(u_stack), 1
+            of_u, has = u, 6
         if of_s is None:
-            of_s = s
-        else:
-            of_s, has = of_s.reshape(s_stack), has + 2
+            of_s, has = s, has - 2
         if of_vh is None:
-            of_vh = vh
-        else:
-            of_vh, has = of_vh.reshape(vh_stack), has + 4
-        run(out.reshape(several), u, s, vh, of_u, of_s, of_vh, has)
+            of_vh, has = vh, has - 4
+        run(out, u, s, vh, of_u, of_s, of_vh, has)
         return out
 
     return gradient

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from numgrad.kernels.matrices import lapack, unrolled
-from numgrad.kernels.matrices.stacks import StackKernel
+from numgrad.kernels.matrices.stacks import StackKernel, with_batch
 
 SMALL = 16
 """Rows up to which real matrices are handled by loops of our own."""
@@ -73,25 +74,26 @@ def factored(a: np.ndarray) -> tuple[np.ndarray, Any]:
 
 
 def solving(
-    count: int, n: int, columns: int, dtype: np.dtype
-) -> Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], Any] | None:
-    """What solves so many systems by loops of our own, or None where LAPACK is faster.
+    batch: tuple[int, ...], n: int, columns: int, dtype: np.dtype
+) -> Callable[..., Any] | None:
+    """What solves systems by loops of our own, or None where LAPACK is faster.
 
-    It takes stacks (count, n, n) and (count, n, columns), room for factors, pivots and solutions,
-    and returns where a pivot is zero.
+    It takes matrices (*batch, n, n), right sides (*batch, n, columns), room for factors, pivots and
+    solutions, and says where a pivot is zero, as ``StackKernel.over`` does.
     """
+    count = prod(batch)
     if not (is_small_of(n, dtype) and count * n * columns):
         return None
     if unrolled.suits(count, n, columns, dtype):
-        return unrolled.bound("solve", count, n, columns, dtype)
+        return with_batch(unrolled.bound("solve", count, n, columns, dtype), batch)
     work = 20.0 + float(n) ** 3 + 2.0 * n * n * columns
-    return _SOLVE.bound(dtype, count, n, work)
+    return _SOLVE.over(dtype, batch, n, work)
 
 
 def solved(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
     """Solutions, factors, pivots and info of stacks (count, n, n) and (count, n, k)."""
     count, n, columns = b.shape
-    solve = solving(count, n, columns, a.dtype)
+    solve = solving((count,), n, columns, a.dtype)
     if solve is None:
         factors, x = np.array(a, order="C"), np.array(b, order="C")
         pivots, info = factored(factors)
@@ -103,7 +105,12 @@ def solved(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
         np.empty(a.shape, a.dtype),
         np.empty(b.shape, a.dtype),
     )
-    return x, factors, pivots, solve(a, b, factors, pivots, x)
+    return x, factors, pivots, as_info(solve(a, b, factors, pivots, x))
+
+
+def as_info(outcome: Any) -> np.ndarray | None:
+    """What ``StackKernel.over`` says of a stack as an array, or None if nothing went wrong."""
+    return np.asarray(outcome) if outcome else None
 
 
 def substitute(a: np.ndarray, pivots: np.ndarray, b: np.ndarray, adjoint: bool) -> None:
@@ -142,18 +149,19 @@ def permutations(pivots: np.ndarray) -> np.ndarray:
 
 
 def solving_backward(
-    count: int, n: int, columns: int, dtype: np.dtype
+    batch: tuple[int, ...], n: int, columns: int, dtype: np.dtype
 ) -> Callable[..., Any] | None:
     """What gives the gradients of systems that ``solving`` solves, else None.
 
-    It takes stacks of factors, pivots, the gradient of the solutions, in whose place it puts that
-    of the right sides, the solutions, and room for the gradients of the matrices.
+    It takes factors, pivots, the gradient of the solutions, in whose place it puts that of the
+    right sides, the solutions, and room for the gradients of the matrices.
     """
+    count = prod(batch)
     if not (is_small_of(n, dtype) and count * n * columns):
         return None
     if unrolled.suits(count, n, columns, dtype):
-        return unrolled.bound("solve_backward", count, n, columns, dtype)
-    return _SOLVE_BACKWARD.bound(dtype, count, n, 20.0 + 4.0 * n**2 * columns)
+        return with_batch(unrolled.bound("solve_backward", count, n, columns, dtype), batch)
+    return _SOLVE_BACKWARD.over(dtype, batch, n, 20.0 + 4.0 * n**2 * columns)
 
 
 def solve_triangles(
@@ -180,44 +188,49 @@ def solve_triangles(
 
 
 def cholesky_of(
-    count: int, n: int, dtype: np.dtype
+    batch: tuple[int, ...], n: int, dtype: np.dtype
 ) -> Callable[[np.ndarray], tuple[np.ndarray, Any]]:
-    """What finds lower factors of stacks whose lower triangles count, and info as of LAPACK."""
+    """What finds lower factors of matrices (*batch, n, n) whose lower triangles count.
+
+    The outcome besides is as of ``StackKernel.over``.
+    """
+    count = prod(batch)
     if unrolled.is_long(count, n, dtype):
-        run = unrolled.bound("cholesky", count, n, n, dtype)
+        run = with_batch(unrolled.bound("cholesky", count, n, n, dtype), batch)
 
         def find(a: np.ndarray) -> tuple[np.ndarray, Any]:
             factors = np.empty(a.shape, dtype)
             return factors, run(np.ascontiguousarray(a, dtype), factors)
 
         return find
-    if not count * n:
-        return lambda a: (np.array(a, dtype, order="C"), None)
-    if not is_small_of(n, dtype):
+    if not is_small_of(n, dtype) or not count * n:
         return partial(_by_potrf, dtype)
-    alone = _CHOLESKY.bound(dtype, count, n, 20.0 + n**3 / 2)
+    alone = _CHOLESKY.over(dtype, batch, n, 20.0 + n**3 / 2)
+    array = np.array
 
     def find_small(a: np.ndarray) -> tuple[np.ndarray, Any]:
-        factors = np.array(a, dtype, order="C")
+        factors = array(a, dtype, order="C")
         return factors, alone(factors)
 
     return find_small
 
 
 def _by_potrf(dtype: np.dtype, a: np.ndarray) -> tuple[np.ndarray, Any]:
-    factors = np.array(a, dtype, order="C")
-    count, n, _ = a.shape
-    info = np.zeros(count, np.int32)
-    lapack.run("potrf", dtype, "U", (n,), factors, info)
-    _CLEAR(dtype, 1, float(n * n), factors)
-    return factors, info if info.any() else None
+    factors, n = np.array(a, dtype, order="C"), a.shape[-1]
+    if not a.size:
+        return factors, 0
+    stack = factors.reshape(-1, n, n)
+    info = np.zeros(len(stack), np.int32)
+    lapack.run("potrf", dtype, "U", (n,), stack, info)
+    _CLEAR(dtype, 1, float(n * n), stack)
+    return factors, info.tolist() if info.any() else 0
 
 
-def cholesky_backward(count: int, n: int, dtype: np.dtype) -> Callable[..., Any] | None:
+def cholesky_backward(batch: tuple[int, ...], n: int, dtype: np.dtype) -> Callable[..., Any] | None:
     """What puts gradients of small matrices in place of those of their factors, else None.
 
-    It takes stacks of the factors and of their gradients.
+    It takes the factors and their gradients.
     """
-    if not (is_small_of(n, dtype) and count * n):
+    if not (is_small_of(n, dtype) and prod(batch) * n):
         return None
-    return _CHOLESKY_BACKWARD.bound(dtype, count, n, 20.0 + float(n) ** 3)
+    return _CHOLESKY_BACKWARD.over(dtype, batch, n, 20.0 + float(n) ** 3)

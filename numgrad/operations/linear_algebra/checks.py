@@ -99,7 +99,7 @@ def stacks(operation: str, *shapes: Sequence[Any]) -> tuple[Any, ...]:
 def check_nonzero_pivots(operation: str, info: Any, batch: tuple[int, ...]) -> None:
     """Raise for the first matrix of a stack that was found to be singular."""
     if info is not None:
-        raise NumgradLinAlgError(f"{operation}: {which(info != 0, batch)} is singular")
+        raise NumgradLinAlgError(f"{operation}: {which(info, batch)} is singular")
 
 
 def check_found(
@@ -109,7 +109,7 @@ def check_found(
     if info is None:
         return
     bad = np.flatnonzero(info)
-    said, name = int(info[bad[0]]), which(info != 0, batch)
+    said, name = int(info[bad[0]]), which(info, batch)
     if said == outcomes.NOT_FINITE:
         raise NumgradLinAlgError(f"{operation}: {name} contains infinities or NaNs")
     if said == outcomes.NOT_REAL:
@@ -125,15 +125,15 @@ def check_converged(operation: str, info: Any, batch: tuple[int, ...]) -> None:
     """Raise for the first matrix of a stack of which LAPACK's iteration did not end."""
     if info is not None:
         raise NumgradLinAlgError(
-            f"{operation}: did not converge for {which(info != 0, batch)}; are its elements finite?"
+            f"{operation}: did not converge for {which(info, batch)}; are its elements finite?"
         )
 
 
-def which(bad: np.ndarray, batch: tuple[int, ...]) -> str:
-    """Name the first of those matrices of a stack."""
+def which(info: Any, batch: tuple[int, ...]) -> str:
+    """Name the first matrix of a stack with which something went wrong."""
     if not batch:
         return "the matrix"
-    place = np.unravel_index(int(np.flatnonzero(bad)[0]), batch)
+    place = np.unravel_index(int(np.flatnonzero(info)[0]), batch)
     return f"matrix {tuple(map(int, place))} of a stack of shape {batch}"
 
 

@@ -66,7 +66,7 @@ def symmetric_eigen(a, *, upper=False):
 
     def compute(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         w, v, info = find(a.astype(dtype) if convert else a)
-        if info is not None:
+        if info:
             check_converged("eigh", info, batch)
         return w, v
 
@@ -117,7 +117,8 @@ def symmetric_eigenvalues(a, *, upper=False):
 
     def compute(a: np.ndarray) -> np.ndarray:
         w, _, info = find(a.astype(dtype, copy=False))
-        check_converged("eigvalsh", info, batch)
+        if info:
+            check_converged("eigvalsh", info, batch)
         return w
 
     return compute

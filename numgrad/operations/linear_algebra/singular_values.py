@@ -60,7 +60,7 @@ def finding(
 
     def compute(a: np.ndarray) -> tuple[np.ndarray, ...]:
         u, s, vh, info = find(a.astype(dtype) if convert else a)
-        if info is not None:
+        if info:
             check_converged(operation, info, batch)
         return u, s, vh
 

@@ -149,26 +149,21 @@ def solve(a, b):
     shape = check_right_side("solve", a, b)
     dtype = computing_dtype("solve", a, b)
     right = b.shape if b.ndim > 1 else (*b.shape, 1)
-    own, n, columns = a.shape[:-2], right[-2], right[-1]
-    count = prod(own)
+    own = a.shape[:-2]
     run = None
     if own == right[:-2]:
-        run = systems.solving(count, n, columns, dtype)
+        run = systems.solving(own, *right[-2:], dtype)
     if run is None:
         return partial(_solve_by_factors, dtype, shape, right)
-    several, rows, sides = (count, n, n), (count, n), (count, n, columns)
     of_factors, of_pivots = a.shape, a.shape[:-1]
     empty, packed = np.empty, np.ascontiguousarray
 
     def compute(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-        factors, pivots, x = empty(of_factors, dtype), empty(of_pivots, INT32), empty(shape, dtype)
-        info = run(
-            packed(a, dtype).reshape(several), packed(b, dtype).reshape(sides),
-            factors.reshape(several), pivots.reshape(rows), x.reshape(sides),
-        )  # fmt: skip
-        if info is not None:
+        factors, pivots, x = empty(of_factors, dtype), empty(of_pivots, INT32), empty(right, dtype)
+        info = run(packed(a, dtype), packed(b, dtype).reshape(right), factors, pivots, x)
+        if info:
             check_nonzero_pivots("solve", info, own)
-        return x, (factors, pivots)
+        return x.reshape(shape), (factors, pivots)
 
     return compute
 
@@ -223,14 +218,12 @@ solve.vjp(a=_solve_vjp_a, b=_solve_vjp_b)
 def _solve_backward(call, mask):
     meta_a, meta_b = call.metas
     right = meta_b.shape if meta_b.ndim > 1 else (*meta_b.shape, 1)
-    own, n, columns = meta_a.shape[:-2], right[-2], right[-1]
-    count, dtype = prod(own), np.result_type(meta_a.dtype, meta_b.dtype)
+    own, dtype = meta_a.shape[:-2], np.result_type(meta_a.dtype, meta_b.dtype)
     run = None
     if mask & 1 and own == right[:-2] and meta_a.dtype == meta_b.dtype:
-        run = systems.solving_backward(count, n, columns, dtype)
+        run = systems.solving_backward(own, *right[-2:], dtype)
     if run is None:
         return partial(_solve_backward_by_factors, meta_a, meta_b, mask)
-    several, rows, sides = (count, n, n), (count, n), (count, n, columns)
     of_a = meta_a.shape
     empty, array = np.empty, np.array
 
@@ -238,10 +231,7 @@ def _solve_backward(call, mask):
         g: np.ndarray, a: np.ndarray, factors: np.ndarray, pivots: np.ndarray, y: np.ndarray
     ) -> tuple[list[Any], int]:
         ga, z = empty(of_a, dtype), array(g, order="C")
-        run(
-            factors.reshape(several), pivots.reshape(rows), z.reshape(sides), y.reshape(sides),
-            ga.reshape(several),
-        )  # fmt: skip
+        run(factors, pivots, z.reshape(right), y.reshape(right), ga)
         return [ga, z if mask & 2 else None], mask
 
     return backward

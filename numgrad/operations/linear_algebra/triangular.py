@@ -216,17 +216,13 @@ def cholesky(a, *, upper=False):
             [1., 2.]])
     """
     check_square("cholesky", a)
-    dtype, shape, batch, n = computing_dtype("cholesky", a), a.shape, a.shape[:-2], a.shape[-1]
-    stack = (prod(batch), n, n)
-    find = systems.cholesky_of(stack[0], n, dtype)
+    batch = a.shape[:-2]
+    find = systems.cholesky_of(batch, a.shape[-1], computing_dtype("cholesky", a))
 
     def compute(a: np.ndarray) -> np.ndarray:
-        factors, info = find((adjoint(a) if upper else a).reshape(stack))
-        if info is not None:
-            raise NumgradLinAlgError(
-                f"cholesky: {which(info != 0, batch)} is not positive definite"
-            )
-        factors = factors.reshape(shape)
+        factors, info = find(adjoint(a) if upper else a)
+        if info:
+            raise NumgradLinAlgError(f"cholesky: {which(info, batch)} is not positive definite")
         return np.ascontiguousarray(adjoint(factors)) if upper else factors
 
     return compute
@@ -259,23 +255,21 @@ cholesky.vjp(a=_cholesky_vjp)
 @cholesky.vjp_kernel
 def _cholesky_backward(call, mask):
     (a,), upper = call.metas, call.params["upper"]
-    dtype, n = a.dtype, a.shape[-1]
-    stack = (prod(a.shape[:-2]), n, n)
-    run = systems.cholesky_backward(stack[0], n, dtype)
+    batch, dtype, n = a.shape[:-2], a.dtype, a.shape[-1]
+    run = systems.cholesky_backward(batch, n, dtype)
 
     def backward(g: np.ndarray, y: np.ndarray) -> tuple[list[np.ndarray], int]:
         if upper:
             g, y = adjoint(g), np.ascontiguousarray(adjoint(y))
         out = np.array(g, dtype, order="C")  # of which the lower triangle is read
-        run(y.reshape(stack), out.reshape(stack))  # pyright: ignore
+        run(y, out)  # pyright: ignore
         return [out], 1
 
     def by_lapack(g: np.ndarray, y: np.ndarray) -> tuple[list[np.ndarray], int]:
         if upper:
             g, y = adjoint(g), adjoint(y)
         half = np.tri(n, dtype=real_dtype(dtype)) - 0.5 * np.eye(n, dtype=real_dtype(dtype))
-        inner = np.ascontiguousarray(product(adjoint(y), g) * half).reshape(stack)
-        factors = stacked(y, dtype)
+        inner, factors = stacked(product(adjoint(y), g) * half, dtype), stacked(y, dtype)
         systems.solve_triangles(factors, inner, lower=True, trans="C")
         inner = np.ascontiguousarray(adjoint(inner))
         systems.solve_triangles(factors, inner, lower=True, trans="C")
