@@ -62,7 +62,7 @@ def eager_entry(op: Op) -> Callable[..., Any]:
     """The function behind ``op(...)``: Note [Hot path]."""
     if isinstance(op, AxisOp):
         entry = _compiled(Template(1, axes=True))(op, op.quick, _planner(op))
-    elif isinstance(op, Prepared) and len(op.inputs) <= MOST_OPERANDS:
+    elif isinstance(op, Prepared):
         template = PreparedTemplate(len(op.inputs), bool(op.auxiliaries), op.outputs)
         entry = _compiled(template)(op, op.quick, _preparer(op))
     elif isinstance(op, Composite):

@@ -36,23 +36,23 @@ class PreparedTemplate:
 
     def source(self) -> str:
         """What makes, of an operation, its plans and a planner, the function behind a call."""
-        names = "abc"[: self.count]
+        names = [f"x{k}" for k in range(self.count)]
         body = [
-            f"def entry({''.join(f'{a}=missing, ' for a in names)}/, *rest, **params):",
+            f"def entry({', '.join(f'{a}=missing' for a in names)}, /, *rest, **params):",
             *inside(["begin = clock()"] * self.watched),
             *inside(self.found(names)),
             *inside(self.computed(names)),
         ]
         return "\n".join(["def make(op, plans, planner):", *inside(body), "    return entry"])
 
-    def bound(self, names: str) -> str:
+    def bound(self, names: list[str]) -> str:
         """The call by way of the interpreter, of operands that may be missing."""
         given = f"tuple([v for v in ({', '.join(names)}, *rest) if v is not missing])"
         if self.watched:
             return f"return call(op, partial(bind, op), {given}, params)"
         return f"return bind(op, {given}, params)"
 
-    def found(self, names: str) -> list[str]:
+    def found(self, names: list[str]) -> list[str]:
         """Find arrays, ``mask`` and ``plan``."""
         bound = self.bound(names)
         lines = ["mode = state.mode", "if not mode:", f"    {bound}", "mask = 0"]
@@ -84,7 +84,7 @@ class PreparedTemplate:
             f"    {planned}",
         ]
 
-    def computed(self, names: str) -> list[str]:
+    def computed(self, names: list[str]) -> list[str]:
         """Compute, and return the result, with a node if gradients may be asked for."""
         given = ", ".join(f"{a}_" for a in names)
         kept = [f"{a} if ({is_tensor(a)}) and {a}._memory is None else keep({a})" for a in names]

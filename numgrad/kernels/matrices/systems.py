@@ -164,6 +164,30 @@ def solving_backward(
     return _SOLVE_BACKWARD.over(dtype, batch, n, 20.0 + 4.0 * n**2 * columns)
 
 
+def triangles(
+    batch: tuple[int, ...],
+    n: int,
+    columns: int,
+    dtype: np.dtype,
+    lower: bool,
+    of_adjoint: bool,
+    unit: bool,
+) -> Callable[[np.ndarray, np.ndarray], Any]:
+    """What solves with triangles (*batch, n, n) in place of right sides (*batch, n, columns)."""
+    if not prod(batch) * n * columns:
+        return lambda a, b: 0
+    if is_small_of(n, dtype):
+        run = _TRIANGLE.over(dtype, batch, n, 20.0 + float(n) ** 2 * columns)
+        return lambda a, b: run(a, b, lower, of_adjoint, unit)
+    trans = "C" if of_adjoint else "N"
+
+    def solve(a: np.ndarray, b: np.ndarray) -> None:
+        a, b = a.reshape(-1, n, n), b.reshape(-1, n, columns)
+        solve_triangles(a, b, lower=lower, trans=trans, unit=unit)
+
+    return solve
+
+
 def solve_triangles(
     a: np.ndarray, b: np.ndarray, *, lower: bool, trans: str = "N", unit: bool = False
 ) -> None:

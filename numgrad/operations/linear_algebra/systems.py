@@ -5,7 +5,7 @@ The factors that a solution is computed with are kept for its gradients.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.batching import BatchOperand, apply
-from numgrad.core.declare import prepared, primitive
+from numgrad.core.declare import prepared
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
@@ -80,10 +80,10 @@ def substituted(
     return _unfolded(x, batch, columns)
 
 
-@primitive(internal=True, method=False, smooth=True)
+@prepared(internal=True, method=False, smooth=True)
 def factored_solve(a, factors, pivots, b, *, of_adjoint=False):
     """Solve ``a @ x = b``, or with the adjoint of ``a``, by the factors of ``a``."""
-    return substituted(factors, pivots, b, of_adjoint)
+    return lambda a, factors, pivots, b: substituted(factors, pivots, b, of_adjoint)
 
 
 @factored_solve.shape
@@ -301,7 +301,7 @@ solve.calls = [
 ]
 
 
-@primitive(
+@prepared(
     ref=np.linalg.inv,
     method=False,
     smooth=True,
@@ -329,13 +329,29 @@ def inv(a):
     tensor([[0.5 , 0.  ],
             [0.  , 0.25]])
     """
+    invert, batch = _inverting(a), a.shape[:-2]
+
+    def compute(a: np.ndarray) -> np.ndarray:
+        x, info = invert(a)
+        if info is not None:
+            check_nonzero_pivots("inv", info, batch)
+        return x
+
+    return compute
+
+
+def _inverting(a: Meta) -> Callable[[np.ndarray], tuple[np.ndarray, Any]]:
+    """What finds inverses of arrays of a shape and dtype, and where there are none."""
     check_square("inv", a)
-    dtype = computing_dtype("inv", a)
-    work = as_stack(a, dtype)
-    ones = np.broadcast_to(np.eye(a.shape[-1], dtype=dtype), work.shape)
-    x, _, _, info = systems.solved(work, ones)
-    check_nonzero_pivots("inv", info, a.shape[:-2])
-    return x.reshape(a.shape)
+    dtype, shape, n = computing_dtype("inv", a), a.shape, a.shape[-1]
+    ones = np.ascontiguousarray(np.broadcast_to(np.eye(n, dtype=dtype), (1, n, n)))
+
+    def invert(a: np.ndarray) -> tuple[np.ndarray, Any]:
+        work = as_stack(a, dtype)
+        x, _, _, info = systems.solved(work, np.broadcast_to(ones, work.shape))
+        return x.reshape(shape), info
+
+    return invert
 
 
 @inv.shape
@@ -349,23 +365,25 @@ def _inv_vjp(g, y):
     return -(product(product(across, g), across))
 
 
-@primitive(internal=True, method=False, smooth=True)
+@prepared(internal=True, method=False, smooth=True)
 def inverse_or_zero(a):
     """Inverses of square matrices, zeros for singular ones."""
-    check_square("inv", a)
-    dtype = computing_dtype("inv", a)
-    work = as_stack(a, dtype)
-    ones = np.broadcast_to(np.eye(a.shape[-1], dtype=dtype), work.shape)
-    x, _, _, info = systems.solved(work, ones)
-    if info is not None:
-        x[info != 0] = 0
-    return x.reshape(a.shape)
+    invert, batch = _inverting(a), a.shape[:-2]
+
+    def compute(a: np.ndarray) -> np.ndarray:
+        x, info = invert(a)
+        if info is not None:
+            x[info.reshape(batch) != 0] = 0
+        return x
+
+    return compute
 
 
 inverse_or_zero.shape(_inv_shape)
 inverse_or_zero.calls = [(((2, 2, 2),), lambda a: inverse_or_zero(_regular(a)))]
 for _op in (inv, inverse_or_zero):
     _op.vjp(a=_inv_vjp)
+    _op.vjp_kernel(lambda call, mask: lambda g, y: ([_inv_vjp(g, y)], 1))
     _op.jvp(lambda t_a, y: -(product(product(y, t_a), y)))
     _op.batch(of_matrices)
 inv.calls = [

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.batching import BatchOperand
-from numgrad.core.declare import composite, prepared, primitive
+from numgrad.core.declare import composite, prepared
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
@@ -33,24 +34,52 @@ from numgrad.operations.linear_algebra.checks import (
 from numgrad.operations.shape import as_operand, expand_dims, squeeze
 
 
-@primitive(internal=True, method=False, smooth=True)
+@prepared(internal=True, method=False, smooth=True)
 def solve_triangle(a, b, *, lower=False, of_adjoint=False, unit=False):
     """Solve with one triangle of ``a``, or its adjoint, for the columns of matrices ``b``."""
-    n, columns = b.shape[-2:]
     dtype = computing_dtype("solve_triangular", a, b)
-    own = a.shape[:-2]
-    batch = np.broadcast_shapes(own, b.shape[:-2])
-    if prod(own) == 1 and prod(batch) != 1:  # one matrix: all as columns of one right side
-        b = np.broadcast_to(b, (*batch, n, columns))
-        x = np.array(np.moveaxis(b, -2, 0), dtype, order="C").reshape(1, n, -1)
+    return _substituting(a.shape, b.shape, dtype, lower, of_adjoint, unit)
+
+
+def _substituting(
+    of_a: tuple[int, ...],
+    of_b: tuple[int, ...],
+    dtype: np.dtype,
+    lower: bool,
+    of_adjoint: bool,
+    unit: bool,
+) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """What solves with a triangle of arrays of these shapes, whose stacks broadcast."""
+    own, n, columns = of_a[:-2], *of_b[-2:]
+    batch = np.broadcast_shapes(own, of_b[:-2])
+    whole_a, whole_b = (*batch, n, n), (*batch, n, columns)
+    together = prod(own) == 1 != prod(batch)
+    lead, count = ((1,), prod(batch) * columns) if together else (batch, columns)
+    solve = systems.triangles(lead, n, count, dtype, lower, of_adjoint, unit)
+    array, packed = np.array, np.ascontiguousarray
+    if own == batch == of_b[:-2]:
+
+        def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            x = array(b, dtype, order="C")
+            solve(packed(a, dtype), x)
+            return x
+
+    elif together:  # one matrix: all as columns of one right side
+
+        def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            b = np.moveaxis(np.broadcast_to(b, whole_b), -2, 0)
+            x = array(b, dtype, order="C")
+            solve(packed(a, dtype).reshape(1, n, n), x.reshape(1, n, count))
+            return packed(np.moveaxis(x, 0, -2))
+
     else:
-        a = np.broadcast_to(a, (*batch, n, n))
-        x = stacked(np.broadcast_to(b, (*batch, n, columns)), dtype)
-    a = np.ascontiguousarray(a, dtype).reshape(len(x), n, n)
-    systems.solve_triangles(a, x, lower=lower, trans="C" if of_adjoint else "N", unit=unit)
-    if len(x) == 1 and prod(batch) != 1:
-        return np.ascontiguousarray(np.moveaxis(x.reshape(n, *batch, columns), 0, -2))
-    return x.reshape(*batch, n, columns)
+
+        def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            x = array(np.broadcast_to(b, whole_b), dtype, order="C")
+            solve(packed(np.broadcast_to(a, whole_a), dtype), x)
+            return x
+
+    return compute
 
 
 @solve_triangle.shape
@@ -82,14 +111,22 @@ solve_triangle.vjp(
 
 
 @solve_triangle.vjp_kernel
-def _solve_triangle_backward(call, mask, g, a=None, y=None):
+def _solve_triangle_backward(call, mask):
+    a, b = call.metas
+    (shape, dtype), *_ = call.outs
     lower, of_adjoint, unit = (call.params[k] for k in ("lower", "of_adjoint", "unit"))
-    z = solve_triangle.function(a, g, lower=lower, of_adjoint=not of_adjoint, unit=unit)
-    if not mask & 1:
-        return [None, fitted(z, call.metas[1])]
-    whole = product(y, adjoint(z)) if of_adjoint else product(z, adjoint(y))
-    ga = -(np.tril(whole, -int(unit)) if lower else np.triu(whole, int(unit)))
-    return [fitted(ga, call.metas[0]), fitted(z, call.metas[1]) if mask & 2 else None]
+    solve = _substituting(a.shape, shape, dtype, lower, not of_adjoint, unit)
+    triangle = partial(np.tril, k=-int(unit)) if lower else partial(np.triu, k=int(unit))
+
+    def backward(g: np.ndarray, a_: np.ndarray, y: Any = None) -> tuple[list[Any], int]:
+        z = solve(a_, g)
+        ga = None
+        if mask & 1:
+            whole = product(y, adjoint(z)) if of_adjoint else product(z, adjoint(y))
+            ga = fitted(-triangle(whole), a)
+        return [ga, fitted(z, b) if mask & 2 else None], mask
+
+    return backward
 
 
 def _regular(x: Any) -> Any:
@@ -171,13 +208,19 @@ solve_triangular.calls = [
 ]
 
 
-@primitive(internal=True, method=False, differentiable=False, effects=True)
+@prepared(internal=True, method=False, differentiable=False, effects=True)
 def check_diagonal(a):
     """Raise if there is a zero on the diagonal of a triangular matrix."""
-    bad = np.any(np.diagonal(a, axis1=-2, axis2=-1) == 0, axis=-1)
-    if bad.any():
-        raise NumgradLinAlgError(f"solve_triangular: {which(bad, a.shape[:-2])} is singular")
-    return np.zeros((), bool)
+    batch = a.shape[:-2]
+
+    def check(a: np.ndarray) -> np.ndarray:
+        diagonals = np.diagonal(a, axis1=-2, axis2=-1)
+        if not diagonals.all():
+            bad = np.any(diagonals == 0, axis=-1)
+            raise NumgradLinAlgError(f"solve_triangular: {which(bad, batch)} is singular")
+        return np.zeros((), bool)
+
+    return check
 
 
 check_diagonal.shape(lambda a: Meta((), np.dtype(bool)))
