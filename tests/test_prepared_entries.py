@@ -21,7 +21,7 @@ def scaled():
     """An operation of two results, two notes, one of which no formula needs, and what it did."""
     prepared_for, ran = [], []
 
-    @prepared(outputs=True, auxiliaries=("unread", "sign"), materializes=False)
+    @prepared(method=False, outputs=True, auxiliaries=("unread", "sign"), materializes=False)
     def scaled(x, c, *, power=1):
         """Powers times a constant, and where they are positive."""
         prepared_for.append((x, c, power))
