@@ -77,7 +77,6 @@ class PreparedCall(PrimitiveCall):
     """How a prepared operation is computed for operands of given dtypes and shapes."""
 
     __slots__ = ("compute", "functions", "picks", "records", "slots")
-    op: Prepared
 
     def __init__(
         self, op: Prepared, metas: tuple, params: dict[str, Any], compute: Callable[..., Any]

@@ -117,12 +117,13 @@ def substitute(a: np.ndarray, pivots: np.ndarray, b: np.ndarray, adjoint: bool) 
     """Solve with what ``factored`` gave, or with the conjugate transpose, in place of ``b``."""
     if not b.size:
         return
-    if unrolled.suits(*b.shape, a.dtype):
+    count, n, columns = b.shape
+    if unrolled.suits(count, n, columns, a.dtype):
         what = "substitute_adjoint" if adjoint else "substitute"
-        unrolled.bound(what, *b.shape, a.dtype)(a, pivots, b)
+        unrolled.bound(what, count, n, columns, a.dtype)(a, pivots, b)
     elif is_small(a):
-        work = 20.0 + 2.0 * a.shape[-1] ** 2 * b.shape[2]
-        _SUBSTITUTE(a.dtype, a.shape[-1], work, a, pivots, b, adjoint)
+        work = 20.0 + 2.0 * n**2 * columns
+        _SUBSTITUTE(a.dtype, n, work, a, pivots, b, adjoint)
     elif adjoint:
         _exchange(b, pivots, False)
         solve_triangles(a, b, lower=False, trans="C", unit=True)

@@ -152,7 +152,7 @@ def solve(a, b):
     own = a.shape[:-2]
     run = None
     if own == right[:-2]:
-        run = systems.solving(own, *right[-2:], dtype)
+        run = systems.solving(own, right[-2], right[-1], dtype)
     if run is None:
         return partial(_solve_by_factors, dtype, shape, right)
     of_factors, of_pivots = a.shape, a.shape[:-1]
@@ -221,7 +221,7 @@ def _solve_backward(call, mask):
     own, dtype = meta_a.shape[:-2], np.result_type(meta_a.dtype, meta_b.dtype)
     run = None
     if mask & 1 and own == right[:-2] and meta_a.dtype == meta_b.dtype:
-        run = systems.solving_backward(own, *right[-2:], dtype)
+        run = systems.solving_backward(own, right[-2], right[-1], dtype)
     if run is None:
         return partial(_solve_backward_by_factors, meta_a, meta_b, mask)
     of_a = meta_a.shape
