@@ -7,7 +7,9 @@ computed, and returns a function of the arrays, which returns what the body of a
 checks, the dtype to compute in, the kernel, and whether it is worth threads are decided once. They
 are kept in a ``PreparedCall``, which is found by dtypes and shapes and stands in all nodes of such
 calls: what an operation notes besides its results is kept by the node alone. Backward kernels are
-prepared in the same way, one for each mask.
+prepared in the same way, one for each mask. What is returned for a shape is kept as long as others
+do not take its place, so it holds numbers and kernels, and no arrays as large as its operands.
+Parameters that compare equal, such as ``True`` and 1, must mean the same.
 """
 
 from __future__ import annotations

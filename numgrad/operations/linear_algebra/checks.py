@@ -201,11 +201,12 @@ def constant(array: np.ndarray) -> Any:
 
 def identity(n: Any, dtype: np.dtype) -> Any:
     """Ones on the diagonal."""
-    return constant(_eye(n.__index__(), dtype))
+    return constant(eye(n.__index__(), dtype))
 
 
 @lru_cache(maxsize=16)
-def _eye(n: int, dtype: np.dtype) -> np.ndarray:
+def eye(n: int, dtype: np.dtype) -> np.ndarray:
+    """The array of that, not to be written to; what is prepared for a shape holds none itself."""
     ones = np.eye(n, dtype=dtype)
     ones.flags.writeable = False
     return ones
@@ -213,7 +214,7 @@ def _eye(n: int, dtype: np.dtype) -> np.ndarray:
 
 def on_diagonal(w: Any, others: Any) -> Any:
     """Matrices with ``w`` on their diagonals, and other elements of given ones."""
-    own = _eye(w.shape[-1].__index__(), _BOOL)
+    own = eye(w.shape[-1].__index__(), _BOOL)
     if type(others) is np.ndarray:
         return np.where(own, w[..., None, :], others)
     return OPS["where"](constant(own), w[..., None, :], others)

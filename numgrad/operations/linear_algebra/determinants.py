@@ -19,6 +19,7 @@ from numgrad.operations.linear_algebra.checks import (
     adjoint,
     check_square,
     computing_dtype,
+    eye,
     identity,
     real_dtype,
     stacked,
@@ -40,12 +41,12 @@ def _factoring(
     """What finds factors, pivots, diagonals, and the signs that exchanges of columns bring."""
     check_square(operation, a)
     dtype, shape, n = computing_dtype(operation, a), a.shape, a.shape[-1]
-    batch, in_order = shape[:-2], np.arange(1, n + 1)
+    batch = shape[:-2]
 
     def factor(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
         factors = stacked(a, dtype)
         pivots, _ = systems.factored(factors)
-        odd = np.count_nonzero(pivots != in_order, axis=-1) % 2
+        odd = np.count_nonzero(pivots != np.arange(1, n + 1), axis=-1) % 2
         diagonals = np.diagonal(factors, axis1=-2, axis2=-1)
         sign = (1 - 2 * odd).astype(dtype)
         return (
@@ -280,7 +281,8 @@ sign_and_logarithm.vjp(a=_slogdet_vjp)
 @sign_and_logarithm.vjp_kernel
 def _slogdet_backward(call, mask):
     (a,) = call.metas
-    eye, turns = np.eye(a.shape[-1], dtype=a.dtype), a.dtype.kind == "c"
+    n, dtype = a.shape[-1], a.dtype
+    turns = dtype.kind == "c"
 
     def backward(
         g: Any, a: np.ndarray, factors: np.ndarray, pivots: np.ndarray, y: Any
@@ -291,7 +293,7 @@ def _slogdet_backward(call, mask):
             scale = turn if scale is None else scale + turn
         if scale is None:
             return [None], 0
-        return [substituted(factors, pivots, _per_matrix(scale) * eye, True)], 1
+        return [substituted(factors, pivots, _per_matrix(scale) * eye(n, dtype), True)], 1
 
     return backward
 

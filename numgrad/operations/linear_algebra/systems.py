@@ -344,11 +344,10 @@ def _inverting(a: Meta) -> Callable[[np.ndarray], tuple[np.ndarray, Any]]:
     """What finds inverses of arrays of a shape and dtype, and where there are none."""
     check_square("inv", a)
     dtype, shape, n = computing_dtype("inv", a), a.shape, a.shape[-1]
-    ones = np.ascontiguousarray(np.broadcast_to(np.eye(n, dtype=dtype), (1, n, n)))
 
     def invert(a: np.ndarray) -> tuple[np.ndarray, Any]:
         work = as_stack(a, dtype)
-        x, _, _, info = systems.solved(work, np.broadcast_to(ones, work.shape))
+        x, _, _, info = systems.solved(work, np.broadcast_to(np.eye(n, dtype=dtype), work.shape))
         return x.reshape(shape), info
 
     return invert
