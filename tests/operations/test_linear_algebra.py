@@ -332,6 +332,23 @@ def test_systems_side_by_side_have_the_bits_of_each(shape):
         linalg.solve(a, b)
 
 
+@pytest.mark.parametrize("how", [(True, False, False), (False, False, True), (True, True, True)])
+@pytest.mark.parametrize("shape", [(3, 1), (4, 4)])
+def test_triangles_side_by_side_have_the_bits_of_each(shape, how):
+    a, b = array((FEWEST + 5, shape[0], shape[0])), array((FEWEST + 5, *shape))
+    lower, of_adjoint, unit = how
+    together, each = b.copy(), b.copy()
+    systems.triangles(b.shape[:1], *shape, a.dtype, *how)(a, together)
+    for k in range(len(a)):
+        systems.triangles((), *shape, a.dtype, *how)(a[k], each[k])
+    np.testing.assert_array_equal(together, each)
+    whole = np.tril(a) if lower else np.triu(a)
+    if unit:
+        whole = whole - np.eye(len(whole[0])) * whole + np.eye(len(whole[0]))
+    whole = whole.mT if of_adjoint else whole
+    np.testing.assert_allclose(whole @ together, b, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize(("n", "dtype"), [(1, "float32"), (3, "float64"), (4, "float64")])
 def test_factors_side_by_side_have_the_bits_of_each(n, dtype):
     a = definite((FEWEST + 5, n, n)).astype(dtype)

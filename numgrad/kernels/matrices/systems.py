@@ -177,6 +177,9 @@ def triangles(
     """What solves with triangles (*batch, n, n) in place of right sides (*batch, n, columns)."""
     if not prod(batch) * n * columns:
         return lambda a, b: 0
+    if unrolled.suits(prod(batch), n, columns, dtype):
+        what = unrolled.triangle(lower, of_adjoint, unit)
+        return with_batch(unrolled.bound(what, prod(batch), n, columns, dtype), batch)
     if is_small_of(n, dtype):
         run = _TRIANGLE.over(dtype, batch, n, 20.0 + float(n) ** 2 * columns)
         return lambda a, b: run(a, b, lower, of_adjoint, unit)

@@ -85,6 +85,8 @@ def _kernel(what: str, dtype: np.dtype, n: int, columns: int, parallel: bool) ->
     elif what in ("substitute", "substitute_adjoint"):
         lines = _transposed if what == "substitute_adjoint" else _substitution
         names, types, body = "info, factors, pivots, z", "TNT", [*lines(n, columns), "info[s] = 0"]
+    elif what.startswith("triangle"):
+        names, types, body = "info, a, z", "TT", _triangle(n, columns, what)
     elif what == "solve":
         names, types, body = "info, a, b, factors, pivots, x", "TTTNT", _solve(n, columns)
     else:
@@ -204,6 +206,30 @@ def _transposed(n: int, columns: int) -> list[str]:
             lines += [f"z{j}{c} = z{j}{c} - a{i}{j} * z{i}{c}" for j in range(i)]
         lines += [f"z[s, {i}, {c}] = z{i}{c}" for i in rows]
     return lines
+
+
+def triangle(lower: bool, of_adjoint: bool, unit: bool) -> str:
+    """What solves with one triangle, or its transpose, is called."""
+    return f"triangle_{'lower' if lower else 'upper'}{'_adjoint' * of_adjoint}{'_unit' * unit}"
+
+
+def _triangle(n: int, columns: int, what: str) -> list[str]:
+    """Statements that solve with one triangle in place of the right sides."""
+    lower, of_adjoint, unit = (word in what for word in ("lower", "adjoint", "unit"))
+    rows = range(n)
+    beside = {i: rows[:i] if lower else rows[i + 1 :] for i in rows}
+    lines = [f"a{i}{j} = a[s, {i}, {j}]" for i in rows for j in beside[i]]
+    lines += [] if unit else [f"a{i}{i} = a[s, {i}, {i}]" for i in rows]
+    for c in range(columns):
+        lines += [f"z{i} = z[s, {i}, {c}]" for i in rows]
+        for i in rows if lower != of_adjoint else reversed(rows):
+            divided = [] if unit else [f"z{i} = z{i} / a{i}{i}"]
+            if of_adjoint:
+                lines += divided + [f"z{j} = z{j} - a{i}{j} * z{i}" for j in beside[i]]
+            else:
+                lines += [f"z{i} = z{i} - a{i}{j} * z{j}" for j in beside[i]] + divided
+        lines += [f"z[s, {i}, {c}] = z{i}" for i in rows]
+    return [*lines, "info[s] = 0"]
 
 
 def _backward(n: int, columns: int) -> list[str]:
