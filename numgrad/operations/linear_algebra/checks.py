@@ -22,7 +22,7 @@ from numgrad.operations.shape import reshape
 
 _BOOL = np.dtype(bool)
 _SMALL = 32**3
-"""Multiplications for which NumPy's product takes one thread."""
+"""Multiplications of a whole stack up to which NumPy's product is faster, and takes one thread."""
 _DTYPES = {np.dtype(name) for name in ("float32", "float64", "complex64", "complex128")}
 
 
@@ -187,7 +187,7 @@ def product(a: Any, b: Any) -> Any:
     arrays = type(a) is np.ndarray and type(b) is np.ndarray
     if arrays and a.shape[-1] == 1:  # a column and a row
         return a * b
-    if arrays and a.shape[-2] * a.shape[-1] * b.shape[-1] <= _SMALL:
+    if arrays and max(a.size * b.shape[-1], b.size * a.shape[-2]) <= _SMALL:
         return np.matmul(a, b)
     # of arrays whoever calls: compiled backwards ask no interpreter
     return matmul.compute((a, b), {}) if arrays else matmul(a, b)
