@@ -111,7 +111,9 @@ class Node:
                 if value._memory is not None:
                     check_version(self.name, value, self.sequence)
                 value = value._array
-            elif kind is Guard or kind is Packed or kind is tuple:
+            elif kind is tuple:
+                value = tuple([v if type(v) is np.ndarray else self._array(v) for v in value])
+            elif kind is Guard or kind is Packed:
                 value = self._array(value)
             values.append(value)
         if self.outputs is not None:

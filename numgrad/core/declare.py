@@ -8,6 +8,7 @@ from numgrad.core.composite import Composite as Composite
 from numgrad.core.elementwise import Elementwise as Elementwise
 from numgrad.core.op import OPS as OPS
 from numgrad.core.op import Op as Op
+from numgrad.core.prepared import Prepared as Prepared
 from numgrad.core.primitive import Primitive as Primitive
 from numgrad.core.view import View as View
 
@@ -25,6 +26,7 @@ elementwise = _family(Elementwise)
 axiswise = _family(AxisOp)
 view = _family(View)
 primitive = _family(Primitive)
+prepared = _family(Prepared)
 composite = _family(Composite)
 
 elementwise.__doc__ = """Declare an operation on each element of its operands.
@@ -61,3 +63,4 @@ primitive.__doc__ = """Declare an operation on whole ndarrays, mostly through ``
     >>> ng.grad(lambda x: np.sum(reverse(x) * np.arange(3.0)))(np.ones(3))
     array([2., 1., 0.])
     """
+prepared.__doc__ = "Declare a primitive whose body is given shapes and dtypes: see ``Prepared``."

@@ -23,7 +23,7 @@ afterwards. So what is not watched costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from types import CodeType
@@ -38,12 +38,18 @@ from numgrad.autograd.variable import Parameter, Tensor, refresh
 from numgrad.codegen.locks import ENTRIES
 from numgrad.core.arguments import UnknownParameter, complete
 from numgrad.core.axis import AxisOp
+from numgrad.core.composite import Composite
 from numgrad.core.elementwise import SMALL
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import Op
 from numgrad.core.plan import Planned, remember
+from numgrad.core.prepared import Prepared
 from numgrad.errors import generated
 from numgrad.tensors.recorder import MOST_OPERANDS, recorded_by, stand_aside
+from numgrad.tensors.prepared_entries import ComposedTemplate, PreparedTemplate, edge_of
+from numgrad.tensors.prepared_entries import array_of as _array
+from numgrad.tensors.prepared_entries import inside as _inside
+from numgrad.tensors.prepared_entries import is_tensor as _is_tensor
 from numgrad.tensors.recording import new_tensor
 
 _NUMBER, _ARRAY, _TENSOR, _NOTHING = "number", "array", "tensor", "nothing"
@@ -58,6 +64,11 @@ def eager_entry(op: Op) -> Callable[..., Any]:
     """The function behind ``op(...)``: Note [Hot path]."""
     if isinstance(op, AxisOp):
         entry = _compiled(Template(1, axes=True))(op, op.quick, _planner(op))
+    elif isinstance(op, Prepared):
+        template = PreparedTemplate(len(op.inputs), bool(op.auxiliaries), op.outputs)
+        entry = _compiled(template)(op, op.quick, _preparer(op))
+    elif isinstance(op, Composite):
+        entry = _compiled(ComposedTemplate())(op, None, None)
     elif isinstance(op, Planned) and len(op.inputs) <= MOST_OPERANDS:
         checked, optional = op.check is not None, op.defaults[-1:] == (None,)
         template = Template(len(op.inputs), optional, checked, op.whole)
@@ -103,7 +114,7 @@ def _recode(entry: Any) -> None:
 
 
 @lru_cache
-def _code(template: Template, noting: tuple[str, ...] | None) -> CodeType:
+def _code(template: Any, noting: tuple[str, ...] | None) -> CodeType:
     """The code of an entry."""
     if noting is None:
         return _compiled(template)(None, None, None).__code__
@@ -124,6 +135,24 @@ def _planner(op: AxisOp) -> Callable[..., Any]:
             return out
         plan = op.plan(args[0]._array, params)
         if plan.simple and len(args) == 1:
+            remember(op.quick, key, plan)
+        return out
+
+    return call
+
+
+def _preparer(op: Prepared) -> Callable[..., Any]:
+    """What calls a prepared operation in a way that is new, and notes its plan."""
+
+    def call(key: tuple, args: tuple, params: dict[str, Any]) -> Any:
+        out = bind(op, args, params)
+        try:
+            args, params = complete(op, args, params)
+        except UnknownParameter:  # of NumPy's, which has been answered
+            return out
+        arrays = [a._array if isinstance(a, Tensor) else a for a in args]
+        plan = op.plan(arrays, params)
+        if plan.nout:
             remember(op.quick, key, plan)
         return out
 
@@ -323,13 +352,7 @@ class Template:
             *self.saved(),
         ]
         for place, a in enumerate(self.names):
-            edge = [
-                f"edge_{a} = {a}._grad_fn",
-                f"if edge_{a} is None:",
-                f"    edge_{a} = {a}",
-                f"elif {a}._slot:",
-                f"    edge_{a} = edge_{a}, {a}._slot - 1",
-            ]
+            edge = edge_of(a)
             if self.count > 1:
                 edge = [f"edge_{a} = None", f"if mask & {1 << place}:", *_inside(edge)]
             lines += edge
@@ -369,25 +392,14 @@ class Template:
         ]
 
 
-def _inside(lines: Iterable[str]) -> Iterator[str]:
-    return (f"    {line}" for line in lines)
-
-
-def _is_tensor(a: str) -> str:
-    return f"kind_{a} is Tensor or kind_{a} is Parameter"
-
-
-def _array(a: str) -> list[str]:
-    return [f"{a}_ = {a}._array", f"if {a}._memory is not None:", f"    refresh({a})"]
-
-
 @lru_cache
-def _compiled(template: Template) -> Callable[..., Any]:
+def _compiled(template: Any) -> Callable[..., Any]:
     """What the source defines."""
     scope: dict[str, Any] = {
-        "Node": Node, "Parameter": Parameter, "Tensor": Tensor, "bind": bind, "empty": np.empty,
-        "keep": keep, "missing": _MISSING, "ndarray": np.ndarray, "new_tensor": new_tensor,
-        "refresh": refresh, "state": state, "template": template,
+        "Node": Node, "Parameter": Parameter, "Tensor": Tensor,
+        "UnknownParameter": UnknownParameter, "bind": bind, "empty": np.empty, "keep": keep,
+        "missing": _MISSING, "ndarray": np.ndarray, "new_tensor": new_tensor, "refresh": refresh,
+        "state": state, "template": template,
     }  # fmt: skip
     exec(compile(template.source(), generated(f"entry of {template}"), "exec"), scope)
     return scope["make"]

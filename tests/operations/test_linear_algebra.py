@@ -16,6 +16,7 @@ import scipy.linalg
 import scipy.special
 
 import numgrad as ng
+from numgrad.core.op import OPS
 from numgrad.kernels.matrices import spectral, systems
 from numgrad.kernels.matrices.elimination import BLOCK
 from numgrad.kernels.matrices.systems import SMALL
@@ -315,9 +316,37 @@ def test_systems_side_by_side_have_the_bits_of_each(shape):
         (alone * alone).sum().backward()
         for whole, part in ((found, alone), (x.grad, one.grad), (y.grad, side.grad)):
             np.testing.assert_array_equal(whole.detach().numpy()[k], part.detach().numpy())
+    factors = a.copy()
+    pivots, _ = systems.factored(factors)
+    for of_adjoint in (False, True):
+        together, each = b.copy(), b.copy()
+        systems.substitute(factors, pivots, together, of_adjoint)
+        for k in range(len(a)):
+            systems.substitute(factors[k : k + 1], pivots[k : k + 1], each[k : k + 1], of_adjoint)
+        np.testing.assert_array_equal(together, each)
+        np.testing.assert_allclose(
+            np.einsum("sji,sjk->sik" if of_adjoint else "sij,sjk->sik", a, together), b, atol=1e-9
+        )
     a[60, :, -1] = 0.0
     with pytest.raises(ng.NumgradLinAlgError, match=r"solve: matrix \(60,\)"):
         linalg.solve(a, b)
+
+
+@pytest.mark.parametrize("how", [(True, False, False), (False, False, True), (True, True, True)])
+@pytest.mark.parametrize("shape", [(3, 1), (4, 4)])
+def test_triangles_side_by_side_have_the_bits_of_each(shape, how):
+    a, b = array((FEWEST + 5, shape[0], shape[0])), array((FEWEST + 5, *shape))
+    lower, of_adjoint, unit = how
+    together, each = b.copy(), b.copy()
+    systems.triangles(b.shape[:1], *shape, a.dtype, *how)(a, together)
+    for k in range(len(a)):
+        systems.triangles((), *shape, a.dtype, *how)(a[k], each[k])
+    np.testing.assert_array_equal(together, each)
+    whole = np.tril(a) if lower else np.triu(a)
+    if unit:
+        whole = whole - np.eye(len(whole[0])) * whole + np.eye(len(whole[0]))
+    whole = whole.mT if of_adjoint else whole
+    np.testing.assert_allclose(whole @ together, b, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(("n", "dtype"), [(1, "float32"), (3, "float64"), (4, "float64")])
@@ -840,13 +869,15 @@ def test_vectors_are_computed_only_for_a_gradient(monkeypatch):
         function = getattr(ng.linalg, name)
         np.testing.assert_allclose(function(leaf).detach().numpy(), function(a), rtol=1e-12)
 
-    def alone(a, upper, vectors=True):
+    def alone(shape, dtype, upper, vectors=True):
         assert not vectors
-        return found(a, upper, vectors)
+        return found(shape, dtype, upper, vectors)
 
-    found = spectral.hermitian_eigen
-    monkeypatch.setattr(spectral, "hermitian_eigen", alone)
-    monkeypatch.delattr(spectral, "singular_values")
+    found = spectral.eigen_of
+    monkeypatch.setattr(spectral, "eigen_of", alone)
+    monkeypatch.delattr(spectral, "singular_of")
+    for name in ("symmetric_eigen", "symmetric_eigenvalues", "singular"):
+        OPS[name].forget()  # what was prepared would not be asked for again
     for name in ("svdvals", "eigvalsh", "cond", "matrix_rank"):
         expected = getattr(np.linalg, name)(a)
         np.testing.assert_allclose(getattr(ng.linalg, name)(ng.tensor(a)), expected, rtol=1e-12)

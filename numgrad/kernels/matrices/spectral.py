@@ -7,7 +7,8 @@ and right change places and nothing is transposed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -42,48 +43,78 @@ _SINGULAR_GRADIENT = StackKernel(
 )
 
 
-def hermitian_eigen(
-    a: np.ndarray, upper: bool, vectors: bool = True
-) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Eigenvalues, eigenvectors in columns, and info, of a stack (count, n, n).
+def eigen_of(
+    shape: tuple[int, ...], dtype: np.dtype, upper: bool, vectors: bool = True
+) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, Any]]:
+    """What finds eigenvalues, eigenvectors in columns, and info, of matrices (..., n, n).
 
     Where no ``vectors`` are asked for, what stands in their place means nothing.
     """
-    count, n, _ = a.shape
-    w, v = np.empty((count, n), real_dtype(a.dtype)), np.empty(a.shape, a.dtype)
-    info = None
-    if a.size:
-        work_ns = _work_ns(n, n) if vectors else 0.4 * _work_ns(n, n)
-        info = _EIGEN[a.dtype.kind](a.dtype, n, work_ns, a, w, v, upper, vectors)
-    return w, v, info
+    batch, n, values, real = shape[:-2], shape[-1], shape[:-1], real_dtype(dtype)
+    if not prod(shape):
+        return lambda a: (np.empty(values, real), np.empty(shape, dtype), 0)
+    work_ns = _work_ns(n, n) if vectors else 0.4 * _work_ns(n, n)
+    run = _EIGEN[dtype.kind].over(dtype, batch, n, work_ns)
+    empty = np.empty
+
+    def find(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, Any]:
+        w, v = empty(values, real), empty(shape, dtype)
+        return w, v, run(a, w, v, upper, vectors)
+
+    return find
 
 
-def eigen_gradient(
-    w: np.ndarray, v: np.ndarray, of_w: np.ndarray | None, of_v: np.ndarray | None
-) -> np.ndarray:
-    """The gradient of a stack of Hermitian matrices from those of what ``hermitian_eigen`` gave."""
-    has, n = (of_w is not None) + 2 * (of_v is not None), w.shape[1]
-    out = np.empty(v.shape, v.dtype)
-    if out.size:
-        given = w if of_w is None else of_w, v if of_v is None else of_v
-        _EIGEN_GRADIENT(v.dtype, n, _product_ns(n, n, n), out, w, v, *given, has)
-    return out
+def eigen_gradient(shape: tuple[int, ...], dtype: np.dtype) -> Callable[..., np.ndarray]:
+    """What gives the gradient of Hermitian matrices from those of what ``eigen_of`` found.
+
+    It takes eigenvalues, eigenvectors, and their gradients of any strides, or None.
+    """
+    empty, n = np.empty, shape[-1]
+    if not prod(shape):
+        return lambda w, v, of_w, of_v: empty(shape, dtype)
+    run = _EIGEN_GRADIENT.over(dtype, shape[:-2], n, _product_ns(n, n, n))
+
+    def gradient(w: np.ndarray, v: np.ndarray, of_w: Any, of_v: Any) -> np.ndarray:
+        out, has = empty(shape, dtype), 3
+        if of_w is None:
+            of_w, has = w, 2
+        if of_v is None:
+            of_v, has = v, has - 2
+        run(out, w, v, of_w, of_v, has)
+        return out
+
+    return gradient
 
 
-def singular_values(a: np.ndarray, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
-    """Left vectors, values, right vectors in rows, and info, of a stack (count, m, n)."""
-    count, m, n = a.shape
-    small = min(m, n)
-    s = np.empty((count, small), real_dtype(a.dtype))
-    u = np.empty((count, m, m if full else small), a.dtype)
-    vh = np.empty((count, n if full else small, n), a.dtype)
-    if not a.size:
-        u[...], vh[...] = np.eye(*u.shape[1:]), np.eye(*vh.shape[1:])
-        return u, s, vh, None
-    work_ns = 3 * _work_ns(m, n)
+def singular_of(
+    shape: tuple[int, ...], dtype: np.dtype, full: bool
+) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray, Any]]:
+    """What finds left vectors, values, right vectors in rows, and info, of matrices (..., m, n)."""
+    *batch, m, n = shape
+    small, real = min(m, n), real_dtype(dtype)
+    left, values = (*batch, m, m if full else small), (*batch, small)
+    right = (*batch, n if full else small, n)
+    empty = np.empty
+
+    if not prod(shape):
+        return lambda a: _vectors_of_nothing(
+            empty(left, dtype), empty(values, real), empty(right, dtype)
+        )
     job = ord("A" if full else "S")
-    info = _SINGULAR[a.dtype.kind](a.dtype, max(m, n), work_ns, a, u, s, vh, job)
-    return u, s, vh, info
+    run = _SINGULAR[dtype.kind].over(dtype, shape[:-2], max(m, n), 3 * _work_ns(m, n))
+
+    def find(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+        u, s, vh = empty(left, dtype), empty(values, real), empty(right, dtype)
+        return u, s, vh, run(a, u, s, vh, job)
+
+    return find
+
+
+def _vectors_of_nothing(
+    u: np.ndarray, s: np.ndarray, vh: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+    u[...], vh[...] = np.eye(*u.shape[-2:]), np.eye(*vh.shape[-2:])
+    return u, s, vh, 0
 
 
 def singular_values_alone(a: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -97,20 +128,32 @@ def singular_values_alone(a: np.ndarray) -> tuple[np.ndarray, Any]:
     return s, kernel(a.dtype, max(m, n), _work_ns(m, n), a, nowhere, s, nowhere, ord("N"))
 
 
-def singular_gradient(
-    found: Sequence[np.ndarray], gradients: Sequence[np.ndarray | None]
-) -> np.ndarray:
-    """The gradient of a stack from those of what ``singular_values`` gave, not ``full``."""
-    u, s, vh = found
-    m, n = u.shape[1], vh.shape[2]
-    out = np.empty((len(s), m, n), u.dtype)
-    if out.size:
-        has = sum(1 << k for k, g in enumerate(gradients) if g is not None)
-        given = [x if g is None else g for x, g in zip(found, gradients, strict=True)]
-        _SINGULAR_GRADIENT(
-            u.dtype, max(m, n), 2 * _product_ns(m, n, s.shape[1]), out, *found, *given, has
-        )
-    return out
+def singular_gradient(shape: tuple[int, ...], dtype: np.dtype) -> Callable[..., np.ndarray]:
+    """What gives the gradient of matrices from those of what ``singular_of`` found, not ``full``.
+
+    It takes left vectors, values, right vectors, and their gradients of any strides, or None.
+    """
+    m, n = shape[-2:]
+    empty = np.empty
+    if not prod(shape):
+        return lambda found, gradients: empty(shape, dtype)
+    work_ns = 2 * _product_ns(m, n, min(m, n))
+    run = _SINGULAR_GRADIENT.over(dtype, shape[:-2], max(m, n), work_ns)
+
+    def gradient(found: Sequence[np.ndarray], gradients: Sequence[Any]) -> np.ndarray:
+        out, has = empty(shape, dtype), 7
+        u, s, vh = found
+        of_u, of_s, of_vh = gradients
+        if of_u is None:
+            of_u, has = u, 6
+        if of_s is None:
+            of_s, has = s, has - 2
+        if of_vh is None:
+            of_vh, has = vh, has - 4
+        run(out, u, s, vh, of_u, of_s, of_vh, has)
+        return out
+
+    return gradient
 
 
 def orthogonal_factors(a: np.ndarray, complete: bool) -> tuple[np.ndarray, np.ndarray]:

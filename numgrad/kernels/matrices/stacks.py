@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from functools import cache, partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
+_INT32 = np.dtype(np.int32)
 _NUMBERS = {"int": "int64", "bool": "boolean"}
 
 
@@ -59,22 +61,48 @@ class StackKernel:
         Matrices of many ``rows`` are taken one after the other, smaller ones shared among threads
         by the nanoseconds that one takes.
         """
-        count = len(arguments[0])
-        info = np.empty(count, np.int32)
+        return self.bound(dtype, len(arguments[0]), rows, work_ns)(*arguments)
+
+    def bound(
+        self, dtype: np.dtype, count: int, rows: int, work_ns: float
+    ) -> Callable[..., np.ndarray | None]:
+        """What takes the arguments of a call for stacks of ``count``."""
         if count == 1 or rows >= SERIAL:
             run = self.serial.get(dtype) or self.prepare(dtype)
-        else:
-            kernel = partial(_kernel, self, dtype)
-            run = threads.choose(partial(kernel, False), partial(kernel, True), work_ns * count)
-        return info if run(info, *arguments) else None
+
+            def alone(*arguments: Any) -> np.ndarray | None:
+                info = np.empty(count, _INT32)
+                return info if run(info, *arguments) else None
+
+            return alone
+        kernel = partial(_kernel, self, dtype)
+        serial, parallel = partial(kernel, False), partial(kernel, True)
+
+        def shared(*arguments: Any) -> np.ndarray | None:
+            info = np.empty(count, _INT32)
+            run = threads.choose(serial, parallel, work_ns * count)
+            return info if run(info, *arguments) else None
+
+        return shared
+
+    def over(
+        self, dtype: np.dtype, batch: tuple[int, ...], rows: int, work_ns: float
+    ) -> Callable[..., Any]:
+        """What takes arrays with axes of that shape in front of each matrix, often none.
+
+        It returns 0 if nothing went wrong, else the outcome of the matrix, or a list of all.
+        """
+        if not batch:
+            return _single(self, dtype)
+        return with_batch(self.bound(dtype, prod(batch), rows, work_ns), batch)
 
     def prepare(self, dtype: np.dtype) -> Callable[..., int]:
         """The kernel that leaves threads to LAPACK."""
         found = self.serial[dtype] = _kernel(self, dtype, False)
         return found
 
-    def signature(self, dtype: np.dtype) -> str:
-        """The types of the kernel's arguments."""
+    def types(self, dtype: np.dtype, single: bool = False) -> list[str]:
+        """The types of the kernel's arguments besides ``info``."""
         real = real_dtype(dtype)
         types = {
             "T": type_name(dtype),
@@ -82,18 +110,61 @@ class StackKernel:
             "C": f"complex{2 * 8 * real.itemsize}",
             "N": "int32",
         }
-        words = ["int32[::1]"]
+        words = []
         for kind in self.kinds:
             if kind in _NUMBERS:
                 words.append(_NUMBERS[kind])
                 continue
-            axes = ":," * (int(kind[1]) - 1) + (":" if kind.endswith(".") else "::1")
+            axes = ":," * (int(kind[1]) - 1 - single) + (":" if kind.endswith(".") else "::1")
             words.append(f"{types[kind[0]]}[{axes}]")
-        return f"int64({', '.join(words)})"
+        return words
+
+    def externals(self, dtype: np.dtype) -> list[str]:
+        """The functions of LAPACK and BLAS that it calls."""
+        products = np.result_type(dtype, np.complex64) if self.products == "C" else dtype
+        of_lapack = [fortran.external(name, dtype) for name in self.lapack]
+        return [*of_lapack, gemm.external("gemm", products.name)]
 
 
-def _of_products(stack: StackKernel, dtype: np.dtype) -> np.dtype:
-    return np.result_type(dtype, np.complex64) if stack.products == "C" else dtype
+def with_batch(
+    run: Callable[..., np.ndarray | None], batch: tuple[int, ...]
+) -> Callable[..., list[int] | int]:
+    """``StackKernel.over`` of what takes stacks with one axis of matrices."""
+    lead, count = len(batch), prod(batch)
+    if lead == 1:
+
+        def call(*arguments: Any) -> list[int] | int:
+            info = run(*arguments)
+            return 0 if info is None else info.tolist()
+
+        return call
+
+    def reshaped(*arguments: Any) -> list[int] | int:
+        given = [
+            x.reshape(count, *x.shape[lead:]) if type(x) is np.ndarray else x for x in arguments
+        ]
+        info = run(*given)
+        return 0 if info is None else info.tolist()
+
+    return reshaped
+
+
+@cache
+def _single(stack: StackKernel, dtype: np.dtype) -> Callable[..., int]:
+    """The kernel for one matrix alone, by itself as it is called most often."""
+    names = ", ".join(f"x{k}" for k in range(len(stack.kinds)))
+    source = (
+        f"from {stack.module} import {stack.name}\n\n"
+        f"def kernel({names}):\n"
+        f"    return {stack.name}({names}, 0)\n"
+    )
+    importlib.import_module(stack.module)
+    return compile_kernel(
+        f"{stack.name}_{short(dtype)}_1",
+        source,
+        f"int64({', '.join(stack.types(dtype, single=True))})",
+        externals=stack.externals(dtype),
+    ).entry
 
 
 @cache
@@ -118,10 +189,7 @@ def _kernel(stack: StackKernel, dtype: np.dtype, parallel: bool) -> Callable[...
     return compile_kernel(
         f"{stack.name}_{short(dtype)}{'_p' if parallel else ''}",
         source,
-        stack.signature(dtype),
+        f"int64(int32[::1], {', '.join(stack.types(dtype))})",
         parallel=parallel,
-        externals=[
-            *(fortran.external(name, dtype) for name in stack.lapack),
-            gemm.external("gemm", _of_products(stack, dtype).name),
-        ],
+        externals=stack.externals(dtype),
     ).entry

@@ -14,12 +14,15 @@ itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from numgrad.kernels.matrices import lapack, unrolled
-from numgrad.kernels.matrices.stacks import StackKernel
+from numgrad.kernels.matrices.stacks import StackKernel, with_batch
 
 SMALL = 16
 """Rows up to which real matrices are handled by loops of our own."""
@@ -42,7 +45,12 @@ _CHOLESKY_BACKWARD = StackKernel(f"{_HOME}:cholesky_backward", "T3 T3")
 
 def is_small(a: np.ndarray) -> bool:
     """Whether loops of our own are faster than LAPACK."""
-    return a.shape[-1] <= SMALL and a.dtype.kind == "f"
+    return is_small_of(a.shape[-1], a.dtype)
+
+
+def is_small_of(n: int, dtype: np.dtype) -> bool:
+    """The same for matrices of so many rows."""
+    return n <= SMALL and dtype.kind == "f"
 
 
 def _factor_ns(a: np.ndarray) -> float:
@@ -65,10 +73,28 @@ def factored(a: np.ndarray) -> tuple[np.ndarray, Any]:
     return pivots, info if info.any() else None
 
 
+def solving(
+    batch: tuple[int, ...], n: int, columns: int, dtype: np.dtype
+) -> Callable[..., Any] | None:
+    """What solves systems by loops of our own, or None where LAPACK is faster.
+
+    It takes matrices (*batch, n, n), right sides (*batch, n, columns), room for factors, pivots and
+    solutions, and says where a pivot is zero, as ``StackKernel.over`` does.
+    """
+    count = prod(batch)
+    if not (is_small_of(n, dtype) and count * n * columns):
+        return None
+    if unrolled.suits(count, n, columns, dtype):
+        return with_batch(unrolled.bound("solve", count, n, columns, dtype), batch)
+    work = 20.0 + float(n) ** 3 + 2.0 * n * n * columns
+    return _SOLVE.over(dtype, batch, n, work)
+
+
 def solved(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
     """Solutions, factors, pivots and info of stacks (count, n, n) and (count, n, k)."""
-    count, n, _ = a.shape
-    if not (is_small(a) and b.size):
+    count, n, columns = b.shape
+    solve = solving((count,), n, columns, a.dtype)
+    if solve is None:
         factors, x = np.array(a, order="C"), np.array(b, order="C")
         pivots, info = factored(factors)
         substitute(factors, pivots, x, False)
@@ -79,19 +105,25 @@ def solved(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
         np.empty(a.shape, a.dtype),
         np.empty(b.shape, a.dtype),
     )
-    if unrolled.suits(a, b):
-        return x, factors, pivots, unrolled.solve(a, b, factors, pivots, x)
-    work = _factor_ns(a) + 2.0 * n * n * b.shape[2]
-    return x, factors, pivots, _SOLVE(a.dtype, n, work, a, b, factors, pivots, x)
+    return x, factors, pivots, as_info(solve(a, b, factors, pivots, x))
+
+
+def as_info(outcome: Any) -> np.ndarray | None:
+    """What ``StackKernel.over`` says of a stack as an array, or None if nothing went wrong."""
+    return np.asarray(outcome) if outcome else None
 
 
 def substitute(a: np.ndarray, pivots: np.ndarray, b: np.ndarray, adjoint: bool) -> None:
     """Solve with what ``factored`` gave, or with the conjugate transpose, in place of ``b``."""
     if not b.size:
         return
-    if is_small(a):
-        work = 20.0 + 2.0 * a.shape[-1] ** 2 * b.shape[2]
-        _SUBSTITUTE(a.dtype, a.shape[-1], work, a, pivots, b, adjoint)
+    count, n, columns = b.shape
+    if unrolled.suits(count, n, columns, a.dtype):
+        what = "substitute_adjoint" if adjoint else "substitute"
+        unrolled.bound(what, count, n, columns, a.dtype)(a, pivots, b)
+    elif is_small(a):
+        work = 20.0 + 2.0 * n**2 * columns
+        _SUBSTITUTE(a.dtype, n, work, a, pivots, b, adjoint)
     elif adjoint:
         _exchange(b, pivots, False)
         solve_triangles(a, b, lower=False, trans="C", unit=True)
@@ -117,18 +149,47 @@ def permutations(pivots: np.ndarray) -> np.ndarray:
     return order
 
 
-def solve_backward(
-    factors: np.ndarray, pivots: np.ndarray, g: np.ndarray, x: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Gradients of small systems: of the matrices and of the right sides."""
-    ga, z = np.empty(factors.shape, factors.dtype), np.array(g, factors.dtype, order="C")
-    if unrolled.suits(factors, z):
-        unrolled.solve_backward(factors, pivots, z, np.ascontiguousarray(x), ga)
-        return ga, z
-    n = factors.shape[-1]
-    work = 20.0 + 4.0 * n**2 * g.shape[2]
-    _SOLVE_BACKWARD(factors.dtype, n, work, factors, pivots, z, x, ga)
-    return ga, z
+def solving_backward(
+    batch: tuple[int, ...], n: int, columns: int, dtype: np.dtype
+) -> Callable[..., Any] | None:
+    """What gives the gradients of systems that ``solving`` solves, else None.
+
+    It takes factors, pivots, the gradient of the solutions, in whose place it puts that of the
+    right sides, the solutions, and room for the gradients of the matrices.
+    """
+    count = prod(batch)
+    if not (is_small_of(n, dtype) and count * n * columns):
+        return None
+    if unrolled.suits(count, n, columns, dtype):
+        return with_batch(unrolled.bound("solve_backward", count, n, columns, dtype), batch)
+    return _SOLVE_BACKWARD.over(dtype, batch, n, 20.0 + 4.0 * n**2 * columns)
+
+
+def triangles(
+    batch: tuple[int, ...],
+    n: int,
+    columns: int,
+    dtype: np.dtype,
+    lower: bool,
+    of_adjoint: bool,
+    unit: bool,
+) -> Callable[[np.ndarray, np.ndarray], Any]:
+    """What solves with triangles (*batch, n, n) in place of right sides (*batch, n, columns)."""
+    if not prod(batch) * n * columns:
+        return lambda a, b: 0
+    if unrolled.suits(prod(batch), n, columns, dtype):
+        what = unrolled.triangle(lower, of_adjoint, unit)
+        return with_batch(unrolled.bound(what, prod(batch), n, columns, dtype), batch)
+    if is_small_of(n, dtype):
+        run = _TRIANGLE.over(dtype, batch, n, 20.0 + float(n) ** 2 * columns)
+        return lambda a, b: run(a, b, lower, of_adjoint, unit)
+    trans = "C" if of_adjoint else "N"
+
+    def solve(a: np.ndarray, b: np.ndarray) -> None:
+        a, b = a.reshape(-1, n, n), b.reshape(-1, n, columns)
+        solve_triangles(a, b, lower=lower, trans=trans, unit=unit)
+
+    return solve
 
 
 def solve_triangles(
@@ -154,25 +215,50 @@ def solve_triangles(
         np.conjugate(b, out=b)
 
 
-def cholesky_factored(a: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Lower factors of a stack whose lower triangles count, and info as of LAPACK."""
-    count, n, _ = a.shape
-    if unrolled.is_long(a):
-        a = np.ascontiguousarray(a)
-        factors = np.empty(a.shape, a.dtype)
-        return factors, unrolled.cholesky(a, factors)
-    factors = np.array(a, order="C")
+def cholesky_of(
+    batch: tuple[int, ...], n: int, dtype: np.dtype
+) -> Callable[[np.ndarray], tuple[np.ndarray, Any]]:
+    """What finds lower factors of matrices (*batch, n, n) whose lower triangles count.
+
+    The outcome besides is as of ``StackKernel.over``.
+    """
+    count = prod(batch)
+    if unrolled.is_long(count, n, dtype):
+        run = with_batch(unrolled.bound("cholesky", count, n, n, dtype), batch)
+
+        def find(a: np.ndarray) -> tuple[np.ndarray, Any]:
+            factors = np.empty(a.shape, dtype)
+            return factors, run(np.ascontiguousarray(a, dtype), factors)
+
+        return find
+    if not is_small_of(n, dtype) or not count * n:
+        return partial(_by_potrf, dtype)
+    alone = _CHOLESKY.over(dtype, batch, n, 20.0 + n**3 / 2)
+    array = np.array
+
+    def find_small(a: np.ndarray) -> tuple[np.ndarray, Any]:
+        factors = array(a, dtype, order="C")
+        return factors, alone(factors)
+
+    return find_small
+
+
+def _by_potrf(dtype: np.dtype, a: np.ndarray) -> tuple[np.ndarray, Any]:
+    factors, n = np.array(a, dtype, order="C"), a.shape[-1]
     if not a.size:
-        return factors, None
-    if is_small(a):
-        return factors, _CHOLESKY(a.dtype, n, 20.0 + n**3 / 2, factors)
-    info = np.zeros(count, np.int32)
-    lapack.run("potrf", a.dtype, "U", (n,), factors, info)
-    _CLEAR(a.dtype, 1, float(n * n), factors)
-    return factors, info if info.any() else None
+        return factors, 0
+    stack = factors.reshape(-1, n, n)
+    info = np.zeros(len(stack), np.int32)
+    lapack.run("potrf", dtype, "U", (n,), stack, info)
+    _CLEAR(dtype, 1, float(n * n), stack)
+    return factors, info.tolist() if info.any() else 0
 
 
-def cholesky_backward(factor: np.ndarray, g: np.ndarray) -> None:
-    """Put the gradients of small matrices in place of those of their factors."""
-    n = factor.shape[-1]
-    _CHOLESKY_BACKWARD(factor.dtype, n, 20.0 + float(n) ** 3, factor, g)
+def cholesky_backward(batch: tuple[int, ...], n: int, dtype: np.dtype) -> Callable[..., Any] | None:
+    """What puts gradients of small matrices in place of those of their factors, else None.
+
+    It takes the factors and their gradients.
+    """
+    if not (is_small_of(n, dtype) and prod(batch) * n):
+        return None
+    return _CHOLESKY_BACKWARD.over(dtype, batch, n, 20.0 + float(n) ** 3)

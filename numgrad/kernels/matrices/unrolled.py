@@ -48,45 +48,33 @@ def kernel({names}):
 """
 
 
-def suits(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether the systems ``a @ x = b`` of two stacks are solved so."""
-    return is_long(a) and 0 < b.shape[2] <= LARGEST
+def suits(count: int, n: int, columns: int, dtype: np.dtype) -> bool:
+    """Whether so many systems are solved so."""
+    return is_long(count, n, dtype) and 0 < columns <= LARGEST
 
 
-def is_long(a: np.ndarray) -> bool:
+def is_long(count: int, n: int, dtype: np.dtype) -> bool:
     """Whether a stack has enough matrices, small ones, to be factored so."""
-    return len(a) >= FEWEST and 0 < a.shape[1] <= LARGEST and a.dtype.kind == "f"
+    return count >= FEWEST and 0 < n <= LARGEST and dtype.kind == "f"
 
 
-def solve(
-    a: np.ndarray, b: np.ndarray, factors: np.ndarray, pivots: np.ndarray, x: np.ndarray
-) -> np.ndarray | None:
-    """Factors, pivots and solutions as of ``small.solve``; where a pivot is zero, or None."""
-    info = np.empty(len(a), np.int32)
-    failed = _chosen("solve", a.dtype, x)(info, a, b, factors, pivots, x)
-    return info if failed else None
+def bound(
+    what: str, count: int, n: int, columns: int, dtype: np.dtype
+) -> Callable[..., np.ndarray | None]:
+    """What does as the function of that name of ``small`` with stacks of ``count``.
 
-
-def solve_backward(
-    factors: np.ndarray, pivots: np.ndarray, z: np.ndarray, x: np.ndarray, ga: np.ndarray
-) -> None:
-    """Gradients as of ``small.solve_backward``."""
-    info = np.empty(len(x), np.int32)
-    _chosen("solve_backward", x.dtype, x)(info, factors, pivots, z, x, ga)
-
-
-def cholesky(a: np.ndarray, factors: np.ndarray) -> np.ndarray | None:
-    """Lower factors as of ``small.cholesky``; where a matrix is not positive definite, or None."""
-    info = np.empty(len(a), np.int32)
-    failed = _chosen("cholesky", a.dtype, a)(info, a, factors)
-    return info if failed else None
-
-
-def _chosen(what: str, dtype: np.dtype, x: np.ndarray) -> Callable[..., int]:
-    count, n, columns = x.shape
+    It takes the arrays, and returns what went wrong for each, or None if nothing did.
+    """
     kernel = partial(_kernel, what, dtype, n, columns)
+    serial, parallel = partial(kernel, False), partial(kernel, True)
     work_ns = count * (2.0 * n * n + n * n * (n + columns) * 0.2)
-    return threads.choose(partial(kernel, False), partial(kernel, True), work_ns)
+
+    def run(*arrays: np.ndarray) -> np.ndarray | None:
+        info = np.empty(count, np.int32)
+        chosen = threads.choose(serial, parallel, work_ns)
+        return info if chosen(info, *arrays) else None
+
+    return run
 
 
 @cache
@@ -94,6 +82,11 @@ def _kernel(what: str, dtype: np.dtype, n: int, columns: int, parallel: bool) ->
     kinds = {"N": "int32[:,::1]", "T": f"{type_name(dtype)}[:,:,::1]"}
     if what == "cholesky":
         names, types, body = "info, a, factors", "TT", _cholesky(n)
+    elif what in ("substitute", "substitute_adjoint"):
+        lines = _transposed if what == "substitute_adjoint" else _substitution
+        names, types, body = "info, factors, pivots, z", "TNT", [*lines(n, columns), "info[s] = 0"]
+    elif what.startswith("triangle"):
+        names, types, body = "info, a, z", "TT", _triangle(n, columns, what)
     elif what == "solve":
         names, types, body = "info, a, b, factors, pivots, x", "TTTNT", _solve(n, columns)
     else:
@@ -122,7 +115,7 @@ def _swap(condition: str, one: str, other: str) -> list[str]:
 
 def _solve(n: int, columns: int) -> list[str]:
     """Statements that factor and solve one system."""
-    rows, sides = range(n), range(columns)
+    rows = range(n)
     lines = [f"a{i}{j} = a[s, {i}, {j}]" for i in rows for j in rows]
     lines.append("bad = 0")
     for k in rows:
@@ -145,20 +138,26 @@ def _solve(n: int, columns: int) -> list[str]:
             for i in range(k + 1, n)
             for j in range(k + 1, n)
         ]
-    for c in sides:
-        for i in rows:
-            lines.append(f"x{i} = b[s, {i}, {c}]")
-            lines += [f"x{i} = x{i} - a{i}{j} * x{j}" for j in range(i)]
-            lines.append(f"x{i} = x{i} / a{i}{i}")
-        for i in reversed(rows):
-            lines += [f"x{i} = x{i} - a{i}{j} * x{j}" for j in range(i + 1, n)]
-        for k in reversed(rows):
-            for j in range(k + 1, n):
-                lines += _swap(f"p{k} == {j}", f"x{k}", f"x{j}")
-        lines += [f"x[s, {i}, {c}] = x{i}" for i in rows]
+    for c in range(columns):
+        lines += _solution(n, c, "b", "x")
     lines += [f"factors[s, {i}, {j}] = a{i}{j}" for i in rows for j in rows]
     lines += [f"pivots[s, {k}] = p{k} + 1" for k in rows]
     return [*lines, "info[s] = bad"]
+
+
+def _solution(n: int, column: int, given: str, out: str) -> list[str]:
+    """Statements that solve by factors and pivots, counted from 0, for one right side."""
+    rows, lines = range(n), []
+    for i in rows:
+        lines.append(f"x{i} = {given}[s, {i}, {column}]")
+        lines += [f"x{i} = x{i} - a{i}{j} * x{j}" for j in range(i)]
+        lines.append(f"x{i} = x{i} / a{i}{i}")
+    for i in reversed(rows):
+        lines += [f"x{i} = x{i} - a{i}{j} * x{j}" for j in range(i + 1, n)]
+    for k in reversed(rows):
+        for j in range(k + 1, n):
+            lines += _swap(f"p{k} == {j}", f"x{k}", f"x{j}")
+    return [*lines, *(f"{out}[s, {i}, {column}] = x{i}" for i in rows)]
 
 
 def _cholesky(n: int) -> list[str]:
@@ -178,23 +177,66 @@ def _cholesky(n: int) -> list[str]:
     return [*lines, "info[s] = bad"]
 
 
-def _backward(n: int, columns: int) -> list[str]:
-    """Statements that solve one transposed system, and multiply out the matrix's gradient."""
-    rows, sides = range(n), range(columns)
-    lines = [f"a{i}{j} = factors[s, {i}, {j}]" for i in rows for j in rows]
-    lines += [f"p{k} = pivots[s, {k}]" for k in rows]
-    for c in sides:
+def _factors(n: int) -> list[str]:
+    """Statements that read factors and pivots, which are counted from 0."""
+    lines = [f"a{i}{j} = factors[s, {i}, {j}]" for i in range(n) for j in range(n)]
+    return [*lines, *(f"p{k} = pivots[s, {k}] - 1" for k in range(n))]
+
+
+def _substitution(n: int, columns: int) -> list[str]:
+    """Statements that solve one system in place of its right sides."""
+    lines = _factors(n)
+    for c in range(columns):
+        lines += _solution(n, c, "z", "z")
+    return lines
+
+
+def _transposed(n: int, columns: int) -> list[str]:
+    """Statements that solve one transposed system in place of its right sides."""
+    rows, lines = range(n), _factors(n)
+    for c in range(columns):
         lines += [f"z{i}{c} = z[s, {i}, {c}]" for i in rows]
         for k in rows:
             for j in range(k + 1, n):
-                lines += _swap(f"p{k} == {j + 1}", f"z{k}{c}", f"z{j}{c}")
+                lines += _swap(f"p{k} == {j}", f"z{k}{c}", f"z{j}{c}")
         for i in rows:
             lines += [f"z{j}{c} = z{j}{c} - a{i}{j} * z{i}{c}" for j in range(i + 1, n)]
         for i in reversed(rows):
             lines.append(f"z{i}{c} = z{i}{c} / a{i}{i}")
             lines += [f"z{j}{c} = z{j}{c} - a{i}{j} * z{i}{c}" for j in range(i)]
         lines += [f"z[s, {i}, {c}] = z{i}{c}" for i in rows]
-        lines += [f"x{i}{c} = x[s, {i}, {c}]" for i in rows]
+    return lines
+
+
+def triangle(lower: bool, of_adjoint: bool, unit: bool) -> str:
+    """What solves with one triangle, or its transpose, is called."""
+    return f"triangle_{'lower' if lower else 'upper'}{'_adjoint' * of_adjoint}{'_unit' * unit}"
+
+
+def _triangle(n: int, columns: int, what: str) -> list[str]:
+    """Statements that solve with one triangle in place of the right sides."""
+    lower, of_adjoint, unit = (word in what for word in ("lower", "adjoint", "unit"))
+    rows = range(n)
+    beside = {i: rows[:i] if lower else rows[i + 1 :] for i in rows}
+    lines = [f"a{i}{j} = a[s, {i}, {j}]" for i in rows for j in beside[i]]
+    lines += [] if unit else [f"a{i}{i} = a[s, {i}, {i}]" for i in rows]
+    for c in range(columns):
+        lines += [f"z{i} = z[s, {i}, {c}]" for i in rows]
+        for i in rows if lower != of_adjoint else reversed(rows):
+            divided = [] if unit else [f"z{i} = z{i} / a{i}{i}"]
+            if of_adjoint:
+                lines += divided + [f"z{j} = z{j} - a{i}{j} * z{i}" for j in beside[i]]
+            else:
+                lines += [f"z{i} = z{i} - a{i}{j} * z{j}" for j in beside[i]] + divided
+        lines += [f"z[s, {i}, {c}] = z{i}" for i in rows]
+    return [*lines, "info[s] = 0"]
+
+
+def _backward(n: int, columns: int) -> list[str]:
+    """Statements that solve one transposed system, and multiply out the matrix's gradient."""
+    rows, sides = range(n), range(columns)
+    lines = _transposed(n, columns)
+    lines += [f"x{i}{c} = x[s, {i}, {c}]" for c in sides for i in rows]
     for i in rows:
         for j in rows:
             total = " + ".join(f"z{i}{c} * x{j}{c}" for c in sides)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.call import sum_to_shape
+from numgrad.core.call import conform, sum_to_shape
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
@@ -22,7 +22,7 @@ from numgrad.operations.shape import reshape
 
 _BOOL = np.dtype(bool)
 _SMALL = 32**3
-"""Multiplications for which NumPy's product takes one thread."""
+"""Multiplications of a whole stack up to which NumPy's product is faster, and takes one thread."""
 _DTYPES = {np.dtype(name) for name in ("float32", "float64", "complex64", "complex128")}
 
 
@@ -99,7 +99,7 @@ def stacks(operation: str, *shapes: Sequence[Any]) -> tuple[Any, ...]:
 def check_nonzero_pivots(operation: str, info: Any, batch: tuple[int, ...]) -> None:
     """Raise for the first matrix of a stack that was found to be singular."""
     if info is not None:
-        raise NumgradLinAlgError(f"{operation}: {which(info != 0, batch)} is singular")
+        raise NumgradLinAlgError(f"{operation}: {which(info, batch)} is singular")
 
 
 def check_found(
@@ -109,7 +109,7 @@ def check_found(
     if info is None:
         return
     bad = np.flatnonzero(info)
-    said, name = int(info[bad[0]]), which(info != 0, batch)
+    said, name = int(info[bad[0]]), which(info, batch)
     if said == outcomes.NOT_FINITE:
         raise NumgradLinAlgError(f"{operation}: {name} contains infinities or NaNs")
     if said == outcomes.NOT_REAL:
@@ -125,15 +125,15 @@ def check_converged(operation: str, info: Any, batch: tuple[int, ...]) -> None:
     """Raise for the first matrix of a stack of which LAPACK's iteration did not end."""
     if info is not None:
         raise NumgradLinAlgError(
-            f"{operation}: did not converge for {which(info != 0, batch)}; are its elements finite?"
+            f"{operation}: did not converge for {which(info, batch)}; are its elements finite?"
         )
 
 
-def which(bad: np.ndarray, batch: tuple[int, ...]) -> str:
-    """Name the first of those matrices of a stack."""
+def which(info: Any, batch: tuple[int, ...]) -> str:
+    """Name the first matrix of a stack with which something went wrong."""
     if not batch:
         return "the matrix"
-    place = np.unravel_index(int(np.flatnonzero(bad)[0]), batch)
+    place = np.unravel_index(int(np.flatnonzero(info)[0]), batch)
     return f"matrix {tuple(map(int, place))} of a stack of shape {batch}"
 
 
@@ -166,8 +166,10 @@ def as_vectors(x: np.ndarray) -> np.ndarray:
 
 
 def fitted(value: np.ndarray, meta: Meta) -> np.ndarray:
-    """A gradient summed over axes along which its operand was broadcast, a new array."""
-    return value if value.shape == meta.shape else np.array(sum_to_shape(value, meta.shape))
+    """A gradient, a new array, in the dtype of its operand and summed where that was broadcast."""
+    if value.shape != meta.shape:
+        value = np.array(sum_to_shape(value, meta.shape))
+    return value if value.dtype == meta.dtype else conform(value, meta)
 
 
 def adjoint(x: Any) -> Any:
@@ -185,9 +187,10 @@ def product(a: Any, b: Any) -> Any:
     arrays = type(a) is np.ndarray and type(b) is np.ndarray
     if arrays and a.shape[-1] == 1:  # a column and a row
         return a * b
-    if arrays and a.shape[-2] * a.shape[-1] * b.shape[-1] <= _SMALL:
+    if arrays and max(a.size * b.shape[-1], b.size * a.shape[-2]) <= _SMALL:
         return np.matmul(a, b)
-    return matmul(a, b)
+    # of arrays whoever calls: compiled backwards ask no interpreter
+    return matmul.compute((a, b), {}) if arrays else matmul(a, b)
 
 
 def constant(array: np.ndarray) -> Any:
@@ -198,11 +201,12 @@ def constant(array: np.ndarray) -> Any:
 
 def identity(n: Any, dtype: np.dtype) -> Any:
     """Ones on the diagonal."""
-    return constant(_eye(n.__index__(), dtype))
+    return constant(eye(n.__index__(), dtype))
 
 
 @lru_cache(maxsize=16)
-def _eye(n: int, dtype: np.dtype) -> np.ndarray:
+def eye(n: int, dtype: np.dtype) -> np.ndarray:
+    """The array of that, not to be written to; what is prepared for a shape holds none itself."""
     ones = np.eye(n, dtype=dtype)
     ones.flags.writeable = False
     return ones
@@ -210,7 +214,7 @@ def _eye(n: int, dtype: np.dtype) -> np.ndarray:
 
 def on_diagonal(w: Any, others: Any) -> Any:
     """Matrices with ``w`` on their diagonals, and other elements of given ones."""
-    own = _eye(w.shape[-1].__index__(), _BOOL)
+    own = eye(w.shape[-1].__index__(), _BOOL)
     if type(others) is np.ndarray:
         return np.where(own, w[..., None, :], others)
     return OPS["where"](constant(own), w[..., None, :], others)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from numgrad.core.batching import BatchOperand
-from numgrad.core.declare import composite, primitive
+from numgrad.core.declare import composite, prepared, primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
@@ -19,33 +19,45 @@ from numgrad.operations.linear_algebra.checks import (
     adjoint,
     check_square,
     computing_dtype,
+    eye,
     identity,
     real_dtype,
     stacked,
     which,
 )
-from numgrad.operations.linear_algebra.systems import factored_solve, factors_shape, inv
+from numgrad.operations.linear_algebra.systems import (
+    factored_solve,
+    factors_shape,
+    inv,
+    substituted,
+)
 from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import as_operand
 
 
-def _factored(operation: str, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
-    """Factors, pivots, diagonals, and the signs that exchanges of columns bring."""
+def _factoring(
+    operation: str, a: Any
+) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray, Any]]:
+    """What finds factors, pivots, diagonals, and the signs that exchanges of columns bring."""
     check_square(operation, a)
-    factors = stacked(a, computing_dtype(operation, a))
-    pivots, _ = systems.factored(factors)
-    n = a.shape[-1]
-    odd = np.count_nonzero(pivots != np.arange(1, n + 1), axis=-1) % 2
-    diagonals = np.diagonal(factors, axis1=-2, axis2=-1)
-    batch = a.shape[:-2]
-    sign = (1 - 2 * odd).astype(factors.dtype)
-    return (
-        factors.reshape(a.shape), pivots.reshape(a.shape[:-1]), diagonals.reshape(*batch, n),
-        sign.reshape(batch),
-    )  # fmt: skip
+    dtype, shape, n = computing_dtype(operation, a), a.shape, a.shape[-1]
+    batch = shape[:-2]
+
+    def factor(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+        factors = stacked(a, dtype)
+        pivots, _ = systems.factored(factors)
+        odd = np.count_nonzero(pivots != np.arange(1, n + 1), axis=-1) % 2
+        diagonals = np.diagonal(factors, axis1=-2, axis2=-1)
+        sign = (1 - 2 * odd).astype(dtype)
+        return (
+            factors.reshape(shape), pivots.reshape(shape[:-1]), diagonals.reshape(*batch, n),
+            sign.reshape(batch),
+        )  # fmt: skip
+
+    return factor
 
 
-@primitive(
+@prepared(
     ref=np.linalg.det,
     method=False,
     smooth=True,
@@ -64,8 +76,13 @@ def det(a):
     >>> ng.linalg.det(ng.tensor([[1.0, 2.0], [3.0, 4.0]])).round(6)
     tensor(-2.)
     """
-    *_, diagonals, sign = _factored("det", a)
-    return sign * np.prod(diagonals, axis=-1)
+    factor = _factoring("det", a)
+
+    def compute(a: np.ndarray) -> np.ndarray:
+        *_, diagonals, sign = factor(a)
+        return np.asarray(sign * np.prod(diagonals, axis=-1))
+
+    return compute
 
 
 @det.shape
@@ -120,7 +137,7 @@ def _nearly_singular(diagonals: np.ndarray) -> np.ndarray:
 def check_regular(a):
     """Raise if a matrix is so nearly singular that its inverse is of no use."""
     if a.size:
-        near = _nearly_singular(_factored("det", a)[2])
+        near = _nearly_singular(_factoring("det", a)(a)[2])
         if near.any():
             raise NumgradLinAlgError(
                 f"det: third derivatives are not known where {which(near, a.shape[:-2])} is nearly "
@@ -136,7 +153,7 @@ check_regular.shape(lambda a: Meta((), np.dtype(bool)))
 def adjugate(a):
     """Transposed cofactors of square matrices: Note [Adjugates]."""
     n = a.shape[-1]
-    factors, pivots, diagonals, sign = _factored("det", a)
+    factors, pivots, diagonals, sign = _factoring("det", a)(a)
     dtype = factors.dtype
     if not a.size:
         return np.zeros(a.shape, dtype)
@@ -215,7 +232,7 @@ adjugate_derivative.calls = [
 # ----------------------------------------------------------------------------------- logarithms
 
 
-@primitive(
+@prepared(
     internal=True,
     method=False,
     outputs=True,
@@ -225,13 +242,17 @@ adjugate_derivative.calls = [
 )
 def sign_and_logarithm(a):
     """Signs of determinants, and logarithms of their magnitudes."""
-    factors, pivots, diagonals, sign = _factored("slogdet", a)
-    sizes = np.abs(diagonals)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logarithm = np.sum(np.log(sizes), axis=-1)
-        sign = sign * np.prod(np.where(sizes == 0, 0, diagonals / sizes), axis=-1)
-    logarithm = np.asarray(logarithm)
-    return (np.asarray(sign, factors.dtype), logarithm), (factors, pivots)
+    factor, dtype = _factoring("slogdet", a), computing_dtype("slogdet", a)
+
+    def compute(a: np.ndarray) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        factors, pivots, diagonals, sign = factor(a)
+        sizes = np.abs(diagonals)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logarithm = np.sum(np.log(sizes), axis=-1)
+            sign = sign * np.prod(np.where(sizes == 0, 0, diagonals / sizes), axis=-1)
+        return (np.asarray(sign, dtype), np.asarray(logarithm)), (factors, pivots)
+
+    return compute
 
 
 @sign_and_logarithm.shape
@@ -255,6 +276,28 @@ def _slogdet_vjp(g, a, factors, pivots, y):
 
 
 sign_and_logarithm.vjp(a=_slogdet_vjp)
+
+
+@sign_and_logarithm.vjp_kernel
+def _slogdet_backward(call, mask):
+    (a,) = call.metas
+    n, dtype = a.shape[-1], a.dtype
+    turns = dtype.kind == "c"
+
+    def backward(
+        g: Any, a: np.ndarray, factors: np.ndarray, pivots: np.ndarray, y: Any
+    ) -> tuple[list[Any], int]:
+        of_sign, scale = g
+        if turns and of_sign is not None:
+            turn = np.multiply(-1j, np.imag(np.conj(of_sign) * y[0]))
+            scale = turn if scale is None else scale + turn
+        if scale is None:
+            return [None], 0
+        return [substituted(factors, pivots, _per_matrix(scale) * eye(n, dtype), True)], 1
+
+    return backward
+
+
 sign_and_logarithm.batch(of_matrices)
 sign_and_logarithm.calls = [
     (((3, 3),), lambda a: sign_and_logarithm(a)[1]),

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.core.declare import composite, primitive
+from numgrad.core.declare import composite, prepared, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.matrices import functions, spectral
@@ -23,7 +23,6 @@ from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
     as_stack,
-    as_vectors,
     check_converged,
     check_found,
     check_square,
@@ -58,13 +57,20 @@ def differences(w: Any) -> Any:
     return w[..., None, :] - w[..., :, None] + identity(w.shape[-1], w.dtype)
 
 
-@primitive(internal=True, method=False, outputs=True, materializes=False, smooth=True)
+@prepared(internal=True, method=False, outputs=True, materializes=False, smooth=True)
 def symmetric_eigen(a, *, upper=False):
     """Eigenvalues, ascending, and eigenvectors by what one triangle says."""
     check_square("eigh", a)
-    w, v, info = spectral.hermitian_eigen(as_stack(a, computing_dtype("eigh", a)), upper)
-    check_converged("eigh", info, a.shape[:-2])
-    return w.reshape(a.shape[:-1]), v.reshape(a.shape)
+    dtype = computing_dtype("eigh", a)
+    find, batch, convert = spectral.eigen_of(a.shape, dtype, upper), a.shape[:-2], dtype != a.dtype
+
+    def compute(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        w, v, info = find(a.astype(dtype) if convert else a)
+        if info:
+            check_converged("eigh", info, batch)
+        return w, v
+
+    return compute
 
 
 @symmetric_eigen.shape
@@ -90,12 +96,9 @@ symmetric_eigen.vjp(a=_symmetric_eigen_vjp)
 
 
 @symmetric_eigen.vjp_kernel
-def _symmetric_eigen_backward(call, mask, g, y: Any = None):
-    w, v = as_vectors(y[0]), as_stack(y[1], y[1].dtype)
-    of_w, of_v = g
-    of_w = None if of_w is None else as_vectors(of_w)
-    of_v = None if of_v is None else as_stack(of_v, v.dtype)
-    return [spectral.eigen_gradient(w, v, of_w, of_v).reshape(y[1].shape)]
+def _symmetric_eigen_backward(call, mask):
+    gradient = spectral.eigen_gradient(call.metas[0].shape, call.metas[0].dtype)
+    return lambda g, y: ([gradient(*y, *g)], 1)
 
 
 symmetric_eigen.batch(of_matrices)
@@ -105,14 +108,20 @@ symmetric_eigen.calls = [
 ]
 
 
-@primitive(internal=True, method=False, differentiable=False)
+@prepared(internal=True, method=False, differentiable=False)
 def symmetric_eigenvalues(a, *, upper=False):
     """Eigenvalues alone, ascending, by what one triangle says."""
     check_square("eigvalsh", a)
-    work = as_stack(a, computing_dtype("eigvalsh", a))
-    w, _, info = spectral.hermitian_eigen(work, upper, vectors=False)
-    check_converged("eigvalsh", info, a.shape[:-2])
-    return w.reshape(a.shape[:-1])
+    dtype, batch = computing_dtype("eigvalsh", a), a.shape[:-2]
+    find = spectral.eigen_of(a.shape, dtype, upper, vectors=False)
+
+    def compute(a: np.ndarray) -> np.ndarray:
+        w, _, info = find(a.astype(dtype, copy=False))
+        if info:
+            check_converged("eigvalsh", info, batch)
+        return w
+
+    return compute
 
 
 @symmetric_eigenvalues.shape

@@ -31,7 +31,7 @@ from numgrad.operations.linear_algebra.checks import (
     which,
 )
 from numgrad.operations.linear_algebra.functions import solve_sylvester
-from numgrad.operations.linear_algebra.singular_values import factors_of
+from numgrad.operations.linear_algebra.singular_values import finding
 from numgrad.operations.linear_algebra.systems import solve
 from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import as_operand
@@ -131,7 +131,7 @@ signm.calls = [
 @primitive(internal=True, method=False, smooth=True)
 def unitary_factor(a):
     """What turns in matrices with no more columns than rows."""
-    left, _, right = factors_of("polar", a)
+    left, _, right = finding("polar", a)(a)
     return np.matmul(left, right)
 
 

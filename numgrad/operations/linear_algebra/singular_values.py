@@ -6,11 +6,12 @@ belong to the value 0 have no derivative either.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.core.declare import composite, primitive
+from numgrad.core.declare import composite, prepared, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradError, NumgradLinAlgError, NumgradValueError
 from numgrad.kernels.matrices import spectral
@@ -18,7 +19,6 @@ from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
     as_stack,
-    as_vectors,
     check_converged,
     check_matrices,
     check_square,
@@ -44,20 +44,27 @@ class SVDResult(NamedTuple):
     Vh: Any
 
 
-@primitive(internal=True, method=False, outputs=True, materializes=False, smooth=True)
+@prepared(internal=True, method=False, outputs=True, materializes=False, smooth=True)
 def singular(a, *, full=False):
     """Left singular vectors, singular values, descending, and right singular vectors in rows."""
-    return factors_of("svd", a, full)
+    return finding("svd", a, full)
 
 
-def factors_of(operation: str, a: np.ndarray, full: bool = False) -> tuple[np.ndarray, ...]:
-    """Singular values and vectors of arrays."""
+def finding(
+    operation: str, a: Any, full: bool = False
+) -> Callable[[np.ndarray], tuple[np.ndarray, ...]]:
+    """What finds singular values and vectors of arrays of that shape and dtype."""
     check_matrices(operation, a)
-    work = as_stack(a, computing_dtype(operation, a))
-    u, s, vh, info = spectral.singular_values(work, full)
-    batch = a.shape[:-2]
-    check_converged(operation, info, batch)
-    return tuple([x.reshape(*batch, *x.shape[1:]) for x in (u, s, vh)])
+    dtype, batch = computing_dtype(operation, a), a.shape[:-2]
+    find, convert = spectral.singular_of(a.shape, dtype, full), dtype != a.dtype
+
+    def compute(a: np.ndarray) -> tuple[np.ndarray, ...]:
+        u, s, vh, info = find(a.astype(dtype) if convert else a)
+        if info:
+            check_converged(operation, info, batch)
+        return u, s, vh
+
+    return compute
 
 
 @singular.shape
@@ -126,19 +133,12 @@ singular.vjp(a=_singular_vjp)
 
 
 @singular.vjp_kernel
-def _singular_backward(call, mask, g, y: Any = None):
-    u, s, vh = y
-    if u.shape[-1] != s.shape[-1] or vh.shape[-2] != s.shape[-1]:
-        return [_singular_vjp(g, y)]
-    found = as_stack(u, u.dtype), as_vectors(s), as_stack(vh, u.dtype)
-    of_u, of_s, of_vh = g
-    given = (
-        None if of_u is None else as_stack(of_u, u.dtype),
-        None if of_s is None else as_vectors(of_s),
-        None if of_vh is None else as_stack(of_vh, u.dtype),
-    )
-    out = spectral.singular_gradient(found, given)
-    return [out.reshape(*s.shape[:-1], *out.shape[1:])]
+def _singular_backward(call, mask):
+    a = call.metas[0]
+    if call.params["full"] and a.shape[-2] != a.shape[-1]:
+        return None
+    gradient = spectral.singular_gradient(a.shape, a.dtype)
+    return lambda g, y: ([gradient(y, g)], 1)
 
 
 singular.batch(of_matrices)
@@ -286,7 +286,7 @@ def pseudo_inverse(a, *, rcond=1e-15, scaled=False):
     """
     if scaled:
         rcond = rcond * max(a.shape[-2:])
-    u, s, vh = factors_of("pinv", a, False)
+    u, s, vh = finding("pinv", a)(a)
     if not a.size:
         return np.zeros(_swapped(a.shape), u.dtype)
     large = s > np.asarray(rcond)[..., None] * s.max(-1, keepdims=True)

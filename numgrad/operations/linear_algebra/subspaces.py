@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
-from numgrad.core.declare import composite, primitive
+from numgrad.core.declare import Primitive, composite
 from numgrad.errors import NumgradLinAlgError, NumgradNotImplementedError
 from numgrad.operations.choice import where
 from numgrad.operations.data_dependent import OUTSIDE, no_shape
 from numgrad.operations.linear_algebra.checks import adjoint, check_square, constant
-from numgrad.operations.linear_algebra.singular_values import factors_of, pseudo_inverse
+from numgrad.operations.linear_algebra.singular_values import finding, pseudo_inverse
 from numgrad.operations.shape import as_operand
 
 
@@ -31,29 +32,42 @@ def _parts(name: str, a: np.ndarray, rcond: float | None) -> tuple[np.ndarray, i
         raise NumgradLinAlgError(f"{name}: a of shape {a.shape} must be a matrix; call it for each")
     if not a.size:
         return np.eye(a.shape[0]), 0, np.eye(a.shape[1])
-    u, s, vh = factors_of(name, a, True)
+    u, s, vh = finding(name, a, True)(a)
     cut = max(a.shape) * np.finfo(s.dtype).eps if rcond is None else rcond
     return u, int(np.count_nonzero(s > cut * s.max())), vh
 
 
-@primitive(
-    ref="scipy.linalg.null_space",
-    method=False,
-    errors=[(((3,),), {}, "NumgradLinAlgError")],
-)
+class Basis(Primitive):
+    """An operation that gives a basis of a subspace, whose choice has no derivative."""
+
+    result = "With a column for each vector of the basis."
+    parameters: ClassVar = {
+        "rcond": (
+            "float",
+            "Singular values up to this times the largest count as zero; by default the larger "
+            "length times the precision of the dtype.",
+        )
+    }
+
+
+def _basis(projector: str) -> Callable[[Callable[..., Any]], Basis]:
+    """Declare a basis of the subspace onto which a projector, in words, leads."""
+
+    def declare(function: Callable[..., Any]) -> Basis:
+        name = function.__name__
+        errors = [(((3,),), {}, "NumgradLinAlgError")]
+        op = Basis(function, ref=f"scipy.linalg.{name}", method=False, errors=errors)
+        op.shape(no_shape(name, OUTSIDE))
+        op.vjp(a=_without_derivative(name, projector))
+        op.refused = ("a",)
+        return op
+
+    return declare
+
+
+@_basis("np.eye(n) - pinv(a) @ a")
 def null_space(a, *, rcond=None):
     """An orthonormal basis of what a matrix sends to zero; the gradient raises.
-
-    Parameters
-    ----------
-    rcond : float
-        Singular values up to this times the largest count as zero; by default the larger length
-        times the precision of the dtype.
-
-    Returns
-    -------
-    Tensor
-        With a column for each vector of the basis.
 
     Raises
     ------
@@ -70,20 +84,9 @@ def null_space(a, *, rcond=None):
     return np.ascontiguousarray(adjoint(vh[rank:]))
 
 
-@primitive(ref="scipy.linalg.orth", method=False, errors=[(((3,),), {}, "NumgradLinAlgError")])
+@_basis("a @ pinv(a)")
 def orth(a, *, rcond=None):
     """An orthonormal basis of the columns of a matrix; the gradient raises.
-
-    Parameters
-    ----------
-    rcond : float
-        Singular values up to this times the largest count as zero; by default the larger length
-        times the precision of the dtype.
-
-    Returns
-    -------
-    Tensor
-        With a column for each vector of the basis.
 
     Raises
     ------
@@ -98,12 +101,6 @@ def orth(a, *, rcond=None):
     """
     u, rank, _ = _parts("orth", a, rcond)
     return np.ascontiguousarray(u[:, :rank])
-
-
-for _op, _projector in ((null_space, "np.eye(n) - pinv(a) @ a"), (orth, "a @ pinv(a)")):
-    _op.shape(no_shape(_op.name, OUTSIDE))
-    _op.vjp(a=_without_derivative(_op.name, _projector))
-    _op.refused = ("a",)
 
 
 @composite(

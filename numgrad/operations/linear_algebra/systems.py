@@ -5,14 +5,15 @@ The factors that a solution is computed with are kept for its gradients.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.batching import BatchOperand, apply
-from numgrad.core.declare import primitive
+from numgrad.core.declare import prepared
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
@@ -79,10 +80,10 @@ def substituted(
     return _unfolded(x, batch, columns)
 
 
-@primitive(internal=True, method=False, smooth=True)
+@prepared(internal=True, method=False, smooth=True)
 def factored_solve(a, factors, pivots, b, *, of_adjoint=False):
     """Solve ``a @ x = b``, or with the adjoint of ``a``, by the factors of ``a``."""
-    return substituted(factors, pivots, b, of_adjoint)
+    return lambda a, factors, pivots, b: substituted(factors, pivots, b, of_adjoint)
 
 
 @factored_solve.shape
@@ -113,7 +114,7 @@ factored_solve.vjp(
 )
 
 
-@primitive(
+@prepared(
     ref=np.linalg.solve,
     method=False,
     auxiliaries=("factors", "pivots"),
@@ -147,11 +148,34 @@ def solve(a, b):
     check_square("solve", a)
     shape = check_right_side("solve", a, b)
     dtype = computing_dtype("solve", a, b)
-    columns = b if b.ndim > 1 else b[:, None]
-    own, batch = a.shape[:-2], (shape[:-2] if b.ndim > 1 else shape[:-1])
+    right = b.shape if b.ndim > 1 else (*b.shape, 1)
+    own = a.shape[:-2]
+    run = None
+    if own == right[:-2]:
+        run = systems.solving(own, right[-2], right[-1], dtype)
+    if run is None:
+        return partial(_solve_by_factors, dtype, shape, right)
+    of_factors, of_pivots = a.shape, a.shape[:-1]
+    empty, packed = np.empty, np.ascontiguousarray
+
+    def compute(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+        factors, pivots, x = empty(of_factors, dtype), empty(of_pivots, INT32), empty(right, dtype)
+        info = run(packed(a, dtype), packed(b, dtype).reshape(right), factors, pivots, x)
+        if info:
+            check_nonzero_pivots("solve", info, own)
+        return x.reshape(shape), (factors, pivots)
+
+    return compute
+
+
+def _solve_by_factors(
+    dtype: np.dtype, shape: tuple[int, ...], right: tuple[int, ...], a: np.ndarray, b: np.ndarray
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """Solutions by LAPACK, or of stacks that broadcast."""
+    own, b = a.shape[:-2], b.reshape(right)
     x = None
-    if own == batch == columns.shape[:-2]:
-        x, factors, pivots, info = systems.solved(as_stack(a, dtype), as_stack(columns, dtype))
+    if own == right[:-2]:
+        x, factors, pivots, info = systems.solved(as_stack(a, dtype), as_stack(b, dtype))
     else:
         factors = stacked(a, dtype)
         pivots, info = systems.factored(factors)
@@ -160,7 +184,7 @@ def solve(a, b):
     if len(own) != 1:
         factors, pivots = factors.reshape(a.shape), pivots.reshape(a.shape[:-1])
     if x is None:
-        x = substituted(factors, pivots, columns, False)
+        x = substituted(factors, pivots, b, False)
     return x.reshape(shape), (factors, pivots)
 
 
@@ -191,29 +215,47 @@ solve.vjp(a=_solve_vjp_a, b=_solve_vjp_b)
 
 
 @solve.vjp_kernel
-def _solve_backward(call, mask, g, a=None, factors: Any = None, pivots: Any = None, y: Any = None):
+def _solve_backward(call, mask):
     meta_a, meta_b = call.metas
-    if len(meta_b.shape) == 1:
-        g, y = g[..., None], None if y is None else y[..., None]
-    if not mask & 1:
-        return [None, _of_right_side(substituted(factors, pivots, g, True), meta_b)]
-    if factors.shape[:-2] == g.shape[:-2] and systems.is_small(factors) and g.size:
-        n, k = g.shape[-2:]
-        ga, z = systems.solve_backward(
-            np.ascontiguousarray(factors).reshape(-1, n, n),
-            np.ascontiguousarray(pivots).reshape(-1, n),
-            as_stack(g, factors.dtype),
-            np.ascontiguousarray(y, factors.dtype).reshape(-1, n, k),
-        )
-        z, ga = z.reshape(g.shape), ga.reshape(factors.shape)
-    else:
-        z = substituted(factors, pivots, g, True)
-        ga = product(-z, adjoint(y))
-    return [fitted(ga, meta_a), _of_right_side(z, meta_b) if mask & 2 else None]
+    right = meta_b.shape if meta_b.ndim > 1 else (*meta_b.shape, 1)
+    own, dtype = meta_a.shape[:-2], np.result_type(meta_a.dtype, meta_b.dtype)
+    run = None
+    if mask & 1 and own == right[:-2] and meta_a.dtype == meta_b.dtype:
+        run = systems.solving_backward(own, right[-2], right[-1], dtype)
+    if run is None:
+        return partial(_solve_backward_by_factors, meta_a, meta_b, mask)
+    of_a = meta_a.shape
+    empty, array = np.empty, np.array
+
+    def backward(
+        g: np.ndarray, a: np.ndarray, factors: np.ndarray, pivots: np.ndarray, y: np.ndarray
+    ) -> tuple[list[Any], int]:
+        ga, z = empty(of_a, dtype), array(g, order="C")
+        run(factors, pivots, z.reshape(right), y.reshape(right), ga)
+        return [ga, z if mask & 2 else None], mask
+
+    return backward
 
 
-def _of_right_side(z: np.ndarray, meta: Meta) -> np.ndarray:
-    return fitted(z[..., 0] if len(meta.shape) == 1 else z, meta)
+def _solve_backward_by_factors(
+    meta_a: Meta,
+    meta_b: Meta,
+    mask: int,
+    g: np.ndarray,
+    a: np.ndarray,
+    factors: np.ndarray,
+    pivots: np.ndarray,
+    y: Any = None,
+) -> tuple[list[Any], int]:
+    """Gradients by LAPACK, or of stacks that broadcast, or of operands of two dtypes."""
+    vector = meta_b.ndim == 1
+    z = substituted(factors, pivots, g[..., None] if vector else g, True)
+    ga = gb = None
+    if mask & 1:
+        ga = fitted(product(-z, adjoint(y[..., None] if vector else y)), meta_a)
+    if mask & 2:
+        gb = fitted(z[..., 0] if vector else z, meta_b)
+    return [ga, gb], mask
 
 
 @solve.batch
@@ -259,7 +301,7 @@ solve.calls = [
 ]
 
 
-@primitive(
+@prepared(
     ref=np.linalg.inv,
     method=False,
     smooth=True,
@@ -287,13 +329,28 @@ def inv(a):
     tensor([[0.5 , 0.  ],
             [0.  , 0.25]])
     """
+    invert, batch = _inverting(a), a.shape[:-2]
+
+    def compute(a: np.ndarray) -> np.ndarray:
+        x, info = invert(a)
+        if info is not None:
+            check_nonzero_pivots("inv", info, batch)
+        return x
+
+    return compute
+
+
+def _inverting(a: Meta) -> Callable[[np.ndarray], tuple[np.ndarray, Any]]:
+    """What finds inverses of arrays of a shape and dtype, and where there are none."""
     check_square("inv", a)
-    dtype = computing_dtype("inv", a)
-    work = as_stack(a, dtype)
-    ones = np.broadcast_to(np.eye(a.shape[-1], dtype=dtype), work.shape)
-    x, _, _, info = systems.solved(work, ones)
-    check_nonzero_pivots("inv", info, a.shape[:-2])
-    return x.reshape(a.shape)
+    dtype, shape, n = computing_dtype("inv", a), a.shape, a.shape[-1]
+
+    def invert(a: np.ndarray) -> tuple[np.ndarray, Any]:
+        work = as_stack(a, dtype)
+        x, _, _, info = systems.solved(work, np.broadcast_to(np.eye(n, dtype=dtype), work.shape))
+        return x.reshape(shape), info
+
+    return invert
 
 
 @inv.shape
@@ -307,23 +364,25 @@ def _inv_vjp(g, y):
     return -(product(product(across, g), across))
 
 
-@primitive(internal=True, method=False, smooth=True)
+@prepared(internal=True, method=False, smooth=True)
 def inverse_or_zero(a):
     """Inverses of square matrices, zeros for singular ones."""
-    check_square("inv", a)
-    dtype = computing_dtype("inv", a)
-    work = as_stack(a, dtype)
-    ones = np.broadcast_to(np.eye(a.shape[-1], dtype=dtype), work.shape)
-    x, _, _, info = systems.solved(work, ones)
-    if info is not None:
-        x[info != 0] = 0
-    return x.reshape(a.shape)
+    invert, batch = _inverting(a), a.shape[:-2]
+
+    def compute(a: np.ndarray) -> np.ndarray:
+        x, info = invert(a)
+        if info is not None:
+            x[info.reshape(batch) != 0] = 0
+        return x
+
+    return compute
 
 
 inverse_or_zero.shape(_inv_shape)
 inverse_or_zero.calls = [(((2, 2, 2),), lambda a: inverse_or_zero(_regular(a)))]
 for _op in (inv, inverse_or_zero):
     _op.vjp(a=_inv_vjp)
+    _op.vjp_kernel(lambda call, mask: lambda g, y: ([_inv_vjp(g, y)], 1))
     _op.jvp(lambda t_a, y: -(product(product(y, t_a), y)))
     _op.batch(of_matrices)
 inv.calls = [

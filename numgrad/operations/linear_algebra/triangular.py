@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.batching import BatchOperand
-from numgrad.core.declare import composite, primitive
+from numgrad.core.declare import composite, prepared
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
@@ -19,7 +20,6 @@ from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.diagonal import tril, triu
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
-    as_stack,
     check_right_side,
     check_square,
     computing_dtype,
@@ -34,24 +34,52 @@ from numgrad.operations.linear_algebra.checks import (
 from numgrad.operations.shape import as_operand, expand_dims, squeeze
 
 
-@primitive(internal=True, method=False, smooth=True)
+@prepared(internal=True, method=False, smooth=True)
 def solve_triangle(a, b, *, lower=False, of_adjoint=False, unit=False):
     """Solve with one triangle of ``a``, or its adjoint, for the columns of matrices ``b``."""
-    n, columns = b.shape[-2:]
     dtype = computing_dtype("solve_triangular", a, b)
-    own = a.shape[:-2]
-    batch = np.broadcast_shapes(own, b.shape[:-2])
-    if prod(own) == 1 and prod(batch) != 1:  # one matrix: all as columns of one right side
-        b = np.broadcast_to(b, (*batch, n, columns))
-        x = np.array(np.moveaxis(b, -2, 0), dtype, order="C").reshape(1, n, -1)
+    return _substituting(a.shape, b.shape, dtype, lower, of_adjoint, unit)
+
+
+def _substituting(
+    of_a: tuple[int, ...],
+    of_b: tuple[int, ...],
+    dtype: np.dtype,
+    lower: bool,
+    of_adjoint: bool,
+    unit: bool,
+) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """What solves with a triangle of arrays of these shapes, whose stacks broadcast."""
+    own, n, columns = of_a[:-2], *of_b[-2:]
+    batch = np.broadcast_shapes(own, of_b[:-2])
+    whole_a, whole_b = (*batch, n, n), (*batch, n, columns)
+    together = prod(own) == 1 != prod(batch)
+    lead, count = ((1,), prod(batch) * columns) if together else (batch, columns)
+    solve = systems.triangles(lead, n, count, dtype, lower, of_adjoint, unit)
+    array, packed = np.array, np.ascontiguousarray
+    if own == batch == of_b[:-2]:
+
+        def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            x = array(b, dtype, order="C")
+            solve(packed(a, dtype), x)
+            return x
+
+    elif together:  # one matrix: all as columns of one right side
+
+        def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            b = np.moveaxis(np.broadcast_to(b, whole_b), -2, 0)
+            x = array(b, dtype, order="C")
+            solve(packed(a, dtype).reshape(1, n, n), x.reshape(1, n, count))
+            return packed(np.moveaxis(x, 0, -2))
+
     else:
-        a = np.broadcast_to(a, (*batch, n, n))
-        x = stacked(np.broadcast_to(b, (*batch, n, columns)), dtype)
-    a = np.ascontiguousarray(a, dtype).reshape(len(x), n, n)
-    systems.solve_triangles(a, x, lower=lower, trans="C" if of_adjoint else "N", unit=unit)
-    if len(x) == 1 and prod(batch) != 1:
-        return np.ascontiguousarray(np.moveaxis(x.reshape(n, *batch, columns), 0, -2))
-    return x.reshape(*batch, n, columns)
+
+        def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            x = array(np.broadcast_to(b, whole_b), dtype, order="C")
+            solve(packed(np.broadcast_to(a, whole_a), dtype), x)
+            return x
+
+    return compute
 
 
 @solve_triangle.shape
@@ -83,14 +111,22 @@ solve_triangle.vjp(
 
 
 @solve_triangle.vjp_kernel
-def _solve_triangle_backward(call, mask, g, a=None, y=None):
+def _solve_triangle_backward(call, mask):
+    a, b = call.metas
+    (shape, dtype), *_ = call.outs
     lower, of_adjoint, unit = (call.params[k] for k in ("lower", "of_adjoint", "unit"))
-    z = solve_triangle.function(a, g, lower=lower, of_adjoint=not of_adjoint, unit=unit)
-    if not mask & 1:
-        return [None, fitted(z, call.metas[1])]
-    whole = product(y, adjoint(z)) if of_adjoint else product(z, adjoint(y))
-    ga = -(np.tril(whole, -int(unit)) if lower else np.triu(whole, int(unit)))
-    return [fitted(ga, call.metas[0]), fitted(z, call.metas[1]) if mask & 2 else None]
+    solve = _substituting(a.shape, shape, dtype, lower, not of_adjoint, unit)
+    triangle = partial(np.tril, k=-int(unit)) if lower else partial(np.triu, k=int(unit))
+
+    def backward(g: np.ndarray, a_: np.ndarray, y: Any = None) -> tuple[list[Any], int]:
+        z = solve(a_, g)
+        ga = None
+        if mask & 1:
+            whole = product(y, adjoint(z)) if of_adjoint else product(z, adjoint(y))
+            ga = fitted(-triangle(whole), a)
+        return [ga, fitted(z, b) if mask & 2 else None], mask
+
+    return backward
 
 
 def _regular(x: Any) -> Any:
@@ -172,19 +208,25 @@ solve_triangular.calls = [
 ]
 
 
-@primitive(internal=True, method=False, differentiable=False, effects=True)
+@prepared(internal=True, method=False, differentiable=False, effects=True)
 def check_diagonal(a):
     """Raise if there is a zero on the diagonal of a triangular matrix."""
-    bad = np.any(np.diagonal(a, axis1=-2, axis2=-1) == 0, axis=-1)
-    if bad.any():
-        raise NumgradLinAlgError(f"solve_triangular: {which(bad, a.shape[:-2])} is singular")
-    return np.zeros((), bool)
+    batch = a.shape[:-2]
+
+    def check(a: np.ndarray) -> np.ndarray:
+        diagonals = np.diagonal(a, axis1=-2, axis2=-1)
+        if not diagonals.all():
+            bad = np.any(diagonals == 0, axis=-1)
+            raise NumgradLinAlgError(f"solve_triangular: {which(bad, batch)} is singular")
+        return np.zeros((), bool)
+
+    return check
 
 
 check_diagonal.shape(lambda a: Meta((), np.dtype(bool)))
 
 
-@primitive(
+@prepared(
     ref=np.linalg.cholesky,
     method=False,
     smooth=True,
@@ -217,14 +259,16 @@ def cholesky(a, *, upper=False):
             [1., 2.]])
     """
     check_square("cholesky", a)
-    dtype = computing_dtype("cholesky", a)
-    factors, info = systems.cholesky_factored(as_stack(adjoint(a) if upper else a, dtype))
-    if info is not None:
-        raise NumgradLinAlgError(
-            f"cholesky: {which(info != 0, a.shape[:-2])} is not positive definite"
-        )
-    factors = factors.reshape(a.shape)
-    return np.ascontiguousarray(adjoint(factors)) if upper else factors
+    batch = a.shape[:-2]
+    find = systems.cholesky_of(batch, a.shape[-1], computing_dtype("cholesky", a))
+
+    def compute(a: np.ndarray) -> np.ndarray:
+        factors, info = find(adjoint(a) if upper else a)
+        if info:
+            raise NumgradLinAlgError(f"cholesky: {which(info, batch)} is not positive definite")
+        return np.ascontiguousarray(adjoint(factors)) if upper else factors
+
+    return compute
 
 
 @cholesky.shape
@@ -252,21 +296,29 @@ cholesky.vjp(a=_cholesky_vjp)
 
 
 @cholesky.vjp_kernel
-def _cholesky_backward(call, mask, g, y: Any = None):
-    upper = call.params["upper"]
-    if upper:
-        g, y = adjoint(g), adjoint(y)
-    n = y.shape[-1]
-    if y.size and systems.is_small(y):
-        out = stacked(g, y.dtype)  # of which the lower triangle is read
-        systems.cholesky_backward(np.ascontiguousarray(y).reshape(-1, n, n), out)
-        return [out.reshape(y.shape)]
-    inner = np.ascontiguousarray((product(adjoint(y), g)) * _half_triangle(n, y.dtype))
-    inner, factors = inner.reshape(prod(y.shape[:-2]), n, n), stacked(y, y.dtype)
-    systems.solve_triangles(factors, inner, lower=True, trans="C")
-    inner = np.ascontiguousarray(adjoint(inner))
-    systems.solve_triangles(factors, inner, lower=True, trans="C")
-    return [hermitian(inner).reshape(y.shape)]
+def _cholesky_backward(call, mask):
+    (a,), upper = call.metas, call.params["upper"]
+    batch, dtype, n = a.shape[:-2], a.dtype, a.shape[-1]
+    run = systems.cholesky_backward(batch, n, dtype)
+
+    def backward(g: np.ndarray, y: np.ndarray) -> tuple[list[np.ndarray], int]:
+        if upper:
+            g, y = adjoint(g), np.ascontiguousarray(adjoint(y))
+        out = np.array(g, dtype, order="C")  # of which the lower triangle is read
+        run(y, out)  # pyright: ignore
+        return [out], 1
+
+    def by_lapack(g: np.ndarray, y: np.ndarray) -> tuple[list[np.ndarray], int]:
+        if upper:
+            g, y = adjoint(g), adjoint(y)
+        half = np.tri(n, dtype=real_dtype(dtype)) - 0.5 * np.eye(n, dtype=real_dtype(dtype))
+        inner, factors = stacked(product(adjoint(y), g) * half, dtype), stacked(y, dtype)
+        systems.solve_triangles(factors, inner, lower=True, trans="C")
+        inner = np.ascontiguousarray(adjoint(inner))
+        systems.solve_triangles(factors, inner, lower=True, trans="C")
+        return [hermitian(inner).reshape(a.shape)], 1
+
+    return by_lapack if run is None else backward
 
 
 cholesky.batch(of_matrices)

@@ -5,11 +5,13 @@ All are sums of exponentials, as in SciPy, so that gradients of any order are th
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.declare import composite
+from numgrad.core.declare import Composite, composite
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.linear_algebra.checks import check_square, computing_dtype
 from numgrad.operations.linear_algebra.functions import expm, logm, matrix_power
@@ -38,19 +40,34 @@ def _hyperbolic(a: Any) -> tuple[Any, Any]:
     return 0.5 * (up + down), 0.5 * (up - down)
 
 
-@composite(
-    ref="scipy.linalg.cosm",
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
-)
+class MatrixFunction(Composite):
+    """A function of square matrices that is composed of exponentials of them."""
+
+    result = "Of the shape of ``a``."
+
+
+def of_square_matrices(function: Callable[..., Any]) -> MatrixFunction:
+    """Declare a function of square matrices, of which the body gets floating ones, by its name."""
+    name = function.__name__
+
+    @wraps(function)
+    def checked(a: Any) -> Any:
+        return function(_checked(name, a))
+
+    op = MatrixFunction(
+        checked,
+        ref=f"scipy.linalg.{name}",
+        method=False,
+        smooth=True,
+        errors=[(((2, 3),), {}, "NumgradLinAlgError")],
+    )
+    op.calls = [((shape,), lambda a: op(0.3 * a)) for shape in ((3, 3), (2, 2, 2))]
+    return op
+
+
+@of_square_matrices
 def cosm(a):
     """Cosines of square matrices.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of ``a``.
 
     Examples
     --------
@@ -58,28 +75,12 @@ def cosm(a):
     tensor([[1., 0.],
             [0., 1.]])
     """
-    return _waves(_checked("cosm", a))[0]
+    return _waves(a)[0]
 
 
-cosm.calls = [
-    (((3, 3),), lambda a: cosm(0.3 * a)),
-    (((2, 2, 2),), lambda a: cosm(0.3 * a)),
-]
-
-
-@composite(
-    ref="scipy.linalg.sinm",
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
-)
+@of_square_matrices
 def sinm(a):
     """Sines of square matrices.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of ``a``.
 
     Examples
     --------
@@ -87,28 +88,12 @@ def sinm(a):
     tensor([[0., 1.],
             [0., 0.]])
     """
-    return _waves(_checked("sinm", a))[1]
+    return _waves(a)[1]
 
 
-sinm.calls = [
-    (((3, 3),), lambda a: sinm(0.3 * a)),
-    (((2, 2, 2),), lambda a: sinm(0.3 * a)),
-]
-
-
-@composite(
-    ref="scipy.linalg.tanm",
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
-)
+@of_square_matrices
 def tanm(a):
     """Tangents of square matrices.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of ``a``.
 
     Raises
     ------
@@ -121,28 +106,12 @@ def tanm(a):
     tensor([[0., 1.],
             [0., 0.]])
     """
-    return solve(*_waves(_checked("tanm", a)))
+    return solve(*_waves(a))
 
 
-tanm.calls = [
-    (((3, 3),), lambda a: tanm(0.3 * a)),
-    (((2, 2, 2),), lambda a: tanm(0.3 * a)),
-]
-
-
-@composite(
-    ref="scipy.linalg.coshm",
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
-)
+@of_square_matrices
 def coshm(a):
     """Hyperbolic cosines of square matrices.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of ``a``.
 
     Examples
     --------
@@ -150,28 +119,12 @@ def coshm(a):
     tensor([[1., 0.],
             [0., 1.]])
     """
-    return _hyperbolic(_checked("coshm", a))[0]
+    return _hyperbolic(a)[0]
 
 
-coshm.calls = [
-    (((3, 3),), lambda a: coshm(0.3 * a)),
-    (((2, 2, 2),), lambda a: coshm(0.3 * a)),
-]
-
-
-@composite(
-    ref="scipy.linalg.sinhm",
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
-)
+@of_square_matrices
 def sinhm(a):
     """Hyperbolic sines of square matrices.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of ``a``.
 
     Examples
     --------
@@ -179,28 +132,12 @@ def sinhm(a):
     tensor([[0., 1.],
             [0., 0.]])
     """
-    return _hyperbolic(_checked("sinhm", a))[1]
+    return _hyperbolic(a)[1]
 
 
-sinhm.calls = [
-    (((3, 3),), lambda a: sinhm(0.3 * a)),
-    (((2, 2, 2),), lambda a: sinhm(0.3 * a)),
-]
-
-
-@composite(
-    ref="scipy.linalg.tanhm",
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
-)
+@of_square_matrices
 def tanhm(a):
     """Hyperbolic tangents of square matrices.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of ``a``.
 
     Raises
     ------
@@ -213,13 +150,7 @@ def tanhm(a):
     tensor([[0., 1.],
             [0., 0.]])
     """
-    return solve(*_hyperbolic(_checked("tanhm", a)))
-
-
-tanhm.calls = [
-    (((3, 3),), lambda a: tanhm(0.3 * a)),
-    (((2, 2, 2),), lambda a: tanhm(0.3 * a)),
-]
+    return solve(*_hyperbolic(a))
 
 
 @composite(
