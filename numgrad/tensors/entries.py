@@ -45,11 +45,11 @@ from numgrad.core.op import Op
 from numgrad.core.plan import Planned, remember
 from numgrad.core.prepared import Prepared
 from numgrad.errors import generated
-from numgrad.tensors.recorder import MOST_OPERANDS, recorded_by, stand_aside
 from numgrad.tensors.prepared_entries import ComposedTemplate, PreparedTemplate, edge_of
 from numgrad.tensors.prepared_entries import array_of as _array
 from numgrad.tensors.prepared_entries import inside as _inside
 from numgrad.tensors.prepared_entries import is_tensor as _is_tensor
+from numgrad.tensors.recorder import MOST_OPERANDS, recorded_by, stand_aside
 from numgrad.tensors.recording import new_tensor
 
 _NUMBER, _ARRAY, _TENSOR, _NOTHING = "number", "array", "tensor", "nothing"
