@@ -241,7 +241,6 @@ def compile_ir(
     bytes
         What ``load`` loads, here or in another process: Note [Object files].
     """
-
     from numgrad.codegen.native.division import divided  # which loading does without
 
     def part(text: str) -> _Object:

@@ -278,7 +278,7 @@ class Graph:
 
     # ---------------------------------------------------------------------------- as a picture
 
-    def diagram(self) -> Diagram:
+    def diagram(self) -> Any:
         """Boxes for inputs (blue), operations (grey) and results (green)."""
         from numgrad.diagrams.diagram import Box, Diagram, Link  # which compiling does without
 
