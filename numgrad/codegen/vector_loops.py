@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+
+from numgrad.records import record
 
 _FUNCTION = re.compile(r"^define .*?@\"?([^\s\"(]+)\"?\(.*?^}", re.MULTILINE | re.DOTALL)
 _NEST = re.compile(r"(?:^|\d)(nest_\d+)(?:_|$)")
@@ -27,7 +28,7 @@ _LIST = re.compile(r"^!(\d+) = !\{(![^}\"]*)\}", re.MULTILINE)
 _SCOPE = re.compile(r"^!(\d+) = (?:distinct )?!\{!\"numgrad array (\d+)\"", re.MULTILINE)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class VectorLoop:
     """A loop in vectors.
 

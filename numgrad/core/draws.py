@@ -14,13 +14,15 @@ parameters, the state of the generator is part of its carry, and an operation dr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from numgrad.records import record
 
-@dataclass(frozen=True)
+
+@record(frozen=True)
 class Draw:
     """One call that draws: ``function(*operands, shape)``.
 
@@ -75,7 +77,7 @@ class Draw:
         ]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Draws:
     """Draws of a body that runs many times, or not at all.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.native.values import Array
+from numgrad.records import record
 
 
 class NotVector(Unsupported):
@@ -70,7 +71,7 @@ class LanePlace(NamedTuple):
         return same and not (self.computed or other.computed)
 
 
-@dataclass
+@record
 class Lanes:
     """The lanes of the innermost loop while its body is translated.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,9 +24,10 @@ from numgrad.codegen.native.values import (
     kind_of,
     scalar_type,
 )
+from numgrad.records import record
 
 
-@dataclass
+@record
 class Total:
     """A name that a loop accumulates, as ``name = step(name, value)``.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from numgrad.autograd.variable import Tensor
@@ -12,12 +12,13 @@ from numgrad.compiler.call.signature import TENSOR, Leaf
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.graph.sizes import Size, Sizes
 from numgrad.core.tree import Nesting
+from numgrad.records import record
 
 RECORDING, PLAIN = 2, 1
 """Two of the values of ``state.mode``."""
 
 
-@dataclass
+@record
 class Input:
     """One input of a compiled function.
 
@@ -54,7 +55,7 @@ class Input:
         return "an array" if self.place is None else self.place.name
 
 
-@dataclass
+@record
 class Result:
     """One leaf of what a function returns: output ``number``, a length, or something constant.
 
@@ -75,7 +76,7 @@ class Result:
     place: Place | None = None
 
 
-@dataclass
+@record
 class GradientResult:
     """A Tensor whose ``.grad`` is output ``number``, or None, from then on.
 
@@ -89,7 +90,7 @@ class GradientResult:
     present: bool
 
 
-@dataclass
+@record
 class CallLayout:
     """All that the source of a specialisation depends on.
 

@@ -16,7 +16,7 @@ import enum
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from numgrad.codegen.dtypes import check_dtype
 from numgrad.compiler.call.methods import WeakMethod
 from numgrad.core.tree import Nesting, flatten, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.records import record
 from numgrad.tensors.eager import check_array_kind
 
 DEEPEST = 64
@@ -182,7 +183,7 @@ def _binder(header: str) -> Callable[..., tuple]:
 # --------------------------------------------------------------------------------------- leaves
 
 
-@dataclass
+@record
 class Leaf:
     """One leaf of the arguments.
 
@@ -225,7 +226,7 @@ class Leaf:
         return self.kind, array.dtype, pattern, needs
 
 
-@dataclass
+@record
 class Arguments:
     """The arguments of one call, taken apart.
 

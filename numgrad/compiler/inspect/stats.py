@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
+
+from numgrad.records import record
 
 FUNCTIONS: WeakSet[Any] = WeakSet()
 """Every jitted function that is alive."""
 
 
-@dataclass
+@record
 class Statistics:
     """Counts of one jitted function.
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from numgrad.codegen.vector_loops import VectorLoop
+from numgrad.records import record
 
 _ACCESSES = ("load", "load_if", "store")
 
 
-@dataclass
+@record
 class SourceLoop:
     """A loop of generated source.
 

@@ -7,13 +7,12 @@ tasks as in any other loop.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import value_of
 from numgrad.compiler.lower.lowering import lowering
 from numgrad.compiler.lower.terms import FUSED, ONE, PRODUCT, VIEW, Term, Terms, count
+from numgrad.records import record
 
 SMALL_PRODUCT = 2
 """Two of the rows, columns and terms of a sum, up to which a matrix product is written as loops; so
@@ -28,7 +27,7 @@ NARROW_MATRICES = 48
 lanes go along it, and what surrounds the product fuses with it."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ProductSizes:
     """What a product multiplies: ``batch`` matrices of ``(m, k)`` with ``(k, n)``.
 

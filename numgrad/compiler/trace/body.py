@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.generator_state import words_of
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradTraceError
+from numgrad.records import record
 
 _OWN = (
     "the target lies outside of the step, which gives its results by returning them; write to a "
@@ -43,7 +43,7 @@ _DEPENDS = (
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class TracedBody:
     """What a step computes: its graph, and what it reads from outside, the last inputs of that.
 

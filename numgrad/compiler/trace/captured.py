@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,10 @@ from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.compiler.trace.shown import Source
 from numgrad.compiler.trace.views import to_axes
 from numgrad.errors import NumgradTypeError
+from numgrad.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Captured:
     """An input of the graph that is no argument.
 

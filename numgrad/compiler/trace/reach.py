@@ -26,7 +26,6 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache, partial
 from itertools import islice
 from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
@@ -37,6 +36,7 @@ import numpy as np
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.core.tree import leaves
 from numgrad.errors import is_users
+from numgrad.records import record
 
 MOST = 1_000
 """Objects that are looked at."""
@@ -80,7 +80,7 @@ _CALLS = ("__call__", "forward")
 _ABSENT = object()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Reachable:
     """Something around the user's code that can change, and what it held when that began to run."""
 
@@ -397,7 +397,7 @@ def _is_traced(value: Any) -> bool:
 # ------------------------------------------------------------------------------------------- code
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Form:
     """What code and the functions in it could do."""
 

@@ -6,7 +6,7 @@ its memory is that of an array that is read at each call, so it is made anew the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.lib.array_utils import byte_bounds
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.closure import Surroundings
 from numgrad.compiler.call.place import Place
+from numgrad.records import record
 
 _Form = tuple[tuple[int, ...], tuple[int, ...], np.dtype]
 
@@ -27,7 +28,7 @@ def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Shown:
     """Where a view lies in an array: ``of`` is the form of that array, ``form`` its own."""
 
@@ -62,7 +63,7 @@ class _Memory:
         }
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Source:
     """What an ndarray is read from at each call.
 
