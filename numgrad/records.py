@@ -47,9 +47,8 @@ def record(
     >>> Point(1.0), Point(1.0) == Point(1.0, 0.0), hash(Point(1.0)) == hash(Point(1.0))
     (Point(x=1.0, y=0.0), True, True)
     """
-    options = {"frozen": frozen, "eq": eq, "slots": slots, "unsafe_hash": unsafe_hash}
     if cls is None:
-        return lambda cls: record(cls, **options)  # pyright: ignore
+        return lambda cls: record(cls, frozen=frozen, eq=eq, slots=slots, unsafe_hash=unsafe_hash)
     own = dict(vars(cls))
     hashes = "__hash__" in own and not (own["__hash__"] is None and "__eq__" in own)
     made: Any = dataclass(cls, init=False, repr=False, eq=False, slots=slots)
