@@ -350,8 +350,6 @@ class Surroundings:
         for base in kind.__mro__[:-1]:
             operators = (n for n, m in vars(base).items() if isinstance(m, FunctionType))
             names.update(n for n in operators if n.startswith("__") and n not in _NO_OPERATORS)
-            if _is_library(base.__module__):  # the methods of a record look up its fields
-                names.update(vars(base).get("__dataclass_fields__", ()))
         while names:
             name = names.pop()
             members = [vars(b)[name] for b in kind.__mro__ if name in vars(b)]
