@@ -73,11 +73,7 @@ def record(
 
 
 def _init(cls: type, members: tuple[Field, ...], frozen: bool) -> Callable[..., None]:
-    scope: dict[str, Any] = {
-        "__name__": cls.__module__,  # where it was written, for who asks whose code it is
-        "_set": object.__setattr__,
-        "_missing": MISSING,
-    }
+    scope: dict[str, Any] = {"_set": object.__setattr__, "_missing": MISSING}
     parameters, lines = [], []
     for f in members:
         name = value = f.name
@@ -103,7 +99,7 @@ def _init(cls: type, members: tuple[Field, ...], frozen: bool) -> Callable[..., 
     head = f"def __init__({', '.join(['self', *parameters])}):"
     exec("\n".join([head, *(lines or [" pass"])]), scope)
     init = scope["__init__"]
-    init.__qualname__ = f"{cls.__qualname__}.__init__"
+    init.__qualname__, init.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
     init.__annotations__ = {f.name: f.type for f in members if f.init} | {"return": None}
     return init
 

@@ -73,7 +73,6 @@ class Kept:
 
 def test_frozen_records_with_slots_are_pickled():
     kept = Kept(3)
-    assert Kept.__init__.__module__ == Kept.__init__.__globals__["__name__"] == __name__
     assert kept.b == [3]
     assert pickle.loads(pickle.dumps(kept)) == kept == copy.deepcopy(kept)
 
