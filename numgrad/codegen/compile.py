@@ -31,7 +31,7 @@ contiguous array may be passed where the signature says ``A``.
 import re
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from numgrad.codegen import linker, memory, threads
@@ -46,12 +46,11 @@ from numgrad.codegen.hosted import (
 from numgrad.codegen.interrupts import deferred
 from numgrad.codegen.locks import KERNELS, give_way
 from numgrad.codegen.native.ir import Unsupported
-from numgrad.records import record
 
 _loaded: dict[str, "Kernel"] = {}
 
 
-@record(slots=True)
+@dataclass(slots=True)
 class Kernel:
     """A compiled generated function: call ``entry`` with arguments of exactly ``signature``.
 

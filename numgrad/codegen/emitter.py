@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from numgrad.codegen.library import (
 )
 from numgrad.codegen.symbols import Symbol, in_order
 from numgrad.errors import NumgradTypeError
-from numgrad.records import record
 
 _INTRINSIC = {
     "sqrt": "sqrt", "absolute": "fabs", "fabs": "fabs", "floor": "floor", "ceil": "ceil",
@@ -77,7 +76,7 @@ def price_ns(symbol: Symbol) -> float:
     return cost * (4.0 if dtype.kind == "c" else 0.5 if dtype == FLOAT32 else 1.0)
 
 
-@record
+@dataclass
 class Emitter:
     """Writes symbols as statements; keeps what the statements need around them."""
 

@@ -23,6 +23,7 @@ parallel variant run the same tasks, so results are bitwise the same for any num
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -31,7 +32,6 @@ from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.dtypes import short, type_name
 from numgrad.codegen.emitter import Emitter, cast_text
 from numgrad.codegen.symbols import Symbol
-from numgrad.records import record
 
 TASK = 4096
 """Elements a task handles at least."""
@@ -40,7 +40,7 @@ RARE_BLOCK = 512
 """Elements that are redone together when one of them has a rare argument."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class LoopOperand:
     """An input or output of an elementwise kernel; ``mask`` is empty for a Python scalar."""
 
@@ -60,7 +60,7 @@ class LoopOperand:
 # ------------------------------------------------------------------------------------- layout
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class LoopLayout:
     """How operands of given shapes lie in the loops of a kernel: Note [Layouts]."""
 

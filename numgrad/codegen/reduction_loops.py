@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.reduction_plan import ReductionOperand, ReductionPlan, Slot
 from numgrad.codegen.symbols import Symbol
-from numgrad.records import record
 
 BLOCK = 1024
 """Elements of a row that are summed without compensation."""
@@ -27,7 +26,7 @@ def integer(slot: Slot) -> str:
     return f"int{8 * slot.dtype.itemsize}"
 
 
-@record
+@dataclass
 class ReductionWriter:
     """What rows and columns have in common."""
 

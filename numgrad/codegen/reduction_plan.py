@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from numgrad.codegen.library import LIBRARY
 from numgrad.codegen.symbols import Symbol
-from numgrad.records import record
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class ReductionOperand:
     """An input of an axis program: ``full`` (o, r, i), ``reduced`` (o, 1, i) or ``scalar``."""
 
@@ -20,7 +20,7 @@ class ReductionOperand:
     dtype: np.dtype
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Slot:
     """One accumulator of a reduction."""
 

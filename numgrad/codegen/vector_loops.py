@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-
-from numgrad.records import record
+from dataclasses import dataclass
 
 _FUNCTION = re.compile(r"^define .*?@\"?([^\s\"(]+)\"?\(.*?^}", re.MULTILINE | re.DOTALL)
 _NEST = re.compile(r"(?:^|\d)(nest_\d+)(?:_|$)")
@@ -28,7 +27,7 @@ _LIST = re.compile(r"^!(\d+) = !\{(![^}\"]*)\}", re.MULTILINE)
 _SCOPE = re.compile(r"^!(\d+) = (?:distinct )?!\{!\"numgrad array (\d+)\"", re.MULTILINE)
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class VectorLoop:
     """A loop in vectors.
 

@@ -17,7 +17,7 @@ nothing else: ``with_parameters`` makes the rule.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -28,12 +28,11 @@ from numgrad.core.draws import Draws
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import bind
 from numgrad.core.op import OPS, Op
-from numgrad.records import record
 
 Rule = Callable[[Op, Sequence["BatchOperand"], dict[str, Any], int], Any]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class BatchOperand:
     """An argument of a batched call: a value with a batch axis in front, or one for all examples.
 

@@ -14,15 +14,13 @@ parameters, the state of the generator is part of its carry, and an operation dr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from numgrad.records import record
 
-
-@record(frozen=True)
+@dataclass(frozen=True)
 class Draw:
     """One call that draws: ``function(*operands, shape)``.
 
@@ -77,7 +75,7 @@ class Draw:
         ]
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class Draws:
     """Draws of a body that runs many times, or not at all.
 

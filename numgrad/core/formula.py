@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from numgrad.errors import NumgradTypeError
-from numgrad.records import record
 
 
-@record(slots=True, unsafe_hash=True)  # not frozen, which takes three times as long to make
+@dataclass(slots=True, unsafe_hash=True)  # not frozen, which takes three times as long to make
 class Meta:
     """Shape and dtype of an operand that a gradient formula names as ``meta_<input>``."""
 

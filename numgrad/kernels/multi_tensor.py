@@ -17,6 +17,7 @@ number would: it takes their dtype.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -27,7 +28,6 @@ from numgrad.codegen.dtypes import BOOL, FLOAT64, type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.symbols import Reader, Symbol, in_order
-from numgrad.records import record
 
 TASK = 4096
 """Elements a task handles at least."""
@@ -72,7 +72,7 @@ def _inner(symbol: Symbol) -> Symbol:
 # ----------------------------------------------------------------------------------- template
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class UpdateKernel:
     """The source of an update, compiled as needed.
 
@@ -157,7 +157,7 @@ def update_kernel(
     )
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class _Reading:
     """A formula read on symbols.
 

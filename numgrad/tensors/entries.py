@@ -22,7 +22,7 @@ afterwards. So what is not watched costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from types import CodeType
 from typing import Any
@@ -41,7 +41,6 @@ from numgrad.core.interpreter import bind, state
 from numgrad.core.op import Op
 from numgrad.core.plan import Planned, remember
 from numgrad.errors import generated
-from numgrad.records import record
 from numgrad.tensors.recording import new_tensor
 
 MOST_OPERANDS = 3
@@ -131,7 +130,7 @@ def _planner(op: AxisOp) -> Callable[..., Any]:
 # ----------------------------------------------------------------------------------- the template
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class Template:
     """The source of the functions behind calls of a family of operations: Note [Hot path].
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import index
 from typing import Any, TypeAlias
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.records import record
 
 Argnums: TypeAlias = int | Sequence[int] | None
 Argnames: TypeAlias = str | Sequence[str] | None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Chosen:
     """Arguments by position, by name, or both; ``choose`` makes it when a function is transformed.
 

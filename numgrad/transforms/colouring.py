@@ -14,6 +14,7 @@ colouring* [2]_.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -22,13 +23,12 @@ from scipy import sparse
 from scipy.optimize import _numdiff
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.records import record
 
 Pattern: TypeAlias = Any
 """A boolean ``scipy.sparse.csr_array``."""
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class Colouring:
     """Which products give a matrix, and where in them its elements are.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,7 +26,6 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
-from numgrad.records import record
 from numgrad.tensors.random_state import RepeatedDraws
 from numgrad.transforms.linearization import Linearization, dual_columns, filled, one
 
@@ -36,7 +35,7 @@ Outputs: TypeAlias = tuple[Tensors, bool]
 """What a function returned, as a tuple, and whether it was one Tensor outside of a tuple."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Request:
     """What was asked: by which function's name (for messages), and with which flags."""
 

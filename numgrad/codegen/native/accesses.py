@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.native.values import Array
-from numgrad.records import record
 
 
 class NotVector(Unsupported):
@@ -71,7 +70,7 @@ class LanePlace(NamedTuple):
         return same and not (self.computed or other.computed)
 
 
-@record
+@dataclass
 class Lanes:
     """The lanes of the innermost loop while its body is translated.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,9 @@ from numgrad.codegen.native.values import (
     memory_type,
     part_dtype,
 )
-from numgrad.records import record
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class Element:
     """Where an element is: an operand of type ``ptr`` and, in elements or bytes, an offset."""
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -27,7 +28,6 @@ from numgrad.codegen.native.names import assigned, used_names, uses
 from numgrad.codegen.native.syntax import calls
 from numgrad.codegen.native.totals import reads
 from numgrad.codegen.native.values import INT64, Known, Number, integer, kind_of
-from numgrad.records import record
 
 MOST = 200
 """Statements up to which a loop is looked at."""
@@ -43,7 +43,7 @@ class Moved(NamedTuple):
     by: int | None
 
 
-@record
+@dataclass
 class Follower:
     """A name whose value is that of another one some iterations before.
 

@@ -10,13 +10,13 @@ two floats. Where the kernel has a result, the last argument is the place for it
 """
 
 import re
+from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 
 from numgrad.codegen.dtypes import KERNEL_DTYPES, type_name
 from numgrad.errors import NumgradTypeError
-from numgrad.records import record
 
 _DTYPES = {type_name(dtype): dtype for dtype in KERNEL_DTYPES}
 _FLOATS = {4: "float", 8: "double"}
@@ -40,7 +40,7 @@ def narrow(wide: str) -> str:
     return "fptrunc" if wide == "double" else "trunc"
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Argument:
     """An array, or a scalar if ``rank`` is None."""
 
@@ -67,7 +67,7 @@ class Argument:
         return [("ptr", "data"), *lengths, *strides]
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class Signature:
     """The dtype of a kernel's result, if it has one, and its arguments."""
 

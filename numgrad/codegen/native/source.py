@@ -9,6 +9,7 @@ import inspect
 import linecache
 import textwrap
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
@@ -18,7 +19,6 @@ from numgrad.codegen.native import lines as lines_alike
 from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.native.names import is_straight, variables
 from numgrad.codegen.native.syntax import calls, nodes
-from numgrad.records import record
 
 _TYPES = {
     name: np.dtype("bool" if name == "boolean" else name)
@@ -37,7 +37,7 @@ _NUMBA = {**_TYPES, "prange": PRANGE, "get_num_threads": THREADS}
 """What texts import from Numba."""
 
 
-@record(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class SourceFunction:
     """A function whose body is translated.
 

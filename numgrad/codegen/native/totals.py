@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -24,10 +25,9 @@ from numgrad.codegen.native.values import (
     kind_of,
     scalar_type,
 )
-from numgrad.records import record
 
 
-@record
+@dataclass
 class Total:
     """A name that a loop accumulates, as ``name = step(name, value)``.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
 from numgrad.codegen.native.ir import FunctionWriter
-from numgrad.records import record
 
 BOOL, INT32, INT64, UINT64, FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = (
     np.dtype(name)
@@ -19,7 +19,7 @@ BOOL, INT32, INT64, UINT64, FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = (
 )  # fmt: skip
 
 
-@record(slots=True, unsafe_hash=True)  # not frozen, which takes three times as long to make
+@dataclass(slots=True, unsafe_hash=True)  # not frozen, which takes three times as long to make
 class Number:
     """A number, or ``lanes`` of them side by side.
 
@@ -48,7 +48,7 @@ class Number:
         return self.parts[0]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Array:
     """An array in memory.
 
@@ -67,7 +67,7 @@ class Array:
     root: str | frozenset[str]
 
 
-@record(slots=True, unsafe_hash=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Known:
     """A Python object that the text names: a type, a function, a module, a constant."""
 

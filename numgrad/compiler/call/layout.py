@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from numgrad.autograd.variable import Tensor
@@ -12,13 +12,12 @@ from numgrad.compiler.call.signature import TENSOR, Leaf
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.graph.sizes import Size, Sizes
 from numgrad.core.tree import Nesting
-from numgrad.records import record
 
 RECORDING, PLAIN = 2, 1
 """Two of the values of ``state.mode``."""
 
 
-@record
+@dataclass
 class Input:
     """One input of a compiled function.
 
@@ -55,7 +54,7 @@ class Input:
         return "an array" if self.place is None else self.place.name
 
 
-@record
+@dataclass
 class Result:
     """One leaf of what a function returns: output ``number``, a length, or something constant.
 
@@ -76,7 +75,7 @@ class Result:
     place: Place | None = None
 
 
-@record
+@dataclass
 class GradientResult:
     """A Tensor whose ``.grad`` is output ``number``, or None, from then on.
 
@@ -90,7 +89,7 @@ class GradientResult:
     present: bool
 
 
-@record
+@dataclass
 class CallLayout:
     """All that the source of a specialisation depends on.
 

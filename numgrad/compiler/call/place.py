@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import MethodType
 from typing import Any
 from weakref import ref
@@ -12,7 +13,6 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.reads import DEFAULT, Mention
-from numgrad.records import record
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype, type(Ellipsis))
 _ACCESS = re.compile(r"\{0\}(?:\.__dict__)?(?:\.(\w+)|\['(\w+)'\]|\[(\d+)\])")
@@ -24,7 +24,7 @@ CONTENT = "content"
 """How the place of an array is treated that is no input: guarded by ``Content``."""
 
 
-@record
+@dataclass
 class Place:
     """Where something is found.
 

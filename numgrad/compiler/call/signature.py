@@ -16,7 +16,7 @@ import enum
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from numgrad.codegen.dtypes import check_dtype
 from numgrad.compiler.call.methods import WeakMethod
 from numgrad.core.tree import Nesting, flatten, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.records import record
 from numgrad.tensors.eager import check_array_kind
 
 DEEPEST = 64
@@ -183,7 +182,7 @@ def _binder(header: str) -> Callable[..., tuple]:
 # --------------------------------------------------------------------------------------- leaves
 
 
-@record
+@dataclass
 class Leaf:
     """One leaf of the arguments.
 
@@ -226,7 +225,7 @@ class Leaf:
         return self.kind, array.dtype, pattern, needs
 
 
-@record
+@dataclass
 class Arguments:
     """The arguments of one call, taken apart.
 

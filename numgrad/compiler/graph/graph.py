@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,6 @@ import numpy as np
 from numgrad.compiler.graph.sizes import Size, Sizes
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradAssertionError, NumgradValueError
-from numgrad.records import record
 
 INPUT, CONSTANT, SIZE, CALL = "input", "constant", "size", "call"
 """Nodes that are no operation: an argument, a number, a length as a number, and a call of a Python
@@ -100,7 +99,7 @@ class TracedNode:
 Meta = tuple[Shape, np.dtype]
 
 
-@record
+@dataclass
 class Graph:
     """Nodes in an order in which they can be computed.
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -42,10 +42,9 @@ from numgrad.compiler.graph.polynomial import (
 )
 from numgrad.compiler.messages import user_line
 from numgrad.core.abstract import AbstractLength
-from numgrad.records import record
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class SizeGuard:
     """A relation between sizes that a kernel relies on: ``left sign right``."""
 
@@ -58,7 +57,7 @@ class SizeGuard:
         return f"{text_of(self.left, names)} {self.sign} {text_of(self.right, names)}"
 
 
-@record
+@dataclass
 class Sizes:
     """The lengths of axes in one trace, and what was noted about them.
 

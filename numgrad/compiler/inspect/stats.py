@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
-
-from numgrad.records import record
 
 FUNCTIONS: WeakSet[Any] = WeakSet()
 """Every jitted function that is alive."""
 
 
-@record
+@dataclass
 class Statistics:
     """Counts of one jitted function.
 

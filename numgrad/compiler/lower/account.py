@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.library import LIBRARY
@@ -15,13 +15,12 @@ from numgrad.compiler.lower.statements import Statement, loops_behind
 from numgrad.compiler.lower.terms import PART, PRODUCT, REDUCE, SCAN, SCATTER, Term, count
 from numgrad.compiler.lower.tree import Item, Loop, paths
 from numgrad.compiler.lower.write import SourceWriter, Storage
-from numgrad.records import record
 
 _FREE = frozenset(("const", "load", "index", "computed", "pair", "cast", "where", "real", "imag"))
 """Symbols that are no arithmetic."""
 
 
-@record
+@dataclass
 class Account:
     """Estimates for one item of a kernel.
 

@@ -14,13 +14,12 @@ write to what a loop returns.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from numgrad.compiler.lower.terms import SCALAR, Term
-from numgrad.records import record
 
 
-@record
+@dataclass
 class Carries:
     """The parts of a carry, by number, and where they are.
 

@@ -17,15 +17,16 @@ Operands are read only where they are chosen, so nothing outside of an array is 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, divide, multiply, value_of
 from numgrad.compiler.lower.terms import ONE, Term
-from numgrad.records import record
 
 Index = tuple[Length, ...]
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class Condition:
     """``value sign 0``, where the sign is ``>=`` or ``==``."""
 
@@ -40,7 +41,7 @@ class Condition:
         return number >= 0 if self.sign == ">=" else number == 0
 
 
-@record
+@dataclass
 class Alternative:
     """An operand with the index at which it is read where the conditions hold.
 

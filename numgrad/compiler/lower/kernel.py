@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,6 @@ from numgrad.compiler.lower.tree import Item, Loop, build, paths
 from numgrad.compiler.lower.write import SourceWriter, Storage, text
 from numgrad.core.elementwise import USER_KERNELS
 from numgrad.kernels.products import gemm as products
-from numgrad.records import record
 
 ROWS = 16
 """Arrays of a kernel's own of one length from which on they are rows of one array."""
@@ -70,7 +70,7 @@ def variant(body: str, *, parallel: bool) -> str:
     return "".join(lines).replace("@RANGE@", "prange" if parallel else "range")
 
 
-@record
+@dataclass
 class Work:
     """What one loop, or matrix product, takes.
 
@@ -86,7 +86,7 @@ class Work:
     moved: Length = ()
 
 
-@record
+@dataclass
 class Written:
     """A kernel's source and what calling it takes.
 

@@ -11,6 +11,7 @@ they do.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,13 +22,12 @@ from numgrad.compiler.lower.carries import Carries
 from numgrad.compiler.lower.kernel import KernelWriter, variant
 from numgrad.compiler.lower.terms import CONSTANT, SCALAR, SIZE, Term, Terms, count
 from numgrad.compiler.lower.write import text
-from numgrad.records import record
 
 STEPS, REVERSE = "steps", "reverse"
 """Parameters: how many steps there are, and whether they begin at the end."""
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class LoopKernel:
     """The source of a loop.
 

@@ -23,6 +23,7 @@ of the loops inside and all lanes, and kept side by side.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.reduction_loops import numpy_name
@@ -36,7 +37,6 @@ from numgrad.compiler.lower.statements import Statement, expensive, loads
 from numgrad.compiler.lower.terms import FUSED, ONE, REDUCE, SCAN, SCATTER, count, ravel
 from numgrad.compiler.lower.tree import Item, Loop, coefficient
 from numgrad.compiler.lower.write import text
-from numgrad.records import record
 
 MOST_UNROLLED, OF_ANY_LENGTH = 12, 4
 """Iterations of a loop around lanes done at a time, if its length is fixed and if it may change."""
@@ -50,7 +50,7 @@ MOST_ASIDE = 65536
 """Bytes of a block that are kept."""
 
 
-@record
+@dataclass
 class Nest:
     """A nest as written: its function, and what calling it takes."""
 

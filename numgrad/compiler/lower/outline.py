@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from numgrad.codegen.vector_loops import VectorLoop
-from numgrad.records import record
 
 _ACCESSES = ("load", "load_if", "store")
 
 
-@record
+@dataclass
 class SourceLoop:
     """A loop of generated source.
 

@@ -12,7 +12,7 @@ for each dtype. A run of one piece stands where it is called.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,13 +26,12 @@ from numgrad.compiler.lower.statements import Bodies, Statement
 from numgrad.compiler.lower.terms import Term, ravel
 from numgrad.compiler.lower.tree import Item
 from numgrad.compiler.lower.write import SourceWriter, Storage
-from numgrad.records import record
 
 PIECE = 500
 """Scalar operations of a function."""
 
 
-@record
+@dataclass
 class Blocks:
     """Arrays for single numbers and short arrays, one of each dtype."""
 
@@ -58,7 +57,7 @@ class Blocks:
         return [f"xs_{dtype.name}" for dtype in self.used]
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class Kept:
     """An element of a stored term is written to memory."""
 

@@ -7,12 +7,13 @@ tasks as in any other loop.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import value_of
 from numgrad.compiler.lower.lowering import lowering
 from numgrad.compiler.lower.terms import FUSED, ONE, PRODUCT, VIEW, Term, Terms, count
-from numgrad.records import record
 
 SMALL_PRODUCT = 2
 """Two of the rows, columns and terms of a sum, up to which a matrix product is written as loops; so
@@ -27,7 +28,7 @@ NARROW_MATRICES = 48
 lanes go along it, and what surrounds the product fuses with it."""
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class ProductSizes:
     """What a product multiplies: ``batch`` matrices of ``(m, k)`` with ``(k, n)``.
 

@@ -13,7 +13,7 @@ another order, so what is in none of them runs with all conditions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from numgrad.codegen.dtypes import BOOL
@@ -22,7 +22,6 @@ from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, divide, multiply, substitute, value_of
 from numgrad.compiler.lower.access import computed_in, loop_index, loops_in
 from numgrad.compiler.lower.tree import Loop, coefficient
-from numgrad.records import record
 
 SHORTEST = 32
 """Iterations of a range from which on it is worth a body of its own."""
@@ -32,7 +31,7 @@ MOST, MOST_SYMBOLS = 3, 1500
 """Ranges of a loop, and symbols of all their bodies: LLVM takes long for long functions."""
 
 
-@record
+@dataclass
 class Range:
     """Iterations between the largest of ``lower`` and the smallest of ``upper``.
 
@@ -47,7 +46,7 @@ class Range:
     upper: list[Length] = field(default_factory=list)
 
 
-@record
+@dataclass
 class _Change:
     """A condition that holds from ``place`` on, or before it, or only at it."""
 

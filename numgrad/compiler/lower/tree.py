@@ -16,14 +16,13 @@ that walk through all arrays as one are merged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import multiply
 from numgrad.compiler.lower.access import Index, loop_index, loops_in, single_loop
 from numgrad.compiler.lower.statements import Bodies, Loops, Statement
 from numgrad.compiler.lower.terms import ONE, Term, ravel
-from numgrad.records import record
 
 MOST_TOGETHER = 300
 """Statements among which loops are shared: what comes later starts anew, as choosing loops takes
@@ -34,7 +33,7 @@ RUNS = 3
 """How often a loop may run, for the run in which the largest amount of work is shared."""
 
 
-@record(eq=False)
+@dataclass(eq=False)
 class Loop:
     """A loop over ``items``, statements or loops.
 
@@ -75,7 +74,7 @@ def paths(loop: Loop) -> list[tuple[Statement, list[Loop]]]:
     return found
 
 
-@record
+@dataclass
 class Reads:
     """What each statement reads.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.emitter import Emitter
@@ -13,10 +14,9 @@ from numgrad.compiler.graph.polynomial import add, constant, multiply, text_of
 from numgrad.compiler.lower.access import COMPUTED, LOOP, Index, loops_in
 from numgrad.compiler.lower.statements import Bodies, Statement
 from numgrad.compiler.lower.terms import PART, Term, ravel
-from numgrad.records import record
 
 
-@record
+@dataclass
 class Storage:
     """Where a stored term is kept.
 

@@ -7,6 +7,7 @@ within their error bound. None looks at the length of an axis, so none adds a gu
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.passes.algebra import simplify_algebra
@@ -20,7 +21,6 @@ from numgrad.compiler.passes.products import simplify_products
 from numgrad.compiler.passes.products import transposed as transposed
 from numgrad.compiler.passes.reductions import simplify_reductions, simplify_sums_of_products
 from numgrad.compiler.passes.views import simplify_views
-from numgrad.records import record
 
 VERIFY = False
 """Whether graphs are verified after every pass, as tests do."""
@@ -41,7 +41,7 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
 )
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class Record:
     """What one run of a pass did: nodes replaced or removed, and how many there were."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from numgrad.compiler.graph.graph import Length, TracedNode, Value
@@ -10,7 +11,6 @@ from numgrad.compiler.graph.shapes import same, same_shape
 from numgrad.compiler.graph.sizes import Size, Sizes
 from numgrad.compiler.passes.rewriting import Rewriting, is_full, is_one, length_of
 from numgrad.core.elementwise import Elementwise
-from numgrad.records import record
 
 
 def simplify_getitem(to: Rewriting, node: TracedNode) -> Value | None:
@@ -121,7 +121,7 @@ def _shifted(part: Any, offset: Length) -> Any:
     return part - offset
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class _Hop:
     """One step down a chain of writes and of sums with arrays that are zero but in one place.
 

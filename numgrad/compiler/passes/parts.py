@@ -8,16 +8,16 @@ each slice becomes one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from numgrad.compiler.graph.graph import Graph, Length, TracedNode, Value
 from numgrad.compiler.graph.shapes import same, same_shape
 from numgrad.compiler.passes.indexing import bounds, is_basic
 from numgrad.compiler.passes.rewriting import Rewriting, is_full, rewrite
-from numgrad.records import record
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class Part:
     """``value`` lies between ``start`` and ``stop`` of an axis; with ``one`` it lacks that axis."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +26,6 @@ from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace.cut import ancestors, extract
 from numgrad.compiler.trace.generators import draw_from
 from numgrad.core.formula import Meta
-from numgrad.records import record
 
 FIRST, SECONDS, MOST = 256, 0.05, 1 << 40
 """Steps of the first call of a kernel for some shapes, and what later ones may take: between calls
@@ -43,7 +43,7 @@ _MOST_SIZES = 100
 """Combinations of shapes of operands that a loop remembers."""
 
 
-@record(eq=False)
+@dataclass(eq=False)
 class KnownSizes:
     """What a loop knows of operands of some shapes.
 
@@ -62,7 +62,7 @@ class KnownSizes:
     steps: int = FIRST
 
 
-@record(eq=False)
+@dataclass(eq=False)
 class Body:
     """The step of a loop.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.records import record
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class Options:
     """What a backend is told besides the graph.
 

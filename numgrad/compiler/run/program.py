@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from weakref import WeakSet
@@ -58,7 +58,6 @@ from numgrad.compiler.progress import announced
 from numgrad.compiler.run.buffers import SMALLEST, Reused
 from numgrad.compiler.run.options import Options
 from numgrad.errors import NumgradAssertionError, NumgradError, generated
-from numgrad.records import record
 
 
 def compile_graph(graph: Graph, options: Options | None = None) -> KernelProgram:
@@ -130,7 +129,7 @@ class KernelStep:
             threads.launch(self.kernel(True, True).entry, used, *arguments)
 
 
-@record
+@dataclass
 class Segment:
     """Other code that runs between kernels: a node computed by its operation."""
 

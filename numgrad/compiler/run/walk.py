@@ -12,6 +12,7 @@ would collect is known, only its transposed loop and its tangents are ever compu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,6 @@ from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import OPS, Op
-from numgrad.records import record
 
 INT, BOOL = np.dtype(np.int64), np.dtype(bool)
 Step = Callable[[Sequence[Tensor]], tuple[list[Any], list[Any]]]
@@ -199,7 +199,7 @@ def _rows_of_batches(
 # ----------------------------------------------------------------------------------------- tracing
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class Walked:
     """A walk in a trace.
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,6 @@ from numgrad.core.formula import Meta
 from numgrad.core.generator_state import words_of
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradTraceError
-from numgrad.records import record
 
 _OWN = (
     "the target lies outside of the step, which gives its results by returning them; write to a "
@@ -43,7 +43,7 @@ _DEPENDS = (
 )
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class TracedBody:
     """What a step computes: its graph, and what it reads from outside, the last inputs of that.
 

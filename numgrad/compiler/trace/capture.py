@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,10 +38,9 @@ from numgrad.compiler.trace.tracer import Tracer
 from numgrad.compiler.trace.unrolled import warn_of_loops
 from numgrad.core.tree import flatten
 from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradTypeError
-from numgrad.records import record
 
 
-@record
+@dataclass
 class Traced:
     """What one run of a function left behind.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,9 @@ from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.compiler.trace.shown import Source
 from numgrad.compiler.trace.views import to_axes
 from numgrad.errors import NumgradTypeError
-from numgrad.records import record
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class Captured:
     """An input of the graph that is no argument.
 

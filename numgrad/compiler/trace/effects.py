@@ -10,6 +10,7 @@ in several threads at once: its state is a value of the graph, from which ``draw
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import ref
 
@@ -24,10 +25,9 @@ from numgrad.compiler.trace.generators import draw_from
 from numgrad.core.draws import Draw, Draws, drawing, without_operands
 from numgrad.core.generator_state import put_words, words_of
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
-from numgrad.records import record
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class GradientWrite:
     """What ``.grad`` of a captured tensor is set to at the end of each call."""
 

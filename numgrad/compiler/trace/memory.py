@@ -17,6 +17,7 @@ As in NumPy a reshape gives a view only where elements side by side stay so; els
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,9 @@ from numgrad.compiler.trace.views import VIEWS, to_axes, to_shape
 from numgrad.core.formula import Meta
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradTraceError
-from numgrad.records import record
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class Step:
     """A canonical view of something of shape ``before``."""
 
@@ -179,7 +179,7 @@ def _leading(step: Step) -> bool:
     return True
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class TracedRegion:
     """The place of a view in its root, for the tape: the ``Region`` of a trace."""
 

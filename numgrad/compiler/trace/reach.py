@@ -26,6 +26,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import islice
 from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
@@ -36,7 +37,6 @@ import numpy as np
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.core.tree import leaves
 from numgrad.errors import is_users
-from numgrad.records import record
 
 MOST = 1_000
 """Objects that are looked at."""
@@ -80,7 +80,7 @@ _CALLS = ("__call__", "forward")
 _ABSENT = object()
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class Reachable:
     """Something around the user's code that can change, and what it held when that began to run."""
 
@@ -397,7 +397,7 @@ def _is_traced(value: Any) -> bool:
 # ------------------------------------------------------------------------------------------- code
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class _Form:
     """What code and the functions in it could do."""
 

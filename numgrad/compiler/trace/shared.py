@@ -12,6 +12,7 @@ of the tape like any other, behind the compiled call.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,9 @@ from numgrad.compiler.trace.tracer import Tracer
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.view import View
-from numgrad.records import record
 
 
-@record(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Views:
     """The views by which a result is made of something else, and whether they are recorded."""
 

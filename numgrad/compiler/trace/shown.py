@@ -6,7 +6,7 @@ its memory is that of an array that is read at each call, so it is made anew the
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from numpy.lib.array_utils import byte_bounds
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.closure import Surroundings
 from numgrad.compiler.call.place import Place
-from numgrad.records import record
 
 _Form = tuple[tuple[int, ...], tuple[int, ...], np.dtype]
 
@@ -28,7 +27,7 @@ def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
-@record(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Shown:
     """Where a view lies in an array: ``of`` is the form of that array, ``form`` its own."""
 
@@ -63,7 +62,7 @@ class _Memory:
         }
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class Source:
     """What an ndarray is read from at each call.
 
