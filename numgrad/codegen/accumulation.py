@@ -1,7 +1,9 @@
 """Steps that put partial results of a reduction together.
 
-Each step exists as a scalar function and, as ``finish_<step>``, for arrays of partial results; sums
-of floats are compensated (Note [Blocks of a reduction] in ``reductions``).
+Each step exists as a scalar function and for arrays of partial results; sums of floats are
+compensated (Note [Blocks of a reduction] in ``reductions``). ``finish_<step>`` serves reductions,
+which may fold their columns. What compiled functions need is less, and takes less time to compile:
+``join_rows_<step>`` for many columns, ``join_few_<step>`` for a few, one after the other.
 """
 
 from numgrad.codegen import intrinsics
@@ -220,6 +222,33 @@ def finish_sum(part, chunks, columns, fold):
 
 
 @outlined
+def join_rows_sum(part, chunks, columns, whole):
+    """Add up the rows of ``part``, of which there are some, into ``whole``."""
+    stay_apart()
+    total, error = part[0], part[chunks]
+    for j in range(columns):
+        error[j] = 0
+    for c in range(1, chunks):
+        row = part[c]
+        for j in range(columns):
+            total[j], error[j] = add_compensated(total[j], error[j], row[j])
+    for j in range(columns):
+        whole[j] = settle(total[j], error[j])
+
+
+@outlined
+def join_few_sum(part, chunks, columns):
+    """Add up the rows of ``part``, of which there are some, into the first."""
+    stay_apart()
+    for j in range(columns):
+        part[chunks, j] = 0
+        total, error = part[0, j], part[chunks, j]
+        for c in range(1, chunks):
+            total, error = add_compensated(total, error, part[c, j])
+        part[0, j] = settle(total, error)
+
+
+@outlined
 def spread(values, columns, fold):
     """Repeat the first ``columns`` values ``fold`` times."""
     stay_apart()
@@ -247,6 +276,34 @@ def _finish(step):
     return outlined(finish)
 
 
+def _join_rows(step):
+    def join_rows(part, chunks, columns, whole):
+        stay_apart()
+        total = part[0]
+        for c in range(1, chunks):
+            row = part[c]
+            for j in range(columns):
+                total[j] = step(total[j], row[j])
+        for j in range(columns):
+            whole[j] = total[j]
+
+    join_rows.__qualname__ = f"join_rows_{step.__name__}"
+    return outlined(join_rows)
+
+
+def _join_few(step):
+    def join_few(part, chunks, columns):
+        stay_apart()
+        for j in range(columns):
+            total, c = part[0, j], 1
+            while c < chunks:  # a ``for`` would be written in vectors
+                total, c = step(total, part[c, j]), c + 1
+            part[0, j] = total
+
+    join_few.__qualname__ = f"join_few_{step.__name__}"
+    return outlined(join_few)
+
+
 finish_add = _finish(add)
 finish_multiply = _finish(multiply)
 finish_maximum = _finish(maximum)
@@ -257,3 +314,25 @@ finish_larger_complex = _finish(larger_complex)
 finish_smaller_complex = _finish(smaller_complex)
 finish_either = _finish(either)
 finish_both = _finish(both)
+
+join_rows_add = _join_rows(add)
+join_rows_multiply = _join_rows(multiply)
+join_rows_maximum = _join_rows(maximum)
+join_rows_minimum = _join_rows(minimum)
+join_rows_larger = _join_rows(larger)
+join_rows_smaller = _join_rows(smaller)
+join_rows_larger_complex = _join_rows(larger_complex)
+join_rows_smaller_complex = _join_rows(smaller_complex)
+join_rows_either = _join_rows(either)
+join_rows_both = _join_rows(both)
+
+join_few_add = _join_few(add)
+join_few_multiply = _join_few(multiply)
+join_few_maximum = _join_few(maximum)
+join_few_minimum = _join_few(minimum)
+join_few_larger = _join_few(larger)
+join_few_smaller = _join_few(smaller)
+join_few_larger_complex = _join_few(larger_complex)
+join_few_smaller_complex = _join_few(smaller_complex)
+join_few_either = _join_few(either)
+join_few_both = _join_few(both)

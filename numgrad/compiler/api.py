@@ -20,11 +20,9 @@ from numgrad.compiler.call.signature import Arguments, Parameters, same_key
 from numgrad.compiler.collecting import seldom_collecting
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.inspect.reasons import difference
-from numgrad.compiler.inspect.report import report
 from numgrad.compiler.inspect.stats import FUNCTIONS, Statistics
 from numgrad.compiler.messages import no_internal_error
 from numgrad.compiler.progress import announced
-from numgrad.compiler.run.check import checked
 from numgrad.compiler.run.dispatch import MISS, NAMES, compiled
 from numgrad.compiler.run.options import Options
 from numgrad.compiler.run.specialise import Specialisation
@@ -121,6 +119,8 @@ class Jitted(Generic[P, R]):
         arguments = Arguments.of(self._parameters, values)
         key = self._key(arguments)
         if config.check_jit:
+            from numgrad.compiler.run.check import checked
+
             return checked(arguments, self._suitable(arguments, key))
         out = self._try(arguments, key)
         return self._first(arguments, key) if out is MISS else out
@@ -340,6 +340,8 @@ class Jitted(Generic[P, R]):
         >>> "for i0 in range(lo, hi): reads x  [vectorised" in text
         True
         """
+        from numgrad.compiler.inspect.report import report  # which compiling does without
+
         return report(self._parameters.name, self.specialisations, self.statistics)
 
 

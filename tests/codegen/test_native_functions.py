@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from numgrad.codegen.dtypes import type_name
+from numgrad.codegen.tasks import LANES, MAX_TASKS, TASK
 from tests.codegen.differential import (
     BOOL,
     COMPLEX,
@@ -72,6 +73,55 @@ def test_what_the_emitter_spells_for_integers_has_the_bits_of_numpy(case):
         expected = getattr(np, case.name.split()[0])(*given)
     assert expected.dtype == case.output
     check_against(case, expected, given)
+
+
+@pytest.mark.parametrize("step", ["sum", "either", "larger_complex", "maximum"])
+def test_what_compiled_functions_put_together_has_the_bits_of_reductions(step):
+    dtype = {"either": BOOL, "larger_complex": COMPLEX[0]}.get(step, FLOATS[0])
+    imported = ", ".join(f"{kind}_{step}" for kind in ("finish", "join_rows", "join_few"))
+    head = f"from numgrad.codegen.accumulation import {imported}\n\n"
+    kind = type_name(dtype)
+    finish = native_form(
+        f"{head}def kernel(part, chunks, columns):\n    finish_{step}(part, chunks, columns, 1)\n",
+        f"void({kind}[:,::1], int64, int64)",
+    )
+    few = native_form(
+        f"{head}def kernel(part, chunks, columns):\n    join_few_{step}(part, chunks, columns)\n",
+        f"void({kind}[:,::1], int64, int64)",
+    )
+    rows = native_form(
+        f"{head}def kernel(part, chunks, columns, whole):\n"
+        f"    join_rows_{step}(part, chunks, columns, whole)\n",
+        f"void({kind}[:,::1], int64, int64, {kind}[::1])",
+    )
+    random = np.random.default_rng(0)
+    for chunks, columns in itertools.product((2, 3, 9), (1, 3, 8, 33)):
+        given = np.resize(arguments(dtype), (chunks + 1) * columns)
+        expected = random.permutation(given).reshape(chunks + 1, columns)
+        one, other = expected.copy(), expected.copy()
+        whole = np.empty(columns, dtype)
+        finish(expected, chunks, columns)
+        few(one, chunks, columns)
+        rows(other, chunks, columns, whole)
+        assert same(expected[0], one[0]).all() and same(expected[0], whole).all()
+
+
+@pytest.mark.parametrize("unit", [1, LANES])
+def test_tasks_cover_a_loop(unit):
+    name = "cut" if unit == 1 else "cut_in_lanes"
+    source = (
+        f"from numgrad.codegen.tasks import least_step, {name}\n\n"
+        "def kernel(total, inner, row, found):\n"
+        f"    found[0], found[1] = {name}(total, least_step(inner, row))\n"
+    )
+    form = native_form(source, "void(int64, int64, int64, int64[::1])")
+    for total, inner, row in itertools.product((0, 1, 4096, 10**7), (0, 1, 5, 10**6), (0, 3, 9999)):
+        found = np.empty(2, np.int64)
+        form(total, inner, row, found)
+        step, tasks = found.tolist()
+        least = max(-(-TASK // max(inner, 1)), -(-8 * row // max(inner, 1)))
+        assert step == -(-max(least, -(-total // MAX_TASKS)) // unit) * unit
+        assert tasks == max(1, -(-total // step)) <= MAX_TASKS
 
 
 FINISHING = [

@@ -23,6 +23,7 @@ import mpmath
 import numpy as np
 import scipy.special
 
+from numgrad.codegen import tasks
 from numgrad.codegen.dtypes import KERNEL_DTYPES, type_name
 from numgrad.codegen.library import LIBRARY, REAL_BESIDE
 from numgrad.compiler.graph.graph import Graph
@@ -355,6 +356,26 @@ def _finish(step: Callable, part: np.ndarray, chunks: int, columns: int, fold: i
             part[0, j] = step(part[0, j], part[0, q * columns + j])
 
 
+def _join_rows(step: Callable, part: np.ndarray, chunks: int, columns: int, whole: Any) -> None:
+    _finish(step, part, chunks, columns, 1)
+    for j in range(columns):
+        whole[j] = part[0, j]
+
+
+def _join_few(step: Callable, part: np.ndarray, chunks: int, columns: int) -> None:
+    _finish(step, part, chunks, columns, 1)
+
+
+def _plainly(function: Any) -> Callable:
+    """A function of the library that computes with integers."""
+
+    def call(*given: Any) -> Any:
+        return function.py_func(*map(int, given))
+
+    return call
+
+
+_JOINED = {"sum": operator.add, **_STEPS}
 _FUNCTIONS: dict[str, Callable] = {
     "add_any_order": _same(operator.add),
     "multiply_any_order": _same(operator.mul),
@@ -364,6 +385,9 @@ _FUNCTIONS: dict[str, Callable] = {
     "finish_sum": functools.partial(_finish, operator.add),
     **{name: _same(step) for name, step in _STEPS.items()},
     **{f"finish_{name}": functools.partial(_finish, step) for name, step in _STEPS.items()},
+    **{name: _plainly(getattr(tasks, name)) for name in ("least_step", "cut", "cut_in_lanes")},
+    **{f"join_rows_{name}": functools.partial(_join_rows, step) for name, step in _JOINED.items()},
+    **{f"join_few_{name}": functools.partial(_join_few, step) for name, step in _JOINED.items()},
 }
 _SPECIAL: dict[str, Callable] = {
     "sigmoid": scipy.special.expit,

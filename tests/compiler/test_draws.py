@@ -1,6 +1,8 @@
 """Random numbers in steps of compiled loops and in branches: the draws of eager code."""
 
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -330,6 +332,34 @@ def test_numbers_that_are_drawn_while_a_function_is_traced_are_warned_of(draw, n
         with pytest.warns(UserWarning, match=f"drew random numbers from {name} while") as found:
             ng.jit(f)(np.ones(2))
         assert found[0].filename == __file__
+
+
+LATE = """
+import sys, warnings
+import numpy as np, numgrad as ng
+
+def looks(x):
+    return x + isinstance(x, np.random.Generator)
+
+def draws(x):  # as many words as the state has, after which it is where it was
+    return x * np.random.random_sample(312)[-1]
+
+imported = "numpy.random" in sys.modules
+ng.jit(lambda x: 2 * x)(np.ones(2))
+assert ("numpy.random" in sys.modules) == imported
+with warnings.catch_warnings(record=True) as found:
+    warnings.simplefilter("always")
+    ng.jit(globals()[sys.argv[1]])(np.ones(2))
+print(*[w.message for w in found])
+"""
+
+
+@pytest.mark.parametrize("name", ["looks", "draws"])
+def test_a_function_that_imports_numpys_generators_is_warned_of_if_it_draws(name):
+    done = subprocess.run(
+        [sys.executable, "-c", LATE, name], capture_output=True, text=True, check=True
+    )
+    assert ("drew random numbers from np.random while" in done.stdout) == (name == "draws")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,12 @@ PROGRAM = """
 import numpy as np, numgrad as ng
 fast = ng.jit(ng.value_and_grad(lambda x: np.sum(np.sqrt(x) * x)))
 value, gradient = fast(np.linspace(1.0, 2.0, 5))
-print((float(value), gradient.tolist(), fast.statistics.compiles - fast.statistics.cache_hits))
+import sys
+compiled = fast.statistics.compiles - fast.statistics.cache_hits
+# a process that finds its kernels on disk needs none of what compiles them
+assert compiled or "numgrad.codegen.native.translation" not in sys.modules
+assert "numgrad.diagrams" not in sys.modules and "numba" not in sys.modules
+print((float(value), gradient.tolist(), compiled))
 """
 X = np.linspace(1.0, 2.0, 5)
 

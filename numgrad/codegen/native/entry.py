@@ -5,7 +5,8 @@ Note [Entries]
 All kernels have the same entry: a function of CPython's (``METH_FASTCALL``) in machine code,
 compiled once and kept on disk. The description of its kernel is its ``self``. It reads the fields
 of arrays where NumPy's public structure has them, and puts them into slots of eight bytes;
-``@packed`` of the kernel gives these to the body. What is not plain, such as a subclass of
+``@packed`` of the kernel takes these, and gives them to the body where that has other callers or a
+result. What is not plain, such as a subclass of
 ``numpy.ndarray``, an array of another rank or a float for an integer, it leaves to the slow entry,
 written in Python, which converts it or says what is wrong. The slow entry serves alone where the
 structures lie differently than the fast one expects; that is checked once.
@@ -22,13 +23,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numgrad.codegen.native import fast_entry, machine
-from numgrad.codegen.native.signature import Signature, llvm_type, parse
+from numgrad.codegen.native.signature import Signature, in_slot, llvm_type, narrow, parse
 from numgrad.codegen.native.slow_entry import SlowEntry
 
 
-def text(signature: Signature) -> str:
-    """LLVM IR of the entries of a kernel."""
-    return _packed(signature) + (_numba_entry(signature) if signature.scalar else "")
+def with_entries(body: str, signature: Signature | str) -> str:
+    """The LLVM IR of a kernel with that of its entries."""
+    signature = parse(signature) if isinstance(signature, str) else signature
+    entries = "" if "define i32 @packed(" in body else _packed(signature)
+    if signature.scalar:
+        entries += _numba_entry(signature)
+    return f"{body}\n{entries}"
 
 
 def _packed(signature: Signature) -> str:
@@ -38,13 +43,13 @@ def _packed(signature: Signature) -> str:
         if role == "result":
             given.append(f"ptr %s{k}")
             continue
-        wide = kind if kind == "ptr" else "double" if kind in ("float", "double") else "i64"
+        wide = in_slot(kind)
         lines += [
             f"  %p{k} = getelementptr inbounds i64, ptr %slots, i64 {k}",
             f"  %w{k} = load {wide}, ptr %p{k}",
         ]
         if kind != wide:
-            lines.append(f"  %n{k} = {_narrow(wide)} {wide} %w{k} to {kind}")
+            lines.append(f"  %n{k} = {narrow(wide)} {wide} %w{k} to {kind}")
         given.append(f"{kind} %{'w' if kind == wide else 'n'}{k}")
     if signature.result is not None:
         lines.append(f"  %s{len(given) - 1} = alloca [2 x i64], align 16")
@@ -52,10 +57,6 @@ def _packed(signature: Signature) -> str:
     if signature.result is not None:
         lines += _result(signature.result, len(given) - 1)
     return "\n".join([*lines, "  ret i32 %failed", "}\n"])
-
-
-def _narrow(wide: str) -> str:
-    return "fptrunc" if wide == "double" else "trunc"
 
 
 def _result(dtype: np.dtype, slot: int) -> list[str]:
@@ -116,12 +117,6 @@ def assemble(
     return machine.compile_ir(
         text, unique, speed=speed, effort=effort, unroll=unroll, verify=verify
     )
-
-
-def with_entries(body: str, signature: Signature | str) -> str:
-    """The LLVM IR of a kernel with that of its entries."""
-    signature = parse(signature) if isinstance(signature, str) else signature
-    return f"{body}\n{text(signature)}"
 
 
 def bind(payload: bytes, name: str, signature: Signature | str, *, nogil: bool = False) -> Bound:

@@ -13,7 +13,7 @@ from numgrad.codegen.native.calls import CallWriter, flat
 from numgrad.codegen.native.expressions import OPERATORS
 from numgrad.codegen.native.ir import FunctionWriter, ModuleText, Unsupported
 from numgrad.codegen.native.repetition import Repetition
-from numgrad.codegen.native.signature import Signature
+from numgrad.codegen.native.signature import Signature, in_slot, narrow
 from numgrad.codegen.native.source import SourceFunction
 from numgrad.codegen.native.values import (
     FLOAT64,
@@ -64,7 +64,7 @@ class FunctionBody(CallWriter):
         self.result: Any = None
         self.returns: Any = None
         self.owned = 0
-        self.fails = False
+        self.fails = self.lacks = False
         self.loops: list[tuple[str, str]] = []
         self.repetition = Repetition()
         f.contract = " contract" if function.contract else f.contract
@@ -259,28 +259,14 @@ class FunctionBody(CallWriter):
         if not zero and total.literal is not None and total.literal <= ON_STACK:
             data = f.slot(f"[{max(total.literal, 1)} x i8], align 64")
             return Array(dtype, data, numbers, None, data)
-        size = do.binary(f, "+", total, integer(64))
-        free = f.module.declare("free", "void", ["ptr"])
         slot = f.value(f"getelementptr ptr, ptr %owned, i64 {self.owned}")
         self.owned += 1
-        f.effect(f"call void {free}(ptr {f.value(f'load ptr, ptr {slot}')})")
-        if zero:
-            name = f.module.declare("calloc", "ptr", ["i64", "i64"])
-            found = f.value(f"call noalias ptr {name}(i64 {size.part}, i64 1)")
-        else:
-            name = f.module.declare("malloc", "ptr", ["i64"])
-            found = f.value(f"call noalias ptr {name}(i64 {size.part})")
-        f.effect(f"store ptr {found}, ptr {slot}")
-        missing, there = f.label("missing"), f.label("there")
-        f.branch(f.value(f"icmp eq ptr {found}, null"), missing, there)
-        f.begin(missing)
-        f.effect(f"store i8 1, ptr {self.failed}")
-        self.leave(None, nothing=True)
+        made = f"{_allocate(f.module, zero=zero)}(ptr {slot}, i64 {total.part})"
+        data = f.value(f"call noalias ptr {made}")
+        there = f.label("there")
+        f.branch(f.value(f"icmp eq ptr {data}, null"), "missing", there)
+        self.fails = self.lacks = True
         f.begin(there)
-        number = f.value(f"ptrtoint ptr {found} to i64")
-        rest = f.value(f"and i64 {number}, 63")
-        skip = f.value(f"sub i64 64, {rest}")
-        data = f.value(f"getelementptr i8, ptr {found}, i64 {skip}")
         return Array(dtype, data, numbers, None, data)
 
     def leave(self, value: Value, *, nothing: bool = False) -> None:
@@ -315,6 +301,10 @@ class FunctionBody(CallWriter):
         """End the function: its result's type, and what it returns."""
         if not self.f.ended:
             self.leave(None)
+        if self.lacks:  # every allocation may lead here
+            self.f.begin("missing")
+            self.f.effect(f"store i8 1, ptr {self.failed}")
+            self.f.jump("nothing")
         if self.fails:
             self.f.begin("nothing")
             self.f.effect("@LEAVE@")
@@ -364,6 +354,38 @@ done:
 }"""
 
 
+_ALLOCATE = """define private noalias ptr @allocate{name}(ptr %slot, i64 %size) #0 noinline {{
+entry:
+  %old = load ptr, ptr %slot
+  call void @free(ptr %old)
+  %room = add i64 %size, 64
+  %found = call noalias ptr @{function}(i64 %room{more})
+  store ptr %found, ptr %slot
+  %none = icmp eq ptr %found, null
+  %number = ptrtoint ptr %found to i64
+  %beyond = and i64 %number, 63
+  %skip = sub i64 64, %beyond
+  %data = getelementptr i8, ptr %found, i64 %skip
+  %given = select i1 %none, ptr null, ptr %data
+  ret ptr %given
+}}"""
+"""Memory that begins with a line of the cache, for one of what a function owns; null if none is."""
+
+
+def _allocate(module: ModuleText, *, zero: bool) -> str:
+    """The function that takes memory."""
+    name, function, kinds = "", "malloc", ["i64"]
+    if zero:
+        name, function, kinds = "_zeros", "calloc", ["i64", "i64"]
+    text = _ALLOCATE.format(name=name, function=function, more=", i64 1" if zero else "")
+    if text not in module.functions:
+        module.functions.append(text)
+        module.unique(f"allocate{name}")
+        module.declare("free", "void", ["ptr"])
+        module.declare(function, "ptr", kinds)
+    return f"@allocate{name}"
+
+
 def _release(module: ModuleText) -> str:
     """The function that gives back the memory that a function owns.
 
@@ -384,12 +406,14 @@ def write_body(
     has_fma: bool,
     parallel: bool,
 ) -> None:
-    """Write ``@body``: a kernel's function with its arguments taken apart."""
-    parameters = [(kind, f"%p{k}") for k, (kind, _, _) in enumerate(signature.parameters())]
-    f = FunctionWriter(module, "body", parameters)
+    """Write a kernel's function with its arguments taken apart: Note [Flattened arguments]."""
+    packed = signature.result is None and not signature.scalar
+    kinds = [kind for kind, _, _ in signature.parameters()]
+    parameters = [("ptr", "%slots")] if packed else [(k, f"%p{n}") for n, k in enumerate(kinds)]
+    f = FunctionWriter(module, "packed" if packed else "body", parameters)
     body = FunctionBody(f, function, write_loop, has_fma=has_fma, parallel=parallel)
     body.failed = f.slot("i8", "0")
-    operands = [text for _, text in parameters]
+    operands = _from_slots(f, kinds) if packed else [text for _, text in parameters]
     values: list[Value] = []
     for number, argument in enumerate(signature.arguments):
         if argument.rank is None:
@@ -407,6 +431,17 @@ def write_body(
     body.translated(values)
     _end(body, signature, operands)
     module.functions.append(f.text("i32", linkage=""))
+
+
+def _from_slots(f: FunctionWriter, kinds: Sequence[str]) -> list[str]:
+    """Arguments of these types, which lie in slots."""
+    found = []
+    for k, kind in enumerate(kinds):
+        wide = in_slot(kind)
+        place = f.pure(f"getelementptr inbounds i64, ptr %slots, i64 {k}")
+        value = f.value(f"load {wide}, ptr {place}")
+        found.append(value if kind == wide else f.pure(f"{narrow(wide)} {wide} {value} to {kind}"))
+    return found
 
 
 def _end(body: FunctionBody, signature: Signature, operands: list[str]) -> None:

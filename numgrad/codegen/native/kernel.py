@@ -6,16 +6,11 @@ import hashlib
 import os
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from numgrad.codegen.intrinsics import HAS_FMA
 from numgrad.codegen.native import entry, fast_entry, machine
-from numgrad.codegen.native.function import write_body
-from numgrad.codegen.native.ir import ModuleText, Unsupported
-from numgrad.codegen.native.loops import write_loop
-from numgrad.codegen.native.signature import Signature, parse
-from numgrad.codegen.native.source import KernelText
+from numgrad.codegen.native.ir import Unsupported
+from numgrad.codegen.native.signature import parse
 from numgrad.errors import NumgradTypeError
 
 
@@ -36,11 +31,12 @@ class NativeCode:
 
     def translated(self) -> str:
         """The kernel in LLVM's language, with its entries, before optimisation."""
+        # thirty modules, which a kernel that comes from disk does without
+        from numgrad.codegen.native.translation import translate
+
         kernel = self.kernel
         try:
-            body = translate(
-                kernel.source, self.signature, has_fma=HAS_FMA, parallel=kernel.parallel
-            )
+            body = translate(kernel.source, self.signature, parallel=kernel.parallel)
         except (AttributeError, TypeError, ValueError, KeyError, IndexError) as error:
             # such as an operator that an array has and a number has not
             raise Unsupported(f"{type(error).__name__}: {error}") from error
@@ -79,30 +75,14 @@ class NativeCode:
         return machine.assembly(self.translated(), "inspected")
 
 
-LONG, VERY_LONG = 60_000, 100_000
-"""Characters of a text from which on functions are called and not written in place, and from which
-on LLVM is to take less time."""
-
-
-def translate(source: str, signature: Signature, *, has_fma: bool, parallel: bool = False) -> str:
-    """The module of a kernel whose text defines ``kernel``: its body is ``@body``."""
-    module = ModuleText(
-        long=len(source) > LONG,
-        very_long=len(source) > VERY_LONG,
-        least_masked=machine.least_masked(),
-        wide=machine.vector_bits() == 512,
-    )
-    kernel = KernelText(source).functions["kernel"]
-    write_body(module, kernel, signature, write_loop, has_fma=has_fma, parallel=parallel)
-    return module.text()
-
-
 @cache
 def _own_digest() -> str:
     """Hash of the files of this compiler."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
+    digest, folder = hashlib.sha256(), os.path.dirname(__file__)
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".py"):
+            with open(os.path.join(folder, name), "rb") as file:
+                digest.update(file.read())
     return digest.hexdigest()
 
 

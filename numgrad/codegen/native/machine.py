@@ -27,7 +27,6 @@ import numpy as np
 from llvmlite import binding
 from llvmlite.binding import ffi
 
-from numgrad.codegen.native.division import divided
 from numgrad.codegen.native.side_by_side import at_once, emitted, parsed, side_by_side
 
 EXPORTS = (
@@ -44,10 +43,8 @@ PYTHON_OBJECTS = {
 """Python objects that machine code refers to, by their symbols."""
 
 _HEADER, _FORMAT = struct.Struct("<I"), 2
-_RENAMED = re.compile(rf"@({'|'.join(EXPORTS)})\b")
-_DECLARED = re.compile(
-    r"^(?:declare\b[^\n@]*@([-\w.$]+)\(|@([-\w.$]+) = external\b)[^\n]*\n?", re.MULTILINE
-)
+_RENAMED = rf"@({'|'.join(EXPORTS)})\b"
+_DECLARED = r"(?m)^(?:declare\b[^\n@]*@([-\w.$]+)\(|@([-\w.$]+) = external\b)[^\n]*\n?"
 
 
 class Unresolved(RuntimeError):
@@ -166,10 +163,10 @@ def _prepared(text: str, unique: str) -> str:
         seen.add(symbol)
         return match[0]
 
-    text = _DECLARED.sub(once, text + "\n")
+    text = re.sub(_DECLARED, once, text + "\n")
     if "\nattributes #0" not in text and not text.startswith("attributes #0"):
         text += attributes()
-    return _RENAMED.sub(rf"@\1_{unique}", text)
+    return re.sub(_RENAMED, rf"@\1_{unique}", text)
 
 
 def _module(
@@ -245,6 +242,7 @@ def compile_ir(
     bytes
         What ``load`` loads, here or in another process: Note [Object files].
     """
+    from numgrad.codegen.native.division import divided  # which loading does without
 
     def part(text: str) -> _Object:
         module = _module(text, unique, speed, effort, unroll=unroll, verify=verify)

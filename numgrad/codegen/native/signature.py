@@ -5,7 +5,8 @@ Note [Flattened arguments]
 A kernel's body is ``define i32 @body(...)``: an array of rank ``r`` is a pointer to its data, ``r``
 lengths and, unless it is contiguous, ``r`` strides in bytes; a bool is an ``i8``, a complex number
 two floats. Where the kernel has a result, the last argument is the place for it. The body returns
-0, or 1 when memory ran out.
+0, or 1 when memory ran out. A kernel with arrays and without result, which most are, is
+``define i32 @packed(ptr %slots)`` at once: its arguments lie in slots of eight bytes.
 """
 
 import re
@@ -27,6 +28,16 @@ def llvm_type(dtype: np.dtype) -> str:
     if dtype.kind == "c":
         return _FLOATS[dtype.itemsize // 2]
     return _FLOATS[dtype.itemsize] if dtype.kind == "f" else f"i{8 * dtype.itemsize}"
+
+
+def in_slot(kind: str) -> str:
+    """LLVM's name of what a number or pointer is in a slot of eight bytes."""
+    return kind if kind == "ptr" else "double" if kind in ("float", "double") else "i64"
+
+
+def narrow(wide: str) -> str:
+    """The instruction that takes a number from a slot to its own type."""
+    return "fptrunc" if wide == "double" else "trunc"
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,6 @@ from numgrad.core.op import Op
 from numgrad.operations.sparse.kinds import is_sparse_kind
 from numgrad.random import Generator
 
-_GENERATORS = (np.random.Generator, np.random.RandomState)
-_LEAVES = (np.ndarray, Tensor, *_GENERATORS, np.random.BitGenerator, Generator, Op)
 _VARIABLES = (np.ndarray, Tensor, dict, list)
 _NOTHING = object()
 _NO_OPERATORS = {
@@ -95,6 +93,7 @@ class Surroundings:
         self.roots = roots
         self.names: set[str] = {"__call__", "__getattr__", "forward"}
         self._asked: set[str] = set()
+        self._random = _random_kinds()
         weak = [m.instance for _, m in roots if isinstance(m, WeakMethod)]
         self._weak = {id(instance()): instance for instance in weak}
         while True:
@@ -152,6 +151,8 @@ class Surroundings:
 
     def _walk(self) -> None:
         queue = self._queue
+        new, old, bits = self._random
+        leaves = (np.ndarray, Tensor, Op, Generator, *new, *old, *bits)
         for count, place in enumerate(queue):  # grows meanwhile
             if count > _LIMIT:
                 return
@@ -167,16 +168,16 @@ class Surroundings:
             if id(value) in self._seen or is_atom(value):
                 continue
             self._seen.add(id(value))
-            if isinstance(value, _LEAVES):
+            if isinstance(value, leaves):
                 if isinstance(value, np.ndarray | Tensor):
                     self.arrays[id(value)] = place
                     if not (isinstance(value, Tensor) and isinstance(value._array, AbstractArray)):
                         self._before[id(value)] = Content(value)
-                elif isinstance(value, _GENERATORS):
+                elif isinstance(value, (*new, *old)):
                     self.generators.append(place)
-                if isinstance(value, np.random.Generator | Generator):
+                if isinstance(value, (*new, Generator)):
                     self.sources.add(id(value.bit_generator))
-                elif isinstance(value, np.random.BitGenerator):
+                elif isinstance(value, bits):
                     self.sources.add(id(value))
                 continue
             for part in self._parts(value):
@@ -369,6 +370,16 @@ class Surroundings:
         if id(function) not in self._seen:
             place = Place(function, FIXED, function, "{0}", f"{kind.__name__}.{function.__name__}")
             self._queue.append(place)
+
+
+def _random_kinds() -> tuple[tuple[type, ...], tuple[type, ...], tuple[type, ...]]:
+    """NumPy's generators, those of old, and what both draw from.
+
+    ``numpy.random`` takes 20 ms to import; before it is, nobody has any of them.
+    """
+    if "numpy.random" not in sys.modules:
+        return (), (), ()
+    return (np.random.Generator,), (np.random.RandomState,), (np.random.BitGenerator,)
 
 
 def _is_users(function: FunctionType) -> bool:

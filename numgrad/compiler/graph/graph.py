@@ -26,9 +26,6 @@ import numpy as np
 
 from numgrad.compiler.graph.sizes import Size, Sizes
 from numgrad.core.op import OPS, Op
-from numgrad.diagrams.diagram import Box, Diagram, Link
-from numgrad.diagrams.dot import to_dot
-from numgrad.diagrams.svg import to_svg
 from numgrad.errors import NumgradAssertionError, NumgradValueError
 
 INPUT, CONSTANT, SIZE, CALL = "input", "constant", "size", "call"
@@ -281,8 +278,10 @@ class Graph:
 
     # ---------------------------------------------------------------------------- as a picture
 
-    def diagram(self) -> Diagram:
+    def diagram(self) -> Any:
         """Boxes for inputs (blue), operations (grey) and results (green)."""
+        from numgrad.diagrams.diagram import Box, Diagram, Link  # which compiling does without
+
         names, diagram = self.names(), Diagram()
         boxes: dict[TracedNode, int] = {}
         for node in self.nodes:
@@ -307,10 +306,14 @@ class Graph:
 
     def to_dot(self) -> str:
         """The picture as DOT text, for Graphviz."""
+        from numgrad.diagrams.dot import to_dot
+
         return to_dot(self.diagram())
 
     def svg(self) -> str:
         """The picture as an SVG document."""
+        from numgrad.diagrams.svg import to_svg
+
         return to_svg(self.diagram())
 
     def _repr_svg_(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from numgrad.codegen import threads
 from numgrad.codegen.estimate import serial_ns
+from numgrad.codegen.tasks import LANES
 from numgrad.codegen.vector_loops import VectorLoop, vector_loops
 from numgrad.compiler.call.layout import CallLayout, Input
 from numgrad.compiler.call.place import CONTENT, IDENTITY, Place
@@ -14,7 +15,6 @@ from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import text_of, value_of
 from numgrad.compiler.inspect.stats import Statistics
 from numgrad.compiler.lower.account import Account, account, by_line, stored_name
-from numgrad.compiler.lower.lanes import LANES
 from numgrad.compiler.lower.nest import Nest
 from numgrad.compiler.lower.outline import SourceLoop, judge, source_loops
 from numgrad.compiler.lower.statements import Statement

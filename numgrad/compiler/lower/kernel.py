@@ -22,11 +22,12 @@ from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.estimate import L3_NS
 from numgrad.codegen.reduction_loops import numpy_name
 from numgrad.codegen.reduction_plan import step_of
+from numgrad.codegen.tasks import TASK
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, multiply, value_of
 from numgrad.compiler.lower.elements import elements
-from numgrad.compiler.lower.lanes import LANES, choose_lanes
-from numgrad.compiler.lower.nest import MAX_TASKS, TASK, Nest, NestWriter
+from numgrad.compiler.lower.lanes import choose_lanes
+from numgrad.compiler.lower.nest import Nest, NestWriter
 from numgrad.compiler.lower.pieces import Blocks, RunWriter, runs
 from numgrad.compiler.lower.statements import (
     Bodies,
@@ -430,8 +431,11 @@ class KernelWriter(SourceWriter):
             ]  # fmt: skip
             return f"{gemm}({', '.join(given)})"
 
-        self.put(1, f"{SERIAL}for matrix{k} in range({batch}):")
-        self.put(2, f"{SERIAL}{multiplied('0', rows)}")
+        if batch == "1":
+            self.put(1, f"{SERIAL}matrix{k} = 0", f"{SERIAL}{multiplied('0', rows)}")
+        else:
+            self.put(1, f"{SERIAL}for matrix{k} in range({batch}):")
+            self.put(2, f"{SERIAL}{multiplied('0', rows)}")
         # any blocks of rows have the bits of the whole, so there are as many as threads
         products_of_task = int(ROWS_NS / products.MULTIPLY_NS[term.dtype.name])
         pays = f"({batch}) * ({rows}) * ({columns}) * ({inner}) // {products_of_task}"
@@ -484,23 +488,19 @@ class KernelWriter(SourceWriter):
         self.need(loop.length)
         self.need(nest.per_iteration)
         total, inner = text(loop.length), text(nest.per_iteration)
-        unit = LANES if loop.lanes else 1
         value = value_of(nest.per_iteration)
-        least = (
-            f"-(-{TASK} // max({inner}, 1))" if value is None else str(-(-TASK // max(value, 1)))
-        )
         row = " + ".join(text(count(s.term.shape)) for s in nest.rows)
         for s in nest.rows:
             self.need(count(s.term.shape))
-        if row:  # a task is to be long against putting its results together
-            least = f"max({least}, -(-8 * ({row}) // max({inner}, 1)))"
         self.put(1, f"total{k} = {total}")
         if nest.serial:
-            least = f"total{k}, 1"
-        self.put(1, f"step{k} = max({least}, -(-total{k} // {MAX_TASKS}))")
-        if unit > 1:
-            self.put(1, f"step{k} = -(-step{k} // {unit}) * {unit}")
-        self.put(1, f"tasks{k} = max(1, -(-total{k} // step{k}))")
+            self.put(1, f"step{k}, tasks{k} = max(total{k}, 1), 1")
+        else:
+            least = "" if value is None or row else str(-(-TASK // max(value, 1)))
+            if not least:
+                least = f"{self.use('least_step', 'codegen.tasks')}({inner}, {row or 0})"
+            cut = self.use("cut_in_lanes" if loop.lanes else "cut", "codegen.tasks")
+            self.put(1, f"step{k}, tasks{k} = {cut}(total{k}, {least})")
         partial = (*nest.scalars, *nest.rows)
         depth = 1
         if partial:  # one task computes the results where they belong
@@ -557,13 +557,14 @@ class KernelWriter(SourceWriter):
         """Put the partial results of tasks together."""
         term = group[0].term
         n, size = term.number, self._columns(group, nest)
-        function = self.use(f"finish_{step_of(term.detail[0], term.dtype)}", "codegen.accumulation")
-        self.put(depth, f"{function}(p{n}, tasks{k}, {size}, 1)")
-        if group[0] in nest.rows:
+        many = group[0] in nest.rows
+        step = step_of(term.detail[0], term.dtype)
+        join = self.use(f"join_{'rows' if many else 'few'}_{step}", "codegen.accumulation")
+        if many:
             whole = f"x{n}.reshape({size})" if n in self.exported else f"x{n}"
-            self.put(depth, f"f{n} = {whole}", f"for e in range({size}):")
-            self.put(depth + 1, f"f{n}[e] = p{n}[0, e]")
+            self.put(depth, f"{join}(p{n}, tasks{k}, {size}, {whole})")
             return
+        self.put(depth, f"{join}(p{n}, tasks{k}, {size})")
         for column, s in enumerate(group):
             self.put(depth, f"r{s.term.number} = p{n}[0, {column}]")
 

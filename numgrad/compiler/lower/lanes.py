@@ -25,8 +25,6 @@ from numgrad.compiler.lower.statements import Bodies, Loops, Statement, expensiv
 from numgrad.compiler.lower.terms import ONE, SCAN, SCATTER
 from numgrad.compiler.lower.tree import Item, Loop, coefficient, paths, touched
 
-LANES = 128
-"""Iterations of a loop whose index runs innermost that are computed side by side."""
 SHORT = 48
 """Iterations below which an innermost loop does not pay."""
 FEWEST = 16

@@ -28,19 +28,16 @@ from dataclasses import dataclass
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.reduction_loops import numpy_name
 from numgrad.codegen.symbols import Symbol, in_order
+from numgrad.codegen.tasks import LANES
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, multiply, value_of
 from numgrad.compiler.lower.access import loop_index
 from numgrad.compiler.lower.in_ranges import InRanges
-from numgrad.compiler.lower.lanes import LANES
 from numgrad.compiler.lower.statements import Statement, expensive, loads
 from numgrad.compiler.lower.terms import FUSED, ONE, REDUCE, SCAN, SCATTER, count, ravel
 from numgrad.compiler.lower.tree import Item, Loop, coefficient
 from numgrad.compiler.lower.write import text
 
-TASK = 4096
-"""Elements that a task computes at least."""
-MAX_TASKS = 1024
 MOST_UNROLLED, OF_ANY_LENGTH = 12, 4
 """Iterations of a loop around lanes done at a time, if its length is fixed and if it may change."""
 MOST_TOTALS = 4

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.symbols import Symbol, in_order
+from numgrad.codegen.tasks import LANES
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, multiply, text_of
 from numgrad.compiler.lower.access import COMPUTED, LOOP, Index, loops_in
-from numgrad.compiler.lower.lanes import LANES
 from numgrad.compiler.lower.statements import Bodies, Statement
 from numgrad.compiler.lower.terms import PART, Term, ravel
 

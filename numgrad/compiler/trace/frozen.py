@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from sys import getrefcount
+from sys import getrefcount, modules
 from types import CodeType
 from typing import Any
 
@@ -84,8 +84,12 @@ def _numbers(code: CodeType) -> Iterator[Any]:
 
 
 def generator_states(generators: Sequence[Place]) -> dict[str, Any]:
-    """What Python's, NumPy's and the given generators of random numbers are about to draw."""
-    found: dict[str, Any] = {"np.random": np.random.get_state(), "random": random.getstate()}
+    """What Python's, NumPy's and the given generators of random numbers are about to draw.
+
+    NumPy's global one is None before it is imported, which takes 20 ms.
+    """
+    known = np.random.get_state() if "numpy.random" in modules else None
+    found: dict[str, Any] = {"np.random": known, "random": random.getstate()}
     for place in generators:
         source = place.value
         is_legacy = isinstance(source, np.random.RandomState)
@@ -95,7 +99,10 @@ def generator_states(generators: Sequence[Place]) -> dict[str, Any]:
 
 def warn_of_draws(function: str, before: dict[str, Any], generators: Sequence[Place]) -> None:
     """Warn of generators from which a function drew while it was traced."""
-    for name, state in generator_states(generators).items():
+    now = generator_states(generators)
+    if before["np.random"] is None and now["np.random"] is not None:
+        before = {**before, "np.random": _first_state()}
+    for name, state in now.items():
         if not _same(state, before[name]):
             warn(
                 f"jit: {function} drew random numbers from {name} while it was traced, and what it "
@@ -104,10 +111,16 @@ def warn_of_draws(function: str, before: dict[str, Any], generators: Sequence[Pl
             )
 
 
+def _first_state() -> Any:
+    """What NumPy's global generator is about to draw when it has just been imported."""
+    source: Any = np.random.get_bit_generator()  # pyright: ignore
+    return np.random.RandomState(type(source)(source.seed_seq)).get_state()
+
+
 def _same(a: Any, b: Any) -> bool:
     """Whether two states of a generator are equal."""
     if isinstance(a, dict):
         return all(_same(part, b[key]) for key, part in a.items())
     if isinstance(a, tuple):
-        return all(_same(x, y) for x, y in zip(a, b, strict=True))
-    return bool(np.all(a == b))
+        return all(map(_same, a, b))
+    return np.array_equal(a, b) if isinstance(a, np.ndarray) else bool(a == b)

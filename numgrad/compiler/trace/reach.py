@@ -13,14 +13,12 @@ only if code at hand writes to arrays.
 
 from __future__ import annotations
 
-import argparse
 import dis
 import functools
 import itertools
 import operator
 import os
 import sys
-import sysconfig
 import types
 import warnings
 import zlib
@@ -62,13 +60,11 @@ _WRITERS = {
 _LOGGED = {"log", "debug", "info", "warning", "error", "exception", "critical"}
 STREAMS = {"write", "writelines", "truncate"}
 _SUSPECT = {"print", "input", "exec", "eval", *STREAMS, *_LOGGED}
-_INSTALLED = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib"))
 
 _PLAIN = {int, float, complex, bool, str, bytes, type(None), range, slice, type(...), frozenset}
 _PLAIN |= {np.dtype, types.BuiltinFunctionType, np.ufunc}
 _PLAIN |= {np.dtype(c).type for c in "?bBhHiIqQefdFD"}
 _SEQUENCES = (list, set, deque)
-_NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
 _COUNTED = {
     type(iter(x))
     for x in ([], (), {}, {}.values(), {}.items(), set(), range(1), range(1 << 70), reversed(()))
@@ -253,7 +249,7 @@ class Reach:
 
     def _of_object(self, x: Any, kind: type, name: str, where: str, noted: bool) -> list[Any]:
         own = is_own(kind)
-        if not own and not isinstance(x, _NAMESPACES):
+        if not own and not _is_namespace(x):
             if not kind.__module__.startswith("numgrad"):
                 return []
             inside = _attributes(x).values()
@@ -447,7 +443,22 @@ def stored(code: CodeType) -> frozenset[str]:
 @cache
 def is_watched(file: str) -> bool:
     """Whether code is the user's own: libraries keep books in containers of theirs."""
-    return is_users(file) and not file.startswith((*_INSTALLED, "<frozen "))
+    return is_users(file) and not file.startswith((*_installed(), "<frozen "))
+
+
+@cache
+def _installed() -> tuple[str, ...]:
+    """Where Python's own code and libraries are."""
+    import sysconfig  # 3 ms that most functions do without
+
+    return tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib"))
+
+
+def _is_namespace(x: Any) -> bool:
+    """Whether an object of Python's own holds what users put there."""
+    argparse = sys.modules.get("argparse")  # before it is imported, nobody has one of its
+    kinds = (types.SimpleNamespace, *filter(None, [getattr(argparse, "Namespace", None)]))
+    return isinstance(x, kinds)
 
 
 def is_own(kind: type) -> bool:

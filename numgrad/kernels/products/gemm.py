@@ -93,7 +93,10 @@ def compile_function(function: str) -> Kernel:
     elif name == "parallel_gemm":
         template, externals = _PARALLEL if parallel else _PASSED_ON, [external("gemm", dtype)]
     else:
-        template = _HEADER + (_COMPLEX if dtype.startswith("complex") else _REAL) + _LARGE
+        if dtype.startswith("complex"):
+            template = _IMPORTS + _HEADER + _COMPLEX + _LARGE
+        else:
+            template = _IMPORTS + _WITH_VECTOR + _HEADER + _REAL + _LARGE
         externals = [BLAS[dtype]]
     size = np.dtype(dtype).itemsize
     rows, width = tile_shape()
@@ -139,13 +142,17 @@ def _integer_bits() -> int:
     return 64 if blas.get("cython blas ilp64") else 32
 
 
-# a matrix is given by the distances, in bytes, of its rows and of the elements in a row
-_HEADER = """
+_IMPORTS = """
 from numba import {dtype}
+from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.device import outlined
 from numgrad.kernels.products.blas import blas_gemm
 from numgrad.kernels.products.tiles import clear, complex_element, dots, element, gather
 from numgrad.kernels.products.tiles import gather_rows, stack, tile, turn
+"""
 
+# a matrix is given by the distances, in bytes, of its rows and of the elements in a row
+_HEADER = """
 def kernel(trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add, alone):
     if m <= 0 or n <= 0:
         return
@@ -162,6 +169,41 @@ def kernel(trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add, alone):
         lda >= (m if trans_a else k) and ldb >= (k if trans_b else n) and ldc >= n
         and max(m, n, k, lda, ldb, ldc) < 2**31
     )
+"""
+
+# a function of its own, which a second thread compiles
+_WITH_VECTOR = """
+@outlined
+def with_vector(column, m, n, k, a, row_a, step_a, b, row_b, c, row_c, add):
+    stay_apart()
+    if column:
+        for i in range(0, m, 4):
+            for low in range(0, k, {long}):
+                dots(
+                    {dtype}, 4, a + i * row_a + low * {size}, row_a, b + low * {size},
+                    min({long}, k - low), c + i * row_c, row_c, m - i, add or low > 0,
+                )
+        return
+    edge = stack({edge})
+    rest = n % {row}
+    last = c + (n - rest) * {size}
+    for low in range(0, k, {depth}):
+        count = min({depth}, k - low)
+        more = add or low > 0
+        x, rows = a + low * step_a, b + low * row_b
+        for left in range(0, n - {row} + 1, {row}):
+            tile(
+                {dtype}, 1, 4, {row_width}, x, 0, step_a, rows + left * {size}, row_b, count,
+                c + left * {size}, 0, 1, more,
+            )
+        if rest:
+            kept = edge + ({row} - rest) * {size}
+            gather({dtype}, last, 0, {size}, 1, rest, kept, 0)
+            tile(
+                {dtype}, 1, 4, {row_width}, x, 0, step_a, rows + (n - {row}) * {size}, row_b,
+                count, edge, 0, 1, more,
+            )
+            gather({dtype}, kept, 0, {size}, 1, rest, last, 0)
 """
 
 _REAL = """
@@ -183,37 +225,11 @@ _REAL = """
         a, b, m, row_a, row_c, column = b, a, n, step_b, {size}, True
     elif n == 1 and row_a == {size} and row_c == {size} and m >= {row}:
         a, b, n, step_a, row_b, row = b, a, m, row_b, step_a, True
-    if column:
-        for i in range(0, m, 4):
-            for low in range(0, k, {long}):
-                dots(
-                    {dtype}, 4, a + i * row_a + low * {size}, row_a, b + low * {size},
-                    min({long}, k - low), c + i * row_c, row_c, m - i, add or low > 0,
-                )
-        return
-    edge = stack({edge})
-    if row:
-        rest = n % {row}
-        last = c + (n - rest) * {size}
-        for low in range(0, k, {depth}):
-            count = min({depth}, k - low)
-            more = add or low > 0
-            x, rows = a + low * step_a, b + low * row_b
-            for left in range(0, n - {row} + 1, {row}):
-                tile(
-                    {dtype}, 1, 4, {row_width}, x, 0, step_a, rows + left * {size}, row_b, count,
-                    c + left * {size}, 0, 1, more,
-                )
-            if rest:
-                kept = edge + ({row} - rest) * {size}
-                gather({dtype}, last, 0, {size}, 1, rest, kept, 0)
-                tile(
-                    {dtype}, 1, 4, {row_width}, x, 0, step_a, rows + (n - {row}) * {size}, row_b,
-                    count, edge, 0, 1, more,
-                )
-                gather({dtype}, kept, 0, {size}, 1, rest, last, 0)
+    if column or row:
+        with_vector(column, m, n, k, a, row_a, step_a, b, row_b, c, row_c, add)
         return
 
+    edge = stack({edge})
     if alone or work <= {small} or not fits:
         panel = stack({panel})
         for low in range(0, k, {depth}):
