@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from numgrad.codegen.native import arithmetic as do
+from numgrad.codegen.native import machine
 from numgrad.codegen.native.accesses import NotVector
 from numgrad.codegen.native.instructions import InstructionContext
 from numgrad.codegen.native.values import (
@@ -31,12 +32,14 @@ class _Code:
     turns into registers.
     """
 
-    def __init__(self, body: InstructionContext, dtype: np.dtype = FLOAT64) -> None:
+    def __init__(
+        self, body: InstructionContext, dtype: np.dtype = FLOAT64, width: int = VECTOR_BYTES
+    ) -> None:
         if body.lanes is not None:
             raise NotVector("an instruction with effects")
         self.f, self.has_fma, self.dtype = body.f, body.has_fma, dtype
         self.size = dtype.itemsize
-        self.lanes = VECTOR_BYTES // self.size
+        self.width, self.lanes = width, width // self.size
 
     def number(self, text: str, lanes: int = 0) -> Number:
         return Number(self.dtype, (text,), lanes)
@@ -149,15 +152,34 @@ def stack(body: InstructionContext, size: Number) -> Number:
 
 
 def tile(
-    body: InstructionContext, like: Known, rows: Number, vectors: Number, a: Number, row_a: Number,
-    step_a: Number, b: Number, row_b: Number, count: Number, c: Number, row_c: Number,
-    left: Number, add: Number,
+    body: InstructionContext, like: Known, rows: Number, vectors: Number, *given: Number
+) -> None:
+    assert rows.literal and vectors.literal
+    _tile(_Code(body, body.dtype_of(like)), rows.literal, vectors.literal, *given)
+
+
+def _broad() -> int:
+    """Bytes of the widest vector of a tile."""
+    return max(VECTOR_BYTES, machine.vector_bits() // 8)
+
+
+def broad_bytes(body: InstructionContext) -> Number:
+    return integer(2 * _broad())
+
+
+def broad_tile(body: InstructionContext, like: Known, rows: Number, *given: Number) -> None:
+    assert rows.literal
+    _tile(_Code(body, body.dtype_of(like), _broad()), rows.literal, 2, *given)
+
+
+def _tile(
+    code: _Code, height: int, width: int, a: Number, row_a: Number, step_a: Number, b: Number,
+    row_b: Number, count: Number, c: Number, row_c: Number, left: Number, add: Number,
 ) -> None:  # fmt: skip
-    code = _Code(body, body.dtype_of(like))
-    height, width, lanes = rows.literal, vectors.literal, code.lanes
+    lanes = code.lanes
     sources = code.rows(a, row_a, height, left)
     targets = code.rows(c, row_c, height, left)
-    offsets = [v * VECTOR_BYTES for v in range(width)]
+    offsets = [v * code.width for v in range(width)]
     places = [(target, offset) for target in targets for offset in offsets]
     sums = [code.slot(code.zero(lanes)) for _ in places]
     with code.where(add):
