@@ -38,7 +38,8 @@ class Loop:
     """A loop over ``items``, statements or loops.
 
     ``merged`` are the loops it stands for: the index of the last one runs through all of them, the
-    others stay at 0.
+    others stay at 0. ``product`` is one that holds a product alone: Note [Block products] in
+    ``block_products``.
     """
 
     loop: int
@@ -47,6 +48,7 @@ class Loop:
     merged: tuple[int, ...] = ()
     lanes: bool = False
     rows: bool = False
+    product: bool = False
 
     def statements(self) -> list[Statement]:
         """Every statement inside, in order."""
