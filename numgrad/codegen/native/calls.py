@@ -196,7 +196,9 @@ class CallWriter(ExpressionWriter):
         straight = function.straight and not function.allocates
         if straight and function.library and (self.function.library or self._is_small(function)):
             return self._inline(function, arguments)
-        if any(isinstance(a, tuple) or (isinstance(a, Known) and not is_type(a)) for a in arguments):
+        if any(
+            isinstance(a, tuple) or (isinstance(a, Known) and not is_type(a)) for a in arguments
+        ):
             if straight and function.library:
                 return self._inline(function, arguments)
             raise Unsupported("a function that takes a constant")

@@ -23,7 +23,7 @@ from numgrad.compiler.lower.statements import Bodies, Statement
 from numgrad.compiler.lower.terms import FUSED, ONE, REDUCE, ravel
 from numgrad.compiler.lower.tree import Loop, coefficient
 
-WORTH = 16
+LEAST = 16
 """Rows, columns and terms of a sum from which on a product is taken out of its loops."""
 
 
@@ -59,7 +59,7 @@ def block_product(
     if body.detail != FUSED or s.term.dtype.kind != "f":
         return None
     lane, outer, inner = path[0].loop, path[-2], path[-1]
-    if any(len(x.merged) > 1 or hint(x.length) < WORTH for x in (outer, inner)):
+    if any(len(x.merged) > 1 or hint(x.length) < LEAST for x in (outer, inner)):
         return None
     reduced = {u for u in s.reduced.values() if u is not None}
     made = {u for u in s.loops if u is not None}

@@ -12,6 +12,7 @@ from numgrad.codegen.native import machine
 from numgrad.codegen.native.accesses import NotVector
 from numgrad.codegen.native.instructions import InstructionContext
 from numgrad.codegen.native.values import (
+    BOOL,
     FLOAT64,
     INT64,
     Known,
@@ -170,6 +171,29 @@ def broad_bytes(body: InstructionContext) -> Number:
 def broad_tile(body: InstructionContext, like: Known, rows: Number, *given: Number) -> None:
     assert rows.literal
     _tile(_Code(body, body.dtype_of(like), _broad()), rows.literal, 2, *given)
+
+
+def broad_finite(
+    body: InstructionContext, like: Known, b: Number, row_b: Number, count: Number
+) -> Number:
+    code = _Code(body, body.dtype_of(like), _broad())
+    f, bits = code.f, np.dtype(f"i{code.size}")
+    kind = kind_of(Number(bits, ("",), code.lanes))
+    found = code.slot(Number(bits, ("zeroinitializer",), code.lanes))
+    with code.loop(count) as at:
+        row = code.along(b, at, row_b)
+        for offset in (0, code.width):
+            x = code.load(row, code.lanes, offset)
+            # zero, all of whose bits are, or NaN
+            rest = do.apply(f, "fsub", x, x, dtype=x.dtype)
+            one = f.pure(f"bitcast {kind_of(x)} {rest.part} to {kind}")
+            all_ = f.value(f"load {kind}, ptr {found[0]}")
+            code.put(found, Number(bits, (f.pure(f"or {kind} {all_}, {one}"),), code.lanes))
+    name, scalar = f"llvm.vector.reduce.or.v{code.lanes}i{8 * code.size}", f"i{8 * code.size}"
+    function = f.module.declare(name, scalar, [kind])
+    all_ = f.value(f"load {kind}, ptr {found[0]}")
+    total = f.pure(f"call {scalar} {function}({kind} {all_})")
+    return do.cast(f, Number(BOOL, (f.pure(f"icmp eq {scalar} {total}, 0"),)), INT64)
 
 
 def _tile(

@@ -50,9 +50,7 @@ def _loop(builder: Any, count: Any) -> Iterator[Any]:
 class _Elements:
     """What the loops do with elements of one dtype, and with vectors of these."""
 
-    def __init__(
-        self, context: Any, builder: Any, dtype: Any, width: int = VECTOR_BYTES
-    ) -> None:
+    def __init__(self, context: Any, builder: Any, dtype: Any, width: int = VECTOR_BYTES) -> None:
         self.builder = builder
         self.bits = dtype.bitwidth
         self.size = dtype.bitwidth // 8
@@ -146,6 +144,27 @@ def broad_tile(typingctx, like, rows, a, row_a, step_a, b, row_b, count, c, row_
         return context.get_dummy_value()
 
     return types.void(like, rows, *given), codegen
+
+
+def broad_finite(typingctx, like, b, row_b, count):
+    def codegen(context, builder, signature, args):
+        b, row_b, count = args[1:]
+        elements = _Elements(context, builder, like.dtype, _broad())
+        bits = ir.VectorType(ir.IntType(elements.bits), elements.lanes)
+        found = cgutils.alloca_once_value(builder, ir.Constant(bits, None))
+        with _loop(builder, count) as at:
+            row = elements.along(b, at, row_b)
+            for offset in (0, elements.width):
+                x = elements.load(row, elements.vector, offset)
+                # zero, all of whose bits are, or NaN
+                rest = builder.bitcast(builder.fsub(x, x), bits)
+                builder.store(builder.or_(builder.load(found), rest), found)
+        name = f"llvm.vector.reduce.or.v{elements.lanes}i{elements.bits}"
+        total = elements._call(name, bits.element, [builder.load(found)])
+        none = builder.icmp_unsigned("==", total, bits.element(0))
+        return builder.zext(none, _I64)
+
+    return types.int64(like, b, row_b, count), codegen
 
 
 def _tile(
