@@ -117,7 +117,7 @@ def take_apart(
 ) -> None:
     """Give products loops of their own, in front of those that they shared: Note [Block products].
 
-    Products stay that wait for something in these loops.
+    What they wait for is computed before, except in loops further inside: then a product stays.
     """
 
     def visit(path: list[Loop]) -> None:
@@ -133,7 +133,9 @@ def take_apart(
         around.items = items
 
     def products(path: list[Loop], outer: Loop) -> list[Loop]:
-        made = {s.term.number for s in outer.statements()}
+        """Loops of the products in a loop, after one of what these wait for."""
+        made = {s.term.number: s for s in outer.statements()}
+        before: list[Statement] = []
         found = []
         for inner in [x for x in outer.items if isinstance(x, Loop)]:
             for s in [x for x in inner.items if isinstance(x, Statement)]:
@@ -141,13 +143,31 @@ def take_apart(
                     continue
                 if block_product(s, [*path, outer, inner], bodies, hint) is None:
                     continue
-                if not made.isdisjoint(symbol.detail[0] for symbol in bodies.loads(s)):
+                waits = waited_for(s, made)
+                if not all(x in outer.items or x in before for x in waits):
                     continue
+                before += [x for x in waits if x not in before]
                 inner.items.remove(s)
                 alone = Loop(inner.loop, inner.length, [s], inner.merged)
                 found.append(Loop(outer.loop, outer.length, [alone], outer.merged, product=True))
             if not inner.items:
                 outer.items.remove(inner)
+        if before:
+            first = [x for x in outer.items if x in before]
+            outer.items = [x for x in outer.items if x not in before]
+            found.insert(0, Loop(outer.loop, outer.length, list(first), outer.merged))
         return found
+
+    def waited_for(s: Statement, made: dict[int, Statement]) -> list[Statement]:
+        """The statements, of some, that one reads, and those that these read."""
+        waits: list[Statement] = []
+        stack = [s]
+        while stack:
+            for symbol in bodies.loads(stack.pop()):
+                x = made.get(symbol.detail[0])
+                if x is not None and x not in waits:
+                    waits.append(x)
+                    stack.append(x)
+        return waits
 
     visit([top])
