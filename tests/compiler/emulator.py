@@ -40,6 +40,11 @@ UNWRITTEN = {
 """What memory holds that nobody wrote, by size of a real number."""
 
 
+CUTTING = (
+    "lanes", "write", "nest", "kernel", "pieces", "ranges", "aside", "block_products",
+    "multiply_blocks",
+)  # fmt: skip
+"""Modules that cut what is computed into tasks and blocks."""
 COMPILING = ("run.specialise", "run.loop_program", "run.inner_program")
 """Modules that compile graphs."""
 
@@ -76,16 +81,7 @@ def emulating(
     changes = [(_module(name), "compile_graph", emulated) for name in COMPILING]
     entry = property(lambda self: functools.partial(run_loop, self.written))
     changes.append((_module("run.loop_program").LoopProgram, "entry", entry))
-    for name in (
-        "lanes",
-        "write",
-        "nest",
-        "kernel",
-        "pieces",
-        "ranges",
-        "aside",
-        "multiply_blocks",
-    ):
+    for name in CUTTING:
         module = _module(f"lower.{name}")
         changes += [(module, key, value) for key, value in sizes.items() if hasattr(module, key)]
     before = [getattr(module, key) for module, key, _ in changes]
@@ -286,7 +282,7 @@ class Memory:
         count: int, c: int, row_c: int, rows: int, columns: int, add: int,
     ) -> None:  # fmt: skip
         """See ``kernels.products.blocks.block_product``."""
-        if size != np.dtype(like).itemsize or not all(0 < n for n in (rows, columns, count)):
+        if size != np.dtype(like).itemsize or not all(n > 0 for n in (rows, columns, count)):
             raise EmulationError(f"{rows} x {count} x {columns} elements of {size} bytes")
         left = self._strided(like, a, (rows, count), (row_a, step_a))
         right = self._strided(like, b, (count, columns), (row_b, size))
@@ -335,6 +331,7 @@ class Memory:
             "block_product": self.block_product,
             "thread_limit": lambda: 2,
             "outlined": self.outlined,
+            "contracted": self.outlined,
             "stay_apart": _nothing,
             "touch": _nothing,
         }

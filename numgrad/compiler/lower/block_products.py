@@ -135,27 +135,30 @@ def take_apart(
     def products(path: list[Loop], outer: Loop) -> list[Loop]:
         """Loops of the products in a loop, after one of what these wait for."""
         made = {s.term.number: s for s in outer.statements()}
-        before: list[Statement] = []
-        found = []
+        done: set[int] = set()
+        found: list[Loop] = []
+
+        def alone(items: list[Loop | Statement], product: bool) -> None:
+            found.append(Loop(outer.loop, outer.length, items, outer.merged, product=product))
+            done.update(s.term.number for s in found[-1].statements())
+
         for inner in [x for x in outer.items if isinstance(x, Loop)]:
             for s in [x for x in inner.items if isinstance(x, Statement)]:
                 if s.term.number in exported and top.loop in s.loops:
                     continue
                 if block_product(s, [*path, outer, inner], bodies, hint) is None:
                     continue
-                waits = waited_for(s, made)
-                if not all(x in outer.items or x in before for x in waits):
+                waits = [x for x in waited_for(s, made) if x.term.number not in done]
+                if not all(x in outer.items for x in waits):
                     continue
-                before += [x for x in waits if x not in before]
+                first = [x for x in outer.items if x in waits]
+                if first:
+                    outer.items = [x for x in outer.items if x not in waits]
+                    alone(first, product=False)
                 inner.items.remove(s)
-                alone = Loop(inner.loop, inner.length, [s], inner.merged)
-                found.append(Loop(outer.loop, outer.length, [alone], outer.merged, product=True))
+                alone([Loop(inner.loop, inner.length, [s], inner.merged)], product=True)
             if not inner.items:
                 outer.items.remove(inner)
-        if before:
-            first = [x for x in outer.items if x in before]
-            outer.items = [x for x in outer.items if x not in before]
-            found.insert(0, Loop(outer.loop, outer.length, list(first), outer.merged))
         return found
 
     def waited_for(s: Statement, made: dict[int, Statement]) -> list[Statement]:

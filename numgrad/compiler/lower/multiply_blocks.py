@@ -86,7 +86,7 @@ class BlockProducts(Aside):
         self.put(depth, f"{function}({', '.join(given)})")
 
     def _lanes_of(self, depth: int, symbol: Symbol, loop: Loop) -> Place:
-        """Where a value is side by side for all iterations of a loop; it is laid there if need be."""
+        """Where a value is side by side for all iterations of a loop; else it is laid there."""
         if symbol.op == "load" and not symbol.args and symbol not in self.names:
             number, index = symbol.detail
             if self.storage[number].lanes:

@@ -155,7 +155,8 @@ def stack(body: InstructionContext, size: Number) -> Number:
 def tile(
     body: InstructionContext, like: Known, rows: Number, vectors: Number, *given: Number
 ) -> None:
-    assert rows.literal and vectors.literal
+    assert rows.literal is not None
+    assert vectors.literal is not None
     _tile(_Code(body, body.dtype_of(like)), rows.literal, vectors.literal, *given)
 
 
@@ -169,7 +170,7 @@ def broad_bytes(body: InstructionContext) -> Number:
 
 
 def broad_tile(body: InstructionContext, like: Known, rows: Number, *given: Number) -> None:
-    assert rows.literal
+    assert rows.literal is not None
     _tile(_Code(body, body.dtype_of(like), _broad()), rows.literal, 2, *given)
 
 
