@@ -42,7 +42,7 @@ UNWRITTEN = {
 
 CUTTING = (
     "lanes", "write", "nest", "kernel", "pieces", "ranges", "aside", "block_products",
-    "multiply_blocks",
+    "multiply_blocks", "tasks",
 )  # fmt: skip
 """Modules that cut what is computed into tasks and blocks."""
 COMPILING = ("run.specialise", "run.loop_program", "run.inner_program")

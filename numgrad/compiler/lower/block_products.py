@@ -13,7 +13,7 @@ side by side where it is not yet, and ``block_product`` multiplies: Note [Produc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from numgrad.codegen.symbols import Symbol
@@ -138,9 +138,10 @@ def take_apart(
         done: set[int] = set()
         found: list[Loop] = []
 
-        def alone(items: list[Loop | Statement], product: bool) -> None:
-            found.append(Loop(outer.loop, outer.length, items, outer.merged, product=product))
-            done.update(s.term.number for s in found[-1].statements())
+        def alone(items: Sequence[Loop | Statement], product: bool) -> None:
+            new = Loop(outer.loop, outer.length, list(items), outer.merged, product=product)
+            found.append(new)
+            done.update(s.term.number for s in new.statements())
 
         for inner in [x for x in outer.items if isinstance(x, Loop)]:
             for s in [x for x in inner.items if isinstance(x, Statement)]:

@@ -38,7 +38,7 @@ class BlockProducts(Aside):
         before = dict(self.names)
         self._write(depth, found)
         self.names = before
-        self._account(MULTIPLY_NS[type_name(s.term.dtype)], around)
+        self.account(MULTIPLY_NS[type_name(s.term.dtype)], around)
         return True
 
     def _fits(self, symbol: Symbol, loop: Loop) -> bool:

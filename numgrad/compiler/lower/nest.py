@@ -229,7 +229,7 @@ class NestWriter(BlockProducts):
         if not self._side_by_side(run[0]):
             for s in run:
                 self._statement(depth, s)
-            self._account(self.emitter.cost_ns - cost + MEMORY_NS, path)
+            self.account(self.emitter.cost_ns - cost + MEMORY_NS, path)
             return
         before = dict(self.names)
         over = [s for s in run if self.lane in s.reduced.values()]
@@ -258,14 +258,7 @@ class NestWriter(BlockProducts):
                     self._add_to_storage(depth, s, value)
                 else:
                     self._accumulate(depth, s, f"acc{s.term.number}", value)
-        self._account(self.emitter.cost_ns - cost + BLOCK_NS, path)
-
-    def _account(self, cost_ns: float, path: Sequence[Loop]) -> None:
-        """Count the work of a run of statements."""
-        times = constant(max(round(1000 * cost_ns), 1))
-        for loop in path[1:]:
-            times = multiply(times, loop.length)
-        self.work_ps = add(self.work_ps, times)
+        self.account(self.emitter.cost_ns - cost + BLOCK_NS, path)
 
     def _statement(self, depth: int, s: Statement) -> None:
         term = s.term
