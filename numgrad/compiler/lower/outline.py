@@ -48,6 +48,12 @@ def source_loops(lines: Sequence[str]) -> list[SourceLoop]:
 
     def visit(node: ast.stmt, around: list[SourceLoop]) -> None:
         if not isinstance(node, ast.For):
+            product = _product(node)
+            if product is not None:
+                found.append(product)
+                product.depth = len(around)
+                for loop in around:
+                    loop.innermost = False
             for name, scope, stores in _accesses(node):
                 for loop in around:
                     loop.scopes.add(scope)
@@ -75,6 +81,20 @@ def source_loops(lines: Sequence[str]) -> list[SourceLoop]:
     return found
 
 
+def _product(node: ast.stmt) -> SourceLoop | None:
+    """A product of blocks: the loops that it stands for."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not (isinstance(call, ast.Call) and ast.unparse(call.func) == "block_product"):
+        return None
+    _, _, a, _, _, b, _, count, c, _, rows, columns, _ = call.args
+    left, right, result = (
+        next(x.id for x in ast.walk(place) if isinstance(x, ast.Name)) for place in (a, b, c)
+    )
+    rows, count, columns = (ast.unparse(n) for n in (rows, count, columns))
+    header = f"product of {rows} x {count} with {count} x {columns}"
+    return SourceLoop(0, header, [left, right], [result], verdict="tiles in registers")
+
+
 def _accesses(node: ast.stmt) -> Iterator[tuple[str, int, bool]]:
     """Address, scope and direction of every access in a statement."""
     for call in ast.walk(node):
@@ -95,7 +115,7 @@ def judge(loops: Sequence[SourceLoop], vectorised: Sequence[VectorLoop] | None) 
     """
     if vectorised is None:
         for loop in loops:
-            loop.verdict = "not known" if loop.innermost else ""
+            loop.verdict = loop.verdict or ("not known" if loop.innermost else "")
         return
     alike: dict[tuple[int, ...], set[VectorLoop]] = {}
     kinds: dict[int, str] = {}
@@ -114,6 +134,8 @@ def judge(loops: Sequence[SourceLoop], vectorised: Sequence[VectorLoop] | None) 
         else:
             unclear.update(group)
     for k, loop in enumerate(loops):
+        if loop.verdict:
+            continue
         if loop.fills:
             loop.verdict = "fills memory"
         elif k in kinds:
