@@ -125,4 +125,5 @@ def test_products_as_wide_as_those_are_never_along_rows():
     compiled = ng.jit(ng.value_and_grad(distances, (0, 1)))
     check(compiled(*given), by_hand(*given))
     assert compiled.source.count("        block_product(") >= 3
+    assert compiled.report().count("[tiles in registers]") == 3
     assert "gemm(" not in compiled.source

@@ -27,6 +27,8 @@ class SourceLoop:
         The scopes of all accesses in it, loops inside included, and of those that store.
     fills
         Whether it does nothing but store one value.
+    product
+        Whether it stands for the loops of a product of blocks.
     verdict
         What LLVM made of the loop, in words; empty for an outer loop that stays as it is.
     """
@@ -39,6 +41,7 @@ class SourceLoop:
     stored: set[int] = field(default_factory=set)
     innermost: bool = True
     fills: bool = False
+    product: bool = False
     verdict: str = ""
 
 
@@ -92,7 +95,9 @@ def _product(node: ast.stmt) -> SourceLoop | None:
     )
     rows, count, columns = (ast.unparse(n) for n in (rows, count, columns))
     header = f"product of {rows} x {count} with {count} x {columns}"
-    return SourceLoop(0, header, [left, right], [result], verdict="tiles in registers")
+    return SourceLoop(
+        0, header, [left, right], [result], product=True, verdict="tiles in registers"
+    )
 
 
 def _accesses(node: ast.stmt) -> Iterator[tuple[str, int, bool]]:
@@ -115,7 +120,8 @@ def judge(loops: Sequence[SourceLoop], vectorised: Sequence[VectorLoop] | None) 
     """
     if vectorised is None:
         for loop in loops:
-            loop.verdict = loop.verdict or ("not known" if loop.innermost else "")
+            if not loop.product:
+                loop.verdict = "not known" if loop.innermost else ""
         return
     alike: dict[tuple[int, ...], set[VectorLoop]] = {}
     kinds: dict[int, str] = {}
@@ -134,7 +140,7 @@ def judge(loops: Sequence[SourceLoop], vectorised: Sequence[VectorLoop] | None) 
         else:
             unclear.update(group)
     for k, loop in enumerate(loops):
-        if loop.verdict:
+        if loop.product:
             continue
         if loop.fills:
             loop.verdict = "fills memory"
