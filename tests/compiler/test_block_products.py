@@ -82,7 +82,8 @@ def test_what_waits_for_a_product_and_what_it_waits_for():
         for at in np.ndindex(a.shape):
             step = np.zeros_like(a)
             step[at] = 1e-5
-            ends = [f(*given[:k], given[k] + s, *given[k + 1 :]) for s in (step, -step)]
+            moved = [[*given[:k], given[k] + s, *given[k + 1 :]] for s in (step, -step)]
+            ends = [f(*each) for each in moved]
             steps[at] = (ends[0] - ends[1]) / 2e-5
         np.testing.assert_allclose(a, steps, rtol=1e-6, atol=1e-7)
 
@@ -111,10 +112,14 @@ def test_zeros_of_a_factor_meet_what_is_not_finite():
     factors, means, x = arguments(413, 18)
     x[5, 17] = np.inf
     x[200, 3] = np.nan
-    compiled = ng.jit(lambda *given: np.sum(np.einsum("kij,nkj->nki", *given) ** 2, axis=(1, 2)))
+
+    def squares(factors: Any, centred: Any) -> Any:
+        return np.sum(np.einsum("kij,nkj->nki", factors, centred) ** 2, axis=(1, 2))
+
+    compiled = ng.jit(squares)
     found = compiled(factors, x[:, None, :] - means)
     with np.errstate(invalid="ignore"):
-        expected = np.sum(np.einsum("kij,nkj->nki", factors, x[:, None, :] - means) ** 2, (1, 2))
+        expected = squares(factors, x[:, None, :] - means)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     assert np.isnan(found[5]), "zero times infinity"
 
