@@ -23,8 +23,10 @@ have work once for each kind of arguments.
    reductions and index maps; ``lowering`` finds how those are written that are no formula of single
    elements: by ``lookup``, ``placing``, ``product``, or the module that the operation names.
    ``stored`` decides what is kept in memory, ``statements`` gives each of that its loops, ``tree``
-   nests and joins these, ``lanes`` cuts some into blocks, ``write`` and ``kernel`` write the
-   source, ``loop`` that of a loop over steps. Small arrays of fixed shape have no loops:
+   nests and joins these, ``lanes`` cuts some into blocks and ``block_products`` takes products out
+   of these: ``arrange`` does it all. ``storage`` says where results are kept, ``nest`` and
+   ``tasks`` write loops and their calls, on ``write``; ``kernel`` puts the source together,
+   ``loop`` that of a loop over steps. Small arrays of fixed shape have no loops:
    ``elements`` reads them as scalars, ``pieces`` writes these.
 6. ``run`` computes. ``program`` puts kernels and what runs between them into one Python function; a
    kernel is compiled when it is first called. ``dispatch`` writes the Python function that

@@ -42,6 +42,11 @@ UNWRITTEN = {
 """What memory holds that nobody wrote, by size of a real number."""
 
 
+CUTTING = (
+    "lanes", "write", "nest", "kernel", "pieces", "ranges", "aside", "block_products",
+    "multiply_blocks", "tasks",
+)  # fmt: skip
+"""Modules that cut what is computed into tasks and blocks."""
 COMPILING = ("run.specialise", "run.loop_program", "run.inner_program")
 """Modules that compile graphs."""
 
@@ -67,18 +72,18 @@ def emulated(graph: Graph, options: Options | None = None) -> KernelProgram:
 @contextlib.contextmanager
 def emulating(
     *, task: int = 4096, lanes: int = 128, short: int = 24, unrolled: int = 12, piece: int = 500,
-    shortest: int = 3,
+    shortest: int = 3, least: int = 16,
 ) -> Iterator[None]:  # fmt: skip
     """Let ``ng.jit`` emulate what it compiles, cut into tasks and blocks of these sizes.
 
     Small ones show with small arrays what otherwise takes large ones.
     """
     sizes = {"TASK": task, "LANES": lanes, "SHORT": short, "MOST_UNROLLED": unrolled}
-    sizes |= {"PIECE": piece, "SHORTEST": shortest}
+    sizes |= {"PIECE": piece, "SHORTEST": shortest, "LEAST": least}
     changes = [(_module(name), "compile_graph", emulated) for name in COMPILING]
     entry = property(lambda self: functools.partial(run_loop, self.written))
     changes.append((_module("run.loop_program").LoopProgram, "entry", entry))
-    for name in ("lanes", "write", "nest", "kernel", "pieces", "ranges"):
+    for name in CUTTING:
         module = _module(f"lower.{name}")
         changes += [(module, key, value) for key, value in sizes.items() if hasattr(module, key)]
     before = [getattr(module, key) for module, key, _ in changes]
@@ -274,6 +279,35 @@ class Memory:
         strides = (row * dtype.itemsize, dtype.itemsize)
         return np.lib.stride_tricks.as_strided(array[at:], shape, strides)
 
+    def block_product(
+        self, like: Any, size: int, a: int, row_a: int, step_a: int, b: int, row_b: int,
+        count: int, c: int, row_c: int, rows: int, columns: int, add: int,
+    ) -> None:  # fmt: skip
+        """See ``kernels.products.blocks.block_product``."""
+        if size != np.dtype(like).itemsize or not all(n > 0 for n in (rows, columns, count)):
+            raise EmulationError(f"{rows} x {count} x {columns} elements of {size} bytes")
+        left = self._strided(like, a, (rows, count), (row_a, step_a))
+        right = self._strided(like, b, (count, columns), (row_b, size))
+        out = self._strided(like, c, (rows, columns), (row_c, size))
+        for matrix in (left, right, *([out] if add else [])):
+            if any(x.tobytes() == unwritten((), like).tobytes() for x in matrix.flat):
+                raise EmulationError("a factor is read before it is written")
+        if np.shares_memory(left, out) or np.shares_memory(right, out):
+            raise EmulationError("a product is stored where its factors are")
+        out[:] = left @ right + (out if add else 0)
+
+    def _strided(
+        self, like: Any, address: int, shape: tuple[int, int], steps: tuple[int, int]
+    ) -> np.ndarray:
+        dtype = np.dtype(like)
+        array, at = self._find(dtype, address, 0)
+        last = at + sum(
+            (n - 1) * step // dtype.itemsize for n, step in zip(shape, steps, strict=True)
+        )
+        if min(steps) < 0 or any(step % dtype.itemsize for step in steps) or last >= array.size:
+            raise EmulationError(f"a matrix of shape {shape} at {at} of {array.size} elements")
+        return np.lib.stride_tricks.as_strided(array[at:], shape, steps)
+
     def outlined(self, function: Callable) -> Callable:
         """A function has alias scopes of its own."""
 
@@ -296,8 +330,10 @@ class Memory:
             "load_if": self.load_if,
             "store": self.store,
             "gemm": self.gemm,
+            "block_product": self.block_product,
             "thread_limit": lambda: 2,
             "outlined": self.outlined,
+            "contracted": self.outlined,
             "stay_apart": _nothing,
             "touch": _nothing,
         }

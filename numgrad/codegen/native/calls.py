@@ -196,7 +196,9 @@ class CallWriter(ExpressionWriter):
         straight = function.straight and not function.allocates
         if straight and function.library and (self.function.library or self._is_small(function)):
             return self._inline(function, arguments)
-        if any(isinstance(a, Known | tuple) for a in arguments):
+        if any(
+            isinstance(a, tuple) or (isinstance(a, Known) and not is_type(a)) for a in arguments
+        ):
             if straight and function.library:
                 return self._inline(function, arguments)
             raise Unsupported("a function that takes a constant")
@@ -313,6 +315,11 @@ _BUILTINS: dict[Any, Any] = {
 # --------------------------------------------------------------------------- functions of a module
 
 
+def is_type(value: Value) -> bool:
+    """Whether a value is the type of numbers, of which functions of the module have forms."""
+    return isinstance(value, Known) and isinstance(value.value, np.dtype | type)
+
+
 def flatten(value: Value, f: FunctionWriter) -> list[tuple[str, str]]:
     """The operands, with types, that hand a value over."""
     if isinstance(value, Number):
@@ -321,6 +328,8 @@ def flatten(value: Value, f: FunctionWriter) -> list[tuple[str, str]]:
     if isinstance(value, Array):
         lengths = [*value.shape, *(value.strides or ())]
         return [("ptr", value.data), *(("i64", n.part) for n in lengths)]
+    if is_type(value):
+        return []
     raise Unsupported("an argument that is no number and no array")
 
 
@@ -332,6 +341,8 @@ def rebuilt(value: Value, operands: list[str]) -> Value:
 
     if isinstance(value, Number):
         return Number(value.dtype, tuple(take() for _ in value.parts), value.lanes)
+    if isinstance(value, Known):
+        return value
     assert isinstance(value, Array)
     data = take()
     shape = tuple(Number(INT64, (take(),)) for _ in value.shape)
@@ -344,6 +355,8 @@ def rebuilt(value: Value, operands: list[str]) -> Value:
 def _key(value: Value) -> Any:
     if isinstance(value, Number):
         return value.dtype, value.lanes
+    if isinstance(value, Known):
+        return np.dtype(value.value)
     assert isinstance(value, Array)
     return value.dtype, len(value.shape), value.strides is None
 
@@ -365,6 +378,8 @@ def call(
     if found is None:
         found = module.known_functions[key] = _write(body, function, arguments, vector)
     name, result, (kinds, several) = found
+    if result == "void" and body.lanes is not None:
+        raise NotVector("a call with effects")
     operands = [p for a in arguments for p in flatten(a, f)]
     failing = function.allocates
     if failing:

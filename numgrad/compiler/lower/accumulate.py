@@ -8,7 +8,7 @@ inside of a reduced one, the storage of the result holds the partial sums.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.reduction_plan import identity, step_of
 from numgrad.codegen.symbols import Symbol
 from numgrad.compiler.graph.polynomial import Terms as Length
-from numgrad.compiler.graph.polynomial import add, constant
+from numgrad.compiler.graph.polynomial import add, constant, multiply
 from numgrad.compiler.lower.access import Index
 from numgrad.compiler.lower.statements import Bodies, Statement
 from numgrad.compiler.lower.terms import SCATTER, Term
@@ -64,6 +64,13 @@ class Accumulating(SourceWriter):
     def _side_by_side(self, s: Statement) -> bool:
         """Whether the index of a block runs innermost around a statement."""
         return self.lane is not None and id(s) not in self.in_rows
+
+    def account(self, cost_ns: float, path: Sequence[Loop]) -> None:
+        """Count the work of a run of statements."""
+        times = constant(max(round(1000 * cost_ns), 1))
+        for loop in path[1:]:
+            times = multiply(times, loop.length)
+        self.work_ps = add(self.work_ps, times)
 
     def _scatter(self, depth: int, s: Statement) -> None:
         """Add to an element whose place is computed."""

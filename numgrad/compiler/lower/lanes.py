@@ -18,9 +18,12 @@ after the loops that it shared, that loop innermost along which its elements are
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from itertools import pairwise
 
+from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import value_of
+from numgrad.compiler.lower.block_products import block_product, take_apart
 from numgrad.compiler.lower.statements import Bodies, Loops, Statement, expensive
 from numgrad.compiler.lower.terms import ONE, SCAN, SCATTER
 from numgrad.compiler.lower.tree import Item, Loop, coefficient, paths, touched
@@ -45,7 +48,15 @@ def choose_lanes(top: Loop, bodies: Bodies, loops: Loops, exported: Collection[i
         return
     if any(s.term.op in (SCAN, SCATTER) for s in top.statements()):
         return
-    short = [max(_hint(x, loops) for x in _innermost(child)) < SHORT for child in children]
+    hint = partial(_hint_of, loops)
+    multiplies = [
+        any(block_product(s, [top, *path], bodies, hint) for s, path in paths(child))
+        for child in children
+    ]
+    short = [
+        found or max(_hint(x, loops) for x in _innermost(child)) < SHORT
+        for found, child in zip(multiplies, children, strict=True)
+    ]
     once = {
         term
         for statement in top.statements()
@@ -57,6 +68,7 @@ def choose_lanes(top: Loop, bodies: Bodies, loops: Loops, exported: Collection[i
         top.lanes = True
         for child, is_short in zip(children, short, strict=True):
             child.rows = not is_short
+        take_apart(top, bodies, hint, exported)
         _rows_of_results(top, bodies, loops, exported)
 
 
@@ -144,8 +156,12 @@ def _size(loop: Loop, loops: Loops) -> float:
 
 
 def _hint(loop: Loop, loops: Loops) -> int:
-    value = value_of(loop.length)
-    return value if value is not None else max(loops.hint_of(loop.length), 1)
+    return _hint_of(loops, loop.length)
+
+
+def _hint_of(loops: Loops, length: Length) -> int:
+    value = value_of(length)
+    return value if value is not None else max(loops.hint_of(length), 1)
 
 
 def _innermost(loop: Loop) -> list[Loop]:

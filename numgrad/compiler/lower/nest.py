@@ -12,12 +12,6 @@ Note [Unrolling]
 ----------------
 A loop right around a loop over lanes does several iterations in each of them: what they read is
 read once, and partial sums stay in registers in between.
-
-Note [Kept in lanes]
---------------------
-What an iteration of a loop around lanes computes, or collects from places in memory apart from each
-other, is often the same in each of its iterations. It is then computed before, for all iterations
-of the loops inside and all lanes, and kept side by side.
 """
 
 from __future__ import annotations
@@ -25,29 +19,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.reduction_loops import numpy_name
-from numgrad.codegen.symbols import Symbol, in_order
 from numgrad.codegen.tasks import LANES
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, multiply, value_of
-from numgrad.compiler.lower.access import loop_index
-from numgrad.compiler.lower.in_ranges import InRanges
-from numgrad.compiler.lower.statements import Statement, expensive, loads
-from numgrad.compiler.lower.terms import FUSED, ONE, REDUCE, SCAN, SCATTER, count, ravel
-from numgrad.compiler.lower.tree import Item, Loop, coefficient
+from numgrad.compiler.lower.multiply_blocks import BlockProducts
+from numgrad.compiler.lower.statements import Statement, expensive
+from numgrad.compiler.lower.terms import FUSED, ONE, REDUCE, SCAN, SCATTER, count
+from numgrad.compiler.lower.tree import Item, Loop
 from numgrad.compiler.lower.write import text
 
 MOST_UNROLLED, OF_ANY_LENGTH = 12, 4
 """Iterations of a loop around lanes done at a time, if its length is fixed and if it may change."""
 MOST_TOTALS = 4
 """The same of loops that add up over lanes: each total takes registers."""
-FEW = 4
-"""Iterations of a loop from which on what they share is kept."""
 MEMORY_NS, BLOCK_NS = 0.3, 0.05
 """What an element costs besides arithmetic: read from memory, or from a block in a cache."""
-MOST_ASIDE = 65536
-"""Bytes of a block that are kept."""
 
 
 @dataclass
@@ -65,7 +52,7 @@ class Nest:
     serial: bool = False
 
 
-class NestWriter(InRanges):
+class NestWriter(BlockProducts):
     """Writes the function of one nest."""
 
     # ------------------------------------------------------------------------------- the function
@@ -136,6 +123,8 @@ class NestWriter(InRanges):
                 continue
             self._run(depth, run, path)
             run = []
+            if item.product and self.multiply(depth, item, path):
+                continue
             if item.rows:
                 before = dict(self.names)
                 self.put(depth, "for lane in range(width):", f"    i{self.top.loop} = base + lane")
@@ -173,9 +162,6 @@ class NestWriter(InRanges):
                     self._settled(depth, s)
                 else:
                     self._add_to_storage(depth, s, f"acc{s.term.number}")
-
-    def _open(self, depth: int, loop: Loop, start: str, stop: str) -> None:
-        self.put(depth, f"for i{loop.loop} in range({start}, {stop}):")
 
     def _iterations(self, depth: int, path: list[Loop], start: str, stop: str) -> None:
         """A loop, in the ranges that it has."""
@@ -240,7 +226,7 @@ class NestWriter(InRanges):
         if not self._side_by_side(run[0]):
             for s in run:
                 self._statement(depth, s)
-            self._account(self.emitter.cost_ns - cost + MEMORY_NS, path)
+            self.account(self.emitter.cost_ns - cost + MEMORY_NS, path)
             return
         before = dict(self.names)
         over = [s for s in run if self.lane in s.reduced.values()]
@@ -269,14 +255,7 @@ class NestWriter(InRanges):
                     self._add_to_storage(depth, s, value)
                 else:
                     self._accumulate(depth, s, f"acc{s.term.number}", value)
-        self._account(self.emitter.cost_ns - cost + BLOCK_NS, path)
-
-    def _account(self, cost_ns: float, path: Sequence[Loop]) -> None:
-        """Count the work of a run of statements."""
-        times = constant(max(round(1000 * cost_ns), 1))
-        for loop in path[1:]:
-            times = multiply(times, loop.length)
-        self.work_ps = add(self.work_ps, times)
+        self.account(self.emitter.cost_ns - cost + BLOCK_NS, path)
 
     def _statement(self, depth: int, s: Statement) -> None:
         term = s.term
@@ -313,95 +292,6 @@ class NestWriter(InRanges):
             self._accumulate(depth, s, f"acc{term.number}", value, *factor)
         else:
             self._add_to_storage(depth, s, value, *factor)
-
-    def _set_aside(self, depth: int, loop: Loop) -> None:
-        """Compute what is the same in each iteration of a loop: Note [Kept in lanes]."""
-        inside = loop.statements()
-        if not inside or not self._side_by_side(inside[0]) or self.hint(loop.length) < FEW:
-            return
-        made = {s.term.number for s in inside}
-        within: dict[int, Loop] = {}
-        for each in _all_loops(loop)[1:]:
-            within.update(dict.fromkeys(each.merged, each))
-        stack = [self.body(s) for s in reversed(inside)]
-        seen: set[Symbol] = set()
-        while stack:
-            symbol = stack.pop()
-            if symbol in seen or symbol in self.names or symbol.op in ("const", "index"):
-                continue
-            seen.add(symbol)
-            loops = self.depends(symbol)
-            if self.top.loop in loops and not loops & set(loop.merged):
-                inner = list(dict.fromkeys(x for u, x in within.items() if u in loops))
-                if not self.reads(symbol) & made and self._worth_aside(symbol, inner):
-                    self._keep_aside(depth, symbol, inner)
-                    continue
-            stack.extend(reversed(symbol.args))
-
-    def _worth_aside(self, symbol: Symbol, inner: Sequence[Loop]) -> bool:
-        """Whether to keep a symbol: small enough, and not side by side already."""
-        size = LANES * symbol.dtype.itemsize
-        for loop in inner:
-            size *= max(self.hint(loop.length), 1)
-        if symbol.dtype.kind != "f" or size > MOST_ASIDE:
-            return False
-        if symbol.op != "load":
-            return symbol.op not in ("pair", "computed")
-        number, index = symbol.detail
-        if symbol.args or self.storage[number].lanes:
-            return False
-        flat = index[:1] == ("flat",)
-        offset = index[1] if flat else ravel(self.bodies.terms[number].shape, index)
-        return coefficient(offset, self.top.loop) != ONE
-
-    def _keep_aside(self, depth: int, symbol: Symbol, inner: Sequence[Loop]) -> None:
-        """Compute a symbol for all iterations of some loops and all lanes."""
-        name = f"h{len(self.aside)}"
-        before, around = dict(self.names), self.zeros
-        self.zeros = around.union(*[loop.merged[:-1] for loop in inner])
-        place, size = (), ONE
-        for loop in inner:
-            self.need(loop.length)
-            self._open(depth, loop, "0", text(loop.length))
-            depth += 1
-            place = add(multiply(place, loop.length), loop_index(loop.loop))
-            size = multiply(size, loop.length)
-        self.put(depth, "for lane in range(width):", f"    i{self.lane} = base + lane")
-        (value,) = self.values(depth + 1, [symbol])
-        at = f"{text(multiply(place, constant(LANES)))} + lane" if place else "lane"
-        store, load = (self.use(f, "codegen.intrinsics") for f in ("store", "load"))
-        self.put(depth + 1, f"{store}({value}, {name}, {at}, {self._scope(name)})")
-        self.aside.append((name, multiply(size, constant(LANES)), symbol.dtype))
-        self.names, self.zeros = before, around
-        kind = type_name(symbol.dtype)
-        self.names[symbol] = f"{load}({kind}, {name}, {at}, {self._scope(name)})"
-
-    def _hoist(self, depth: int, loop: Loop) -> None:
-        """Compute before a loop what does not change in it."""
-        inside = loop.statements()
-        changing = {u for each in _all_loops(loop) for u in each.merged}
-        if inside and self._side_by_side(inside[0]):
-            changing.add(self.top.loop)
-        made = {s.term.number for s in inside}
-        roots = [self.body(s) for s in inside]
-        for symbol in in_order(roots, self.names):
-            if symbol.op in ("const", "index", "pair"):
-                continue
-            if self.depends(symbol) & changing or self.reads(symbol) & made:
-                continue
-            if self.reads(symbol) & self.produced and not self._available(symbol):
-                continue
-            self.values(depth, [symbol])
-
-    def _available(self, symbol: Symbol) -> bool:
-        """Whether what a symbol reads of this nest has been computed."""
-        return all(
-            load in self.names or load.detail[0] not in self.produced for load in loads(symbol)
-        )
-
-
-def _all_loops(loop: Loop) -> list[Loop]:
-    return [loop, *(x for item in loop.items if isinstance(item, Loop) for x in _all_loops(item))]
 
 
 def _elements(items: Sequence[Item]) -> Length:

@@ -27,6 +27,8 @@ class SourceLoop:
         The scopes of all accesses in it, loops inside included, and of those that store.
     fills
         Whether it does nothing but store one value.
+    product
+        Whether it stands for the loops of a product of blocks.
     verdict
         What LLVM made of the loop, in words; empty for an outer loop that stays as it is.
     """
@@ -39,6 +41,7 @@ class SourceLoop:
     stored: set[int] = field(default_factory=set)
     innermost: bool = True
     fills: bool = False
+    product: bool = False
     verdict: str = ""
 
 
@@ -48,6 +51,12 @@ def source_loops(lines: Sequence[str]) -> list[SourceLoop]:
 
     def visit(node: ast.stmt, around: list[SourceLoop]) -> None:
         if not isinstance(node, ast.For):
+            product = _product(node)
+            if product is not None:
+                found.append(product)
+                product.depth = len(around)
+                for loop in around:
+                    loop.innermost = False
             for name, scope, stores in _accesses(node):
                 for loop in around:
                     loop.scopes.add(scope)
@@ -75,6 +84,22 @@ def source_loops(lines: Sequence[str]) -> list[SourceLoop]:
     return found
 
 
+def _product(node: ast.stmt) -> SourceLoop | None:
+    """A product of blocks: the loops that it stands for."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not (isinstance(call, ast.Call) and ast.unparse(call.func) == "block_product"):
+        return None
+    _, _, a, _, _, b, _, count, c, _, rows, columns, _ = call.args
+    left, right, result = (
+        next(x.id for x in ast.walk(place) if isinstance(x, ast.Name)) for place in (a, b, c)
+    )
+    rows, count, columns = (ast.unparse(n) for n in (rows, count, columns))
+    header = f"product of {rows} x {count} with {count} x {columns}"
+    return SourceLoop(
+        0, header, [left, right], [result], product=True, verdict="tiles in registers"
+    )
+
+
 def _accesses(node: ast.stmt) -> Iterator[tuple[str, int, bool]]:
     """Address, scope and direction of every access in a statement."""
     for call in ast.walk(node):
@@ -95,7 +120,8 @@ def judge(loops: Sequence[SourceLoop], vectorised: Sequence[VectorLoop] | None) 
     """
     if vectorised is None:
         for loop in loops:
-            loop.verdict = "not known" if loop.innermost else ""
+            if not loop.product:
+                loop.verdict = "not known" if loop.innermost else ""
         return
     alike: dict[tuple[int, ...], set[VectorLoop]] = {}
     kinds: dict[int, str] = {}
@@ -114,6 +140,8 @@ def judge(loops: Sequence[SourceLoop], vectorised: Sequence[VectorLoop] | None) 
         else:
             unclear.update(group)
     for k, loop in enumerate(loops):
+        if loop.product:
+            continue
         if loop.fills:
             loop.verdict = "fills memory"
         elif k in kinds:

@@ -23,7 +23,7 @@ SMALL_KNOWN = 8
 loops, and of matrices whose lengths are known."""
 SMALL_MATRICES = 4
 """All three, up to which batches of products are."""
-NARROW_MATRICES = 48
+NARROW_MATRICES = 64
 """Two of the three, up to which batches of products are if the third is over four times as long:
 lanes go along it, and what surrounds the product fuses with it."""
 

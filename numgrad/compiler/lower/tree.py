@@ -7,10 +7,11 @@ amount of work can share: a statement may join if it has that loop and everythin
 computed before the loop, or inside it for the same index. If other statements have to come before
 that loop, whatever does not depend on it is computed first. What is reduced over a loop is complete
 only after it, so a loop may have to run several times: the run with the most work counts. Among
-equals the loop whose steps in memory are the widest is put outside, so that the innermost one walks
-along rows; inside of others, where only some of them have to wait, the one over which less is
-reduced, as the rest would hold all partial results at once. Two loops without anything between them
-that walk through all arrays as one are merged.
+equals the one is put outside that is far longer than the others of a product, for lanes to go along
+it, else the one whose steps in memory are the widest, so that the innermost one walks along rows;
+inside of others, where only some of them have to wait, the one over which less is reduced, as the
+rest would hold all partial results at once. Two loops without anything between them that walk
+through all arrays as one are merged.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import multiply
 from numgrad.compiler.lower.access import Index, loop_index, loops_in, single_loop
 from numgrad.compiler.lower.statements import Bodies, Loops, Statement
-from numgrad.compiler.lower.terms import ONE, Term, ravel
+from numgrad.compiler.lower.terms import FUSED, ONE, Term, ravel
 
 MOST_TOGETHER = 300
 """Statements among which loops are shared: what comes later starts anew, as choosing loops takes
@@ -38,7 +39,8 @@ class Loop:
     """A loop over ``items``, statements or loops.
 
     ``merged`` are the loops it stands for: the index of the last one runs through all of them, the
-    others stay at 0.
+    others stay at 0. ``product`` is one that holds a product alone: Note [Block products] in
+    ``block_products``.
     """
 
     loop: int
@@ -47,6 +49,7 @@ class Loop:
     merged: tuple[int, ...] = ()
     lanes: bool = False
     rows: bool = False
+    product: bool = False
 
     def statements(self) -> list[Statement]:
         """Every statement inside, in order."""
@@ -84,11 +87,14 @@ class Reads:
         The statements that it waits for, each with the loops in which it is read where it is made.
     strides
         The widest step in memory, by loop.
+    along
+        The loop that lanes are to go along: of a product, one that is far longer than the others.
     """
 
     waits: list[dict[int, set[int]]]
     strides: list[dict[int, int]]
     work: list[float]
+    along: list[int | None]
 
 
 def study(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> Reads:
@@ -97,6 +103,7 @@ def study(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> Read
     waits: list[dict[int, set[int]]] = []
     strides: list[dict[int, int]] = []
     work: list[float] = []
+    along: list[int | None] = []
     for statement in statements:
         waited: dict[int, set[int]] = {}
         steps: dict[int, int] = {}
@@ -118,7 +125,17 @@ def study(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> Read
         for loop in set(statement.all_loops()):
             total *= loops.hint(loop)
         work.append(total)
-    return Reads(waits, strides, work)
+        along.append(_along(statement, bodies, loops))
+    return Reads(waits, strides, work, along)
+
+
+def _along(statement: Statement, bodies: Bodies, loops: Loops) -> int | None:
+    """The loop of a product that is over four times as long as its others, if one is."""
+    if bodies.body(statement).detail != FUSED:
+        return None
+    longest, *others = sorted(set(statement.all_loops()), key=lambda u: -loops.hint(u))
+    far = all(loops.hint(longest) > 4 * loops.hint(u) for u in others)
+    return longest if len(others) > 1 and far else None
 
 
 def _steps(term: Term, index: Index, loops: Loops) -> dict[int, int]:
@@ -223,8 +240,9 @@ def _best(
         loop, joined = candidate
         step = max((reads.strides[k].get(loop, 0) for k in joined), default=0)
         reduced = sum(loop in statements[k].reduced.values() for k in joined)
+        lanes = not inside and any(reads.along[k] == loop for k in joined)
         first = -reduced if some_wait else 0
-        return first, loop in ready, step, -reduced, loops.hint(loop), -loop
+        return first, lanes, loop in ready, step, -reduced, loops.hint(loop), -loop
 
     return max(equals, key=key)
 

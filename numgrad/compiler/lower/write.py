@@ -171,8 +171,8 @@ class SourceWriter:
 
     # ------------------------------------------------------------------------------------ memory
 
-    def _place(self, term: Term, index: Index) -> tuple[str, str]:
-        """Name of the address and text of the offset of an element."""
+    def place(self, term: Term, index: Index) -> tuple[str, Length]:
+        """Name of the address and offset of an element, of the first lane."""
         place = self.storage[term.number]
         if index[:1] == ("flat",):
             offset: Length = without(index[1], self.zeros)  # pyright: ignore
@@ -184,13 +184,17 @@ class SourceWriter:
             offset = add(offset, constant(place.first))
         if place.lanes:
             offset = multiply(offset, constant(LANES))
-            where = f"{text(offset)} + lane" if offset else "lane"
-        else:
-            where = text(offset)
         self.need(offset)
         if place.whole:
             self.arguments[place.name] = None
-        return place.name, where
+        return place.name, offset
+
+    def _place(self, term: Term, index: Index) -> tuple[str, str]:
+        """Name of the address and text of the offset of an element."""
+        name, offset = self.place(term, index)
+        if self.storage[term.number].lanes:
+            return name, f"{text(offset)} + lane" if offset else "lane"
+        return name, text(offset)
 
     def _scope(self, name: str) -> str:
         return f"{self.scopes.setdefault(name, len(self.scopes))}, @SCOPES@"

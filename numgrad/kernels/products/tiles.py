@@ -25,6 +25,21 @@ def tile(like, rows, vectors, width, a, row_a, step_a, b, row_b, count, c, row_c
     """
 
 
+@instruction
+def broad_bytes():
+    """Bytes of a row of ``broad_tile``."""
+
+
+@literal_instruction
+def broad_tile(like, rows, a, row_a, step_a, b, row_b, count, c, row_c, left, add):
+    """``tile`` of two vectors as wide as this CPU has them."""
+
+
+@instruction
+def broad_finite(like, b, row_b, count):
+    """Whether ``count`` rows of ``broad_tile`` hold numbers that are finite, as 0 or 1."""
+
+
 @literal_instruction
 def dots(like, rows, a, row_a, x, count, c, row_c, left, add):
     """``c[r] = sum(a[r, l] * x[l] for l in range(count))`` in several lanes.

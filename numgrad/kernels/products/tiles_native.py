@@ -8,9 +8,11 @@ from contextlib import contextmanager
 import numpy as np
 
 from numgrad.codegen.native import arithmetic as do
+from numgrad.codegen.native import machine
 from numgrad.codegen.native.accesses import NotVector
 from numgrad.codegen.native.instructions import InstructionContext
 from numgrad.codegen.native.values import (
+    BOOL,
     FLOAT64,
     INT64,
     Known,
@@ -41,7 +43,7 @@ class _Code:
             raise NotVector("an instruction with effects")
         self.f, self.has_fma, self.dtype = body.f, body.has_fma, dtype
         self.size = dtype.itemsize
-        self.lanes = width // self.size
+        self.width, self.lanes = width, width // self.size
 
     def number(self, text: str, lanes: int = 0) -> Number:
         return Number(self.dtype, (text,), lanes)
@@ -175,14 +177,58 @@ def stack(body: InstructionContext, size: Number) -> Number:
 
 def tile(
     body: InstructionContext, like: Known, rows: Number, vectors: Number, width: Number,
-    a: Number, row_a: Number, step_a: Number, b: Number, row_b: Number, count: Number,
-    c: Number, row_c: Number, left: Number, add: Number,
+    *given: Number,
 ) -> None:  # fmt: skip
-    code = _Code(body, body.dtype_of(like), width.literal)
-    height, across, lanes = rows.literal, vectors.literal, code.lanes
+    assert rows.literal is not None
+    assert vectors.literal is not None
+    _tile(_Code(body, body.dtype_of(like), width.literal), rows.literal, vectors.literal, *given)
+
+
+def _broad() -> int:
+    """Bytes of the widest vector of a tile."""
+    return max(VECTOR_BYTES, machine.vector_bits() // 8)
+
+
+def broad_bytes(body: InstructionContext) -> Number:
+    return integer(2 * _broad())
+
+
+def broad_tile(body: InstructionContext, like: Known, rows: Number, *given: Number) -> None:
+    assert rows.literal is not None
+    _tile(_Code(body, body.dtype_of(like), _broad()), rows.literal, 2, *given)
+
+
+def broad_finite(
+    body: InstructionContext, like: Known, b: Number, row_b: Number, count: Number
+) -> Number:
+    code = _Code(body, body.dtype_of(like), _broad())
+    f, bits = code.f, np.dtype(f"i{code.size}")
+    kind = kind_of(Number(bits, ("",), code.lanes))
+    found = code.slot(Number(bits, ("zeroinitializer",), code.lanes))
+    with code.loop(count) as at:
+        row = code.along(b, at, row_b)
+        for offset in (0, code.width):
+            x = code.load(row, code.lanes, offset)
+            # zero, all of whose bits are, or NaN
+            rest = do.apply(f, "fsub", x, x, dtype=x.dtype)
+            one = f.pure(f"bitcast {kind_of(x)} {rest.part} to {kind}")
+            all_ = f.value(f"load {kind}, ptr {found[0]}")
+            code.put(found, Number(bits, (f.pure(f"or {kind} {all_}, {one}"),), code.lanes))
+    name, scalar = f"llvm.vector.reduce.or.v{code.lanes}i{8 * code.size}", f"i{8 * code.size}"
+    function = f.module.declare(name, scalar, [kind])
+    all_ = f.value(f"load {kind}, ptr {found[0]}")
+    total = f.pure(f"call {scalar} {function}({kind} {all_})")
+    return do.cast(f, Number(BOOL, (f.pure(f"icmp eq {scalar} {total}, 0"),)), INT64)
+
+
+def _tile(
+    code: _Code, height: int, width: int, a: Number, row_a: Number, step_a: Number, b: Number,
+    row_b: Number, count: Number, c: Number, row_c: Number, left: Number, add: Number,
+) -> None:  # fmt: skip
+    lanes = code.lanes
     sources = code.rows(a, row_a, height, left)
     targets = code.rows(c, row_c, height, left)
-    offsets = [v * width.literal for v in range(across)]
+    offsets = [v * code.width for v in range(width)]
     places = [(target, offset) for target in targets for offset in offsets]
     sums = [code.slot(code.zero(lanes)) for _ in places]
     with code.where(add):

@@ -9,6 +9,7 @@ from numba import types
 from numba.core import cgutils
 
 from numgrad.codegen.intrinsics import HAS_FMA
+from numgrad.codegen.native import machine
 from numgrad.kernels.products.gemm import VECTOR_BYTES
 
 _I64 = ir.IntType(64)
@@ -56,7 +57,7 @@ class _Elements:
         self.bits = dtype.bitwidth
         self.size = dtype.bitwidth // 8
         self.scalar = context.get_value_type(dtype)
-        self.lanes = width // self.size
+        self.width, self.lanes = width, width // self.size
         self.vector = ir.VectorType(self.scalar, self.lanes)
 
     def load(self, address: Any, kind: Any, offset: int = 0) -> Any:
@@ -137,40 +138,86 @@ def stack(typingctx, size):
 def tile(
     typingctx, like, rows, vectors, width, a, row_a, step_a, b, row_b, count, c, row_c, left, add
 ):
-    dtype = like.dtype
-    height, across, size = (each.literal_value for each in (rows, vectors, width))
+    given = (a, row_a, step_a, b, row_b, count, c, row_c, left, add)
 
     def codegen(context, builder, signature, args):
-        a, row_a, step_a, b, row_b, count, c, row_c, left, add = args[4:]
-        elements = _Elements(context, builder, dtype, size)
-        vector = elements.vector
-        sources = elements.rows(a, row_a, height, left)
-        targets = elements.rows(c, row_c, height, left)
-        offsets = [v * size for v in range(across)]
-        places = [(target, offset) for target in targets for offset in offsets]
-        sums = [cgutils.alloca_once(builder, vector) for _ in places]
-        with builder.if_else(cgutils.as_bool_bit(builder, add)) as (yes, no):
-            with yes:
-                for total, (target, offset) in zip(sums, places, strict=True):
-                    builder.store(elements.load(target, vector, offset), total)
-            with no:
-                for total in sums:
-                    builder.store(ir.Constant(vector, None), total)
-        with _loop(builder, count) as at:
-            row = elements.along(b, at, row_b)
-            factors = [elements.load(row, vector, offset) for offset in offsets]
-            for r, source in enumerate(sources):
-                x = elements.load(elements.along(source, at, step_a), elements.scalar)
-                x = elements.spread(x)
-                for v, factor in enumerate(factors):
-                    total = sums[r * across + v]
-                    builder.store(elements.multiply_add(x, factor, builder.load(total)), total)
-        for total, (target, offset) in zip(sums, places, strict=True):
-            elements.store(builder.load(total), target, offset)
+        elements = _Elements(context, builder, like.dtype, width.literal_value)
+        _tile(elements, rows.literal_value, vectors.literal_value, *args[4:])
         return context.get_dummy_value()
 
-    given = (a, row_a, step_a, b, row_b, count, c, row_c, left, add)
     return types.void(like, rows, vectors, width, *given), codegen
+
+
+def _broad() -> int:
+    """Bytes of the widest vector of a tile."""
+    return max(VECTOR_BYTES, machine.vector_bits() // 8)
+
+
+def broad_bytes(typingctx):
+    return types.int64(), lambda context, builder, signature, args: _I64(2 * _broad())
+
+
+def broad_tile(typingctx, like, rows, a, row_a, step_a, b, row_b, count, c, row_c, left, add):
+    given = (a, row_a, step_a, b, row_b, count, c, row_c, left, add)
+
+    def codegen(context, builder, signature, args):
+        elements = _Elements(context, builder, like.dtype, _broad())
+        _tile(elements, rows.literal_value, 2, *args[2:])
+        return context.get_dummy_value()
+
+    return types.void(like, rows, *given), codegen
+
+
+def broad_finite(typingctx, like, b, row_b, count):
+    def codegen(context, builder, signature, args):
+        b, row_b, count = args[1:]
+        elements = _Elements(context, builder, like.dtype, _broad())
+        bits = ir.VectorType(ir.IntType(elements.bits), elements.lanes)
+        found = cgutils.alloca_once_value(builder, ir.Constant(bits, None))
+        with _loop(builder, count) as at:
+            row = elements.along(b, at, row_b)
+            for offset in (0, elements.width):
+                x = elements.load(row, elements.vector, offset)
+                # zero, all of whose bits are, or NaN
+                rest = builder.bitcast(builder.fsub(x, x), bits)
+                builder.store(builder.or_(builder.load(found), rest), found)
+        name = f"llvm.vector.reduce.or.v{elements.lanes}i{elements.bits}"
+        total = elements._call(name, bits.element, [builder.load(found)])
+        none = builder.icmp_unsigned("==", total, bits.element(0))
+        return builder.zext(none, _I64)
+
+    return types.int64(like, b, row_b, count), codegen
+
+
+def _tile(
+    elements: _Elements, height: int, width: int, a: Any, row_a: Any, step_a: Any, b: Any,
+    row_b: Any, count: Any, c: Any, row_c: Any, left: Any, add: Any,
+) -> None:  # fmt: skip
+    builder = elements.builder
+    vector = elements.vector
+    sources = elements.rows(a, row_a, height, left)
+    targets = elements.rows(c, row_c, height, left)
+    offsets = [v * elements.width for v in range(width)]
+    places = [(target, offset) for target in targets for offset in offsets]
+    sums = [cgutils.alloca_once(builder, vector) for _ in places]
+    with builder.if_else(cgutils.as_bool_bit(builder, add)) as (yes, no):
+        with yes:
+            for total, (target, offset) in zip(sums, places, strict=True):
+                builder.store(elements.load(target, vector, offset), total)
+        with no:
+            for total in sums:
+                builder.store(ir.Constant(vector, None), total)
+    with _loop(builder, count) as at:
+        row = elements.along(b, at, row_b)
+        factors = [elements.load(row, vector, offset) for offset in offsets]
+        for r, source in enumerate(sources):
+            x = elements.load(elements.along(source, at, step_a), elements.scalar)
+            x = elements.spread(x)
+            for v, factor in enumerate(factors):
+                total = sums[r * width + v]
+                builder.store(elements.multiply_add(x, factor, builder.load(total)), total)
+    for total, (target, offset) in zip(sums, places, strict=True):
+        elements.store(builder.load(total), target, offset)
 
 
 def dots(typingctx, like, rows, a, row_a, x, count, c, row_c, left, add):
