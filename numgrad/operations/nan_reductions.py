@@ -17,7 +17,7 @@ from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.cumulative import cumprod, cumsum
 from numgrad.operations.extend import with_elements
-from numgrad.operations.reduce import all, max, min, prod, sum
+from numgrad.operations.reduce import all, deviation, max, min, prod, sum
 from numgrad.operations.shape import as_operand, broadcast_to
 
 
@@ -298,8 +298,7 @@ def nanstd(
     >>> ng.nanstd(ng.tensor([1.0, np.nan, 5.0]))
     tensor(2.)
     """
-    v = _variance("nanstd", x, axis, dtype, ddof, keepdims, where, mean, correction)
-    return np.where(v == 0, 0, np.sqrt(np.where(v == 0, 1, v)))
+    return deviation(_variance("nanstd", x, axis, dtype, ddof, keepdims, where, mean, correction))
 
 
 nanstd.kink(x=([2.0, np.nan, 2.0], [0, 0, 0]))

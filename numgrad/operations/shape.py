@@ -32,6 +32,12 @@ def as_operand(x: Any) -> Any:
     return array
 
 
+def as_array(x: Any) -> Any:
+    """``x`` as ``np.asarray`` takes it: a Python number too has a dtype that counts."""
+    x = as_operand(x)
+    return astype(x, dtype=x.dtype, copy=False)
+
+
 def as_index(operation: str, value: Any, what: str = "axis") -> int:
     """``value`` as a Python integer."""
     try:

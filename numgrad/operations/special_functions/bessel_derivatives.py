@@ -12,7 +12,7 @@ from operator import index
 from typing import Any
 
 from numgrad.errors import NumgradValueError
-from numgrad.operations.shape import as_operand
+from numgrad.operations.shape import as_array
 from numgrad.operations.special_functions.bessel import iv, jv, kv, yv
 from numgrad.operations.special_functions.complex_valued import hankel1, hankel2
 
@@ -24,7 +24,7 @@ def _derivative(name: str, f: Callable[[Any, Any], Any], v: Any, z: Any, n: Any,
         order = -1
     if order < 0:
         raise NumgradValueError(f"{name}: n is {n!r}; it must be an integer that is not negative")
-    v, z = as_operand(v), as_operand(z)
+    v, z = as_array(v), as_array(z)
     terms = [(phase**i * math.comb(order, i), v - order + 2 * i) for i in range(order + 1)]
     (_, first), *rest = terms
     total = f(first, z)
