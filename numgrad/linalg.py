@@ -20,6 +20,7 @@ from numgrad.operations.linear_algebra.functions import (
     solve_sylvester,
     sqrtm,
 )
+from numgrad.operations.linear_algebra.indefinite import ldl
 from numgrad.operations.linear_algebra.lyapunov import (
     solve_continuous_lyapunov,
     solve_discrete_lyapunov,
@@ -38,6 +39,7 @@ from numgrad.operations.linear_algebra.products import (
 from numgrad.operations.linear_algebra.products import (
     trace_of_matrices as trace,
 )
+from numgrad.operations.linear_algebra.schur import hessenberg, qz, rsf2csf, schur
 from numgrad.operations.linear_algebra.scipy_parameters import take
 from numgrad.operations.linear_algebra.singular_values import (
     cond,
@@ -71,12 +73,13 @@ from numgrad.operations.norm import matrix_norm, norm, vector_norm
 __all__ = [
     "LinAlgError", "block_diag", "cho_factor", "cho_solve", "cholesky", "cond", "coshm", "cosm",
     "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm",
-    "fractional_matrix_power", "inv", "kron", "logm", "lstsq", "lu", "lu_factor", "lu_solve",
-    "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm",
-    "null_space", "orth", "outer", "pinv", "pinvh", "polar", "qr", "signm", "sinhm", "sinm",
-    "slogdet", "solve", "solve_banded", "solve_continuous_lyapunov", "solve_discrete_lyapunov",
-    "solve_sylvester", "solve_toeplitz", "solve_triangular", "sqrtm", "svd", "svdvals", "tanhm",
-    "tanm", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
+    "fractional_matrix_power", "hessenberg", "inv", "kron", "ldl", "logm", "lstsq", "lu",
+    "lu_factor", "lu_solve", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
+    "matrix_transpose", "multi_dot", "norm", "null_space", "orth", "outer", "pinv", "pinvh",
+    "polar", "qr", "qz", "rsf2csf", "schur", "signm", "sinhm", "sinm", "slogdet", "solve",
+    "solve_banded", "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester",
+    "solve_toeplitz", "solve_triangular", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "tensordot",
+    "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 take(found for name in __all__ if isinstance(found := globals()[name], Op))

@@ -66,7 +66,6 @@ from numgrad.operations.special_functions.beta import betainc as betainc
 from numgrad.operations.special_functions.beta import betaincc as betaincc
 from numgrad.operations.special_functions.beta import betainccinv as betainccinv
 from numgrad.operations.special_functions.beta import betaincinv as betaincinv
-from numgrad.operations.special_functions.carlson import agm as agm
 from numgrad.operations.special_functions.carlson import elliprc as elliprc
 from numgrad.operations.special_functions.carlson import elliprd as elliprd
 from numgrad.operations.special_functions.carlson import elliprf as elliprf
@@ -125,6 +124,7 @@ from numgrad.operations.special_functions.distributions import pdtr as pdtr
 from numgrad.operations.special_functions.distributions import pdtrc as pdtrc
 from numgrad.operations.special_functions.distributions import stdtr as stdtr
 from numgrad.operations.special_functions.distributions import stdtrit as stdtrit
+from numgrad.operations.special_functions.elliptic import agm as agm
 from numgrad.operations.special_functions.elliptic import ellipe as ellipe
 from numgrad.operations.special_functions.elliptic import ellipeinc as ellipeinc
 from numgrad.operations.special_functions.elliptic import ellipk as ellipk

@@ -295,11 +295,12 @@ def polygamma(n, x):
         return zeta(float(n + 1), x) * ((-1.0) ** (n + 1) * math.gamma(n + 1))
     n, x = as_operand(n), as_operand(x)
     none, order = n == 0, np.where(n == 0, 1, n)
-    if not len(n.shape) and x.dtype.kind == "f":  # a number, by which the dtype does not change
-        order = order.astype(x.dtype)
     odd = order - 2 * np.floor(0.5 * order)
     sign = np.where(odd == 1, 1.0, np.where((odd == 0) & (n > 0), -1.0, math.nan))
-    return np.where(none, digamma(x), zeta(order + 1.0, x) * (sign * gamma(order + 1.0)))
+    factor = sign * gamma(order + 1.0)
+    if not len(n.shape) and x.dtype.kind == "f":  # a number, by which the dtype does not change
+        order, factor = order.astype(x.dtype), factor.astype(x.dtype)
+    return np.where(none, digamma(x), zeta(order + 1.0, x) * factor)
 
 
 polygamma.calls = [

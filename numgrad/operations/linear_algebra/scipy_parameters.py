@@ -43,7 +43,9 @@ _PARAMETERS: dict[str, str] = {
     "eigh": "overwrite_a overwrite_b check_finite driver",
     "eigvals": "overwrite_a overwrite_b check_finite",
     "eigvalsh": "overwrite_a overwrite_b check_finite driver",
+    "hessenberg": "overwrite_a check_finite",
     "inv": "overwrite_a check_finite",
+    "ldl": "overwrite_a check_finite",
     "lstsq": "overwrite_a overwrite_b check_finite lapack_driver",
     "lu": "overwrite_a check_finite",
     "lu_factor": "overwrite_a check_finite",
@@ -53,6 +55,9 @@ _PARAMETERS: dict[str, str] = {
     "pinv": "check_finite",
     "pinvh": "check_finite",
     "qr": "overwrite_a lwork check_finite",
+    "qz": "lwork overwrite_a overwrite_b check_finite",
+    "rsf2csf": "check_finite",
+    "schur": "lwork overwrite_a check_finite",
     "solve": "overwrite_a overwrite_b check_finite",
     "solve_banded": "overwrite_ab overwrite_b check_finite",
     "solve_toeplitz": "check_finite",
@@ -68,7 +73,7 @@ _OF_MATRICES = (
     "fractional_matrix_power", "null_space", "orth",
 )  # fmt: skip
 _NAMES = {
-    **{name: {"A": "a"} for name in _OF_MATRICES},
+    **{name: {"A": "a"} for name in (*_OF_MATRICES, "ldl")},
     "norm": {"a": "x"}, "svdvals": {"a": "x"}, "lstsq": {"cond": "rcond"},
 }  # fmt: skip
 """Functions -> names of SciPy's -> names here."""
