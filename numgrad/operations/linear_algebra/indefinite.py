@@ -49,7 +49,9 @@ def block_factors(a, *, lower, hermitian):
         raise NumgradLinAlgError(f"ldl: {which(bad, batch)} contains infinities or NaNs")
     of = importlib.import_module("scipy.linalg").ldl
     found = [of(x, lower=lower, hermitian=hermitian) for x in work]
-    factor, blocks = (np.asarray([x[k] for x in found], meta.dtype).reshape(a.shape) for k in (0, 1))
+    factor, blocks = (
+        np.asarray([x[k] for x in found], meta.dtype).reshape(a.shape) for k in (0, 1)
+    )
     return factor, blocks, np.asarray([x[2] for x in found], np.int64).reshape(a.shape[:-1])
 
 

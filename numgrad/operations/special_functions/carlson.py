@@ -119,6 +119,8 @@ elliprf.vjp(
     b=lambda g, a, b, c: g * elliprd(c, a, b) * (-1 / 6),
     c=lambda g, a, b, c: g * elliprd(a, b, c) * (-1 / 6),
 )
+
+
 def _second_kind(a, b, c):
     """Derivative of ``elliprg`` in ``c``; where the others are 0 it is half of the root of ``c``."""
     alone = (a == 0) & (b == 0)
@@ -137,6 +139,8 @@ elliprd.vjp(
     b=lambda g, a, b, c: _third(g, 0.5, 0.5, 1.5, 1.5, 0, a, b, c, 1),
     c=lambda g, a, b, c: _third(g, 1.5, 0.5, 0.5, 2.5, 0, a, b, c, 1),
 )
+
+
 def _principal(a, b, c, p, y):
     """Derivative of ``elliprj`` in ``a`` where ``p`` is negative: Note [Principal values]."""
     return (y - elliprd(b, c, a)) / (2 * (p - a))

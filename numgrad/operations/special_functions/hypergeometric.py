@@ -78,8 +78,8 @@ hyperu.vjp(
     a=lambda g, a, b, x: g * central_difference(lambda p: hyperu(p, b, x), a),
     b=lambda g, a, b, x: g * central_difference(lambda p: hyperu(a, p, x), b),
     # of orders 0 and -1 it is a constant and 1, also where the other function is endless
-    x=lambda g, a, b, x: g * np.where(
-        a == 0, 0, -a * np.where(a == -1, 1, hyperu(a + 1, b + 1, x))
+    x=lambda g, a, b, x: (
+        g * np.where(a == 0, 0, -a * np.where(a == -1, 1, hyperu(a + 1, b + 1, x)))
     ),
 )
 

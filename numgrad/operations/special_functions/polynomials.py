@@ -5,6 +5,8 @@ taken by recurrence, where SciPy takes those of floating dtype by hypergeometric
 digits and the signs of zeros may be others.
 """
 
+import math
+
 import numpy as np
 
 from numgrad.operations.real import scipy_special
