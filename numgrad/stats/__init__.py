@@ -20,11 +20,11 @@ from numgrad.stats.counts import nbinom as nbinom
 from numgrad.stats.counts import poisson as poisson
 from numgrad.stats.gamma_family import beta as beta
 from numgrad.stats.gamma_family import chi2 as chi2
-from numgrad.stats.half_line import expon as expon
 from numgrad.stats.gamma_family import f as f
 from numgrad.stats.gamma_family import gamma_ as gamma
-from numgrad.stats.half_line import halfnorm as halfnorm
 from numgrad.stats.gamma_family import invgamma as invgamma
+from numgrad.stats.half_line import expon as expon
+from numgrad.stats.half_line import halfnorm as halfnorm
 from numgrad.stats.half_line import lognorm as lognorm
 from numgrad.stats.half_line import pareto as pareto
 from numgrad.stats.half_line import rayleigh as rayleigh

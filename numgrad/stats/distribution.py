@@ -350,7 +350,7 @@ class Continuous(Distribution):
         return valid(np.where(below | above | endless, 0.0, found))
 
     def nnlf(self, theta: Any, x: Any) -> Any:
-        """Negative sum of ``logpdf`` at ``x`` for the parameters in ``theta``, location and scale too.
+        """Negative sum of ``logpdf`` at ``x`` for ``theta``: shape parameters, location, scale.
 
         Infinite where a number is outside of the support.
         """

@@ -108,9 +108,10 @@ _STEPS = np.linspace(0, 1, 161)
 def over_widths(df: Any, far: Any) -> tuple[Any, Any]:
     """Nodes and weights for means over ``sqrt(chi2 / df)``, along the last axis.
 
-    By the rule of trapezoids over ``t``, where the logarithm of ``chi2 / df`` is ``t - exp(-t - c)``
-    in units of its deviation. A function of ``far`` times the number changes down to ``-c`` and
-    not below, where nodes are far apart; they reach to where the density is below 1e-17.
+    By the rule of trapezoids over ``t``, where the logarithm of ``chi2 / df`` is
+    ``t - exp(-t - c)`` in units of its deviation. A function of ``far`` times the number changes
+    down to ``-c`` and not below, where nodes are far apart; they reach to where the density is
+    below 1e-17.
     """
     half, far = [np.expand_dims(_fixed(a), -1) for a in (0.5 * df, far)]
     unit = 1 / np.sqrt(1 + half)

@@ -103,8 +103,8 @@ class _Elliptical:
             cholesky(matrix)
         if not (seed is None or isinstance(seed, int | np.integer)):
             raise NumgradTypeError(
-                f"multivariate_{self.name}.cdf: {named} must be the integer that is the seed of its "
-                f"points, or None, got {type(seed).__name__}"
+                f"multivariate_{self.name}.cdf: {named} must be the integer that is the seed of "
+                f"its points, or None, got {type(seed).__name__}"
             )
         width = np.sqrt(np.diagonal(matrix, axis1=-2, axis2=-1))
         endless = np.isinf(limits)

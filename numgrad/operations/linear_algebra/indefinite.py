@@ -2,10 +2,10 @@
 
 Note [Derivatives of block factors]
 -----------------------------------
-Of ``a = l @ d @ l*`` with blocks of one or two rows in ``d``, ``m = inv(l) da inv(l)*`` is the sum of
-``x d``, the change of ``d`` and ``d x*``, where ``x = inv(l) dl`` has elements below the blocks alone:
-so ``dd`` is what ``m`` has in the blocks, and ``x d`` what it has below them. The order of rows and
-the blocks stay as they are for small changes.
+Of ``a = l @ d @ l*`` with blocks of one or two rows in ``d``, ``m = inv(l) da inv(l)*`` is the sum
+of ``x d``, the change of ``d`` and ``d x*``, where ``x = inv(l) dl`` has elements below the blocks
+alone: so ``dd`` is what ``m`` has in the blocks, and ``x d`` what it has below them. The order of
+rows and the blocks stay as they are for small changes.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 Note [Derivatives of unitary similarity]
 ----------------------------------------
-Of ``a = z @ t @ z*`` the vectors turn by ``dz = z @ w`` with a skew-Hermitian ``w``, which keeps zero
-what is zero: ``dt = z* da z + t w - w t``. Both gradients are solutions of the adjoint of this linear
-system, which are found column after column, from the last one on. The triangular form leaves the
-phases of vectors open: ``w`` has no diagonal, and gradients mean something for what does not depend
-on phases (signs, where all is real, stay as they are). Equal eigenvalues have no derivative.
+Of ``a = z @ t @ z*`` the vectors turn by ``dz = z @ w`` with a skew-Hermitian ``w``, which keeps
+zero what is zero: ``dt = z* da z + t w - w t``. Both gradients are solutions of the adjoint of this
+linear system, which are found column after column, from the last one on. The triangular form leaves
+the phases of vectors open: ``w`` has no diagonal, and gradients mean something for what does not
+depend on phases (signs, where all is real, stay as they are). Equal eigenvalues have no derivative.
 In Hessenberg's form the first vector is fixed, and others follow from it (J. G. F. Francis, 1961;
 adjoints as in N. Kramer et al., "Gradients of functions of large matrices", 2024), unless an
 element below the diagonal is 0, where they are not unique.
@@ -164,8 +164,8 @@ def schur(a, output="real", sort=None):
     """Schur's form: ``a = Z @ T @ Z*`` with unitary ``Z`` and upper triangular ``T``.
 
     The real form of a real matrix has blocks of two rows for pairs of complex eigenvalues; there it
-    has no derivative, while the complex one has. Gradients are right for what does not depend on the
-    phases of columns of ``Z``, where eigenvalues differ.
+    has no derivative, while the complex one has. Gradients are right for what does not depend on
+    the phases of columns of ``Z``, where eigenvalues differ.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ triangular_form.calls = [
 
 
 @composite(ref="scipy.linalg.rsf2csf", method=False, smooth=True)
-def rsf2csf(T, Z):  # noqa: N803 (SciPy's names)
+def rsf2csf(T, Z):
     """The complex Schur form of a real one, as ``schur`` returns it.
 
     Parameters
@@ -263,7 +263,7 @@ def rsf2csf(T, Z):  # noqa: N803 (SciPy's names)
     >>> np.diagonal(t).round(12).imag
     tensor([ 2., -2.])
     """
-    T, Z = as_operand(T), as_operand(Z)  # noqa: N806
+    T, Z = as_operand(T), as_operand(Z)
     stacks("rsf2csf", T.shape, Z.shape)
     form, turn = triangular_form(T)
     return form, product(Z.astype(turn.dtype), turn)
@@ -420,7 +420,7 @@ qz_factors.calls = [(((3, 3), (3, 3)), lambda a, b: qz_factors(a, b, complex_for
         (((2, 2), (2, 2)), {"sort": "lhp"}, "NumgradTypeError"),
     ],
 )
-def qz(A, B, output="real", sort=None):  # noqa: N803 (SciPy's names)
+def qz(A, B, output="real", sort=None):
     """Generalized Schur form of two matrices: ``A = Q @ AA @ Z*`` and ``B = Q @ BB @ Z*``.
 
     Gradients raise: ``schur(solve(B, A))`` has them.

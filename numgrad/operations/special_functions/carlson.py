@@ -5,7 +5,7 @@ Note [Principal values]
 Where the last argument of ``elliprc`` or ``elliprj`` is negative the integral is Cauchy's principal
 value, and those that derivatives otherwise are do not exist. There they are by partial fractions,
 ``1 / ((t + a) (t + p)) = (1 / (t + a) - 1 / (t + p)) / (p - a)``, whose denominator is negative, so
-that nothing cancels; the last one follows from the others, as the integral is a homogeneous function.
+that nothing cancels; the last one follows from the others, as the integral is homogeneous.
 """
 
 import numpy as np
@@ -122,7 +122,7 @@ elliprf.vjp(
 
 
 def _second_kind(a, b, c):
-    """Derivative of ``elliprg`` in ``c``; where the others are 0 it is half of the root of ``c``."""
+    """Derivative of ``elliprg`` in ``c``; where others are 0 that is half of the root of ``c``."""
     alone = (a == 0) & (b == 0)
     other = np.where(alone, 1, a)
     around = (3 * elliprf(other, b, c) - c * elliprd(other, b, c)) / 12
