@@ -6,6 +6,7 @@ SciPy's take besides is taken by name: ``overwrite_a``, ``check_finite`` and oth
 do not change, ``lower``, ``A``.
 """
 
+from numgrad.core.absent import absent as _absent
 from numgrad.core.op import Op
 from numgrad.errors import NumgradLinAlgError as LinAlgError
 from numgrad.operations.arrangement import matrix_transpose
@@ -83,6 +84,27 @@ __all__ = [
 ]  # fmt: skip
 
 take(found for name in __all__ if isinstance(found := globals()[name], Op))
+
+
+__getattr__ = _absent(
+    __name__,
+    __all__,
+    {
+        "cholesky_ex": "cholesky",
+        "inv_ex": "inv",
+        "solve_ex": "solve",
+        "lu_factor_ex": "lu_factor",
+        "ldl_factor": "ldl",
+        "matrix_exp": "expm",
+        "vander": "ng.vander",
+        "householder_product": "qr with mode='complete'",
+        "solve_lyapunov": "solve_continuous_lyapunov",
+        "cholesky_banded": "solve_banded, or cholesky of the whole matrix",
+        "solveh_banded": "solve_banded",
+        "eigh_tridiagonal": "eigh of the whole matrix",
+        "eigvals_banded": "eigvalsh of the whole matrix",
+    },
+)
 
 
 def __dir__() -> list[str]:

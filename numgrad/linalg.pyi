@@ -59,11 +59,17 @@ def expm(a: _Array) -> Tensor:
 def fractional_matrix_power(a: _Array, t: _Array) -> Tensor:
     """Principal powers of square matrices with real numbers: ``expm(t * logm(a))``."""
 
+def hessenberg(a: _Array, calc_q: bool = False) -> Any:
+    """Hessenberg's form: ``a = Q @ H @ Q*`` with ``H`` zero below the first subdiagonal."""
+
 def inv(a: _Array) -> Tensor:
     """Inverses of square matrices."""
 
 def kron(a: _Array, b: _Array) -> Tensor:
     """Every element of ``a`` times the whole of ``b``, laid out in blocks."""
+
+def ldl(a: _Array, lower: bool = True, hermitian: bool = True) -> tuple[Tensor, ...]:
+    """Factors of symmetric or Hermitian matrices: ``a = L @ D @ L*``, rows of ``L`` exchanged."""
 
 def logm(a: _Array) -> Tensor:
     """Principal logarithms of square matrices; real for real ones."""
@@ -121,6 +127,15 @@ def polar(a: _Array, side: str = "right") -> tuple[Tensor, ...]:
 
 def qr(a: _Array, mode: str = "reduced") -> Any:
     """Orthogonal and upper triangular factors: ``a = Q @ R``."""
+
+def qz(A: _Array, B: _Array, output: str = "real", sort: Any = None) -> tuple[Tensor, ...]:
+    """Generalized Schur form of two matrices: ``A = Q @ AA @ Z*`` and ``B = Q @ BB @ Z*``."""
+
+def rsf2csf(T: _Array, Z: _Array) -> tuple[Tensor, ...]:
+    """The complex Schur form of a real one, as ``schur`` returns it."""
+
+def schur(a: _Array, output: str = "real", sort: Any = None) -> tuple[Tensor, ...]:
+    """Schur's form: ``a = Z @ T @ Z*`` with unitary ``Z`` and upper triangular ``T``."""
 
 def signm(a: _Array) -> Tensor:
     """Signs of square matrices: eigenvalues become those of their real parts, 1 or -1."""

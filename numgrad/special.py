@@ -8,6 +8,7 @@ np.float64(-0.408103781378)
 here.
 """
 
+from numgrad.core.absent import absent as _absent
 from numgrad.operations.elementary import sinc as sinc
 from numgrad.operations.exponential import cbrt as cbrt
 from numgrad.operations.exponential import exp2 as exp2
@@ -495,6 +496,18 @@ __all__ = [
     "yvp",
     "zeta",
 ]
+
+
+__getattr__ = _absent(
+    __name__,
+    __all__,
+    {
+        "zetac": "zeta(x) - 1",
+        "sph_harm_y": "lpmv",
+        "factorialk": "factorial",
+        "factorial2": "factorial",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -11,6 +11,7 @@ operations: ``ng.jit`` fuses them, and every derivative that these have is one o
 ``scipy.stats``' own functions take no Tensors that require gradients.
 """
 
+from numgrad.core.absent import absent as _absent
 from numgrad.stats.counts import bernoulli as bernoulli
 from numgrad.stats.counts import binom as binom
 from numgrad.stats.counts import categorical as categorical
@@ -78,6 +79,13 @@ __all__ = [
     "weibull_min",
     "wishart",
 ]
+
+
+__getattr__ = _absent(
+    __name__,
+    __all__,
+    {"*": "there is no such distribution here; scipy.stats takes arrays without gradients"},
+)
 
 
 def __dir__() -> list[str]:

@@ -427,6 +427,8 @@ def qz(A, B, output="real", sort=None):
 
     Parameters
     ----------
+    A, B
+        Square matrices, or stacks of such.
     output : {'real', 'complex'}
         The form of real matrices.
     sort
