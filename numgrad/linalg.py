@@ -26,6 +26,14 @@ from numgrad.operations.linear_algebra.lyapunov import (
     solve_continuous_lyapunov,
     solve_discrete_lyapunov,
 )
+from numgrad.operations.linear_algebra.patterned import (
+    circulant,
+    companion,
+    hankel,
+    khatri_rao,
+    matmul_toeplitz,
+    toeplitz,
+)
 from numgrad.operations.linear_algebra.polar import polar, signm
 from numgrad.operations.linear_algebra.products import (
     cross_of_last as cross,
@@ -40,6 +48,7 @@ from numgrad.operations.linear_algebra.products import (
 from numgrad.operations.linear_algebra.products import (
     trace_of_matrices as trace,
 )
+from numgrad.operations.linear_algebra.riccati import solve_continuous_are, solve_discrete_are
 from numgrad.operations.linear_algebra.schur import hessenberg, qz, rsf2csf, schur
 from numgrad.operations.linear_algebra.scipy_parameters import take
 from numgrad.operations.linear_algebra.singular_values import (
@@ -72,15 +81,16 @@ from numgrad.operations.matmul import matmul
 from numgrad.operations.norm import matrix_norm, norm, vector_norm
 
 __all__ = [
-    "LinAlgError", "block_diag", "cho_factor", "cho_solve", "cholesky", "cond", "coshm", "cosm",
-    "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm",
-    "fractional_matrix_power", "hessenberg", "inv", "kron", "ldl", "logm", "lstsq", "lu",
-    "lu_factor", "lu_solve", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
-    "matrix_transpose", "multi_dot", "norm", "null_space", "orth", "outer", "pinv", "pinvh",
-    "polar", "qr", "qz", "rsf2csf", "schur", "signm", "sinhm", "sinm", "slogdet", "solve",
-    "solve_banded", "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester",
-    "solve_toeplitz", "solve_triangular", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "tensordot",
-    "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
+    "LinAlgError", "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion",
+    "cond", "coshm", "cosm", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
+    "expm", "fractional_matrix_power", "hankel", "hessenberg", "inv", "khatri_rao", "kron", "ldl",
+    "logm", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matmul_toeplitz", "matrix_norm",
+    "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "null_space", "orth",
+    "outer", "pinv", "pinvh", "polar", "qr", "qz", "rsf2csf", "schur", "signm", "sinhm", "sinm",
+    "slogdet", "solve", "solve_banded", "solve_continuous_are", "solve_continuous_lyapunov",
+    "solve_discrete_are", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz",
+    "solve_triangular", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "tensordot", "tensorinv",
+    "tensorsolve", "toeplitz", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 take(found for name in __all__ if isinstance(found := globals()[name], Op))

@@ -1,4 +1,4 @@
-"""``Tensor.flat``, parameters of ``astype``, and what is said about attributes that are not there."""
+"""``Tensor.flat``, parameters of ``astype``, and what is said of attributes that are absent."""
 
 import numpy as np
 import pytest

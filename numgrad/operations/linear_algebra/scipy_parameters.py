@@ -50,6 +50,7 @@ _PARAMETERS: dict[str, str] = {
     "lu": "overwrite_a check_finite",
     "lu_factor": "overwrite_a check_finite",
     "lu_solve": "overwrite_b check_finite",
+    "matmul_toeplitz": "check_finite workers",
     "norm": "check_finite",
     "null_space": "overwrite_a check_finite lapack_driver",
     "pinv": "check_finite",
