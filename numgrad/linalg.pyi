@@ -143,8 +143,8 @@ def polar(a: _Array, side: str = "right") -> tuple[Tensor, ...]:
 def qr(a: _Array, mode: str = "reduced") -> Any:
     """Orthogonal and upper triangular factors: ``a = Q @ R``."""
 
-def qz(A: _Array, B: _Array, output: str = "real", sort: Any = None) -> tuple[Tensor, ...]:
-    """Generalized Schur form of two matrices: ``A = Q @ AA @ Z*`` and ``B = Q @ BB @ Z*``."""
+def qz(a: _Array, b: _Array, output: str = "real", sort: Any = None) -> tuple[Tensor, ...]:
+    """Generalized Schur form of two matrices: ``a = Q @ AA @ Z*`` and ``b = Q @ BB @ Z*``."""
 
 def rsf2csf(T: _Array, Z: _Array) -> tuple[Tensor, ...]:
     """The complex Schur form of a real one, as ``schur`` returns it."""

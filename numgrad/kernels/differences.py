@@ -78,24 +78,6 @@ def difference(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
     return slope
 
 
-def log_difference(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
-    """The same of a positive function, by its logarithm."""
-
-    @outlined
-    def slope(p, x, y):
-        value = f(p, x, y)
-        if value < _LEAST:
-            return 0.0
-        h = step(p)
-        total = 0.0
-        for k in range(5):
-            t = (k + 1) * h
-            total += WEIGHTS[k] * log_f64(f(p + t, x, y) / f(p - t, x, y))
-        return value * (total / h)
-
-    return slope
-
-
 def log_slope(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
     """The derivative of the logarithm of a positive function with respect to the first number."""
 
@@ -107,6 +89,20 @@ def log_slope(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
             t = (k + 1) * h
             total += WEIGHTS[k] * log_f64(f(p + t, x, y) / f(p - t, x, y))
         return total / h
+
+    return slope
+
+
+def log_difference(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
+    """The derivative of a positive function, by its logarithm."""
+    of_log = log_slope(f, step)
+
+    @outlined
+    def slope(p, x, y):
+        value = f(p, x, y)
+        if value < _LEAST:
+            return 0.0
+        return value * of_log(p, x, y)
 
     return slope
 

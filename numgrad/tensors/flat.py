@@ -30,6 +30,7 @@ class Flat:
 
     Examples
     --------
+    >>> import numgrad as ng
     >>> x = ng.tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> x.flat[1:3]
     tensor([2., 3.])

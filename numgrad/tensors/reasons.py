@@ -4,8 +4,8 @@ Note [Reasons]
 --------------
 Every public function of ``numpy``, ``numpy.linalg``, ``numpy.fft``, and of ``special``, ``linalg``,
 ``fft``, ``signal`` and ``ndimage`` of SciPy, is an operation, or handled on Tensors otherwise, or
-stands here; a test holds us to it, and ``python -m numgrad table`` prints it. A reason counts for as
-long as there is no operation.
+stands here; a test holds us to it, and ``python -m numgrad table`` prints it. A reason counts for
+as long as there is no operation.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ _REASONS = {
             unique_roots max_len_seq""",
         "designs filters, from numbers to numbers": """abcd_normalize band_stop_obj bessel besselap
             bilinear* butt* cheb* ellip* findfreqs firls firwin* gammatone iir* kaiser_* lp2*
-            kaiserord minimum_phase normalize remez closest_STFT_dual_window *2sos *2tf *2ss *2zpk""",
+            kaiserord minimum_phase normalize remez closest_STFT_dual_window *2sos *2tf *2ss
+            *2zpk""",
         "is of systems of differential equations; ng.odeint and ng.solve_ivp have gradients": """
             bode cont2discrete dbode dfreqresp dimpulse dlsim dstep freqresp impulse lsim
             place_poles step""",

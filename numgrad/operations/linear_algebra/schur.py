@@ -376,58 +376,23 @@ def _no_derivative(g, a, b):
     )
 
 
-@primitive(internal=True, method=False, outputs=True)
-def qz_factors(a, b, *, complex_form=False):
-    """Generalized Schur forms of two matrices, and both that turn to them."""
-    meta, *_ = _qz_shape(a, b, complex_form=complex_form)
-    kind = _OUTPUTS[meta.dtype.kind == "c"]
-    if not a.size:
-        return tuple([np.zeros(meta.shape, meta.dtype) for _ in range(4)])
-    a, b = np.broadcast_arrays(a, b)
-    second = iter(stacked(b, meta.dtype))
-
-    def run(x):
-        of = importlib.import_module("scipy.linalg").qz
-        return of(x, next(second), output=kind)
-
-    return tuple([_shaped(x, a, meta.dtype) for x in _each("qz", a, run, 4)])
-
-
-@qz_factors.shape
-def _qz_shape(a, b, *, complex_form):
-    for x, name in ((a, "A"), (b, "B")):
-        check_square("qz", x, name)
-    if a.shape[-1] != b.shape[-1]:
-        raise NumgradLinAlgError(
-            f"qz: A of shape {tuple(a.shape)} and B of shape {tuple(b.shape)} differ in size"
-        )
-    dtype = computing_dtype("qz", a, b)
-    if complex_form:
-        dtype = np.result_type(dtype, np.complex64)
-    return (Meta((*stacks("qz", a.shape[:-2], b.shape[:-2]), *a.shape[-2:]), dtype),) * 4
-
-
-qz_factors.vjp(a=_no_derivative, b=_no_derivative)
-qz_factors.refused = ("a", "b")
-qz_factors.calls = [(((3, 3), (3, 3)), lambda a, b: qz_factors(a, b, complex_form=False)[0])]
-
-
-@composite(
+@primitive(
     ref="scipy.linalg.qz",
     method=False,
+    outputs=True,
     errors=[
         (((2, 3), (2, 2)), {}, "NumgradLinAlgError"),
         (((2, 2), (2, 2)), {"sort": "lhp"}, "NumgradTypeError"),
     ],
 )
-def qz(A, B, output="real", sort=None):
-    """Generalized Schur form of two matrices: ``A = Q @ AA @ Z*`` and ``B = Q @ BB @ Z*``.
+def qz(a, b, *, output="real", sort=None):
+    """Generalized Schur form of two matrices: ``a = Q @ AA @ Z*`` and ``b = Q @ BB @ Z*``.
 
-    Gradients raise: ``schur(solve(B, A))`` has them.
+    Gradients raise: ``schur(solve(b, a))`` has them.
 
     Parameters
     ----------
-    A, B
+    a, b
         Square matrices, or stacks of such.
     output : {'real', 'complex'}
         The form of real matrices.
@@ -446,12 +411,38 @@ def qz(A, B, output="real", sort=None):
     tensor([[3., 0.],
             [0., 3.]])
     """
+    meta, *_ = _qz_shape(a, b, output=output, sort=sort)
+    kind = _OUTPUTS[meta.dtype.kind == "c"]
+    if not a.size:
+        return tuple([np.zeros(meta.shape, meta.dtype) for _ in range(4)])
+    a, b = np.broadcast_arrays(a, b)
+    second = iter(stacked(b, meta.dtype))
+
+    def run(x):
+        of = importlib.import_module("scipy.linalg").qz
+        return of(x, next(second), output=kind)
+
+    return tuple([_shaped(x, a, meta.dtype) for x in _each("qz", a, run, 4)])
+
+
+@qz.shape
+def _qz_shape(a, b, *, output, sort):
     if sort is not None:
         raise NumgradTypeError("qz: sort is not taken, as by SciPy; its ordqz sorts arrays")
     if output not in ("real", "complex", "r", "c"):
         raise NumgradValueError(f"qz: output is 'real' or 'complex', got {output!r}")
-    return qz_factors(as_operand(A), as_operand(B), complex_form=output[0] == "c")
+    for x, name in ((a, "a"), (b, "b")):
+        check_square("qz", x, name)
+    if a.shape[-1] != b.shape[-1]:
+        raise NumgradLinAlgError(
+            f"qz: a of shape {tuple(a.shape)} and b of shape {tuple(b.shape)} differ in size"
+        )
+    dtype = computing_dtype("qz", a, b)
+    if output[0] == "c":
+        dtype = np.result_type(dtype, np.complex64)
+    return (Meta((*stacks("qz", a.shape[:-2], b.shape[:-2]), *a.shape[-2:]), dtype),) * 4
 
 
-qz.refused = ("A", "B")
-qz.calls = [(((2, 2), (2, 2)), lambda a, b: qz(a, b)[1])]
+qz.vjp(a=_no_derivative, b=_no_derivative)
+qz.refused = ("a", "b")
+qz.calls = [(((3, 3), (3, 3)), lambda a, b: qz(a, b)[0])]

@@ -60,6 +60,8 @@ _PARAMETERS: dict[str, str] = {
     "rsf2csf": "check_finite",
     "schur": "lwork overwrite_a check_finite",
     "solve": "overwrite_a overwrite_b check_finite",
+    "solve_continuous_are": "balanced",
+    "solve_discrete_are": "balanced",
     "solve_banded": "overwrite_ab overwrite_b check_finite",
     "solve_toeplitz": "check_finite",
     "solve_triangular": "overwrite_b check_finite",
@@ -75,6 +77,7 @@ _OF_MATRICES = (
 )  # fmt: skip
 _NAMES = {
     **{name: {"A": "a"} for name in (*_OF_MATRICES, "ldl")},
+    "qz": {"A": "a", "B": "b"},
     "norm": {"a": "x"}, "svdvals": {"a": "x"}, "lstsq": {"cond": "rcond"},
 }  # fmt: skip
 """Functions -> names of SciPy's -> names here."""
@@ -92,6 +95,8 @@ _ONE_VALUE: dict[str, dict[str, tuple]] = {
     "pinv": {"atol": (None,), "return_rank": (False,)},
     "pinvh": {"atol": (None,), "return_rank": (False,)},
     "qr": {"pivoting": (False,)},
+    "solve_continuous_are": {"e": (None,), "s": (None,)},
+    "solve_discrete_are": {"e": (None,), "s": (None,)},
     "eigh": _OF_SYMMETRIC, "eigvalsh": _OF_SYMMETRIC,
 }  # fmt: skip
 """Functions -> parameters of SciPy's -> the values that they may have."""
