@@ -269,8 +269,8 @@ class Distribution:
                 f"{self.name}.stats: moments is 'm', 'v' or 'mv', got {moments!r}; skewness and "
                 "kurtosis have no formula here"
             )
-        several = tuple(found[m](*args, **named) for m in "mv" if m in moments)
-        return several if len(several) > 1 else several[0]
+        several = [found[m](*args, **named) for m in "mv" if m in moments]
+        return tuple(several) if len(several) > 1 else several[0]
 
     def __getattr__(self, name: str) -> Any:
         instead = _INSTEAD.get(name)

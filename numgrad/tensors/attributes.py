@@ -61,8 +61,8 @@ class TensorAttributes(Tensor):
         return Flat(self)
 
     @flat.setter
-    def flat(self, values: Any) -> None:
-        Flat(self)[:] = values
+    def flat(self, value: Any) -> None:
+        Flat(self)[:] = value
 
     @property
     def size(self) -> int:
