@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from importlib import import_module
 from typing import Any
 
 from numgrad.errors import NumgradAttributeError
@@ -32,7 +32,7 @@ def absent(
             (text for key, text in instead.items() if len(key) > 1 and fnmatchcase(name, key)), None
         )
         if told is None and name[:1] != "_":
-            close = get_close_matches(name, names, 1, 0.75)
+            close = close_matches(name, names, 1, 0.75)
             other = instead.get("*", "nothing comes near it")
             told = f"the nearest is {close[0]}" if close else other
             told += f"; {elsewhere}" if elsewhere else ""
@@ -42,3 +42,8 @@ def absent(
         )
 
     return __getattr__
+
+
+def close_matches(name: str, names: Iterable[str], count: int, share: float) -> list[str]:
+    """What ``difflib`` finds, which is imported when it is needed: that takes a millisecond."""
+    return import_module("difflib").get_close_matches(name, names, count, share)

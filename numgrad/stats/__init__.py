@@ -6,9 +6,10 @@ np.float64(0.25)
 
 Each name is a distribution with functions ``logpdf``, ``pdf`` (``logpmf``, ``pmf`` of integers),
 ``cdf``, ``logcdf``, ``sf``, ``logsf``, ``ppf``, ``isf``, ``median``, ``interval``, ``support``,
-``mean``, ``var``, ``std``, ``moment``, ``stats``, ``entropy``, ``rvs``, called as in ``scipy.stats``: shape parameters, then ``loc`` and ``scale``. They are compositions of
-operations: ``ng.jit`` fuses them, and every derivative that these have is one of theirs.
-``scipy.stats``' own functions take no Tensors that require gradients.
+``mean``, ``var``, ``std``, ``moment``, ``stats``, ``entropy``, ``rvs``, called as in
+``scipy.stats``: shape parameters, then ``loc`` and ``scale``. They are compositions of operations:
+``ng.jit`` fuses them, and every derivative that these have is one of theirs. ``scipy.stats``' own
+functions take no Tensors that require gradients.
 """
 
 from numgrad.core.absent import absent as _absent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from numgrad.core.absent import close_matches
 
 _NUMPYS = "is about memory; x.numpy() is the ndarray"
 _INSTEAD = {
@@ -26,6 +26,6 @@ def said(name: str, names: list[str]) -> str:
     """The message for an attribute; ``names`` are those that there are."""
     told = _INSTEAD.get(name)
     if told is None:
-        close = get_close_matches(name, names, 1, 0.75)
+        close = close_matches(name, names, 1, 0.75)
         told = f"the nearest is {close[0]}" if close else "nothing comes near it"
     return f"a Tensor has no attribute {name!r}: {told}"
