@@ -57,7 +57,6 @@ Where to look:
 What a program does not use is not loaded: sub-packages and ``jit`` come when first asked for.
 """
 
-import sys as _sys
 from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 from typing import Any as _Any
@@ -149,7 +148,6 @@ from numgrad.transforms import while_loop as while_loop
 
 # isort: split
 from numgrad.core.op import OPS as _OPS
-from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
 from numgrad.operations.late import LATE as _LATE
 from numgrad.operations.late import NAMESPACES as _NAMESPACES
 from numgrad.operations.late import declared as _declared
@@ -208,12 +206,8 @@ _ON_FIRST_USE = {
 
 def __getattr__(name: str) -> _Any:
     if name not in _ON_FIRST_USE:
-        raise _NumgradAttributeError(
-            f"module 'numgrad' has no attribute {name!r}; dir(numgrad) lists all names, layers and "
-            "their functions are in ng.nn and ng.nn.functional",
-            name=name,
-            obj=_sys.modules[__name__],
-        )
+        elsewhere = "layers and their functions are in ng.nn and ng.nn.functional"
+        _import_module("numgrad.core.absent").absent(__name__, __all__, {}, elsewhere)(name)
     if name in _LATE:
         value = _declared(name)
     else:

@@ -12,6 +12,7 @@ tensor([ 9., -3.,  1.])
 
 from typing import Any
 
+from numgrad.core.absent import absent as _absent
 from numgrad.operations.fourier.transforms import fft as fft
 from numgrad.operations.fourier.transforms import fft2 as fft2
 from numgrad.operations.fourier.transforms import fftfreq as fftfreq
@@ -76,6 +77,9 @@ __all__ = [
     "rfftfreq",
     "rfftn",
 ]
+
+
+__getattr__ = _absent(__name__, __all__, {})
 
 
 def __dir__() -> list[str]:

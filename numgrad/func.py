@@ -4,7 +4,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
-from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
+from numgrad.core.absent import absent as _absent
 from numgrad.tensors.checkpoint import checkpoint
 from numgrad.transforms import (
     custom_jvp,
@@ -48,12 +48,21 @@ __all__ = [
 ]
 
 
+_missing = _absent(
+    __name__,
+    __all__,
+    {
+        "functional_call": "ng.nn.functional_call",
+        "stack_module_state": "ng.nn.stack_module_state",
+        "grad_and_value": "value_and_grad",
+        "functionalize": "ng.jit",
+    },
+)
+
+
 def __getattr__(name: str) -> _Any:
     if name != "sparsity":
-        raise _NumgradAttributeError(
-            f"module 'numgrad.func' has no attribute {name!r}; dir(numgrad.func) lists all names",
-            name=name,
-        )
+        return _missing(name)
     # needs SciPy and the compiler, which are not loaded earlier
     globals()[name] = _import_module("numgrad.compiler.inspect.sparsity").sparsity
     return globals()[name]

@@ -6,6 +6,7 @@ SciPy's take besides is taken by name: ``overwrite_a``, ``check_finite`` and oth
 do not change, ``lower``, ``A``.
 """
 
+from numgrad.core.absent import absent as _absent
 from numgrad.core.op import Op
 from numgrad.errors import NumgradLinAlgError as LinAlgError
 from numgrad.operations.arrangement import matrix_transpose
@@ -20,9 +21,18 @@ from numgrad.operations.linear_algebra.functions import (
     solve_sylvester,
     sqrtm,
 )
+from numgrad.operations.linear_algebra.indefinite import ldl
 from numgrad.operations.linear_algebra.lyapunov import (
     solve_continuous_lyapunov,
     solve_discrete_lyapunov,
+)
+from numgrad.operations.linear_algebra.patterned import (
+    circulant,
+    companion,
+    hankel,
+    khatri_rao,
+    matmul_toeplitz,
+    toeplitz,
 )
 from numgrad.operations.linear_algebra.polar import polar, signm
 from numgrad.operations.linear_algebra.products import (
@@ -38,6 +48,8 @@ from numgrad.operations.linear_algebra.products import (
 from numgrad.operations.linear_algebra.products import (
     trace_of_matrices as trace,
 )
+from numgrad.operations.linear_algebra.riccati import solve_continuous_are, solve_discrete_are
+from numgrad.operations.linear_algebra.schur import hessenberg, qz, rsf2csf, schur
 from numgrad.operations.linear_algebra.scipy_parameters import take
 from numgrad.operations.linear_algebra.singular_values import (
     cond,
@@ -69,17 +81,40 @@ from numgrad.operations.matmul import matmul
 from numgrad.operations.norm import matrix_norm, norm, vector_norm
 
 __all__ = [
-    "LinAlgError", "block_diag", "cho_factor", "cho_solve", "cholesky", "cond", "coshm", "cosm",
-    "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm",
-    "fractional_matrix_power", "inv", "kron", "logm", "lstsq", "lu", "lu_factor", "lu_solve",
-    "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm",
-    "null_space", "orth", "outer", "pinv", "pinvh", "polar", "qr", "signm", "sinhm", "sinm",
-    "slogdet", "solve", "solve_banded", "solve_continuous_lyapunov", "solve_discrete_lyapunov",
-    "solve_sylvester", "solve_toeplitz", "solve_triangular", "sqrtm", "svd", "svdvals", "tanhm",
-    "tanm", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
+    "LinAlgError", "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion",
+    "cond", "coshm", "cosm", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
+    "expm", "fractional_matrix_power", "hankel", "hessenberg", "inv", "khatri_rao", "kron", "ldl",
+    "logm", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matmul_toeplitz", "matrix_norm",
+    "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "null_space", "orth",
+    "outer", "pinv", "pinvh", "polar", "qr", "qz", "rsf2csf", "schur", "signm", "sinhm", "sinm",
+    "slogdet", "solve", "solve_banded", "solve_continuous_are", "solve_continuous_lyapunov",
+    "solve_discrete_are", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz",
+    "solve_triangular", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "tensordot", "tensorinv",
+    "tensorsolve", "toeplitz", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 take(found for name in __all__ if isinstance(found := globals()[name], Op))
+
+
+__getattr__ = _absent(
+    __name__,
+    __all__,
+    {
+        "cholesky_ex": "cholesky",
+        "inv_ex": "inv",
+        "solve_ex": "solve",
+        "lu_factor_ex": "lu_factor",
+        "ldl_factor": "ldl",
+        "matrix_exp": "expm",
+        "vander": "ng.vander",
+        "householder_product": "qr with mode='complete'",
+        "solve_lyapunov": "solve_continuous_lyapunov",
+        "cholesky_banded": "solve_banded, or cholesky of the whole matrix",
+        "solveh_banded": "solve_banded",
+        "eigh_tridiagonal": "eigh of the whole matrix",
+        "eigvals_banded": "eigvalsh of the whole matrix",
+    },
+)
 
 
 def __dir__() -> list[str]:

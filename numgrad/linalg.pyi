@@ -23,6 +23,12 @@ def cho_solve(c_and_lower: _Array, b: _Array) -> Tensor:
 def cholesky(a: _Array, upper: bool = False) -> Tensor:
     """Triangular factors of Hermitian positive definite matrices: ``a = L @ L^H``."""
 
+def circulant(c: _Array) -> Tensor:
+    """Square matrices of which each column is the one before, turned by one place."""
+
+def companion(a: _Array) -> Tensor:
+    """Matrices whose eigenvalues are the roots of polynomials."""
+
 def cond(x: _Array, p: Any = None) -> Tensor:
     """Condition numbers of matrices: a norm times that of the inverse."""
 
@@ -59,11 +65,23 @@ def expm(a: _Array) -> Tensor:
 def fractional_matrix_power(a: _Array, t: _Array) -> Tensor:
     """Principal powers of square matrices with real numbers: ``expm(t * logm(a))``."""
 
+def hankel(c: _Array, r: Any = None) -> Tensor:
+    """Matrices whose antidiagonals are constant."""
+
+def hessenberg(a: _Array, calc_q: bool = False) -> Any:
+    """Hessenberg's form: ``a = Q @ H @ Q*`` with ``H`` zero below the first subdiagonal."""
+
 def inv(a: _Array) -> Tensor:
     """Inverses of square matrices."""
 
+def khatri_rao(a: _Array, b: _Array) -> Tensor:
+    """Kronecker products of columns, one for each column."""
+
 def kron(a: _Array, b: _Array) -> Tensor:
     """Every element of ``a`` times the whole of ``b``, laid out in blocks."""
+
+def ldl(a: _Array, lower: bool = True, hermitian: bool = True) -> tuple[Tensor, ...]:
+    """Factors of symmetric or Hermitian matrices: ``a = L @ D @ L*``, rows of ``L`` exchanged."""
 
 def logm(a: _Array) -> Tensor:
     """Principal logarithms of square matrices; real for real ones."""
@@ -82,6 +100,9 @@ def lu_solve(lu_and_piv: _Array, b: _Array, trans: Any = 0) -> Tensor:
 
 def matmul(a: _Array, b: _Array) -> Tensor:
     """Matrix product; vectors are rows on the left and columns on the right."""
+
+def matmul_toeplitz(c_or_cr: _Array, x: _Array) -> Tensor:
+    """Product of a matrix whose diagonals are constant, and a vector or matrix."""
 
 def matrix_norm(x: _Array, keepdims: bool = False, ord: str = "fro") -> Tensor:
     """Norm of the matrices in the last two axes; ``ord`` as in ``norm``."""
@@ -122,6 +143,15 @@ def polar(a: _Array, side: str = "right") -> tuple[Tensor, ...]:
 def qr(a: _Array, mode: str = "reduced") -> Any:
     """Orthogonal and upper triangular factors: ``a = Q @ R``."""
 
+def qz(a: _Array, b: _Array, output: str = "real", sort: Any = None) -> tuple[Tensor, ...]:
+    """Generalized Schur form of two matrices: ``a = Q @ AA @ Z*`` and ``b = Q @ BB @ Z*``."""
+
+def rsf2csf(T: _Array, Z: _Array) -> tuple[Tensor, ...]:
+    """The complex Schur form of a real one, as ``schur`` returns it."""
+
+def schur(a: _Array, output: str = "real", sort: Any = None) -> tuple[Tensor, ...]:
+    """Schur's form: ``a = Z @ T @ Z*`` with unitary ``Z`` and upper triangular ``T``."""
+
 def signm(a: _Array) -> Tensor:
     """Signs of square matrices: eigenvalues become those of their real parts, 1 or -1."""
 
@@ -140,8 +170,14 @@ def solve(a: _Array, b: _Array) -> Tensor:
 def solve_banded(l_and_u: _Array, ab: _Array, b: _Array) -> Tensor:
     """The ``x`` of ``a @ x = b`` for a matrix with few diagonals."""
 
+def solve_continuous_are(a: _Array, b: _Array, q: _Array, r: _Array) -> Tensor:
+    """The ``x`` of ``a* x + x a - x b inv(r) b* x + q = 0`` by which the closed loop is stable."""
+
 def solve_continuous_lyapunov(a: _Array, q: _Array) -> Tensor:
     """The ``x`` of ``a @ x + x @ a* = q``, where ``a*`` is the conjugate transpose."""
+
+def solve_discrete_are(a: _Array, b: _Array, q: _Array, r: _Array) -> Tensor:
+    """The ``x`` of ``a* x a - x - a* x b inv(r + b* x b) b* x a + q = 0``, the closed loop stable."""
 
 def solve_discrete_lyapunov(a: _Array, q: _Array, method: Any = None) -> Tensor:
     """The ``x`` of ``a @ x @ a* - x + q = 0``, where ``a*`` is the conjugate transpose."""
@@ -182,6 +218,9 @@ def tensorinv(a: _Array, ind: Any = 2) -> Tensor:
 
 def tensorsolve(a: _Array, b: _Array, axes: Any = None) -> Tensor:
     """The ``x`` of ``tensordot(a, x, x.ndim) = b``."""
+
+def toeplitz(c: _Array, r: Any = None) -> Tensor:
+    """Matrices whose diagonals are constant."""
 
 def trace(x: _Array, offset: Any = 0, dtype: DTypeLike | None = None) -> Tensor:
     """Sums of the diagonals of the matrices in the last two axes."""

@@ -1,5 +1,6 @@
 """Filters and interpolation of images: functions of ``scipy.ndimage``, with gradients."""
 
+from numgrad.core.absent import absent as _absent
 from numgrad.operations.images.correlation import convolve1d as convolve1d
 from numgrad.operations.images.correlation import correlate1d as correlate1d
 from numgrad.operations.images.correlation import ndimage_convolve as convolve
@@ -45,6 +46,9 @@ __all__ = [
     "uniform_filter1d",
     "zoom",
 ]
+
+
+__getattr__ = _absent(__name__, __all__, {})
 
 
 def __dir__() -> list[str]:

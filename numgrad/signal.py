@@ -1,5 +1,6 @@
 """Convolutions, filters and spectra of signals: functions of ``scipy.signal``, with gradients."""
 
+from numgrad.core.absent import absent as _absent
 from numgrad.operations.images.rank import medfilt as medfilt
 from numgrad.operations.signal.filters import filtfilt as filtfilt
 from numgrad.operations.signal.filters import lfilter as lfilter
@@ -51,6 +52,9 @@ __all__ = [
     "stft",
     "welch",
 ]
+
+
+__getattr__ = _absent(__name__, __all__, {})
 
 
 def __dir__() -> list[str]:

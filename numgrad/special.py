@@ -8,6 +8,7 @@ np.float64(-0.408103781378)
 here.
 """
 
+from numgrad.core.absent import absent as _absent
 from numgrad.operations.elementary import sinc as sinc
 from numgrad.operations.exponential import cbrt as cbrt
 from numgrad.operations.exponential import exp2 as exp2
@@ -66,7 +67,6 @@ from numgrad.operations.special_functions.beta import betainc as betainc
 from numgrad.operations.special_functions.beta import betaincc as betaincc
 from numgrad.operations.special_functions.beta import betainccinv as betainccinv
 from numgrad.operations.special_functions.beta import betaincinv as betaincinv
-from numgrad.operations.special_functions.carlson import agm as agm
 from numgrad.operations.special_functions.carlson import elliprc as elliprc
 from numgrad.operations.special_functions.carlson import elliprd as elliprd
 from numgrad.operations.special_functions.carlson import elliprf as elliprf
@@ -125,6 +125,7 @@ from numgrad.operations.special_functions.distributions import pdtr as pdtr
 from numgrad.operations.special_functions.distributions import pdtrc as pdtrc
 from numgrad.operations.special_functions.distributions import stdtr as stdtr
 from numgrad.operations.special_functions.distributions import stdtrit as stdtrit
+from numgrad.operations.special_functions.elliptic import agm as agm
 from numgrad.operations.special_functions.elliptic import ellipe as ellipe
 from numgrad.operations.special_functions.elliptic import ellipeinc as ellipeinc
 from numgrad.operations.special_functions.elliptic import ellipk as ellipk
@@ -495,6 +496,18 @@ __all__ = [
     "yvp",
     "zeta",
 ]
+
+
+__getattr__ = _absent(
+    __name__,
+    __all__,
+    {
+        "zetac": "zeta(x) - 1",
+        "sph_harm_y": "lpmv",
+        "factorialk": "factorial",
+        "factorial2": "factorial",
+    },
+)
 
 
 def __dir__() -> list[str]:

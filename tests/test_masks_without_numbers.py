@@ -41,7 +41,14 @@ def table(x):
     return np.sum(y[mask] * x[0]) + np.sum(np.sum(y[x > 0] * x, axis=1) ** 2)
 
 
-PROGRAMS = [assigned, augmented, averages, logarithms, table]
+def extremes(x):
+    mask = x > -0.6
+    rows = np.outer(x, x)[mask]
+    ends = np.max(x[mask]) * x[mask].min() + np.ptp(x[mask]) + ng.logsumexp(x[mask])
+    return ends + np.sum(rows.max(axis=0) * x) + np.sum(np.min(rows, axis=1))
+
+
+PROGRAMS = [assigned, augmented, averages, logarithms, table, extremes]
 
 
 def total(f):
@@ -102,7 +109,8 @@ def moved(x):
     [
         lambda x: x[x > 0].shape[0],
         lambda x: len(x[x > 0]),
-        lambda x: x[x > 0].max(),
+        lambda x: x[x > 0].argmax(),
+        lambda x: (x > 0)[x > 0].max(),
         lambda x: x[x > 0][0],
         lambda x: x[x > 0] + np.ones(3),
         lambda x: x[x > 0] + x[x < 0],
@@ -116,3 +124,10 @@ def test_what_needs_their_number_is_refused(f):
     for call in (lambda: ng.jit(f)(X), lambda: ng.vmap(f)(ROWS)):
         with pytest.raises((NumgradIndexError, NumgradTraceError), match="mask"):
             call()
+
+
+def test_extremes_of_nothing_are_not_numbers():
+    for f in (np.max, np.min):
+        found = ng.jit(ng.value_and_grad(lambda x, f=f: f(x[x > 9])))(X)
+        np.testing.assert_array_equal(found[0], np.nan)
+        np.testing.assert_array_equal(found[1], 0)

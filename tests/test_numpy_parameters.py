@@ -530,3 +530,17 @@ def test_our_function_of_that_name_means_the_same_or_raises(name):
                 assert len(args) > 1 or kwargs or name == "np.where", what
                 continue
             assert_same(found, expected, what)
+
+
+TWO = np.array([True, True, False])
+
+
+def test_derivatives_of_std_are_zero_where_all_are_equal_whatever_is_given():
+    ones = np.ones(3)
+    for f in (
+        lambda x: np.std(x, where=TWO), lambda x: np.std(x, where=TWO, ddof=1),
+        lambda x: np.std(x, mean=np.array([1.0])), lambda x: np.nanstd(x, where=TWO),
+        lambda x: x.std(where=TWO), lambda x: x[x > 0].std(),
+    ):  # fmt: skip
+        for call in (ng.grad(f), ng.jit(ng.grad(f)), ng.jacfwd(f)):
+            np.testing.assert_array_equal(call(ones), 0)

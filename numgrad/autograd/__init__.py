@@ -33,7 +33,7 @@ from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
 from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
-from numgrad.errors import NumgradAttributeError
+from numgrad.core.absent import absent as _absent
 
 if TYPE_CHECKING:
     from numgrad.autograd import functional as functional
@@ -50,10 +50,15 @@ def __dir__() -> list[str]:
     return __all__
 
 
+_missing = _absent(
+    __name__,
+    __all__,
+    {"gradcheck": "ng.testing.gradcheck", "gradgradcheck": "ng.testing.gradgradcheck"},
+)
+
+
 def __getattr__(name: str) -> _Any:
     """``functional``, a face of what stands on a higher floor."""
     if name == "functional":
         return _import_module("numgrad.autograd.functional")
-    raise NumgradAttributeError(
-        f"module 'numgrad.autograd' has no attribute {name!r}; dir(numgrad.autograd) lists all"
-    )
+    return _missing(name)

@@ -431,9 +431,6 @@ class Tensor:
     def count_nonzero(self, axis: _Axis = None, keepdims: bool = False) -> Tensor:
         """Number of non-zero elements over axes."""
 
-    @property
-    def creator(self) -> Any:
-        """Raise: see ``grad_fn``."""
     def cummax(self, axis: _Axis = None, return_indices: bool = False) -> Tensor:
         """Largest of all elements up to each one along an axis, NaN from a NaN on."""
 
@@ -576,6 +573,11 @@ class Tensor:
 
     def fix_(self) -> Tensor:
         """In-place form of ``trunc``; returns the tensor."""
+    @property
+    def flat(self) -> Any:
+        """The elements in C order, to be read, gone through and written to."""
+    @flat.setter
+    def flat(self, value: Any) -> None: ...
     def flatten(self, order: str = "C") -> Tensor:
         """A copy with all elements along one axis."""
 

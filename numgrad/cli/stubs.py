@@ -282,7 +282,7 @@ def _member(name: str) -> Iterator[str]:
         if value.fdel is not None:
             yield f"    @{name}.deleter\n" + _function(name, parameters, "None", indent="    ")
         return
-    if name in ("__reduce__", "__hash__") or not inspect.isfunction(value):
+    if name in ("__reduce__", "__hash__", "__getattr__") or not inspect.isfunction(value):
         return
     if operator:
         parameters += ["other: _Array", "/"] * (len(operator.inputs) > 1)

@@ -1,4 +1,4 @@
-"""Print what Tensors do in every function of NumPy and ``scipy.special``, or why they do not.
+"""Print what Tensors do in every function of NumPy, and of SciPy's modules of arrays, or why not.
 
 A line for each function: the operation behind it; whether there is a gradient, a second and a
 forward derivative; what it becomes under ``ng.jit``; or the reason why there is no operation.
@@ -24,7 +24,12 @@ from numgrad.tensors import numpy_protocol, reasons
 from numgrad.tensors.numpy_writes import WRITES
 
 HELP = "print which functions of NumPy and SciPy have gradients"
-MODULES = ("numpy", "numpy.linalg", "numpy.fft", "numpy.lib.stride_tricks", "scipy.special")
+MODULES = (
+    "numpy", "numpy.linalg", "numpy.fft", "numpy.lib.stride_tricks", "scipy.special",
+    "scipy.linalg", "scipy.fft", "scipy.signal", "scipy.ndimage",
+)  # fmt: skip
+BESIDE = {"scipy.linalg": "numgrad.linalg", "scipy.fft": "numgrad.fft"}
+"""Modules whose functions take no Tensors, and ours with functions of the same names."""
 COLUMNS = ("function", "value", "gradient", "second", "forward", "ng.jit", "reason")
 _COMPOSED = (
     np.copy, np.linspace, np.logspace, np.geomspace, np.apply_along_axis, np.apply_over_axes,
@@ -135,8 +140,9 @@ def _known_row(module: str, name: str, function: Any, op: Op | None) -> Row:
         return replace(row, reason="; ".join(notes))
     if name in _OF_UFUNCS.get(module, ""):
         return Row(name, "yes", "yes", "yes", "yes", "its parts")
-    if module in NAMESPACES and callable(_named(module, name)):
-        return Row(name, "yes, by ng.special", "yes", "yes", "yes", "its parts")
+    if module.startswith("scipy") and callable(_named(module, name)):
+        ours = f"yes, by ng.{module.partition('.')[2]}"
+        return Row(name, ours, "yes", "yes", "yes", "its parts")
     if function in _COMPOSED:
         return Row(name, "yes", "yes", "yes", "yes", "its parts")
     if function in numpy_protocol._PLAIN:
@@ -155,7 +161,7 @@ def _ours(module: str, name: str) -> Op | None:
 
 def _named(module: str, name: str) -> Any:
     """What has the name in the namespace of ours that stands for a module."""
-    ours = NAMESPACES.get(module)
+    ours = NAMESPACES.get(module) or BESIDE.get(module)
     return getattr(importlib.import_module(ours), name, None) if ours else None
 
 

@@ -38,6 +38,9 @@ STEP = 0.03125
 _NO = np.int32(0)
 
 
+_OUTWARD = (8.0, -28.0, 56.0, -70.0, 56.0, -28.0, 8.0, -1.0)
+"""Weights by which eight numbers at distances 1 to 8 give the one at 0."""
+_NEAR = 1 / 256
 _BENDING = (5 / 3, -5 / 21, 5 / 126, -5 / 1008, 1 / 3150)
 _LITTLE = 0.5
 
@@ -75,24 +78,6 @@ def difference(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
     return slope
 
 
-def log_difference(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
-    """The same of a positive function, by its logarithm."""
-
-    @outlined
-    def slope(p, x, y):
-        value = f(p, x, y)
-        if value < _LEAST:
-            return 0.0
-        h = step(p)
-        total = 0.0
-        for k in range(5):
-            t = (k + 1) * h
-            total += WEIGHTS[k] * log_f64(f(p + t, x, y) / f(p - t, x, y))
-        return value * (total / h)
-
-    return slope
-
-
 def log_slope(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
     """The derivative of the logarithm of a positive function with respect to the first number."""
 
@@ -104,6 +89,20 @@ def log_slope(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
             t = (k + 1) * h
             total += WEIGHTS[k] * log_f64(f(p + t, x, y) / f(p - t, x, y))
         return total / h
+
+    return slope
+
+
+def log_difference(f: DeviceFunction, step: DeviceFunction) -> DeviceFunction:
+    """The derivative of a positive function, by its logarithm."""
+    of_log = log_slope(f, step)
+
+    @outlined
+    def slope(p, x, y):
+        value = f(p, x, y)
+        if value < _LEAST:
+            return 0.0
+        return value * of_log(p, x, y)
 
     return slope
 
@@ -183,12 +182,26 @@ def probability_derivatives(
     bend = of_smaller(f, complement, log_bend(f, step), log_bend(complement, step))
 
     @outlined
+    def from_end(p, x, y):
+        if p == 0.0:  # from where one of both grows in proportion to the parameter
+            total = 0.0
+            own = f(_NEAR, x, y) < complement(_NEAR, x, y)
+            for k in range(8):
+                t = (k + 1) * _NEAR
+                if own:
+                    total += _OUTWARD[k] * (f(t, x, y) / t)
+                else:
+                    total -= _OUTWARD[k] * (complement(t, x, y) / t)
+            return total
+        return first(p, x, y)
+
+    @outlined
     def second(p, x, y):
         if p < _LITTLE:
             return bend(p + 1.0, x, y) + term(p, x, y)
         return bend(p, x, y)
 
-    return first, second
+    return from_end, second
 
 
 # -------------------------------------------------------------------------- incomplete functions

@@ -249,7 +249,7 @@ __getattr__ = _absent(
         "DataParallel": "DistributedDataParallel of nn.parallel, a process for each part",
         "NLLLoss2d": "NLLLoss takes images too",
         "Container": "Module",
-        "CrossMapLRN2d": "LocalResponseNorm",
+        "CrossMapLRN2d": "LocalResponseNorm, which is right at the first channels too",
         "LinearCrossEntropyLoss": "Linear and CrossEntropyLoss",
         "RNNBase": "RNN, LSTM or GRU",
         "RNNCellBase": "RNNCell, LSTMCell or GRUCell",

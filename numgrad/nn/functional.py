@@ -149,6 +149,7 @@ __getattr__ = _absent(
     __name__,
     __all__,
     {
+        "*_with_indices": "the pool with return_indices=True",
         "linear_cross_entropy": "linear and cross_entropy",
         "multi_head_attention_forward": "nn.MultiheadAttention",
         "grouped_mm": "matmul of stacks",

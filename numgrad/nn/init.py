@@ -15,6 +15,7 @@ import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor
+from numgrad.core.absent import absent as _absent
 from numgrad.core.options import Option
 from numgrad.errors import NumgradTypeError, NumgradValueError, warn
 from numgrad.random.generator import generator_of
@@ -24,6 +25,25 @@ __all__ = [
     "normal_", "ones_", "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_",
     "xavier_uniform_", "zeros_",
 ]  # fmt: skip
+
+
+__getattr__ = _absent(
+    __name__,
+    __all__,
+    {
+        "constant": "constant_",
+        "dirac": "dirac_",
+        "eye": "eye_",
+        "kaiming_normal": "kaiming_normal_",
+        "kaiming_uniform": "kaiming_uniform_",
+        "normal": "normal_",
+        "orthogonal": "orthogonal_",
+        "sparse": "sparse_",
+        "uniform": "uniform_",
+        "xavier_normal": "xavier_normal_",
+        "xavier_uniform": "xavier_uniform_",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -15,9 +15,10 @@ from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.compare import logical_not
 from numgrad.operations.cumulative import cumprod, cumsum
 from numgrad.operations.extend import with_elements
-from numgrad.operations.reduce import all, max, min, prod, sum
+from numgrad.operations.reduce import all, deviation, max, min, prod, sum
 from numgrad.operations.shape import as_operand, broadcast_to
 
 
@@ -29,7 +30,7 @@ def _skipped(name: str, x: Any, where: Any) -> Any:
     where = as_operand(where)
     if where.dtype != np.bool_:
         raise NumgradTypeError(f"{name}: where= has dtype {where.dtype} and must be boolean")
-    left_out = broadcast_to(~where, tuple(x.shape))
+    left_out = broadcast_to(logical_not(where), tuple(x.shape))
     return left_out if skipped is None else skipped | left_out
 
 
@@ -298,8 +299,7 @@ def nanstd(
     >>> ng.nanstd(ng.tensor([1.0, np.nan, 5.0]))
     tensor(2.)
     """
-    v = _variance("nanstd", x, axis, dtype, ddof, keepdims, where, mean, correction)
-    return np.where(v == 0, 0, np.sqrt(np.where(v == 0, 1, v)))
+    return deviation(_variance("nanstd", x, axis, dtype, ddof, keepdims, where, mean, correction))
 
 
 nanstd.kink(x=([2.0, np.nan, 2.0], [0, 0, 0]))

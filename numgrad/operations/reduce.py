@@ -238,6 +238,12 @@ std.kink(x=([1.0, 1.0, 1.0], [0, 0, 0]))
 std.kink(x=([0.0, 0.0], [0, 0]))
 
 
+def deviation(variance: Any) -> Any:
+    """Standard deviation of a variance, with the derivatives of ``std``: 0 where that is 0."""
+    none = variance == 0
+    return np.where(none, 0, np.sqrt(np.where(none, 1, variance)))
+
+
 @axiswise(ref="scipy.special.logsumexp")
 def logsumexp(x, *, axis=None, keepdims=False):
     """``log(sum(exp(x)))`` over axes, without overflow.

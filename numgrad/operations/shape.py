@@ -32,6 +32,12 @@ def as_operand(x: Any) -> Any:
     return array
 
 
+def as_array(x: Any) -> Any:
+    """``x`` as ``np.asarray`` takes it: a Python number too has a dtype that counts."""
+    x = as_operand(x)
+    return astype(x, dtype=x.dtype, copy=False)
+
+
 def as_index(operation: str, value: Any, what: str = "axis") -> int:
     """``value`` as a Python integer."""
     try:
@@ -465,6 +471,23 @@ def astype(x, *, dtype, copy=True):
     return x.astype(dtype, order="C" if copy else "K", copy=copy)
 
 
+def _in_c_order(order: Any) -> dict[str, Any]:
+    if order not in ("K", "A", "C"):
+        raise NumgradValueError(
+            f"astype: order={order!r} is not taken; results are in C order, as of 'K' and 'C'"
+        )
+    return {}
+
+
+def _any_casting(casting: Any) -> dict[str, Any]:
+    if casting != "unsafe":
+        raise NumgradValueError(
+            f"astype: casting={casting!r} is not taken, but 'unsafe'; np.can_cast asks before"
+        )
+    return {}
+
+
+astype.stand_ins = {"order": _in_c_order, "casting": _any_casting, "subok": lambda subok: {}}
 # the engine converts a gradient to the dtype of its operand
 astype.vjp(x=lambda g: g)
 astype.batch(unchanged)

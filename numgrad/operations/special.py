@@ -9,6 +9,7 @@ from numgrad.core.declare import composite, elementwise, primitive
 from numgrad.core.interpreter import bind, state
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
 from numgrad.operations.promotion import by_library
+from numgrad.operations.shape import as_operand
 
 
 def sech_square(x):
@@ -275,25 +276,37 @@ def polygamma(n, x):
 
     Parameters
     ----------
-    n : int
-        Order of the derivative.
+    n : int or array of integers
+        Order of the derivative; of what is none the result is NaN.
 
     Returns
     -------
     Tensor
-        Of the shape of ``x``; integers become floating.
+        Of the shape to which ``n`` and ``x`` broadcast; integers become floating.
 
     Examples
     --------
     >>> ng.polygamma(1, ng.tensor([1.0, 2.0]))
     tensor([1.64493407, 0.64493407])
     """
-    if n == 0:
-        return digamma(x)
-    return zeta(float(n + 1), x) * ((-1.0) ** (n + 1) * math.gamma(n + 1))
+    if isinstance(n, int | float | np.number) and n >= 0 and n == int(n):
+        if n == 0:
+            return digamma(x)
+        return zeta(float(n + 1), x) * ((-1.0) ** (n + 1) * math.gamma(n + 1))
+    n, x = as_operand(n), as_operand(x)
+    none, order = n == 0, np.where(n == 0, 1, n)
+    odd = order - 2 * np.floor(0.5 * order)
+    sign = np.where(odd == 1, 1.0, np.where((odd == 0) & (n > 0), -1.0, math.nan))
+    factor = sign * gamma(order + 1.0)
+    if not len(n.shape) and x.dtype.kind == "f":  # a number, by which the dtype does not change
+        order, factor = order.astype(x.dtype), factor.astype(x.dtype)
+    return np.where(none, digamma(x), zeta(order + 1.0, x) * factor)
 
 
-polygamma.calls = [(((3,),), lambda x, n=n: polygamma(n, x + 3)) for n in (0, 1, 3)]
+polygamma.calls = [
+    *[(((3,),), lambda x, n=n: polygamma(n, x + 3)) for n in (0, 1, 3)],
+    (((3,),), lambda x: polygamma(np.array([[0], [1], [2]]), x + 3)),
+]
 polygamma.kink(n=(1, None), x=([0.0], [-np.inf]))
 
 

@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from numgrad.autograd.modes import no_grad
+from numgrad.core.absent import absent as _absent
 from numgrad.errors import NumgradAssertionError, NumgradValueError
 from numgrad.nn.module.module import Module
 from numgrad.nn.utils.update_many import update_many
@@ -29,6 +30,9 @@ __all__ = [
     "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn",
     "get_swa_multi_avg_fn", "update_bn",
 ]  # fmt: skip
+
+
+__getattr__ = _absent(__name__, __all__, {})
 
 
 def __dir__() -> list[str]:

@@ -5,12 +5,14 @@
 np.float64(0.25)
 
 Each name is a distribution with functions ``logpdf``, ``pdf`` (``logpmf``, ``pmf`` of integers),
-``cdf``, ``logcdf``, ``sf``, ``logsf``, ``ppf``, ``isf``, ``mean``, ``var``, ``std``, ``entropy``,
-called as in ``scipy.stats``: shape parameters, then ``loc`` and ``scale``. They are compositions of
-operations: ``ng.jit`` fuses them, and every derivative that these have is one of theirs.
-``scipy.stats``' own functions take no Tensors that require gradients.
+``cdf``, ``logcdf``, ``sf``, ``logsf``, ``ppf``, ``isf``, ``median``, ``interval``, ``support``,
+``mean``, ``var``, ``std``, ``moment``, ``stats``, ``entropy``, ``rvs``, called as in
+``scipy.stats``: shape parameters, then ``loc`` and ``scale``. They are compositions of operations:
+``ng.jit`` fuses them, and every derivative that these have is one of theirs. ``scipy.stats``' own
+functions take no Tensors that require gradients.
 """
 
+from numgrad.core.absent import absent as _absent
 from numgrad.stats.counts import bernoulli as bernoulli
 from numgrad.stats.counts import binom as binom
 from numgrad.stats.counts import categorical as categorical
@@ -18,13 +20,13 @@ from numgrad.stats.counts import geom as geom
 from numgrad.stats.counts import multinomial as multinomial
 from numgrad.stats.counts import nbinom as nbinom
 from numgrad.stats.counts import poisson as poisson
-from numgrad.stats.half_line import beta as beta
-from numgrad.stats.half_line import chi2 as chi2
+from numgrad.stats.gamma_family import beta as beta
+from numgrad.stats.gamma_family import chi2 as chi2
+from numgrad.stats.gamma_family import f as f
+from numgrad.stats.gamma_family import gamma_ as gamma
+from numgrad.stats.gamma_family import invgamma as invgamma
 from numgrad.stats.half_line import expon as expon
-from numgrad.stats.half_line import f as f
-from numgrad.stats.half_line import gamma_ as gamma
 from numgrad.stats.half_line import halfnorm as halfnorm
-from numgrad.stats.half_line import invgamma as invgamma
 from numgrad.stats.half_line import lognorm as lognorm
 from numgrad.stats.half_line import pareto as pareto
 from numgrad.stats.half_line import rayleigh as rayleigh
@@ -78,6 +80,13 @@ __all__ = [
     "weibull_min",
     "wishart",
 ]
+
+
+__getattr__ = _absent(
+    __name__,
+    __all__,
+    {"*": "there is no such distribution here; scipy.stats takes arrays without gradients"},
+)
 
 
 def __dir__() -> list[str]:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.errors import NumgradAttributeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_operand
 from numgrad.random.draws import at_once, checked_parameter, drawn_shape
 from numgrad.random.generator import generator_from
@@ -60,6 +60,18 @@ def by_powers(
     return np.where(
         zero, powers(np.where(zero, base, other)), np.exp(log(np.where(zero, other, base)))
     )
+
+
+_INSTEAD = {
+    "fit": "minimize the negative sum of logpdf by ng.minimize, which has its gradient",
+    "expect": "ng.quad of a function times pdf, or a sum of it times pmf, has gradients",
+    "freeze": "give parameters at each call",
+    "pdf": "a distribution of integers has pmf",
+    "logpdf": "a distribution of integers has logpmf",
+    "pmf": "a distribution with a density has pdf",
+    "logpmf": "a distribution with a density has logpdf",
+}
+"""What to do without functions of SciPy's distributions."""
 
 
 class Distribution:
@@ -202,6 +214,72 @@ class Distribution:
         """What was drawn, at its location and in its scale."""
         raise NotImplementedError
 
+    def median(self, *args: Any, **named: Any) -> Any:
+        """Median."""
+        return self.ppf(0.5, *args, **named)
+
+    def interval(self, confidence: Any, *args: Any, **named: Any) -> tuple[Any, Any]:
+        """The ends of the interval around the median with this probability."""
+        tail = 0.5 * (1 - as_operand(confidence))
+        return self.ppf(tail, *args, **named), self.ppf(1 - tail, *args, **named)
+
+    def support(self, *args: Any, **named: Any) -> tuple[Any, Any]:
+        """The least and the greatest number."""
+        _, given, (loc, *rest) = self._given("support", args, named)
+        ok, shapes, *_ = self._safe(given, *rest)
+        scale = rest[0] if rest else 1.0
+
+        def placed(end: Any) -> Any:
+            endless = np.isinf(as_operand(end))
+            inner = np.where(endless, 0.0, end) * scale + loc
+            return where_valid(ok, np.where(endless, end, inner), *given, loc, *rest)
+
+        low, high = self._support(*shapes)
+        return placed(low), placed(high)
+
+    def moment(self, order: int, *args: Any, **named: Any) -> Any:
+        """Mean of the numbers to the power of ``order``, which is 0, 1 or 2.
+
+        Raises
+        ------
+        NumgradTypeError
+            If the order is another one, of which there is no formula here.
+        """
+        if order not in (0, 1, 2):
+            raise NumgradTypeError(
+                f"{self.name}.moment: has formulas of order 0, 1 and 2, got {order!r}; ng.quad of "
+                "x ** order * pdf(x) has gradients"
+            )
+        mean = self.mean(*args, **named)
+        if order < 2:
+            return mean if order else 0.0 * mean + 1.0
+        return self.var(*args, **named) + mean * mean
+
+    def stats(self, *args: Any, moments: str = "mv", **named: Any) -> Any:
+        """Mean ``m`` and variance ``v``, of which ``moments`` names those that are returned.
+
+        Raises
+        ------
+        NumgradTypeError
+            If it names skewness or kurtosis, which have no formula here.
+        """
+        found = {"m": self.mean, "v": self.var}
+        if not moments or set(moments) - found.keys():
+            raise NumgradTypeError(
+                f"{self.name}.stats: moments is 'm', 'v' or 'mv', got {moments!r}; skewness and "
+                "kurtosis have no formula here"
+            )
+        several = [found[m](*args, **named) for m in "mv" if m in moments]
+        return tuple(several) if len(several) > 1 else several[0]
+
+    def __getattr__(self, name: str) -> Any:
+        instead = _INSTEAD.get(name)
+        raise NumgradAttributeError(
+            f"ng.stats.{self.__dict__.get('name', 'distribution')} has no {name!r}"
+            + (f": {instead}" if instead else ""),
+            name=name,
+        )
+
     def _stand_in(self) -> tuple[float, ...]:
         """Shape parameters that formulas see in place of invalid ones."""
         return (1.0,) * len(self.shapes)
@@ -270,6 +348,13 @@ class Continuous(Distribution):
         inner = np.where(endless, self._inner(*self._support(*shapes)), y)
         found = self._pdf(inner, np.log(scale), *shapes)
         return valid(np.where(below | above | endless, 0.0, found))
+
+    def nnlf(self, theta: Any, x: Any) -> Any:
+        """Negative sum of ``logpdf`` at ``x`` for ``theta``: shape parameters, location, scale.
+
+        Infinite where a number is outside of the support.
+        """
+        return -np.sum(self.logpdf(x, *theta))
 
     def _chosen(
         self, what: str, formula: Callable[..., Any], first: float, last: float, given: tuple

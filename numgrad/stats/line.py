@@ -16,7 +16,7 @@ from numgrad.operations.special_functions.distributions import stdtr, stdtrit
 from numgrad.operations.special_functions.error import log_ndtr, ndtri, ndtri_exp, owens_t
 from numgrad.operations.special_functions.gamma import betaln
 from numgrad.stats.distribution import Continuous
-from numgrad.stats.quadrature import over_normals, truncated
+from numgrad.stats.quadrature import angle_variance, over_normals, truncated
 
 LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 EULER = 0.5772156649015328606
@@ -341,6 +341,9 @@ class VonMises(Continuous):
 
     def _mean(self, kappa):
         return 0.0 * kappa
+
+    def _var(self, kappa):
+        return angle_variance(kappa)
 
     def _entropy(self, kappa):
         log, ratio = _scaled_i0(kappa)

@@ -15,6 +15,7 @@ imaginary part is below pi / 2, so that a step ``h`` leaves an error of order ``
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -84,3 +85,50 @@ def truncated(a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
     mass = length * np.sum(weights * np.exp(log), axis=-1, keepdims=True)
     log = log - np.log(mass)
     return low, distance, length * weights * np.exp(log), log
+
+
+_WIDE = 14.0
+"""How far angles are looked at, in units of what their concentration makes of them: to 1e-17."""
+
+
+def angle_variance(kappa: Any) -> Any:
+    """Variance of angles between -pi and pi of von Mises' distribution."""
+    narrow = kappa > (_WIDE / math.pi) ** 2
+    far = np.where(narrow, _WIDE / np.sqrt(np.where(narrow, kappa, 1.0)), math.pi)
+    nodes, weights = [constant(x.astype(far.dtype)) for x in _legendre(100)]
+    angle = np.expand_dims(far, -1) * nodes
+    sine = np.sin(0.5 * angle)
+    height = weights * np.exp(-2 * np.expand_dims(kappa, -1) * (sine * sine))
+    return np.sum(height * (angle * angle), axis=-1) / np.sum(height, axis=-1)
+
+
+_STEPS = np.linspace(0, 1, 161)
+
+
+def over_widths(df: Any, far: Any) -> tuple[Any, Any]:
+    """Nodes and weights for means over ``sqrt(chi2 / df)``, along the last axis.
+
+    By the rule of trapezoids over ``t``, where the logarithm of ``chi2 / df`` is
+    ``t - exp(-t - c)`` in units of its deviation. A function of ``far`` times the number changes
+    down to ``-c`` and not below, where nodes are far apart; they reach to where the density is
+    below 1e-17.
+    """
+    half, far = [np.expand_dims(_fixed(a), -1) for a in (0.5 * df, far)]
+    unit = 1 / np.sqrt(1 + half)
+    knee = np.minimum(np.log1p(far * far) / unit, 9 + 40 / (half * unit))
+    low, high = -knee - 1 - np.log1p(40 / (half * unit)), 9 + np.log1p(45 / half) / unit
+    place = low + (high - low) * constant(_STEPS.astype(half.dtype))
+    dense = np.exp(-place - knee)
+    log = unit * (place - dense)
+    # the logarithm of the density less its greatest, without cancellation near it
+    near = np.abs(log) < 0.01
+    few, many = np.where(near, log, 0.0), np.where(near, 1.0, log)
+    series = 1 + few / 3 * (1 + few / 4 * (1 + few / 5 * (1 + few / 6 * (1 + few / 7))))
+    below = np.where(near, 0.5 * (few * few) * series, np.expm1(many) - many)
+    height = (1 + dense) * np.exp(-0.5 * np.expand_dims(df, -1) * below)
+    return np.exp(0.5 * log), height / np.sum(height, axis=-1, keepdims=True)
+
+
+def _fixed(a: Any) -> Any:
+    """Without its derivatives, on which nodes do not depend."""
+    return a if isinstance(a, np.ndarray | np.generic) else a.detach()

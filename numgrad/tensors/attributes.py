@@ -30,6 +30,8 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError, warn
 from numgrad.tensors import inplace_methods as methods
+from numgrad.tensors import missing
+from numgrad.tensors.flat import Flat
 from numgrad.tensors.indexing import subscript
 
 _warned_of_data = False
@@ -52,6 +54,15 @@ class TensorAttributes(Tensor):
     def ndim(self) -> int:
         """Number of axes."""
         return self._array.ndim
+
+    @property
+    def flat(self) -> Any:
+        """The elements in C order, to be read, gone through and written to."""
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        Flat(self)[:] = value
 
     @property
     def size(self) -> int:
@@ -287,10 +298,11 @@ class TensorAttributes(Tensor):
     def data(self) -> None:
         raise NumgradRuntimeError("data: cannot be deleted; drop the tensor itself")
 
-    @property
-    def creator(self) -> Any:
-        """Raise: see ``grad_fn``."""
-        raise NumgradAttributeError("creator: what grad_fn was called in 2017; use grad_fn")
+    def __getattr__(self, name: str) -> Any:
+        """Raise, and name what comes nearest."""
+        if name[0] == "_":  # what protocols ask for
+            raise AttributeError(f"'Tensor' object has no attribute {name!r}")
+        raise NumgradAttributeError(missing.said(name, dir(Tensor)), name=name)
 
     # ---------------------------------------------------------------------------------- memory
 

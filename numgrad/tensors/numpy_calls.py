@@ -20,6 +20,7 @@ import numpy as np
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.extend import with_elements
+from numgrad.operations.reduce import deviation
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.numpy_writes import store
 from numgrad.tensors.tensor import Tensor
@@ -240,7 +241,7 @@ def _variance(
     total = OPS["sum"](OPS["where"](mask, OPS["square"](distances), 0), dtype=dtype, **params)
     count = OPS["maximum"](OPS["count_nonzero"](mask, **params) - ddof, 0)
     out = total / OPS["astype"](count, dtype=total.dtype)
-    return OPS["sqrt"](out) if op.name == "std" else out
+    return deviation(out) if op.name == "std" else out
 
 
 def _clip(

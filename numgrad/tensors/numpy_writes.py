@@ -14,6 +14,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.write import check_cast
+from numgrad.tensors.flat import repeated
 from numgrad.tensors.inplace import assign, check_target, inplace
 from numgrad.tensors.tensor import Tensor
 
@@ -38,12 +39,6 @@ def _target(name: str, value: Any) -> Tensor:
         f"np.{name}: a Tensor cannot be written into an ndarray; use ng.asarray on the target, or "
         "detach().numpy() on the values"
     )
-
-
-def _repeated(values: Any, count: int) -> Any:
-    """The first ``count`` elements of ``values``, begun again at the end, as NumPy does it."""
-    flat = OPS["ravel"](values if isinstance(values, Tensor) else np.asarray(values))
-    return flat[np.arange(count) % flat.size] if count else flat[:0]
 
 
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
@@ -74,19 +69,19 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         indices = np.clip(indices, 0, a.size - 1)
     elif mode != "raise":
         raise NumgradValueError(f"np.put: mode is 'raise', 'wrap' or 'clip', got {mode!r}")
-    inplace(OPS["put"], "np.put", a, (indices, _repeated(v, indices.size)), {})
+    inplace(OPS["put"], "np.put", a, (indices, repeated(v, indices.size)), {})
 
 
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """``np.place``."""
     arr, (positions,) = _target("place", arr), _array(mask).ravel().nonzero()
-    inplace(OPS["put"], "np.place", arr, (positions, _repeated(vals, positions.size)), {})
+    inplace(OPS["put"], "np.place", arr, (positions, repeated(vals, positions.size)), {})
 
 
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """``np.putmask``."""
     a, (positions,) = _target("putmask", a), _array(mask).ravel().nonzero()
-    values = _repeated(values, a.size)[positions]
+    values = repeated(values, a.size)[positions]
     inplace(OPS["put"], "np.putmask", a, (positions, values), {})
 
 

@@ -2,9 +2,10 @@
 
 Note [Reasons]
 --------------
-Every public function of ``numpy``, ``numpy.linalg``, ``numpy.fft`` and ``scipy.special`` is an
-operation, or handled on Tensors otherwise, or stands here; a test holds us to it, and ``python -m
-numgrad table`` prints it. A reason counts for as long as there is no operation.
+Every public function of ``numpy``, ``numpy.linalg``, ``numpy.fft``, and of ``special``, ``linalg``,
+``fft``, ``signal`` and ``ndimage`` of SciPy, is an operation, or handled on Tensors otherwise, or
+stands here; a test holds us to it, and ``python -m numgrad table`` prints it. A reason counts for
+as long as there is no operation.
 """
 
 from __future__ import annotations
@@ -71,6 +72,63 @@ _REASONS = {
             assoc_legendre_p* legendre_p* sph_harm_y* sph_legendre_p*""",
         NO_FORMULA: """ellip_harm ellip_harm_2 ellip_normal mathieu_a mathieu_b
             ncfdtridfd ncfdtridfn ncfdtrinc nctdtr* obl_cv pro_cv smirnov smirnovi zetac""",
+    },
+    "scipy.linalg": {
+        _NUMPYS: "test find_best_blas_type get_blas_funcs get_lapack_funcs",
+        _DISCRETE: "bandwidth ishermitian issymmetric",
+        "makes matrices of integers": """dft hadamard helmert hilbert invhilbert invpascal
+            pascal""",
+        "puts numbers into a matrix; toeplitz, companion and diag have derivatives": """diagsvd
+            convolution_matrix fiedler fiedler_companion leslie""",
+        "is random": "clarkson_woodruff_transform",
+        "is solve_continuous_lyapunov": "solve_lyapunov",
+        "takes bands, of which solve_banded and functions of whole matrices have derivatives": """
+            cho_solve_banded cholesky_banded eig_banded eigh_tridiagonal eigvals_banded
+            eigvalsh_tridiagonal solveh_banded""",
+        "is solve of circulant": "solve_circulant",
+        "changes a factorization, of which qr of the matrix has derivatives": """qr_delete
+            qr_insert qr_multiply qr_update rq""",
+        "is the derivative itself: jvp of expm": "expm_frechet expm_cond",
+        "is of any function; functions of matrices with names have derivatives": "funm",
+        "is polar(a.mT @ b)": "orthogonal_procrustes",
+        NO_FORMULA: "cdf2rdf cossin matrix_balance ordqz subspace_angles",
+    },
+    "scipy.fft": {
+        _NUMPYS: "*_backend *_workers get_workers skip_backend test",
+        _DISCRETE: "next_fast_len prev_fast_len",
+        "makes arrays of numbers": "fftfreq rfftfreq",
+        NO_FORMULA: "fht fhtoffset ifht",
+    },
+    "scipy.signal": {
+        _NUMPYS: "test",
+        _DISCRETE: """argrel* check_* choose_conv_method correlation_lags find_peaks* peak_*
+            unique_roots max_len_seq""",
+        "designs filters, from numbers to numbers": """abcd_normalize band_stop_obj bessel besselap
+            bilinear* butt* cheb* ellip* findfreqs firls firwin* gammatone iir* kaiser_* lp2*
+            kaiserord minimum_phase normalize remez closest_STFT_dual_window *2sos *2tf *2ss
+            *2zpk""",
+        "is of systems of differential equations; ng.odeint and ng.solve_ivp have gradients": """
+            bode cont2discrete dbode dfreqresp dimpulse dlsim dstep freqresp impulse lsim
+            place_poles step""",
+        "makes signals of numbers": """chirp gausspulse gauss_spline sawtooth square sweep_poly
+            unit_impulse czt_points""",
+        "has other functions beside: spectra by stft and csd": "spectrogram coherence",
+        NO_FORMULA: """cspline* qspline* czt decimate deconvolve envelope freqs* freqz* group_delay
+            hilbert2 invres* lfiltic lombscargle medfilt2d order_filter resample_poly residue*
+            sepfir2d sosfreqz spline_filter symiirorder* upfirdn vectorstrength wiener zoom_fft""",
+    },
+    "scipy.ndimage": {
+        _NUMPYS: "test",
+        _DISCRETE: """binary_* *_position find_objects generate_binary_structure
+            iterate_structure label distance_transform_* value_indices watershed_ift histogram""",
+        "calls a function of yours at each place; write it with operations": """generic_*
+            geometric_transform labeled_comprehension vectorized_filter""",
+        "is of labelled places: bincount with weights and scatter_reduce have derivatives": """
+            center_of_mass extrema maximum mean median minimum standard_deviation sum sum_labels
+            variance""",
+        "is made of others that have derivatives": """*_tophat gaussian_gradient_magnitude
+            gaussian_laplace grey_* morphological_* fourier_* maximum_filter1d minimum_filter1d
+            percentile_filter rank_filter""",
     },
 }
 """Module -> reason -> names, or patterns of names."""

@@ -390,12 +390,37 @@ def test_derivatives_of_carlsons_integrals_at_the_ends():
     slopes = ng.grad(special.elliprj, argnums=(0, 1, 2, 3))
     assert slopes(0.0, 1.0, 2.0, 3.0)[0] == -np.inf
     assert all(np.isfinite(slopes(0.0, 1.0, 2.0, 3.0)[1:]))
-    assert np.isnan(slopes(1.0, 2.0, 3.0, -1.0)).all()  # of a principal value
     second = ng.hessian(lambda v: special.elliprj(v[0], v[1], v[2], v[3]))(np.ones(4))
     # all equal, it is x**-1.5: these are Dirichlet moments of order two
     b = np.array([0.5, 0.5, 0.5, 1.0])
     moments = (np.outer(b, b) + np.diag(b)) / (2.5 * 3.5)
     np.testing.assert_allclose(second, 1.5 * 2.5 * moments, rtol=1e-12)
+
+
+def test_derivatives_of_principal_values():
+    for name, places in (
+        ("elliprc", [(1.0, -2.0), (0.3, -0.1), (0.0, -1.0)]),
+        ("elliprj", [(1.0, 2.0, 3.0, -1.0), (0.0, 0.5, 1.0, -0.2), (2.0, 2.0, 2.0, -3.0)]),
+    ):
+        for place in places:
+            theirs = getattr(scipy.special, name)
+            slopes = ng.grad(getattr(special, name), argnums=tuple(range(len(place))))(*place)
+            for k, found in enumerate(slopes):
+                if place[k] == 0:
+                    continue  # an end
+                near = [list(place), list(place)]
+                near[0][k] -= 1e-5
+                near[1][k] += 1e-5
+                expected = (theirs(*near[1]) - theirs(*near[0])) / 2e-5
+                np.testing.assert_allclose(found, expected, rtol=1e-7)
+
+
+def test_the_slope_of_an_elliptic_integral_in_its_parameter_does_not_cancel():
+    slope = ng.grad(special.ellipkinc, argnums=1)
+    with mpmath.workdps(40):
+        for phi, m in ((1.0, 1 - 1e-10), (1.5, 0.99), (2.5, 0.7), (-4.0, 0.3), (1e-3, 0.5)):
+            expected = mpmath.diff(lambda m, phi=phi: mpmath.ellipf(mpmath.mpf(phi), m), m, h=1e-15)
+            assert slope(phi, m) == pytest.approx(float(expected), rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -682,6 +707,23 @@ def test_second_derivatives_where_a_factor_is_zero(name, truth, place):
         ("betaincinv", (2.0, 3.0, 0.0), [0.0, 0.0, np.inf]), ("gammaincinv", (2.0, 0.0),
                                                              [0.0, np.inf]),
         ("gdtrix", (2.0, 2.0, 0.0), [0.0, 0.0, np.inf]), ("betaln", (-2.0, 1.0), [0.5, None]),
+        ("ellipkinc", (1.0, 1.0), [1 / np.cos(1),
+                                   (np.tan(1) / np.cos(1) - np.arcsinh(np.tan(1))) / 4]),
+        ("boxcox", (0.0, 2.0), [0.0, 0.25]), ("boxcox1p", (-1.0, 0.5), [np.inf, 4.0]),
+        ("inv_boxcox", (-1.0, 1.0), [1.0, -1.0]), ("inv_boxcox1p", (-2.0, 0.5), [0.0, 0.0]),
+        ("lpmv", (2.0, 3.0, 1.0), [-30.0]), ("lpmv", (-2.0, 3.0, -1.0), [-0.25]),
+        ("lpmv", (1.0, 2.0, 1.0), [np.inf]), ("lpmv", (-1.0, 1.0, -1.0), [np.inf]),
+        ("eval_gegenbauer", (-1.0, 1.0, 0.5), [0.0]),
+        ("gammainc", (0.0, 0.7), [-scipy.special.exp1(0.7), 0.0]),
+        ("betainc", (0.0, 1.0, 0.5), [-np.log(2), None, 0.0]),
+        ("betainc", (1.0, 0.0, 0.5), [None, np.log(2), 0.0]),
+        ("gammainc", (np.inf, 2.0), [None, 0.0]), ("pdtr", (np.inf, 2.0), [0.0]),
+        ("owens_t", (0.0, np.inf), [0.0, 0.0]), ("owens_t", (np.inf, 0.0), [0.0, 0.0]),
+        ("stdtr", (np.inf, 1.0), [0.0, np.exp(-0.5) / np.sqrt(2 * np.pi)]),
+        ("stdtr", (2.0, -np.inf), [0.0, 0.0]), ("elliprg", (0.0, 0.0, 1.0), [None, None, 0.25]),
+        ("rgamma", (np.inf,), [0.0]), ("kolmogorov", (np.inf,), [0.0]),
+        ("hyp1f1", (-1.0, -1.0, 0.5), [None, None, 1.0]),
+        ("hyperu", (-1.0, 0.5, 0.0), [None, None, 1.0]),
     ],
 )  # fmt: skip
 def test_derivatives_at_the_ends(name, place, expected):
@@ -765,3 +807,24 @@ def test_mixed_second_derivatives_at_zeros_of_the_first(name, at, expected):
     function = getattr(ng.special, name)
     found = ng.hessian(lambda p: function(p[0], p[1]))(np.array(at))
     np.testing.assert_allclose([found[0, 1], found[1, 0]], expected, rtol=1e-7, atol=1e-12)
+
+
+def test_python_numbers_count_as_scipys_arrays_also_where_they_are_traced():
+    x = np.array([0.4, 0.6], np.float32)
+    for name in ("perm", "comb", "jvp", "h1vp", "kvp"):
+        expected = getattr(scipy.special, name)(1.3, x)
+        for call in (getattr(special, name), ng.jit(getattr(special, name))):
+            found = call(1.3, x)
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_polygamma_of_many_orders():
+    orders, x = np.array([[0], [1], [2], [3], [-1]]), np.array([0.4, 7.0])
+    for call in (ng.polygamma, ng.jit(ng.polygamma)):
+        np.testing.assert_allclose(
+            call(orders, x), np.vstack([scipy.special.polygamma(orders[:4], x), [[np.nan] * 2]])
+        )
+    slope = ng.grad(lambda x: np.sum(ng.polygamma(orders[:3], x)))(x)
+    np.testing.assert_allclose(slope, scipy.special.polygamma(orders[:3] + 1, x).sum(0))
+    assert ng.jit(ng.polygamma)(1, np.float32(0.5)).dtype == np.float32

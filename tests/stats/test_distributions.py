@@ -9,6 +9,7 @@ import scipy.stats
 
 import numgrad as ng
 from numgrad import stats
+from numgrad.errors import NumgradTypeError
 from numgrad.testing import gradcheck, gradgradcheck
 
 inf, nan = np.inf, np.nan
@@ -25,10 +26,7 @@ SHAPES = {  # of continuous distributions, valid and not
     "f": [(3.0, 5.0)], "rayleigh": [()],
 }  # fmt: skip
 FUNCTIONS = ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf")
-LACKING = {"vonmises": {"var"},
-           "skewnorm": {"ppf", "isf", "entropy"}, "f": {"entropy"}, "t": {"entropy"},
-           "truncnorm": {"mean", "var", "entropy"}}  # fmt: skip
-LACKING = {"vonmises": {"cdf", "sf", "logcdf", "logsf", "ppf", "isf", "var"},
+LACKING = {"vonmises": {"cdf", "sf", "logcdf", "logsf", "ppf", "isf"},
            "skewnorm": {"ppf", "isf"}}  # fmt: skip
 
 
@@ -406,3 +404,46 @@ def test_angles_in_the_middle_have_the_density_as_slope():
 def test_quantiles_of_half_lines_by_their_end():
     assert ng.grad(stats.truncnorm.ppf, argnums=2)(0.5, 0.0, np.inf) == 0.0
     assert ng.grad(stats.truncnorm.ppf, argnums=1)(0.5, -np.inf, 1.0) == 0.0
+
+
+@pytest.mark.parametrize("name", [*SHAPES, *COUNTS])
+def test_what_follows_from_others(name):
+    if name == "skewnorm":
+        pytest.skip("there is no quantile")
+    ours, theirs = getattr(stats, name), getattr(scipy.stats, name)
+    shapes, loc = (SHAPES | COUNTS)[name][0], 1
+    for function, args in (
+        ("median", ()), ("interval", (0.8,)), ("support", ()), ("moment", (2,)), ("stats", ()),
+    ):  # fmt: skip
+        if name == "cauchy" and function in ("moment", "stats"):
+            continue
+        expected = getattr(theirs, function)(*args, *shapes, loc=loc)
+        found = getattr(ours, function)(*args, *shapes, loc=loc)
+        if (name, function) == ("vonmises", "support"):
+            continue  # SciPy's is one turn
+        np.testing.assert_allclose(np.asarray(found, float), expected, rtol=1e-7, err_msg=function)
+    np.testing.assert_array_equal(ours.stats(*shapes, moments="v"), ours.var(*shapes))
+    with pytest.raises(NumgradTypeError, match="moment"):
+        ours.moment(3, *shapes)
+    with pytest.raises(NumgradTypeError, match="moments"):
+        ours.stats(*shapes, moments="s")
+
+
+def test_functions_that_distributions_lack_say_what_to_do():
+    for name, instead in (("fit", "minimize"), ("expect", "quad"), ("pmf", "pdf")):
+        with pytest.raises(AttributeError, match=instead):
+            getattr(stats.norm, name)
+    assert not hasattr(stats.poisson, "pdf")
+    x = np.array([1.0, 2.5])
+    theta = (2.0, 0.5, 1.5)
+    np.testing.assert_allclose(stats.gamma.nnlf(theta, x), scipy.stats.gamma.nnlf(theta, x))
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.3, 19.0, 20.5, 300.0])
+def test_the_variance_of_angles(kappa):
+    with mpmath.workdps(30):
+        parts = [mpmath.quad(lambda x, n=n: x**n * mpmath.exp(kappa * (mpmath.cos(x) - 1)),
+                             [0, 0.1, 0.5, mpmath.pi]) for n in (0, 2)]  # fmt: skip
+    assert stats.vonmises.var(kappa) == pytest.approx(float(parts[1] / parts[0]), rel=1e-14)
+    if kappa:
+        assert gradgradcheck(stats.vonmises.var, [ng.tensor(kappa, requires_grad=True)])

@@ -6,7 +6,7 @@ import scipy.stats
 
 import numgrad as ng
 from numgrad import stats
-from numgrad.testing import gradcheck
+from numgrad.testing import gradcheck, gradgradcheck
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4, 3))
@@ -108,3 +108,54 @@ def test_gradients_of_moments_and_entropies():
     assert gradcheck(lambda a: stats.dirichlet.cov(a), [p])
     assert gradcheck(lambda d, c: stats.wishart.entropy(d, c + c.T), [df, cov])
     assert gradcheck(stats.wishart.var, [df, cov])
+
+
+SHAPE = np.array([[2.0, 0.6, 0.1], [0.6, 1.0, 0.2], [0.1, 0.2, 1.0]])
+
+
+@pytest.mark.parametrize("df", [0.3, 1.0, 2.5, 30.0, 1e4, np.inf])
+def test_probabilities_of_one_number_are_those_of_students(df):
+    for x in (-1e6, -30.0, -3.0, -0.2, 0.0, 2.0):
+        found = stats.multivariate_t.cdf([x], None, [[1.0]], df)
+        expected = scipy.stats.norm.cdf(x) if df == np.inf else scipy.stats.t.cdf(x, df)
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-15)
+
+
+def test_probabilities_of_multivariate_t():
+    for n, tolerance in ((2, 2e-5), (3, 2e-5)):
+        x, loc, shape = np.array([0.3, -0.5, 1.0])[:n], np.array([0.1, 0, 0])[:n], SHAPE[:n, :n]
+        for limit in (None, -np.ones(n)):
+            found = stats.multivariate_t.cdf(ng.tensor(x), loc, shape, 3.0, lower_limit=limit)
+            expected = scipy.stats.multivariate_t.cdf(
+                x, loc, shape, 3.0, lower_limit=limit, maxpts=100_000, random_state=1
+            )
+            np.testing.assert_allclose(found, expected, atol=tolerance)
+    given = [
+        ng.tensor(a, requires_grad=True) for a in ([0.3, -0.5], [0.1, 0.0], SHAPE[:2, :2], 3.0)
+    ]
+
+    def cdf(x, loc, m, df):
+        return stats.multivariate_t.cdf(x, loc, 0.5 * (m + m.T), df)
+
+    assert gradcheck(cdf, given)
+    assert gradgradcheck(lambda x, df: cdf(x, given[1].detach(), given[2].detach(), df),
+                         [given[0], given[3]])  # fmt: skip
+    values = [x.numpy(force=True) for x in given]
+    np.testing.assert_allclose(ng.jit(cdf)(*values), cdf(*values), rtol=1e-13)
+    assert np.isnan(stats.multivariate_t.cdf(values[0], None, SHAPE[:2, :2], -1.0))
+    with pytest.raises(TypeError, match="random_state"):
+        stats.multivariate_t.cdf(values[0], None, SHAPE[:2, :2], random_state=np.random)
+
+
+def test_entropy_of_multivariate_t_and_mode_of_wishart():
+    for df in (0.5, 3.0, 200.0):
+        np.testing.assert_allclose(
+            stats.multivariate_t.entropy(None, SHAPE, df),
+            scipy.stats.multivariate_t.entropy(None, SHAPE, df), rtol=1e-10,
+        )  # fmt: skip
+    for df in (2.5, 5.0):
+        expected = scipy.stats.wishart.mode(df, SHAPE)
+        found = stats.wishart.mode(df, SHAPE)
+        assert (found is None) == (expected is None)
+        if expected is not None:
+            np.testing.assert_allclose(found, expected)

@@ -5,9 +5,9 @@ Note [Selected elements]
 ``x[mask]`` has a shape that only the numbers of the mask tell. In a function that is compiled, and
 for an example of a batch, there are none: there a ``Selected`` stands for these elements. It has
 the whole array, of which elementwise operations are computed everywhere, and sums and their like
-look at those alone that are selected. What stands elsewhere has no part in derivatives: operands
-are followed where they are selected, so that a NaN elsewhere stays there. What needs the number of
-elements, or their places, is refused.
+look at those alone that are selected; averages and extremes of none are NaN. What stands elsewhere
+has no part in derivatives: operands are followed where they are selected, so that a NaN elsewhere
+stays there. What needs the number of elements, or their places, is refused.
 """
 
 from __future__ import annotations
@@ -26,14 +26,18 @@ from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradIndexError
+from numgrad.operations.reduce import deviation
 from numgrad.operations.shape import as_operand
 
 _REMEDY = (
     "that is known only with its numbers; elementwise operations with numbers, or with what the "
-    "same mask selects, sum, prod, mean, var, std, any, all and count_nonzero need not, nor does "
-    "x[mask] = ...; use np.where(mask, x, 0) for others"
+    "same mask selects, sum, prod, mean, var, std, any, all, count_nonzero, logsumexp, and max and "
+    "min of floats need not, nor does x[mask] = ...; use np.where(mask, x, 0) for others"
 )
-_NOTHING = {"sum": 0, "prod": 1, "any": False, "all": True, "count_nonzero": 0}
+_NOTHING = {
+    "sum": 0, "prod": 1, "any": False, "all": True, "count_nonzero": 0, "logsumexp": -np.inf,
+    "max": -np.inf, "min": np.inf,
+}  # fmt: skip
 """What changes no result of a reduction."""
 _KEPT = ("astype", "copy", "positive", "detach", "conjugate")
 
@@ -140,8 +144,14 @@ class Selected(Tensor):
         if name in ("mean", "var", "std"):
             return self._averaged(name, axes, **params)
         flags = _beside(self.flags, self.whole.ndim)
+        extreme = name in ("max", "min")
+        if extreme and self.dtype.kind != "f":
+            refuse(f"{name} of dtype {self.dtype}, which has no value for nothing,")
         chosen = OPS["where"](flags, self.whole, np.asarray(_NOTHING[name], self.dtype)[()])
-        return OPS[name](chosen, axis=axes, **params)
+        found = OPS[name](chosen, axis=axes, **params)
+        if extreme:
+            found = OPS["where"](OPS["any"](self.flags), found, self.dtype.type(np.nan))
+        return found
 
     def _averaged(self, name: str, axes: Any, dtype: Any = None, **params: Any) -> Any:
         ddof = params.pop("ddof", params.pop("correction", 0))
@@ -162,7 +172,7 @@ class Selected(Tensor):
         off = chosen(whole - mean)  # before the square, whose derivative at a NaN elsewhere is NaN
         squares = off * off if whole.dtype.kind != "c" else off.real**2 + off.imag**2
         found = OPS["sum"](squares, axis=axes) / OPS["maximum"](count - ddof, 0)
-        return _root(found) if name == "std" else found
+        return deviation(found) if name == "std" else found
 
 
 _REDUCTIONS = (*_NOTHING, "mean", "var", "std")
@@ -203,13 +213,6 @@ def selected(x: Any, mask: Any) -> Selected:
         )
     flags = OPS["copy"](mask)
     return Selected(followed_where(flags, x, x), flags)
-
-
-def _root(variance: Any) -> Any:
-    """The standard deviation, with the derivatives of ``std``: none where it is zero."""
-    zero = variance == 0
-    one = np.ones((), variance.dtype)[()]
-    return OPS["where"](zero, one * 0, OPS["sqrt"](OPS["where"](zero, one, variance)))
 
 
 def _same(a: Any, b: Any) -> bool:

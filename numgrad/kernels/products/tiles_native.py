@@ -240,7 +240,7 @@ def _tile(
         for r, source in enumerate(sources):
             x = code.spread(code.load(code.along(source, at, step_a)))
             for v, factor in enumerate(factors):
-                total = sums[r * across + v]
+                total = sums[r * width + v]
                 code.put(total, code.multiply_add(x, factor, code.get(total)))
     for total, (target, offset) in zip(sums, places, strict=True):
         code.store(code.get(total), target, offset)

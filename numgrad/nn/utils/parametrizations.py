@@ -8,6 +8,7 @@ import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor
+from numgrad.core.absent import absent as _absent
 from numgrad.errors import NumgradValueError
 from numgrad.nn.convolution.module import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from numgrad.nn.module.module import Module
@@ -21,6 +22,9 @@ from numgrad.random.generator import Generator, generator_of
 from numgrad.tensors.creation import asarray
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
+
+
+__getattr__ = _absent(__name__, __all__, {})
 
 
 def __dir__() -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Parameter, Tensor
+from numgrad.core.absent import absent as _absent
 from numgrad.errors import NumgradKeyError, NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.nn.container.modules import ModuleDict, ModuleList
 from numgrad.nn.module.module import Module
@@ -27,6 +28,9 @@ __all__ = [
     "ParametrizationList", "cached", "is_parametrized", "register_parametrization",
     "remove_parametrizations", "type_before_parametrizations",
 ]  # fmt: skip
+
+
+__getattr__ = _absent(__name__, __all__, {})
 
 
 def __dir__() -> list[str]:

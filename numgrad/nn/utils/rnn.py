@@ -9,6 +9,7 @@ tensor([[1., 2., 3.],
 tensor([1., 4., 2., 3.])
 """
 
+from numgrad.core.absent import absent as _absent
 from numgrad.nn.recurrent.packed import PackedSequence as PackedSequence
 from numgrad.nn.recurrent.packed import invert_permutation as invert_permutation
 from numgrad.nn.recurrent.packed import pack_padded_sequence as pack_padded_sequence
@@ -22,6 +23,9 @@ __all__ = [
     "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence",
     "pad_packed_sequence", "pad_sequence", "unpack_sequence", "unpad_sequence",
 ]  # fmt: skip
+
+
+__getattr__ = _absent(__name__, __all__, {})
 
 
 def __dir__() -> list[str]:

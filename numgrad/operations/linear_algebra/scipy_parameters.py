@@ -43,17 +43,25 @@ _PARAMETERS: dict[str, str] = {
     "eigh": "overwrite_a overwrite_b check_finite driver",
     "eigvals": "overwrite_a overwrite_b check_finite",
     "eigvalsh": "overwrite_a overwrite_b check_finite driver",
+    "hessenberg": "overwrite_a check_finite",
     "inv": "overwrite_a check_finite",
+    "ldl": "overwrite_a check_finite",
     "lstsq": "overwrite_a overwrite_b check_finite lapack_driver",
     "lu": "overwrite_a check_finite",
     "lu_factor": "overwrite_a check_finite",
     "lu_solve": "overwrite_b check_finite",
+    "matmul_toeplitz": "check_finite workers",
     "norm": "check_finite",
     "null_space": "overwrite_a check_finite lapack_driver",
     "pinv": "check_finite",
     "pinvh": "check_finite",
     "qr": "overwrite_a lwork check_finite",
+    "qz": "lwork overwrite_a overwrite_b check_finite",
+    "rsf2csf": "check_finite",
+    "schur": "lwork overwrite_a check_finite",
     "solve": "overwrite_a overwrite_b check_finite",
+    "solve_continuous_are": "balanced",
+    "solve_discrete_are": "balanced",
     "solve_banded": "overwrite_ab overwrite_b check_finite",
     "solve_toeplitz": "check_finite",
     "solve_triangular": "overwrite_b check_finite",
@@ -68,7 +76,8 @@ _OF_MATRICES = (
     "fractional_matrix_power", "null_space", "orth",
 )  # fmt: skip
 _NAMES = {
-    **{name: {"A": "a"} for name in _OF_MATRICES},
+    **{name: {"A": "a"} for name in (*_OF_MATRICES, "ldl")},
+    "qz": {"A": "a", "B": "b"},
     "norm": {"a": "x"}, "svdvals": {"a": "x"}, "lstsq": {"cond": "rcond"},
 }  # fmt: skip
 """Functions -> names of SciPy's -> names here."""
@@ -86,6 +95,8 @@ _ONE_VALUE: dict[str, dict[str, tuple]] = {
     "pinv": {"atol": (None,), "return_rank": (False,)},
     "pinvh": {"atol": (None,), "return_rank": (False,)},
     "qr": {"pivoting": (False,)},
+    "solve_continuous_are": {"e": (None,), "s": (None,)},
+    "solve_discrete_are": {"e": (None,), "s": (None,)},
     "eigh": _OF_SYMMETRIC, "eigvalsh": _OF_SYMMETRIC,
 }  # fmt: skip
 """Functions -> parameters of SciPy's -> the values that they may have."""

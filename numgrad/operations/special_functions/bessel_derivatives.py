@@ -1,45 +1,35 @@
 """Derivatives of Bessel functions by their argument: sums of neighbouring orders.
 
 Of order ``n`` the derivative of a cylinder function ``f`` is ``2**-n`` times a sum over ``i`` of
-``phase**i * binom(n, i) * f(v - n + 2 i, z)`` (DLMF 10.6.7 and 10.29.5).
+``phase**i * binom(n, i) * f(v - n + 2 i, z)`` (DLMF 10.6.7 and 10.29.5), with the sign of ``n`` for
+that which falls.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from operator import index
-from typing import Any
+from typing import Any, Protocol
 
+from numgrad.core.op import Op
 from numgrad.errors import NumgradValueError
-from numgrad.operations.shape import as_operand
+from numgrad.operations.shape import as_array
 from numgrad.operations.special_functions.bessel import iv, jv, kv, yv
 from numgrad.operations.special_functions.complex_valued import hankel1, hankel2
 
 
-def _derivative(name: str, f: Callable[[Any, Any], Any], v: Any, z: Any, n: Any, phase: int) -> Any:
-    try:
-        order = index(n)
-    except TypeError:
-        order = -1
-    if order < 0:
-        raise NumgradValueError(f"{name}: n is {n!r}; it must be an integer that is not negative")
-    v, z = as_operand(v), as_operand(z)
-    terms = [(phase**i * math.comb(order, i), v - order + 2 * i) for i in range(order + 1)]
-    (_, first), *rest = terms
-    total = f(first, z)
-    for factor, at in rest:
-        total = total + factor * f(at, z)
-    return total * 0.5**order
+class Derivative(Protocol):
+    """A derivative of order ``n`` by the argument of a function of order ``v``."""
+
+    def __call__(self, v: Any, z: Any, n: int = 1) -> Any: ...
 
 
-def jvp(v: Any, z: Any, n: int = 1) -> Any:
-    """Derivative of order ``n`` of ``jv`` by ``z``.
+_PAGE = """Derivative of order ``n`` of ``{of}`` by ``z``.
 
     Parameters
     ----------
     v
-        Order of the Bessel function.
+        Order of the function.
     z
         Argument, real or complex.
     n
@@ -53,138 +43,39 @@ def jvp(v: Any, z: Any, n: int = 1) -> Any:
     Examples
     --------
     >>> import numgrad as ng
-    >>> ng.special.jvp(0, ng.tensor([1.0, 2.0]))
-    tensor([-0.44005059, -0.57672481])
+    >>> ng.special.{name}(0, ng.tensor([1.0])).round(6)
+    {example}
     """
-    return _derivative("jvp", jv, v, z, n, -1)
 
 
-def yvp(v: Any, z: Any, n: int = 1) -> Any:
-    """Derivative of order ``n`` of ``yv`` by ``z``.
+def _of(f: Op, name: str, example: str, *, phase: int, sign: int = 1) -> Derivative:
+    """The function of SciPy's name that differentiates ``f``."""
 
-    Parameters
-    ----------
-    v
-        Order of the Bessel function.
-    z
-        Argument, real or complex.
-    n
-        How many times to differentiate.
+    def derivative(v: Any, z: Any, n: int = 1) -> Any:
+        try:
+            order = index(n)
+        except TypeError:
+            order = -1
+        if order < 0:
+            raise NumgradValueError(
+                f"{name}: n is {n!r}; it must be an integer that is not negative"
+            )
+        v, z = as_array(v), as_array(z)
+        terms = [(phase**i * math.comb(order, i), v - order + 2 * i) for i in range(order + 1)]
+        (_, first), *rest = terms
+        total = f(first, z)
+        for factor, at in rest:
+            total = total + factor * f(at, z)
+        return total * (0.5 * sign) ** order
 
-    Raises
-    ------
-    NumgradValueError
-        If ``n`` is not an integer, or negative.
-
-    Examples
-    --------
-    >>> import numgrad as ng
-    >>> ng.special.yvp(0, ng.tensor([1.0, 2.0]))
-    tensor([0.78121282, 0.10703243])
-    """
-    return _derivative("yvp", yv, v, z, n, -1)
-
-
-def ivp(v: Any, z: Any, n: int = 1) -> Any:
-    """Derivative of order ``n`` of ``iv`` by ``z``.
-
-    Parameters
-    ----------
-    v
-        Order of the Bessel function.
-    z
-        Argument, real or complex.
-    n
-        How many times to differentiate.
-
-    Raises
-    ------
-    NumgradValueError
-        If ``n`` is not an integer, or negative.
-
-    Examples
-    --------
-    >>> import numgrad as ng
-    >>> ng.special.ivp(0, ng.tensor([0.0, 1.0]))
-    tensor([0.       , 0.5651591])
-    """
-    return _derivative("ivp", iv, v, z, n, 1)
+    derivative.__name__ = derivative.__qualname__ = name
+    derivative.__doc__ = _PAGE.format(of=f.name, name=name, example=example)
+    return derivative
 
 
-def kvp(v: Any, z: Any, n: int = 1) -> Any:
-    """Derivative of order ``n`` of ``kv`` by ``z``.
-
-    Parameters
-    ----------
-    v
-        Order of the Bessel function.
-    z
-        Argument, real or complex.
-    n
-        How many times to differentiate.
-
-    Raises
-    ------
-    NumgradValueError
-        If ``n`` is not an integer, or negative.
-
-    Examples
-    --------
-    >>> import numgrad as ng
-    >>> ng.special.kvp(0, ng.tensor([1.0, 2.0]))
-    tensor([-0.60190723, -0.13986588])
-    """
-    found = _derivative("kvp", kv, v, z, n, 1)
-    return -found if index(n) % 2 else found
-
-
-def h1vp(v: Any, z: Any, n: int = 1) -> Any:
-    """Derivative of order ``n`` of ``hankel1`` by ``z``.
-
-    Parameters
-    ----------
-    v
-        Order of the Hankel function.
-    z
-        Argument, real or complex.
-    n
-        How many times to differentiate.
-
-    Raises
-    ------
-    NumgradValueError
-        If ``n`` is not an integer, or negative.
-
-    Examples
-    --------
-    >>> import numgrad as ng
-    >>> ng.special.h1vp(0, ng.tensor([1.0]))
-    tensor([-0.44005059+0.78121282j], dtype=complex128)
-    """
-    return _derivative("h1vp", hankel1, v, z, n, -1)
-
-
-def h2vp(v: Any, z: Any, n: int = 1) -> Any:
-    """Derivative of order ``n`` of ``hankel2`` by ``z``.
-
-    Parameters
-    ----------
-    v
-        Order of the Hankel function.
-    z
-        Argument, real or complex.
-    n
-        How many times to differentiate.
-
-    Raises
-    ------
-    NumgradValueError
-        If ``n`` is not an integer, or negative.
-
-    Examples
-    --------
-    >>> import numgrad as ng
-    >>> ng.special.h2vp(0, ng.tensor([1.0]))
-    tensor([-0.44005059-0.78121282j], dtype=complex128)
-    """
-    return _derivative("h2vp", hankel2, v, z, n, -1)
+jvp = _of(jv, "jvp", "tensor([-0.440051])", phase=-1)
+yvp = _of(yv, "yvp", "tensor([0.781213])", phase=-1)
+ivp = _of(iv, "ivp", "tensor([0.565159])", phase=1)
+kvp = _of(kv, "kvp", "tensor([-0.601907])", phase=1, sign=-1)
+h1vp = _of(hankel1, "h1vp", "tensor([-0.440051+0.781213j], dtype=complex128)", phase=-1)
+h2vp = _of(hankel2, "h2vp", "tensor([-0.440051-0.781213j], dtype=complex128)", phase=-1)

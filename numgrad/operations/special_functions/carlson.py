@@ -1,47 +1,22 @@
-"""The arithmetic-geometric mean, and Carlson's symmetric elliptic integrals."""
+"""Carlson's symmetric elliptic integrals.
 
-import math
+Note [Principal values]
+-----------------------
+Where the last argument of ``elliprc`` or ``elliprj`` is negative the integral is Cauchy's principal
+value, and those that derivatives otherwise are do not exist. There they are by partial fractions,
+``1 / ((t + a) (t + p)) = (1 / (t + a) - 1 / (t + p)) / (p - a)``, whose denominator is negative, so
+that nothing cancels; the last one follows from the others, as the integral is homogeneous.
+"""
 
 import numpy as np
 
 from numgrad.kernels import carlson as _carlson  # noqa: F401 (what kernels call)
 from numgrad.operations.special_functions.declare import derivative, special
-from numgrad.operations.special_functions.elliptic import cosine_integral
-
-
-@special(domain=(0.5, 3.0))
-def agm(a, b):
-    """Arithmetic-geometric mean of two numbers of one sign.
-
-    Examples
-    --------
-    >>> ng.special.agm(ng.tensor([1.0, 24.0]), 6.0)
-    tensor([ 2.95132874, 13.45817148])
-    """
-
-
-def _agm_slope(a, b, mean):
-    """Derivative in ``b``: the mean is ``pi a / 2`` over the complete integral of ``1 - r**2``.
-
-    Where a number is 0 so is the mean, by the larger number flat, by the other one endless.
-    """
-    none = (a == 0) | (b == 0)
-    large, small = (np.where(none, 1, x) for x in (a, b))
-    ratio = small / large
-    around = (2 / math.pi) * (mean / large) * (mean / small) * cosine_integral(ratio * ratio)
-    return np.where(none, np.where((b == 0) & (a != 0), math.inf, 0), around)
-
-
-agm.vjp(a=lambda g, a, b, y: g * _agm_slope(b, a, y), b=lambda g, a, b, y: g * _agm_slope(a, b, y))
-
-# -------------------------------------------------------------------------------------- Carlson
 
 
 @special(domain=(0.5, 3.0))
 def elliprc(a, b):
     """Degenerate symmetric elliptic integral, ``elliprf(a, b, b)``.
-
-    Derivatives are those for a positive ``b``, NaN for a principal value.
 
     Examples
     --------
@@ -89,8 +64,8 @@ def elliprd(a, b, c):
 def elliprj(a, b, c, p):
     """Symmetric elliptic integral of the third kind, symmetric in all but the last argument.
 
-    Derivatives are integrals as well, computed by the trapezoidal rule; they are NaN for a
-    principal value, where ``p`` is negative.
+    Derivatives are integrals as well, computed by the trapezoidal rule, or by Note [Principal
+    values] of ``carlson`` where ``p`` is negative.
 
     Parameters
     ----------
@@ -123,28 +98,75 @@ def _third(g, weight, *given):
     return g * ((-1.5 * weight) * carlson(*given))
 
 
+def _degenerate_slopes(a, b, y):
+    """Derivatives of ``elliprc``: Note [Principal values]."""
+    principal = b < 0
+    positive, negative = np.where(principal, 1, b), np.where(principal, b, -1)
+    first = (y - 1 / np.sqrt(a)) / (2 * (negative - a))
+    last = (y - np.sqrt(a) / negative) / (2 * (a - negative))
+    return (
+        np.where(principal, first, elliprd(positive, positive, a) * (-1 / 6)),
+        np.where(principal, last, elliprd(a, positive, positive) * (-1 / 3)),
+    )
+
+
 elliprc.vjp(
-    a=lambda g, a, b: g * elliprd(b, b, a) * (-1 / 6),
-    b=lambda g, a, b: g * elliprd(a, b, b) * (-1 / 3),
+    a=lambda g, a, b, y: g * _degenerate_slopes(a, b, y)[0],
+    b=lambda g, a, b, y: g * _degenerate_slopes(a, b, y)[1],
 )
 elliprf.vjp(
     a=lambda g, a, b, c: g * elliprd(b, c, a) * (-1 / 6),
     b=lambda g, a, b, c: g * elliprd(c, a, b) * (-1 / 6),
     c=lambda g, a, b, c: g * elliprd(a, b, c) * (-1 / 6),
 )
+
+
+def _second_kind(a, b, c):
+    """Derivative of ``elliprg`` in ``c``; where others are 0 that is half of the root of ``c``."""
+    alone = (a == 0) & (b == 0)
+    other = np.where(alone, 1, a)
+    around = (3 * elliprf(other, b, c) - c * elliprd(other, b, c)) / 12
+    return np.where(alone, 0.25 / np.sqrt(c), around)
+
+
 elliprg.vjp(
-    a=lambda g, a, b, c: g * (3 * elliprf(a, b, c) - a * elliprd(b, c, a)) / 12,
-    b=lambda g, a, b, c: g * (3 * elliprf(a, b, c) - b * elliprd(c, a, b)) / 12,
-    c=lambda g, a, b, c: g * (3 * elliprf(a, b, c) - c * elliprd(a, b, c)) / 12,
+    a=lambda g, a, b, c: g * _second_kind(b, c, a),
+    b=lambda g, a, b, c: g * _second_kind(c, a, b),
+    c=lambda g, a, b, c: g * _second_kind(a, b, c),
 )
 elliprd.vjp(
     a=lambda g, a, b, c: _third(g, 0.5, 1.5, 0.5, 1.5, 0, a, b, c, 1),
     b=lambda g, a, b, c: _third(g, 0.5, 0.5, 1.5, 1.5, 0, a, b, c, 1),
     c=lambda g, a, b, c: _third(g, 1.5, 0.5, 0.5, 2.5, 0, a, b, c, 1),
 )
+
+
+def _principal(a, b, c, p, y):
+    """Derivative of ``elliprj`` in ``a`` where ``p`` is negative: Note [Principal values]."""
+    return (y - elliprd(b, c, a)) / (2 * (p - a))
+
+
+def _third_kind(g, a, b, c, p, y):
+    """Derivative of ``elliprj`` in ``a``."""
+    found = _third(1, 0.5, 1.5, 0.5, 0.5, 1, a, b, c, np.where(p < 0, 1, p))
+    return g * np.where(p < 0, _principal(a, b, c, np.where(p < 0, p, -1), y), found)
+
+
+def _third_last(g, a, b, c, p, y):
+    """Derivative of ``elliprj`` in ``p``."""
+    negative = np.where(p < 0, p, -1)
+    total = 1.5 * y
+    for x, other, last in ((a, b, c), (b, c, a), (c, a, b)):
+        none = x == 0  # of which the derivative is endless, and no share
+        inner = np.where(none, 1, x)
+        total = total + np.where(none, 0, x * _principal(inner, other, last, negative, y))
+    found = _third(1, 1.0, 0.5, 0.5, 0.5, 2, a, b, c, np.where(p < 0, 1, p))
+    return g * np.where(p < 0, -total / negative, found)
+
+
 elliprj.vjp(
-    a=lambda g, a, b, c, p: _third(g, 0.5, 1.5, 0.5, 0.5, 1, a, b, c, p),
-    b=lambda g, a, b, c, p: _third(g, 0.5, 0.5, 1.5, 0.5, 1, a, b, c, p),
-    c=lambda g, a, b, c, p: _third(g, 0.5, 0.5, 0.5, 1.5, 1, a, b, c, p),
-    p=lambda g, a, b, c, p: _third(g, 1.0, 0.5, 0.5, 0.5, 2, a, b, c, p),
+    a=lambda g, a, b, c, p, y: _third_kind(g, a, b, c, p, y),
+    b=lambda g, a, b, c, p, y: _third_kind(g, b, c, a, p, y),
+    c=lambda g, a, b, c, p, y: _third_kind(g, c, a, b, p, y),
+    p=_third_last,
 )

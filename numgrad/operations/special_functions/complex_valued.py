@@ -6,7 +6,7 @@ import numpy as np
 
 from numgrad.core.declare import composite
 from numgrad.operations.real import floating
-from numgrad.operations.shape import as_operand
+from numgrad.operations.shape import as_array
 from numgrad.operations.special_functions.differences import central_difference
 from numgrad.operations.special_functions.kelvin import beip_over, berp_over
 from numgrad.operations.special_functions.several import (
@@ -285,7 +285,7 @@ def voigt_profile(x, sigma, gamma):
     >>> ng.special.voigt_profile(ng.tensor([0.0, 1.0]), 1.0, 0.5)
     tensor([0.27895547, 0.20017964])
     """
-    x, sigma, gamma = map(as_operand, (x, sigma, gamma))
+    x, sigma, gamma = map(as_array, (x, sigma, gamma))
     floating("voigt_profile", [x.dtype, sigma.dtype, gamma.dtype])  # refuses complex ones
     # of a narrow normal number by a series of its variance: all of wofz would cancel in derivatives
     far = (gamma >= 0) & (sigma >= 0) & (np.hypot(x, gamma) > (math.sqrt(2) * _FAR) * sigma)

@@ -222,7 +222,10 @@ pseudo_huber.vjp(
 
 def _power_slope(log, lmbda):
     """Derivative of ``(exp(lmbda * log) - 1) / lmbda`` with respect to ``lmbda``."""
-    return 0.5 * log * log * hyp1f1(2, 3, lmbda * log)
+    gone = np.isinf(log) & (lmbda * log < 0)  # the power is 0
+    log = np.where(gone, 0, log)
+    found = 0.5 * log * log * hyp1f1(2, 3, lmbda * log)
+    return np.where(gone, 1 / np.square(np.where(gone, lmbda, 1)), found)
 
 
 @special(domain=(0.3, 3.0))
@@ -259,9 +262,12 @@ boxcox1p.vjp(
 )
 
 
-def _root_slope(x, lmbda):
-    """Derivative of ``log(1 + lmbda * x) / lmbda`` with respect to ``lmbda``."""
-    return -0.5 * x * x * hyp2f1(2, 2, 3, -lmbda * x)
+def _root_slope(x, lmbda, y):
+    """Derivative of ``y = (1 + lmbda * x)**(1 / lmbda)`` with respect to ``lmbda``."""
+    end = lmbda * x == -1  # of the domain, where one factor is 0 and the other endless
+    inner, other = np.where(end, 0, x), np.where(end, lmbda, 1)
+    found = -0.5 * inner * inner * hyp2f1(2, 2, 3, -lmbda * inner)
+    return np.where(end, np.power(0, 1 / other - 1) * x / other, y * found)
 
 
 @special(domain=(0.1, 0.9))
@@ -277,7 +283,7 @@ def inv_boxcox(x, lmbda):
 
 inv_boxcox.vjp(
     x=lambda g, lmbda, y: g * np.power(y, 1 - lmbda),
-    lmbda=lambda g, x, lmbda, y: g * y * _root_slope(x, lmbda),
+    lmbda=lambda g, x, lmbda, y: g * _root_slope(x, lmbda, y),
 )
 
 
@@ -294,7 +300,7 @@ def inv_boxcox1p(x, lmbda):
 
 inv_boxcox1p.vjp(
     x=lambda g, lmbda, y: g * np.power(1 + y, 1 - lmbda),
-    lmbda=lambda g, x, lmbda, y: g * (1 + y) * _root_slope(x, lmbda),
+    lmbda=lambda g, x, lmbda, y: g * _root_slope(x, lmbda, 1 + y),
 )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from numgrad.errors import NumgradValueError
 from numgrad.operations import reduce
-from numgrad.operations.shape import as_operand
+from numgrad.operations.shape import as_array, as_operand
 from numgrad.operations.special import gamma, gammaln
 from numgrad.operations.special_functions.gamma import binom, poch
 
@@ -34,7 +34,7 @@ def comb(n: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
         return math.comb(n + k - 1, k) if repetition and n else math.comb(n, k)
     if repetition:
         return comb(n + k - 1, k)
-    n, k = as_operand(n), as_operand(k)
+    n, k = as_array(n), as_array(k)
     inside = (k <= n) & (n >= 0) & (k >= 0)
     return np.where(inside, binom(np.where(inside, n, 1.0), np.where(inside, k, 0.0)), 0.0)
 
@@ -55,7 +55,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
     """
     if exact:
         return math.factorial(n)
-    n = as_operand(n)
+    n = as_array(n)
     inside = n >= 0
     return np.where(inside, gamma(np.where(inside, n, 0.0) + 1), 0.0)
 
@@ -76,7 +76,7 @@ def perm(n: Any, k: Any, exact: bool = False) -> Any:
     """
     if exact:
         return math.perm(n, k)
-    n, k = as_operand(n), as_operand(k)
+    n, k = as_array(n), as_array(k)
     inside = (k <= n) & (n >= 0) & (k >= 0)
     first = np.where(inside, n - k + 1, 1.0)
     return np.where(inside, poch(first, np.where(inside, k, 0.0)), 0.0)

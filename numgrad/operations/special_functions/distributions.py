@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from numgrad.operations.real import normal_density
 from numgrad.operations.special_functions.beta import (
     beta_density,
     betainc,
@@ -67,9 +68,11 @@ chdtri.vjp(
 
 
 def student_density(df, t):
-    """The density of Student's distribution."""
+    """The density of Student's distribution, which is normal of endless degrees of freedom."""
+    normal = np.isinf(df)
+    df = np.where(normal, 1, df)
     log = betaln(0.5, 0.5 * df) + 0.5 * np.log(df) + 0.5 * (df + 1) * np.log1p(t * t / df)
-    return np.exp(-log)
+    return np.where(normal, normal_density(t), np.exp(-log))
 
 
 def student_slope(df, t):
@@ -79,6 +82,8 @@ def student_slope(df, t):
     that, whichever is smaller. At 0 it is the chord to a point so near that derivatives are right.
     """
     near_zero = 1e-6
+    end = np.isinf(df) | np.isinf(t)
+    df, t = np.where(end, 1, df), np.where(end, 0, t)
     square = np.where(t == 0, near_zero**2, t * t)
     total = df + square
     near = square < df
@@ -230,7 +235,7 @@ def gdtrc(a, b, x):
 
 def _by_rate(a, b, x):
     """``x`` times the density, in which powers meet that may be endless at 0."""
-    end = x == 0
+    end = (x == 0) & (a != 0)
     met = gamma_density(b + 1, a * x) * (b / np.where(end, a, 1))
     return np.where(end, met, x * gamma_density(b, a * np.where(end, 1, x)))
 

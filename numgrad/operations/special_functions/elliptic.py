@@ -1,4 +1,4 @@
-"""Elliptic integrals."""
+"""Elliptic integrals, and the arithmetic-geometric mean."""
 
 import math
 from importlib import import_module
@@ -6,6 +6,7 @@ from importlib import import_module
 import numpy as np
 
 from numgrad.core.declare import elementwise
+from numgrad.operations.special_functions.carlson import elliprd
 from numgrad.operations.special_functions.declare import special
 from numgrad.operations.special_functions.hypergeometric import hyp2f1
 
@@ -99,6 +100,32 @@ ellipkm1.vjp(p=lambda g, p: -g * cosine_integral(p) / (2 * p))
 ellipe.vjp(m=_ellipe_vjp)
 
 
+@special(domain=(0.5, 3.0))
+def agm(a, b):
+    """Arithmetic-geometric mean of two numbers of one sign.
+
+    Examples
+    --------
+    >>> ng.special.agm(ng.tensor([1.0, 24.0]), 6.0)
+    tensor([ 2.95132874, 13.45817148])
+    """
+
+
+def _agm_slope(a, b, mean):
+    """Derivative in ``b``: the mean is ``pi a / 2`` over the complete integral of ``1 - r**2``.
+
+    Where a number is 0 so is the mean, by the larger number flat, by the other one endless.
+    """
+    none = (a == 0) | (b == 0)
+    large, small = (np.where(none, 1, x) for x in (a, b))
+    ratio = small / large
+    around = (2 / math.pi) * (mean / large) * (mean / small) * cosine_integral(ratio * ratio)
+    return np.where(none, np.where((b == 0) & (a != 0), math.inf, 0), around)
+
+
+agm.vjp(a=lambda g, a, b, y: g * _agm_slope(b, a, y), b=lambda g, a, b, y: g * _agm_slope(a, b, y))
+
+
 @special(domain=(0.1, 0.9))
 def ellipkinc(phi, m):
     """Incomplete elliptic integral of the first kind.
@@ -138,10 +165,15 @@ def third_integral(phi, m, first, second):
     return np.where(small, series, (first - second) / far)
 
 
-def _ellipkinc_vjp(g, phi, m, y):
-    third = third_integral(phi, m, y, ellipeinc(phi, m))
-    edge = np.sin(phi) * np.cos(phi) / _root(phi, m)
-    return g * ((y - third - edge) / (2 * (1 - m)))
+def _ellipkinc_vjp(g, phi, m):
+    """By Carlson's integral, in which nothing cancels, and complete ones for half turns."""
+    turns = np.rint(phi / math.pi)
+    rest = phi - math.pi * turns
+    sine, cosine, whole = np.sin(rest), np.cos(rest), turns != 0
+    within = sine * sine * sine / 6 * elliprd(cosine * cosine, 1, 1 - m * sine * sine)
+    inner = np.where(whole, m, 0.5)
+    half = complete_slope(ellipk(inner), ellipe(inner), inner, 1 - inner)
+    return g * (within + np.where(whole, 2 * turns * half, 0))
 
 
 ellipkinc.vjp(phi=lambda g, phi, m: g / _root(phi, m), m=_ellipkinc_vjp)

@@ -159,7 +159,18 @@ def owens_t(a, b):
     """
 
 
+def _place(a, b):
+    """The product, 0 also where one is endless."""
+    none = (a == 0) | (b == 0)
+    return np.where(none, 0, np.where(none, 1, a) * np.where(none, 1, b))
+
+
+def _owens_t_b(g, a, b):
+    place = _place(a, b)
+    return g * np.exp(-0.5 * (a * a + place * place)) / (2 * math.pi * (1 + b * b))
+
+
 owens_t.vjp(
-    a=lambda g, a, b: g * (-0.5 * normal_density(a) * erf(_ROOT_HALF * a * b)),
-    b=lambda g, a, b: g * np.exp(-0.5 * (1 + b * b) * (a * a)) / (2 * math.pi * (1 + b * b)),
+    a=lambda g, a, b: g * (-0.5 * normal_density(a) * erf(_ROOT_HALF * _place(a, b))),
+    b=_owens_t_b,
 )

@@ -36,10 +36,10 @@ def rgamma(x):
 
 def rgamma_slope(x, y):
     """Derivative of the reciprocal ``y``, by reflection where digamma has poles."""
-    left = x < 0.5
+    left, far = x < 0.5, y == 0
     mirrored = 1 - np.where(left, x, 0)
     near_poles = gamma(mirrored) * np.cos(math.pi * mirrored) + y * digamma(mirrored)
-    return -np.where(left, near_poles, y * digamma(np.where(left, 1, x)))
+    return -np.where(left, near_poles, y * digamma(np.where(left | far, 1, x)))
 
 
 def _at_pole(x):
@@ -116,7 +116,8 @@ def _beta_slope(a, b, y):
     """Derivative in ``a``, also where the value is 0 since the sum has a pole."""
     total = a + b
     crossed = _at_pole(total) & ~_at_pole(a) & ~_at_pole(b)
-    plain = y * _digammas(np.where(crossed, 1, a), np.where(crossed, 1, total))
+    flat = crossed | (y == 0)  # underflown
+    plain = y * _digammas(np.where(flat, 1, a), np.where(flat, 1, total))
     first, other, last = (np.where(crossed, x, 1) for x in (a, b, total))
     inverse = rgamma(last)
     slope = digamma(first) * inverse + rgamma_slope(last, inverse)
@@ -199,8 +200,8 @@ def gamma_density(a, x):
 
     Logarithms of large shapes cancel: there it is Stirling's formula, around ``x = a``.
     """
-    endless = np.isinf(x)
-    x = np.where(endless, 0, x)
+    endless = np.isinf(x) | np.isinf(a)
+    a, x = np.where(endless, 1, a), np.where(endless, 0, x)
     end = x == 0  # where the logarithm of a power has no derivative
     small = np.where(
         end,

@@ -40,7 +40,7 @@ def hyp1f1(a, b, x):
 hyp1f1.vjp(
     a=lambda g, a, b, x: g * central_difference(lambda p: hyp1f1(p, b, x), a),
     b=lambda g, a, b, x: g * pole_difference(lambda p: hyp1f1(a, p, x), b),
-    x=lambda g, a, b, x: g * (a / b) * hyp1f1(a + 1, b + 1, x),
+    x=lambda g, a, b, x: g * (a / b) * np.where(a == -1, 1, hyp1f1(a + 1, b + 1, x)),
 )
 
 
@@ -77,7 +77,10 @@ def hyperu(a, b, x):
 hyperu.vjp(
     a=lambda g, a, b, x: g * central_difference(lambda p: hyperu(p, b, x), a),
     b=lambda g, a, b, x: g * central_difference(lambda p: hyperu(a, p, x), b),
-    x=lambda g, a, b, x: -g * a * hyperu(a + 1, b + 1, x),
+    # of orders 0 and -1 it is a constant and 1, also where the other function is endless
+    x=lambda g, a, b, x: (
+        g * np.where(a == 0, 0, -a * np.where(a == -1, 1, hyperu(a + 1, b + 1, x)))
+    ),
 )
 
 

@@ -269,7 +269,7 @@ def kolmogi(p):
 def _kolmogorov_slope(x):
     """Of the two series of a theta function, that which four terms are enough for."""
     small = x < 0.82
-    far = np.where(small, 1, x)
+    far = np.where(small, 1, np.minimum(x, 40))  # where the tail is 0
     tail = 0.0
     for k in range(1, 5):
         tail = tail + (-1) ** k * k * k * np.exp(-2 * (k * k) * (far * far))

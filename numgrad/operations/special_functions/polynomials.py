@@ -5,6 +5,8 @@ taken by recurrence, where SciPy takes those of floating dtype by hypergeometric
 digits and the signs of zeros may be others.
 """
 
+import math
+
 import numpy as np
 
 from numgrad.operations.real import scipy_special
@@ -19,6 +21,12 @@ def _of_whole(name):
 def _below(n, f):
     """``f(n - 1)``, 0 for the constant."""
     return np.where(n == 0, 0, f(np.where(n == 0, 1, n) - 1))
+
+
+def _below_any(n, f):
+    """The same of polynomials that are 0 for negative integers."""
+    none = (n < 0) & (n == np.floor(n))
+    return np.where(none, 0, _below(np.where(none, 1, n), f))
 
 
 @special(domain=(0.1, 0.9), signed_zeros=False)
@@ -212,14 +220,16 @@ eval_legendre.without("n").vjp(
 eval_chebyt.without("n").vjp(x=lambda g, n, x: g * n * _below(n, lambda k: eval_chebyu(k, x)))
 eval_chebyu.without("n").vjp(x=lambda g, n, x: 2 * g * _second_kind(n, x))
 eval_gegenbauer.without("n", "alpha").vjp(
-    x=lambda g, n, alpha, x: 2 * g * alpha * _below(n, lambda k: eval_gegenbauer(k, alpha + 1, x))
+    x=lambda g, n, alpha, x: (
+        2 * g * alpha * _below_any(n, lambda k: eval_gegenbauer(k, alpha + 1, x))
+    )
 )
 eval_jacobi.without("n", "alpha", "beta").vjp(
     x=lambda g, n, alpha, beta, x: (
         0.5
         * g
         * (n + alpha + beta + 1)
-        * _below(n, lambda k: eval_jacobi(k, alpha + 1, beta + 1, x))
+        * _below_any(n, lambda k: eval_jacobi(k, alpha + 1, beta + 1, x))
     )
 )
 eval_laguerre.without("n").vjp(
@@ -266,15 +276,27 @@ def lpmv(m, v, x):
     """
 
 
+def _lpmv_end(m, v, x):
+    """Derivative at an end for an order that is not 0: that of ``(1 - x**2)**(abs(m) / 2)``."""
+    first = np.where(m > 0, 0.5 * v * (v + 1), -0.5)
+    # of orders 1 and -1 it is endless, unless the function is 0
+    first = np.where(first == 0, 0, math.inf * np.where(first == 0, 1, first))
+    second = np.where(m > 0, -0.25 * (v - 1) * v * (v + 1) * (v + 2), -0.25)
+    right = np.where(np.abs(m) == 1, first, np.where(np.abs(m) == 2, second, 0))
+    total = np.abs(v + m)
+    odd, whole = total - 2 * np.floor(0.5 * total) == 1, v == np.floor(v)
+    left = np.where(whole, np.where(odd, right, -right), math.nan)  # where the function is endless
+    return np.where(x > 0, right, left)
+
+
 def _lpmv_vjp(g, m, v, x, y):
     # by the polynomial of order 0; others are powers of 1 - x**2 times such
     plain, end = m == 0, (x == 1) | (x == -1)
     degree = np.where(plain, _positive(v), 0)
     found = _below(degree, lambda k: eval_gegenbauer(k, 1.5, x))
-    flat = end & (np.abs(m) > 2)
-    square = np.where(plain | flat, 1, 1 - x * x)
-    other = ((v + 1) * x * y - (v - m + 1) * lpmv(m, v + 1, x)) / square
-    return g * np.where(plain, found, np.where(flat, 0, other))
+    inner = np.where(plain | end, 0, x)
+    other = ((v + 1) * inner * y - (v - m + 1) * lpmv(m, v + 1, inner)) / (1 - inner * inner)
+    return g * np.where(plain, found, np.where(end, _lpmv_end(m, v, x), other))
 
 
 lpmv.calls = [(((3,),), lambda x: lpmv(1.0, 2.5, x))]
