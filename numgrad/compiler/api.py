@@ -131,6 +131,7 @@ class Jitted(Generic[P, R]):
             out = self._try(arguments, key)  # another thread may have been faster
             if out is not MISS:
                 return out
+            self._parameters.check_current()
             with announced(f"compiling {self._parameters.name}"), seldom_collecting():
                 new = self._specialise(arguments, key)
                 out = self._parameters.on(new.enter, arguments.values)

@@ -145,6 +145,16 @@ class Parameters:
                 parts.append("/")
         return ", ".join(parts)
 
+    def check_current(self) -> None:
+        """Raise if the function has other parameters by now, where a reloader put in other code."""
+        now = parameters_of(self.function)
+        if [(p.name, p.kind) for p in now] != [(p.name, p.kind) for p in self.listed]:
+            raise NumgradTypeError(
+                f"jit: the parameters of {self.name} were ({', '.join(self.names)}) when ng.jit "
+                f"got it, and are ({', '.join(p.name for p in now)}) since its code was replaced; "
+                f"call ng.jit({self.name}) again"
+            )
+
     def call(self, values: Sequence[Any]) -> Any:
         """Call the function with a value for each parameter."""
         return self.on(self.function, values)

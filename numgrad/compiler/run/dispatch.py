@@ -25,7 +25,7 @@ from numgrad import config
 from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import TENSORS, Tensor, refresh
 from numgrad.compiler.call.layout import PLAIN, RECORDING, CallLayout, Result
-from numgrad.compiler.call.place import CONTENT, FIXED, IDENTITY, Place
+from numgrad.compiler.call.place import CONTENT, FIXED, IDENTITY, READERS, Place
 from numgrad.compiler.call.signature import (
     MISSING,
     NUMBER,
@@ -67,10 +67,7 @@ NAMES: dict[str, Any] = {
     "_same": same,
     "_state": state,
     "_isinstance": isinstance,
-    "_bytes": bytes,
-    "_frozenset": frozenset,
-    "_has": hasattr,
-    "_len": len,
+    **READERS,
     "_tensors": TENSORS,
     "_type": type,
     "_written": mark_written,
