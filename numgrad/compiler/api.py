@@ -30,6 +30,7 @@ from numgrad.compiler.run.options import Options
 from numgrad.compiler.run.specialise import Specialisation
 from numgrad.compiler.trace.capture import trace
 from numgrad.core.interpreter import state
+from numgrad.core.recipes import Packed, packed
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, warn
 
 P = ParamSpec("P")
@@ -254,7 +255,7 @@ class Jitted(Generic[P, R]):
             found = getattr(found, part, None)
         if found is self:  # a decorated function is found by its name
             return function.__qualname__
-        return Jitted, (function, self._choices)
+        return _again, (packed(function), self._choices)
 
     def __repr__(self) -> str:
         return f"<jitted {self.__wrapped__!r}>"
@@ -342,6 +343,11 @@ class Jitted(Generic[P, R]):
         True
         """
         return report(self._parameters.name, self.specialisations, self.statistics)
+
+
+def _again(function: Any, choices: dict[str, Any]) -> Jitted:
+    """A copy of a jitted function."""
+    return Jitted(function.function if isinstance(function, Packed) else function, choices)
 
 
 @overload

@@ -284,6 +284,8 @@ class TensorConversions(Tensor):
 
     def tobytes(self, order: Any = "C") -> bytes:
         """The bytes of the elements, without their gradients, as NumPy's method."""
+        if isinstance(self._array, AbstractArray):
+            self._array.refuse("tobytes()", NDARRAY)
         return self._array.tobytes(order)
 
     def __round__(self, ndigits: Any = None) -> Any:

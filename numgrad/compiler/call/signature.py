@@ -36,6 +36,9 @@ MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<not given>"})()
 ARRAY, TENSOR, SCALAR, NUMBER, STATIC = "array", "Tensor", "scalar", "number", "static"
 """Kinds of leaves: ndarrays, Tensors, NumPy's and Python's numbers, and what is compared."""
 
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+"""Python integers that compiled functions take."""
+
 _STATIC = (type(None), bool, str, bytes, slice, range, np.dtype, enum.Enum, type(Ellipsis))
 
 
@@ -374,6 +377,11 @@ def _leaf(function: str, path: str, value: Any, donated: bool) -> Leaf:
         check_dtype("jit", array.dtype)
         return Leaf(ARRAY, array, value, path, donated)
     if kind in (int, float, complex):
+        if kind is int and not LEAST <= value <= MOST:
+            raise NumgradTypeError(
+                f"jit: the argument {path} of {function} is the integer {value}, which does not "
+                f"fit int64; pass it as a float, or where it fits as np.uint64({path})"
+            )
         return Leaf(NUMBER, value, value, path)
     if isinstance(value, np.generic) and value.dtype.kind in "biufc":
         check_dtype("jit", value.dtype)
