@@ -13,10 +13,11 @@ have work once for each kind of arguments.
    all of numgrad, ``core.abstract``). ``capture`` is one such run. ``builder`` adds nodes to the
    graph, ``captured`` takes in what the function meets, ``effects`` what it does besides, and
    ``tracer`` is all of it; ``interpreter``, ``calls`` and ``function`` are what operations, arrays
-   and a user's Functions mean in a trace. ``views`` and ``memory`` turn views and in-place code
-   into values, ``infer`` finds shapes, ``shown`` views that plain NumPy makes, ``shared`` which
-   results share memory, ``unrolled`` which loops of the user's became many operations. Where the
-   tape goes on outside, ``cut`` parts the graph into a forward and a backward.
+   and a user's Functions mean in a trace.
+   ``views`` and ``memory`` turn views and in-place code into values, ``infer`` finds shapes,
+   ``shown`` views that plain NumPy makes, ``shared`` which results share memory, ``unrolled`` which
+   loops of the user's became many operations. Where the tape goes on outside, ``cut`` parts the
+   graph into a forward and a backward.
 3. ``graph`` is what comes out. Lengths are symbols: ``sizes``, on ``polynomial``, ``shapes``.
    ``evaluate`` runs a graph one operation at a time, as a reference.
 4. ``passes`` rewrite the graph so that less is computed; ``rewriting`` is how.

@@ -440,6 +440,10 @@ def jit(
     other numbers (of those above 64 MB a sample is compared). Those that are nothing but operands,
     and views of them (``table.T``, ``table[1:]``), are read at each call. An array in a list or
     tuple that is an operand is taken for one that is nothing else where a loop takes it.
+    Arguments are then Tensors without numbers, and so is what is computed from them, as in
+    ``ng.grad``. ``isinstance(x, np.ndarray)`` or ``isinstance(x, float)`` says of an argument what
+    was given; ``type(x)``, ``np.isscalar(x)``, and both of what was computed, say Tensor: a branch
+    on these may be another one than without ``ng.jit``.
     Results share memory where eager ones do. ``ng.config.jit = False`` runs everything eagerly,
     ``ng.config.check_jit = True`` compares each call with an eager one.
 

@@ -284,7 +284,7 @@ def _writes_to(memory: Tensor) -> int:
 
 def _is_number(x: Any) -> bool:
     """Whether something is a Python number, also as an argument of a compiled function."""
-    if type(x) is Tensor and state.ground.deferred:
+    if isinstance(x, Tensor) and state.ground.deferred:
         return bool(getattr(getattr(x._array, "value", None), "weak", False))
     return type(x) in (int, float, complex)
 

@@ -57,6 +57,14 @@ def asked_in(code: CodeType) -> frozenset[str]:
     return frozenset(found)
 
 
+@lru_cache(maxsize=4096)
+def asks_for_kinds(code: CodeType) -> bool:
+    """Whether code may ask of what class an object is."""
+    return not {"isinstance", "__class__"}.isdisjoint(code.co_names) or any(
+        step.opname == "MATCH_CLASS" for step in dis.get_instructions(code)
+    )
+
+
 def modules_in(function: FunctionType, known: set[str]) -> Iterator[str]:
     """The full names of modules that a function, and those defined in it, import when they run.
 

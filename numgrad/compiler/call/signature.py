@@ -226,6 +226,11 @@ class Leaf:
             return self.value._array
         return np.asarray(self.value) if self.kind == SCALAR else self.value
 
+    @property
+    def shows_kind(self) -> bool:
+        """Whether a Tensor stands for it in a trace that is asked for its kind."""
+        return self.kind in (NUMBER, SCALAR) or type(self.given) is np.ndarray
+
     def key(self, dynamic: bool, recorded: bool) -> tuple:
         """What a compiled function is made for."""
         if self.kind == STATIC:
