@@ -40,7 +40,7 @@ class _Class:
         _become(tensor, kind)
 
 
-class Argument(Tensor):
+class GivenTensor(Tensor):
     """A Tensor in place of an array or a number that was given."""
 
     __slots__ = ()
@@ -61,7 +61,7 @@ def told(kinds: Iterable[tuple[Tensor, type]]) -> Iterator[None]:
     try:
         for tensor, kind in kinds:
             _kinds[id(tensor)] = kind
-            _become(tensor, Argument)
+            _become(tensor, GivenTensor)
             shown.append(tensor)
         yield
     finally:

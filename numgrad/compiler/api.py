@@ -30,7 +30,7 @@ from numgrad.compiler.run.options import Options
 from numgrad.compiler.run.specialise import Specialisation
 from numgrad.compiler.trace.capture import trace
 from numgrad.core.interpreter import state
-from numgrad.core.recipes import Packed, packed
+from numgrad.core.recipes import PackedFunction, packed
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, warn
 
 P = ParamSpec("P")
@@ -347,7 +347,7 @@ class Jitted(Generic[P, R]):
 
 def _again(function: Any, choices: dict[str, Any]) -> Jitted:
     """A copy of a jitted function."""
-    return Jitted(function.function if isinstance(function, Packed) else function, choices)
+    return Jitted(function.function if isinstance(function, PackedFunction) else function, choices)
 
 
 @overload

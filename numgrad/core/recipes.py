@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _NAME = "__numgrad_recipe__"
 
 
-class Recipe(NamedTuple):
+class FunctionRecipe(NamedTuple):
     """The transform that made a function, and what it was given.
 
     ``code`` is that of the function: ``functools.wraps`` gives its attributes to others.
@@ -27,11 +27,11 @@ class Recipe(NamedTuple):
 
 def noted(made: F, maker: Callable[..., Any], *arguments: Any) -> F:
     """A function that was made just now, with a note of how."""
-    setattr(made, _NAME, Recipe(made.__code__, maker, arguments))
+    setattr(made, _NAME, FunctionRecipe(made.__code__, maker, arguments))
     return made
 
 
-def recipe_of(function: Any) -> Recipe | None:
+def recipe_of(function: Any) -> FunctionRecipe | None:
     """How a function was made, if a transform made it."""
     if not isinstance(function, FunctionType):
         return None
@@ -39,13 +39,13 @@ def recipe_of(function: Any) -> Recipe | None:
     return found if found is not None and found.code is function.__code__ else None
 
 
-class Packed:
+class PackedFunction:
     """A function that a transform made, in a form that may be copied and pickled."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Packed:
+    def __deepcopy__(self, memo: dict[int, Any]) -> PackedFunction:
         return self  # as functions are
 
     def __reduce__(self) -> Any:
@@ -56,4 +56,4 @@ class Packed:
 
 def packed(value: Any) -> Any:
     """Something, packed if it is such a function."""
-    return value if recipe_of(value) is None else Packed(value)
+    return value if recipe_of(value) is None else PackedFunction(value)
