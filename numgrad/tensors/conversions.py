@@ -284,8 +284,6 @@ class TensorConversions(Tensor):
 
     def tobytes(self, order: Any = "C") -> bytes:
         """The bytes of the elements, without their gradients, as NumPy's method."""
-        if isinstance(self._array, AbstractArray):
-            self._array.refuse("tobytes()", NDARRAY)
         return self._array.tobytes(order)
 
     def __round__(self, ndigits: Any = None) -> Any:
@@ -297,6 +295,8 @@ class TensorConversions(Tensor):
     # ---------------------------------------------------------------------------------- copies
 
     def __reduce__(self) -> tuple:
+        if isinstance(self._array, AbstractArray):
+            self._array.refuse("pickling", NDARRAY)
         return _rebuild, (self._array, self._requires_grad, type(self))
 
     def __copy__(self) -> Tensor:

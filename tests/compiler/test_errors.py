@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import pickle
 import re
 
 import numpy as np
@@ -190,6 +191,15 @@ def test_methods_that_need_bytes_and_operands_that_are_text():
     def as_bytes(x):
         return x.tobytes()  # !
 
+    def element(x):
+        return x.item(1)  # !
+
+    def strides(x):
+        return x.strides  # !
+
+    def pickled(x):
+        return pickle.dumps(x)  # !
+
     def text(x):
         return x * "a"  # !
 
@@ -197,5 +207,8 @@ def test_methods_that_need_bytes_and_operands_that_are_text():
         return b"a" * x  # !
 
     raised(ng.NumgradTraceError, r"tobytes\(\) needs the numbers", as_bytes, X)
+    raised(ng.NumgradTraceError, r"item\(\) needs the numbers", element, X)
+    raised(ng.NumgradTraceError, "strides needs the numbers", strides, X)
+    raised(ng.NumgradTraceError, "pickling needs the numbers", pickled, X)
     raised(ng.NumgradTypeError, "multiply: .* got str 'a'", text, X)
     raised(ng.NumgradTypeError, "multiply: .* got bytes b'a'", text_first, X)
