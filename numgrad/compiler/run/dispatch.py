@@ -494,7 +494,7 @@ def _is_foreign(base: Any) -> bool:
 
 def _share_memory(a: np.ndarray, b: np.ndarray) -> bool:
     try:
-        return np.shares_memory(a, b, max_work=10_000)
+        return np.shares_memory(a, b, max_work=10_000)  # pyright: ignore[reportArgumentType]
     except np.exceptions.TooHardError:
         return True
 
