@@ -326,7 +326,7 @@ class Surroundings:
         self._lengths.append((own, len(own)))
         holder = self._weak.get(id(value), value)
         shared = holder is value and not isinstance(value, threading.local)
-        if shared and own and not _is_library(kind.__module__):
+        if shared and own and value.__dict__ is own and not _is_library(kind.__module__):
             access = "({0}.__dict__ is {1})"
             yield Place(True, VALUE, value, access, ".__dict__", key=own)
         frozen = is_dataclass(kind) and kind.__dataclass_params__.frozen  # pyright: ignore
