@@ -10,6 +10,13 @@ import numgrad as ng
 from numgrad.core.tree import container_of, flatten, leaves, map_leaves, paths, register, unflatten
 
 Point = namedtuple("Point", "x y")
+Layer = namedtuple("Layer", ("w", "b"), defaults=(None,))
+
+
+@dataclass
+class Record:
+    w: object
+    b: object = None
 
 
 @dataclass(frozen=True)
@@ -160,3 +167,28 @@ def test_ravel_inside_transforms():
     flat = ng.grad(lambda t: np.sum(ng.tree.ravel(t)[0] ** 2))(tree)
     np.testing.assert_array_equal(flat["a"], [2.0, 4.0])
     assert flat["b"] == 6.0
+
+
+def test_none_in_containers_has_no_gradient():
+    w = np.array([1.0, 2.0])
+
+    def loss(t):
+        layer = t["layers"][0]
+        return np.sum(layer.w**2) if layer.b is None else np.sum(layer.w * layer.b)
+
+    for kind in (Layer, Record):
+        tree = {"layers": [kind(w), None], "rest": (None,)}
+        expected = {"layers": [kind(2 * w), None], "rest": (None,)}
+        for found in (ng.grad(loss)(tree), ng.jit(ng.grad(loss))(tree)):
+            assert repr(found) == repr(expected)
+        tangent = {"layers": [kind(np.ones(2)), None], "rest": (None,)}
+        assert ng.jvp(loss, (tree,), (tangent,))[1] == 6.0
+        assert repr(ng.vjp(loss, tree)[1](1.0)) == repr(expected)
+        second = ng.hessian(loss)(tree)["layers"][0].w["layers"][0]
+        np.testing.assert_array_equal(second.w, 2 * np.eye(2))
+        assert second.b is None
+        wrong = {"layers": [kind(np.ones(2), np.ones(2)), None], "rest": (None,)}
+        with pytest.raises(ng.NumgradError):
+            ng.jvp(loss, (tree,), (wrong,))
+    with pytest.raises(ng.NumgradTypeError, match="NoneType"):
+        ng.grad(lambda t: 1.0)(None)

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from numgrad.autograd.argument import GivenTensor
 from numgrad.autograd.conform import conform_tensor
 from numgrad.autograd.hooks import RemovableHandle, leaf_hooks, node_extras, register
 from numgrad.autograd.saved import Guard, Packed, check_version, pack, stale
@@ -107,7 +108,7 @@ class Node:
         values: list[Any] = []
         for value in saved:
             kind = type(value)
-            if kind is Tensor or kind is Parameter:
+            if kind is Tensor or kind is Parameter or kind is GivenTensor:
                 if value._memory is not None:
                     check_version(self.name, value, self.sequence)
                 value = value._array

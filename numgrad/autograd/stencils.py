@@ -74,7 +74,7 @@ def parts_of(y: Tensor, x: Sequence[Tensor]) -> list[CutPart]:
         if type(edge) is Node:
             known = waiting.get(edge.sequence)
             waiting[edge.sequence] = edge, g if known is None else known[1] + g
-        elif type(edge) is Tensor and id(edge) in leaves and edge._array.shape == shape:
+        elif isinstance(edge, Tensor) and id(edge) in leaves and edge._array.shape == shape:
             found.append(CutPart(leaves[id(edge)], (), g))
         else:
             raise NumgradNotImplementedError("parts: another result or leaf")

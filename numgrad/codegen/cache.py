@@ -55,14 +55,19 @@ def load(filename: str) -> bytes | None:
             content = _read(directory / filename)
             if content is not None:
                 digest, payload = content[:_DIGEST], content[_DIGEST:]
-                if hashlib.sha256(payload).digest() == digest:
+                if _digest(filename, payload) == digest:
                     return payload
     return None
 
 
+def _digest(filename: str, payload: bytes) -> bytes:
+    """Of a file's content and name: what another kernel's file holds, whole, is not this one's."""
+    return hashlib.sha256(filename.encode() + b"\0" + payload).digest()
+
+
 def save(filename: str, payload: bytes) -> None:
     """Keep a file for :func:`load`."""
-    write(filename, hashlib.sha256(payload).digest() + payload)
+    write(filename, _digest(filename, payload) + payload)
 
 
 def discard(filename: str) -> None:

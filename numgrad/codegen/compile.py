@@ -12,15 +12,15 @@ in its language, and what calls users' own compiled functions, Numba compiles (`
 Note [Kernel cache]
 -------------------
 Each kernel has two files in the cache directory: ``<name>-<key>.py``, the source (for people and
-tracebacks), and ``<name>-<key>.bin``, a digest followed by an object file or by Numba's
-serialised compile result. ``key`` hashes the source, the signature, the options, the
-versions of Python, NumPy and the compilers, the CPU and its features, and the files of the kernel
-library that the source imports, with what these import in turn (Numba's own cache does not notice
-a change there). Files appear by an atomic rename, so concurrent processes see a whole file or none;
-a file whose digest does not match is recompiled and replaced. Who may have written them: Note
-[Trusted files] in ``cache``. A process that is about to compile a kernel holds its lock; another
-one that needs it waits, and then loads it, so that processes that start with an empty cache share
-the work.
+tracebacks), and ``<name>-<key>.bin``, a digest of the file's name and of what follows: an object
+file, or Numba's serialised compile result. ``key`` hashes the source, the signature, the options,
+the versions of Python, NumPy and the compilers, the CPU and its features, and the files of the
+kernel library that the source imports, with what these import in turn (Numba's own cache does not
+notice a change there). Files appear by an atomic rename, so concurrent processes see a whole file
+or none; a file whose digest does not match, as where contents were mixed up, is recompiled and
+replaced. Who may have written them: Note [Trusted files] in ``cache``. A process that is about to
+compile a kernel holds its lock; another one that needs it waits, and then loads it, so that
+processes that start with an empty cache share the work.
 
 On a hit neither the generated source nor the kernel library is imported: machine code is linked and
 its entry point called directly. The entry point takes its arguments apart by position without a

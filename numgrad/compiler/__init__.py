@@ -6,16 +6,18 @@ Note [Map of ng.jit]
 have work once for each kind of arguments.
 
 1. ``call`` says what a call is: ``signature`` the kind of its arguments, ``layout`` its inputs and
-   results, ``closure`` what the function reads from outside, ``methods`` those of objects,
-   ``library_objects`` what is in those of libraries, ``made`` what a function stores there itself.
+   results, ``closure`` what the function reads from outside, by the ``names`` in its code,
+   ``methods`` those of objects, ``library_objects`` what is in those of libraries,
+   ``standard_objects`` in those of Python's own, ``made`` what a function stores there itself.
 2. ``trace`` runs the function once on Tensors whose arrays are without numbers (``arrays`` and, for
    all of numgrad, ``core.abstract``). ``capture`` is one such run. ``builder`` adds nodes to the
    graph, ``captured`` takes in what the function meets, ``effects`` what it does besides, and
    ``tracer`` is all of it; ``interpreter``, ``calls`` and ``function`` are what operations, arrays
-   and a user's Functions mean in a trace. ``views`` and ``memory`` turn views and in-place code
-   into values, ``infer`` finds shapes, ``shown`` views that plain NumPy makes, ``shared`` which
-   results share memory, ``unrolled`` which loops of the user's became many operations. Where the
-   tape goes on outside, ``cut`` parts the graph into a forward and a backward.
+   and a user's Functions mean in a trace.
+   ``views`` and ``memory`` turn views and in-place code into values, ``infer`` finds shapes,
+   ``shown`` views that plain NumPy makes, ``shared`` which results share memory, ``unrolled`` which
+   loops of the user's became many operations. Where the tape goes on outside, ``cut`` parts the
+   graph into a forward and a backward.
 3. ``graph`` is what comes out. Lengths are symbols: ``sizes``, on ``polynomial``, ``shapes``.
    ``evaluate`` runs a graph one operation at a time, as a reference.
 4. ``passes`` rewrite the graph so that less is computed; ``rewriting`` is how.

@@ -28,6 +28,7 @@ from numgrad.compiler.run.options import Options
 from numgrad.compiler.run.specialise import Specialisation
 from numgrad.compiler.trace.capture import trace
 from numgrad.core.interpreter import state
+from numgrad.core.recipes import PackedFunction, packed
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, warn
 
 P = ParamSpec("P")
@@ -131,6 +132,7 @@ class Jitted(Generic[P, R]):
             out = self._try(arguments, key)  # another thread may have been faster
             if out is not MISS:
                 return out
+            self._parameters.check_current()
             with announced(f"compiling {self._parameters.name}"), seldom_collecting():
                 new = self._specialise(arguments, key)
                 out = self._parameters.on(new.enter, arguments.values)
@@ -253,7 +255,7 @@ class Jitted(Generic[P, R]):
             found = getattr(found, part, None)
         if found is self:  # a decorated function is found by its name
             return function.__qualname__
-        return Jitted, (function, self._choices)
+        return _again, (packed(function), self._choices)
 
     def __repr__(self) -> str:
         return f"<jitted {self.__wrapped__!r}>"
@@ -343,6 +345,11 @@ class Jitted(Generic[P, R]):
         from numgrad.compiler.inspect.report import report  # which compiling does without
 
         return report(self._parameters.name, self.specialisations, self.statistics)
+
+
+def _again(function: Any, choices: dict[str, Any]) -> Jitted:
+    """A copy of a jitted function."""
+    return Jitted(function.function if isinstance(function, PackedFunction) else function, choices)
 
 
 @overload
@@ -435,6 +442,10 @@ def jit(
     other numbers (of those above 64 MB a sample is compared). Those that are nothing but operands,
     and views of them (``table.T``, ``table[1:]``), are read at each call. An array in a list or
     tuple that is an operand is taken for one that is nothing else where a loop takes it.
+    Arguments are then Tensors without numbers, and so is what is computed from them, as in
+    ``ng.grad``. ``isinstance(x, np.ndarray)`` or ``isinstance(x, float)`` says of an argument what
+    was given; ``type(x)``, ``np.isscalar(x)``, and both of what was computed, say Tensor: a branch
+    on these may be another one than without ``ng.jit``.
     Results share memory where eager ones do. ``ng.config.jit = False`` runs everything eagerly,
     ``ng.config.check_jit = True`` compares each call with an eager one.
 

@@ -88,8 +88,15 @@ class AbstractArray:
     def flags(self) -> NoReturn:
         self.refuse("computing with numbers (in a function that is called back)", CALLED_BACK)
 
-    def item(self) -> NoReturn:
+    @property
+    def strides(self) -> NoReturn:
+        self.refuse("strides", "where elements lie is settled when the function is compiled")
+
+    def item(self, *args: Any) -> NoReturn:
         self.refuse("item()", NUMBER)
+
+    def tobytes(self, order: Any = "C") -> NoReturn:
+        self.refuse("tobytes()", NDARRAY)
 
     def tolist(self) -> NoReturn:
         self.refuse("tolist()", NUMBER)

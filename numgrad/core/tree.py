@@ -54,7 +54,15 @@ MAPPING = Container(
     lambda x: (tuple(x), tuple(x.values())),
     lambda kind, keys, parts: kind(zip(keys, parts, strict=True)),
 )
-_REGISTERED: dict[type, Container] = {}
+
+
+class _Nothing:
+    """The kind of None where that is a container without parts: ``flatten_arrays``."""
+
+
+_REGISTERED: dict[type, Container] = {
+    _Nothing: Container(lambda x: (None, ()), lambda kind, keys, parts: None)
+}
 
 
 def register(
@@ -157,6 +165,27 @@ def flatten(tree: Any, leaves: list[Any], deepest: int = DEEPEST, depth: int = 0
     return kind, keys, tuple([flatten(part, leaves, deepest, depth + 1) for part in parts])
 
 
+def flatten_arrays(tree: Any, leaves: list[Any]) -> Nesting:
+    """The same where None in a container is none of the leaves, as in a field that is not used."""
+    found: list[Any] = []
+    nesting = flatten(tree, found)
+    if nesting is None:
+        leaves += found
+        return None
+    return _without_nothing(nesting, iter(found), leaves)
+
+
+def _without_nothing(nesting: Nesting, found: Iterator[Any], leaves: list[Any]) -> Nesting:
+    if nesting is None:
+        leaf = next(found)
+        if leaf is None:
+            return _Nothing, None, ()
+        leaves.append(leaf)
+        return None
+    kind, keys, parts = nesting
+    return kind, keys, tuple([_without_nothing(part, found, leaves) for part in parts])
+
+
 def unflatten(nesting: Nesting, leaves: Iterator[Any]) -> Any:
     """The tree of that nesting with the next leaves."""
     if nesting is None:
@@ -176,6 +205,8 @@ def align(nesting: Nesting, tree: Any, leaves: list[Any], start: str) -> str | N
         leaves.append(tree)
         return None if container is None else start
     kind, keys, parts = nesting
+    if kind is _Nothing:
+        return None if tree is None else start
     if container is not container_of(kind) or (container is SEQUENCE and type(tree) is not kind):
         return start
     its_keys, its_parts = container.split(tree)

@@ -295,6 +295,8 @@ class TensorConversions(Tensor):
     # ---------------------------------------------------------------------------------- copies
 
     def __reduce__(self) -> tuple:
+        if isinstance(self._array, AbstractArray):
+            self._array.refuse("pickling", NDARRAY)
         return _rebuild, (self._array, self._requires_grad, type(self))
 
     def __copy__(self) -> Tensor:

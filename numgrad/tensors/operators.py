@@ -76,7 +76,14 @@ def acceptable(value: Any) -> bool:
 
 
 def _refuse_foreign(op: Op, value: Any) -> None:
-    """Name the library of an array whose gradients would be lost, rather than two kinds."""
+    """Name the library of an array whose gradients would be lost, rather than two kinds.
+
+    And text and bytes, which Python would repeat.
+    """
+    if op.dunder == "mul" and isinstance(value, str | bytes | bytearray):
+        raise NumgradTypeError(
+            f"{op.name}: operands are arrays and numbers, got {type(value).__name__} {value!r:.40}"
+        )
     library = type(value).__module__.partition(".")[0]
     if library in _FOREIGN and hasattr(value, "__array__"):
         raise NumgradTypeError(

@@ -19,7 +19,7 @@ from numgrad.core.abstract import AbstractLength
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.refusals import replaced_by_numpy
-from numgrad.core.tree import Nesting, flatten, leaves, map_leaves, unflatten
+from numgrad.core.tree import Nesting, flatten, flatten_arrays, leaves, map_leaves, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.random_state import RepeatedDraws
@@ -66,7 +66,8 @@ class TransformedCall:
         self.arguments = args, kwargs
         given: list[Any] = []
         self.nestings = [
-            flatten(args[key] if isinstance(key, int) else kwargs[key], given) for key in self.keys
+            flatten_arrays(args[key] if isinstance(key, int) else kwargs[key], given)
+            for key in self.keys
         ]
         self.recorded, self.records = recorded, state.grad_enabled
         self.constant = state.constant and not state.grad_enabled

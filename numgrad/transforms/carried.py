@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.argument import GivenTensor
 from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.variable import root, version_of
 from numgrad.core.formula import Meta
@@ -284,7 +285,7 @@ def _writes_to(memory: Tensor) -> int:
 
 def _is_number(x: Any) -> bool:
     """Whether something is a Python number, also as an argument of a compiled function."""
-    if type(x) is Tensor and state.ground.deferred:
+    if type(x) in (Tensor, GivenTensor) and state.ground.deferred:
         return bool(getattr(getattr(x._array, "value", None), "weak", False))
     return type(x) in (int, float, complex)
 

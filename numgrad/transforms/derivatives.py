@@ -14,6 +14,7 @@ from numgrad.autograd.columns import columns_by_duals, few, suits
 from numgrad.autograd.points import rows_by_point
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
+from numgrad.core.recipes import noted
 from numgrad.core.tree import unflatten
 from numgrad.errors import NumgradError, NumgradNotImplementedError
 from numgrad.tensors.random_state import RandomState
@@ -87,7 +88,8 @@ def value_and_grad(
     {'x': np.float64(3.0), 'scale': np.float64(2.0)}
     """
     chosen = choose("value_and_grad", f, argnums, argnames, holomorphic)
-    return _value_and_grad(chosen, has_aux)
+    made = _value_and_grad(chosen, has_aux)
+    return noted(made, value_and_grad, f, argnums, has_aux, argnames, holomorphic)
 
 
 def _value_and_grad(chosen: Chosen, has_aux: bool) -> Callable[..., Any]:
@@ -129,7 +131,7 @@ def grad(
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
-    return differentiated
+    return noted(differentiated, grad, f, argnums, has_aux, argnames, holomorphic)
 
 
 # -------------------------------------------------------------------------------------- Jacobians
@@ -175,7 +177,8 @@ def jacobian(
     chosen = choose("jacobian", f, argnums, argnames, holomorphic)
     if sparsity is not None:
         return _sparse().jacobian(chosen, has_aux, sparsity)
-    return _jacobian(chosen, has_aux, _by_shape)
+    made = _jacobian(chosen, has_aux, _by_shape)
+    return noted(made, jacobian, f, argnums, has_aux, argnames, holomorphic)
 
 
 def jacrev(
@@ -193,7 +196,10 @@ def jacrev(
     >>> ng.jacrev(lambda x: np.sum(x) ** 2)(np.array([1.0, 2.0]))
     array([6., 6.])
     """
-    return _jacobian(choose("jacrev", f, argnums, argnames, holomorphic), has_aux, _by_rows)
+    chosen = choose("jacrev", f, argnums, argnames, holomorphic)
+    return noted(
+        _jacobian(chosen, has_aux, _by_rows), jacrev, f, argnums, has_aux, argnames, holomorphic
+    )
 
 
 def jacfwd(
@@ -214,7 +220,10 @@ def jacfwd(
     >>> ng.jacfwd(lambda x: np.stack([np.sin(x), np.cos(x)]))(0.0)
     array([ 1., -0.])
     """
-    return _jacobian(choose("jacfwd", f, argnums, argnames, holomorphic), has_aux, _by_duals)
+    chosen = choose("jacfwd", f, argnums, argnames, holomorphic)
+    return noted(
+        _jacobian(chosen, has_aux, _by_duals), jacfwd, f, argnums, has_aux, argnames, holomorphic
+    )
 
 
 def _sparse() -> Any:
@@ -374,4 +383,4 @@ def hessian(
         result = call.result([call.result(map(call.kind, row)) for row in table])
         return (result, call.kinds(call.aux)) if has_aux else result
 
-    return differentiated
+    return noted(differentiated, hessian, f, argnums, has_aux, argnames, holomorphic)

@@ -14,6 +14,7 @@ from numgrad.core.abstract import AbstractLength
 from numgrad.core.axis import one_axis
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
+from numgrad.core.recipes import noted
 from numgrad.core.tree import MAPPING, Nesting, container_of, flatten, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_operand
@@ -96,7 +97,7 @@ def vmap(
         ]
         return unflatten(structure, iter(done))
 
-    return mapped
+    return noted(mapped, vmap, f, in_axes, out_axes, axis_size)
 
 
 class _Examples:

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import pickle
 import re
 
 import numpy as np
@@ -172,3 +173,42 @@ def test_a_frozen_array_is_warned_of():
     found = next(w for w in seen if re.search("becomes part", str(w.message)))
     assert found.filename == __file__
     assert found.lineno >= first
+
+
+@pytest.mark.usefixtures("reference_backend")
+@pytest.mark.parametrize("number", [2**63, 2**70, -(2**63) - 1])
+def test_integers_beyond_int64_as_arguments(number):
+    fast = ng.jit(lambda n, x: n["k"] * x)
+    for _ in range(2):  # before and after it is compiled
+        with pytest.raises(ng.NumgradTypeError, match=rf"argument n\['k'\] .*{number}.* a float"):
+            fast({"k": number}, X)
+        np.testing.assert_array_equal(fast({"k": 2}, X), 2 * X)
+    np.testing.assert_array_equal(fast({"k": 2**63 - 1}, X), (2**63 - 1) * X)
+    np.testing.assert_array_equal(fast({"k": -(2**63)}, X), -(2**63) * X)
+
+
+def test_methods_that_need_bytes_and_operands_that_are_text():
+    def as_bytes(x):
+        return x.tobytes()  # !
+
+    def element(x):
+        return x.item(1)  # !
+
+    def strides(x):
+        return x.strides  # !
+
+    def pickled(x):
+        return pickle.dumps(x)  # !
+
+    def text(x):
+        return x * "a"  # !
+
+    def text_first(x):
+        return b"a" * x  # !
+
+    raised(ng.NumgradTraceError, r"tobytes\(\) needs the numbers", as_bytes, X)
+    raised(ng.NumgradTraceError, r"item\(\) needs the numbers", element, X)
+    raised(ng.NumgradTraceError, "strides needs the numbers", strides, X)
+    raised(ng.NumgradTraceError, "pickling needs the numbers", pickled, X)
+    raised(ng.NumgradTypeError, "multiply: .* got str 'a'", text, X)
+    raised(ng.NumgradTypeError, "multiply: .* got bytes b'a'", text_first, X)

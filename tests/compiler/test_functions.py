@@ -115,6 +115,29 @@ def test_pickling():
     assert twin.__name__ == "plain"
 
 
+def sum_of_squares(w, x):
+    return np.sum((w * x) ** 2)
+
+
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        ng.value_and_grad(sum_of_squares),
+        ng.vmap(ng.grad(sum_of_squares, argnums=(0, 1)), in_axes=(None, 0)),
+        ng.jacfwd(ng.jacrev(sum_of_squares, argnames="x"), argnums=1),
+        ng.hessian(sum_of_squares),
+    ],
+    ids=["gradient", "examples", "twice", "hessian"],
+)
+@pytest.mark.usefixtures("reference_backend")
+def test_pickling_of_what_transforms_made(transformed):
+    args = np.array([1.0, 2.0]), np.array([[1.0, 2.0], [3.0, 4.0]])
+    fast = ng.jit(transformed)
+    for twin in (pickle.loads(pickle.dumps(fast)), copy.deepcopy(fast), copy.copy(fast)):
+        assert twin is not fast
+        ng.tree.map(np.testing.assert_array_equal, twin(*args), fast(*args))
+
+
 def test_copies_of_what_holds_a_jitted_function():
     counter = Counter(np.zeros(2))
     x = np.ones(2)

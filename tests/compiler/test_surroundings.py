@@ -673,3 +673,56 @@ def test_elements_and_defaults_that_numpy_reads_too(plain):
         kept[:] = [2.0, 5.0, 1.0 + k]
         np.testing.assert_allclose(fast(x), use(ng.tensor(x)).numpy())
     assert traces_of(fast) == (4 if plain else 1)
+
+
+def test_memory_that_is_written_to_is_that_of_nothing_else():
+    def change(p, q):
+        p += q
+        p *= q
+        return p
+
+    fast, a = ng.jit(change, donate=0), np.array([1.0, 2.0, 3.0])
+    t, line, buffer = ng.tensor(a), np.arange(10.0), bytearray(24)
+    for p, q in (
+        (a, a),
+        (a[::-1], a),
+        (t, t),
+        (t, t.numpy()),
+        (line[:3], line[1:4]),
+        (np.frombuffer(buffer), np.frombuffer(buffer)),
+    ):
+        before = np.array(p)
+        with pytest.raises(ng.NumgradValueError, match=r"p, whose memory .* with q; .*copy"):
+            fast(p, q)
+        np.testing.assert_array_equal(p, before)
+    for p, q in ((a.copy(), a), (line[:3], line[4:7]), (line[:6:2], line[1:6:2])):
+        expected = (p + q) * q
+        np.testing.assert_array_equal(fast(p, q), expected)
+        np.testing.assert_array_equal(p, expected)
+    with pytest.raises(ng.NumgradValueError, match="shares it"):  # may serve as memory for results
+        ng.jit(lambda x, y: x[::-1] + y, donate="x")(a, a)
+    with pytest.raises(ng.NumgradValueError, match=r"both\[0\], .* with both\[1\]"):
+        ng.jit(lambda both: change(*both), donate="both")([a, a])
+
+
+def test_written_memory_around_a_function_is_that_of_no_argument():
+    w, v = ng.ones(3), np.ones(3)
+
+    @ng.jit
+    def add(x):
+        w.add_(x)
+        return w * x
+
+    add(np.ones(3))
+    for x in (w, w.numpy(), w.numpy()[::-1]):
+        with pytest.raises(ng.NumgradValueError, match=r"w, whose memory .* shares it with x"):
+            add(x)
+    np.testing.assert_array_equal(w, [2.0, 2.0, 2.0])
+
+    def change(x):
+        x += v
+        x *= v
+        return x
+
+    with pytest.raises(ng.NumgradValueError, match=r"x, whose memory .* shares it with v"):
+        ng.jit(change, donate="x")(v)

@@ -39,6 +39,18 @@ def give_away(path, monkeypatch):
         monkeypatch.setattr(os, "geteuid", lambda: 12345)
 
 
+def test_the_content_of_another_kernels_file_is_not_taken(directory):
+    cache.save("other-key.bin", b"machine code of another kernel")
+    one, other = directory / NAME, directory / "other-key.bin"
+    first = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(first)
+    assert cache.load(NAME) is None
+    assert cache.load("other-key.bin") is None
+    cache.save(NAME, b"payload")
+    assert cache.load(NAME) == b"payload"
+
+
 @posix
 def test_directories_and_files_are_private_whatever_the_umask(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMGRAD_CACHE_DIR", str(tmp_path / "a" / "b"))

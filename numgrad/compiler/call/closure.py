@@ -17,8 +17,9 @@ nor its objects are searched, those of this library excepted.
 
 from __future__ import annotations
 
-import dis
+import os
 import sys
+import threading
 from array import array as PlainArray
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -40,6 +41,7 @@ from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.content import SMALL, Content
 from numgrad.compiler.call.library_objects import of_library
 from numgrad.compiler.call.methods import METHODS, WeakMethod
+from numgrad.compiler.call.names import WORD, asked_in, modules_in, names_in
 from numgrad.compiler.call.place import (
     CONTENT,
     FIXED,
@@ -53,6 +55,7 @@ from numgrad.compiler.call.place import (
     place_of,
 )
 from numgrad.compiler.call.reads import Mention, PlainReads, Sites, all_codes
+from numgrad.compiler.call.standard_objects import of_memory, of_standard
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.op import Op
 from numgrad.operations.sparse.kinds import is_sparse_kind
@@ -68,7 +71,7 @@ _NO_OPERATORS = {
 """Methods with names in underscores that code does not call by its syntax."""
 _LIMIT = 20_000
 """How many objects are looked at."""
-_RECORDS = {("types", "SimpleNamespace"), ("argparse", "Namespace")}
+_RECORDS = {("types", "SimpleNamespace"), ("argparse", "Namespace"), ("_thread", "_local")}
 """Classes of Python's own whose objects hold what users put there."""
 
 
@@ -94,6 +97,7 @@ class Surroundings:
         self.names: set[str] = {"__call__", "__getattr__", "forward"}
         self._asked: set[str] = set()
         self._random = _random_kinds()
+        self._evaluates = False
         weak = [m.instance for _, m in roots if isinstance(m, WeakMethod)]
         self._weak = {id(instance()): instance for instance in weak}
         while True:
@@ -107,6 +111,7 @@ class Surroundings:
             self.generators: list[Place] = []
             self.sources: set[int] = set()
             self._lengths: list[tuple[Any, int]] = []
+            self._missing: set[str] = set()
             self._seen: set[int] = set()
             self._queue: list[Place] = [
                 Place(value, FIXED, value, "{0}", name) for name, value in roots
@@ -115,7 +120,7 @@ class Surroundings:
             if len(self.names) + len(self._asked) == known:
                 break
         for place in self._queue:
-            if id(place.value) in self._weak:
+            if place.treatment == FIXED and id(place.value) in self._weak:
                 place.value = None
 
     @property
@@ -125,7 +130,9 @@ class Surroundings:
 
     def has_grown(self) -> bool:
         """Whether there are keys or attributes by now that were not there."""
-        return any(len(found) != count for found, count in self._lengths)
+        return any(len(found) != count for found, count in self._lengths) or any(
+            name in sys.modules for name in self._missing
+        )
 
     def contents(self, inputs: set[int], looked_at: set[int]) -> Iterator[Place]:
         """The places of arrays that code may look at, and of those that it does.
@@ -163,6 +170,8 @@ class Surroundings:
                 continue
             if type(value) is str and value.isidentifier():  # for getattr(self, name)
                 self.names.add(value)
+            elif type(value) is str and self._evaluates:
+                self.names.update(WORD.findall(value))
             if isinstance(value, np.ndarray):
                 self._mentions.setdefault(id(value), []).append(place.mention)
             if id(value) in self._seen or is_atom(value):
@@ -188,17 +197,21 @@ class Surroundings:
     # ------------------------------------------------------------------------ what is in what
 
     def _parts(self, value: Any) -> Iterator[Place]:
-        if isinstance(value, FunctionType):
+        standard = of_standard(value, self._weak)
+        if standard is not None:
+            yield from standard
+        elif isinstance(value, FunctionType):
             yield from self._of_function(value)
         elif isinstance(value, METHODS):
             yield Place(value.__func__, FIXED, value, "{0}.__func__", value.__name__)
             yield Place(value.__self__, FIXED, value, "{0}.__self__", _type_name(value.__self__))
         elif isinstance(value, partial):
             yield Place(value.func, FIXED, value, "{0}.func", ".func")
+            names = _positional(value.func)
             for number, part in enumerate(value.args):
-                yield fixed_place(part, value, f"{{0}}.args[{number}]", f".args[{number}]")
-            for name, part in value.keywords.items():
-                yield fixed_place(part, value, f"{{0}}.keywords[{name!r}]", f".{name}")
+                name = f"default {names[number]}" if number < len(names) else f".args[{number}]"
+                yield fixed_place(part, value, f"{{0}}.args[{number}]", name)
+            yield from _of_keywords(value.keywords)
         elif isinstance(value, dict | MappingProxyType):
             self._lengths.append((value, len(value)))
             yield Place(len(value), VALUE, value, "_len({0})", "[...]")
@@ -227,7 +240,7 @@ class Surroundings:
         elif isinstance(value, ChainMap | UserDict | UserList):
             inner = "maps" if isinstance(value, ChainMap) else "data"
             yield place_of(getattr(value, inner), value, f"{{0}}.{inner}", f".{inner}")
-        elif isinstance(value, BuiltinFunctionType | np.ufunc | set | frozenset):
+        elif isinstance(value, BuiltinFunctionType | CodeType | np.ufunc | set | frozenset):
             return
         elif isinstance(value, _lru_cache_wrapper) or hasattr(type(value), "__numgrad_jit__"):
             yield Place(value.__wrapped__, FIXED, value, "{0}.__wrapped__", _name(value))
@@ -236,7 +249,7 @@ class Surroundings:
 
     def _of_function(self, function: FunctionType) -> Iterator[Place]:
         code = function.__code__
-        names, attributes, texts = _names(code)
+        names, attributes, texts = names_in(code)
         library = _is_library(function.__globals__.get("__name__", ""))
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             try:
@@ -246,7 +259,7 @@ class Surroundings:
             place = (fixed_place if library else place_of)(value, cell, "{0}.cell_contents", name)
             yield place
         if not library:
-            self._asked |= _asked(code)
+            self._asked |= asked_in(code)
             self.names |= attributes | texts
             self.codes.update(dict.fromkeys(all_codes(code)))
         defaults = function.__defaults__ or ()
@@ -255,22 +268,43 @@ class Surroundings:
             yield fixed_place(value, defaults, f"{{0}}[{number}]", f"default {name}")
         if defaults and not library:  # which are replaced as a whole
             yield Place(defaults, IDENTITY, function, "{0}.__defaults__", ".__defaults__")
-        for name, value in (function.__kwdefaults__ or {}).items():
-            yield fixed_place(value, function.__kwdefaults__, f"{{0}}[{name!r}]", f"default {name}")
+        keywords = function.__kwdefaults__ or {}
         if library:
+            for name, value in keywords.items():
+                yield fixed_place(value, keywords, f"{{0}}[{name!r}]", f"default {name}")
             return
+        yield Place(code, IDENTITY, function, "{0}.__code__", ".__code__")  # reloaders replace it
+        if keywords:
+            yield Place(keywords, IDENTITY, function, "{0}.__kwdefaults__", ".__kwdefaults__")
+            yield from _of_keywords(keywords)
+        yield from self._imported(function)
         yield from self._absent(function, function, vars(function))
         for name in sorted(self.names & vars(function).keys()):
-            yield place_of(vars(function)[name], vars(function), f"{{0}}[{name!r}]", f".{name}")
+            access = f"{{0}}.__dict__[{name!r}]"
+            yield place_of(vars(function)[name], function, access, f".{name}")
         self._lengths.append((function.__globals__, len(function.__globals__)))
         if "globals" in names:  # for globals()["name"]
             names |= texts
+        if not names.isdisjoint(("eval", "exec")):
+            self._evaluates = True
+            names |= self.names
+        if not (names | attributes).isdisjoint(("environ", "getenv")):
+            yield Place(os.environ, FIXED, os.environ, "{0}", "os.environ")
         for name in names:
             found = function.__globals__.get(name, function)
             if isinstance(found, ModuleType):
                 yield Place(found, FIXED, function.__globals__, f"{{0}}[{name!r}]", name)
             elif found is not function:
                 yield place_of(found, function.__globals__, f"{{0}}[{name!r}]", name)
+
+    def _imported(self, function: FunctionType) -> Iterator[Place]:
+        """The modules that code of a function imports when it runs."""
+        for name in modules_in(function, self.names):
+            found = sys.modules.get(name)
+            if found is None:
+                self._missing.add(name)
+            elif not _is_library(name):
+                yield Place(found, IDENTITY, sys.modules, f"{{0}}[{name!r}]", name)
 
     def _of_object(self, value: Any) -> Iterator[Place]:
         kind = type(value)
@@ -282,14 +316,20 @@ class Surroundings:
             and not kind.__module__.startswith("numgrad.")
             and (kind.__module__, kind.__name__) not in _RECORDS
         ):
+            yield from of_memory(value)
             yield from of_library(value, self.names)
             return
         if kind.__module__.startswith("numgrad.optim"):  # a step reads its options at each call
             return
+        yield from of_memory(value)
         attributes = getattr(value, "__dict__", None)
         own = attributes if type(attributes) is dict else {}
         self._lengths.append((own, len(own)))
         holder = self._weak.get(id(value), value)
+        shared = holder is value and not isinstance(value, threading.local)
+        if shared and own and value.__dict__ is own and not _is_library(kind.__module__):
+            access = "({0}.__dict__ is {1})"
+            yield Place(True, VALUE, value, access, ".__dict__", key=own)
         frozen = is_dataclass(kind) and kind.__dataclass_params__.frozen  # pyright: ignore
         place = fixed_place if frozen else place_of
         members = self._members(kind)
@@ -313,7 +353,7 @@ class Surroundings:
             constant = is_atom(member) or isinstance(member, (*_VARIABLES, type))
             if slot or (constant and not name.startswith("__")):
                 yield place(getattr(value, name), holder, f"{{0}}.{name}", f".{name}")
-            elif name in own and holder is not value:
+            elif name in own and not shared:
                 yield place(own[name], holder, f"{{0}}.__dict__[{name!r}]", f".{name}")
             elif name in own:
                 yield place(own[name], own, f"{{0}}[{name!r}]", f".{name}")
@@ -332,6 +372,9 @@ class Surroundings:
         """What is read of a class itself: constants that users keep there."""
         if _is_library(kind.__module__):
             return
+        if not _is_library(type(kind).__module__):  # a metaclass has methods and properties
+            yield Place(type(kind), IDENTITY, kind, "{0}.__class__", ".__class__")
+            self._members(type(kind))
         yield from self._absent(kind, kind, vars(kind))
         for name, member in self._members(kind):
             if member is not _NOTHING and not name.startswith("__"):
@@ -355,7 +398,7 @@ class Surroundings:
             members = [vars(b)[name] for b in kind.__mro__ if name in vars(b)]
             found[name] = members[0] if members else _NOTHING
             for function in (f for m in members for f in _functions(m)):  # super() reaches all
-                attributes = _names(function.__code__)[1]
+                attributes = names_in(function.__code__)[1]
                 if _is_library(function.__globals__.get("__name__")):
                     names |= attributes - found.keys()
                 else:
@@ -364,8 +407,8 @@ class Surroundings:
 
     def _read_code(self, function: FunctionType, kind: type) -> None:
         """Note the names in a method, and what else it reads."""
-        _, attributes, texts = _names(function.__code__)
-        self._asked |= _asked(function.__code__)
+        _, attributes, texts = names_in(function.__code__)
+        self._asked |= asked_in(function.__code__)
         self.names |= attributes | texts
         if id(function) not in self._seen:
             place = Place(function, FIXED, function, "{0}", f"{kind.__name__}.{function.__name__}")
@@ -380,6 +423,20 @@ def _random_kinds() -> tuple[tuple[type, ...], tuple[type, ...], tuple[type, ...
     if "numpy.random" not in sys.modules:
         return (), (), ()
     return (np.random.Generator,), (np.random.RandomState,), (np.random.BitGenerator,)
+
+
+def _of_keywords(keywords: dict[str, Any]) -> Iterator[Place]:
+    """What a function gets by keyword, as defaults or from a partial, which may be changed."""
+    yield Place(len(keywords), VALUE, keywords, "_len({0})", ".keywords")
+    for name, value in keywords.items():
+        yield place_of(value, keywords, f"{{0}}[{name!r}]", f"default {name}")
+
+
+def _positional(function: Any) -> tuple[str, ...]:
+    """The names of the parameters that a call gives by position, if they can be told."""
+    inner, bound = (function.__func__, 1) if isinstance(function, METHODS) else (function, 0)
+    code = getattr(inner, "__code__", None)
+    return () if code is None else code.co_varnames[bound : code.co_argcount]
 
 
 def _is_users(function: FunctionType) -> bool:
@@ -406,43 +463,6 @@ def _is_descriptor(member: Any) -> bool:
     return isinstance(getattr(type(member), "__get__", None), FunctionType) and not hasattr(
         type(member), "__numgrad_jit__"
     )
-
-
-@lru_cache(maxsize=4096)
-def _names(code: CodeType) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """The globals and attributes that code, and functions defined in it, look up, and its strings.
-
-    Strings may be names, for ``getattr(self, "weight")``.
-    """
-    names: set[str] = set()
-    attributes: set[str] = set()
-    texts: set[str] = set()
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            names.add(instruction.argval)
-        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"):
-            attributes.add(instruction.argval)
-        elif instruction.opname == "LOAD_CONST" and type(instruction.argval) is str:
-            texts.add(instruction.argval)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            inner = _names(constant)
-            names |= inner[0]
-            attributes |= inner[1]
-            texts |= inner[2]
-    return frozenset(names), frozenset(attributes), frozenset(texts)
-
-
-@lru_cache(maxsize=4096)
-def _asked(code: CodeType) -> frozenset[str]:
-    """The attributes of which code may ask whether they are there."""
-    names, attributes, texts = _names(code)
-    found: set[str] = set()
-    if not names.isdisjoint(("getattr", "hasattr", "vars")):
-        found.update(filter(str.isidentifier, texts))
-    if "AttributeError" in names:
-        found |= attributes
-    return frozenset(found)
 
 
 def _is_library(module: str | None) -> bool:

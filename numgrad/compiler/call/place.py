@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MethodType
 from typing import Any
@@ -22,6 +23,24 @@ FIXED, IDENTITY, VALUE, READ = "fixed", "identity", "value", "read"
 """How a place is treated: as constant, guarded by identity or value, or read at each call."""
 CONTENT = "content"
 """How the place of an array is treated that is no input: guarded by ``Content``."""
+
+
+def value_in_context(variable: ContextVar[Any]) -> Any:
+    """What a context variable is where the caller runs; None if it has no value there."""
+    try:
+        return variable.get()
+    except LookupError:
+        return None
+
+
+READERS: dict[str, Any] = {
+    "_bytes": bytes,
+    "_frozenset": frozenset,
+    "_has": hasattr,
+    "_in_context": value_in_context,
+    "_len": len,
+}
+"""Functions in expressions that read a place."""
 
 
 @dataclass
@@ -67,6 +86,11 @@ class Place:
         return self.access.startswith("_len(")
 
     @property
+    def is_code(self) -> bool:
+        """Whether it is the code of a function, which only reloaders replace."""
+        return self.access == "{0}.__code__"
+
+    @property
     def is_filled(self) -> bool:
         """Whether it is what a container has in it by now, and no longer what it had."""
         filled = self.access.startswith(("_len(", "_frozenset("))
@@ -75,8 +99,7 @@ class Place:
     def read(self) -> Any:
         """What is found there now."""
         holder = self.holder() if isinstance(self.holder, ref) else self.holder
-        names = {"_len": len, "_frozenset": frozenset, "_bytes": bytes, "_has": hasattr}
-        names |= {"_holder": holder, "_key": self.key}
+        names = {**READERS, "_holder": holder, "_key": self.key}
         return eval(self.access.replace("{0}", "_holder").replace("{1}", "_key"), names)
 
     @property

@@ -264,7 +264,7 @@ def _starts(code: CodeType, name: str | int | None, container: str | int | None)
         named = type(step.argval) is type(name) and step.argval == name
         if container is not None and (not number or steps[number - 1].argval != container):
             continue
-        if named and step.opname in (*_LOADED, *_ATTRIBUTES, "LOAD_SUPER_ATTR"):
+        if named and step.opname in (*_LOADED, *_ATTRIBUTES, "LOAD_SUPER_ATTR", "IMPORT_FROM"):
             yield number + 1
         elif (
             named

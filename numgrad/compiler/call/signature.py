@@ -36,6 +36,9 @@ MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<not given>"})()
 ARRAY, TENSOR, SCALAR, NUMBER, STATIC = "array", "Tensor", "scalar", "number", "static"
 """Kinds of leaves: ndarrays, Tensors, NumPy's and Python's numbers, and what is compared."""
 
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+"""Python integers that compiled functions take."""
+
 _STATIC = (type(None), bool, str, bytes, slice, range, np.dtype, enum.Enum, type(Ellipsis))
 
 
@@ -145,6 +148,16 @@ class Parameters:
                 parts.append("/")
         return ", ".join(parts)
 
+    def check_current(self) -> None:
+        """Raise if the function has other parameters by now, where a reloader put in other code."""
+        now = parameters_of(self.function)
+        if [(p.name, p.kind) for p in now] != [(p.name, p.kind) for p in self.listed]:
+            raise NumgradTypeError(
+                f"jit: the parameters of {self.name} were ({', '.join(self.names)}) when ng.jit "
+                f"got it, and are ({', '.join(p.name for p in now)}) since its code was replaced; "
+                f"call ng.jit({self.name}) again"
+            )
+
     def call(self, values: Sequence[Any]) -> Any:
         """Call the function with a value for each parameter."""
         return self.on(self.function, values)
@@ -212,6 +225,11 @@ class Leaf:
         if self.kind == TENSOR:
             return self.value._array
         return np.asarray(self.value) if self.kind == SCALAR else self.value
+
+    @property
+    def shows_kind(self) -> bool:
+        """Whether a Tensor stands for it in a trace that is asked for its kind."""
+        return self.kind in (NUMBER, SCALAR) or type(self.given) is np.ndarray
 
     def key(self, dynamic: bool, recorded: bool) -> tuple:
         """What a compiled function is made for."""
@@ -364,6 +382,11 @@ def _leaf(function: str, path: str, value: Any, donated: bool) -> Leaf:
         check_dtype("jit", array.dtype)
         return Leaf(ARRAY, array, value, path, donated)
     if kind in (int, float, complex):
+        if kind is int and not LEAST <= value <= MOST:
+            raise NumgradTypeError(
+                f"jit: the argument {path} of {function} is the integer {value}, which does not "
+                f"fit int64; pass it as a float, or where it fits as np.uint64({path})"
+            )
         return Leaf(NUMBER, value, value, path)
     if isinstance(value, np.generic) and value.dtype.kind in "biufc":
         check_dtype("jit", value.dtype)

@@ -74,7 +74,7 @@ def _of_layout(layout: CallLayout) -> Lines:
     for line, length in layout.sizes.fixed.items():
         yield f"  length {length} is fixed, {line} reads it; a loop of any length is ng.scan"
     lengths = [g.text(lambda k: f"n{k}") for g in layout.sizes.relations()]
-    around = [_of_guard(place) for place in layout.guards]
+    around = [_of_guard(place) for place in layout.guards if not place.is_code]
     if lengths or around:
         yield "guards"
         for text in lengths + around:

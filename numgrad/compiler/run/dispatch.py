@@ -24,10 +24,13 @@ import numpy as np
 from numgrad import config
 from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import TENSORS, Tensor, refresh
-from numgrad.compiler.call.layout import PLAIN, RECORDING, CallLayout, Result
-from numgrad.compiler.call.place import CONTENT, FIXED, IDENTITY, Place
+from numgrad.compiler.call.layout import PLAIN, RECORDING, CallLayout, Input, Result
+from numgrad.compiler.call.place import CONTENT, FIXED, IDENTITY, READERS, Place
 from numgrad.compiler.call.signature import (
+    ARRAY,
+    LEAST,
     MISSING,
+    MOST,
     NUMBER,
     SCALAR,
     TENSOR,
@@ -37,8 +40,11 @@ from numgrad.compiler.call.signature import (
 from numgrad.compiler.graph.sizes import Size, lengths_in
 from numgrad.core.interpreter import state
 from numgrad.core.tree import MAPPING, SEQUENCE, Nesting, container_of
+from numgrad.errors import NumgradValueError
 from numgrad.tensors.recording import new_tensor
 
+_HELD = (ARRAY, TENSOR)
+"""Kinds of arguments that are memory."""
 MISS: Any = type("Miss", (), {})()
 """What a specialisation returns for arguments that it was not made for."""
 
@@ -67,10 +73,7 @@ NAMES: dict[str, Any] = {
     "_same": same,
     "_state": state,
     "_isinstance": isinstance,
-    "_bytes": bytes,
-    "_frozenset": frozenset,
-    "_has": hasattr,
-    "_len": len,
+    **READERS,
     "_tensors": TENSORS,
     "_type": type,
     "_written": mark_written,
@@ -165,6 +168,8 @@ class DispatchWriter:
             yield self._equal(walrus, name, leaf.value)
         elif leaf.kind in (NUMBER, SCALAR):
             yield f"_type({walrus}) is {self._hold(type(leaf.value))}"
+            if type(leaf.value) is int:
+                yield f"{LEAST} <= {name} <= {MOST}"
             self._arrays[number] = name if leaf.kind == NUMBER else f"_asarray({name})"
         elif leaf.kind == TENSOR:
             yield from self._of_tensor(number, name, walrus, leaf.value)
@@ -409,7 +414,28 @@ class DispatchWriter:
         return [f"    {line}" for line in (*lines, *body)]
 
     def _run(self) -> list[str]:
-        return self._body([self._argument(n) for n in range(len(self.layout.inputs))])
+        body = self._body([self._argument(n) for n in range(len(self.layout.inputs))])
+        return [*self._check_apart(), *body]
+
+    def _check_apart(self) -> Iterator[str]:
+        """A look at memory that is written to: nothing else may be in it.
+
+        What is captured was looked at when it was traced.
+        """
+        layout = self.layout
+        arrays = [n for n, i in enumerate(layout.inputs) if i.leaf is None or i.leaf.kind in _HELD]
+        leaves = {n for n in arrays if layout.inputs[n].leaf is not None}
+        written = {*layout.writes, *layout.touched} & set(arrays)
+        written |= {n for n in leaves if getattr(layout.inputs[n].leaf, "donated", False)}
+        others = arrays if written & leaves else sorted(written | leaves)
+        if leaves and written and len(others) > 1:
+            pairs = [(a, b) for a in written for b in others if a != b and {a, b} & leaves]
+            positions = {n: k for k, n in enumerate(others)}
+            held = self._hold(
+                [(positions[a], positions[b], layout.inputs[a], layout.inputs[b]) for a, b in pairs]
+            )
+            given = "".join(f"{self._arrays[n]}, " for n in others)
+            yield f"_apart(({given}), {held})"
 
     def _tried(self, conditions: list[str], body: list[str]) -> list[str]:
         return [f"    if {' and '.join(conditions)}:", *(f"        {line}" for line in body)]
@@ -447,6 +473,33 @@ def _set_gradient(tensor: Tensor, value: Any, present: bool) -> None:
         tensor._grad = Tensor(np.asarray(value, tensor._array.dtype))
 
 
+def _check_apart(arrays: Sequence[np.ndarray], pairs: list[tuple[int, int, Input, Input]]) -> None:
+    """Raise if two of some pairs of arrays, the first of which is written to, share memory."""
+    owners = {id(a) if a.base is None else id(a.base): a.base for a in arrays}
+    if len(owners) == len(arrays) and not any(map(_is_foreign, owners.values())):
+        return
+    for one, other, target, source in pairs:
+        a, b = arrays[one], arrays[other]
+        if np.may_share_memory(a, b) and _share_memory(a, b):
+            raise NumgradValueError(
+                f"jit: {target.name}, whose memory the compiled function may write to, shares it "
+                f"with {source.name}; pass a copy of one of them"
+            )
+
+
+def _is_foreign(base: Any) -> bool:
+    """Whether memory is that of another object, which may have lent it to several arrays."""
+    return base is not None and type(base) is not np.ndarray
+
+
+def _share_memory(a: np.ndarray, b: np.ndarray) -> bool:
+    try:
+        return np.shares_memory(a, b, max_work=10_000)  # pyright: ignore[reportArgumentType]
+    except np.exceptions.TooHardError:
+        return True
+
+
+NAMES["_apart"] = _check_apart
 NAMES["_set_gradient"] = _set_gradient
 NAMES["_store"] = _store
 

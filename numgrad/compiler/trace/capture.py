@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.argument import told
 from numgrad.autograd.batching.selected import Selected, refuse
 from numgrad.autograd.engine import backward as engine
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.closure import Surroundings
 from numgrad.compiler.call.layout import GradientResult, Input, Result
 from numgrad.compiler.call.made import made_by_trace
+from numgrad.compiler.call.names import asks_for_kinds
 from numgrad.compiler.call.place import CONTENT, Place, is_atom
 from numgrad.compiler.call.reads import Sites
 from numgrad.compiler.call.signature import DEEPEST, NUMBER, SCALAR, STATIC, TENSOR, Arguments, Leaf
@@ -114,11 +116,18 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         given.append(tensor)
         owners.append((tensor, value))
         inputs[value] = Input(value, leaf)
+    kinds = []
+    if any(map(asks_for_kinds, surroundings.codes)):
+        pairs = zip((t for t, _ in owners), arguments.dynamic, strict=True)
+        kinds = [(t, type(leaf.given)) for t, leaf in pairs if leaf.shows_kind]
     drawn = generator_states(surroundings.generators)
     with TraceInterpreter(tracer):
         try:
-            with no_internal_error(
-                f"it traced {parameters.name}", parameters.function, runs_users_code=True
+            with (
+                told(kinds),
+                no_internal_error(
+                    f"it traced {parameters.name}", parameters.function, runs_users_code=True
+                ),
             ):
                 out = parameters.call(arguments.rebuild(given))
         except NumgradError as error:
