@@ -254,7 +254,8 @@ def test_more_shapes_than_places():
 
 def test_no_object_is_kept_or_lost():
     a, b = leaf(4), leaf(4)
-    objects = [True, False, ng.Tensor, np.ndarray, np.dtype("f8"), tuple, a, b, a._array]
+    objects = [ng.Tensor, np.ndarray, np.dtype("f8"), tuple, a, b, a._array]
+    everywhere = [None, True, False]  # others use them too
 
     def run():
         for _ in range(20):
@@ -264,14 +265,14 @@ def test_no_object_is_kept_or_lost():
                 y.backward()
                 a.grad = b.grad = None
         gc.collect()
-        return [sys.getrefcount(x) for x in objects], len(gc.get_objects()), sys.getrefcount(None)
+        counts = np.array([*map(sys.getrefcount, everywhere), 10 * len(gc.get_objects())])
+        return [sys.getrefcount(x) for x in objects], counts
 
     run()
     before = run()
     after = run()
     assert before[0] == after[0]
-    assert abs(before[1] - after[1]) < 20
-    assert abs(before[2] - after[2]) < 200  # others use it too
+    assert abs(before[1] - after[1]).max() < 200
 
 
 def test_threads():
@@ -360,7 +361,7 @@ def test_a_record_lives_as_long_as_its_place():
     assert np.array_equal(entry.call(x).numpy(force=True), ng.exp(x).numpy(force=True))
     assert [type(found) for found in entry._table if found is not None] == [launches.Words]
     entry.call(x).sum().backward()
-    np.testing.assert_array_equal(x.grad.numpy(), np.exp(x.numpy(force=True)))
+    np.testing.assert_allclose(x.grad.numpy(), np.exp(x.numpy(force=True)), rtol=1e-14)
 
 
 def test_a_record_is_that_of_its_plan():

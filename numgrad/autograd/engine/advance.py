@@ -60,7 +60,8 @@ from numgrad.codegen.intrinsics import peek
 from numgrad.codegen.objects import poke, scratch, call_packed, keep, release, call_python, new_int
 from numgrad.codegen.objects import as_float, error_set, forget_error, no_memory, new_array
 from numgrad.codegen.objects import size_of_list, size_of, item_of, listed, set_listed, new_list
-from numgrad.codegen.objects import looked_up, put_in, take_out, contains, negative, as_int, low_bits
+from numgrad.codegen.objects import looked_up, put_in, take_out, contains, negative
+from numgrad.codegen.objects import as_int, low_bits
 
 def same(x, own, array_type):
     # whether an object is a contiguous array of the dtype and shape that words say
