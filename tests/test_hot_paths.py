@@ -419,6 +419,10 @@ def test_slots_that_machine_code_can_fill():
     assert launches.filled(entry, [x.shape, x.shape]) is None
     assert launches.filled(entry, [x.shape, None, x.shape]) is None
     assert launches.filled(len, [x.shape]) is None
+    entry = OPS["multiply"].plan((x, 2.0)).entry
+    for number in (-0.0, 3, 0.5):
+        place = (found := launches.filled(entry, [x.shape, number, x.shape])).places[1]
+        assert np.float64(number).tobytes() == np.int64(found.words[place]).tobytes()
     assert launches.filled(lambda *given: None, [x.shape]) is None
 
 
