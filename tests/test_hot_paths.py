@@ -254,7 +254,8 @@ def test_more_shapes_than_places():
 
 def test_no_object_is_kept_or_lost():
     a, b = leaf(4), leaf(4)
-    objects = [True, False, ng.Tensor, np.ndarray, np.dtype("f8"), tuple, a, b, a._array]
+    objects = [ng.Tensor, np.ndarray, np.dtype("f8"), tuple, a, b, a._array]
+    everywhere = [None, True, False]  # others use them too
 
     def run():
         for _ in range(20):
@@ -264,14 +265,14 @@ def test_no_object_is_kept_or_lost():
                 y.backward()
                 a.grad = b.grad = None
         gc.collect()
-        return [sys.getrefcount(x) for x in objects], len(gc.get_objects()), sys.getrefcount(None)
+        counts = np.array([*map(sys.getrefcount, everywhere), 10 * len(gc.get_objects())])
+        return [sys.getrefcount(x) for x in objects], counts
 
     run()
     before = run()
     after = run()
     assert before[0] == after[0]
-    assert abs(before[1] - after[1]) < 20
-    assert abs(before[2] - after[2]) < 200  # others use it too
+    assert abs(before[1] - after[1]).max() < 200
 
 
 def test_threads():
@@ -292,6 +293,96 @@ def test_threads():
     assert len(found) == 200
     for values in found:
         assert all(np.array_equal(x, y) for x, y in zip(values, expected, strict=True))
+
+
+# --------------------------------------------------------------------- what is out of the ordinary
+
+
+def test_more_operands_than_an_integer_has_bits(in_python):
+    @ng.jit
+    def product_sum(xs):
+        total = xs[0] * xs[0]
+        for x in xs[1:]:
+            total = total + x * xs[0]
+        return total
+
+    xs = [leaf(3) for _ in range(70)]
+
+    def run():
+        for x in xs:
+            x.grad = None
+        inner = [x * 1.5 for x in xs]
+        ng.sum(product_sum(inner) * inner[0] + inner[69]).backward()
+        return [x.grad.numpy().copy() for x in xs]
+
+    assert all(map(np.array_equal, run(), in_python(run)))
+
+
+@pytest.mark.parametrize("truth", [1, np.True_])
+def test_any_truth_says_that_gradients_are_wanted(truth):
+    x = ng.ones(3, requires_grad=truth)
+    for _ in range(3):
+        assert (x * x).requires_grad
+        assert ng.exp(x).requires_grad
+
+
+def test_a_tensor_that_nobody_initialised():
+    with pytest.raises(AttributeError):
+        ng.exp(ng.Tensor.__new__(ng.Tensor))
+
+
+@pytest.mark.parametrize("at", ["cached", "install"])
+def test_what_cannot_be_installed_stays_in_python(at, monkeypatch):
+    def broken():
+        raise AttributeError("no such thing")
+
+    told = []
+    monkeypatch.setattr(hot, "tell", told.append)
+    monkeypatch.setattr(recorder, "_in_use", False)
+    monkeypatch.setattr(recorder, "_machine_code", broken)
+    cached = broken if at == "cached" else lambda: True
+    monkeypatch.setattr(hot, "waiting", [hot.HotPath(cached, recorder._install)])
+    hot.install(only_cached=True)
+    assert len(told) == 1
+    assert not hot.waiting
+    assert not recorder._in_use
+
+
+def test_a_record_lives_as_long_as_its_place():
+    class Forgetful(dict):
+        def __setitem__(self, key, record):
+            super().__setitem__(key, record)
+            entry.clear()  # as another thread, or a finalizer
+
+    op = OPS["exp"]
+    entry = recorder.MachineEntry(op, recorder.in_python(op))
+    entry._records = Forgetful()
+    x = leaf(5)
+    assert np.array_equal(entry.call(x).numpy(force=True), ng.exp(x).numpy(force=True))
+    assert [type(found) for found in entry._table if found is not None] == [launches.Words]
+    entry.call(x).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), np.exp(x.numpy(force=True)), rtol=1e-14)
+
+
+def test_a_record_is_that_of_its_plan():
+    class Changing(dict):
+        def get(self, key):
+            x.data = ng.tensor(np.ones(9))  # as another thread
+            return super().get(key)
+
+    op = OPS["exp"]
+    entry = recorder.MachineEntry(op, recorder.in_python(op))
+    entry._plans, x = Changing(op.plans), leaf(5)
+    entry._call_and_learn(0, x)
+    (record,) = entry._records.values()
+    entry._table[:] = [record] * len(entry._table)
+    assert entry.call(x).shape == (9,)
+
+
+def test_what_machine_code_reads_is_held():
+    kept = OPS["exp"].shortcuts.call.__self__.kept
+    assert any(each is recorder._context for each in kept)
+    assert any(each is walking._context for each in walking.advance.__self__.kept)
 
 
 # ------------------------------------------------------------------------- what they are made of
@@ -328,6 +419,10 @@ def test_slots_that_machine_code_can_fill():
     assert launches.filled(entry, [x.shape, x.shape]) is None
     assert launches.filled(entry, [x.shape, None, x.shape]) is None
     assert launches.filled(len, [x.shape]) is None
+    entry = OPS["multiply"].plan((x, 2.0)).entry
+    for number in (-0.0, 3, 0.5):
+        place = (found := launches.filled(entry, [x.shape, number, x.shape])).places[1]
+        assert np.float64(number).tobytes() == np.int64(found.words[place]).tobytes()
     assert launches.filled(lambda *given: None, [x.shape]) is None
 
 

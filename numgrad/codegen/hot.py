@@ -19,7 +19,6 @@ from numgrad.codegen import compile as door
 from numgrad.codegen.hosted import tell
 from numgrad.codegen.interrupts import deferred
 from numgrad.codegen.locks import KERNELS, give_way
-from numgrad.codegen.native.ir import Unsupported
 
 ENOUGH = 50
 """Calls that Python has done when machine code is made for further ones."""
@@ -58,9 +57,11 @@ def install(*, only_cached: bool = False) -> None:
         if not builtin.is_possible():
             waiting.clear()
         for path in list(waiting):
-            if not only_cached or path.cached():
-                waiting.remove(path)
-                try:
+            waiting.remove(path)
+            try:
+                if only_cached and not path.cached():
+                    waiting.append(path)
+                else:
                     path.install()
-                except (Unsupported, RuntimeError, ValueError) as error:
-                    tell(f"a hot path stays in Python, machine code of it cannot be made: {error}")
+            except Exception as error:  # whatever it is: Python does without
+                tell(f"a hot path stays in Python, machine code of it cannot be made: {error}")

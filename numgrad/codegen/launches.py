@@ -81,7 +81,7 @@ def filled(entry: Any, given: Sequence[Any]) -> Slots | None:
             if not contiguous:
                 words += [size * prod(lengths[axis + 1 :]) for axis in range(rank)]
         elif kind == "f" and type(value) in (float, int, type(None)):
-            words += struct.unpack("q", struct.pack("d", value or 0.0))
+            words += struct.unpack("q", struct.pack("d", 0.0 if value is None else value))
         elif kind == "i" and type(value) is int:
             words.append(value)
         else:

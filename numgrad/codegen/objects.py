@@ -51,6 +51,8 @@ take_out = ExternalFunction("PyDict_DelItem", "int32(int64, int64)")
 contains = ExternalFunction("PySet_Contains", "int32(int64, int64)")
 negative = ExternalFunction("PyNumber_Negative", "int64(int64)")
 as_int = ExternalFunction("PyLong_AsLongLong", "int64(int64)")
+low_bits = ExternalFunction("PyLong_AsUnsignedLongLongMask", "int64(int64)")
+"""The last 64 bits of an integer of any size."""
 new_tuple = ExternalFunction("PyTuple_New", "int64(int64)")
 new_int = ExternalFunction("PyLong_FromLongLong", "int64(int64)")
 next_of = ExternalFunction("PyIter_Next", "int64(int64)")

@@ -16,7 +16,7 @@ Calls with parameters have no record, nor have views and operations of other fam
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -67,7 +67,7 @@ from numba import int32, int64
 from numgrad.codegen.intrinsics import peek
 from numgrad.codegen.objects import poke, scratch, call_packed, keep, release, attribute
 from numgrad.codegen.objects import call_python, new_object, new_tuple, new_int, next_of, as_float
-from numgrad.codegen.objects import as_int, error_set, forget_error, no_memory, new_array
+from numgrad.codegen.objects import as_int, error_set, forget_error, no_memory, new_array, listed
 
 def settled(context, memory):
     # whether a view, or what shares its memory, has the history that it was made with, and may be
@@ -99,6 +99,8 @@ def found(context, args, count, followed):
         kind = peek(int64, x + {x["type"]})
         if kind == tensor or kind == parameter:
             array = peek(int64, x + {o["_array"]})
+            if array == 0:  # nobody has initialised it
+                return -1
             if peek(int64, x + {o["_memory"]}) != none:
                 if settled(context, peek(int64, x + {o["_memory"]})) == 0:
                     return -1
@@ -115,10 +117,13 @@ def found(context, args, count, followed):
             while a < rank:
                 code = code * 31 + peek(int64, lengths + 8 * a)
                 a += 1
-            if peek(int64, x + {o["_requires_grad"]}) == {known["TRUE"]}:
+            follows = peek(int64, x + {o["_requires_grad"]})
+            if follows == {known["TRUE"]}:
                 if peek(int64, x + {o["_slot"]}) != {known["ZERO"]}:
                     return -1
                 mask += bit
+            elif follows != {known["FALSE"]}:  # anything else that may be true
+                return -1
             tensors += 1
         elif kind == {known["FLOAT"]} or kind == {known["INT"]}:
             code = code * 31 + (kind >> 4)
@@ -286,10 +291,8 @@ def kernel(me, args, count, names):
     place = found(context, args, count, flags)
     if place < 0:
         return call_python(slow, args, count, names)
-    record = peek(int64, peek(int64, own + 24) + 8 * place)
-    if record == 0:
-        matches = 0
-    else:
+    record, matches = listed(peek(int64, own + 24), place), 0
+    if record != {known["NONE"]}:
         matches = fits(context, args, count, record + {BYTES})
     if matches == 0:
         number = new_int(place)
@@ -346,30 +349,37 @@ class MachineEntry:
         self.op, self.entry = op, entry
         self._plans: dict[tuple, Any] = op.quick if isinstance(op, AxisOp) else op.plans
         self._records: dict[tuple, launches.Words] = {}
-        self._table = np.zeros(_PLACES, np.int64)
+        # what lies there is held, whatever other threads and finalizers forget or learn meanwhile
+        self._table: list[launches.Words | None] = [None] * _PLACES
         missed = self._call_and_learn
-        words = [_context.ctypes.data, id(entry), id(missed), self._table.ctypes.data]
-        own = launches.Words.of([*words, len(op.inputs)], entry, missed)
+        words = [_context.ctypes.data, id(entry), id(missed), id(self._table)]
+        # calls may come when this module is gone, as Python ends
+        kept = entry, missed, self._table, _context, _OBJECTS
+        own = launches.Words.of([*words, len(op.inputs)], *kept)
         self.call = _machine_code().function(op.name, own)
 
     def clear(self) -> None:
         """Forget all plans."""
-        self._table[:] = 0
+        self._table[:] = [None] * _PLACES
         self._records.clear()
 
     def _call_and_learn(self, place: int, *args: Any) -> Any:
         out = self.entry(*args)
-        key: list[Any] = []
-        for a in args:
-            key += (a._array.dtype, a._array.shape) if isinstance(a, Tensor) else (type(a),)
-        plan = self._plans.get(tuple(key))
+        # looked at once: another thread may give a Tensor another array
+        arrays = [a._array if isinstance(a, Tensor) else None for a in args]
+        operands = [
+            (type(a),) if array is None else (array.dtype, array.shape)
+            for a, array in zip(args, arrays, strict=True)
+        ]
+        key = tuple([part for operand in operands for part in operand])
+        plan = self._plans.get(key)
         if plan is not None:
-            record = self._records.get(tuple(key))
+            record = self._records.get(key)
             if record is None:
                 if len(self._records) >= MAX_PLANS:
                     self.clear()
-                record = self._records[tuple(key)] = _record(self.op, plan, args)
-            self._table[place] = id(record)
+                record = self._records[key] = _record(self.op, plan, operands)
+            self._table[place] = record
         return out
 
 
@@ -406,6 +416,7 @@ def is_watched() -> bool:
 def _install() -> None:
     """Put machine code behind the calls of all operations."""
     global _in_use
+    _machine_code().load()  # or it is not in use
     with ENTRIES:
         _in_use = True
         for op in list(OPS.values()):
@@ -417,9 +428,9 @@ def _install() -> None:
 hot.waiting.append(hot.HotPath(lambda: _machine_code().cached, _install))
 
 
-def _record(op: Op, plan: Any, args: tuple) -> launches.Words:
-    """What the recorder knows of a plan for these operands."""
-    shapes = [a._array.shape if isinstance(a, Tensor) else None for a in args]
+def _record(op: Op, plan: Any, operands: Sequence[tuple]) -> launches.Words:
+    """What the recorder knows of a plan for operands: dtype and shape of each, or class."""
+    shapes = [operand[1] if len(operand) == 2 else None for operand in operands]
     between = plan.scalars if isinstance(op, AxisOp) else ()
     after = plan.sizes if isinstance(op, AxisOp) else getattr(plan, "dims", ())
     slots = None
@@ -427,20 +438,19 @@ def _record(op: Op, plan: Any, args: tuple) -> launches.Words:
     if few and (plan.floating or not (getattr(op, "check", None) or None in shapes)):
         slots = launches.filled(plan.entry, [*shapes, *between, plan.shape, *after])
     head = [id(plan), *[0] * 6]
-    places = [0] * len(args)
+    places = [0] * len(operands)
     if slots is not None:
         places = slots.places
-        result = places[len(args) + len(between)]
+        result = places[len(operands) + len(between)]
         head[1:] = [
             slots.packed, len(slots.words), len(plan.shape), id(plan.dtype), result,
             int(plan.records),
         ]  # fmt: skip
     lengths = [*plan.shape, *[0] * launches.MOST_AXES][: launches.MOST_AXES]
     words = [*head, *plan.keeps, *[0] * (8 - len(plan.keeps)), *lengths]
-    for a, shape, place in zip(args, shapes, places, strict=False):
+    for (kind, *_), shape, place in zip(operands, shapes, places, strict=False):
         if shape is None:
-            words += [launches.NUMBER, id(type(a)), *launches.operand(0, place)[2:]]
+            words += [launches.NUMBER, id(kind), *launches.operand(0, place)[2:]]
         else:
-            words += launches.operand(launches.ARRAY, place, a._array.dtype, shape)
-    dtypes = [a._array.dtype for a in args if isinstance(a, Tensor)]
-    return launches.Words.of([*words, *([] if slots is None else slots.words)], plan, dtypes)
+            words += launches.operand(launches.ARRAY, place, kind, shape)
+    return launches.Words.of([*words, *([] if slots is None else slots.words)], plan, operands)

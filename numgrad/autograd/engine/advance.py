@@ -60,7 +60,8 @@ from numgrad.codegen.intrinsics import peek
 from numgrad.codegen.objects import poke, scratch, call_packed, keep, release, call_python, new_int
 from numgrad.codegen.objects import as_float, error_set, forget_error, no_memory, new_array
 from numgrad.codegen.objects import size_of_list, size_of, item_of, listed, set_listed, new_list
-from numgrad.codegen.objects import looked_up, put_in, take_out, contains, negative, as_int
+from numgrad.codegen.objects import looked_up, put_in, take_out, contains, negative
+from numgrad.codegen.objects import as_int, low_bits
 
 def same(x, own, array_type):
     # whether an object is a contiguous array of the dtype and shape that words say
@@ -337,14 +338,16 @@ def routed(context, args, only, edge, g, owned):
 def begun(context, args, only):
     # send the gradients that the walk has along the edges that it has; 0 if it went well
     edges, gradients = peek(int64, args + 24), peek(int64, args + 32)
-    owned, count, k = as_int(peek(int64, args + 40)), size_of(edges), 0
+    owned, count, k = low_bits(peek(int64, args + 40)), size_of(edges), 0
     if size_of(gradients) < count:
         count = size_of(gradients)
     while k < count:
         edge, g = item_of(edges, k), item_of(gradients, k)
-        failed = int64(1)
+        failed, mine = int64(1), 0
+        if k < 64:  # behind those bits none counts as owned
+            mine = owned >> k & 1
         if edge != 0 and g != 0:
-            failed = routed(context, args, only, edge, g, owned >> k & 1)
+            failed = routed(context, args, only, edge, g, mine)
         release(edge)
         release(g)
         if failed != 0:
@@ -441,7 +444,8 @@ advance: Callable[..., Any] | None = None
 
 def _install() -> None:
     global advance
-    advance = _machine_code().function("advance", launches.Words.of([_context.ctypes.data]))
+    own = launches.Words.of([_context.ctypes.data], _context, _OBJECTS)
+    advance = _machine_code().function("advance", own)
 
 
 hot.waiting.append(hot.HotPath(lambda: _machine_code().cached, _install))

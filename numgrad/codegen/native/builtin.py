@@ -80,12 +80,16 @@ class Builtin:
         """Whether its machine code was on disk, when this was first asked for."""
         return self._module.cached
 
-    def function(self, name: str, own: bytes) -> Callable[..., Any]:
-        """A function of Python's whose ``self`` is ``own``."""
+    def load(self) -> None:
+        """Have the machine code ready to be called; it is compiled if it is not on disk."""
         if not self._address:
             _link()
             self._module.finish()
             self._address = machine.load(self._module.payload)["entry"]
+
+    def function(self, name: str, own: bytes) -> Callable[..., Any]:
+        """A function of Python's whose ``self`` is ``own``."""
+        self.load()
         return fast_entry.builtin(name, self._address, own, keywords=True)
 
 
