@@ -140,3 +140,11 @@ def store(value, address, index, scope, scopes):
 @instruction
 def peek(like, address):
     """The integer of the dtype ``like`` at ``address``."""
+
+
+@instruction
+def prefetch(row, index):
+    """Have the CPU fetch the element of a contiguous row that will be changed soon.
+
+    Nothing is read: an index out of range does no harm.
+    """

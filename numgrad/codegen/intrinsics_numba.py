@@ -205,3 +205,19 @@ def peek(typingctx, like, address):
         return builder.load(_at(context, builder, dtype, args[1], ir.IntType(64)(0)))
 
     return dtype(like, address), codegen
+
+
+def prefetch(typingctx, row, index):
+    if not (isinstance(row, types.Array) and row.ndim == 1 and row.layout == "C"):
+        return None
+
+    def codegen(context, builder, signature, args):
+        array = context.make_array(row)(context, builder, args[0])
+        word, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+        place = builder.bitcast(builder.gep(array.data, [args[1]]), byte)
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        builder.call(function, [place, word(1), word(3), word(1)])  # a write, near, of data
+        return context.get_dummy_value()
+
+    return types.void(row, types.int64), codegen

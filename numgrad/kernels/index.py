@@ -20,6 +20,10 @@ from numgrad.codegen.dtypes import short, type_name
 
 PIECE = 8192
 """Elements, about, that a thread reads at a time."""
+NEAR_BYTES = 1 << 21
+"""A row up to this long is near enough: fetching ahead would cost more than it saves."""
+AHEAD = 64
+"""How many additions before its own an element of a longer row is fetched."""
 _INDEX_NS, _ELEMENT_NS = 0.8, 0.2
 """What an index costs, and what an element that is copied."""
 
@@ -115,18 +119,39 @@ def kernel(x, indices, out, outside, length, o, n, m, r):
     return -1
 """
 
+_ADD = """
+from numgrad.codegen.device import outlined
+from numgrad.codegen.intrinsics import prefetch
+
+@outlined
+def add(row, indices, part, n, m):
+    far = max(m - {ahead}, 0) if n > {near} else 0
+    for k in range(far):
+        i = indices[k + {ahead}]
+        prefetch(row, i + n if i < 0 else i)
+        i = indices[k]
+        i = i + n if i < 0 else i
+        if i < 0 or i >= n:
+            return k
+        row[i] += part[k]
+    for k in range(far, m):
+        i = indices[k]
+        i = i + n if i < 0 else i
+        if i < 0 or i >= n:
+            return k
+        row[i] += part[k]
+    return -1
+"""
+
 _SCATTER = """
 def kernel(g, indices, out, o, n, m, r):
     if r == 1 and o > 0:
         for a in range(o):
             row = out[a * n : a * n + n]
             part = g[a * m : a * m + m]
-            for k in range(m):
-                i = indices[k]
-                i = i + n if i < 0 else i
-                if i < 0 or i >= n:
-                    return k
-                row[i] += part[k]
+            k = add(row, indices, part, n, m)
+            if k >= 0:
+                return k
         return -1
     for k in range(m):
         i = indices[k]
@@ -150,12 +175,9 @@ def kernel(g, indices, out, o, n, m, r):
             row = out[a * n : a * n + n]
             chosen = indices[a * m : a * m + m]
             part = g[a * m : a * m + m]
-            for k in range(m):
-                i = chosen[k]
-                i = i + n if i < 0 else i
-                if i < 0 or i >= n:
-                    return a * m + k
-                row[i] += part[k]
+            k = add(row, chosen, part, n, m)
+            if k >= 0:
+                return a * m + k
         return -1
     for k in range(indices.size):
         i = indices[k]
@@ -209,7 +231,8 @@ def _read(along: bool, x: np.ndarray, indices: np.ndarray, out: np.ndarray, *siz
 @cache
 def _writer(along: bool, dtype: np.dtype) -> Callable[..., int]:
     name, source = ("scatter_add_along", _SCATTER_ALONG) if along else ("scatter_add", _SCATTER)
-    return _compiled(name, source, dtype, "", False)
+    add = _ADD.format(ahead=AHEAD, near=NEAR_BYTES // dtype.itemsize)
+    return _compiled(name, add + source, dtype, "", False)
 
 
 def gather(x: np.ndarray, indices: np.ndarray, out: np.ndarray, o: int, n: int, r: int) -> int:

@@ -5,6 +5,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.codegen import threads as threads_of_kernels
+from numgrad.kernels.index import AHEAD, NEAR_BYTES
 from numgrad.testing import gradcheck, gradgradcheck
 from tests.operations.test_write import (
     DTYPES,
@@ -242,6 +243,27 @@ def test_many_indices_with_any_number_of_threads(shape, monkeypatch):
                         function(wrong)
     finally:
         ng.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "int64"])
+def test_sums_in_long_rows_are_in_the_order_of_numpy(dtype):
+    """Of rows that are fetched ahead; fewer additions than are ahead, wrong indices anywhere."""
+    rng = np.random.default_rng(2)
+    n = NEAR_BYTES // 4 + 1
+    x = rng.normal(size=n).astype(dtype)
+    for count in (0, 1, AHEAD, AHEAD + 1, 5000):
+        index = np.append(rng.integers(-n, n, count // 2), rng.integers(5, 9, count - count // 2))
+        w = (rng.normal(size=count) * 100).astype(dtype)
+        expected = x.copy()
+        np.add.at(expected, index, w)
+        for function in (ng.scatter_add, ng.index_add):
+            np.testing.assert_array_equal(function(x, index, w, axis=0).numpy(), expected)
+            for k in (0, count // 2, count - 1) if count else ():
+                for bad in (n, -n - 1, 2**62, -(2**62)):
+                    wrong = index.copy()
+                    wrong[k] = bad
+                    with pytest.raises(ng.NumgradIndexError, match=f"index {bad} is out of range"):
+                        function(x, wrong, w, axis=0)
 
 
 def test_indices_of_nothing_are_checked():

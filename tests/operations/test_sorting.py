@@ -6,6 +6,7 @@ import pytest
 import numgrad as ng
 from numgrad.codegen import threads as threads_of_kernels
 from numgrad.errors import NumgradError
+from numgrad.kernels.sorted_rows import LEAST
 from numgrad.operations.sorting import stable_order
 from numgrad.testing import gradcheck, gradgradcheck
 
@@ -37,6 +38,75 @@ def test_stable_orders_are_those_of_numpy(dtype):
             expected = np.argsort(x, axis=axis, kind="stable")
             np.testing.assert_array_equal(stable_order(x, axis), expected)
             np.testing.assert_array_equal(ng.argsort(x, axis=axis, stable=True).numpy(), expected)
+
+
+@pytest.fixture
+def use_threads():
+    """What sets the number of threads until the end of the test."""
+    before = ng.get_num_threads()
+    yield ng.set_num_threads
+    ng.set_num_threads(before)
+
+
+WINDOWS = {
+    "digits apart": lambda n: rng.normal(size=n),
+    "ties, both zeros": lambda n: rng.integers(-3, 3, n) * rng.choice([-1.0, 1.0], n),
+    "an outlier": lambda n: np.where(np.arange(n) == 7, -1e30, 1 + rng.random(n) * 1e-9),
+    "NaN and infinity": lambda n: rng.choice([np.nan, -np.nan, np.inf, -np.inf, 0.0], n),
+    "subnormal": lambda n: rng.normal(size=n) * 1e-310,
+    "in order": lambda n: np.sort(rng.normal(size=n)),
+    "all the same": np.ones,
+}
+
+
+@pytest.mark.parametrize("numbers", WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_orders_of_floats_by_bytes_are_those_of_numpy(numbers, threads, use_threads, monkeypatch):
+    monkeypatch.setattr(threads_of_kernels, "worth", lambda _: ng.get_num_threads())
+    use_threads(threads)
+    for dtype in (np.float64, np.float32):
+        x = numbers(40_000).astype(dtype)
+        expected = np.argsort(x, kind="stable")
+        np.testing.assert_array_equal(ng.argsort(x).numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint64", "uint32"])
+def test_orders_of_integers_by_bytes_are_those_of_numpy(dtype):
+    limits = np.iinfo(dtype)
+    for lowest, highest in ((limits.min, limits.max), (0, 9), (limits.max - 3, limits.max)):
+        x = rng.integers(lowest, highest, 20_000, dtype, endpoint=True)
+        np.testing.assert_array_equal(ng.argsort(x).numpy(), np.argsort(x, kind="stable"))
+    x = np.where(rng.random(20_000) < 0.01, limits.max, rng.integers(0, 1 << 20, 20_000, dtype))
+    np.testing.assert_array_equal(ng.argsort(x).numpy(), np.argsort(x, kind="stable"))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint32"])
+def test_rows_sorted_by_several_threads_are_those_of_one(dtype, use_threads):
+    n = 4 * LEAST + 3
+    x = (rng.normal(size=n) * 1000).astype(dtype)
+    if x.dtype.kind == "f":
+        x[rng.random(n) < 0.2] = np.nan
+        zeros = rng.random(n) < 0.3
+        x[zeros] = rng.choice([0.0, -0.0], zeros.sum())
+    expected = np.sort(x)
+    found = []
+    for threads in (1, 2, 3):
+        use_threads(threads)
+        found.append(ng.sort(x).numpy())
+        np.testing.assert_array_equal(found[-1], expected)
+        assert found[-1].tobytes() == found[0].tobytes()
+        rows = x[: n // 4 * 4].reshape(4, -1)
+        np.testing.assert_array_equal(ng.sort(rows).numpy(), np.sort(rows))
+    if x.dtype.kind == "f":
+        signs = np.signbit(found[0][found[0] == 0])
+        assert signs.sum() == np.signbit(x[x == 0]).sum()
+        assert (np.diff(signs.astype(int)) <= 0).all()
+
+
+def test_kinds_of_long_orders_are_checked():
+    for function in (ng.sort, ng.argsort):
+        with pytest.raises(NumgradError, match=f"{function.__name__}: .*kind"):
+            function(np.zeros(2 * LEAST), kind="bogus")
 
 
 def test_of_equal_elements_the_first_is_in_front():

@@ -12,12 +12,13 @@ import numpy as np
 from numgrad.codegen.device import Instruction
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
-from numgrad.codegen.native.accesses import Lanes
+from numgrad.codegen.native.accesses import Lanes, NotVector
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.values import (
     BOOL,
     INT32,
     INT64,
+    Array,
     Number,
     in_lanes,
     kind_of,
@@ -194,6 +195,15 @@ def _peek(body: InstructionContext, like: Any, place: Number) -> Number:
     dtype = body.dtype_of(like)
     element = memory.at_address(body.f, dtype, place, zero, ("peek", place.part), "")
     return memory.read(body.f, element, body.lanes)
+
+
+@_instruction("prefetch")
+def _prefetch(body: InstructionContext, row: Array, index: Number) -> None:
+    if body.lanes is not None:
+        raise NotVector("a prefetch")
+    place = memory.address(body.f, memory.element_of(body.f, row, [index]))
+    name = body.f.module.declare("llvm.prefetch.p0", "void", ["ptr", "i32", "i32", "i32"])
+    body.f.effect(f"call void {name}(ptr {place}, i32 1, i32 3, i32 1)")  # a write, near, of data
 
 
 def _element(
