@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.errors import NumgradTraceError
 from numgrad.operations.quantiles import _PLACES
 from numgrad.testing import gradcheck, gradgradcheck
+from tests.compiler.emulator import emulating
 from tests.quiet import quiet
 
 rng = np.random.default_rng(6)
@@ -275,3 +277,40 @@ def test_quantiles_of_nothing_but_nans():
         assert np.isnan(found.numpy()).all()
     with pytest.raises(ng.NumgradValueError, match="no elements"):
         np.quantile(ng.zeros((0,)), 0.3)
+
+
+EDGES = np.array([0.0, 0.5, 1.5, 2.0])
+WHOLE = np.arange(4) - 1
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, w: np.histogram(x, EDGES),
+        lambda x, w: np.histogram(x, EDGES, weights=w, density=True),
+        lambda x, w: np.histogram(x, WHOLE),
+        lambda x, w: np.histogram2d(x, w, [EDGES, 3], weights=w),
+        lambda x, w: np.histogramdd(np.stack([x, w], 1), (EDGES, EDGES[::2]), density=True),
+        lambda x, w: (np.histogram_bin_edges(x, EDGES),),
+    ],
+)
+def test_compiled_histograms_between_edges_from_outside(f):
+    rng = np.random.default_rng(4)
+    x, w = rng.uniform(-0.5, 2.5, 30), rng.uniform(0, 3, 30)
+    with emulating():
+        found = ng.tree.flatten(ng.jit(f)(x, w))[0]
+    expected = ng.tree.flatten(f(x, w))[0]
+    for ours, numpys in zip(found, expected, strict=True):
+        assert ours.dtype == numpys.dtype
+        np.testing.assert_allclose(ours, numpys, rtol=1e-12)
+
+
+def test_edges_of_a_compiled_histogram_are_read_at_each_call():
+    x, edges = np.array([0.1, 0.5, 1.2]), np.array([0.0, 1.0, 2.0])
+    fast = ng.jit(lambda x, edges: np.histogram(x, edges)[0])
+    assert fast(x, edges).tolist() == [2, 1]
+    assert fast(x, edges / 2).tolist() == [1, 1]
+    with pytest.raises(ValueError, match="increase"):
+        fast(x, edges[::-1])
+    with pytest.raises(NumgradTraceError, match="range as Python numbers"):
+        ng.jit(lambda x, r: np.histogram(x, 3, r)[0])(x, edges[:2])

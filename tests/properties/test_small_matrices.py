@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import numgrad as ng
@@ -122,15 +122,17 @@ steps = st.lists(
 lengths = st.integers(2, 9), st.sampled_from([1, 2, 7, 40])
 
 
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(steps, *lengths, st.integers(0, 99), st.booleans())
+@example([("outer", 0, 0), ("moved", 0, 0)], 3, 7, 5, True)
+@example([("cholesky", 0, 0), ("whitened", 0, 0)], 8, 40, 5, False)
 def test_programs(program, rows, columns, seed, dynamic):
     with emulating():
         check(program, rows, columns, seed, dynamic=dynamic)
 
 
 @pytest.mark.slow(cases=0)
-@settings(max_examples=80)
+@settings(max_examples=60)
 @given(steps, *lengths, st.integers(0, 99), st.booleans())
 def test_many_programs(program, rows, columns, seed, dynamic):
     with emulating():
