@@ -191,10 +191,14 @@ class MultivariateT(_Elliptical):
         """Logarithm of the density at ``x``."""
         deviation, factor, length = self._given("logpdf", x, loc, shape)
         df = as_operand(df)
+        endless = np.isinf(df)  # the normal distribution
+        df = np.where(endless, 1.0, df)
         distance = self._distance(deviation, factor)
         half = 0.5 * (df + length)
         height = gammaln(half) - gammaln(0.5 * df) - 0.5 * length * np.log(math.pi * df)
-        return height - 0.5 * _log_determinant(factor) - half * np.log1p(distance / df)
+        height = np.where(endless, -0.5 * length * math.log(2 * math.pi), height)
+        fall = np.where(endless, 0.5 * distance, half * np.log1p(distance / df))
+        return height - 0.5 * _log_determinant(factor) - fall
 
     def pdf(self, x: Any, loc: Any = None, shape: Any = 1.0, df: Any = 1.0) -> Any:
         """Density at ``x``."""
