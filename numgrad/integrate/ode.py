@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.interpreter import state
+from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
 from numgrad.integrate.adaptive import Solver, StepControl
@@ -152,6 +153,7 @@ def _times(t: Any) -> Tensor:
 
 def _fixed(motion: Motion, substeps: int) -> Callable[[Any, Any], tuple[Any, Any]]:
     """From a time to the next by the classical method of order four."""
+    refuse_mask("odeint", t)
     if substeps < 1:
         raise NumgradValueError(f"odeint: substeps is {substeps}; a step is one or more")
 

@@ -11,6 +11,7 @@ import numpy as np
 from numgrad.core.abstract import AbstractLength
 from numgrad.core.axis import normalize_axes
 from numgrad.core.interpreter import state
+from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_operand
@@ -326,6 +327,7 @@ class Generator:
                 "random.shuffle: of what is no Tensor is done in place while the function is "
                 "traced, and not at each call; take x = rng.permutation(x), which is a new array"
             )
+            refuse_mask("random.shuffle", x)
             named(self.generator.shuffle, self.generator.shuffle, x, axis)
 
     def choice(
