@@ -138,6 +138,7 @@ def odeint(
 
 
 def _times(t: Any) -> Tensor:
+    refuse_mask("odeint", t)
     given = t if isinstance(t, Tensor) else Tensor(state.ground.lift(t))
     if given.dtype.kind not in "iuf" or given.ndim != 1:
         raise NumgradValueError(
@@ -153,7 +154,6 @@ def _times(t: Any) -> Tensor:
 
 def _fixed(motion: Motion, substeps: int) -> Callable[[Any, Any], tuple[Any, Any]]:
     """From a time to the next by the classical method of order four."""
-    refuse_mask("odeint", t)
     if substeps < 1:
         raise NumgradValueError(f"odeint: substeps is {substeps}; a step is one or more")
 
