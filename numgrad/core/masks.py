@@ -17,12 +17,18 @@ def refuse_mask(name: str, value: Any) -> None:
     NumgradTypeError
         With what to write instead; ``name`` is the operation's, or empty if that is not known.
     """
-    if isinstance(value, list | tuple):
-        for part in value:
-            if isinstance(part, list | tuple | np.ndarray):
-                refuse_mask(name, part)
-    elif isinstance(value, np.ndarray) and hasattr(value, "filled"):  # nothing imports np.ma early
+    try:
+        masked = _has_mask(value)
+    except RecursionError:  # of a list in itself, for the error that names it
+        return
+    if masked:
         raise NumgradTypeError(
             f"{name and f'{name}: '}a masked array among the operands would lose its mask; give "
             "its numbers with .filled(value), and choose by the mask with np.where"
         )
+
+
+def _has_mask(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(_has_mask(v) for v in value if isinstance(v, list | tuple | np.ndarray))
+    return isinstance(value, np.ndarray) and hasattr(value, "filled")  # np.ma is not imported

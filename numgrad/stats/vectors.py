@@ -98,14 +98,14 @@ class MultivariateNormal(_Elliptical):
 
     name = "normal"
 
-    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Any:
-        """Logarithm of the density at ``x``."""
+    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False) -> Any:
+        """Logarithm of the density at ``x``; ``cov`` that is singular raises in any case."""
         deviation, factor, length = self._given("logpdf", x, mean, cov)
         distance = self._distance(deviation, factor)
         return -0.5 * (length * LOG_2_PI + _log_determinant(factor) + distance)
 
-    def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Any:
-        """Density at ``x``."""
+    def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False) -> Any:
+        """Density at ``x``; ``cov`` that is singular raises in any case."""
         return np.exp(self.logpdf(x, mean, cov))
 
     def cdf(

@@ -314,3 +314,33 @@ def test_edges_of_a_compiled_histogram_are_read_at_each_call():
         fast(x, edges[::-1])
     with pytest.raises(NumgradTraceError, match="range as Python numbers"):
         ng.jit(lambda x, r: np.histogram(x, 3, r)[0])(x, edges[:2])
+
+
+def test_bools_stay_bools_where_numpys_do():
+    p, q = np.array([True, True, False, True]), np.array([True, True, False])
+    for mode in ("full", "same", "valid"):
+        for f in (np.convolve, np.correlate):
+            same(f(ng.tensor(p), ng.tensor(q), mode), f(p, q, mode))
+            same(f(ng.tensor(q), ng.tensor(p), mode), f(q, p, mode))
+    for mode in ("reflect", "symmetric"):
+        same(
+            np.pad(ng.tensor(p), 2, mode, reflect_type="odd"),
+            np.pad(p, 2, mode, reflect_type="odd"),
+        )
+    same(np.nan_to_num(ng.tensor(p)), p)
+    with pytest.raises(TypeError, match="bools"):
+        np.gradient(ng.tensor(p))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, bool])
+@pytest.mark.parametrize("subscripts", ["ij->", "ij->j", "ij,jk->i", "ij,jk->ik"])
+def test_einsum_keeps_dtypes(dtype, subscripts):
+    x = np.random.default_rng(1).integers(0, 200, (3, 3)).astype(dtype)
+    operands = [x] * (1 + subscripts.count(","))
+    same(np.einsum(subscripts, *map(ng.tensor, operands)), np.einsum(subscripts, *operands))
+
+
+def test_simpsons_rule_in_single_precision():
+    y = np.linspace(0, 1, 6, dtype=np.float32)
+    assert ng.simpson(ng.tensor(y)).dtype == ng.simpson(ng.tensor(y), dx=0.5).dtype == np.float32
+    assert ng.simpson(ng.tensor(y + 0j)).dtype == np.complex64
