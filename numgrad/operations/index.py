@@ -151,7 +151,8 @@ def index_array(part: Any, shape: tuple[int, ...]) -> Any:
     """A part of an index as an integer or an array of integers or bools."""
     array = getattr(part, "_array", None)
     if array is None:
-        refuse_mask("getitem", part)
+        if part.__class__ is not np.ndarray:
+            refuse_mask("getitem", part)
         if isinstance(part, list | tuple):
             part = [getattr(p, "_array", p) for p in part]
         try:

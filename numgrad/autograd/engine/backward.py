@@ -394,7 +394,8 @@ def _root_gradients(
         )
     found: list[Tensor] = []
     for root, g in zip(roots, grads, strict=True):
-        refuse_mask(operation, g)
+        if g.__class__ is not Tensor:
+            refuse_mask(operation, g)
         found.append(_root_gradient(operation, len(found), root, g, batched))
     if batched and len({g.shape[0] for g in found}) > 1:
         raise NumgradRuntimeError(
