@@ -43,8 +43,8 @@ def _constant(operation: str, value: Any, what: str = "bins") -> Any:
         if known is None:
             if what == "bins" and len(value.shape):
                 return value
-            whole = value if hasattr(value, "_array") else state.ground.lift(value)
-            getattr(whole, "_array", whole).refuse(
+            whole: Any = value if hasattr(value, "_array") else state.ground.lift(value)
+            return getattr(whole, "_array", whole).refuse(
                 f"{operation} with {what}", f"give {what} as Python numbers, or a static argument"
             )
         value = known.tolist()
