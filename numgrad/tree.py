@@ -16,6 +16,7 @@ from typing import Any as _Any
 import numpy as _np
 
 from numgrad.core import tree as _tree
+from numgrad.core.masks import refuse_mask as _refuse_mask
 from numgrad.core.op import OPS as _OPS
 from numgrad.core.tree import leaves as leaves
 from numgrad.core.tree import register as register
@@ -141,6 +142,7 @@ def ravel(tree: _Any) -> tuple[_Any, _Callable[[_Any], _Any]]:
     found, structure = flatten(tree)
     arrays = [leaf if isinstance(leaf, _Tensor) else _np.asarray(leaf) for leaf in found]
     for leaf, array in zip(found, arrays, strict=True):
+        _refuse_mask("ravel", leaf)
         if array.dtype.kind not in "biufc":
             raise _NumgradTypeError(
                 f"ravel: the nesting has a {type(leaf).__name__} in it; it takes Tensors, arrays "

@@ -164,6 +164,11 @@ Y = X[::-1] ** 2
 calls = {
     "logsumexp": lambda x: scipy.special.logsumexp(x, axis=0),
     "softmax": lambda x: scipy.special.softmax(x, axis=1),
+    "erf": scipy.special.erf,
+    "gammainc": lambda x: scipy.special.gammainc(x, 0.7),
+    "xlogy": lambda x: scipy.special.xlogy(x, 1 + x),
+    "jv": lambda x: scipy.special.jv(1.5, x),
+    "chdtr": lambda x: scipy.special.chdtr(x, 1.5),
     "zscore": scipy.stats.zscore,
     "skew": scipy.stats.skew,
     "kurtosis": scipy.stats.kurtosis,

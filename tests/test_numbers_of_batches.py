@@ -26,7 +26,7 @@ REFUSED: dict[str, Any] = {
     "real_if_close": lambda w: np.real_if_close(w + 0j),
     "repeat": lambda w: np.repeat(w, w.astype(int)),
     "trim_zeros": np.trim_zeros,
-    "histogram": lambda w: ng.histogram(w, bins=w)[0],
+    "histogram": lambda w: ng.histogram(w, range=w[:2])[0],
     "csd": lambda w: ng.signal.csd(w, w, window=w)[1],
     "sosfiltfilt": lambda w: ng.signal.sosfiltfilt(np.concatenate([w, w])[None], np.arange(20.0)),
 }

@@ -248,3 +248,17 @@ def test_calls_that_numpy_makes_itself():
         a @= ng.tensor(np.eye(2), requires_grad=True)
     with pytest.raises(ng.NumgradTypeError, match=r"pow.*np\.remainder"):
         pow(t, 2, 3)
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("ufunc", [np.subtract, np.divide, np.hypot, np.add, np.maximum])
+def test_methods_give_tensors_whether_they_are_recorded_or_not(ufunc, requires_grad):
+    values = np.array([0.5, 2.0, 3.0])
+    x = ng.tensor(values, requires_grad=requires_grad)
+    for found, expected in (
+        (ufunc.reduce(x), ufunc.reduce(values)),
+        (ufunc.accumulate(x), ufunc.accumulate(values)),
+        (ufunc.reduceat(x, [0, 2]), ufunc.reduceat(values, [0, 2])),
+    ):
+        assert isinstance(found, ng.Tensor)
+        np.testing.assert_allclose(found.detach(), expected, rtol=1e-15)

@@ -199,3 +199,13 @@ def test_methods_that_are_numpys():
     assert ours.bit_generator.state == theirs.bit_generator.state
     with pytest.raises(ng.NumgradTraceError, match=r"random\.bytes"):
         ng.jit(lambda x: x * len(ours.bytes(2)))(1.0)
+
+
+@pytest.mark.parametrize(
+    "options", [{"method": "cholesky"}, {"method": "eigh"}, {"check_valid": "raise", "tol": 1e-6}]
+)
+def test_normal_vectors_take_numpys_options(options):
+    given = np.array([0.5, -1.0]), np.array([[2.0, 0.5], [0.5, 1.0]])
+    expected = np.random.default_rng(3).multivariate_normal(*given, 4, **options)
+    found = ng.random.default_rng(3).multivariate_normal(*given, 4, **options)
+    np.testing.assert_array_equal(found.numpy(), expected)

@@ -142,3 +142,22 @@ def test_reduceat_has_numpys_dtypes_and_errors():
         np.add.reduceat(x, [0], out=np.zeros(1))
     ones = ng.tensor(np.ones(10**5, np.float32) * 0.1, requires_grad=True)  # summed in pairs
     np.testing.assert_allclose(np.add.reduceat(ones, [0]).detach().numpy(), 1e4, rtol=1e-6)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract, np.multiply])
+def test_at_places_of_a_mask_from_outside_in_compiled_functions(ufunc):
+    mask, b = np.array([[True, False, True], [False, True, False]]), np.array([3.0, 2.0, -1.0])
+
+    def f(b):
+        y = np.ones((2, 3)) * b[0]
+        ufunc.at(y, mask, b)
+        return y
+
+    fast = ng.jit(f)
+    np.testing.assert_array_equal(fast(b), f(ng.tensor(b)).numpy())
+    mask[:] = mask[:, ::-1].copy()
+    mask[0, 1], mask[1, 1] = True, False
+    np.testing.assert_array_equal(fast(b), f(ng.tensor(b)).numpy())
+    np.testing.assert_allclose(
+        ng.jit(ng.grad(lambda b: np.sum(f(b) ** 2)))(b), ng.grad(lambda b: np.sum(f(b) ** 2))(b)
+    )

@@ -91,11 +91,15 @@ unique_values vecdot where
 
 _RENAMED = {"pow": "power"}
 _EXTENSIONS = ("fft", "linalg")
+_SPECIAL = "special"
+"""No extension yet, but where SciPy looks for its special functions first."""
 
 
 def __getattr__(name: str) -> _Any:
     if name in _EXTENSIONS:
         value: _Any = _import_module(f"{__name__}.{name}")
+    elif name == _SPECIAL:
+        value = _import_module(f"numgrad.{name}")
     elif name in __all__:
         value = getattr(_ng, _RENAMED.get(name, name))
     else:

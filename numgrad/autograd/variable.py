@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.interpreter import state
+from numgrad.core.masks import refuse_mask
 from numgrad.errors import NumgradRuntimeError
 
 
@@ -130,6 +131,7 @@ class Parameter(Tensor):
         if isinstance(data, Tensor):
             array, memory = data._array, shared_version(data)
         else:
+            refuse_mask("Parameter", data)
             array, memory = np.array([] if data is None else data), None
         if requires_grad and array.dtype.kind not in "fc":
             raise NumgradRuntimeError(

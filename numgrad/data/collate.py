@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
+from numgrad.core.masks import refuse_mask
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.join import stack
 from numgrad.tensors.tensor import Tensor
@@ -75,6 +76,7 @@ def _stack(samples: Sequence[Any]) -> Tensor:
     if any(isinstance(sample, Tensor) and sample.requires_grad for sample in samples):
         return stack(samples)  # pyright: ignore
     rows = [sample.numpy() if isinstance(sample, Tensor) else sample for sample in samples]
+    refuse_mask("default_collate", rows)
     batch = np.asarray(rows)
     check_dtype("default_collate", batch.dtype)
     return Tensor(batch)

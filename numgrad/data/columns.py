@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
+from numgrad.core.masks import refuse_mask
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
 
@@ -92,6 +93,7 @@ def columns(what: str, arrays: Iterable[Any], build: Callable[[list[Any]], Any])
             f"the arrays of {what} need the same number of rows, got the shapes {shapes}"
         )
     for array in arrays:
+        refuse_mask(what, array)
         check_dtype(what, array.dtype)
     return Columns(arrays, build)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.core.tree import Nesting, align, flatten, leaves, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -32,6 +33,7 @@ class RightSideArguments:
         found: list[Any] = []
         self.nesting = flatten(args, found)
         for leaf in found:
+            refuse_mask("solve_ivp", leaf)
             if isinstance(leaf, np.ndarray) and leaf.dtype.kind not in "biufc":
                 raise NumgradTypeError(
                     f"solve_ivp: args has an array of dtype {leaf.dtype} in it; give numbers"
@@ -65,6 +67,7 @@ class Layout:
             y0 = OPS["stack"]([x if isinstance(x, Tensor) else Tensor(np.array(x)) for x in y0])
         self.nesting = flatten(y0, found)
         for place, leaf in zip(paths(self.nesting, "y0"), found, strict=True):
+            refuse_mask("solve_ivp", leaf)
             if not isinstance(leaf, Tensor) and np.asarray(leaf).dtype.kind not in "biufc":
                 raise NumgradTypeError(
                     f"solve_ivp: {place} is a {type(leaf).__name__}; give arrays or numbers"

@@ -9,6 +9,7 @@ import numpy as np
 
 from numgrad.core.abstract import AbstractLength
 from numgrad.core.interpreter import state
+from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.core.tree import align, flatten, leaves, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -21,6 +22,7 @@ def lifted(what: str, x: Any) -> Tensor:
     """A leaf as a Tensor."""
     if isinstance(x, Tensor):
         return x
+    refuse_mask("odeint", x)
     if not isinstance(x, AbstractLength) and np.asarray(x).dtype.kind not in "biufc":
         raise NumgradTypeError(
             f"odeint: {what} holds a {type(x).__name__}; it holds arrays and numbers"

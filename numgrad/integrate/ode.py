@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.interpreter import state
+from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
 from numgrad.integrate.adaptive import Solver, StepControl
@@ -137,6 +138,7 @@ def odeint(
 
 
 def _times(t: Any) -> Tensor:
+    refuse_mask("odeint", t)
     given = t if isinstance(t, Tensor) else Tensor(state.ground.lift(t))
     if given.dtype.kind not in "iuf" or given.ndim != 1:
         raise NumgradValueError(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.batching.batch import Batched
+from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
@@ -25,6 +26,7 @@ class Times:
             self._check_asked()
 
     def _time(self, x: Any, what: str, ndim: int = 0) -> Tensor:
+        refuse_mask("solve_ivp", x)
         t = x if isinstance(x, Tensor) else Tensor(np.array(x, dtype=None))
         if isinstance(t, Batched):
             raise NumgradNotImplementedError(

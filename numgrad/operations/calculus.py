@@ -88,6 +88,8 @@ def gradient(f, *varargs, axis=None, edge_order=1):
         if len(spacings[0].shape) and len(axes) > 1:
             raise NumgradTypeError("gradient: give coordinates for each of the axes")
         spacings = spacings * len(axes)
+    if f.dtype.kind == "b":
+        raise NumgradTypeError("gradient: bools have no difference; convert them with astype first")
     if f.dtype.kind not in "fc":
         f = f.astype(np.float64)
     found = []
@@ -351,6 +353,9 @@ def simpson(y, x=None, dx=1.0, axis=-1):
     d = _intervals("simpson", y, x, dx, axis)
     if x is None:
         lengths = [n - 1 if k == axis else 1 for k in range(len(y.shape))]
+        if not hasattr(d, "shape"):
+            kind = np.zeros((), y.dtype).real.dtype if y.dtype.kind in "fc" else np.float64
+            d = np.asarray(d, kind)
         d = broadcast_to(as_operand(d) * 1.0, lengths)
     stop = n - 1 if n % 2 else n - 2  # intervals in pairs
     h0, h1 = _cut(d, axis, 0, stop, 2), _cut(d, axis, 1, stop, 2)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from numgrad.core.declare import composite, elementwise
+from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arithmetic import positive
 
@@ -305,6 +306,8 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
             nan_to_num(real(x), True, nan, posinf, neginf),
             nan_to_num(imag(x), True, nan, posinf, neginf),
         )
+    if dtype.kind == "b":
+        return OPS["copy"](x)
     if dtype.kind != "f":
         return positive(x)
     limit = float(np.finfo(dtype).max)

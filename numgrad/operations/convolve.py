@@ -72,6 +72,11 @@ def _operands(operation: str, a: Any, v: Any, mode: Any) -> tuple[Any, Any]:
     return a, v
 
 
+def _reversed(v: Any) -> Any:
+    """The conjugate in the other order; bools stay what they are."""
+    return np.conj(flip(v)) if v.dtype.kind == "c" else flip(v)
+
+
 def _same(whole: Any, longer: Any, shorter: Any) -> Any:
     """The middle of a whole convolution, as long as the longer sequence."""
     start = (shorter.shape[0] - 1) // 2
@@ -103,7 +108,7 @@ def convolve(a, v, mode="full"):
     if v.shape[0] > a.shape[0]:
         a, v = v, a
     if mode == "valid":
-        return correlate_inside(a, np.conj(flip(v)))
+        return correlate_inside(a, _reversed(v))
     whole = convolve_whole(a, v)
     return whole if mode == "full" else _same(whole, a, v)
 
@@ -131,10 +136,10 @@ def correlate(a, v, mode="valid"):
     """
     a, v = _operands("correlate", a, v, mode)
     if v.shape[0] > a.shape[0]:
-        return np.conj(flip(correlate(v, a, mode)))
+        return _reversed(correlate(v, a, mode))
     if mode == "valid":
         return correlate_inside(a, v)
-    whole = convolve_whole(a, np.conj(flip(v)))
+    whole = convolve_whole(a, _reversed(v))
     return whole if mode == "full" else _same(whole, a, v)
 
 

@@ -238,7 +238,10 @@ def _reduce(names: str, x: Any, needed: set[str]) -> tuple[str, Any]:
     axes = tuple(k for k, c in enumerate(names) if c not in needed)
     if not axes:
         return names, x
-    return "".join(c for c in names if c in needed), OPS["sum"](x, axis=axes)
+    total = OPS["sum"](x, axis=axes)
+    if total.dtype != x.dtype:  # sums of integers and bools keep their dtype here
+        total = total.astype(x.dtype)
+    return "".join(c for c in names if c in needed), total
 
 
 def _finish(names: str, x: Any, output: str) -> Any:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import builtins
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import zeros
+from numgrad.core.abstract import ones, zeros
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
 from numgrad.errors import NumgradError, NumgradTypeError, NumgradValueError
+from numgrad.operations.choice import where
 from numgrad.operations.cumulative import diff
 from numgrad.operations.data_dependent import no_shape
+from numgrad.operations.index import getitem
 from numgrad.operations.join import concat, stack
 from numgrad.operations.reduce import sum
 from numgrad.operations.shape import as_operand, reshape
@@ -32,16 +36,53 @@ def _ours(operation: str, function: Any, *args: Any, **params: Any) -> Any:
         raise kind(f"{operation}: {error}") from None
 
 
-def _constant(operation: str, value: Any) -> Any:
-    """Edges or numbers that are parameters: NumPy's names, numbers, tuples of those."""
+def _constant(operation: str, value: Any, what: str = "bins") -> Any:
+    """Numbers that are parameters, with NumPy's names and tuples; edges that a trace has stay."""
     if hasattr(value, "shape"):
         known: Any = state.ground.numbers(value)
         if known is None:
-            return value._array.refuse(f"{operation} with edges", "pass edges as a static argument")
+            if what == "bins" and len(value.shape):
+                return value
+            whole: Any = value if hasattr(value, "_array") else state.ground.lift(value)
+            return getattr(whole, "_array", whole).refuse(
+                f"{operation} with {what}", f"give {what} as Python numbers, or a static argument"
+            )
         value = known.tolist()
     if isinstance(value, list | tuple):
-        return tuple([_constant(operation, v) for v in value])
+        return tuple([_constant(operation, v, what) for v in value])
     return value
+
+
+def _is_traced(bins: Any) -> bool:
+    """Whether edges are operands, as only a call of the compiled function has their numbers."""
+    return any(map(_is_traced, bins)) if isinstance(bins, tuple) else hasattr(bins, "shape")
+
+
+def _edges_operand(operation: str, bins: Any) -> Any:
+    edges = as_operand(list(bins) if isinstance(bins, tuple) else bins)
+    if len(edges.shape) != 1 or edges.dtype.kind == "c":
+        raise NumgradValueError(
+            f"{operation}: edges are real numbers along one axis, got shape {tuple(edges.shape)} "
+            f"of dtype {edges.dtype}"
+        )
+    return edges
+
+
+@primitive(internal=True, method=False, differentiable=False)
+def given_edges(edges):
+    """Edges, which have no gradient."""
+    return edges.copy()
+
+
+given_edges.shape(lambda edges: edges)
+
+
+def _sums_at(places: Any, length: Any, dtype: Any, weights: Any) -> Any:
+    """Counts, or sums of weights, of what is at each of ``length`` places; -1 is none of them."""
+    source = ones(places.shape, dtype) if weights is None else reshape(weights, places.shape)
+    places = where(places < 0, length, places)
+    total = OPS["index_add"](zeros((length + 1,), dtype), places, source, axis=0)
+    return getitem(total, slice(None, -1))
 
 
 def _length(bins: Any) -> int | None:
@@ -60,6 +101,8 @@ def _padded(g: Any) -> Any:
 def _places(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Number of the interval of each element; -1 outside."""
     n = len(edges) - 1
+    if (edges[:-1] > edges[1:]).any():
+        raise NumgradValueError("histogram: edges must increase monotonically")
     found = np.searchsorted(edges, x, side="right") - 1
     found[x == edges[-1]] = n - 1  # the last interval has both ends
     found[~((x >= edges[0]) & (x <= edges[-1]))] = -1
@@ -162,9 +205,15 @@ def histogram(x, bins=10, range=None, density=None, weights=None):
     """
     x = _counted(as_operand(x))
     weights = _weights("histogram", x, weights)
-    bins, range = _constant("histogram", bins), _constant("histogram", range)
-    sums = histogram_sums(x, weights, bins=bins, range=range)
-    edges = histogram_edges(x, weights, bins=bins, range=range)
+    bins, range = _constant("histogram", bins), _constant("histogram", range, "range")
+    if _is_traced(bins):
+        edges = _edges_operand("histogram", bins)
+        dtype = np.dtype(np.int64) if weights is None else weights.dtype
+        sums = _sums_at(histogram_places(x, edges), edges.shape[0] - 1, dtype, weights)
+        edges = given_edges(edges)
+    else:
+        sums = histogram_sums(x, weights, bins=bins, range=range)
+        edges = histogram_edges(x, weights, bins=bins, range=range)
     if density:
         sums = sums * 1.0
         sums = sums / diff(edges) / sum(sums)
@@ -196,7 +245,10 @@ def histogram_bin_edges(x, bins=10, range=None, weights=None):
     """
     x = _counted(as_operand(x))
     weights = _weights("histogram_bin_edges", x, weights)
-    bins, range = (_constant("histogram_bin_edges", v) for v in (bins, range))
+    bins = _constant("histogram_bin_edges", bins)
+    range = _constant("histogram_bin_edges", range, "range")
+    if _is_traced(bins):
+        return given_edges(_edges_operand("histogram_bin_edges", bins))
     return histogram_edges(x, weights, bins=bins, range=range)
 
 
@@ -242,6 +294,28 @@ histogramdd_sums.vjp(
         _padded(g), histogramdd_places(x, bins=bins, range=range)
     )
 )
+
+
+def _between_edges(sample: Any, bins: Any, range: Any, weights: Any) -> tuple[Any, list[Any]]:
+    """Sums in boxes, and their edges, some of which are operands."""
+    columns = [getitem(sample, (slice(None), k)) for k in builtins.range(sample.shape[1])]
+    if not isinstance(bins, tuple):  # a row of edges for each axis
+        bins = tuple([getitem(bins, k) for k in builtins.range(bins.shape[0])])
+    if len(bins) != len(columns):
+        raise NumgradValueError(f"histogramdd: {len(bins)} bins for {len(columns)} axes")
+    edges: list[Any] = []
+    found, inside, total = as_operand(0), True, 1
+    for k, (x, given) in enumerate(zip(columns, bins, strict=True)):
+        if hasattr(given, "shape") or isinstance(given, tuple):
+            e = given_edges(_edges_operand("histogramdd", given))
+        else:
+            e = histogram_edges(x, None, bins=given, range=None if range is None else range[k])
+        edges.append(e.astype(np.float64))
+        place = histogram_places(x, edges[-1])
+        length = edges[-1].shape[0] - 1
+        found, inside, total = place + found * length, (place >= 0) & inside, total * length
+    sums = _sums_at(where(inside, found, -1), total, np.dtype(np.float64), weights)
+    return reshape(sums, tuple([e.shape[0] - 1 for e in edges])), edges
 
 
 @composite(ref=np.histogramdd, method=False, smooth=True)
@@ -291,9 +365,12 @@ def histogramdd(sample, bins=10, range=None, density=None, weights=None):
                 f"histogramdd: weights of shape {tuple(weights.shape)} for {sample.shape[0]} points"
             )
         weights = weights.astype(np.float64)
-    bins, range = _constant("histogramdd", bins), _constant("histogramdd", range)
-    sums = histogramdd_sums(sample, weights, bins=bins, range=range)
-    edges = list(histogramdd_edges(sample, bins=bins, range=range))
+    bins, range = _constant("histogramdd", bins), _constant("histogramdd", range, "range")
+    if _is_traced(bins):
+        sums, edges = _between_edges(sample, bins, range, weights)
+    else:
+        sums = histogramdd_sums(sample, weights, bins=bins, range=range)
+        edges = list(histogramdd_edges(sample, bins=bins, range=range))
     if density:
         total = sum(sums)
         for k, e in enumerate(edges):
@@ -333,7 +410,8 @@ def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
             "one axis and the same length"
         )
     bins = _constant("histogram2d", bins)
-    if isinstance(bins, tuple) and len(bins) not in (1, 2):
+    several = isinstance(bins, tuple) or hasattr(bins, "shape")
+    if several and len(bins) not in (1, 2):
         bins = (bins, bins)
     sums, edges = histogramdd(stack(x, y, axis=1), bins, range, density, weights)
     return sums, edges[0], edges[1]

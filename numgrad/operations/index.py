@@ -24,6 +24,7 @@ from numgrad.core.batching import BatchOperand, with_parameters
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
+from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS, Op
 from numgrad.core.view import View
 from numgrad.errors import NumgradError, NumgradIndexError
@@ -150,6 +151,8 @@ def index_array(part: Any, shape: tuple[int, ...]) -> Any:
     """A part of an index as an integer or an array of integers or bools."""
     array = getattr(part, "_array", None)
     if array is None:
+        if part.__class__ is not np.ndarray:
+            refuse_mask("getitem", part)
         if isinstance(part, list | tuple):
             part = [getattr(p, "_array", p) for p in part]
         try:

@@ -130,7 +130,7 @@ def odd_reflection(x: Any, widths: Widths, mode: str) -> Any:
     larger by ``2 * (last - first)``, and in the second half of a period it is ``2 * last`` minus
     its mirror image.
     """
-    rank = len(x.shape)
+    rank, dtype = len(x.shape), x.dtype
     for axis, (before, after) in enumerate(widths):
         n = x.shape[axis]
         m = n - 1 if mode == "reflect" else n
@@ -146,6 +146,7 @@ def odd_reflection(x: Any, widths: Widths, mode: str) -> Any:
         )
         first, last = _part(x, axis, slice(1)), _part(x, axis, slice(-1, None))
         x = multiply(of_last, last) + multiply(of_first, first) + multiply(sign, inner)
+        x = x if x.dtype == dtype else x.astype(dtype)
     return x
 
 

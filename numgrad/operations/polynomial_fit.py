@@ -94,7 +94,7 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
         )
     n = x.shape[0]
     if rcond is None:
-        rcond = n * np.finfo(x.dtype).eps
+        rcond = int(n) * np.finfo(x.dtype).eps  # a compiled function is of this length
     a = vander(x, deg + 1)
     b = reshape(y, (n, -1))
     if w is not None:

@@ -12,6 +12,7 @@ from numgrad.core.batching import BatchOperand, apply, shifted, unchanged, with_
 from numgrad.core.declare import composite, primitive, view
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
+from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS, Op
 from numgrad.core.view import View
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -21,9 +22,12 @@ from numgrad.operations.batch_rules import integers
 def as_operand(x: Any) -> Any:
     """``x`` with a ``shape``: composites look at shapes before they call an operation."""
     if hasattr(type(x), "shape") or hasattr(x, "shape"):  # of a class nothing is computed
+        if x.__class__ is not np.ndarray and isinstance(x, np.ndarray):
+            refuse_mask("", x)
         return x
     if isinstance(x, AbstractLength):
         return x.as_number()
+    refuse_mask("", x)
     if isinstance(x, list | tuple) and any(hasattr(part, "grad_fn") for part in x):
         return OPS["stack"](x)
     array = np.asarray(x)

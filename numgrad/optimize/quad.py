@@ -21,6 +21,7 @@ from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.function import Function
 from numgrad.autograd.modes import enable_grad, no_grad
 from numgrad.core.interpreter import state
+from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.core.tree import Nesting, flatten, unflatten
 from numgrad.errors import (
@@ -110,6 +111,8 @@ def quad(
         )
     parameters: list[Any] = []
     nesting = flatten(args if isinstance(args, tuple) else (args,), parameters)
+    for leaf in parameters:
+        refuse_mask("quad", leaf)
     tensors = [leaf for leaf in parameters if isinstance(leaf, Tensor)]
     others = tuple(None if isinstance(leaf, Tensor) else (leaf,) for leaf in parameters)
     integral = Integral(f, nesting, others, epsabs, epsrel, limit, points)

@@ -10,6 +10,7 @@ import numpy as np
 
 from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.interpreter import drawn, state
+from numgrad.core.masks import refuse_mask
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.tensors.reparameterised import differentiated
 from numgrad.tensors.tensor import Tensor
@@ -99,6 +100,7 @@ def places(permutation: Callable[..., Any], count: Any) -> Tensor:
 
 def checked_parameter(value: Any, name: str = "") -> Any:
     """A parameter, which is no Tensor that is to be differentiated."""
+    refuse_mask(f"random{name and '.'}{name}", value)
     if differentiated(value):
         raise NumgradRuntimeError(
             f"random{name and '.'}{name}: a parameter of shape {value.shape} is to be "

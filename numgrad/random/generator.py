@@ -11,6 +11,7 @@ import numpy as np
 from numgrad.core.abstract import AbstractLength
 from numgrad.core.axis import normalize_axes
 from numgrad.core.interpreter import state
+from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_operand
@@ -180,7 +181,10 @@ class Generator:
         drawn = self.standard_gamma(alpha, (*lead, *alpha.shape))
         return drawn / drawn.sum(axis=-1, keepdims=True)
 
-    def multivariate_normal(self, mean: Any, cov: Any, size: Any = None) -> Tensor:
+    def multivariate_normal(
+        self, mean: Any, cov: Any, size: Any = None, check_valid: str = "warn", tol: float = 1e-8,
+        *, method: str = "svd",
+    ) -> Tensor:  # fmt: skip
         """Normal vectors, whose gradients in ``cov`` are those of its Cholesky factor."""
         mean, cov = as_operand(mean), as_operand(cov)
         if mean.ndim != 1 or tuple(cov.shape) != (*mean.shape, *mean.shape):
@@ -191,12 +195,12 @@ class Generator:
         lead = () if size is None else tuple(size) if isinstance(size, tuple | list) else (size,)
         were = (fixed(mean), fixed(cov))
 
-        method = self.generator.multivariate_normal
+        numpys = self.generator.multivariate_normal
 
         def draw(mean: Any, cov: Any, shape: Any) -> Any:
-            return method(mean, cov, shape[:-1])
+            return numpys(mean, cov, shape[:-1], check_valid, tol, method=method)
 
-        found = asked(method, draw, were, (*lead, *mean.shape), np.float64, apart=False)
+        found = asked(numpys, draw, were, (*lead, *mean.shape), np.float64, apart=False)
         if not (differentiated(mean) or differentiated(cov)):
             return found
         moved = np.linalg.cholesky(cov) @ np.linalg.inv(np.linalg.cholesky(were[1]))
@@ -326,6 +330,7 @@ class Generator:
                 "random.shuffle: of what is no Tensor is done in place while the function is "
                 "traced, and not at each call; take x = rng.permutation(x), which is a new array"
             )
+            refuse_mask("random.shuffle", x)
             named(self.generator.shuffle, self.generator.shuffle, x, axis)
 
     def choice(

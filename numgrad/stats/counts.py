@@ -18,6 +18,13 @@ from numgrad.random.draws import checked_parameter, drawn_shape
 from numgrad.random.generator import generator_from
 from numgrad.stats.distribution import Discrete, by_powers
 from numgrad.stats.quadrature import mean_log_factorial, over_times
+from numgrad.stats.tails import log_beta_below, log_gamma_above, log_gamma_below
+
+
+def _log_below(tiny: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+    """Logarithm of ``betainc(a, b, x)`` where it is ``tiny``; ``y`` is ``1 - x``."""
+    few = 1e-3 * a / (a + b)
+    return log_beta_below(a, b, np.where(tiny, x, few), np.where(tiny, y, 1 - few))
 
 
 class Poisson(Discrete):
@@ -46,6 +53,12 @@ class Poisson(Discrete):
 
     def _sf(self, k, mu):
         return gammainc(k + 1, mu)
+
+    def _far_below(self, tiny, k, mu):
+        return log_gamma_above(k + 1, np.where(tiny, mu, 2 * k + 3))
+
+    def _far_above(self, tiny, k, mu):
+        return log_gamma_below(k + 1, np.where(tiny, mu, 0.5 * (k + 1)))
 
     def _ppf(self, q, mu):
         return pdtrik(q, mu)
@@ -115,6 +128,14 @@ class Binomial(Discrete):
         last, a, b = self._shared(k, n)
         return np.where(last, 0.0, betainc(a, b, p))
 
+    def _far_below(self, tiny, k, n, p):
+        _, a, b = self._shared(k, n)
+        return _log_below(tiny, b, a, 1 - p, p)
+
+    def _far_above(self, tiny, k, n, p):
+        last, a, b = self._shared(k, n)
+        return np.where(last, -math.inf, _log_below(tiny & ~last, a, b, p, 1 - p))
+
     def _ppf(self, q, n, p):
         return bdtrik(q, n, p)
 
@@ -151,7 +172,7 @@ class Bernoulli(Discrete):
         return xlogy(k, p) + xlog1py(1 - k, -p)
 
     def _pmf(self, k, p):
-        return np.where(k == 1, p, 1 - p)
+        return np.where(k == 1, p, np.where(k == 0, 1 - p, k))
 
     def _cdf(self, k, p):
         return np.where(k >= 1, 1.0, 1 - p)
@@ -207,6 +228,12 @@ class NegativeBinomial(Discrete):
 
     def _sf(self, k, n, p):
         return betaincc(n, k + 1, p)
+
+    def _far_below(self, tiny, k, n, p):
+        return _log_below(tiny, n, k + 1, p, 1 - p)
+
+    def _far_above(self, tiny, k, n, p):
+        return _log_below(tiny, k + 1, n, 1 - p, p)
 
     def _ppf(self, q, n, p):
         return nbdtrik(q, n, p)

@@ -9,6 +9,10 @@ are 0 there and never NaN.
 A density that a power makes 0 has derivatives where its logarithm is endless: ``by_powers`` gives
 those, and at an end of a support they are those from inside.
 
+A probability that underflows has a logarithm that does not: families with a formula for it in
+``_far_below`` or ``_far_above`` give that, and its derivatives. Without one the logarithm of 0 is
+``-inf``, and its gradient NaN where the derivative of the probability underflowed as well.
+
 Where a parameter is not one, formulas see a valid one, and ``where_valid`` puts NaN in place of
 the result and of all its gradients, by the argument and by parameters.
 """
@@ -112,10 +116,21 @@ class Distribution:
         return 1 - self._cdf(*given)
 
     def _logcdf(self, *given: Any, **_: Any) -> Any:
-        return _log(self._cdf(*given), self._sf(*given))
+        return _log(self._cdf(*given), self._sf(*given), self._far_below, given)
 
     def _logsf(self, *given: Any, **_: Any) -> Any:
-        return _log(self._sf(*given), self._cdf(*given))
+        return _log(self._sf(*given), self._cdf(*given), self._far_above, given)
+
+    def _far_below(self, tiny: Any, *given: Any, **_: Any) -> Any:
+        """Logarithm of the distribution function where it is ``tiny``, finite elsewhere.
+
+        None if there is no formula.
+        """
+        return None
+
+    def _far_above(self, tiny: Any, *given: Any, **_: Any) -> Any:
+        """The same of the survival function."""
+        return None
 
     def _mean(self, *shapes: Any, **_: Any) -> Any:
         raise self._lacking("mean")
@@ -285,15 +300,18 @@ class Distribution:
         return (1.0,) * len(self.shapes)
 
 
-def _log(p: Any, complement: Any) -> Any:
-    """Logarithm of a probability, by its complement where that is smaller.
+def _log(p: Any, complement: Any, far: Callable[..., Any], given: tuple) -> Any:
+    """Logarithm of a probability, by its complement where that is smaller, ``far`` if it is tiny.
 
-    Where the probability underflows, so did its derivative: the gradient is 0 there.
+    It is ``-inf``, with a gradient of 0, at ends that are endless.
     """
-    near, gone = complement < 0.5, p == 0
+    near, end = complement < 0.5, (p == 0) & np.isinf(given[0])
     small = np.log1p(-np.where(near, complement, 0.0))
-    large = np.log(np.where(near | gone, 1.0, p))
-    return np.where(near, small, np.where(gone, -math.inf, large))
+    tiny = (p < (1e-25 if p.dtype == np.float32 else 1e-200)) & ~end
+    tail = far(tiny, *given)
+    apart = near | end if tail is None else near | end | tiny
+    found = np.where(end, -math.inf, np.log(np.where(apart, 1.0, p)))
+    return np.where(near, small, found if tail is None else np.where(tiny, tail, found))
 
 
 class Continuous(Distribution):

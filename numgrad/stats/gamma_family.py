@@ -26,6 +26,7 @@ from numgrad.operations.special_functions.gamma import (
 )
 from numgrad.stats.distribution import Continuous, by_powers
 from numgrad.stats.half_line import Positive
+from numgrad.stats.tails import log_beta_below, log_gamma_above, log_gamma_below, shares
 
 
 class Gamma(Positive):
@@ -48,6 +49,12 @@ class Gamma(Positive):
 
     def _sf(self, y, a):
         return gammaincc(a, y)
+
+    def _far_below(self, tiny, y, a):
+        return log_gamma_below(a, np.where(tiny, y, 0.5 * a))
+
+    def _far_above(self, tiny, y, a):
+        return log_gamma_above(a, np.where(tiny, y, 2 * a + 1))
 
     def _ppf(self, q, a):
         return gammaincinv(a, q)
@@ -94,6 +101,14 @@ class Beta(Continuous):
     def _sf(self, y, a, b):
         return betaincc(a, b, y)
 
+    def _far_below(self, tiny, y, a, b):
+        y = np.where(tiny, y, 1e-3 * a / (a + b))
+        return log_beta_below(a, b, y, 1 - y, (np.log(y), np.log1p(-y)))
+
+    def _far_above(self, tiny, y, a, b):
+        y = np.where(tiny, y, 1 - 1e-3 * b / (a + b))
+        return log_beta_below(b, a, 1 - y, y, (np.log1p(-y), np.log(y)))
+
     def _ppf(self, q, a, b):
         return betaincinv(a, b, q)
 
@@ -138,6 +153,12 @@ class ChiSquared(Positive):
     def _sf(self, y, df):
         return chdtrc(df, y)
 
+    def _far_below(self, tiny, y, df):
+        return log_gamma_below(0.5 * df, 0.5 * np.where(tiny, y, 0.5 * df))
+
+    def _far_above(self, tiny, y, df):
+        return log_gamma_above(0.5 * df, 0.5 * np.where(tiny, y, 2 * df + 2))
+
     def _ppf(self, q, df):
         return 2 * gammaincinv(0.5 * df, q)
 
@@ -163,21 +184,35 @@ class InverseGamma(Positive):
 
     shapes = ("a",)
 
-    def _inverse(self, y):
-        zero = y == 0
+    def _inverse(self, y, power=1):
+        """Where a power of the reciprocal overflows, as where it is 0; the reciprocal elsewhere."""
+        zero = y <= float(np.finfo(y.dtype).max) ** (-1 / power)
         return zero, 1 / np.where(zero, 1.0, y)
 
     def _logpdf(self, y, a):
         zero, inverse = self._inverse(y)
         return np.where(zero, -math.inf, (a + 1) * np.log(inverse) - gammaln(a) - inverse)
 
+    def _pdf(self, y, log_scale, a):
+        zero, _ = self._inverse(y, 2)  # the derivative has the square
+        log = self._logpdf(np.where(zero, 1.0, y), a) - log_scale
+        return np.where(zero, 0.0, np.exp(log))
+
     def _cdf(self, y, a):
-        zero, inverse = self._inverse(y)
+        zero, inverse = self._inverse(y, 2)
         return np.where(zero, 0.0, gammaincc(a, inverse))
 
     def _sf(self, y, a):
-        zero, inverse = self._inverse(y)
+        zero, inverse = self._inverse(y, 2)
         return np.where(zero, 1.0, gammainc(a, inverse))
+
+    def _far_below(self, tiny, y, a):
+        zero, inverse = self._inverse(y)
+        tail = log_gamma_above(a, np.where(tiny & ~zero, inverse, 2 * a + 1))
+        return np.where(zero, -math.inf, tail)
+
+    def _far_above(self, tiny, y, a):
+        return log_gamma_below(a, np.where(tiny, self._inverse(y)[1], 0.5 * a))
 
     def _ppf(self, q, a):
         return 1 / gammainccinv(a, q)
@@ -226,6 +261,15 @@ class FisherF(Positive):
 
     def _sf(self, y, dfn, dfd):
         return fdtrc(dfn, dfd, y)
+
+    def _far_below(self, tiny, y, dfn, dfd):
+        # the share is within a thousandth of its mean's
+        share, rest, *logs = shares(np.where(tiny, y * dfn / dfd, 1e-3 * dfn / (dfn + dfd)))
+        return log_beta_below(0.5 * dfn, 0.5 * dfd, share, rest, logs)
+
+    def _far_above(self, tiny, y, dfn, dfd):
+        share, rest, *logs = shares(np.where(tiny, y * dfn / dfd, 1e3 * (dfn + dfd) / dfd))
+        return log_beta_below(0.5 * dfd, 0.5 * dfn, rest, share, logs[::-1])
 
     def _ppf(self, q, dfn, dfd):
         return fdtri(dfn, dfd, q)

@@ -17,9 +17,17 @@ from numgrad.operations.special_functions.error import log_ndtr, ndtri, ndtri_ex
 from numgrad.operations.special_functions.gamma import betaln
 from numgrad.stats.distribution import Continuous
 from numgrad.stats.quadrature import angle_variance, over_normals, truncated
+from numgrad.stats.tails import log_beta_below, shares
 
 LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 EULER = 0.5772156649015328606
+
+
+def _log1p_square(u: Any) -> Any:
+    """``log(1 + u * u)``, where the square overflows too."""
+    large = np.abs(u) > 1e9
+    near = np.where(large, 1.0, u)
+    return np.where(large, 2 * np.log(np.abs(np.where(large, u, 1.0))), np.log1p(near * near))
 
 
 class Normal(Continuous):
@@ -60,13 +68,27 @@ class Normal(Continuous):
 
 
 class StudentT(Continuous):
-    """Student's t distribution."""
+    """Student's t distribution; with endless degrees of freedom the normal one."""
 
     shapes = ("df",)
 
     def _logpdf(self, y, df):
-        tail = 0.5 * (df + 1) * np.log1p(y * y / df)
-        return -betaln(0.5, 0.5 * df) - 0.5 * np.log(df) - tail
+        endless = np.isinf(df)
+        normal = -0.5 * (y * y) - LOG_ROOT_TWO_PI
+        df = np.where(endless, 1.0, df)
+        tail = 0.5 * (df + 1) * _log1p_square(y / np.sqrt(df))
+        return np.where(endless, normal, -betaln(0.5, 0.5 * df) - 0.5 * np.log(df) - tail)
+
+    def _far_below(self, tiny, y, df):
+        endless, y = np.isinf(df), np.where(tiny, y, -40.0)
+        df = np.where(endless, 1.0, df)
+        root = np.sqrt(df)
+        square, rest, log_square, log_rest = shares(np.where(tiny & ~endless, -y / root, 1e3), 2)
+        tail = log_beta_below(0.5 * df, 0.5, rest, square, (log_rest, log_square))
+        return np.where(endless, log_ndtr(y), tail - math.log(2))
+
+    def _far_above(self, tiny, y, df):
+        return self._far_below(tiny, -y, df)
 
     def _cdf(self, y, df):
         return stdtr(df, y)
@@ -186,7 +208,7 @@ class Cauchy(Continuous):
     """Cauchy distribution."""
 
     def _logpdf(self, y):
-        return -math.log(math.pi) - np.log1p(y * y)
+        return -math.log(math.pi) - _log1p_square(y)
 
     def _cdf(self, y):
         return np.arctan2(1.0, -y) / math.pi
@@ -229,6 +251,9 @@ class Gumbel(Continuous):
     def _logcdf(self, y):
         return -np.exp(-y)
 
+    def _far_above(self, tiny, y):
+        return -np.where(tiny, y, 1.0)
+
     def _ppf(self, q):
         return -np.log(-np.log(q))
 
@@ -249,7 +274,11 @@ class Gumbel(Continuous):
 
 
 class SkewNormal(Continuous):
-    """Skew normal distribution."""
+    """Skew normal distribution.
+
+    Where probabilities underflow, or are lost in the difference that they are, gradients of their
+    logarithms are NaN.
+    """
 
     shapes = ("a",)
 

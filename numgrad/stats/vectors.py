@@ -137,14 +137,14 @@ class MultivariateNormal(_Elliptical):
 
     name = "normal"
 
-    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Any:
-        """Logarithm of the density at ``x``."""
+    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False) -> Any:
+        """Logarithm of the density at ``x``; ``cov`` that is singular raises in any case."""
         deviation, factor, length = self._given("logpdf", x, mean, cov)
         distance = self._distance(deviation, factor)
         return -0.5 * (length * LOG_2_PI + _log_determinant(factor) + distance)
 
-    def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Any:
-        """Density at ``x``."""
+    def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False) -> Any:
+        """Density at ``x``; ``cov`` that is singular raises in any case."""
         return np.exp(self.logpdf(x, mean, cov))
 
     def cdf(
@@ -200,10 +200,14 @@ class MultivariateT(_Elliptical):
         """Logarithm of the density at ``x``."""
         deviation, factor, length = self._given("logpdf", x, loc, shape)
         df = as_operand(df)
+        endless = np.isinf(df)  # the normal distribution
+        df = np.where(endless, 1.0, df)
         distance = self._distance(deviation, factor)
         half = 0.5 * (df + length)
         height = gammaln(half) - gammaln(0.5 * df) - 0.5 * length * np.log(math.pi * df)
-        return height - 0.5 * _log_determinant(factor) - half * np.log1p(distance / df)
+        height = np.where(endless, -0.5 * length * math.log(2 * math.pi), height)
+        fall = np.where(endless, 0.5 * distance, half * np.log1p(distance / df))
+        return height - 0.5 * _log_determinant(factor) - fall
 
     def pdf(self, x: Any, loc: Any = None, shape: Any = 1.0, df: Any = 1.0) -> Any:
         """Density at ``x``."""

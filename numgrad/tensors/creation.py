@@ -14,6 +14,7 @@ from numgrad.autograd.variable import INFERENCE, Version
 from numgrad.codegen.dtypes import check_dtype, native
 from numgrad.core.abstract import AbstractArray, AbstractLength
 from numgrad.core.interpreter import state
+from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.core.tree import leaves, map_leaves
 from numgrad.errors import (
@@ -70,6 +71,7 @@ def tensors_in(data: Any) -> list[Tensor]:
     if isinstance(data, Tensor):
         return [data]
     if not isinstance(data, list | tuple):
+        refuse_mask("", data)
         return []
     try:
         return [t for part in data if type(part) is not float for t in tensors_in(part)]

@@ -16,6 +16,7 @@ from numgrad.autograd.variable import Tensor, refresh
 from numgrad.codegen import hot
 from numgrad.core.call import Call
 from numgrad.core.interpreter import bind
+from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS, Op
 from numgrad.core.view import checked
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -206,13 +207,9 @@ def check_array_kind(name: str, value: Any, *, argument: bool = False) -> None:
             f"{name}: a {type(value).__name__} of scipy.sparse is taken by @ and ng.matmul only; "
             "write it as a product, or give its .toarray()"
         )
+    refuse_mask(name, value)
     if not isinstance(value, np.ndarray):
         return
-    if hasattr(value, "filled"):  # so that nothing imports np.ma early
-        raise NumgradTypeError(
-            f"{name}: a masked array among the operands would lose its mask; give its numbers with "
-            ".filled(value), and choose by the mask with np.where"
-        )
     if type(value).__name__ == "matrix" and (argument or name in ("multiply", "power")):
         raise NumgradTypeError(
             f"{name}: for a np.matrix operators mean products of matrices; use np.asarray on it, "

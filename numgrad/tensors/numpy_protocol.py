@@ -27,7 +27,7 @@ from numgrad.errors import NumgradTypeError
 from numgrad.operations.late import declare_for, of_namespace
 from numgrad.tensors.creation import empty_like, full_like, ones_like, zeros_like
 from numgrad.tensors.numpy_calls import NOT_GIVEN, Translation
-from numgrad.tensors.numpy_ufuncs import call, scipy_ufuncs, title
+from numgrad.tensors.numpy_ufuncs import METHODS, call, scipy_ufuncs, title
 from numgrad.tensors.numpy_writes import WRITES, requires_grad
 from numgrad.tensors.ranges import geomspace, linspace, logspace
 from numgrad.tensors.tensor import Tensor
@@ -141,7 +141,10 @@ def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
     if result is not NotImplemented:
         return result
     name = title(ufunc) + ("" if method == "__call__" else f".{method}")
-    return _without_operation(name, getattr(ufunc, method), inputs, kwargs)
+    found = _without_operation(name, getattr(ufunc, method), inputs, kwargs)
+    if method in METHODS and kwargs.get("out") is None and _operation(ufunc) is not None:
+        return Tensor(np.asarray(found))  # as where it is recorded
+    return found
 
 
 def _array_function(

@@ -10,6 +10,7 @@ import numpy as np
 
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.node import mark_written
+from numgrad.core.abstract import made
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
@@ -121,6 +122,8 @@ def ufunc_at(
     target = _target(f"{name}.at", target)
     if ufunc in (np.add, np.subtract):
         (value,) = values if ufunc is np.add else (OPS["negative"](values[0]),)
+        if state.ground.deferred:
+            index = _without_masks(index)
         params = {"index": index, "accumulate": True}
         inplace(OPS["index_put"], f"{name}.at", target, (value,), params)
         return
@@ -141,6 +144,15 @@ def ufunc_at(
 def _tensors_of(index: Any) -> list[Tensor]:
     """Tensors in brackets."""
     return [i for i in (index if type(index) is tuple else (index,)) if isinstance(i, Tensor)]
+
+
+def _without_masks(index: Any) -> Any:
+    """What stands in brackets with places instead of masks whose numbers are known."""
+    parts: list[Any] = []
+    for part in index if type(index) is tuple else (index,):
+        known = isinstance(part, np.ndarray) and part.dtype == bool and part.ndim
+        parts += [made(k) for k in np.nonzero(part)] if known else [part]
+    return tuple(parts)
 
 
 def _plain_index(index: Any) -> Any:

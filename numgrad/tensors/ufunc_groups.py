@@ -138,6 +138,8 @@ def updated(name: str, ufunc: np.ufunc, op: Op, target: Any, index: Any, *values
 def _operand(op: Op, given: dict[str, Any]) -> Any:
     """The array in the dtype that it is folded in."""
     x, dtype = as_operand(given["array"]), given["dtype"]
+    if dtype is None and op.name in ("add", "multiply"):
+        dtype = np.add.reduce(np.zeros(0, x.dtype)).dtype  # of short integers wider than they are
     if dtype is None:
         dtype = op.result_types([x.dtype] * 2)[1] if isinstance(op, Elementwise) else x.dtype
     return x if np.dtype(dtype) == x.dtype else OPS["astype"](x, dtype=dtype)

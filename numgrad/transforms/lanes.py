@@ -21,6 +21,7 @@ from numgrad.autograd.batching.batch import Batched, read_in_branch
 from numgrad.autograd.batching.examples import beneath, levels_of, spread
 from numgrad.core.abstract import AbstractLength
 from numgrad.core.interpreter import state
+from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.core.tree import align, flatten, map_leaves, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -151,6 +152,7 @@ def leaf(name: str, what: str, x: Any) -> Tensor:
     """
     if isinstance(x, Tensor):
         return x
+    refuse_mask(name, x)
     if not isinstance(x, AbstractLength) and np.asarray(x).dtype.kind not in "biufc":
         raise NumgradTypeError(
             f"{name}: {what} holds a {type(x).__name__}; it holds arrays and numbers"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
+from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.core.tree import Nesting, align, map_leaves, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -296,6 +297,7 @@ def _vector(
 def _part(name: str, what: str, part: Any, like: Tensor) -> Tensor | None:
     if part is None:
         return None
+    refuse_mask(name, part)
     given = part if isinstance(part, Tensor) else Tensor(np.array(part))
     if given.dtype.kind not in "biufc":
         raise NumgradTypeError(

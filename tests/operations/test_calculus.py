@@ -292,3 +292,10 @@ def test_bad_input(call, error, message):
     with pytest.raises(error, match=message) as raised:
         call()
     assert isinstance(raised.value, ng.NumgradError)
+
+
+def test_compiled_fits_at_places_that_are_an_argument():
+    fast = ng.jit(lambda t, y: np.polyfit(t, y, 2))
+    for n in (6, 9):
+        t = np.linspace(0.0, 1.0, n)
+        np.testing.assert_allclose(fast(t, np.sin(t)), np.polyfit(t, np.sin(t), 2), rtol=1e-10)

@@ -828,3 +828,27 @@ def test_polygamma_of_many_orders():
     slope = ng.grad(lambda x: np.sum(ng.polygamma(orders[:3], x)))(x)
     np.testing.assert_allclose(slope, scipy.special.polygamma(orders[:3] + 1, x).sum(0))
     assert ng.jit(ng.polygamma)(1, np.float32(0.5)).dtype == np.float32
+
+
+@pytest.mark.parametrize(("df", "t"), [(0.01, -1e19), (0.01, -1e160), (0.5, -1e155), (2.5, -1e30)])
+def test_student_tails_of_numbers_whose_squares_overflow(df, t):
+    def truth(df, t):
+        share = df / (df + t * t)
+        return mpmath.betainc(df / 2, mpmath.mpf(0.5), 0, share, regularized=True) / 2
+
+    with mpmath.workdps(40):
+        a, b = mpmath.mpf(df), mpmath.mpf(t)
+        h = mpmath.mpf(10) ** -15
+        expected = [
+            float((truth(a + h, b) - truth(a - h, b)) / (2 * h)),
+            float((truth(a, b * (1 + h)) - truth(a, b * (1 - h))) / (2 * h * b)),
+        ]
+    found = ng.grad(lambda p: special.stdtr(p[0], p[1]))(np.array([df, t]))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("f", [special.rel_entr, special.kl_div])
+def test_second_derivatives_of_relative_entropies_at_0(f):
+    found = ng.hessian(lambda p: f(p[0], p[1]))(np.array([0.0, 0.5]))
+    assert found[0].tolist() == [np.inf, -2.0]
+    assert found[1, 1] == 0

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.errors import NumgradTraceError
 from numgrad.operations.quantiles import _PLACES
 from numgrad.testing import gradcheck, gradgradcheck
+from tests.compiler.emulator import emulating
 from tests.quiet import quiet
 
 rng = np.random.default_rng(6)
@@ -275,3 +277,70 @@ def test_quantiles_of_nothing_but_nans():
         assert np.isnan(found.numpy()).all()
     with pytest.raises(ng.NumgradValueError, match="no elements"):
         np.quantile(ng.zeros((0,)), 0.3)
+
+
+EDGES = np.array([0.0, 0.5, 1.5, 2.0])
+WHOLE = np.arange(4) - 1
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, w: np.histogram(x, EDGES),
+        lambda x, w: np.histogram(x, EDGES, weights=w, density=True),
+        lambda x, w: np.histogram(x, WHOLE),
+        lambda x, w: np.histogram2d(x, w, [EDGES, 3], weights=w),
+        lambda x, w: np.histogramdd(np.stack([x, w], 1), (EDGES, EDGES[::2]), density=True),
+        lambda x, w: (np.histogram_bin_edges(x, EDGES),),
+    ],
+)
+def test_compiled_histograms_between_edges_from_outside(f):
+    rng = np.random.default_rng(4)
+    x, w = rng.uniform(-0.5, 2.5, 30), rng.uniform(0, 3, 30)
+    with emulating():
+        found = ng.tree.flatten(ng.jit(f)(x, w))[0]
+    expected = ng.tree.flatten(f(x, w))[0]
+    for ours, numpys in zip(found, expected, strict=True):
+        assert ours.dtype == numpys.dtype
+        np.testing.assert_allclose(ours, numpys, rtol=1e-12)
+
+
+def test_edges_of_a_compiled_histogram_are_read_at_each_call():
+    x, edges = np.array([0.1, 0.5, 1.2]), np.array([0.0, 1.0, 2.0])
+    fast = ng.jit(lambda x, edges: np.histogram(x, edges)[0])
+    assert fast(x, edges).tolist() == [2, 1]
+    assert fast(x, edges / 2).tolist() == [1, 1]
+    with pytest.raises(ValueError, match="increase"):
+        fast(x, edges[::-1])
+    with pytest.raises(NumgradTraceError, match="range as Python numbers"):
+        ng.jit(lambda x, r: np.histogram(x, 3, r)[0])(x, edges[:2])
+
+
+def test_bools_stay_bools_where_numpys_do():
+    p, q = np.array([True, True, False, True]), np.array([True, True, False])
+    for mode in ("full", "same", "valid"):
+        for f in (np.convolve, np.correlate):
+            same(f(ng.tensor(p), ng.tensor(q), mode), f(p, q, mode))
+            same(f(ng.tensor(q), ng.tensor(p), mode), f(q, p, mode))
+    for mode in ("reflect", "symmetric"):
+        same(
+            np.pad(ng.tensor(p), 2, mode, reflect_type="odd"),
+            np.pad(p, 2, mode, reflect_type="odd"),
+        )
+    same(np.nan_to_num(ng.tensor(p)), p)
+    with pytest.raises(TypeError, match="bools"):
+        np.gradient(ng.tensor(p))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, bool])
+@pytest.mark.parametrize("subscripts", ["ij->", "ij->j", "ij,jk->i", "ij,jk->ik"])
+def test_einsum_keeps_dtypes(dtype, subscripts):
+    x = np.random.default_rng(1).integers(0, 200, (3, 3)).astype(dtype)
+    operands = [x] * (1 + subscripts.count(","))
+    same(np.einsum(subscripts, *map(ng.tensor, operands)), np.einsum(subscripts, *operands))
+
+
+def test_simpsons_rule_in_single_precision():
+    y = np.linspace(0, 1, 6, dtype=np.float32)
+    assert ng.simpson(ng.tensor(y)).dtype == ng.simpson(ng.tensor(y), dx=0.5).dtype == np.float32
+    assert ng.simpson(ng.tensor(y + 0j)).dtype == np.complex64

@@ -24,6 +24,7 @@ from numgrad.autograd.variable import TENSORS, Tensor, constant, refresh
 from numgrad.core.abstract import ones, zeros
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
+from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError, warn
 
@@ -393,6 +394,8 @@ def _root_gradients(
         )
     found: list[Tensor] = []
     for root, g in zip(roots, grads, strict=True):
+        if g.__class__ is not Tensor:
+            refuse_mask(operation, g)
         found.append(_root_gradient(operation, len(found), root, g, batched))
     if batched and len({g.shape[0] for g in found}) > 1:
         raise NumgradRuntimeError(

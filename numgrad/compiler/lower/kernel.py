@@ -252,10 +252,7 @@ class KernelWriter(TaskWriter):
     def _product(self, term: Term) -> Work:
         """Multiply matrices, blocks of rows in turn."""
         k, sizes = term.number, term.detail
-        addresses = []
-        for x in (*term.args, term):
-            self.arguments[f"a{x.number}"] = None
-            addresses.append(f"a{x.number}")
+        addresses = [self.address(x) for x in (*term.args, term)]
         for length in (sizes.batch, sizes.m, sizes.n, sizes.k):
             self.need(length)
         rows, columns, inner = text(sizes.m), text(sizes.n), text(sizes.k)

@@ -196,6 +196,14 @@ class SourceWriter:
             return name, f"{text(offset)} + lane" if offset else "lane"
         return name, text(offset)
 
+    def address(self, term: Term) -> str:
+        """Where an array begins that code reads or writes as a whole."""
+        place = self.storage[term.number]
+        self.arguments[place.name] = None
+        return (
+            f"({place.name} + {place.first * term.dtype.itemsize})" if place.first else place.name
+        )
+
     def _scope(self, name: str) -> str:
         return f"{self.scopes.setdefault(name, len(self.scopes))}, @SCOPES@"
 

@@ -80,6 +80,12 @@ def entr(x):
 entr.vjp(x=lambda g, x: g * (-np.log(x) - 1))
 
 
+def _log_ratio(a, b):
+    """``log(a / b)``; where ``a`` is 0, with the derivative by ``b`` that is left there."""
+    none = (a == 0) & (b > 0)
+    return np.where(none, np.log(a) - np.log(b), np.log(np.where(none, 1, a) / b))
+
+
 @special(domain=(0.3, 3.0))
 def rel_entr(a, b):
     """Summand ``a log(a / b)`` of the relative entropy.
@@ -92,7 +98,7 @@ def rel_entr(a, b):
 
 
 rel_entr.vjp(
-    a=lambda g, a, b: g * (np.log(a / b) + 1),
+    a=lambda g, a, b: g * (_log_ratio(a, b) + 1),
     b=lambda g, a, b: -g * (a / np.where((a == 0) & (b == 0), 1, b)),
 )
 
@@ -116,7 +122,7 @@ def _apart(a, b):
 
 def _kl_div_a(g, a, b):
     near, excess = _apart(a, b)
-    return g * np.where(near, np.log1p(excess), np.log(a / b))
+    return g * np.where(near, np.log1p(excess), _log_ratio(a, b))
 
 
 def _kl_div_b(g, a, b):

@@ -67,11 +67,18 @@ chdtri.vjp(
 # ---------------------------------------------------------------------------------- Student's t
 
 
+FAR = 1e18
+"""Numbers beyond which squares overflow in float32, and Student's tail is a power of them."""
+
+
 def student_density(df, t):
     """The density of Student's distribution, which is normal of endless degrees of freedom."""
     normal = np.isinf(df)
     df = np.where(normal, 1, df)
-    log = betaln(0.5, 0.5 * df) + 0.5 * np.log(df) + 0.5 * (df + 1) * np.log1p(t * t / df)
+    far = np.abs(t) > FAR  # where the square overflows
+    near, distant = np.where(far, 1, t), np.where(far, np.abs(t), 1)
+    rest = np.where(far, 2 * np.log(distant) - np.log(df), np.log1p(near * near / df))
+    log = betaln(0.5, 0.5 * df) + 0.5 * np.log(df) + 0.5 * (df + 1) * rest
     return np.where(normal, normal_density(t), np.exp(-log))
 
 
@@ -79,19 +86,24 @@ def student_slope(df, t):
     """Derivative of the distribution function in the degrees of freedom.
 
     It is half of an incomplete beta function of ``t**2 / (df + t**2)``, or of the complement of
-    that, whichever is smaller. At 0 it is the chord to a point so near that derivatives are right.
+    that, whichever is smaller. At 0 it is the chord to a point so near that derivatives are right;
+    beyond ``FAR`` the tail is a power of ``t``.
     """
     near_zero = 1e-6
     end = np.isinf(df) | np.isinf(t)
     df, t = np.where(end, 1, df), np.where(end, 0, t)
+    beyond = np.where(np.abs(t) > FAR, np.abs(t) / FAR, 1)
+    t = np.where(np.abs(t) > FAR, np.sign(t) * FAR, t)
     square = np.where(t == 0, near_zero**2, t * t)
     total = df + square
     near = square < df
     small = np.where(near, square, df) / total
     own, other = np.where(near, 0.5, 0.5 * df), np.where(near, 0.5 * df, 0.5)
     shape = np.where(near, betainc_b(own, other, small), -betainc_a(own, other, small))
-    slope = 0.5 * shape - beta_density(own, other, small) * square / (total * total)
-    return 0.5 * np.where(t == 0, t / near_zero, np.sign(t)) * slope
+    slope = 0.5 * shape - beta_density(own, other, small) * (square / total) / total
+    tail = np.where(beyond > 1, FAR * student_density(df, FAR) / df * np.log(beyond), 0)
+    slope = np.power(beyond, -df) * (0.5 * slope + tail)
+    return np.where(t == 0, t / near_zero, np.sign(t)) * slope
 
 
 @special(domain=(0.5, 4.0))
