@@ -321,6 +321,8 @@ def test_more_operands_than_an_integer_has_bits(in_python):
 @pytest.mark.parametrize("truth", [1, np.True_])
 def test_any_truth_says_that_gradients_are_wanted(truth):
     x = ng.ones(3, requires_grad=truth)
+    assert x.requires_grad is True
+    x._requires_grad = truth
     for _ in range(3):
         assert (x * x).requires_grad
         assert ng.exp(x).requires_grad
