@@ -202,6 +202,22 @@ def test_what_is_saved_may_be_replaced():
     np.testing.assert_array_equal(a.grad.numpy(), np.full(4, 3.0))
 
 
+@pytest.mark.parametrize("values", [np.ones(3), np.ones((4, 1)), np.ones(4, "complex64")])
+@pytest.mark.parametrize("by", ["machine code", "python"])
+def test_what_is_saved_keeps_its_shape_and_dtype(values, by, in_python):
+    def run():
+        x, w = ng.tensor(np.ones(4)), leaf()
+        y = ng.sum(w * x)
+        x.data = ng.tensor(values)
+        with pytest.raises(RuntimeError, match="in-place"):
+            y.backward()
+        y = ng.sum(ng.abs(w * x))
+        y.backward()
+        assert w.grad.numpy() == pytest.approx(values.size)
+
+    run() if by == "machine code" else in_python(run)
+
+
 def test_modes():
     a, b = leaf(4), leaf(4)
     assert chain(a, b).requires_grad
@@ -321,6 +337,8 @@ def test_more_operands_than_an_integer_has_bits(in_python):
 @pytest.mark.parametrize("truth", [1, np.True_])
 def test_any_truth_says_that_gradients_are_wanted(truth):
     x = ng.ones(3, requires_grad=truth)
+    assert x.requires_grad is True
+    x._requires_grad = truth
     for _ in range(3):
         assert (x * x).requires_grad
         assert ng.exp(x).requires_grad

@@ -15,6 +15,7 @@ import numpy as np
 
 from numgrad.autograd import hooks
 from numgrad.autograd.engine import backward as engine
+from numgrad.autograd.node import mark_written
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.autograd.variable import (
     INFERENCE,
@@ -292,7 +293,11 @@ class TensorAttributes(Tensor):
             raise NumgradTypeError(f"data: must be a Tensor, got {type(value).__name__}")
         if self._requires_grad:
             check_differentiable(value._array.dtype)
-        self._array = state.ground.replaced(self, value)
+        old, new = self._array, state.ground.replaced(self, value)
+        known = type(old) is np.ndarray and self._memory is not INFERENCE
+        if known and (new.shape != old.shape or new.dtype != old.dtype):
+            mark_written(self)  # else kernels of backwards that saved it read beyond the array
+        self._array = new
 
     @data.deleter
     def data(self) -> None:

@@ -35,7 +35,7 @@ def finish(name: str, array: Any, requires_grad: bool) -> Tensor:
     if requires_grad:
         check_differentiable(array.dtype)
     made = state.ground.made(array)
-    return Tensor(made, requires_grad, memory=INFERENCE if state.inference else None)
+    return Tensor(made, bool(requires_grad), memory=INFERENCE if state.inference else None)
 
 
 def _to_array(name: str, data: Any, dtype: Any, copy: bool | None) -> np.ndarray:
