@@ -25,7 +25,7 @@ from numgrad.codegen import threads
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.dtypes import short, type_name
 
-LEAST = 2048
+LEAST = 1024
 """Numbers from which on this is faster than sorting by comparisons."""
 SHORT = 32
 """The longest run that is sorted by insertion."""
