@@ -3,11 +3,12 @@
 Note [Windows of keys]
 ----------------------
 A number has a key, an integer of 64 bits that orders as it does: of floats the bit pattern, turned
-round where negative, that of zero for both zeros and the largest for every NaN. Of the keys the 32
-bits from the first on in which any two differ are packed with a place, 32 bits too, and the pairs
-sorted by bytes, the last first, each time into 256 heaps that keep the order. Mostly the window
-tells the numbers apart. Where it does not, a run of pairs is left whose keys differ in at most 32
-lower bits: a short one is sorted by insertion, a long one by bytes as before.
+round where negative, that of zero for both zeros and the largest for every NaN. Keys are shifted
+until the first bit in which any two differ is in front, and a place takes the bits at the end that
+places need. These pairs are sorted by the four bytes in front, the last first, each time into 256
+heaps that keep the order. Mostly these bytes tell the numbers apart. Where they do not, a run of
+pairs is left whose keys differ in at most 32 lower bits: a short one is sorted by insertion, for
+which the bits that a pair has mostly do, a long one by bytes as before.
 
 Threads share the row in pieces, whose heaps follow each other: the stable order of keys is one, so
 it does not depend on their number.
@@ -25,7 +26,7 @@ from numgrad.codegen import threads
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.dtypes import short, type_name
 
-LEAST = 2048
+LEAST = 1024
 """Numbers from which on this is faster than sorting by comparisons."""
 SHORT = 32
 """The longest run that is sorted by insertion."""
@@ -63,28 +64,32 @@ from numgrad.codegen.intrinsics import bits, select
 
 LARGEST = 0x7FFFFFFFFFFFFFFF
 SMALLEST = -0x8000000000000000
-PLACE = 0xFFFFFFFF
 
 @device
 def key(x):{key}
 
 @outlined
-def insert(x, pairs):
+def is_after(x, a, b, places):
+    if (a ^ b) & ~places != 0:
+        return a > b
+    return key(x[a & places]) > key(x[b & places])
+
+@outlined
+def insert(x, pairs, places):
     for k in range(1, pairs.size):
         pair = pairs[k]
-        wanted = key(x[pair & PLACE])
         j = k
-        while j > 0 and key(x[pairs[j - 1] & PLACE]) > wanted:
+        while j > 0 and is_after(x, pairs[j - 1], pair, places):
             pairs[j] = pairs[j - 1]
             j -= 1
         pairs[j] = pair
 
 @outlined
-def sort_by_bytes(x, pairs, spare):
+def sort_by_bytes(x, pairs, spare, shifted, places):
     ends = np.zeros(256, np.int64)
     for k in range(pairs.size):
-        place = pairs[k] & PLACE
-        pairs[k] = ((key(x[place]) & PLACE) << 32) | place
+        place = pairs[k] & places
+        pairs[k] = (key(x[place]) << (shifted + 32)) | place
     for byte in range(4):
         shift = 32 + 8 * byte
         for d in range(256):
@@ -119,18 +124,21 @@ def kernel(x, out, memory, heaps, differ):
     for t in range(pieces):
         unlike = unlike | differ[t]
     top = 63
-    while top > 31 and (unlike >> top) & 1 == 0:
+    while top > 0 and (unlike >> top) & 1 == 0:
         top -= 1
-    low = top - 31
+    shifted = 63 - top
+    unlike = unlike << shifted
+    places = 1
+    while places < n - 1:
+        places = 2 * places + 1
     for task in {range}(pieces):
         t = int64(task)
         for k in range(t * length, min(n, t * length + length)):
-            window = ((key(x[k]) ^ SMALLEST) >> low) & PLACE
-            memory[k] = (window << 32) | k
+            memory[k] = (((key(x[k]) ^ SMALLEST) << shifted) & ~places) | k
     start = 0
     for byte in range(4):
         shift = 32 + 8 * byte
-        if (unlike >> (low + 8 * byte)) & 255 != 0:
+        if (unlike >> shift) & 255 != 0:
             for task in {range}(pieces):
                 t = int64(task)
                 heap = heaps[t * 256 : t * 256 + 256]
@@ -157,7 +165,7 @@ def kernel(x, out, memory, heaps, differ):
                     heap[d] = at + 1
                     sorted_pairs[at] = pair
             start = n - start
-    rest = unlike & ((1 << low) - 1)
+    rest = unlike & 0xFFFFFFFF
     for task in {range}(pieces):
         t = int64(task)
         pairs = memory[start : start + n]
@@ -165,7 +173,7 @@ def kernel(x, out, memory, heaps, differ):
         stop = min(n, k + length)
         if rest == 0:
             for j in range(k, stop):
-                out[j] = pairs[j] & PLACE
+                out[j] = pairs[j] & places
             k = stop
         while k > 0 and k < stop and pairs[k] >> 32 == pairs[k - 1] >> 32:
             k += 1  # of a run that the piece before sees to
@@ -176,11 +184,11 @@ def kernel(x, out, memory, heaps, differ):
                 end += 1
             if end - k > {short}:
                 spare = memory[n - start + k : n - start + end]
-                sort_by_bytes(x, pairs[k:end], spare)
+                sort_by_bytes(x, pairs[k:end], spare, shifted, places)
             elif end - k > 1:
-                insert(x, pairs[k:end])
+                insert(x, pairs[k:end], places)
             for j in range(k, end):
-                out[j] = pairs[j] & PLACE
+                out[j] = pairs[j] & places
             k = end
 """
 

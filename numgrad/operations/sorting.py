@@ -33,6 +33,8 @@ from numgrad.operations.shape import as_index, as_operand, reshape
 from numgrad.operations.take import gather_along_backward, take_along_axis
 
 _INT64 = np.dtype(np.int64)
+_FEW = 4096
+"""Below so many elements the second sort of ``_order_of_groups`` costs more than it saves."""
 _MANY = 1 << 14
 """Elements from which on the stable order takes no longer than NumPy's order of any kind."""
 
@@ -100,13 +102,39 @@ def _of_numpy(operation: str) -> Any:
 def stable_order(x: np.ndarray, axis: int) -> np.ndarray:
     """As ``np.argsort(x, axis, kind="stable")``."""
     if not can_order(x.dtype, x.shape[axis]):
-        return np.argsort(x, axis=axis, kind="stable")
+        return _order_of_groups(x, axis)
     rows = np.ascontiguousarray(np.moveaxis(x, axis, -1))
     out = np.empty(rows.shape, np.int64)
     length = rows.shape[-1]
     for row, places in zip(rows.reshape(-1, length), out.reshape(-1, length), strict=True):
         order_row(row, places)
     return np.moveaxis(out, -1, axis)
+
+
+def _order_of_groups(x: np.ndarray, axis: int) -> np.ndarray:
+    """The stable order along a short axis.
+
+    NumPy's fast sorts are not stable: what is equal is put in order by a second one, of integers
+    that tell groups of equal elements and places apart.
+    """
+    if x.size < _FEW or x.dtype.itemsize not in (4, 8) or x.dtype.kind == "c":
+        return np.argsort(x, axis=axis, kind="stable")
+    x = np.moveaxis(x, axis, -1)
+    n = x.shape[-1]
+    order = np.argsort(x, axis=-1)
+    y = np.take_along_axis(x, order, -1)
+    before, after = y[..., :-1], y[..., 1:]
+    rises = after > before
+    if y.dtype.kind == "f":
+        rises |= np.isnan(after) > np.isnan(before)
+    if not rises.all():
+        groups = np.zeros(x.shape, np.int64)
+        np.cumsum(rises, axis=-1, out=groups[..., 1:])
+        groups *= n
+        order += groups
+        order.sort(axis=-1)
+        order -= groups
+    return np.moveaxis(order, -1, axis)
 
 
 def _order(x: np.ndarray, axis: int, kind: Any, stable: Any, descending: bool) -> np.ndarray:
