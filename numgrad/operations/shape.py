@@ -485,7 +485,7 @@ def _in_c_order(order: Any) -> dict[str, Any]:
 
 def _any_casting(casting: Any) -> dict[str, Any]:
     if casting != "unsafe":
-        raise NumgradValueError(
+        raise NumgradTypeError(
             f"astype: casting={casting!r} is not taken, but 'unsafe'; np.can_cast asks before"
         )
     return {}
