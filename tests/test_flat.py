@@ -51,7 +51,7 @@ def test_parameters_of_astype():
     for given in ({"order": "C"}, {"order": "K"}, {"casting": "unsafe"}, {"subok": False}):
         assert x.astype(np.float32, **given).dtype == np.float32
     for given in ({"order": "F"}, {"casting": "no"}):
-        with pytest.raises(ValueError, match=next(iter(given))):
+        with pytest.raises((ValueError, TypeError), match=next(iter(given))):
             x.astype(np.float32, **given)
 
 

@@ -262,3 +262,11 @@ def test_methods_give_tensors_whether_they_are_recorded_or_not(ufunc, requires_g
     ):
         assert isinstance(found, ng.Tensor)
         np.testing.assert_allclose(found.detach(), expected, rtol=1e-15)
+
+
+def test_numbers_are_reduced_along_the_axis_that_they_lack():
+    for ufunc in (np.add, np.maximum, np.logical_and):
+        for axis in (0, -1, None):
+            assert_same(
+                ufunc.reduce(leaf(X[0, 0]), axis=axis), ufunc.reduce(X[0, 0], axis=axis), ""
+            )

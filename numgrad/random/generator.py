@@ -195,7 +195,7 @@ class Generator:
         lead = () if size is None else tuple(size) if isinstance(size, tuple | list) else (size,)
         were = (fixed(mean), fixed(cov))
 
-        numpys = self.generator.multivariate_normal
+        numpys: Any = self.generator.multivariate_normal
 
         def draw(mean: Any, cov: Any, shape: Any) -> Any:
             return numpys(mean, cov, shape[:-1], check_valid, tol, method=method)

@@ -133,6 +133,8 @@ def _method(name: str, function: Callable[..., Any], inputs: tuple, kwargs: dict
     defaults = METHODS[name.rpartition(".")[2]]
     given = defaults | dict(zip(defaults, inputs, strict=False)) | kwargs
     array = given.pop("array")
+    if not np.ndim(array) and given["axis"] in (0, -1):  # which NumPy lets pass
+        given["axis"] = None
     if isinstance(given["out"], tuple):
         (given["out"],) = given["out"]
     kept = {k: v for k, v in given.items() if k == "axis" or v is not defaults[k]}

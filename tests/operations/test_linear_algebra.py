@@ -949,3 +949,12 @@ def test_every_parameter_of_scipys_functions_is_known(name):
         return
     known = {*inspect.signature(op.function).parameters, *op.inputs, *op.params, *op.stand_ins}
     assert set(inspect.signature(function).parameters) <= known
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16"])
+def test_integers_beside_float32_are_computed_in_float64(dtype):
+    a, b = np.array([[3, 1], [1, 0]]).astype(dtype), np.array([1.0, 0.1], np.float32)
+    expected = np.linalg.solve(a, b)
+    for found in (np.linalg.solve(ng.tensor(a), ng.tensor(b)), ng.jit(np.linalg.solve)(a, b)):
+        assert found.dtype == expected.dtype == np.float64
+        np.testing.assert_allclose(found, expected, rtol=1e-14)

@@ -185,7 +185,7 @@ class Surroundings:
                 elif isinstance(value, (*new, *old)):
                     self.generators.append(place)
                 if isinstance(value, (*new, Generator)):
-                    self.sources.add(id(value.bit_generator))
+                    self.sources.add(id(value.bit_generator))  # pyright: ignore
                 elif isinstance(value, bits):
                     self.sources.add(id(value))
                 continue

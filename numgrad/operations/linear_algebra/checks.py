@@ -27,15 +27,13 @@ _DTYPES = {np.dtype(name) for name in ("float32", "float64", "complex64", "compl
 
 
 def computing_dtype(operation: str, *operands: Any) -> np.dtype:
-    """The dtype that arrays are computed in: theirs if floating, else float64."""
+    """The dtype that arrays are computed in: theirs, where integers count as float64."""
     dtype = operands[0].dtype
-    for x in operands[1:]:
-        if x.dtype != dtype:
-            dtype = np.result_type(dtype, x.dtype)
+    if any(x.dtype != dtype for x in operands) or dtype.kind in "biu":
+        kinds = [np.float64 if x.dtype.kind in "biu" else x.dtype for x in operands]
+        dtype = np.result_type(*kinds)
     if dtype in _DTYPES:
         return dtype
-    if dtype.kind in "biu":
-        return np.dtype(np.float64)
     raise NumgradTypeError(
         f"{operation}: no kernels for dtype {dtype}; convert to one of "
         f"{', '.join(sorted(d.name for d in _DTYPES))}"
