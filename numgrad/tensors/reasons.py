@@ -115,7 +115,8 @@ _REASONS = {
         "has other functions beside: spectra by stft and csd": "spectrogram coherence",
         NO_FORMULA: """cspline* qspline* czt decimate deconvolve envelope freqs* freqz* group_delay
             hilbert2 invres* lfiltic lombscargle medfilt2d order_filter resample_poly residue*
-            sepfir2d sosfreqz spline_filter symiirorder* upfirdn vectorstrength wiener zoom_fft""",
+            sepfir2d sosfreqz spline_filter symiirorder* upfirdn vectorstrength whittaker_henderson
+            wiener zoom_fft""",
     },
     "scipy.ndimage": {
         _NUMPYS: "test",

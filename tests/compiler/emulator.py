@@ -425,6 +425,17 @@ _FUNCTIONS: dict[str, Callable] = {
     **{f"join_rows_{name}": functools.partial(_join_rows, step) for name, step in _JOINED.items()},
     **{f"join_few_{name}": functools.partial(_join_few, step) for name, step in _JOINED.items()},
 }
+_INTEGERS = ("to_int32", "to_int64", "to_uint32", "to_uint64")
+
+
+def _as_integer(kind: str, x: Any) -> int:
+    """What is left of a float in an integer's bits, as ``vmath.casts`` says."""
+    half = 2 ** (np.iinfo(kind).bits - 1)
+    if kind.startswith("u") and x >= half:
+        return half + _as_integer(kind[1:], x - half)
+    return int(x) if -half - 1 < x < half else -half
+
+
 _SPECIAL: dict[str, Callable] = {
     "sigmoid": scipy.special.expit,
     "softplus": lambda x: np.logaddexp(x, x.dtype.type(0)),
@@ -440,6 +451,7 @@ _SPECIAL: dict[str, Callable] = {
     "gelu": lambda x: x * scipy.special.ndtr(x),
     "gelu_gate": lambda x: scipy.special.expit(np.sqrt(8 / np.pi) * (x + 0.044715 * x**3)),
     "exp_product": lambda a, b: np.exp(a * b),
+    **{name: functools.partial(_as_integer, name[3:]) for name in _INTEGERS},
 }
 _COMPLEX: dict[str, Callable] = {
     "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
@@ -488,6 +500,9 @@ def _function(name: str) -> Callable:
     def call(*given: Any) -> Any:
         if any(type(x) is not dtype for x in given[REAL_BESIDE.get(stem, 0) * (kind == "c128") :]):
             raise EmulationError(f"{name}{given}")
-        return out(function(*given))
+        found = function(*given)
+        if stem in _INTEGERS:  # its bits
+            return np.int64((found + 2**63) % 2**64 - 2**63)
+        return out(found)
 
     return call

@@ -38,7 +38,7 @@ def _is_plain_constant(array: np.ndarray, codes: Iterable[CodeType]) -> bool:
     """
     if not _is_unreferenced(array) or array.dtype.kind not in "biufc":
         return False
-    if not array.size or (array == array.flat[0]).all():
+    if array.size < 2 or (array == array.flat[0]).all():
         return True
     if array.dtype.kind == "b":
         return False

@@ -5,7 +5,7 @@ from importlib import import_module
 
 import numpy as np
 
-from numgrad.core.declare import elementwise
+from numgrad.operations.real import real_elementwise
 from numgrad.operations.special_functions.carlson import elliprd
 from numgrad.operations.special_functions.declare import special
 from numgrad.operations.special_functions.hypergeometric import hyp2f1
@@ -27,8 +27,9 @@ def complete_slope(first, second, m, rest):
 
 
 def _cosine_integral(p):
-    of = import_module("scipy.special")
-    return (of.ellipe(1 - p) - p * of.ellipkm1(p)) / (1 - p)
+    of, circle = import_module("scipy.special"), np.equal(p, 1)
+    rest = (of.ellipe(1 - p) - p * of.ellipkm1(p)) / np.where(circle, 1, 1 - p)
+    return np.where(circle, math.pi / 4, rest)
 
 
 @special(domain=(0.1, 0.9))
@@ -75,8 +76,7 @@ def _ellipe_vjp(g, m, y):
     return g * np.where(small, series, (y - ellipk(far)) / (2 * far))
 
 
-@elementwise(internal=True, method=False, domain=(0.1, 0.9), ref=_cosine_integral, real=True,
-             smooth=True)  # fmt: skip
+@real_elementwise(internal=True, method=False, domain=(0.1, 0.9), ref=_cosine_integral, smooth=True)
 def cosine_integral(p):
     """Integral of ``cos(t)**2 / sqrt(1 - m sin(t)**2)`` up to a right angle, where m is ``1 - p``.
 
