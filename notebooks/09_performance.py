@@ -33,10 +33,10 @@ import numgrad as ng
 #
 # | what | numgrad | against | ratio |
 # |---|---|---|---|
-# | `sum(exp(tanh(a*b)+a))`, forward and backward, n = 100 | 5.7 us | torch eager 32 us | 0.18 |
-# | the same, n = 1,000 | 8.2 us | torch eager 37 us | 0.22 |
-# | the same, n = 100,000 | 341 us | torch eager 411 us | 0.83 |
-# | the same, n = 10,000,000 | 76 ms | torch eager 265 ms | 0.29 |
+# | `sum(exp(tanh(a*b)+a))`, forward and backward, n = 100 | 5.2 us | torch eager 29 us | 0.18 |
+# | the same, n = 1,000 | 7.4 us | torch eager 33 us | 0.23 |
+# | the same, n = 100,000 | 287 us | torch eager 384 us | 0.75 |
+# | the same, n = 10,000,000 | 61 ms | torch eager 193 ms | 0.31 |
 # | one recorded operation, n = 100: `a*b`, `a*2.0` | 0.3 us | torch eager | 0.19, 0.18 |
 # | recorded `(32,64)+(64,)`, `a[2:50]`, 16x16 `@` | 0.5, 0.7, 1.7 us | torch eager | 0.28, 0.61, 0.67 |
 # | exp, log, tanh, sin, erf, pow, 100,000 elements, one thread | 0.5 - 1.3 ns an element | faster of NumPy and torch | 0.77, 1.02, 0.93, 0.27, 0.50, 0.91 |
