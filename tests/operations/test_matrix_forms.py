@@ -129,3 +129,9 @@ def test_riccatis_equations(name, kind):
         np.testing.assert_allclose(ng.vmap(slope)(np.stack([a, a]))[1], slope(a), rtol=1e-9)
     with pytest.raises(ng.linalg.LinAlgError, match="shape"):
         f(a, b, r, r)
+
+
+def test_hankel_without_rows_has_zeros_beside_infinities():
+    c = np.array([1.0, np.inf, np.nan])
+    for call in (ng.linalg.hankel, ng.jit(ng.linalg.hankel)):
+        np.testing.assert_array_equal(call(c), scipy.linalg.hankel(c))

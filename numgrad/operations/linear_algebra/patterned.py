@@ -70,7 +70,7 @@ def hankel(c, r=None):
             [2., 5., 6.]])
     """
     c = as_operand(c)
-    r = 0 * c if r is None else as_operand(r)
+    r = np.zeros_like(c) if r is None else as_operand(r)
     places = np.arange(_lengths(c))[:, None] + np.arange(_lengths(r))
     return concat(c, r[..., 1:], axis=-1)[..., constant(places)]
 
