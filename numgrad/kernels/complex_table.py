@@ -7,8 +7,8 @@ import os
 import platform
 
 from numgrad.codegen import library
+from numgrad.codegen.linker import special_function
 
-SCIPY = "scipy.special.cython_special"
 MODULE = "numgrad.kernels.complex_functions"
 
 # By the number of arguments, and of those before the others that are real.
@@ -33,28 +33,28 @@ _PASSES_PARTS = os.name == "posix" and platform.machine() in ("x86_64", "aarch64
 
 _SPHERICAL = ("spherical_jn", "spherical_yn", "spherical_in", "spherical_kn")
 
-EXPORTED: dict[str, tuple[str, int, int]] = {}
-"""Functions -> the name that SciPy exports, numbers of arguments and of real ones."""
+EXPORTED: dict[str, tuple[str, int]] = {}
+"""Functions -> where the linker finds SciPy's, and the number of arguments."""
 OF_WHOLE_ORDER: dict[str, str] = {}
-"""Functions whose order is an integer -> the name that SciPy exports."""
+"""Functions whose order is an integer -> where the linker finds SciPy's."""
 
 
 def _enter(name: str, reals: int, exported: str = "") -> None:
     library.COMPLEX_LIBRARY[name] = MODULE
     library.REAL_BESIDE[name] = reals
     if exported:
-        library.EXTERNALS[f"{name}_c128"] = (f"{SCIPY}:{exported}",)
+        library.EXTERNALS[f"{name}_c128"] = (exported,)
 
 
 def _enter_all() -> None:
     for (count, reals), names in _NAMES.items():
         for name in names.split():
-            prefix = "__pyx_fuse_0_0" if name.startswith("eval_") else "__pyx_fuse_0"
-            exported = prefix + _THEIRS.get(name, name)
-            EXPORTED[name] = exported, count, reals
+            types = ["float64"] * reals + ["complex128"] * (count - reals)
+            exported = special_function(_THEIRS.get(name, name), *types)
+            EXPORTED[name] = exported, count
             _enter(name, reals, exported)
     for name in _SPHERICAL:
-        OF_WHOLE_ORDER[name] = exported = f"__pyx_fuse_0{name}"
+        OF_WHOLE_ORDER[name] = exported = special_function(name, "int64", "complex128")
         _enter(name, 1, exported)
     _enter("zeta", 1)
     library.EXTERNALS["log_ndtr_c128"] += library.EXTERNALS["erfc_c128"]
