@@ -8,10 +8,9 @@ functions), or a kernel that others call: its module has a function ``address`` 
 compiles or loads it.
 
 Cython writes a function of several types out for each, under names such as ``__pyx_fuse_0stdtr``.
-The numbers in them follow a list of types that changes with SciPy's version, and a function that has
-one type in an older version has no number there. So a special function is asked for by the types of
-its arguments, ``module:stdtr(float64, float64)``, and found by those that Cython notes beside each
-address.
+The numbers in them follow a list of types that changes with SciPy's version, and a function of one
+type has none. So a special function is asked for by the types of its arguments,
+``module:stdtr(float64, float64)``, and found by those that Cython notes beside each address.
 """
 
 import importlib
