@@ -1,14 +1,13 @@
 """Exceptions: each is a ``NumgradError`` and the built-in that a caller would catch; warnings."""
 
-import os
 import sys
 import threading
 import warnings
-from functools import cache
 from typing import Any
 
-import numpy as _np
 from numpy.linalg import LinAlgError as _LinAlgError
+
+from numgrad.libraries import PACKAGE, is_users
 
 __all__ = [
     "GradcheckError", "NumgradAssertionError", "NumgradAttributeError", "NumgradError",
@@ -23,25 +22,9 @@ def __dir__() -> list[str]:
     return __all__
 
 
-PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-"""Where numgrad's own code is: the lines that errors and warnings name lie outside."""
-
-
 def generated(name: str) -> str:
     """The file name of code written at run time, one of ``PACKAGE``."""
     return f"{PACKAGE}<{name}>"
-
-
-_INSTALLED = os.path.dirname(os.path.dirname(_np.__file__))
-_LIBRARIES = ("numpy", "pandas", "scipy", "sklearn")
-_SKIPPED = (PACKAGE, *(os.path.join(_INSTALLED, name) + os.sep for name in _LIBRARIES))
-_BETWEEN = ("contextlib.py", "functools.py")
-
-
-@cache
-def is_users(file: str) -> bool:
-    """Whether code is the user's: not this package's, nor a library's, nor what runs in between."""
-    return not file.startswith(_SKIPPED) and not file.endswith(_BETWEEN)
 
 
 class _Refused(threading.local):
@@ -127,8 +110,10 @@ class UnrolledLoopWarning(NumgradWarning):
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the first line outside of this package."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    """Warn at the user's innermost line; if there is none, at the first outside of this package."""
+    level, outside, frame = 1, 0, sys._getframe()
+    while frame is not None and not is_users(file := frame.f_code.co_filename):
+        if not (outside or file.startswith(PACKAGE)):
+            outside = level
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level if frame is not None else outside or level)

@@ -19,7 +19,8 @@ from numgrad.autograd.hooks import node_extras
 from numgrad.autograd.variable import Tensor
 from numgrad.core.interpreter import state
 from numgrad.core.row_sparse import RowSparseArray
-from numgrad.errors import PACKAGE, NumgradRuntimeError, warn
+from numgrad.errors import NumgradRuntimeError, warn
+from numgrad.libraries import PACKAGE
 
 
 def remember_line(node: Any) -> None:

@@ -5,9 +5,9 @@ Note [Kinds of arguments]
 In a trace a Tensor stands for an array or a number that was given, and code that asks
 ``isinstance(x, np.ndarray)`` or ``isinstance(k, float)`` would take another branch than it does by
 itself. Python believes an object's ``__class__`` there. So while such code is traced, arguments
-are Tensors whose ``__class__`` names what was given, to the user's code alone: NumPy and this
-library see a Tensor. Of what is computed nobody knows what it would be; it is a Tensor, as in
-transforms. So is everything to ``type``.
+are Tensors whose ``__class__`` names what was given. Libraries for arrays, NumPy and this one, see
+a Tensor. Of what is computed nobody knows what it would be; it is a Tensor, as in transforms. So is
+everything to ``type``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from numgrad.autograd.variable import Tensor
-from numgrad.errors import is_users
+from numgrad.libraries import is_of_arrays
 
 _BETWEEN = ("abc", "functools")
 """Modules of Python's own that ask on behalf of others."""
@@ -51,7 +51,7 @@ def _is_asked_by_user() -> bool:
     frame = sys._getframe(2)
     while frame.f_globals.get("__name__") in _BETWEEN and frame.f_back is not None:
         frame = frame.f_back
-    return is_users(frame.f_code.co_filename)
+    return not is_of_arrays(frame)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import numgrad as ng
 from numgrad.core.composite import Composite
 from numgrad.core.documentation import returned, summary
 from numgrad.core.op import OPS, Op
-from numgrad.errors import PACKAGE
+from numgrad.libraries import PACKAGE
 from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
 from numgrad.operations.late import LATE, NAMESPACES
 from numgrad.operations.shape import Spread

@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from numgrad.codegen import device
-from numgrad.errors import PACKAGE
+from numgrad.libraries import PACKAGE
 
 # both begin with a literal, which is searched for ten times as fast as the start of a line
 _FROM = re.compile(r"from numgrad\.?([.\w]*) import ([^\n(]+|\([^)]*\))")

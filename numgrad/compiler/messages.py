@@ -10,12 +10,11 @@ from types import TracebackType
 from typing import Any
 
 from numgrad.errors import (
-    PACKAGE,
     NumgradAssertionError,
     NumgradError,
     NumgradTraceError,
-    is_users,
 )
+from numgrad.libraries import PACKAGE, is_users
 
 _PLACED = re.compile(r"(?:[A-Za-z]:)?[^:\n]*:\d+: ")
 

@@ -13,11 +13,11 @@ an array for which the answer is no.
 from __future__ import annotations
 
 import dis
-import sys
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from numgrad.errors import PACKAGE, REFUSED, NumgradError, is_users
+from numgrad.errors import REFUSED, NumgradError
+from numgrad.libraries import PACKAGE, is_of_arrays, is_pythons
 
 
 class Refusals:
@@ -82,17 +82,10 @@ def _caught_by_user(error: BaseException) -> bool:
     frame: FrameType | None = traceback.tb_frame
     if frame.f_code.co_filename.startswith(PACKAGE) and not _has_handler(traceback):
         frame = frame.f_back  # it went into C, where NumPy replaced it by an error of its own
-    return frame is not None and _is_users_frame(frame)
+    return frame is not None and not (is_of_arrays(frame) or is_pythons(frame.f_code.co_filename))
 
 
 def _has_handler(traceback: TracebackType) -> bool:
     """Whether code catches what is raised at the place that it came to."""
     entries: Any = dis.Bytecode(traceback.tb_frame.f_code).exception_entries  # pyright: ignore
     return any(entry.start <= traceback.tb_lasti < entry.end for entry in entries)
-
-
-def _is_users_frame(frame: FrameType) -> bool:
-    module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    return is_users(frame.f_code.co_filename) and (
-        module == "__main__" or module not in sys.stdlib_module_names
-    )

@@ -29,7 +29,8 @@ from contextlib import ContextDecorator
 from time import perf_counter_ns
 from typing import Any, NamedTuple, Self
 
-from numgrad.errors import PACKAGE, NumgradTypeError
+from numgrad.errors import NumgradTypeError
+from numgrad.libraries import PACKAGE
 
 OPERATION, NODE, WALK = "operation", "backward node", "backward"
 PROGRAM, KERNEL, NEST = "program", "kernel", "nest"

@@ -33,7 +33,8 @@ from numgrad.autograd.saved import Guard, Packed, check_version, keep, pack, sav
 from numgrad.autograd.variable import Tensor
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
-from numgrad.errors import PACKAGE, NumgradRuntimeError, NumgradValueError
+from numgrad.errors import NumgradRuntimeError, NumgradValueError
+from numgrad.libraries import PACKAGE
 from numgrad.tensors.random_state import RandomState
 
 ContextFn = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]]

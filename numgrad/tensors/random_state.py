@@ -6,7 +6,6 @@ reaches these as arguments of a call or as its own variables, so these are searc
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -17,7 +16,7 @@ import numpy as np
 
 from numgrad.core.interpreter import state
 from numgrad.core.op import Op
-from numgrad.errors import is_users
+from numgrad.libraries import is_users_module
 from numgrad.random import Generator
 
 _CONTAINERS = (list, tuple, set, dict)
@@ -122,14 +121,7 @@ def _sources(value: Any, seen: set[int]) -> Iterator[Any]:
 
 def _is_of_user(value: Any) -> bool:
     """Whether a value is an object with attributes whose class is defined in the user's code."""
-    name = type(value).__module__
-    file = getattr(sys.modules.get(name), "__file__", None) or ""
-    library = name.partition(".")[0] in sys.stdlib_module_names and name != "__main__"
-    return (
-        hasattr(value, "__dict__")
-        and not (library or "-packages" in file)
-        and (not file or is_users(file))
-    )
+    return hasattr(value, "__dict__") and is_users_module(type(value).__module__)
 
 
 def reached(value: Any, seen: set[int]) -> Iterator[Any]:

@@ -24,7 +24,7 @@ from array import array as PlainArray
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import is_dataclass, replace
-from functools import _lru_cache_wrapper, cached_property, lru_cache, partial
+from functools import _lru_cache_wrapper, cached_property, partial
 from inspect import getattr_static
 from types import (
     BuiltinFunctionType,
@@ -58,6 +58,7 @@ from numgrad.compiler.call.reads import Mention, PlainReads, Sites, all_codes
 from numgrad.compiler.call.standard_objects import of_memory, of_standard
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.op import Op
+from numgrad.libraries import is_users_module
 from numgrad.operations.sparse.kinds import is_sparse_kind
 from numgrad.random import Generator
 
@@ -467,17 +468,7 @@ def _is_descriptor(member: Any) -> bool:
 
 def _is_library(module: str | None) -> bool:
     """Whether a module is installed, or part of Python."""
-    return _is_installed((module or "").partition(".")[0])
-
-
-@lru_cache(maxsize=1024)
-def _is_installed(package: str) -> bool:
-    if package in ("__main__", ""):
-        return False
-    if package in ("builtins", "numgrad") or package in sys.stdlib_module_names:
-        return True
-    file = getattr(sys.modules.get(package), "__file__", None) or ""
-    return "site-packages" in file or "dist-packages" in file
+    return not is_users_module(module)
 
 
 def _type_name(value: Any) -> str:

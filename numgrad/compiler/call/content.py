@@ -48,6 +48,9 @@ class Content:
 
 def _blocks(array: np.ndarray) -> Any:
     """The numbers, or a sample of those of a very large array, block by block."""
+    if type(array) is not np.ndarray:  # whose methods may do otherwise: a masked array fills them
+        parts = [array.view(np.ndarray), np.asarray(getattr(array, "_mask", ()))]
+        return (block for part in parts for block in _blocks(part))
     if array.nbytes <= _BLOCK:
         return (array.tobytes(),)
     if array.nbytes > LARGE:

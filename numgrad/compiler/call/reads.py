@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.errors import is_users
+from numgrad.libraries import is_users
 
 _FORM = {"shape", "ndim", "dtype", "size", "nbytes", "itemsize", "strides", "flags"}
 """Attributes that do not depend on the numbers; lengths are compared in any case."""

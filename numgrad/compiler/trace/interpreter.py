@@ -42,7 +42,8 @@ from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Op
 from numgrad.core.refusals import Refusals
 from numgrad.core.tree import leaves
-from numgrad.errors import NumgradIndexError, NumgradTraceError, is_users
+from numgrad.errors import NumgradIndexError, NumgradTraceError
+from numgrad.libraries import is_of_arrays
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.recording import RecordingInterpreter
 
@@ -144,7 +145,7 @@ class TraceInterpreter(RecordingInterpreter):
 
     def ask(self, what: str, x: Tensor) -> None:
         frame = sys._getframe(2)  # of who looks at the property
-        if is_users(frame.f_code.co_filename) and self.follows(x):
+        if not is_of_arrays(frame) and self.follows(x):
             raise NumgradTraceError(
                 f"{what}: a compiled loop or branch is the same whether it is differentiated or "
                 "not, so its steps cannot ask; decide before the loop, or run it outside of ng.jit"

@@ -17,7 +17,6 @@ import dis
 import functools
 import itertools
 import operator
-import os
 import sys
 import types
 import warnings
@@ -36,7 +35,7 @@ import numpy as np
 
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.core.tree import leaves
-from numgrad.errors import is_users
+from numgrad.libraries import is_users, is_users_module
 
 MOST = 1_000
 """Objects that are looked at."""
@@ -148,7 +147,7 @@ class Reach:
             x = around.get(name)
             if not isinstance(x, ModuleType):
                 found.append((x, name, where))
-            elif is_watched(getattr(x, "__file__", None) or os.sep):
+            elif is_users_module(x.__name__):
                 inside = vars(x)
                 self._variables(inside, names, (id(inside), code), where, name)
                 found += [(inside[n], f"{name}.{n}", where) for n in names if n in inside]
@@ -440,20 +439,6 @@ def stored(code: CodeType) -> frozenset[str]:
     )
 
 
-@cache
-def is_watched(file: str) -> bool:
-    """Whether code is the user's own: libraries keep books in containers of theirs."""
-    return is_users(file) and not file.startswith((*_installed(), "<frozen "))
-
-
-@cache
-def _installed() -> tuple[str, ...]:
-    """Where Python's own code and libraries are."""
-    import sysconfig  # 3 ms that most functions do without
-
-    return tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib"))
-
-
 def _is_namespace(x: Any) -> bool:
     """Whether an object of Python's own holds what users put there."""
     argparse = sys.modules.get("argparse")  # before it is imported, nobody has one of its
@@ -463,16 +448,14 @@ def _is_namespace(x: Any) -> bool:
 
 def is_own(kind: type) -> bool:
     """Whether a class is the user's."""
-    module = sys.modules.get(kind.__module__)
-    file = getattr(module, "__file__", None)
-    return kind.__module__ == "__main__" or (file is not None and is_watched(file))
+    return is_users_module(kind.__module__)
 
 
 def _place_of(x: Any) -> str:
     """The line of a function of the user's, or an empty text."""
     x = getattr(x, "__func__", x)
     code = getattr(x, "__code__", None)
-    if not isinstance(code, CodeType) or not is_watched(code.co_filename):
+    if not isinstance(code, CodeType) or not is_users(code.co_filename):
         return ""
     return f"{code.co_filename}:{code.co_firstlineno}"
 

@@ -33,10 +33,10 @@ from numgrad.compiler.trace.reach import (
     CHANGES,
     STREAMS,
     Reach,
-    is_watched,
     stored,
 )
 from numgrad.errors import NumgradTraceError
+from numgrad.libraries import is_users
 
 _LOGS = os.path.join("logging", "__init__.py")
 _CONTAINERS = (list, dict, set, deque, bytearray, array)
@@ -159,7 +159,7 @@ class _Profile:
 
     def __call__(self, frame: FrameType, event: str, function: Any) -> None:
         file = frame.f_code.co_filename
-        if not is_watched(file):
+        if not is_users(file):
             if event == "call" and file.endswith(_LOGS) and frame.f_code.co_name == "_log":
                 self.effects._refuse("logging", _line(frame))
         elif event == "c_call":

@@ -13,7 +13,8 @@ from types import CodeType, FrameType
 
 from numgrad.compiler.call.reads import Sites
 from numgrad.compiler.graph.graph import Graph
-from numgrad.errors import UnrolledLoopWarning, is_users, warn
+from numgrad.errors import UnrolledLoopWarning, warn
+from numgrad.libraries import is_users
 
 MOST_UNROLLED = 2_000
 """Operations of unrolled loops up to which nothing is said."""
