@@ -11,7 +11,7 @@ import numgrad as ng
 from numgrad.autograd.engine import advance as walking
 from numgrad.autograd.engine.gradients import ArrayEvaluation
 from numgrad.codegen import hot, launches
-from numgrad.codegen.native import builtin, fast_entry
+from numgrad.codegen.native import builtin, fast_entry, layout
 from numgrad.core.declare import elementwise
 from numgrad.core.op import OPS
 from numgrad.tensors import recorder
@@ -416,8 +416,8 @@ def kernel(me, args, count, names):
     pair = new_tuple(2)
     first = peek(int64, args)
     keep(first)
-    poke(first, pair + {builtin.TUPLE})
-    poke(new_int(count + peek(int64, me + {builtin.BYTES})), pair + {builtin.TUPLE + 8})
+    poke(first, pair + {layout.TUPLE})
+    poke(new_int(count + peek(int64, me + {layout.BYTES})), pair + {layout.TUPLE + 8})
     return pair
 """
     made = builtin.Builtin("pair", text).function("pair", launches.Words.of([40]))
@@ -464,6 +464,6 @@ def test_machine_code_is_made_when_python_has_done_enough(monkeypatch):
     assert done == [1, 0, 0, 1]
     assert "stays in Python" in told[0]
     monkeypatch.setattr(hot, "waiting", list(paths))
-    monkeypatch.setattr(builtin, "is_possible", lambda: False)
+    monkeypatch.setattr(layout, "obstacle", lambda: "a reason")
     hot.install()
     assert (done, hot.waiting) == ([1, 0, 0, 1], [])

@@ -57,7 +57,8 @@ def test_what_is_installed_into_any_folder_is_a_library(tmp_path, monkeypatch, f
 def test_folders_written_otherwise_are_the_same(tmp_path, monkeypatch, forget):
     library = install(tmp_path / "vendor", "numgrad_test_package", "")
     monkeypatch.chdir(tmp_path)
-    for entry in ("vendor", str(tmp_path / "vendor") + os.sep, os.path.join("..", tmp_path.name, "vendor")):  # fmt: skip
+    vendor = str(tmp_path / "vendor")
+    for entry in ("vendor", vendor + os.sep, os.path.join("..", tmp_path.name, "vendor")):
         monkeypatch.setattr(sys, "path", [entry, *sys.path])
         is_users.cache_clear()
         assert not is_users(library)

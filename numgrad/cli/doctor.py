@@ -14,6 +14,7 @@ from llvmlite import binding as llvm
 import numgrad as ng
 from numgrad.cli.cache import describe
 from numgrad.codegen import cache, threads
+from numgrad.codegen.native import layout
 
 HELP = "report versions, CPU, threading layer, kernel cache and BLAS"
 
@@ -35,13 +36,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def examine() -> dict[str, Any]:
-    """Collect the report: versions, cpu, threads, cache and blas."""
+    """Collect the report: versions, cpu, threads, cache, blas and ``machine_code_obstacle``.
+
+    The last one says why small calls go through Python alone; it is empty if they do not.
+    """
     return {
         "versions": _versions(),
         "cpu": _cpu(),
         "threads": threads.describe(),
         "cache": cache.info(),
         "blas": _blas(),
+        "machine_code_obstacle": layout.obstacle(),
     }
 
 
@@ -94,6 +99,7 @@ def _text(report: dict[str, Any]) -> str:
         f"{'threads':10} {pool['threads']} of layer {pool['layer']}",
         f"{'':10} {_concurrency(pool['safe_for_threads'])}",
         f"{'':10} {_forking(pool['safe_after_fork'])}",
+        f"{'calls':10} {_calls(report['machine_code_obstacle'])}",
         f"{'cache':10} {describe(report['cache'])}",
         f"{'BLAS':10} {blas['blas']['name']} {blas['blas']['version']} (NumPy's build)",
     ]
@@ -103,6 +109,12 @@ def _text(report: dict[str, Any]) -> str:
     if sys.flags.optimize:
         lines.append(f"{'note':10} python -O: assertions are off")
     return "\n".join(lines)
+
+
+def _calls(obstacle: str) -> str:
+    if obstacle:
+        return f"handled in Python, with the same results, not in machine code: {obstacle}"
+    return "handled in machine code"
 
 
 def _concurrency(safe: bool) -> str:

@@ -7,7 +7,8 @@ in machine code (``codegen.native.builtin``) that does the most common case of i
 times as fast. To load that takes two milliseconds; to make it, which is done once for all programs,
 a quarter of a second, and short programs are not to wait for it. So it is loaded when the first
 kernel has been, and made after ``ENOUGH`` times that Python did what it could have done. Where
-objects lie otherwise than texts expect, all stays with Python, which gives the same results.
+machine code cannot read objects (Note [Known versions] in ``native.layout``), all stays with
+Python, which gives the same results.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ def asked() -> None:
 
 def install(*, only_cached: bool = False) -> None:
     """Put machine code to use; what is not on disk is made now, or left where it is."""
-    from numgrad.codegen.native import builtin
+    from numgrad.codegen.native import layout
 
     give_way()
     with KERNELS, deferred():
-        if not builtin.is_possible():
+        if not layout.is_readable():
             waiting.clear()
         for path in list(waiting):
             waiting.remove(path)

@@ -54,8 +54,9 @@ _in_use = False
 
 def _text() -> str:
     """What all operations' functions do."""
-    from numgrad.codegen.native.builtin import BYTES, TUPLE, offsets
-    from numgrad.codegen.native.fast_entry import FIELDS as x
+    from numgrad.codegen.native.builtin import offsets
+    from numgrad.codegen.native.layout import BYTES, TUPLE
+    from numgrad.codegen.native.layout import FIELDS as x
 
     o, v, n = (offsets(cls) for cls in (Tensor, Version, Node))
     at = {name: 8 * k for k, name in enumerate(_RECORD)}

@@ -45,8 +45,9 @@ _context = np.array([*map(id, _OBJECTS.values())])
 
 def text() -> str:
     """What ``advance`` does."""
-    from numgrad.codegen.native.builtin import BYTES, SIZE, TUPLE, offsets
-    from numgrad.codegen.native.fast_entry import FIELDS as x
+    from numgrad.codegen.native.builtin import offsets
+    from numgrad.codegen.native.layout import BYTES, SIZE, TUPLE
+    from numgrad.codegen.native.layout import FIELDS as x
 
     o, v, n = (offsets(cls) for cls in (Tensor, Version, Node))
     steps = {kind: offsets(kind)["steps"] for kind in (ElementwisePlan, AxisPlan)}

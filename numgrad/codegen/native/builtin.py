@@ -8,14 +8,13 @@ A text defines ``kernel(me, args, count, names)``, which is called as CPython ca
 int64, and so is what it returns, a reference to the result, or 0 with an error set: Note [Objects
 in machine code] in ``codegen.objects``. One text serves many functions, whose ``self`` differ.
 
-``self`` is a bytes object: what it holds the text finds ``BYTES`` behind its address.
+``self`` is a bytes object: what it holds the text finds ``BYTES`` of ``layout`` behind its address.
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
-import sysconfig
 from collections.abc import Callable
 from functools import cache, cached_property
 from importlib import import_module
@@ -25,12 +24,6 @@ from numgrad.codegen.intrinsics import HAS_FMA
 from numgrad.codegen.native import fast_entry, machine
 from numgrad.codegen.native.signature import parse
 
-BYTES = bytes.__basicsize__ - 1
-"""Where a bytes object has its first byte."""
-SIZE = object.__basicsize__
-"""Where a tuple has its length."""
-TUPLE = tuple.__basicsize__
-"""Where a tuple has its first element."""
 _NEW_ARRAY = 94
 """The place of ``PyArray_NewFromDescr`` in NumPy's C API, which never changes."""
 _SIGNATURE = "int64(int64, int64, int64, int64)"
@@ -47,18 +40,6 @@ define ptr @entry(ptr %self, ptr %args, i64 %count, ptr %names) #0 {
   ret ptr %object
 }
 """
-
-
-@cache
-def is_possible() -> bool:
-    """Whether objects lie in memory as texts read them, and one thread at a time has them."""
-    if sysconfig.get_config_var("Py_GIL_DISABLED") or not fast_entry.is_possible():
-        return False
-    word, pair = b"numgrad_", (object(), object())
-    held = struct.unpack("2q", ctypes.string_at(id(pair) + TUPLE, 16))
-    count = struct.unpack("q", ctypes.string_at(id(pair) + SIZE, 8))
-    held_as_read = held == tuple(map(id, pair)) and count == (2,)
-    return held_as_read and ctypes.string_at(id(word) + BYTES, 8) == word
 
 
 class Builtin:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.codegen.native import fast_entry, machine
+from numgrad.codegen.native import fast_entry, layout, machine
 from numgrad.codegen.native.signature import Signature, in_slot, llvm_type, narrow, parse
 from numgrad.codegen.native.slow_entry import SlowEntry
 
@@ -124,6 +124,6 @@ def bind(payload: bytes, name: str, signature: Signature | str, *, nogil: bool =
     signature = parse(signature) if isinstance(signature, str) else signature
     found = machine.load(payload)
     entry: Callable[..., Any] = SlowEntry(name, signature, found["packed"], nogil)
-    if fast_entry.is_possible():
+    if layout.is_readable():
         entry = fast_entry.python_function(name, signature, found["packed"], entry, nogil)
     return Bound(entry, found.get("numba_entry"))

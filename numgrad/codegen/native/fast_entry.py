@@ -6,47 +6,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from numgrad.codegen.native import machine
+from numgrad.codegen.native import layout, machine
 from numgrad.codegen.native.signature import Signature
-
-_HEAD = object.__basicsize__
-_TYPE = _HEAD - 8
-"""Where an object has its type: at the end of what all objects begin with."""
-_DATA, _RANK, _LENGTHS, _STRIDES, _DTYPE, _FLAGS = (_HEAD + at for at in (0, 8, 16, 24, 40, 48))
-"""Where an array has its fields."""
-FIELDS = {
-    "type": _TYPE, "data": _DATA, "rank": _RANK, "lengths": _LENGTHS, "dtype": _DTYPE,
-    "flags": _FLAGS,
-}  # fmt: skip
-"""These by name."""
-_ITEMSIZE = _HEAD + 24
-"""Where a dtype has the size of its elements."""
-
-
-@cache
-def is_possible() -> bool:
-    """Whether objects, arrays and dtypes lie in memory as the fast entry reads them."""
-    if struct.calcsize("P") != 8 or np.ndarray.__basicsize__ < _FLAGS + 4:
-        return False
-    array = np.zeros((3, 5), np.complex64)[:, ::2]
-
-    def word(address: int, kind: str = "q") -> int:
-        return struct.unpack(kind, ctypes.string_at(address, struct.calcsize(kind)))[0]
-
-    at = id(array)
-    return (
-        word(at + _TYPE) == id(np.ndarray)
-        and word(at + _DATA) == array.__array_interface__["data"][0]
-        and word(at + _RANK, "i") == 2
-        and word(at + _DTYPE) == id(array.dtype)
-        and word(at + _FLAGS, "i") == array.flags.num
-        and word(id(array.dtype) + _ITEMSIZE) == 8
-        and [word(word(at + _LENGTHS) + 8 * axis) for axis in range(2)] == list(array.shape)
-        and [word(word(at + _STRIDES) + 8 * axis) for axis in range(2)] == list(array.strides)
-    )
-
 
 _ARRAY, _FLOAT, _INT, _UNSIGNED, _BOOL, _COMPLEX = range(6)
 _KINDS = {"f": _FLOAT, "i": _INT, "u": _UNSIGNED, "b": _BOOL, "c": _COMPLEX}
@@ -117,7 +78,7 @@ argument:
 take:
   %object_at = getelementptr inbounds ptr, ptr %args, i64 %k
   %object = load ptr, ptr %object_at
-  %type_at = getelementptr inbounds i8, ptr %object, i64 {_TYPE}
+  %type_at = getelementptr inbounds i8, ptr %object, i64 {layout.TYPE}
   %type = load ptr, ptr %type_at
   %word_at = getelementptr inbounds i64, ptr %words, i64 %k
   %word = load i64, ptr %word_at
@@ -141,14 +102,14 @@ array:
   %is_array = icmp eq ptr %type, @numgrad_py_ndarray
   br i1 %is_array, label %fields, label %unusual
 fields:
-  %rank_at = getelementptr inbounds i8, ptr %object, i64 {_RANK}
+  %rank_at = getelementptr inbounds i8, ptr %object, i64 {layout.RANK}
   %rank32 = load i32, ptr %rank_at
   %rank = zext i32 %rank32 to i64
-  %dtype_at = getelementptr inbounds i8, ptr %object, i64 {_DTYPE}
+  %dtype_at = getelementptr inbounds i8, ptr %object, i64 {layout.DTYPE}
   %dtype = load ptr, ptr %dtype_at
-  %size_at = getelementptr inbounds i8, ptr %dtype, i64 {_ITEMSIZE}
+  %size_at = getelementptr inbounds i8, ptr %dtype, i64 {layout.ITEMSIZE}
   %size = load i64, ptr %size_at
-  %flags_at = getelementptr inbounds i8, ptr %object, i64 {_FLAGS}
+  %flags_at = getelementptr inbounds i8, ptr %object, i64 {layout.FLAGS}
   %flags32 = load i32, ptr %flags_at
   %flags = zext i32 %flags32 to i64
   %word8 = lshr i64 %word, 8
@@ -165,10 +126,10 @@ fields:
   %fits = icmp eq i64 %wrong, 0
   br i1 %fits, label %read, label %unusual
 read:
-  %data_at = getelementptr inbounds i8, ptr %object, i64 {_DATA}
+  %data_at = getelementptr inbounds i8, ptr %object, i64 {layout.DATA}
   %data = load ptr, ptr %data_at
   store ptr %data, ptr %slot
-  %lengths_at = getelementptr inbounds i8, ptr %object, i64 {_LENGTHS}
+  %lengths_at = getelementptr inbounds i8, ptr %object, i64 {layout.LENGTHS}
   %lengths_from = load ptr, ptr %lengths_at
   %behind_lengths = getelementptr inbounds i64, ptr %second, i64 %rank
   br label %length
@@ -185,7 +146,7 @@ lengths:
   %without_strides = icmp ne i64 %contiguous, 0
   br i1 %without_strides, label %next, label %with_strides
 with_strides:
-  %strides_at = getelementptr inbounds i8, ptr %object, i64 {_STRIDES}
+  %strides_at = getelementptr inbounds i8, ptr %object, i64 {layout.STRIDES}
   %strides_from = load ptr, ptr %strides_at
   %behind_strides = getelementptr inbounds i64, ptr %behind_lengths, i64 %rank
   br label %stride
@@ -312,7 +273,7 @@ def _module() -> machine.SharedModule:
 
 def prepare() -> None:
     """Have the entry compiled, if it is not on disk, while a kernel is."""
-    if is_possible():
+    if layout.is_readable():
         _module()
 
 
@@ -376,7 +337,7 @@ class Launched(NamedTuple):
 def launched(function: Any) -> Launched | None:
     """What a kernel's Python function calls, if that returns nothing and holds Python's lock."""
     own = getattr(function, "__self__", None)
-    if type(own) is not bytes or not is_possible():
+    if type(own) is not bytes or not layout.is_readable():
         return None
     packed, _, count, _, nogil, result, *words = struct.unpack(f"{len(own) // 8}q", own)
     if nogil or result != _NO_RESULT or len(words) != count:
