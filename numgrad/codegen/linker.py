@@ -6,6 +6,13 @@ Addresses change with every process, so machine code on disk refers to native fu
 ``module:function`` is either a C function that a Cython module exports (SciPy's BLAS and special
 functions), or a kernel that others call: its module has a function ``address`` that
 compiles or loads it.
+
+Note [Complex numbers by reference]
+-----------------------------------
+Kernels pass a complex number to C as its two parts and get one back as a pair, which is how C
+compilers do it for most systems. Those for Windows on x86-64 pass addresses, that of the result
+first. There the linker's symbol is the address of a few instructions that convert one into the
+other; types of arguments are read from the declaration that Cython keeps with each function.
 """
 
 import importlib
@@ -35,7 +42,9 @@ def link(external: str) -> None:
     module_name, function = external.split(":")
     if module_name.startswith("scipy."):
         with deferred():
-            address = _pointer(_extension(module_name).__pyx_capi__[function])
+            declaration, address = _read(_extension(module_name).__pyx_capi__[function])
+            if _COMPLEX in declaration and passes_by_reference():
+                address = by_reference(declaration, address)
     else:
         address = importlib.import_module(module_name).address(function)
     binding.add_symbol(external_symbol(external), address)
@@ -64,11 +73,60 @@ def _extension(name: str) -> Any:
     return module
 
 
-def _pointer(capsule: Any) -> int:
+def _read(capsule: Any) -> tuple[str, int]:
+    """The declaration of a C function in a capsule of Cython's, and its address."""
     import ctypes
 
     get_name = ctypes.pythonapi.PyCapsule_GetName
     get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return get_pointer(capsule, get_name(capsule))
+    name = get_name(capsule)
+    return name.decode(), get_pointer(capsule, name)
+
+
+_COMPLEX = "__pyx_t_double_complex"
+
+
+def passes_by_reference() -> bool:
+    """Whether C passes complex numbers so: Note [Complex numbers by reference]."""
+    from llvmlite import binding
+
+    triple = binding.get_process_triple()
+    return "windows" in triple and triple.startswith("x86_64")
+
+
+def by_reference(declaration: str, address: int) -> int:
+    """The address of a function of parts that calls one: Note [Complex numbers by reference]."""
+    from numgrad.codegen.native import machine
+
+    result, _, given = declaration.partition("(")
+    parameters, before, operands = [], [], []
+    for k, argument in enumerate(given.rstrip(" )").split(",")):
+        if argument.split()[0] != _COMPLEX:
+            kind = {"double": "double", "int": "i32"}.get(argument.split()[0], "i64")
+            parameters.append(f"{kind} %x{k}")
+            operands.append(f"{kind} %x{k}")
+            continue
+        parameters += [f"double %x{k}", f"double %y{k}"]
+        operands.append(f"ptr %p{k}")
+        before += [
+            f"%p{k} = alloca {_PAIR}",
+            f"%q{k} = getelementptr {_PAIR}, ptr %p{k}, i32 0, i32 1",
+            f"store double %x{k}, ptr %p{k}",
+            f"store double %y{k}, ptr %q{k}",
+        ]
+    called = f"inttoptr (i64 {address} to ptr)"
+    if result.strip() == _COMPLEX:
+        kind, operands = _PAIR, [f"ptr sret({_PAIR}) %result", *operands]
+        before.append(f"%result = alloca {_PAIR}")
+        call = f"call void {called}({', '.join(operands)})\n  %value = load {_PAIR}, ptr %result"
+    else:
+        kind = result.strip()
+        call = f"%value = call {kind} {called}({', '.join(operands)})"
+    lines = [*before, call, f"ret {kind} %value"]
+    text = f"define {kind} @body({', '.join(parameters)}) {{\n  " + "\n  ".join(lines) + "\n}\n"
+    return machine.load(machine.compile_ir(text, f"reference_{address:x}"))["body"]
+
+
+_PAIR = "{ double, double }"

@@ -270,7 +270,7 @@ zeta.refused = ("s",)
 zeta.kink(s=(2.0, None), x=([0.0], [-np.inf]))
 
 
-@composite(ref="scipy.special.polygamma", method=False, real="zeta" not in COMPLEX_LIBRARY)
+@composite(ref="scipy.special.polygamma", method=False)
 def polygamma(n, x):
     """Derivative of order ``n`` (an integer not below 0) of ``digamma``.
 
