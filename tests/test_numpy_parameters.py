@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.core.numpy_signatures import signature_of
 from numgrad.core.op import Op
 from numgrad.tensors import numpy_protocol
 from numgrad.tensors.numpy_ufuncs import title
@@ -287,7 +288,7 @@ CASES |= {
 }
 CASES[np.i0] = [call(X)]
 for function in (np.sort, np.argsort):
-    if "descending" in inspect.signature(function).parameters:  # of NumPy 2.5
+    if "descending" in signature_of(function).parameters:  # of NumPy 2.5
         CASES[function].append(call(X, descending=True))
 CASES |= {getattr(np.fft, n): [call(X), call(x=X, axes=0)] for n in ("fftshift", "ifftshift")}
 
@@ -329,7 +330,7 @@ def arranged(value: Any, convert: Any) -> Any:
 
 def variants(function: Any, given: Call) -> list[Call]:
     """The same call with as much as possible by position, and by keyword."""
-    signature = inspect.signature(function)
+    signature = signature_of(function)
     kinds = inspect.Parameter
     if any(p.kind is kinds.VAR_POSITIONAL for p in signature.parameters.values()):
         return [given]
@@ -395,7 +396,7 @@ def test_every_parameter_of_every_function_is_tried():
         if function in OTHERS or not hasattr(function, "_implementation"):
             continue
         tried: set[str] = set(REFUSED.get(function, {}))
-        signature = inspect.signature(function)
+        signature = signature_of(function)
         for args, kwargs in CASES.get(function, []):
             tried |= signature.bind(*args, **kwargs).arguments.keys()
         wanted = set(signature.parameters) - {"out"}  # all those have a test
@@ -414,9 +415,7 @@ def test_a_parameter_that_is_not_taken_raises(name):
 
 
 FORGETFUL = {np.fft.hfft, np.fft.ifft2, np.fft.irfft2}  # NumPy's own ignore out=
-OUT = {
-    title(f): f for f in CASES if "out" in inspect.signature(f).parameters and f not in FORGETFUL
-}
+OUT = {title(f): f for f in CASES if "out" in signature_of(f).parameters and f not in FORGETFUL}
 
 
 @pytest.mark.parametrize("name", OUT)
@@ -487,8 +486,8 @@ def test_a_parameter_of_a_write_means_what_it_means_to_numpy(name):
         function(*args, **kwargs)
         found = args[0] if args else next(iter(kwargs.values()))
         assert_same(found, expected, f"{name}{given}")
-        tried |= inspect.signature(function).bind(*args, **kwargs).arguments.keys()
-    assert tried == set(inspect.signature(function).parameters)
+        tried |= signature_of(function).bind(*args, **kwargs).arguments.keys()
+    assert tried == set(signature_of(function).parameters)
     assert WRITES.keys() == numpy_protocol.WRITES.keys()
 
 

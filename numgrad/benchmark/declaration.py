@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from numgrad.core.numpy_signatures import signature_of
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
 PREFIX = "bench_"
@@ -80,7 +81,7 @@ class Benchmark:
                     "that runs it"
                 )
         try:
-            signature = inspect.signature(function)
+            signature = signature_of(function)
         except (TypeError, ValueError):  # what is written in C may have none
             return
         try:

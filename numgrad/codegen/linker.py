@@ -7,6 +7,11 @@ Addresses change with every process, so machine code on disk refers to native fu
 functions), or a kernel that others call: its module has a function ``address`` that
 compiles or loads it.
 
+Cython writes a function of several types out for each, under names such as ``__pyx_fuse_0stdtr``.
+The numbers in them follow a list of types that changes with SciPy's version, and a function of one
+type has none. So a special function is asked for by the types of its arguments,
+``module:stdtr(float64, float64)``, and found by those that Cython notes beside each address.
+
 Note [Complex numbers by reference]
 -----------------------------------
 Kernels pass a complex number to C as its two parts and get one back as a pair, which is how C
@@ -21,9 +26,11 @@ import importlib.util
 import os
 import re
 import sys
+from itertools import product
 from typing import Any
 
 from numgrad.codegen.interrupts import deferred
+from numgrad.errors import NumgradNotImplementedError
 
 _linked: set[str] = set()
 
@@ -42,13 +49,57 @@ def link(external: str) -> None:
     module_name, function = external.split(":")
     if module_name.startswith("scipy."):
         with deferred():
-            declaration, address = _read(_extension(module_name).__pyx_capi__[function])
+            declaration, address = _exported(_extension(module_name), function)
             if _COMPLEX in declaration and passes_by_reference():
                 address = by_reference(declaration, address)
     else:
         address = importlib.import_module(module_name).address(function)
     binding.add_symbol(external_symbol(external), address)
     _linked.add(external)
+
+
+_COMPLEX = "__pyx_t_double_complex"
+_C_TYPES = {
+    "float64": ("double",),
+    "int64": ("Py_ssize_t", "long", "int"),
+    "complex128": (_COMPLEX,),
+}
+"""Types as we call them -> as Cython does, the best one first."""
+_FORM = re.compile(r"(?:__pyx_fuse_\d+(?:_\d+)*)?(\w+)")
+_BESIDE_ARGUMENTS = ("int __pyx_skip_dispatch", "struct ")
+
+
+def special_function(name: str, *types: str) -> str:
+    """The form of one of SciPy's special functions that takes arguments of these types."""
+    return f"scipy.special.cython_special:{name}({', '.join(types)})"
+
+
+def _exported(module: Any, function: str) -> tuple[str, int]:
+    """Declaration and address of an export: by its name, or by that and the types it takes."""
+    exports = module.__pyx_capi__
+    name, _, types = function.rstrip(")").partition("(")
+    if not types:
+        if name in exports:
+            return _declaration(exports[name]), _pointer(exports[name])
+    else:
+        forms = [exports[k] for k in exports if _FORM.fullmatch(k)[1] == name]  # pyright: ignore
+        by_types = {_c_types(_declaration(form)): form for form in forms}
+        for wanted in product(*[_C_TYPES[t] for t in types.split(", ")]):
+            if wanted in by_types:
+                return _declaration(by_types[wanted]), _pointer(by_types[wanted])
+    import scipy
+
+    raise NumgradNotImplementedError(
+        f"{name}: SciPy {scipy.__version__}, which is installed, has no compiled form of it that "
+        f"takes {types or 'what we give'} in {module.__name__}, which kernels call; "
+        "python -m pip install 'scipy>=1.15,<1.19' gets a version that has"
+    )
+
+
+def _c_types(declaration: str) -> tuple[str, ...]:
+    """The types of the arguments in a declaration such as ``double (double, int __pyx_...)``."""
+    given = declaration.partition("(")[2].rstrip(")").split(", ")
+    return tuple([t for t in given if not t.startswith(_BESIDE_ARGUMENTS)])
 
 
 def _extension(name: str) -> Any:
@@ -73,19 +124,21 @@ def _extension(name: str) -> Any:
     return module
 
 
-def _read(capsule: Any) -> tuple[str, int]:
-    """The declaration of a C function in a capsule of Cython's, and its address."""
+def _declaration(capsule: Any) -> str:
+    """A function's type in C, by which Cython names what holds its address."""
     import ctypes
 
     get_name = ctypes.pythonapi.PyCapsule_GetName
     get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    return get_name(capsule).decode()
+
+
+def _pointer(capsule: Any) -> int:
+    import ctypes
+
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    name = get_name(capsule)
-    return name.decode(), get_pointer(capsule, name)
-
-
-_COMPLEX = "__pyx_t_double_complex"
+    return get_pointer(capsule, _declaration(capsule).encode())
 
 
 def passes_by_reference() -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
 from typing import Any
 
 import numpy as np
 
+from numgrad.core.numpy_signatures import signature_of
 from numgrad.errors import NumgradTypeError
 
 REQUIRED: Any = object()
@@ -38,7 +38,7 @@ class UnknownParameter(NumgradTypeError):
         asked = _of_thread.__dict__.setdefault("asked", [])
         if self.op is not op or not callable(function) or op in asked:
             raise self
-        theirs = {} if isinstance(function, np.ufunc) else inspect.signature(function).parameters
+        theirs = {} if isinstance(function, np.ufunc) else signature_of(function).parameters
         known = set(theirs)
         if not theirs or any(p.kind is p.VAR_KEYWORD for p in theirs.values()):
             known |= _OF_UFUNCS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
@@ -16,6 +15,7 @@ from numgrad.core.arguments import REQUIRED, complete
 from numgrad.core.documentation import Documented, Page, signature
 from numgrad.core.formula import GradientFormula
 from numgrad.core.interpreter import State
+from numgrad.core.numpy_signatures import signature_of
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 OPS: dict[str, Op] = {}
@@ -178,7 +178,7 @@ class Op(Documented):
             ref = getattr(ref, name, None)
         if not callable(ref) or isinstance(ref, np.ufunc):
             return tuple(self.params)
-        theirs = list(inspect.signature(ref).parameters)[len(self.inputs) :]
+        theirs = list(signature_of(ref).parameters)[len(self.inputs) :]
         if self.name == "astype":  # whose method takes the order there
             theirs = theirs[:1]
         pairs = zip(self.params, theirs, strict=False)
@@ -189,7 +189,7 @@ class Op(Documented):
         """Inputs and parameters -> names that NumPy has for those at the same place."""
         if not callable(self.ref) or isinstance(self.ref, np.ufunc):
             return {}
-        theirs = inspect.signature(self.ref).parameters
+        theirs = signature_of(self.ref).parameters
         ours = (*self.inputs, *self.params)
         return {
             name: p.name

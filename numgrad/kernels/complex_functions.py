@@ -6,12 +6,11 @@ name: Note [External functions] of ``linker``.
 
 import numpy as np
 
-from numgrad.codegen.device import DeviceFunction, ExternalFunction, device, outlined
+from numgrad.codegen.device import DeviceFunction, device, outlined
 from numgrad.codegen.intrinsics import fabs, floor
-from numgrad.codegen.linker import external_symbol
-from numgrad.kernels.complex_table import EXPORTED, OF_WHOLE_ORDER, SCIPY
+from numgrad.kernels.complex_table import EXPORTED, OF_WHOLE_ORDER
 from numgrad.kernels.scipy_functions import CALLED, MOST, NO, NOTHING
-from numgrad.kernels.special import EULER_MACLAURIN
+from numgrad.kernels.special import EULER_MACLAURIN, exported
 from numgrad.kernels.vmath.complex_exponential import exp_c128
 from numgrad.kernels.vmath.complex_logarithm import log1p_c128, log_c128
 
@@ -19,17 +18,12 @@ D_ONE, D_HALF, D_FAR = np.float64(1.0), np.float64(0.5), np.float64(12.0)
 ROOT_HALF = np.float64(0.5**0.5)
 
 
-def _external(symbol: str, *kinds: str) -> ExternalFunction:
-    return ExternalFunction(external_symbol(f"{SCIPY}:{symbol}"), f"complex128({', '.join(kinds)})")
+def _of_arguments(function: str, count: int) -> DeviceFunction:
+    return CALLED[count](exported(function, "complex128"))
 
 
-def _exported(symbol: str, count: int, reals: int) -> DeviceFunction:
-    kinds = ["float64"] * reals + ["complex128"] * (count - reals)
-    return CALLED[count](_external(symbol, *kinds, "int32"))
-
-
-def _of_whole_order(symbol: str) -> DeviceFunction:
-    f = _external(symbol, "int64", "complex128", "int32", "int64")
+def _of_whole_order(function: str) -> DeviceFunction:
+    f = exported(function, "complex128", "int64")
 
     @outlined
     def c128(n, z):
@@ -40,12 +34,12 @@ def _of_whole_order(symbol: str) -> DeviceFunction:
     return c128
 
 
-globals().update({f"{name}_c128": _exported(*known) for name, known in EXPORTED.items()})
+globals().update({f"{name}_c128": _of_arguments(*known) for name, known in EXPORTED.items()})
 globals().update({f"{name}_c128": _of_whole_order(f) for name, f in OF_WHOLE_ORDER.items()})
 
 
 def _log_ndtr() -> DeviceFunction:
-    far_left, of_tail = _exported(*EXPORTED["log_ndtr"]), _exported(*EXPORTED["erfc"])
+    far_left, of_tail = _of_arguments(*EXPORTED["log_ndtr"]), _of_arguments(*EXPORTED["erfc"])
 
     @outlined
     def c128(z):

@@ -4,8 +4,8 @@ They are those that SciPy exports for complex numbers, and Hurwitz's zeta functi
 """
 
 from numgrad.codegen import library
+from numgrad.codegen.linker import special_function
 
-SCIPY = "scipy.special.cython_special"
 MODULE = "numgrad.kernels.complex_functions"
 
 # By the number of arguments, and of those before the others that are real.
@@ -27,27 +27,27 @@ _NAMES: dict[tuple[int, int], str] = {
 _THEIRS = {"digamma": "psi"}
 _SPHERICAL = ("spherical_jn", "spherical_yn", "spherical_in", "spherical_kn")
 
-EXPORTED: dict[str, tuple[str, int, int]] = {}
-"""Functions -> the name that SciPy exports, numbers of arguments and of real ones."""
+EXPORTED: dict[str, tuple[str, int]] = {}
+"""Functions -> where the linker finds SciPy's, and the number of arguments."""
 OF_WHOLE_ORDER: dict[str, str] = {}
-"""Functions whose order is an integer -> the name that SciPy exports."""
+"""Functions whose order is an integer -> where the linker finds SciPy's."""
 
 
 def _enter(name: str, reals: int, exported: str = "") -> None:
     library.COMPLEX_LIBRARY[name] = MODULE
     library.REAL_BESIDE[name] = reals
     if exported:
-        library.EXTERNALS[f"{name}_c128"] = (f"{SCIPY}:{exported}",)
+        library.EXTERNALS[f"{name}_c128"] = (exported,)
 
 
 for (_count, _reals), _listed in _NAMES.items():
     for _name in _listed.split():
-        _prefix = "__pyx_fuse_0_0" if _name.startswith("eval_") else "__pyx_fuse_0"
-        _exported = _prefix + _THEIRS.get(_name, _name)
-        EXPORTED[_name] = _exported, _count, _reals
+        _types = ["float64"] * _reals + ["complex128"] * (_count - _reals)
+        _exported = special_function(_THEIRS.get(_name, _name), *_types)
+        EXPORTED[_name] = _exported, _count
         _enter(_name, _reals, _exported)
 for _name in _SPHERICAL:
-    OF_WHOLE_ORDER[_name] = _exported = f"__pyx_fuse_0{_name}"
+    OF_WHOLE_ORDER[_name] = _exported = special_function(_name, "int64", "complex128")
     _enter(_name, 1, _exported)
 _enter("zeta", 1)
 library.EXTERNALS["log_ndtr_c128"] += library.EXTERNALS["erfc_c128"]

@@ -25,8 +25,8 @@ import numpy as np
 from numgrad.codegen import library
 from numgrad.codegen.device import DeviceFunction, outlined
 from numgrad.codegen.intrinsics import fabs, select, sqrt
-from numgrad.kernels.scipy_functions import of_floats, single
-from numgrad.kernels.special import zeta_f64
+from numgrad.kernels.scipy_functions import single
+from numgrad.kernels.special import of_floats, zeta_f64
 from numgrad.kernels.vmath import library as _library  # noqa: F401 (what is external there)
 from numgrad.kernels.vmath.exponential import exp_f64
 from numgrad.kernels.vmath.gamma import digamma_slow_f64, gammaln_slow_f64
@@ -207,8 +207,8 @@ def probability_derivatives(
 # -------------------------------------------------------------------------- incomplete functions
 
 _gammainc, _gammaincc = of_floats("gammainc", 2), of_floats("gammaincc", 2)
-_betainc = of_floats("__pyx_fuse_0betainc", 3)
-_betaincc = of_floats("__pyx_fuse_0betaincc", 3)
+_betainc = of_floats("betainc", 3)
+_betaincc = of_floats("betaincc", 3)
 
 
 @outlined
@@ -325,7 +325,7 @@ def betainc_bb_f64(a, b, x):
 
 # ------------------------------------------------------- noncentral chi-squared
 
-_chndtr = of_floats("__pyx_fuse_0chndtr", 3)
+_chndtr = of_floats("chndtr", 3)
 
 
 @outlined
@@ -364,7 +364,7 @@ def _by_order(f: DeviceFunction, tame: bool) -> tuple[DeviceFunction, DeviceFunc
 
 def _bessel(name: str) -> None:
     """Enter the derivatives of a Bessel function in its order."""
-    exported = of_floats(f"__pyx_fuse_1{name}", 2)
+    exported = of_floats(name, 2)
     sign = -1.0 if name[0] == "y" else 1.0
 
     @outlined

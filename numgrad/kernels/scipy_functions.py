@@ -12,50 +12,39 @@ import numpy as np
 from numgrad.codegen import library
 from numgrad.codegen.device import DeviceFunction, ExternalFunction, device, outlined
 from numgrad.codegen.intrinsics import floor
-from numgrad.codegen.linker import external_symbol
+from numgrad.codegen.linker import special_function
+from numgrad.kernels.special import exported, of_floats
 from numgrad.kernels.vmath.exponential import exp_f64
 
-MODULE = "scipy.special.cython_special"
 NO = np.int32(0)  # Cython's last argument says whether to look for Python overrides
 NOTHING = np.int64(0)  # a null pointer: no optional arguments
 
-# Names by the number of float64 arguments, then by what the exported name begins with.
-_TABLE: dict[int, dict[str, str]] = {
-    1: {
-        "": (
-            "ndtri_exp gammasgn i0 i1 i1e j0 j1 k0 k0e k1 k1e y0 y1 ellipk "
-            "ellipkm1 ellipe cosm1 exprel entr exp10 zetac sindg cosdg tandg cotdg "
-            "ber bei berp beip ker kei kerp keip itstruve0 it2struve0 itmodstruve0 "
-            "kolmogorov kolmogi"
-        ),
-        "__pyx_fuse_1": "log_ndtr erfcx erfi dawsn loggamma rgamma exp1 expi spence wrightomega",
-    },
-    2: {
-        "": (
-            "beta betaln binom gammainc gammaincc gammaincinv gammainccinv owens_t poch "
-            "ellipkinc ellipeinc rel_entr kl_div huber pseudo_huber boxcox boxcox1p inv_boxcox "
-            "inv_boxcox1p struve modstruve chdtr chdtrc chdtri pdtr pdtrc agm tklmbda stdtridf "
-            "mathieu_a mathieu_b"
-        ),
-        "__pyx_fuse_1": "xlogy xlog1py jv jve yv yve iv ive kv kve hyp0f1 elliprc",
-        "__pyx_fuse_0": "stdtr stdtrit powm1 chdtriv pdtrik",
-    },
-    3: {
-        "": (
-            "gdtr gdtrc hyperu radian besselpoly gdtria gdtrib gdtrix fdtridfd bdtrik bdtrin "
-            "nbdtrik nbdtrin nrdtrimn nrdtrisd lpmv wright_bessel log_wright_bessel pro_cv obl_cv"
-        ),
-        "__pyx_fuse_0": (
-            "betainc betaincc betaincinv betainccinv bdtr bdtrc nbdtr nbdtrc fdtr fdtrc fdtri "
-            "btdtria btdtrib chndtr chndtrix chndtridf chndtrinc"
-        ),
-        "__pyx_fuse_1": "hyp1f1 elliprd elliprf elliprg",
-    },
-    4: {"__pyx_fuse_1": "hyp2f1 elliprj", "__pyx_fuse_0": "ncfdtr ncfdtri"},
+# Names by the number of arguments, which are float64.
+_TABLE: dict[int, str] = {
+    1: (
+        "ndtri_exp gammasgn i0 i1 i1e j0 j1 k0 k0e k1 k1e y0 y1 ellipk "
+        "ellipkm1 ellipe cosm1 exprel entr exp10 zetac sindg cosdg tandg cotdg "
+        "ber bei berp beip ker kei kerp keip itstruve0 it2struve0 itmodstruve0 "
+        "kolmogorov kolmogi log_ndtr erfcx erfi dawsn loggamma rgamma exp1 expi spence wrightomega"
+    ),
+    2: (
+        "beta betaln binom gammainc gammaincc gammaincinv gammainccinv owens_t poch "
+        "ellipkinc ellipeinc rel_entr kl_div huber pseudo_huber boxcox boxcox1p inv_boxcox "
+        "inv_boxcox1p struve modstruve chdtr chdtrc chdtri pdtr pdtrc agm tklmbda stdtridf "
+        "mathieu_a mathieu_b xlogy xlog1py jv jve yv yve iv ive kv kve hyp0f1 elliprc "
+        "stdtr stdtrit powm1 chdtriv pdtrik"
+    ),
+    3: (
+        "gdtr gdtrc hyperu radian besselpoly gdtria gdtrib gdtrix fdtridfd bdtrik bdtrin "
+        "nbdtrik nbdtrin nrdtrimn nrdtrisd lpmv wright_bessel log_wright_bessel pro_cv obl_cv "
+        "betainc betaincc betaincinv betainccinv bdtr bdtrc nbdtr nbdtrc fdtr fdtrc fdtri "
+        "btdtria btdtrib chndtr chndtrix chndtridf chndtrinc hyp1f1 elliprd elliprf elliprg"
+    ),
+    4: "hyp2f1 elliprj ncfdtr ncfdtri",
 }
 # Polynomials have a form for integer orders, and all but Hermite's another for real ones. Where
 # there is none for real orders these are truncated, as SciPy does.
-_OF_WHOLE_ORDER = {"": "eval_hermite eval_hermitenorm", "__pyx_fuse_1": "expn yn kn"}
+_OF_WHOLE_ORDER = "eval_hermite eval_hermitenorm expn yn kn"
 _POLYNOMIALS = {
     2: "eval_legendre eval_chebyt eval_chebyu eval_laguerre eval_chebyc eval_chebys "
     "eval_sh_legendre eval_sh_chebyt eval_sh_chebyu",
@@ -72,17 +61,6 @@ EXTERNALS: dict[str, tuple[str, ...]] = {}
 """Names of the library -> where the linker finds what each calls."""
 
 Pair = tuple[DeviceFunction, DeviceFunction]
-
-
-def external(name: str, *arguments: str) -> ExternalFunction:
-    """A function that SciPy exports, whose result is a float64."""
-    given = ", ".join(arguments)
-    return ExternalFunction(external_symbol(f"{MODULE}:{name}"), f"float64({given})")
-
-
-def of_floats(name: str, count: int) -> ExternalFunction:
-    """A function that SciPy exports, of so many float64 arguments."""
-    return external(name, *["float64"] * count, "int32")
 
 
 def _of_one(f: ExternalFunction) -> DeviceFunction:
@@ -234,31 +212,28 @@ def _polynomial(whole: ExternalFunction, real: ExternalFunction, count: int) -> 
     return of_two_parameters
 
 
-def _enter(name: str, count: int, f64: DeviceFunction, *exported: str) -> None:
+def _enter(name: str, count: int, f64: DeviceFunction, *first: str) -> None:
+    """Enter a function that calls SciPy's forms with a first argument of these types."""
     _FUNCTIONS[f"{name}_f64"], _FUNCTIONS[f"{name}_f32"] = f64, single(f64, count)
-    EXTERNALS[name] = tuple(f"{MODULE}:{symbol}" for symbol in exported)
+    rest = ["float64"] * (count - 1)
+    EXTERNALS[name] = tuple(special_function(name, kind, *rest) for kind in first)
 
 
 _FUNCTIONS: dict[str, Any] = {}
-for _count, _groups in _TABLE.items():
-    for _prefix, _names in _groups.items():
-        for _name in _names.split():
-            _symbol = _prefix + _name
-            _enter(_name, _count, CALLED[_count](of_floats(_symbol, _count)), _symbol)
-for _prefix, _names in _OF_WHOLE_ORDER.items():
+for _count, _names in _TABLE.items():
     for _name in _names.split():
-        _symbol = _prefix + _name
-        _enter(_name, 2, _of_whole_order(external(_symbol, "int64", "float64", "int32")), _symbol)
+        _enter(_name, _count, CALLED[_count](of_floats(_name, _count)), "float64")
+for _name in _OF_WHOLE_ORDER.split():
+    _f = exported(special_function(_name, "int64", "float64"), "float64")
+    _enter(_name, 2, _of_whole_order(_f), "int64")
 for _name, _even in _SPHERICAL.items():
-    _symbol = f"__pyx_fuse_1{_name}"
-    _f = external(_symbol, "int64", "float64", "int32", "int64")
-    _enter(_name, 2, _spherical(_f, _even) if _even else _spherical_decay(_f), _symbol)
+    _f = exported(special_function(_name, "int64", "float64"), "float64", "int64")
+    _enter(_name, 2, _spherical(_f, _even) if _even else _spherical_decay(_f), "int64")
 for _count, _names in _POLYNOMIALS.items():
     for _name in _names.split():
-        _symbols = [f"__pyx_fuse_{kind}_1{_name}" for kind in (1, 0)]
-        _rest = ["float64"] * (_count - 1) + ["int32"]
-        _whole, _real = external(_symbols[0], "int64", *_rest), of_floats(_symbols[1], _count)
-        _enter(_name, _count, _polynomial(_whole, _real, _count), *_symbols)
+        _whole = special_function(_name, "int64", *["float64"] * (_count - 1))
+        _f = _polynomial(exported(_whole, "float64"), of_floats(_name, _count), _count)
+        _enter(_name, _count, _f, "int64", "float64")
 globals().update(_FUNCTIONS)
 library.LIBRARY.update({name: (__name__, name) for name in EXTERNALS})
 library.EXTERNALS.update(EXTERNALS)

@@ -8,21 +8,24 @@ import numpy as np
 
 from numgrad.codegen.device import ExternalFunction, device, outlined
 from numgrad.codegen.intrinsics import fabs, rint, select
-from numgrad.codegen.linker import external_symbol
+from numgrad.codegen.linker import external_symbol, special_function
 from numgrad.kernels.vmath.trigonometric import tan_f64
 
-# Cython's second argument says whether to look for Python overrides
-_UNARY = "float64(float64, int32)"
+
+def exported(function: str, result: str, *beside: str) -> ExternalFunction:
+    """A ``special_function`` with a result of a type; ``beside`` is what Cython has it take too."""
+    types = function.partition("(")[2].rstrip(")")
+    given = ", ".join((types, "int32", *beside))
+    return ExternalFunction(external_symbol(function), f"{result}({given})")
 
 
-def _external(name: str, signature: str) -> ExternalFunction:
-    return ExternalFunction(external_symbol(f"scipy.special.cython_special:{name}"), signature)
+def of_floats(name: str, count: int) -> ExternalFunction:
+    """A special function of so many float64 arguments."""
+    return exported(special_function(name, *["float64"] * count), "float64")
 
 
-_gammaln = _external("gammaln", _UNARY)
-_gamma = _external("__pyx_fuse_1gamma", _UNARY)
-_psi = _external("__pyx_fuse_1psi", _UNARY)
-_NO = np.int32(0)
+_gammaln, _gamma, _psi = of_floats("gammaln", 1), of_floats("gamma", 1), of_floats("psi", 1)
+_NO = np.int32(0)  # Cython's second argument says whether to look for Python overrides
 
 _PI, _QUARTER, _HALF = np.float64(np.pi), np.float64(0.25), np.float64(0.5)
 

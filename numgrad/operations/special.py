@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from numgrad.codegen.library import COMPLEX_LIBRARY
 from numgrad.core.declare import composite, elementwise, primitive
 from numgrad.core.interpreter import bind, state
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.core.numpy_signatures import signature_of
 from numgrad.core.tree import paths
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.optimize.derivatives import kept
@@ -112,7 +113,7 @@ def _listed(function: Callable[..., Any]) -> list[str] | None:
         listed = list(code.co_varnames[1 : code.co_argcount])
         return None if code.co_flags & inspect.CO_VARARGS else listed or None
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        parameters = list(signature_of(function).parameters.values())
     except (TypeError, ValueError):
         return None
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -125,7 +126,7 @@ def _listed(function: Callable[..., Any]) -> list[str] | None:
 def _takes(function: Callable[..., Any], args: tuple, keywords: Any = None) -> bool:
     """Whether a model can be called so."""
     try:
-        inspect.signature(function).bind(*args, **(keywords or {}))
+        signature_of(function).bind(*args, **(keywords or {}))
     except (TypeError, ValueError):
         return False
     return True

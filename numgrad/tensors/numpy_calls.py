@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.core.numpy_signatures import signature_of
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.extend import with_elements
@@ -64,7 +65,7 @@ class Translation:
 
     def __init__(self, title: str, function: Callable[..., Any], op: Op) -> None:
         self.title, self.op = title, op
-        self.signature = inspect.signature(function)
+        self.signature = signature_of(function)
         self.special = _TRANSLATED.get(function) or _TRANSLATED.get(op.name)
         self.taken = _keywords(self.special) if self.special is not None else frozenset()
         theirs = list(self.signature.parameters.values())

@@ -10,10 +10,8 @@ Others raise, naming the function. ``np.asarray`` inside other libraries is caug
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable
-from functools import cache
 from importlib import import_module
 from math import prod
 from typing import Any
@@ -22,6 +20,7 @@ import numpy as np
 
 from numgrad.core.axis import normalize_axes
 from numgrad.core.interpreter import state
+from numgrad.core.numpy_signatures import signature_of
 from numgrad.core.op import FOUND, OPS, Op
 from numgrad.errors import NumgradTypeError
 from numgrad.operations.late import declare_for, of_namespace
@@ -181,15 +180,12 @@ def _size(a: Any, axis: Any = None) -> int:
     return prod([a.shape[k] for k in normalize_axes("size", axis, a.ndim)])
 
 
-_signature = cache(inspect.signature)
-
-
 def _like(function: Callable[..., Any], create: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """``np.zeros_like`` and its kin, by ours."""
     taken = {"order": ("K", "C"), "subok": (True, False), "device": (None, "cpu")}
 
     def like(*args: Any, **kwargs: Any) -> Tensor:
-        given = dict(_signature(function).bind(*args, **kwargs).arguments)
+        given = dict(signature_of(function).bind(*args, **kwargs).arguments)
         for name, values in taken.items():
             value = given.pop(name, values[0])
             if value not in values:

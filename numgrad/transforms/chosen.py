@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from operator import index
 from typing import Any, TypeAlias
 
+from numgrad.core.numpy_signatures import signature_of
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
 Argnums: TypeAlias = int | Sequence[int] | None
@@ -126,7 +127,7 @@ def _names(name: str, argnames: Sequence[str]) -> tuple[str, ...]:
 
 def _positions(f: Callable[..., Any]) -> tuple[str, ...]:
     try:
-        parameters = inspect.signature(f).parameters.values()
+        parameters = signature_of(f).parameters.values()
     except (TypeError, ValueError):  # of what is written in C
         return ()
     by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

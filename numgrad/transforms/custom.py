@@ -11,7 +11,6 @@ forward is then run again, recorded, since residuals that it had computed earlie
 from __future__ import annotations
 
 import functools
-import inspect
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -24,6 +23,7 @@ from numgrad.autograd.modes import enable_grad
 from numgrad.core.abstract import zeros
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
+from numgrad.core.numpy_signatures import signature_of
 from numgrad.core.tree import Nesting, align, flatten, leaves, unflatten
 from numgrad.errors import (
     NumgradNotImplementedError,
@@ -62,7 +62,7 @@ class CustomRule:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, by its rule where something is differentiated."""
         if kwargs:
-            bound = inspect.signature(self.function).bind(*args, **kwargs)
+            bound = signature_of(self.function).bind(*args, **kwargs)
             bound.apply_defaults()
             if bound.kwargs:
                 raise NumgradTypeError(

@@ -24,6 +24,7 @@ import numpy as np
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.compiler.call.methods import WeakMethod
+from numgrad.core.numpy_signatures import signature_of
 from numgrad.core.tree import Nesting, flatten, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.tensors.eager import check_array_kind
@@ -57,7 +58,7 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
             break
         inner = inner.__wrapped__
     try:
-        found = inspect.signature(inner, follow_wrapped=False)
+        found = signature_of(inner, follow_wrapped=False)
     except (TypeError, ValueError):  # a builtin without a signature
         found = _ANY
     listed = list(found.parameters.values())

@@ -1,6 +1,7 @@
 """The elementary functions as formulas name them: fills ``numgrad.codegen.library``."""
 
 from numgrad.codegen import library
+from numgrad.codegen.linker import special_function
 from numgrad.kernels import complex_table as _complex_table  # noqa: F401 (fills them too)
 
 _KERNELS = "numgrad.kernels"
@@ -71,12 +72,8 @@ _COMPLEX = {
 }
 # C functions behind the device functions of ``special``.
 _EXTERNALS = {
-    name: (f"scipy.special.cython_special:{function}",)
-    for name, function in {
-        "gammaln": "gammaln",
-        "gamma": "__pyx_fuse_1gamma",
-        "digamma": "__pyx_fuse_1psi",
-    }.items()
+    name: (special_function(function, "float64"),)
+    for name, function in {"gammaln": "gammaln", "gamma": "gamma", "digamma": "psi"}.items()
 }
 
 library.LIBRARY.update({name: (f"{_KERNELS}.{m}", f) for name, (m, f) in _REAL.items()})
