@@ -417,9 +417,7 @@ def _conversion(source: np.dtype, target: np.dtype) -> str | None:
     return "trunc" if target.itemsize < source.itemsize else None
 
 
-def reduce_halves(
-    f: FunctionWriter, x: Number, step: Callable[[Number, Number], Number]
-) -> Number:
+def reduce_halves(f: FunctionWriter, x: Number, step: Callable[[Number, Number], Number]) -> Number:
     """The lanes of a vector put together: the second half to the first, until one is left.
 
     The order is written out, since each CPU's part of LLVM has another one of its own.
