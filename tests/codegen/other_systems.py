@@ -153,8 +153,7 @@ def _compile(target: Target, operations: tuple[str, ...]) -> dict[str, Any]:
     declare_all()
     for operation in operations or OPS:
         for dtype in ("float64", "float32", "complex128", "complex64"):
-            for _ in OPS[operation].warm(dtype):
-                pass
+            list(OPS[operation].warm(dtype))
     return {**report, "symbols": sorted(report["symbols"])}
 
 

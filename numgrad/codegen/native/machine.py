@@ -134,6 +134,9 @@ def _initialize() -> None:
     binding.initialize_native_asmprinter()
     for symbol, value in PYTHON_OBJECTS.items():
         binding.add_symbol(symbol, id(value))
+    if sys.platform == "win32":  # which LLVM calls where a function has pages of variables
+        probe = ctypes.WinDLL("ntdll").__chkstk
+        binding.add_symbol("__chkstk", ctypes.cast(probe, ctypes.c_void_p).value or 0)
 
 
 def _new_machine(effort: int) -> Any:
