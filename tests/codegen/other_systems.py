@@ -147,7 +147,7 @@ def _compile(target: Target, operations: tuple[str, ...]) -> dict[str, Any]:
     report = _pretend(target)
 
     from numgrad.core.op import OPS
-    from numgrad.nn import operations as _  # (completes the table)
+    from numgrad.nn import operations as _  # noqa: F401 (completes the table)
     from numgrad.operations.late import declare_all
 
     declare_all()
