@@ -313,6 +313,14 @@ def test_paths(tmp_path, kind):
     assert os.listdir(tmp_path) == ["a.safetensors"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows limits whole paths")
+@pytest.mark.parametrize("name", ["f" * 240, "\u00fc" * 127])
+def test_a_name_as_long_as_the_system_takes(tmp_path, name):
+    ng.save({"x": np.arange(3.0)}, tmp_path / name)
+    np.testing.assert_array_equal(ng.load(tmp_path / name)["x"], np.arange(3.0))
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
 def test_binary_files_that_may_not_seek(tmp_path):
     with open(tmp_path / "a", "w+b") as file:
         file.write(b"before")

@@ -14,12 +14,10 @@ from llvmlite import binding as llvm
 import numgrad as ng
 from numgrad.cli.cache import describe
 from numgrad.codegen import cache, threads
-from numgrad.codegen.native import layout
+from numgrad.codegen.native import layout, machine
 
 HELP = "report versions, CPU, threading layer, kernel cache and BLAS"
 
-# Widest first: the registers LLVM vectorises for, in bits.
-SIMD = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("neon", 128))
 WORTH_SHOWING = ("sse4.2", "avx", "avx2", "fma", "avx512f", "avx512vl", "neon", "sve", "sve2")
 
 
@@ -61,15 +59,13 @@ def _versions() -> dict[str, str]:
 
 
 def _cpu() -> dict[str, Any]:
-    features = sorted(name for name, there in llvm.get_host_cpu_features().items() if there)
-    # LLVM lists no features on some Arm systems, where NEON is part of the architecture.
-    neon = platform.machine().lower() in ("aarch64", "arm64")
-    widths = [bits for name, bits in SIMD if name in features]
+    name, features = machine.cpu()
     return {
-        "name": llvm.get_host_cpu_name(),
-        "simd_bits": max(widths, default=128 if neon else 0),
-        "fma": "fma" in features or neon,
-        "features": features,
+        "name": name,
+        "host": llvm.get_host_cpu_name(),
+        "simd_bits": machine.vector_bits(),
+        "fma": machine.has_fma(),
+        "features": [feature[1:] for feature in features.split(",") if feature.startswith("+")],
     }
 
 
@@ -94,8 +90,9 @@ def _text(report: dict[str, Any]) -> str:
     cpu, pool, blas = report["cpu"], report["threads"], report["blas"]
     shown = [name for name in WORTH_SHOWING if name in cpu["features"]]
     lines = [f"{name:10} {version}" for name, version in report["versions"].items()]
+    host = "" if cpu["name"] == cpu["host"] else f" (this machine has {cpu['host']})"
     lines += [
-        f"{'CPU':10} {cpu['name']}, SIMD {cpu['simd_bits']} bits ({' '.join(shown)})",
+        f"{'CPU':10} {cpu['name']}{host}, SIMD {cpu['simd_bits']} bits ({' '.join(shown)})",
         f"{'threads':10} {pool['threads']} of layer {pool['layer']}",
         f"{'':10} {_concurrency(pool['safe_for_threads'])}",
         f"{'':10} {_forking(pool['safe_after_fork'])}",

@@ -134,6 +134,7 @@ def _watch(command: list[str], environment: dict[str, str]) -> int:
         text=True,
         errors="replace",
         start_new_session=True,
+        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # the same on Windows
     )
     previous = {
         number: signal.signal(number, _interrupt)
@@ -164,7 +165,11 @@ def _status(code: int) -> int:
 
 def _end(started: subprocess.Popen[str]) -> None:
     """End the launcher and all that it started."""
-    for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+    for number in (
+        getattr(signal, "CTRL_BREAK_EVENT", signal.SIGINT),  # Windows sends no SIGINT
+        signal.SIGTERM,
+        getattr(signal, "SIGKILL", signal.SIGTERM),
+    ):
         if started.poll() is not None:
             break
         started.send_signal(number)

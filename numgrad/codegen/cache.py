@@ -22,7 +22,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,7 @@ def write(filename: str, content: bytes) -> Path | None:
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(content)
-                os.replace(partial, found / filename)
+                _move(partial, found / filename)
             except BaseException:
                 os.unlink(partial)
                 raise
@@ -105,6 +105,16 @@ def write(filename: str, content: bytes) -> Path | None:
                     "anew; make it writable, make room",
                 )
     return None
+
+
+def _move(partial: str, target: Path) -> None:
+    """Give a file its name; Windows does not while another process reads one of that name."""
+    try:
+        os.replace(partial, target)
+    except PermissionError:
+        if not target.exists():
+            raise
+        os.unlink(partial)  # the name says what is in a file: the other one has the same
 
 
 @contextmanager
@@ -141,13 +151,17 @@ def info() -> dict[str, Any]:
 
 
 def clear() -> int:
-    """Delete every compiled kernel on disk, return how many; kernels in use go on working."""
+    """Delete every compiled kernel on disk, return how many; kernels in use go on working.
+
+    What other processes hold open stays on Windows, which does not let it be deleted.
+    """
     count = 0
     directory = root()
     for pattern in ("*-*.py", "*-*.bin", "*-*.common", ".partial-*", file_lock.NAME):
         for path in directory.glob(pattern) if directory.is_dir() else ():
-            path.unlink(missing_ok=True)
-            count += pattern == "*-*.bin"
+            with suppress(PermissionError):
+                path.unlink(missing_ok=True)
+                count += pattern == "*-*.bin"
     return count
 
 

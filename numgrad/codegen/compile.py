@@ -161,6 +161,10 @@ def _load_or_compile(kernel: Kernel, externals: tuple[str, ...], keep: bool) -> 
     return _hosted(kernel, externals, keep)
 
 
+_LONGEST_NAME = 80
+"""Characters of a kernel's name in those of its files; Windows has 260 for a whole path."""
+
+
 def _stem(kernel: Kernel, externals: tuple[str, ...], *stamps: str) -> str:
     """The name of a kernel's files: Note [Kernel cache]."""
     from hashlib import sha256
@@ -172,7 +176,8 @@ def _stem(kernel: Kernel, externals: tuple[str, ...], *stamps: str) -> str:
         digest = library_digest(kernel.source)
     text = "\0".join((*stamps, digest, kernel.name, kernel.source, kernel.signature, options))
     key = sha256(text.encode()).hexdigest()[:24]
-    name = re.sub(r"[^A-Za-z0-9_]", "_", kernel.name)  # not all systems have jit_<lambda>
+    # not all systems have jit_<lambda>, and names of files are limited
+    name = re.sub(r"[^A-Za-z0-9_]", "_", kernel.name)[:_LONGEST_NAME]
     return f"{name}-{key}"
 
 

@@ -64,6 +64,32 @@ def native(array: np.ndarray) -> np.ndarray:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
+def convert(x: np.ndarray, dtype: np.dtype, **options: Any) -> np.ndarray:
+    """``x.astype(dtype, **options)``, with the same integers on every CPU.
+
+    C leaves a float out of an integer's range undefined, so NumPy's results differ between CPUs
+    there. Kernels convert as ``kernels.vmath.casts`` says, and so does this.
+    """
+    result = x.astype(dtype, **options)
+    if x.dtype.kind == "f" and dtype.kind in "iu":
+        limit = 2.0 ** (8 * dtype.itemsize - (dtype.kind == "i"))
+        inside = (x > -1.0) & (x < limit) if dtype.kind == "u" else (x >= -limit) & (x < limit)
+        if not inside.all():
+            np.copyto(result, _wrapped(x.astype(FLOAT64), dtype), where=~inside)
+    return result
+
+
+def _wrapped(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Integers of float64 in and out of range: those of ``kernels.vmath.casts``."""
+    bits = max(8 * dtype.itemsize, 32)
+    half = 2.0 ** (bits - 1)
+    above = (x >= half) & (dtype.kind == "u" and dtype.itemsize >= 4)
+    x = np.where(above, x - half, x)
+    lower = -half if bits == 64 else np.nextafter(-half - 1.0, 0.0)
+    signed = np.where((x >= lower) & (x < half), x, -half).astype(f"i{bits // 8}")
+    return np.where(above, signed ^ np.iinfo(signed.dtype).min, signed).astype(dtype)
+
+
 def resolve(
     rule: np.ufunc | Callable[..., Any], operands: Sequence[np.dtype | type]
 ) -> tuple[list[np.dtype], np.dtype]:

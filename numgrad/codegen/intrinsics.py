@@ -95,15 +95,13 @@ def multiply_any_order(a, b):
 # ``llvm.fma`` on a CPU without FMA calls a software routine, 33 times slower than a product and a
 # sum. Elementary functions therefore use ``mul_add``, which is ``fma`` where the CPU has it and the
 # two-rounding form elsewhere; error-free transformations there go through Dekker's splitting.
-def _cpu_has_fma() -> bool:
-    from llvmlite import binding
+def _has_fma() -> bool:
+    from numgrad.codegen.native import machine
 
-    features = binding.get_host_cpu_features()
-    machine = binding.get_process_triple().split("-")[0]
-    return bool(features.get("fma")) or machine in ("aarch64", "arm64")
+    return machine.has_fma()
 
 
-HAS_FMA = _cpu_has_fma()
+HAS_FMA = _has_fma()
 
 
 @instruction

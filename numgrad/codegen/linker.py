@@ -11,6 +11,13 @@ Cython writes a function of several types out for each, under names such as ``__
 The numbers in them follow a list of types that changes with SciPy's version, and a function of one
 type has none. So a special function is asked for by the types of its arguments,
 ``module:stdtr(float64, float64)``, and found by those that Cython notes beside each address.
+
+Note [Complex numbers by reference]
+-----------------------------------
+Kernels pass a complex number to C as its two parts and get one back as a pair, which is how C
+compilers do it for most systems. Those for Windows on x86-64 pass addresses, that of the result
+first. There the linker's symbol is the address of a few instructions that convert one into the
+other; types of arguments are read from the declaration that Cython keeps with each function.
 """
 
 import importlib
@@ -42,17 +49,20 @@ def link(external: str) -> None:
     module_name, function = external.split(":")
     if module_name.startswith("scipy."):
         with deferred():
-            address = _exported(_extension(module_name), function)
+            declaration, address = _exported(_extension(module_name), function)
+            if _COMPLEX in declaration and passes_by_reference():
+                address = by_reference(declaration, address)
     else:
         address = importlib.import_module(module_name).address(function)
     binding.add_symbol(external_symbol(external), address)
     _linked.add(external)
 
 
+_COMPLEX = "__pyx_t_double_complex"
 _C_TYPES = {
     "float64": ("double",),
     "int64": ("Py_ssize_t", "long", "int"),
-    "complex128": ("__pyx_t_double_complex",),
+    "complex128": (_COMPLEX,),
 }
 """Types as we call them -> as Cython does, the best one first."""
 _FORM = re.compile(r"(?:__pyx_fuse_\d+(?:_\d+)*)?(\w+)")
@@ -64,19 +74,19 @@ def special_function(name: str, *types: str) -> str:
     return f"scipy.special.cython_special:{name}({', '.join(types)})"
 
 
-def _exported(module: Any, function: str) -> int:
-    """The address of what a module exports: by its name, or by that and the types it takes."""
+def _exported(module: Any, function: str) -> tuple[str, int]:
+    """Declaration and address of an export: by its name, or by that and the types it takes."""
     exports = module.__pyx_capi__
     name, _, types = function.rstrip(")").partition("(")
     if not types:
         if name in exports:
-            return _pointer(exports[name])
+            return _declaration(exports[name]), _pointer(exports[name])
     else:
         forms = [exports[k] for k in exports if _FORM.fullmatch(k)[1] == name]  # pyright: ignore
         by_types = {_c_types(_declaration(form)): form for form in forms}
         for wanted in product(*[_C_TYPES[t] for t in types.split(", ")]):
             if wanted in by_types:
-                return _pointer(by_types[wanted])
+                return _declaration(by_types[wanted]), _pointer(by_types[wanted])
     import scipy
 
     raise NumgradNotImplementedError(
@@ -129,3 +139,47 @@ def _pointer(capsule: Any) -> int:
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     return get_pointer(capsule, _declaration(capsule).encode())
+
+
+def passes_by_reference() -> bool:
+    """Whether C passes complex numbers so: Note [Complex numbers by reference]."""
+    from llvmlite import binding
+
+    triple = binding.get_process_triple()
+    return "windows" in triple and triple.startswith("x86_64")
+
+
+def by_reference(declaration: str, address: int) -> int:
+    """The address of a function of parts that calls one: Note [Complex numbers by reference]."""
+    from numgrad.codegen.native import machine
+
+    result, _, given = declaration.partition("(")
+    parameters, before, operands = [], [], []
+    for k, argument in enumerate(given.rstrip(" )").split(",")):
+        if argument.split()[0] != _COMPLEX:
+            kind = {"double": "double", "int": "i32"}.get(argument.split()[0], "i64")
+            parameters.append(f"{kind} %x{k}")
+            operands.append(f"{kind} %x{k}")
+            continue
+        parameters += [f"double %x{k}", f"double %y{k}"]
+        operands.append(f"ptr %p{k}")
+        before += [
+            f"%p{k} = alloca {_PAIR}",
+            f"%q{k} = getelementptr {_PAIR}, ptr %p{k}, i32 0, i32 1",
+            f"store double %x{k}, ptr %p{k}",
+            f"store double %y{k}, ptr %q{k}",
+        ]
+    called = f"inttoptr (i64 {address} to ptr)"
+    if result.strip() == _COMPLEX:
+        kind, operands = _PAIR, [f"ptr sret({_PAIR}) %result", *operands]
+        before.append(f"%result = alloca {_PAIR}")
+        call = f"call void {called}({', '.join(operands)})\n  %value = load {_PAIR}, ptr %result"
+    else:
+        kind = result.strip()
+        call = f"%value = call {kind} {called}({', '.join(operands)})"
+    lines = [*before, call, f"ret {kind} %value"]
+    text = f"define {kind} @body({', '.join(parameters)}) {{\n  " + "\n  ".join(lines) + "\n}\n"
+    return machine.load(machine.compile_ir(text, f"reference_{address:x}"))["body"]
+
+
+_PAIR = "{ double, double }"

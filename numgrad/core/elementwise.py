@@ -221,7 +221,8 @@ class Elementwise(Planned):
         except NumgradTypeError:  # not defined for the dtype
             return
         yield f"{self.name} forward"
-        mask = plan.records
+        refused = sum(1 << self.inputs.index(name) for name in self.refused)
+        mask = plan.records & ~refused
         if mask:
             values = dict.fromkeys(self.inputs, x) | {"y": out}
             plan.backward(mask, out, [values[name] for name in plan.saves(mask)])

@@ -64,7 +64,8 @@ def write_atomically(path: str | PathLike[str], chunks: Iterable[bytes | memoryv
 def _new_beside(target: Path) -> tuple[Path, BinaryIO]:
     """A new file in the folder of ``target``, locked: Note [Files of writers that died]."""
     while True:
-        path = target.with_name(f".{target.name[:200]}{_MARK}{secrets.token_hex(6)}{_END}")
+        # no longer than other names: systems limit them, and Windows whole paths
+        path = target.with_name(f"{_MARK}{secrets.token_hex(6)}{_END}")
         try:
             file = open(path, "xb")  # noqa: SIM115 (the caller closes it)
         except OSError as error:  # of the file that was asked for, not of the temporary one
@@ -88,7 +89,7 @@ def _locked(file: int) -> bool:
 def _remove_left_over(folder: Path) -> None:
     """Remove temporary files whose writer is gone: Note [Files of writers that died]."""
     with suppress(OSError):
-        for path in folder.glob(f".*{_MARK}*{_END}"):
+        for path in folder.glob(f"{_MARK}*{_END}"):
             with suppress(OSError), open(path, "rb") as file:
                 if _locked(file.fileno()):
                     path.unlink(missing_ok=True)

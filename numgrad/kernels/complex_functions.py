@@ -52,8 +52,7 @@ def _log_ndtr() -> DeviceFunction:
     return c128
 
 
-if "log_ndtr" in EXPORTED:
-    log_ndtr_c128 = _log_ndtr()
+log_ndtr_c128 = _log_ndtr()
 
 
 @device

@@ -3,9 +3,6 @@
 They are those that SciPy exports for complex numbers, and Hurwitz's zeta function.
 """
 
-import os
-import platform
-
 from numgrad.codegen import library
 from numgrad.codegen.linker import special_function
 
@@ -28,9 +25,6 @@ _NAMES: dict[tuple[int, int], str] = {
     (4, 3): "hyp2f1 eval_jacobi eval_sh_jacobi",
 }
 _THEIRS = {"digamma": "psi"}
-_PASSES_PARTS = os.name == "posix" and platform.machine() in ("x86_64", "aarch64", "arm64")
-"""Whether C passes a complex number as its two parts; Microsoft's convention is by reference."""
-
 _SPHERICAL = ("spherical_jn", "spherical_yn", "spherical_in", "spherical_kn")
 
 EXPORTED: dict[str, tuple[str, int]] = {}
@@ -46,19 +40,14 @@ def _enter(name: str, reals: int, exported: str = "") -> None:
         library.EXTERNALS[f"{name}_c128"] = (exported,)
 
 
-def _enter_all() -> None:
-    for (count, reals), names in _NAMES.items():
-        for name in names.split():
-            types = ["float64"] * reals + ["complex128"] * (count - reals)
-            exported = special_function(_THEIRS.get(name, name), *types)
-            EXPORTED[name] = exported, count
-            _enter(name, reals, exported)
-    for name in _SPHERICAL:
-        OF_WHOLE_ORDER[name] = exported = special_function(name, "int64", "complex128")
-        _enter(name, 1, exported)
-    _enter("zeta", 1)
-    library.EXTERNALS["log_ndtr_c128"] += library.EXTERNALS["erfc_c128"]
-
-
-if _PASSES_PARTS:
-    _enter_all()
+for (_count, _reals), _listed in _NAMES.items():
+    for _name in _listed.split():
+        _types = ["float64"] * _reals + ["complex128"] * (_count - _reals)
+        _exported = special_function(_THEIRS.get(_name, _name), *_types)
+        EXPORTED[_name] = _exported, _count
+        _enter(_name, _reals, _exported)
+for _name in _SPHERICAL:
+    OF_WHOLE_ORDER[_name] = _exported = special_function(_name, "int64", "complex128")
+    _enter(_name, 1, _exported)
+_enter("zeta", 1)
+library.EXTERNALS["log_ndtr_c128"] += library.EXTERNALS["erfc_c128"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.cumulative import cumprod_backward_kernel, cumulative_kernel
-from numgrad.codegen.dtypes import check_dtype
+from numgrad.codegen.dtypes import check_dtype, convert
 from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import composite, primitive
@@ -77,6 +77,8 @@ def _forward(operation: str, x: np.ndarray, axis: int | None, dtype: Any) -> np.
     if axis is None:
         x, axis = x.reshape(-1), 0
     axis = one_axis(operation, axis, x.ndim)
+    if out_dtype.kind in "iu":
+        x = convert(x, out_dtype, copy=False)
     x = np.ascontiguousarray(x)
     out = np.empty(x.shape, out_dtype)
     _launch(partial(_cumulate, operation, x.dtype, out_dtype), (x, out), x.shape, axis)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.dtypes import check_dtype
+from numgrad.codegen.dtypes import check_dtype, convert
 from numgrad.core.abstract import AbstractLength, broadcast_lengths
 from numgrad.core.batching import BatchOperand, apply, shifted, unchanged, with_parameters
 from numgrad.core.declare import composite, primitive, view
@@ -472,7 +472,7 @@ def astype(x, *, dtype, copy=True):
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         x = x.real
         copy = True
-    return x.astype(dtype, order="C" if copy else "K", copy=copy)
+    return convert(x, dtype, order="C" if copy else "K", copy=copy)
 
 
 def _in_c_order(order: Any) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from numgrad.codegen.library import COMPLEX_LIBRARY
 from numgrad.core.declare import composite, elementwise, primitive
 from numgrad.core.interpreter import bind, state
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
@@ -270,7 +269,7 @@ zeta.refused = ("s",)
 zeta.kink(s=(2.0, None), x=([0.0], [-np.inf]))
 
 
-@composite(ref="scipy.special.polygamma", method=False, real="zeta" not in COMPLEX_LIBRARY)
+@composite(ref="scipy.special.polygamma", method=False)
 def polygamma(n, x):
     """Derivative of order ``n`` (an integer not below 0) of ``digamma``.
 

@@ -11,7 +11,7 @@ from numgrad.autograd.batching.examples import as_examples
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import INFERENCE, Version
-from numgrad.codegen.dtypes import check_dtype, native
+from numgrad.codegen.dtypes import check_dtype, convert, native
 from numgrad.core.abstract import AbstractArray, AbstractLength
 from numgrad.core.interpreter import state
 from numgrad.core.masks import refuse_mask
@@ -42,6 +42,8 @@ def _to_array(name: str, data: Any, dtype: Any, copy: bool | None) -> np.ndarray
     check_array_kind(name, data)
     data = _untangle(data)
     try:
+        if isinstance(data, np.ndarray) and dtype is not None and copy is not False:
+            data = convert(data, np.dtype(dtype), copy=False)
         array = np.array(data, dtype=dtype, copy=copy)
     except ValueError as error:
         raise NumgradValueError(

@@ -14,6 +14,7 @@ from numgrad.autograd.batching.examples import example_index
 from numgrad.autograd.function.record import run as run_function
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.codegen import hot
+from numgrad.codegen.dtypes import convert
 from numgrad.core.call import Call
 from numgrad.core.interpreter import bind
 from numgrad.core.masks import refuse_mask
@@ -99,7 +100,8 @@ class EagerInterpreter(RecordingInterpreter):
     # ----------------------------------------------------------------------------------- memory
 
     def store(self, target: Tensor, value: Any) -> None:
-        np.copyto(target._array, value, casting="unsafe")
+        memory = target._array
+        np.copyto(memory, convert(np.asarray(value), memory.dtype, copy=False), casting="unsafe")
 
     def region(self, owner: Tensor, view: Tensor) -> Region:
         return Region(owner._array, view._array)

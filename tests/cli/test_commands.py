@@ -131,13 +131,13 @@ def test_doctor_says_whether_threads_and_forks_are_safe(safe, capsys, monkeypatc
     assert ("serially" in out) == (not safe)
 
 
-@pytest.mark.parametrize(
-    ("features", "bits"),
-    [({"sse2": True}, 128), ({"sse2": True, "avx": True}, 256), ({"avx512f": True}, 512)],
-)
-def test_simd_width_follows_the_features(features, bits, monkeypatch):
-    monkeypatch.setattr("llvmlite.binding.get_host_cpu_features", lambda: features)
-    assert doctor.examine()["cpu"]["simd_bits"] == bits
+def test_doctor_tells_the_cpu_that_is_compiled_for(monkeypatch, capsys):
+    monkeypatch.setenv("NUMBA_CPU_NAME", "a-cpu")
+    monkeypatch.setenv("NUMBA_CPU_FEATURES", "+sse2,+avx,-fma")
+    cpu = doctor.examine()["cpu"]
+    assert (cpu["name"], cpu["features"]) == ("a-cpu", ["sse2", "avx"])
+    assert main(["doctor"]) == 0
+    assert f"a-cpu (this machine has {cpu['host']})" in capsys.readouterr().out
 
 
 def test_the_version_is_that_of_the_project():

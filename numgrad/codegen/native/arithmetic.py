@@ -6,6 +6,8 @@ an integer beside a float32 makes float64. Nothing is contracted or reordered.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
@@ -413,3 +415,24 @@ def _conversion(source: np.dtype, target: np.dtype) -> str | None:
     if source.kind == "b" or target.itemsize > source.itemsize:
         return "sext" if source.kind == "i" else "zext"
     return "trunc" if target.itemsize < source.itemsize else None
+
+
+def reduce_halves(f: FunctionWriter, x: Number, step: Callable[[Number, Number], Number]) -> Number:
+    """The lanes of a vector put together: the second half to the first, until one is left.
+
+    The order is written out, since each CPU's part of LLVM has another one of its own.
+    """
+    scalar = scalar_type(x.dtype)
+    part, count = x.part, x.lanes
+    while count > 1:
+        kind, half = f"<{count} x {scalar}>", count // 2
+        halves = [
+            f.value(
+                f"shufflevector {kind} {part}, {kind} poison, <{half} x i32> "
+                f"<{', '.join(f'i32 {k}' for k in range(first, first + half))}>"
+            )
+            for first in (0, half)
+        ]
+        joined = step(*[Number(x.dtype, (each,), half) for each in halves])
+        part, count = cast(f, joined, x.dtype).part, half
+    return Number(x.dtype, (f.value(f"extractelement <1 x {scalar}> {part}, i64 0"),))

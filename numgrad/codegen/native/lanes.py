@@ -4,10 +4,11 @@ Note [Loops in lanes]
 ---------------------
 An innermost loop of statements without branches is written in vectors of a number of lanes that
 depends on the text alone, not on the CPU: 64 bytes of its widest type, up to four times that where
-it adds up. LLVM cuts them into what the CPU has. So results have the same bits on every CPU and for
-every number of threads, sums included: each lane adds up its own elements, then the lanes are put
-together in halves. Iterations that are left over run once more through the same body with a mask,
-which reads and writes nothing beside them.
+it adds up. LLVM cuts them into what the CPU has. So sums have the same bits on every CPU and for
+every number of threads: each lane adds up its own elements, then the lanes are put together in
+halves. Products and elementary functions have them on every CPU with FMA: Note [Multiply-add
+without hardware] in ``intrinsics``. Iterations that are left over run once more through the same
+body with a mask, which reads and writes nothing beside them.
 
 A loop stays as it stands if an iteration may need what another one wrote: a name that is not the
 total of a reduction, memory that is read at another place than it is written.

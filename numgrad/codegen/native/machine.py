@@ -75,6 +75,16 @@ def _cpu(name: str | None, features: str | None, avx: str | None) -> tuple[str, 
     return name or binding.get_host_cpu_name(), features
 
 
+def is_arm() -> bool:
+    """Whether code is made for 64-bit Arm, whose vectors and FMA no feature has to name."""
+    return binding.get_process_triple().split("-")[0] in ("aarch64", "arm64")
+
+
+def has_fma() -> bool:
+    """Whether the CPU that code is made for multiplies and adds in one rounding."""
+    return is_arm() or "+fma" in cpu()[1].split(",")
+
+
 def vector_bits() -> int:
     """How many bits a vector has on this CPU."""
     features = cpu()[1].split(",")
@@ -124,6 +134,9 @@ def _initialize() -> None:
     binding.initialize_native_asmprinter()
     for symbol, value in PYTHON_OBJECTS.items():
         binding.add_symbol(symbol, id(value))
+    if sys.platform == "win32":  # which LLVM calls where a function has pages of variables
+        probe = ctypes.WinDLL("ntdll").__chkstk
+        binding.add_symbol("__chkstk", ctypes.cast(probe, ctypes.c_void_p).value or 0)
 
 
 def _new_machine(effort: int) -> Any:

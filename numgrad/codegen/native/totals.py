@@ -178,22 +178,6 @@ def end_total(body: FunctionBody, total: Total, count: int) -> None:
     f = body.f
     scalar = scalar_type(total.dtype)
     part = f.value(f"load <{count} x {scalar}>, ptr {total.slots[0]}")
-    while count > 1:
-        kind, half = f"<{count} x {scalar}>", count // 2
-        halves = [
-            Number(
-                total.dtype,
-                (
-                    f.value(
-                        f"shufflevector {kind} {part}, {kind} poison, <{half} x i32> "
-                        f"<{', '.join(f'i32 {k}' for k in range(first, first + half))}>"
-                    ),
-                ),
-                half,
-            )
-            for first in (0, half)
-        ]
-        part, count = do.cast(f, total.step(*halves), total.dtype).part, half
-    value = Number(total.dtype, (f.value(f"extractelement <1 x {scalar}> {part}, i64 0"),))
+    value = do.reduce_halves(f, Number(total.dtype, (part,), count), total.step)
     before = body.as_number(body.get(total.name))
     body.set(total.name, do.cast(f, total.step(before, value), total.dtype))

@@ -35,7 +35,6 @@ or columns of a small product, computed apart, have the bits of the whole.
 
 from __future__ import annotations
 
-import platform
 from functools import cache
 
 import numpy as np
@@ -130,7 +129,7 @@ def tile_shape() -> tuple[int, int]:
     from numgrad.codegen.native import machine
 
     bits = machine.vector_bits()
-    many = bits == 512 or platform.machine() in ("aarch64", "arm64")  # 32 registers
+    many = bits == 512 or machine.is_arm()  # 32 registers
     return 8 if many else 4, bits // 8
 
 

@@ -81,12 +81,7 @@ class _Code:
 
     def sum(self, x: Number) -> Number:
         """The lanes of a vector, added up in halves."""
-        kind, scalar = kind_of(x), kind_of(self.number(""))
-        name = f"llvm.vector.reduce.fadd.{do.mangled(x)}"
-        function = self.f.module.declare(name, scalar, [scalar, kind])
-        zero = self.zero().part
-        text = f"call reassoc {scalar} {function}({scalar} {zero}, {kind} {x.part})"
-        return self.number(self.f.pure(text))
+        return do.reduce_halves(self.f, x, self.add)
 
     def turned(self, rows: list[Number]) -> list[Number]:
         """The columns of a square of vectors, by as many interleavings of halves as it has."""

@@ -87,9 +87,20 @@ class _Elements:
         return self._call(f"llvm.fma.{many}f{self.bits}", x.type, [x, y, z])
 
     def sum(self, x: Any, start: Any) -> Any:
-        """The lanes of a vector, added up in halves."""
-        name = f"llvm.vector.reduce.fadd.v{self.lanes}f{self.bits}"
-        return self._call(name, self.scalar, [start, x], ("reassoc",))
+        """The lanes of a vector, added up in halves, and ``start``."""
+        count = self.lanes
+        while count > 1:
+            half = count // 2
+            low, high = (
+                self.builder.shuffle_vector(
+                    x,
+                    ir.Constant(x.type, ir.Undefined),
+                    ir.Constant(ir.VectorType(ir.IntType(32), half), [*range(k, k + half)]),
+                )
+                for k in (0, half)
+            )
+            x, count = self.builder.fadd(low, high), half
+        return self.builder.fadd(start, self.builder.extract_element(x, ir.IntType(32)(0)))
 
     def turned(self, rows: list[Any]) -> list[Any]:
         """The columns of a square of vectors, by as many interleavings of halves as it has."""
