@@ -163,16 +163,18 @@ class Queue:
 
     ``waiting`` has ``[node or leaf, gradient, owned]`` of each place, lists of the latter two for a
     node with several outputs. Keys of nodes are their negative sequence numbers, which ``heap``
-    orders; keys of leaves are their ``id``. ``reached`` has the leaves with hooks that gradients
-    (or none) were sent to since somebody looked, each as often as that happened.
+    orders; keys of leaves are their ``id``. ``missing`` says how many gradients are still to come
+    to leaves with hooks, by ``id``, and ``reached`` which of these got the last one, or one that
+    nobody has counted: see ``HookedLeaves``.
     """
 
-    __slots__ = ("added", "heap", "reached", "waiting")
+    __slots__ = ("added", "heap", "missing", "reached", "waiting")
 
     def __init__(self, evaluation: Evaluation) -> None:
         self.added = evaluation.added
         self.heap: list[int] = []
         self.waiting: dict[int, list] = {}
+        self.missing: dict[int, int] = {}
         self.reached: list[Tensor] = []
 
     def put(self, place: list) -> None:
@@ -182,8 +184,13 @@ class Queue:
         heappush(self.heap, key)
 
     def reach(self, leaf: Tensor) -> bool:
-        """Take note that a gradient (or none) was sent to a leaf; whether that has hooks."""
+        """Take note that a gradient (or none) was sent to a leaf; whether its hooks may run now."""
         if leaf._extra is None or not has_hooks(leaf):
+            return False
+        missing = self.missing.get(id(leaf), 0)
+        if missing:
+            self.missing[id(leaf)] = missing - 1
+        if missing > 1:
             return False
         self.reached.append(leaf)
         return True
@@ -308,41 +315,37 @@ class Visits:
 class HookedLeaves:
     """Leaves with hooks, which run as soon as the last gradient has arrived.
 
-    ``missing`` says how many gradients may still come, and is counted when the first leaf with
-    hooks gets one: a backward of a graph without such leaves counts nothing. Where a hook wants to
-    see the accumulated gradient it is accumulated at once; all others are when the walk has
-    succeeded.
+    How many are still to come is counted when the first leaf with hooks gets one: a backward of a
+    graph without such leaves counts nothing. Where a hook wants to see the accumulated gradient it
+    is accumulated at once; all others are when the walk has succeeded.
     """
 
-    __slots__ = ("accumulating", "missing", "queue", "visits", "waiting")
+    __slots__ = ("accumulating", "queue", "visits", "waiting")
 
     def __init__(self, visits: Visits, queue: Queue, accumulating: bool) -> None:
         self.visits, self.queue, self.accumulating = visits, queue, accumulating
         self.waiting = queue.waiting
-        self.missing: dict[int, int] = {}
 
     def arrived(self, running: Sequence[Node]) -> None:
-        """Let the hooks run of leaves that the last gradients were sent to, if these are complete.
+        """Let the hooks run of leaves that were reached, if they are complete.
 
         ``running`` are nodes that have got a gradient and wait no more.
         """
-        reached, missing = list(self.queue.reached), self.missing
+        reached, missing = {id(leaf): leaf for leaf in self.queue.reached}, self.queue.missing
         self.queue.reached.clear()
-        if all(id(leaf) in missing for leaf in reached):
-            for leaf in reached:
-                missing[id(leaf)] -= 1
-        else:
-            missing.update(dict.fromkeys([*missing, *map(id, reached)], 0))
+        if not reached.keys() <= missing.keys():
             pending = [place[0] for place in self.waiting.values()]
-            missing.update(self.visits.task.leaf_counts([*pending, *running]))
-        for leaf in {id(leaf): leaf for leaf in reached}.values():
-            if not missing[id(leaf)]:
+            counts = self.visits.task.leaf_counts([*pending, *running])
+            missing.update(dict.fromkeys([*missing, *reached], 0))
+            missing.update(counts)
+        for key, leaf in reached.items():
+            if not missing[key]:
                 self._complete(leaf)
 
     def finish(self) -> None:
         """Let the hooks of leaves run that a path sent nothing to, so that they seem to wait."""
         for leaf, *_ in list(self.waiting.values()):
-            if self.missing.get(id(leaf)) and has_hooks(leaf):
+            if self.queue.missing.get(id(leaf)) and has_hooks(leaf):
                 self._complete(leaf)
 
     def _complete(self, leaf: Tensor) -> None:
