@@ -15,30 +15,25 @@ from numgrad.codegen.native import builtin, fast_entry, layout
 from numgrad.core.declare import elementwise
 from numgrad.core.op import OPS
 from numgrad.tensors import recorder
+from tests.python_paths import machine_code, python_paths
 
 R = np.random.default_rng(0)
 
 
 @pytest.fixture(autouse=True)
 def installed():
-    ng.exp(ng.tensor(1.0))
-    hot.install()
+    machine_code()
     assert walking.advance is not None
     assert not recorder.is_watched()
 
 
 @pytest.fixture
-def in_python(monkeypatch):
+def in_python():
     """Do with Python what is called."""
 
     def run(function, *args):
-        with monkeypatch.context() as patched:
-            patched.setattr(walking, "advance", None)
-            recorder.stand_aside(True)
-            try:
-                return function(*args)
-            finally:
-                recorder.stand_aside(False)
+        with python_paths():
+            return function(*args)
 
     return run
 

@@ -21,7 +21,6 @@ from weakref import WeakKeyDictionary, ref
 
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.autograd.variable import Tensor, extra
-from numgrad.codegen.locks import HOOKS
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 
@@ -111,24 +110,18 @@ class NodeExtras(Hooks):
 
 
 class LeafHooks(Hooks):
-    """The hooks of a leaf and of its accumulator.
-
-    While there are any in the process, a backward counts the edges that lead to such leaves, so as
-    to know when one of them is complete.
-    """
+    """The hooks of a leaf and of its accumulator."""
 
     __slots__ = ("post_accumulate",)
-    live = 0
 
     def __init__(self) -> None:
         super().__init__()
         self.post_accumulate: dict[int, Callable[..., Any]] = {}
-        with HOOKS:
-            LeafHooks.live += 1
 
-    def __del__(self) -> None:
-        with HOOKS:
-            LeafHooks.live -= 1
+    def any(self) -> bool:
+        """Whether there are hooks, and not only tables of hooks that were removed."""
+        tensor = self.tensor and self.tensor[0]
+        return bool(tensor or self.pre or self.post_accumulate or self.post)
 
     @property
     def after_accumulation(self) -> bool:
@@ -150,6 +143,12 @@ def leaf_hooks(leaf: Tensor) -> LeafHooks:
     if found.hooks is None:
         found.hooks = LeafHooks()
     return found.hooks
+
+
+def has_hooks(leaf: Tensor) -> bool:
+    """Whether a backward runs hooks at a leaf."""
+    found = leaf._extra
+    return found is not None and found.hooks is not None and found.hooks.any()
 
 
 # ------------------------------------------------------------------------------- registration
@@ -341,8 +340,6 @@ def run_node_hooks(
             result = hook(tuple(changing), *context)
         if result is None:
             continue
-        if isinstance(result, Tensor | RowSparseTensor) and len(changing) == 1:
-            result = (result,)
         if not isinstance(result, tuple):
             raise NumgradTypeError(
                 f"{name_of(hook)}: {what} returned {type(result).__name__}; return a tuple of "

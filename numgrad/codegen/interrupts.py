@@ -9,8 +9,10 @@ and their handlers are called when it is complete: Ctrl-C arrives between two ke
 
 That concerns all signals that have a handler in Python, any of which may raise, and the main
 thread, where Python runs them. Those without one (the default action, a handler in C or of an
-embedding program) are left as they are. Deferrals may be nested: the inner one passes signals on to
-the outer one.
+embedding program) are left as they are. A deferral inside another one leaves it at that.
+
+What owns native memory, such as a module of LLVM, is made, used and given up within one deferral:
+llvmlite gives up an object, then marks it, and an exception in between gives it up twice.
 """
 
 import signal
@@ -20,12 +22,16 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 Handler = Callable[[int, FrameType | None], object]
+_deferring: int | None = None
+"""The main thread while it is inside of a deferral; a fork by another thread has another one."""
 
 
 @contextmanager
 def deferred() -> Iterator[None]:
     """Let signals that arrive inside the block wait for its end."""
-    if threading.current_thread() is not threading.main_thread():
+    global _deferring
+    thread = threading.get_ident()
+    if _deferring == thread or threading.current_thread() is not threading.main_thread():
         yield
         return
     handlers: dict[int, Handler] = {}
@@ -45,15 +51,28 @@ def deferred() -> Iterator[None]:
                 handlers[number] = handler
                 with suppress(ValueError):  # not the main interpreter, which alone gets signals
                     signal.signal(number, handle)
+        _deferring = thread
         yield
     finally:
-        noting = False
+        noting, _deferring = False, None
         try:
-            for number, handler in handlers.items():
-                with suppress(ValueError):
-                    signal.signal(number, handler)
+            _put_back(dict(handlers))
         finally:
             _call(handlers, noted)
+
+
+def _put_back(handlers: dict[int, Handler]) -> None:
+    """Make handlers those of their signals again, even if one of them is called and raises."""
+    try:
+        while handlers:
+            number, handler = next(reversed(handlers.items()))
+            if signal.getsignal(number) is not handler:
+                with suppress(ValueError):
+                    signal.signal(number, handler)
+            del handlers[number]
+    finally:
+        if handlers:
+            _put_back(handlers)
 
 
 def _call(handlers: dict[int, Handler], noted: dict[int, FrameType | None]) -> None:

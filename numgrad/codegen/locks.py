@@ -37,8 +37,6 @@ ENTRIES = threading.RLock()
 starts."""
 FUNCTIONS = threading.RLock()
 """Held while the functions that a worker keeps are looked up."""
-HOOKS = threading.RLock()
-"""Held while leaves with hooks are counted."""
 GRADIENTS = threading.RLock()
 """Held while gradients are added to ``.grad``: threads may accumulate into one leaf. One for all
 leaves, since taking a lock costs as much as adding a hundred numbers, and big sums are bound by
@@ -81,7 +79,7 @@ def give_way() -> None:
 
 def _locks() -> list[Any]:
     """All locks that a fork waits for; those of libraries once these are loaded."""
-    found: list[Any] = [ACCUMULATORS, ENTRIES, FUNCTIONS, HOOKS, GRADIENTS, KERNELS, POOL, _IMPORTS]
+    found: list[Any] = [ACCUMULATORS, ENTRIES, FUNCTIONS, GRADIENTS, KERNELS, POOL, _IMPORTS]
     for module, path in _OTHERS.items():
         lock: Any = sys.modules.get(module)
         for name in path.split("."):

@@ -112,7 +112,7 @@ class Op(Documented):
         register: bool = True,
     ) -> None:
         code = function.__code__
-        self.function = function
+        self.function, self._line = function, code.co_firstlineno
         self.name = function.__name__.rstrip("_")
         self.__name__ = self.name
         self.__qualname__ = self.name
@@ -158,10 +158,14 @@ class Op(Documented):
                 State.ground.attach(self, known)
 
     def _is_redefined(self, by: Op) -> bool:
-        """Whether ``by`` takes this place: a user's own, declared anew as notebooks do."""
+        """Whether ``by`` takes this place.
+
+        A user's own may be declared anew, as notebooks do; one of this package by the same line,
+        which runs again after an import of its module that something interrupted.
+        """
         places = [(op.__module__, op.function.__qualname__) for op in (self, by)]
-        own = self.__module__.partition(".")[0] == __name__.partition(".")[0]
-        return places[0] == places[1] and not own
+        own = (self.__module__ or "").partition(".")[0] == __name__.partition(".")[0]
+        return places[0] == places[1] and (not own or self._line == by._line)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -78,7 +78,11 @@ def settled(context, memory):
         version = peek(int64, memory + {o["_memory"]})
         if version == {known["NONE"]}:
             return 1
+        if version == 0:
+            return 0
         if peek(int64, version + {x["type"]}) != {known["VERSION"]}:
+            return 0
+        if peek(int64, version + {v["rebased"]}) == 0:
             return 0
         if as_int(peek(int64, version + {v["rebased"]})) >= 0:
             return 0
@@ -99,11 +103,11 @@ def found(context, args, count, followed):
         x = peek(int64, args + 8 * k)
         kind = peek(int64, x + {x["type"]})
         if kind == tensor or kind == parameter:
-            array = peek(int64, x + {o["_array"]})
-            if array == 0:  # nobody has initialised it
+            array, memory = peek(int64, x + {o["_array"]}), peek(int64, x + {o["_memory"]})
+            if array == 0 or memory == 0:  # nobody has initialised it
                 return -1
-            if peek(int64, x + {o["_memory"]}) != none:
-                if settled(context, peek(int64, x + {o["_memory"]})) == 0:
+            if memory != none:
+                if settled(context, memory) == 0:
                     return -1
             if peek(int64, array + {x["type"]}) != array_type:
                 return -1
@@ -121,6 +125,8 @@ def found(context, args, count, followed):
             follows = peek(int64, x + {o["_requires_grad"]})
             if follows == {known["TRUE"]}:
                 if peek(int64, x + {o["_slot"]}) != {known["ZERO"]}:
+                    return -1
+                if peek(int64, x + {o["_grad_fn"]}) == 0:
                     return -1
                 mask += bit
             elif follows != {known["FALSE"]}:  # anything else that may be true

@@ -62,6 +62,29 @@ class Recording:
                 operation(a, b)
 
 
+class HookedBackward:
+    """The backward of 90 small nodes: no hook, one on a leaf of another graph, one on its leaf."""
+
+    params = ("none", "elsewhere", "removed", "leaf")
+    param_names = ("hook",)
+
+    def setup(self, hook: str) -> None:
+        x, self.other = (ng.tensor(np.ones(10), requires_grad=True) for _ in range(2))
+        y = x
+        for _ in range(30):
+            y = ng.tanh(y * x + x)
+        self.loss = ng.sum(y)
+        self.loss.backward(retain_graph=True)
+        if hook != "none":
+            leaf = x if hook == "leaf" else self.other
+            handle = leaf.register_hook(lambda g: None)
+            if hook == "removed":
+                handle.remove()
+
+    def time_backward(self, hook: str) -> None:
+        self.loss.backward(retain_graph=True)
+
+
 class Matmul:
     """Products of small matrices, whose cost is that of the call."""
 

@@ -6,13 +6,19 @@ from typing import Any
 import pytest
 
 import numgrad as ng
+from tests.python_paths import machine_code, python_paths
 
 
-@pytest.fixture(params=["numgrad", "torch"])
+@pytest.fixture(params=["numgrad", "python", "torch"])
 def lib(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Numgrad, then PyTorch: what passes in both is not made up by us."""
+    """Numgrad, its Python form, PyTorch: what passes in all of them is not made up by us."""
     if request.param == "numgrad":
+        machine_code()
         yield ng
+        return
+    if request.param == "python":
+        with python_paths():
+            yield ng
         return
     torch = pytest.importorskip("torch")
     dtype, always = torch.get_default_dtype(), torch.is_warn_always_enabled()

@@ -217,15 +217,6 @@ def test_an_edge_keeps_the_graph_but_not_the_data():
     assert x.grad.tolist() == [1.0, 1.0]
 
 
-def test_there_is_no_grad_at_an_edge():
-    """Promise 90."""
-    x = leaf(ng)
-    y = x * 3
-    edge = ng.autograd.graph.get_gradient_edge(y)
-    with pytest.raises(RuntimeError, match=r"no \.grad.*autograd\.grad"):
-        y.sum().backward(inputs=[edge])
-
-
 def test_increment_version(lib, raises):
     x, w = lib.ones(2), leaf(lib)
     y = (w * x).sum()

@@ -1,14 +1,22 @@
 """Ctrl-C at any moment leaves a process in which everything can be compiled."""
 
+import ctypes
+import gc
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from llvmlite.binding.context import ContextRef
+from llvmlite.binding.module import ModuleRef
+from llvmlite.binding.newpassmanagers import PassBuilder
+from llvmlite.binding.object_file import ObjectFileRef
 
 from numgrad.codegen import compile as jit
 from numgrad.codegen import interrupts
@@ -204,3 +212,174 @@ def test_after_one_interrupt_of_a_first_compile_everything_compiles(tmp_path, mo
     if process.returncode == -signal.SIGINT:  # not caught by the program
         pytest.skip("it was interrupted after the first gradient already")
     assert process.returncode == 0, errors
+
+
+INTERRUPTED_IMPORTS = """
+import sys
+import numpy as np
+import numgrad as ng
+from numgrad.core.op import Op
+from numgrad.operations.late import declare_all
+
+init, met = Op.__init__, set()
+
+def interrupted(self, function, **options):
+    init(self, function, **options)
+    if function.__name__ not in met:
+        met.add(function.__name__)
+        if len(met) % int(sys.argv[1]) == 0:
+            raise KeyboardInterrupt
+
+Op.__init__ = interrupted
+while True:
+    try:
+        declare_all()
+        import numgrad.nn
+        break
+    except KeyboardInterrupt:
+        pass
+assert len(met) > 300, len(met)
+x = ng.tensor([3.0, 1.0, 2.0], requires_grad=True)
+y = ng.sum(ng.special.xlogy(x, 2.0) * np.sort(x) + ng.nn.functional.softplus(x) * 0 + x.sinc() * 0)
+y.backward()
+print(x.grad.tolist())
+"""
+
+
+@pytest.mark.slow(cases=1)
+@pytest.mark.parametrize("every", ["60", "1"])
+def test_an_import_that_was_interrupted_can_be_repeated(every):
+    """At the declaration of each operation, or of some."""
+    command = [sys.executable, "-c", INTERRUPTED_IMPORTS, every]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    x, log = [3.0, 1.0, 2.0], 0.6931471805599453
+    # of sum(x * log(2) * sorted(x)): by x, and by what its place in the order holds
+    expected = [log * (s + x[place]) for s, place in zip((1.0, 2.0, 3.0), (2, 0, 1), strict=True)]
+    assert json.loads(done.stdout) == pytest.approx(expected, rel=1e-14)
+
+
+# ------------------------------------------------------------------------------- native memory
+
+ADD = "define double @body(double %x) #0 {\n  %y = fadd double %x, 1.0\n  ret double %y\n}\n"
+
+
+@pytest.fixture
+def given_up(monkeypatch):
+    """What llvmlite gives up, by class and address; a signal arrives after each."""
+    found = []
+    for cls in (ModuleRef, ContextRef, PassBuilder, ObjectFileRef):
+
+        def dispose(self, was=cls._dispose, cls=cls):
+            found.append((cls.__name__, ctypes.addressof(self._ptr[0]) if self._ptr else 0))
+            was(self)
+            signal.raise_signal(signal.SIGINT)
+
+        monkeypatch.setattr(cls, "_dispose", dispose)
+    return found
+
+
+@pytest.mark.parametrize("what", ["compile_ir", "optimised", "assembly", "load"])
+def test_an_interrupt_while_memory_is_given_up_comes_later(given_up, what):
+    def interrupted(function, *args):
+        with pytest.raises(KeyboardInterrupt):
+            function(*args)
+
+    if what == "load":
+        with suppress(KeyboardInterrupt), interrupts.deferred():
+            payload = machine.compile_ir(ADD, "given_up")
+        given_up.clear()
+        interrupted(machine.load, payload)
+    else:
+        interrupted(getattr(machine, what), ADD, "given_up")
+    gc.collect()
+    assert given_up
+    assert len(given_up) == len(set(given_up))
+
+
+@pytest.mark.parametrize("text", ["define nonsense", ADD], ids=["parsing", "passes"])
+def test_an_error_gives_up_a_module_before_its_context(given_up, monkeypatch, text):
+    monkeypatch.setattr(signal, "raise_signal", lambda number: None)
+
+    def failing(*args, **options):
+        raise RuntimeError("no passes")
+
+    monkeypatch.setattr(machine.binding, "create_pass_builder", failing)
+    with pytest.raises(RuntimeError) as caught:
+        machine.compile_ir(text, "failing")
+    names = [name for name, _ in given_up]
+    assert names == ["ModuleRef", "ContextRef"]
+    assert caught.value.__traceback__ is not None  # which holds on to the frames
+
+
+def test_a_handler_that_raises_while_handlers_are_put_back(seen):
+    def raising(number, frame):
+        raise KeyboardInterrupt
+
+    handlers = {signal.SIGINT: raising, signal.SIGTERM: raising}
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    put_back = signal.signal
+
+    def interrupting(number, handler):
+        put_back(number, handler)
+        if handler is raising:
+            signal.raise_signal(number)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(interrupts.signal, "signal", interrupting)
+        with pytest.raises(KeyboardInterrupt), interrupts.deferred():
+            pass
+    assert all(signal.getsignal(number) is raising for number in handlers)
+
+
+def test_a_fork_by_another_thread_defers(seen):
+    """In the child that thread is the main one."""
+    found = []
+    with interrupts.deferred():
+        thread = threading.Thread(target=lambda: found.append(interrupts._deferring))
+        thread.start()
+        thread.join()
+        assert found == [threading.get_ident()]
+    assert interrupts._deferring is None
+
+
+OFTEN = """
+import random, signal, sys, time
+import numpy as np
+import numgrad as ng
+from numgrad.codegen.native import machine
+
+class Stop(Exception):
+    pass
+
+def handler(number, frame):
+    if active:
+        raise Stop
+
+active, numbers, text = False, random.Random(int(sys.argv[1])), sys.argv[2]
+signal.signal(signal.SIGALRM, handler)
+end, outcomes = time.monotonic() + 1.5, {"done": 0, "stopped": 0}
+while time.monotonic() < end:
+    try:
+        active = True
+        signal.setitimer(signal.ITIMER_REAL, numbers.random() * 0.02 + 1e-4, 0.003)
+        unique = f"u{numbers.randrange(10**9)}"
+        machine.load(machine.compile_ir(text, unique))
+        machine.assembly(text, unique)
+        active = False
+        outcomes["done"] += 1
+    except Stop:
+        active = False
+        outcomes["stopped"] += 1
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert outcomes["stopped"] > 20, outcomes
+"""
+
+
+@pytest.mark.slow(cases=1)
+@pytest.mark.parametrize("seed", range(8))
+def test_a_handler_that_raises_all_the_time_ends_no_process(seed):
+    command = [sys.executable, "-c", OFTEN, str(seed), ADD]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -1,6 +1,8 @@
 """Hooks of modules: their order (SEMANTICS.md, promise 82), what they may change, their removal."""
 
 import copy
+import warnings
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -237,6 +239,50 @@ def test_arguments_without_gradient(lib, raises):
     with lib.no_grad(), model.register_full_backward_hook(lambda m, gi, go: seen.append("no")):
         model(x)
     assert len(seen) == 1
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+class Row(tuple):
+    """A tuple of a user's own."""
+
+    __slots__ = ()
+
+
+@pytest.mark.parametrize("kind", [Pair, lambda *parts: Row(parts)], ids=["named", "subclass"])
+@pytest.mark.parametrize(
+    "hooks", ["register_full_backward_hook", "register_full_backward_pre_hook"]
+)
+def test_results_keep_their_class(lib, kind, hooks):
+    if lib is not ng and kind is not Pair:
+        pytest.skip("PyTorch makes named tuples only")
+
+    class Two(lib.nn.Module):
+        def forward(self, x):
+            return kind(x * 2, "text")
+
+    module, seen = Two(), []
+    getattr(module, hooks)(lambda *given: seen.append(len(given[-1])))
+    x = lib.tensor([1.0, 2.0], requires_grad=True)
+    result = module(x)
+    assert type(result) is type(kind(1, 2))
+    assert result[1] == "text"
+    result[0].sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+    assert seen == [2]
+
+
+def test_a_hook_may_return_no_gradients_of_arguments_without_one(lib):
+    module, seen = layer(lib), []
+    module.register_full_backward_hook(lambda _, found, given: seen.append(found) or (None,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of PyTorch
+        module(lib.tensor([1.0, 2.0])).sum().backward()
+    assert seen == [(None,)]
+    assert module.factor.grad.tolist() == 3.0
 
 
 def test_wrong_numbers_of_gradients(lib, raises):

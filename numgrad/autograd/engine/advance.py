@@ -66,6 +66,8 @@ from numgrad.codegen.objects import as_int, low_bits
 
 def same(x, own, array_type):
     # whether an object is a contiguous array of the dtype and shape that words say
+    if x == 0:
+        return 0
     if peek(int64, x + {x["type"]}) != array_type:
         return 0
     if peek(int32, x + {x["flags"]}) & 1 == 0:
@@ -84,15 +86,32 @@ def same(x, own, array_type):
 
 def unchanged(context, node, version):
     # whether memory that has a version, or is that of a view, is as it was when a node saved it
+    if version == 0:
+        return 0
     kind = peek(int64, version + {x["type"]})
     if kind == {known["TENSOR"]} or kind == {known["PARAMETER"]}:
         version = peek(int64, version + {o["_memory"]})
         if version == {known["NONE"]}:
             return 1
+        if version == 0:
+            return 0
     if peek(int64, version + {x["type"]}) != {known["VERSION"]}:
         return 0
-    written = as_int(peek(int64, version + {v["last"]}))
+    last = peek(int64, version + {v["last"]})
+    if last == 0:
+        return 0
+    written = as_int(last)
     if written > as_int(peek(int64, node + {n["sequence"]})):
+        return 0
+    return 1
+
+def is_tuple(context, x, size):
+    # whether an object, or none where nobody has initialised it, is a tuple of that size
+    if x == 0:
+        return 0
+    if peek(int64, x + {x["type"]}) != {known["TUPLE"]}:
+        return 0
+    if peek(int64, x + {SIZE}) != size:
         return 0
     return 1
 
@@ -103,9 +122,9 @@ def filled(context, node, g, step, slots):
     if same(g, own, array_type) == 0:
         return 0
     inputs, saved = peek(int64, step + {s["inputs"]}), peek(int64, node + {n["saved"]})
-    if peek(int64, saved + {x["type"]}) != {known["TUPLE"]}:
+    if is_tuple(context, saved, inputs - 1) == 0:
         return 0
-    if peek(int64, saved + {SIZE}) != inputs - 1:
+    if is_tuple(context, peek(int64, node + {n["edges"]}), peek(int64, step + {s["results"]})) == 0:
         return 0
     given = step + {operands} + {width} * (inputs + peek(int64, step + {s["results"]}))
     number, k = peek(int64, step + {s["slots"]}), 0
@@ -196,14 +215,16 @@ def computed(context, node, g, step, found):
     return owned
 
 def step_of(context, node, passed):
-    # what is known of the backward of a node in the ordinary, else 0
+    # what is known of the backward of a node in the ordinary, else 0; so too where a slot is empty
     none = {known["NONE"]}
+    plan, mask = peek(int64, node + {n["call"]}), peek(int64, node + {n["mask"]})
+    if peek(int64, node + {n["sequence"]}) == 0 or plan == 0 or mask == 0:
+        return 0
     if peek(int64, node + {n["extras"]}) != none or peek(int64, node + {n["outputs"]}) != none:
         return 0
     if passed != none:
         if contains(passed, peek(int64, node + {n["sequence"]})) != 1:
             return 0
-    plan = peek(int64, node + {n["call"]})
     kind = peek(int64, plan + {x["type"]})
     if kind == {known["ELEMENTWISE"]}:
         steps = peek(int64, plan + {steps[ElementwisePlan]})
@@ -211,7 +232,9 @@ def step_of(context, node, passed):
         steps = peek(int64, plan + {steps[AxisPlan]})
     else:
         return 0
-    step = looked_up(steps, peek(int64, node + {n["mask"]}))
+    if steps == 0:
+        return 0
+    step = looked_up(steps, mask)
     if step == none:
         return 0
     return step
@@ -263,14 +286,23 @@ def added(context, place, g, owned):
     return 0
 
 def delivered(context, args, edge, g, owned):
-    # let a gradient wait at the end of an edge; 0 if it went well
+    # let a gradient, or none at a leaf, wait at the end of an edge; 0 if it went well, and 2 if the
+    # walk is then to go on in Python, since hooks may run
     waiting, given, array_type = peek(int64, args), scratch(4), {known["ARRAY"]}
     flag = {known["FALSE"]}
     if owned != 0:
         flag = {known["TRUE"]}
     kind = peek(int64, edge + {x["type"]})
     simple, place, key = 0, int64(0), int64(0)
-    if kind != {known["TUPLE"]}:
+    if kind == {known["NODE"]}:
+        if peek(int64, edge + {n["sequence"]}) != 0:
+            simple = 1
+    elif kind == {known["TENSOR"]} or kind == {known["PARAMETER"]}:
+        if peek(int64, edge + {o["_extra"]}) == {known["NONE"]}:
+            simple = 1
+    if simple != 0:
+        if g == {known["NONE"]}:
+            return 0
         if kind == {known["NODE"]}:
             key = negative(peek(int64, edge + {n["sequence"]}))
         else:
@@ -278,7 +310,6 @@ def delivered(context, args, edge, g, owned):
         if key == 0:
             return 1
         place = looked_up(waiting, key)
-        simple = 1
         if place != 0:
             simple = is_small(g, array_type) & is_small(listed(place, 1), array_type)
     if simple == 0:
@@ -290,6 +321,8 @@ def delivered(context, args, edge, g, owned):
         release(answer)
         if answer == 0:
             return 1
+        if answer == {known["TRUE"]}:
+            return 2
         return 0
     if place != 0:
         release(key)
@@ -311,12 +344,23 @@ def delivered(context, args, edge, g, owned):
     release(key)
     return int64(failed)
 
+def noted(only, answer):
+    # take note that Python is to go on; 0 if it went well
+    if answer == 2:
+        poke(1, only + 24)
+        return 0
+    return answer
+
 def routed(context, args, only, edge, g, owned):
-    # send a gradient along an edge; 0 if it went well
+    # send a gradient, which may be none, along an edge; 0 if it went well
     none = {known["NONE"]}
-    if edge == none or g == none:
+    if edge == none:
         return 0
     kind, waits = peek(int64, edge + {x["type"]}), peek(int64, only)
+    if g == none or g == 0:
+        if kind == {known["NODE"]} or kind == {known["TUPLE"]}:
+            return 0
+        return noted(only, delivered(context, args, edge, none, owned))
     if kind == {known["NODE"]} and waits == 0:
         if size_of_list(peek(int64, args + 8)) == 0:
             keep(edge)
@@ -334,7 +378,7 @@ def routed(context, args, only, edge, g, owned):
             release(other)
             if failed != 0:
                 return 1
-    return delivered(context, args, edge, g, owned)
+    return noted(only, delivered(context, args, edge, g, owned))
 
 def begun(context, args, only):
     # send the gradients that the walk has along the edges that it has; 0 if it went well
@@ -361,6 +405,8 @@ def walked(context, args, only, found):
     waiting, heap, passed = peek(int64, args), peek(int64, args + 8), peek(int64, args + 48)
     none, given, left = {known["NONE"]}, scratch(2), {MOST}
     while left > 0:
+        if peek(int64, only + 24) != 0:
+            left = 1
         node, g, mine = peek(int64, only), peek(int64, only + 8), {known["FALSE"]}
         if node == 0:
             if size_of_list(heap) == 0:
@@ -399,6 +445,7 @@ def walked(context, args, only, found):
             failed = int64(1)
         else:
             edges, saved = peek(int64, node + {n["edges"]}), peek(int64, node + {n["saved"]})
+            keep(edges)
             results = peek(int64, edges + {SIZE})
             if peek(int64, args + 56) != {known["TRUE"]} and peek(int64, saved + {SIZE}) != 0:
                 keep(none)
@@ -407,11 +454,12 @@ def walked(context, args, only, found):
         k = 0
         while k < results:
             g_k, edge = peek(int64, found + 8 * k), peek(int64, edges + {TUPLE} + 8 * k)
-            if g_k != 0:
-                if failed == 0:
-                    failed = routed(context, args, only, edge, g_k, owned >> k & 1)
-                release(g_k)
+            if failed == 0:
+                failed = routed(context, args, only, edge, g_k, owned >> k & 1)
+            release(g_k)
             k += 1
+        if owned != -2:
+            release(edges)
         release(node)
         release(g)
         if failed != 0:
@@ -419,9 +467,10 @@ def walked(context, args, only, found):
     return 0
 
 def kernel(me, args, count, names):
-    context, only = peek(int64, me + {BYTES}), scratch(3)
+    context, only = peek(int64, me + {BYTES}), scratch(4)
     found = scratch({launches.MOST_RESULTS})
     poke(0, only)
+    poke(0, only + 24)
     answer = int64(0)
     if begun(context, args, only) == 0:
         answer = walked(context, args, only, found)

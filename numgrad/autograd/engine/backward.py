@@ -18,7 +18,7 @@ from numgrad.autograd.batching.batch import NO_GRAPH, Batched, BatchingInterpret
 from numgrad.autograd.engine.gradients import ON_ARRAYS, RECORDED, UNRECORDED, accumulate
 from numgrad.autograd.engine.task import GradientEdge, Task, edge_of
 from numgrad.autograd.engine.walk import DEEP, on_fresh_stack, walk
-from numgrad.autograd.hooks import retains_grad
+from numgrad.autograd.hooks import retain_grad, retains_grad
 from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.variable import TENSORS, Tensor, constant, refresh
 from numgrad.core.abstract import ones, zeros
@@ -55,7 +55,9 @@ def backward(
     create_graph
         Record the backward itself, so that its result can be differentiated.
     inputs
-        Accumulate into these tensors only, which need not be leaves.
+        Accumulate into these tensors only, which need not be leaves; several, or a mapping of them.
+        Those that are results retain their gradient from then on. A gradient edge stands for its
+        leaf; at the edge of a result hooks run, and nothing is accumulated.
 
     Raises
     ------
@@ -85,13 +87,10 @@ def backward(
         )
     targets = None
     if inputs is not None:
-        targets = list({id(t): t for t in _targets("backward", inputs)}.values())
+        given = map(_leaf_or_edge, _targets("backward", _values(inputs)))
+        targets = list({id(t): t for t in given}.values())
         if not targets:
             raise NumgradRuntimeError("backward: inputs is empty; leave it out for all leaves")
-        if not all(isinstance(t, Tensor) for t in targets):
-            raise NumgradRuntimeError(
-                "backward: a gradient edge has no .grad to accumulate into; use autograd.grad"
-            )
     _asked(create_graph, _accumulated, roots, grads, retain_graph, create_graph, targets)
 
 
@@ -104,9 +103,13 @@ def _accumulated(
         found = [
             (target, g, False)
             for target, g in zip(targets, captured, strict=True)
-            if not retains_grad(target)  # accumulated on the way
+            # what is retained has been accumulated on the way
+            if isinstance(target, Tensor) and not retains_grad(target)
         ]
     _in_mode(create_graph, accumulate, found)
+    for target in targets or ():
+        if isinstance(target, Tensor) and target._grad_fn is not None:
+            retain_grad(target)
 
 
 def is_loss(root: Tensor) -> bool:
@@ -213,7 +216,7 @@ def inner_grad(
     """``grad`` for formulas and transforms: a trace may differentiate what it gives."""
     if type(inputs) not in TENSORS and isinstance(inputs, Mapping):
         found = inner_grad(
-            outputs, list(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs,
+            outputs, _values(inputs), grad_outputs, retain_graph, create_graph, only_inputs,
             allow_unused, is_grads_batched, materialize_grads,
         )  # fmt: skip
         return dict(zip(inputs, found, strict=True))
@@ -251,7 +254,7 @@ def inner_grad(
                     "zeros"
                 )
             lead = grads[0].shape[:1] if is_grads_batched else ()
-            found[position] = Tensor(zeros((*lead, *meta.shape), meta.dtype))
+            found[position] = Tensor(zeros((*lead, *meta.shape), meta.dtype), create_graph)
         elif type(g) is not Tensor:
             found[position] = Tensor(g) if type(g) is np.ndarray else as_tensor(g)
     return tuple(found)
@@ -271,7 +274,7 @@ def _run(
     targets: Sequence[Any] | None, accumulating: bool,
 ) -> tuple[list[Any], list[list]]:  # fmt: skip
     edges = list(map(edge_of, roots))
-    task = None if targets is None else Task(edges, list(map(edge_of, targets)))
+    task = None if targets is None else Task(edges, list(map(edge_of, targets)), accumulating)
     retain = create_graph if retain is None else retain
     if create_graph or state.interpreters:
         run = partial(_walk_on_tensors, create_graph)
@@ -338,6 +341,18 @@ def _run_batched(
 
 
 # ----------------------------------------------------------------------------------- arguments
+
+
+def _values(inputs: Any) -> Any:
+    """Inputs without the names that a mapping has for them."""
+    named = type(inputs) not in TENSORS and isinstance(inputs, Mapping)
+    return list(inputs.values()) if named else inputs
+
+
+def _leaf_or_edge(target: Any) -> Any:
+    """A target, a leaf in place of the edge that leads to it."""
+    edge = edge_of(target) if isinstance(target, GradientEdge) else None
+    return edge if isinstance(edge, Tensor) else target
 
 
 def _sequence(operation: str, tensors: Any) -> list[Any]:

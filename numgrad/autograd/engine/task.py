@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from numgrad.autograd.hooks import has_hooks
 from numgrad.autograd.node import AccumulateGrad, Node
 from numgrad.autograd.variable import Tensor, refresh
 
@@ -53,14 +54,20 @@ class Task:
     outputs
         Which outputs of a node are targets, by its sequence number.
     needed
-        With targets, the sequence numbers of the nodes on a path to one of them.
+        With targets, the sequence numbers of the nodes that run: those on a path to one of them,
+        and with ``accumulating`` those that made one, so that their hooks run.
     passed
         Those of ``needed`` of which no output is a target.
     """
 
     __slots__ = ("__weakref__", "_reached", "needed", "outputs", "passed", "roots", "targets")
 
-    def __init__(self, roots: Sequence[Any], targets: Sequence[Any] | None) -> None:
+    def __init__(
+        self,
+        roots: Sequence[Any],
+        targets: Sequence[Any] | None = None,
+        accumulating: bool = False,
+    ) -> None:
         self.roots, self.targets = roots, targets
         self._reached: set[tuple[int, int]] | None = None
         self.outputs: dict[int, set[int]] = {}
@@ -69,6 +76,8 @@ class Task:
         if targets is not None:
             self.needed = self._between(targets)
             self.passed = self.needed.difference(self.outputs) if self.outputs else self.needed
+            if accumulating and self.outputs:
+                self.needed = self.needed.union(self.outputs)
 
     def _between(self, targets: Sequence[Any]) -> set[int]:
         leaves: set[int] = set()
@@ -102,16 +111,16 @@ class Task:
         nodes = reachable(self.roots, self.needed).values()
         return chain(self.roots, chain.from_iterable(node.edges for node in nodes))
 
-    def leaf_counts(self) -> dict[int, int]:
-        """How many gradients may be sent to each leaf that has hooks, by ``id``."""
+    def leaf_counts(self, pending: Iterable[Any]) -> dict[int, int]:
+        """How many gradients nodes that are still to run may send to each hooked leaf, by ``id``.
+
+        ``pending`` are those that have got a gradient.
+        """
         counts: dict[int, int] = {}
-        for edge in self.edges():
-            if (
-                isinstance(edge, Tensor)
-                and edge._extra is not None
-                and edge._extra.hooks is not None
-            ):
-                counts[id(edge)] = counts.get(id(edge), 0) + 1
+        for node in reachable(pending, self.needed).values():
+            for edge in node.edges:
+                if isinstance(edge, Tensor) and has_hooks(edge):
+                    counts[id(edge)] = counts.get(id(edge), 0) + 1
         return counts
 
     def reaches(self, node: Any, output: int) -> bool:

@@ -13,6 +13,8 @@ from heapq import heappop, heappush
 from threading import Thread
 from typing import Any
 
+import numpy as np
+
 from numgrad.autograd.anomaly import explain, fail_on_nan
 from numgrad.autograd.engine import advance as machine
 from numgrad.autograd.engine.gradients import ON_ARRAYS, Evaluation, accumulate
@@ -20,6 +22,7 @@ from numgrad.autograd.engine.task import Task, place_of
 from numgrad.autograd.hooks import (
     LeafHooks,
     NodeExtras,
+    has_hooks,
     run_node_hooks,
     run_post_accumulate,
     run_tensor_hooks,
@@ -50,15 +53,12 @@ def walk(
     hooks of their accumulators run. What arrived is ``[leaf, gradient, owned]``.
     """
     queue = Queue(evaluation)
-    deliver, heap, waiting = queue.deliver, queue.heap, queue.waiting
+    deliver, heap, waiting, reached = queue.deliver, queue.heap, queue.waiting, queue.reached
     evaluate = evaluation.evaluate
     visits = hooked = node = None
     passed = None if task is None else task.passed
     watched = state.anomaly or state.ground.deferred
-    if LeafHooks.live:
-        visits = Visits(task or Task(roots, None), evaluation)
-        hooked = HookedLeaves(visits, waiting, accumulating)
-    ordinary = evaluation is ON_ARRAYS and hooked is None and not watched
+    ordinary = evaluation is ON_ARRAYS and not watched
     advance = machine.advance if ordinary else None
     if ordinary and hot.waiting:
         hot.asked()
@@ -71,8 +71,6 @@ def walk(
                 only = advance(
                     waiting, heap, deliver, edges, gradients, owned, passed, bool(retain)
                 )
-                if only is None:
-                    break
             else:
                 bit = 1
                 for edge, g in zip(edges, gradients):  # noqa: B905 (equal by construction)
@@ -84,13 +82,22 @@ def walk(
                                 queue.put(only)
                                 only = None
                             deliver(edge, g, owned & bit != 0)
+                    elif edge is not None and type(edge) not in _INNER:
+                        queue.reach(edge)
                     bit += bit
-                if hooked is not None:
-                    hooked.arrived(edges)
-                if only is None:
-                    if not heap:
-                        break
-                    only = waiting.pop(heappop(heap))
+            if reached:
+                visits = visits or Visits(task or Task(roots), evaluation)
+                hooked = hooked or HookedLeaves(visits, queue, accumulating)
+                hooked.arrived(() if only is None else (only[0],))
+                if advance is not None and only is not None and type(only[1]) is np.ndarray:
+                    # it may be one for machine code
+                    (node, g, mine), only = only, None
+                    edges, gradients, owned = (node,), (g,), int(mine)
+                    continue
+            if only is None:
+                if not heap:
+                    break
+                only = waiting.pop(heappop(heap))
             (node, g, mine), only = only, None
             edges = node.edges
             visited = (
@@ -99,7 +106,7 @@ def walk(
                 or (passed is not None and node.sequence not in passed)
             )
             if visited:
-                visits = visits or Visits(task or Task(roots, None), evaluation)
+                visits = visits or Visits(task or Task(roots), evaluation)
                 arrived = visits.arrive(node, g, mine)
                 if arrived is None:
                     edges = gradients = ()
@@ -156,15 +163,19 @@ class Queue:
 
     ``waiting`` has ``[node or leaf, gradient, owned]`` of each place, lists of the latter two for a
     node with several outputs. Keys of nodes are their negative sequence numbers, which ``heap``
-    orders; keys of leaves are their ``id``.
+    orders; keys of leaves are their ``id``. ``missing`` says how many gradients are still to come
+    to leaves with hooks, by ``id``, and ``reached`` which of these got the last one, or one that
+    nobody has counted: see ``HookedLeaves``.
     """
 
-    __slots__ = ("added", "heap", "waiting")
+    __slots__ = ("added", "heap", "missing", "reached", "waiting")
 
     def __init__(self, evaluation: Evaluation) -> None:
         self.added = evaluation.added
         self.heap: list[int] = []
         self.waiting: dict[int, list] = {}
+        self.missing: dict[int, int] = {}
+        self.reached: list[Tensor] = []
 
     def put(self, place: list) -> None:
         """Let a node wait at which nothing else does."""
@@ -172,21 +183,38 @@ class Queue:
         self.waiting[key] = place
         heappush(self.heap, key)
 
-    def deliver(self, edge: Any, g: Any, owned: bool) -> None:
-        """Add ``g`` to what waits at the end of an edge."""
+    def reach(self, leaf: Tensor) -> bool:
+        """Take note that a gradient (or none) was sent to a leaf; whether its hooks may run now."""
+        if leaf._extra is None or not has_hooks(leaf):
+            return False
+        missing = self.missing.get(id(leaf), 0)
+        if missing:
+            self.missing[id(leaf)] = missing - 1
+        if missing > 1:
+            return False
+        self.reached.append(leaf)
+        return True
+
+    def deliver(self, edge: Any, g: Any, owned: bool) -> bool:
+        """Add ``g``, if it is any, to what waits at the end of an edge; whether hooks may run."""
         kind = type(edge)
         if kind is tuple:
             self._deliver_part(edge, g, owned)
-            return
-        key = -edge.sequence if kind is Node else id(edge)
+            return False
+        hooked, key = False, -edge.sequence if kind is Node else id(edge)
+        if kind is not Node:
+            hooked = self.reach(edge)
+            if g is None:
+                return hooked
         waiting = self.waiting
         if key in waiting:
             place = waiting[key]
             place[1], place[2] = self.added(place[1], place[2], g, owned)
-            return
+            return hooked
         waiting[key] = [edge, g, owned]
         if kind is Node:
             heappush(self.heap, key)
+        return hooked
 
     def _deliver_part(self, edge: tuple[Node, int], g: Any, owned: bool) -> None:
         """Add ``g`` to what waits at one output of a node with several."""
@@ -287,29 +315,37 @@ class Visits:
 class HookedLeaves:
     """Leaves with hooks, which run as soon as the last gradient has arrived.
 
-    ``waiting`` is that of the queue. Where a hook wants to see the accumulated gradient it is
-    accumulated at once; all others are when the walk has succeeded.
+    How many are still to come is counted when the first leaf with hooks gets one: a backward of a
+    graph without such leaves counts nothing. Where a hook wants to see the accumulated gradient it
+    is accumulated at once; all others are when the walk has succeeded.
     """
 
-    __slots__ = ("accumulating", "missing", "visits", "waiting")
+    __slots__ = ("accumulating", "queue", "visits", "waiting")
 
-    def __init__(self, visits: Visits, waiting: dict[int, list], accumulating: bool) -> None:
-        self.visits, self.waiting, self.accumulating = visits, waiting, accumulating
-        self.missing = visits.task.leaf_counts()
+    def __init__(self, visits: Visits, queue: Queue, accumulating: bool) -> None:
+        self.visits, self.queue, self.accumulating = visits, queue, accumulating
+        self.waiting = queue.waiting
 
-    def arrived(self, edges: Sequence[Any]) -> None:
-        """Take note that gradients (or none) were sent along ``edges``."""
-        missing = self.missing
-        for edge in edges:
-            if isinstance(edge, Tensor) and id(edge) in missing:
-                missing[id(edge)] -= 1
-                if not missing[id(edge)]:
-                    self._complete(edge)
+    def arrived(self, running: Sequence[Node]) -> None:
+        """Let the hooks run of leaves that were reached, if they are complete.
+
+        ``running`` are nodes that have got a gradient and wait no more.
+        """
+        reached, missing = {id(leaf): leaf for leaf in self.queue.reached}, self.queue.missing
+        self.queue.reached.clear()
+        if not reached.keys() <= missing.keys():
+            pending = [place[0] for place in self.waiting.values()]
+            counts = self.visits.task.leaf_counts([*pending, *running])
+            missing.update(dict.fromkeys([*missing, *reached], 0))
+            missing.update(counts)
+        for key, leaf in reached.items():
+            if not missing[key]:
+                self._complete(leaf)
 
     def finish(self) -> None:
         """Let the hooks of leaves run that a path sent nothing to, so that they seem to wait."""
         for leaf, *_ in list(self.waiting.values()):
-            if self.missing.get(id(leaf)):
+            if self.queue.missing.get(id(leaf)) and has_hooks(leaf):
                 self._complete(leaf)
 
     def _complete(self, leaf: Tensor) -> None:

@@ -17,8 +17,8 @@ import re
 import struct
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ import numpy as np
 from llvmlite import binding
 from llvmlite.binding import ffi
 
+from numgrad.codegen.interrupts import deferred
 from numgrad.codegen.native.side_by_side import at_once, emitted, parsed, side_by_side
 
 EXPORTS = (
@@ -182,28 +183,31 @@ def _prepared(text: str, unique: str) -> str:
     return re.sub(_RENAMED, rf"@\1_{unique}", text)
 
 
+@contextmanager
 def _module(
     text: str, unique: str, speed: int, effort: int, *, unroll: bool = False, verify: bool = False
-) -> Any:
-    """The optimised module of a text."""
+) -> Iterator[Any]:
+    """The optimised module of a text, for the block."""
     machine = _machine(effort)
     # alignments that the text does not name depend on the layout, so it comes first
     layout = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
-    module = parsed(layout + _prepared(text, unique))
-    if verify:
-        module.verify()
-    options = binding.create_pipeline_tuning_options(speed_level=speed)
-    options.loop_vectorization = options.slp_vectorization = False
-    options.loop_unrolling = unroll
-    builder = binding.create_pass_builder(machine, options)
-    if speed > 1:
-        builder.getModulePassManager().run(module, builder)
-    elif speed == 1:
-        passes, run = _few_passes(), at_once(ffi.lib.LLVMPY_RunNewFunctionPassManager)
-        for function in module.functions:
-            if not function.is_declaration:
-                run(passes, function, builder)
-    return module
+    with ExitStack() as owned:  # by the block: Note [Ctrl-C] in ``codegen.interrupts``
+        own = owned.enter_context
+        module = own(parsed(layout + _prepared(text, unique)))
+        if verify:
+            module.verify()
+        options = own(binding.create_pipeline_tuning_options(speed_level=speed))
+        options.loop_vectorization = options.slp_vectorization = False
+        options.loop_unrolling = unroll
+        builder = own(binding.create_pass_builder(machine, options))
+        if speed > 1:
+            own(builder.getModulePassManager()).run(module, builder)
+        elif speed == 1:
+            passes, run = own(_few_passes()), at_once(ffi.lib.LLVMPY_RunNewFunctionPassManager)
+            for function in module.functions:
+                if not function.is_declaration:
+                    run(passes, function, builder)
+        yield module
 
 
 def _few_passes() -> Any:
@@ -221,6 +225,7 @@ def _few_passes() -> Any:
     return passes
 
 
+@deferred()
 def compile_ir(
     text: str,
     unique: str,
@@ -258,11 +263,11 @@ def compile_ir(
     from numgrad.codegen.native.division import divided  # which loading does without
 
     def part(text: str) -> _Object:
-        module = _module(text, unique, speed, effort, unroll=unroll, verify=verify)
-        functions = [*module.functions, *module.global_variables]
-        defined = {item.name for item in functions if not item.is_declaration}
-        needed = {item.name for item in functions if item.is_declaration}
-        return _Object(emitted(_machine(effort), module), defined, needed)
+        with _module(text, unique, speed, effort, unroll=unroll, verify=verify) as module:
+            functions = [*module.functions, *module.global_variables]
+            defined = {item.name for item in functions if not item.is_declaration}
+            needed = {item.name for item in functions if item.is_declaration}
+            return _Object(emitted(_machine(effort), module), defined, needed)
 
     # passes of higher levels look at several functions
     texts = divided(text, unique) if speed <= 1 else [text]
@@ -282,18 +287,22 @@ class _Object(NamedTuple):
     needed: set[str]
 
 
+@deferred()
 def optimised(
     text: str, unique: str, *, speed: int = 1, effort: int = 2, unroll: bool = False
 ) -> str:
     """LLVM IR after optimisation."""
-    return str(_module(text, unique, speed, effort, unroll=unroll))
+    with _module(text, unique, speed, effort, unroll=unroll) as module:
+        return str(module)
 
 
+@deferred()
 def assembly(
     text: str, unique: str, *, speed: int = 1, effort: int = 2, unroll: bool = False
 ) -> str:
     """Assembly for this CPU."""
-    return _machine(effort).emit_assembly(_module(text, unique, speed, effort, unroll=unroll))
+    with _module(text, unique, speed, effort, unroll=unroll) as module:
+        return _machine(effort).emit_assembly(module)
 
 
 # -------------------------------------------------------------------------------------- loading
@@ -304,6 +313,7 @@ def _engine() -> Any:
     return binding.create_mcjit_compiler(binding.parse_assembly(""), _new_machine(2))
 
 
+@deferred()
 def load(payload: bytes) -> dict[str, int]:
     """Make compiled code ready to be called; return where that is which it defines."""
     size = _HEADER.size + _HEADER.unpack_from(payload)[0]
@@ -314,7 +324,8 @@ def load(payload: bytes) -> dict[str, int]:
         raise Unresolved(f"kernel {unique} needs {', '.join(missing)}: not known to the linker")
     for length in map(int, sizes.split()):
         part = payload[size : size + length]
-        engine.add_object_file(binding.ObjectFileRef.from_data(part))
+        with binding.ObjectFileRef.from_data(part) as code:
+            engine.add_object_file(code)
         size += length
     return {name: engine.get_function_address(f"{name}_{unique}") for name in defined.split()}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from llvmlite import binding
@@ -43,16 +44,20 @@ def at_once(function: Any) -> Any:
     return getattr(function, "_cfn", function)
 
 
-def parsed(text: str) -> Any:
-    """A module, in a context of its own."""
-    context = binding.create_context()
-    with ffi.OutputString() as errors:
+@contextmanager
+def parsed(text: str) -> Iterator[Any]:
+    """A module, in a context of its own, for the block.
+
+    They are given up in this order at its end. An error's frames hold on to what they have, as
+    garbage in cycles, which would be given up in any order: a context takes its modules with it.
+    """
+    with binding.create_context() as context, ffi.OutputString() as errors:
         parse = at_once(ffi.lib.LLVMPY_ParseAssembly)
         module = binding.ModuleRef(parse(context, text.encode(), errors), context)
-        if errors:
-            module.close()
-            raise RuntimeError(f"LLVM IR parsing error\n{errors}")
-    return module
+        with module:
+            if errors:
+                raise RuntimeError(f"LLVM IR parsing error\n{errors}")
+            yield module
 
 
 def emitted(machine: Any, module: Any) -> bytes:

@@ -94,7 +94,7 @@ class BackwardHooks:
             return tuple(found[place] for place in places)
 
         results = _led_through(watch, results, places)
-        return results[0] if single else results
+        return results[0] if single else _of_kind(type(result), results)
 
     def _run_pre(self, grad_outputs: tuple) -> tuple:
         for hook in self.pre:
@@ -106,7 +106,9 @@ class BackwardHooks:
             return grad_outputs
         # no gradient of an argument will come
         for hook in self.post:
-            if hook(self.module, (None,) * self.arguments, grad_outputs) is not None:
+            found = hook(self.module, (None,) * self.arguments, grad_outputs)
+            nothing = isinstance(found, tuple) and all(g is None for g in found)
+            if found is not None and not nothing:
                 raise NumgradRuntimeError(
                     f"{name_of(hook)}: a backward hook returned gradients of arguments "
                     "that do not require any; return None"
@@ -133,6 +135,13 @@ def _differentiable(values: tuple) -> list[int]:
 def _led_through(watch: Callable[[tuple], tuple], values: tuple, places: list[int]) -> tuple:
     passed: Iterator[Any] = iter(_Passage.apply(watch, *[values[k] for k in places]))
     return tuple(next(passed) if k in places else value for k, value in enumerate(values))
+
+
+def _of_kind(kind: type[tuple], values: tuple) -> tuple:
+    """A tuple as one of its subclass, such as a named tuple."""
+    if kind is tuple:
+        return values
+    return kind(*values) if hasattr(kind, "_fields") else kind(values)
 
 
 def _replacement(hook: Any, what: str, found: Any, before: tuple) -> tuple:
