@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from numgrad.compiler.lower.expand import form
-from numgrad.core.composite import Composite
 from numgrad.core.op import OPS, Op
 from numgrad.operations.late import NAMESPACES, declare_all
 from numgrad.tensors import numpy_protocol, reasons
@@ -177,8 +176,6 @@ def _of_operation(name: str, op: Op) -> Row:
     value = "yes" if name in op.names else f"yes, {op.name}"
     if not op.differentiable:
         return Row(name, value, jit=form(op)[0], reason="has no derivative by its nature")
-    if not (isinstance(op, Composite) or op.formulas):
-        return Row(name, value, "no", "no", "no", form(op)[0], "has no gradient formula")
     if op.inputs and set(op.refused) == set(op.inputs):
         return Row(name, value, "no", "no", "no", form(op)[0], reasons.NO_FORMULA)
     # formulas are written in operations, so what they give has derivatives too; forward mode

@@ -54,6 +54,8 @@ class Symbol:
 
 def _binary(ufunc: np.ufunc) -> tuple[Callable, Callable]:
     def forward(self: Symbol, other: Any) -> Symbol:
+        if getattr(type(other), "applies", False):  # it says itself what operations mean
+            return NotImplemented
         return self.reader.ufunc(ufunc, self, other)
 
     def reflected(self: Symbol, other: Any) -> Symbol:

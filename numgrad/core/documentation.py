@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from numgrad.core.formula import DERIVED, REFUSED
 from numgrad.core.source_text import expression
 from numgrad.errors import NumgradError
 
@@ -300,7 +301,9 @@ def _gradient(op: Any) -> str:
     if not op.differentiable:
         return "The result takes none."
     texts: dict[str, list[str]] = {}
-    for name, formula in op.formulas.items():
+    for name, formula in op.declared.items():
+        if formula.kind == REFUSED:
+            continue
         texts.setdefault(expression(formula.function), []).append(name)
     for name, formula in op.complex_formulas.items():
         texts.setdefault(expression(formula.function), []).append(f"{name} (complex)")
@@ -315,8 +318,9 @@ def _gradient(op: Any) -> str:
                 lines.append(f"{head} ``{text}``")
         if op.holomorphic:
             lines.append("\nOf complex operands the conjugate, with that of ``g``.")
-    else:
+    elif not op.formulas:
         lines.append("That of the operations it is written with.")
+    lines += _undeclared(op)
     points = list(dict.fromkeys(_points(op)))
     if points:
         lines += ["", "Where there is no derivative, or it is a limit, this is used:", ""]
@@ -324,6 +328,17 @@ def _gradient(op: Any) -> str:
     elif op.smooth:
         lines += ["", "There is a derivative wherever the operation is defined."]
     return "\n".join(lines).strip("\n")
+
+
+def _undeclared(op: Any) -> list[str]:
+    """Lines about inputs without a formula of their own."""
+    derived = [name for name, formula in op.formulas.items() if formula.kind == DERIVED]
+    said = {
+        "derived from the body": derived,
+        "none: asking for it raises": op.refused if op.formulas else (),
+        "none, it counts as a constant": [name for name in op.inputs if name in op.constants],
+    }
+    return [f"{', '.join(names)} : {text}" for text, names in said.items() if names]
 
 
 def _points(op: Any) -> Iterator[str]:

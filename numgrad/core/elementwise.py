@@ -23,6 +23,7 @@ from numgrad.codegen.loops import (
 )
 from numgrad.codegen.symbols import Reader, Symbol
 from numgrad.core.backward_source import elementwise_backward
+from numgrad.core.derived import DerivedFormula
 from numgrad.core.formula import GradientFormula, Meta
 from numgrad.core.interpreter import Interpreter, interpreter
 from numgrad.core.op import Op
@@ -95,6 +96,10 @@ class Elementwise(Planned):
         self._kernels: dict[tuple, Kernel] = {}
         self._cost: dict[tuple, float] = {}
         self._reads_once: dict[tuple, bool] = {}
+
+    def undeclared(self, name: str) -> GradientFormula:
+        by_formula = self.kernel is None and self.scalar is None
+        return DerivedFormula(self, name) if by_formula else super().undeclared(name)
 
     def forget(self) -> None:
         super().forget()

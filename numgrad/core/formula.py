@@ -23,18 +23,23 @@ class Meta:
         return len(self.shape)
 
 
+DECLARED, DERIVED, REFUSED = "declared", "derived", "refused"
+
+
 class GradientFormula:
     """A gradient formula: its parameter names say what it needs (design idea 2).
 
     ``needs`` are the values a backward must have kept (inputs, ``y``, auxiliaries), ``metas`` the
-    inputs of which shape and dtype suffice, ``params`` the parameters of the call it reads.
+    inputs of which shape and dtype suffice, ``params`` the parameters of the call it reads;
+    ``kind`` says whether it was declared, derived from the body, or raises.
     """
 
-    __slots__ = ("function", "metas", "names", "needs", "params", "uses_g")
+    __slots__ = ("function", "kind", "metas", "names", "needs", "params", "uses_g")
 
     def __init__(self, op: Any, function: Callable[..., Any], *, reserved: str = "g") -> None:
         code = function.__code__
         self.function = function
+        self.kind = getattr(function, "kind", DECLARED)
         self.names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         self.uses_g = reserved in self.names
         self.needs: tuple[str, ...] = ()

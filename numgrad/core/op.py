@@ -13,10 +13,10 @@ import numpy as np
 
 from numgrad.core.arguments import REQUIRED, complete
 from numgrad.core.documentation import Documented, Page, signature
-from numgrad.core.formula import GradientFormula
-from numgrad.core.interpreter import State
+from numgrad.core.formula import REFUSED, GradientFormula
+from numgrad.core.interpreter import State, bind, state
 from numgrad.core.numpy_signatures import signature_of
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError
 
 OPS: dict[str, Op] = {}
 """Every operation by name."""
@@ -43,9 +43,11 @@ class Op(Documented):
         Name, positional inputs, keyword parameters with their defaults.
     ref
         The NumPy function with the same meaning, or a dotted name of one elsewhere.
-    formulas, complex_formulas
-        Gradient formula of each differentiable input; those that take their places where an
-        operand is complex.
+    declared, complex_formulas
+        Gradient formulas by input, as declared; those that take their places where an operand is
+        complex. ``formulas`` has those that are implied as well.
+    constants
+        Inputs by which the result has no derivative: ``no_derivative``.
     domain, special, samples, calls, errors
         What the operation is tried on: the range to draw operands from; further operands of
         interest; shapes of operands with parameters; shapes with a function that makes the call,
@@ -78,8 +80,6 @@ class Op(Documented):
     implied: tuple[str, ...] = ()
     auxiliaries: tuple[str, ...] = ()
     differentiable = True
-    refused: tuple[str, ...] = ()
-    """Inputs by which there is no derivative, so that asking for it raises."""
     materializes = True
     stand_ins: Mapping[str, Callable[[Any], dict[str, Any]]] = MappingProxyType({})
     """Parameters of another library's function of the name -> what stands for their values here;
@@ -137,7 +137,8 @@ class Op(Documented):
         self.differentiable, self.linear, self.aliases = differentiable, linear, tuple(aliases)
         self.bilinear, self.effects, self.lowering = bilinear, effects, lowering
         self.internal = internal  # a part of other operations, without a public name
-        self.formulas: dict[str, GradientFormula] = {}
+        self.declared: dict[str, GradientFormula] = {}
+        self.constants: frozenset[str] = frozenset()
         self.complex_formulas: dict[str, GradientFormula] = {}
         self.jvp_formula: Callable[..., Any] | None = None
         self.shape_rule: Callable[..., Any] | None = None
@@ -164,8 +165,7 @@ class Op(Documented):
         which runs again after an import of its module that something interrupted.
         """
         places = [(op.__module__, op.function.__qualname__) for op in (self, by)]
-        own = (self.__module__ or "").partition(".")[0] == __name__.partition(".")[0]
-        return places[0] == places[1] and (not own or self._line == by._line)
+        return places[0] == places[1] and (self.is_users or self._line == by._line)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -256,9 +256,73 @@ class Op(Documented):
         for name, function in formulas.items():
             if name not in self.inputs:
                 raise NumgradTypeError(f"{self.name}: no input is called {name!r}")
-            self.formulas[name] = GradientFormula(self, function)
-        self.forget()
+            self.declared[name] = GradientFormula(self, function)
+        self._redeclared()
         return self
+
+    def no_derivative(self, *names: str) -> Op:
+        """Declare that the result has no derivative by these inputs, all if none is named.
+
+        They count as constants, as indices do by nature: no gradient is recorded for them. An input
+        with neither this nor a gradient formula has one derived from the body, if that is a
+        formula; else a gradient with respect to it raises. Returns the operation.
+
+        Raises
+        ------
+        NumgradTypeError
+            If an input does not exist.
+
+        Examples
+        --------
+        >>> import numpy as np, numgrad as ng
+        >>> @ng.primitive()
+        ... def gather_rows(x, rows):
+        ...     '''Some rows of a matrix.'''
+        ...     return x[rows.astype(int)]
+        >>> gather_rows.vjp(x=lambda g, rows, meta_x: ng.index_add(
+        ...     np.zeros(meta_x.shape), rows.astype(int), g, axis=0
+        ... )).no_derivative("rows")
+        <numgrad operation gather_rows(x, rows)>
+        """
+        for name in names:
+            if name not in self.inputs:
+                raise NumgradTypeError(f"{self.name}: no input is called {name!r}")
+        self.constants |= frozenset(names or self.inputs)
+        self._redeclared()
+        return self
+
+    def _redeclared(self) -> None:
+        for name in ("formulas", "refused_mask"):
+            self.__dict__.pop(name, None)
+        self.forget()
+
+    @cached_property
+    def formulas(self) -> dict[str, GradientFormula]:
+        """The gradient formula of each input that is no constant, declared or implied."""
+        return {
+            name: self.declared[name] if name in self.declared else self.undeclared(name)
+            for name in self.inputs
+            if name in self.declared or (self.differentiable and name not in self.constants)
+        }
+
+    def undeclared(self, name: str) -> GradientFormula:
+        """The gradient formula of an input for which none was declared."""
+        return GradientFormula(self, refusal(self.name, name, own=self.is_users))
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Inputs by which there is no derivative, so that asking for it raises."""
+        return tuple([name for name, f in self.formulas.items() if f.kind == REFUSED])
+
+    @cached_property
+    def refused_mask(self) -> int:
+        """The same as bits."""
+        return sum([1 << self.inputs.index(name) for name in self.refused])
+
+    @property
+    def is_users(self) -> bool:
+        """Whether it is no operation of this package."""
+        return self.__module__.partition(".")[0] != __name__.partition(".")[0]
 
     def forget(self) -> None:
         """Drop what earlier calls decided: formulas decide what is saved and compiled."""
@@ -318,6 +382,29 @@ class Op(Documented):
         # NumPy gives scalars for 0-d results, so a formula may pass some on
         arrays = [np.asarray(a) if isinstance(a, np.generic) else a for a in args]
         return self.run(arrays, params)[0]
+
+
+def refusal(operation: str, name: str, *, own: bool = False) -> Callable[[Any], Any]:
+    """The gradient formula of an input that has none: it raises instead of being silently 0.
+
+    The step of a compiled loop has gradients of all that it reads, of which few may be asked for:
+    there it raises where one is needed.
+    """
+    remedy = "detach() it"
+    if own:
+        remedy = (
+            f"declare it with {operation}.vjp({name}=...), or that it counts as a constant with "
+            f"{operation}.no_derivative({name!r})"
+        )
+    message = f"{operation}: has no derivative with respect to {name!r}; {remedy}"
+
+    def refuse(g: Any) -> Any:
+        if state.ground.inner:
+            return bind(OPS["refused"], (g,), {"message": message})
+        raise NumgradNotImplementedError(message)
+
+    refuse.kind = REFUSED
+    return refuse
 
 
 def _find_op(name: str, module: str) -> Op:

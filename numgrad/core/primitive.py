@@ -136,7 +136,7 @@ class PrimitiveCall(Call):
 
     def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
         kernel = self.op.backward_kernel
-        if kernel is None:
+        if kernel is None or mask & self.op.refused_mask:
             return super().backward(mask, g, saved)
         values = dict(zip(self.saves(mask), saved, strict=True))
         before = state.interpreters  # as ``interpreter(raw)``, without the microsecond it takes

@@ -152,7 +152,7 @@ def float_power(a, b):
     return np.power(a, b)
 
 
-float_power.formulas.update(power.formulas)
+float_power.vjp(a=_power_vjp_a, b=_power_vjp_b)
 float_power.kink(a=([0.0, -2.0, 0.0], [0, -4, -np.inf]), b=([0.0, 2.0, -1.0], [0, np.nan, -np.inf]))
 
 
@@ -200,6 +200,7 @@ def unrecorded(x):
 
 unrecorded.shape(lambda x: x)
 unrecorded.batch(unchanged)
+unrecorded.no_derivative("x")
 unrecorded.jvp(lambda t_x, x: bind(unrecorded, (t_x,), {}))
 
 
@@ -224,7 +225,7 @@ def _written_in_each(
 for _op in (written_detached, written_unrecorded):
     _op.shape(lambda old, new: old)
     _op.batch(_written_in_each)
-    _op.vjp(old=lambda g: g)
+    _op.no_derivative("new").vjp(old=lambda g: g)
 written_detached.jvp(lambda t_old: t_old)
 written_unrecorded.jvp(lambda t_new: t_new)
 

@@ -227,6 +227,7 @@ def where(condition, x, y_):
     return np.where(condition, x, y_)
 
 
+where.no_derivative("condition")
 where.vjp(
     x=lambda g, condition: np.where(condition, g, 0),
     y_=lambda g, condition: np.where(condition, 0, g),

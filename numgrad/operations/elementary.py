@@ -198,6 +198,7 @@ def ldexp(x, exponent):
     return _called(np.ldexp, x, exponent)
 
 
+ldexp.no_derivative("exponent")
 ldexp.vjp(x=lambda g, exponent: ldexp(g, exponent))
 for _op, _ufunc in (
     (gcd, np.gcd), (lcm, np.lcm), (bitwise_count, np.bitwise_count), (nextafter, np.nextafter),

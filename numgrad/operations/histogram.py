@@ -157,6 +157,7 @@ def _sums_vjp(g, x, meta_weights, bins, range):
     return reshape(take(_padded(g), places), meta_weights.shape)
 
 
+histogram_sums.no_derivative("x")
 histogram_sums.vjp(weights=_sums_vjp)
 
 
@@ -289,6 +290,7 @@ histogramdd_edges.shape(
     lambda x, *, bins, range: tuple([Meta((n + 1,), np.dtype(float)) for n in _lengths(x, bins)])
 )
 histogramdd_places.shape(lambda x, *, bins, range: Meta(x.shape[:1], np.dtype(np.int64)))
+histogramdd_sums.no_derivative("x")
 histogramdd_sums.vjp(
     weights=lambda g, x, bins, range: take(
         _padded(g), histogramdd_places(x, bins=bins, range=range)

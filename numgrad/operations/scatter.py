@@ -160,6 +160,7 @@ def _index_add_result(x, index, source, *, axis, alpha):
     return _along_result("index_add", x, index, Meta(source.shape, dtype), axis)
 
 
+index_add.no_derivative("index")
 index_add.vjp(x=lambda g: g, source=_added)
 index_add.calls = [
     (((3, 2), (3, 2)), lambda x, v: index_add(x, INDICES, v, axis=0)),
@@ -198,6 +199,7 @@ def index_copy(x, index, source, *, axis):
 index_copy.shape(
     lambda x, index, source, *, axis: _along_result("index_copy", x, index, source, axis)
 )
+index_copy.no_derivative("index")
 index_copy.vjp(x=lambda g, index, axis: index_fill(g, index, 0, axis=axis), source=_kept_values)
 index_copy.calls = [
     (((3, 2), (3, 2)), lambda x, v: index_copy(x, INDICES, v, axis=0)),
@@ -254,6 +256,7 @@ def _no_number(shape: Any) -> NumgradValueError:
     )
 
 
+index_fill.no_derivative("index")
 index_fill.vjp(x=lambda g, index, axis: index_fill(g, index, 0, axis=axis), value=_kept_values)
 index_fill.calls = [
     (((3, 2), ()), lambda x, v: index_fill(x, INDICES, v, axis=0)),
@@ -493,6 +496,7 @@ def _factors(g, x, positions, values):
 
 
 multiply_at.shape(lambda x, positions, values: x)
+multiply_at.no_derivative("positions")
 multiply_at.vjp(
     x=lambda g, meta_x, positions, values: (
         g * np.conj(multiply_at(ones(meta_x.shape, meta_x.dtype), positions, values))

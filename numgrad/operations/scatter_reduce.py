@@ -57,6 +57,7 @@ def _of_values(g, x, y, positions, values, include_self):
     return take(g / maximum(count, 1), positions) * of_values
 
 
+extreme_at.no_derivative("positions")
 extreme_at.vjp(x=_of_operand, values=_of_values)
 extreme_at.calls = [
     (

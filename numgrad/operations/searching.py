@@ -337,6 +337,7 @@ def _bincount_result(x, weights, *, minlength, length):
     return Meta((length,), _INT64 if weights is None else np.dtype(np.float64))
 
 
+bincount.no_derivative("x")
 bincount.vjp(weights=lambda g, x: take(g, x))
 
 

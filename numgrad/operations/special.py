@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from numgrad.core.declare import composite, elementwise, primitive
-from numgrad.core.interpreter import bind, state
+from numgrad.core.interpreter import bind
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
 from numgrad.operations.promotion import by_library
 from numgrad.operations.shape import as_operand
@@ -14,22 +14,6 @@ from numgrad.operations.shape import as_operand
 def sech_square(x):
     """``1 / cosh(x)**2``: ``1 - tanh(x)**2`` where that cancels."""
     return 4 * logistic(2 * x) * logistic(-2 * x)
-
-
-def refusal(operation, name):
-    """The gradient formula of an input that has none: it raises instead of being silently 0.
-
-    The step of a compiled loop has gradients of all that it reads, of which few may be asked for:
-    there it raises where one is needed.
-    """
-    message = f"{operation}: has no derivative with respect to {name!r}; detach() it"
-
-    def refuse(g):
-        if state.ground.inner:
-            return bind(refused, (g,), {"message": message})
-        raise NumgradNotImplementedError(message)
-
-    return refuse
 
 
 @primitive(internal=True, method=False, differentiable=False)
@@ -264,8 +248,7 @@ def zeta(s, x):
     """
 
 
-zeta.vjp(s=refusal("zeta", "s"), x=lambda g, s, x: g * (-s * zeta(s + 1, x)))
-zeta.refused = ("s",)
+zeta.vjp(x=lambda g, s, x: g * (-s * zeta(s + 1, x)))
 zeta.kink(s=(2.0, None), x=([0.0], [-np.inf]))
 
 

@@ -111,6 +111,7 @@ def _take_result(x, indices, *, axis):
     return Meta(x.shape[:axis] + indices.shape + x.shape[axis + 1 :], x.dtype)
 
 
+take.no_derivative("indices")
 take.vjp(x=lambda g, indices, meta_x, axis: take_backward(g, indices, meta_x.shape, axis))
 take.calls = [
     (((3, 2),), lambda x: take(x, INDICES, axis=0)),
@@ -166,6 +167,7 @@ def take_backward(x, indices, *, shape, axis=None):
 
 
 take_backward.shape(lambda x, indices, *, shape, axis: Meta(tuple(shape), x.dtype))
+take_backward.no_derivative("indices")
 take_backward.vjp(x=lambda g, indices, axis: take(g, indices, axis=axis))
 take_backward.calls = [
     (((3, 2),), lambda x: take_backward(x, INDICES, shape=(4, 2), axis=0)),
@@ -226,6 +228,7 @@ def _gather_along_result(x, indices, *, axis):
     return Meta(indices.shape, x.dtype)
 
 
+gather_along.no_derivative("indices")
 gather_along.vjp(
     x=lambda g, indices, meta_x, axis: gather_along_backward(g, indices, meta_x.shape, axis)
 )
@@ -252,6 +255,7 @@ def gather_along_backward(x, indices, *, shape, axis):
 gather_along_backward.shape(
     lambda x, indices, *, shape, axis: Meta(tuple(shape), x.dtype),
 )
+gather_along_backward.no_derivative("indices")
 gather_along_backward.vjp(x=lambda g, indices, axis: gather_along(g, indices, axis=axis))
 gather_along_backward.calls = [
     (((2, 2),), lambda x: gather_along_backward(x, ALONG, shape=(2, 3), axis=1)),
@@ -280,6 +284,7 @@ def _add_along_result(x, indices, source, *, axis, caller):
     return x
 
 
+add_along.no_derivative("indices")
 add_along.vjp(x=lambda g: g, source=lambda g, indices, axis: gather_along(g, indices, axis=axis))
 
 

@@ -216,6 +216,7 @@ def _put_values(g, indices, meta_x, meta_values, accumulate):
     return reshape(OPS["sum"](reshape(padded, (rounds, size)), axis=0), meta_values.shape)
 
 
+put.no_derivative("indices")
 put.vjp(
     x=lambda g, indices, accumulate: g if accumulate else put(g, indices, 0),
     values=_put_values,

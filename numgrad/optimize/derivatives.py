@@ -155,11 +155,11 @@ def vector(name: str, value: Any) -> Any:
     """What a function of several values returned, as one vector."""
     parts = leaves(value)
     for part in parts:
-        kind = part.dtype.kind if isinstance(part, Tensor) else np.asarray(part).dtype.kind
-        if kind not in "biuf":
+        dtype = (part if isinstance(part, Tensor) else np.asarray(part)).dtype
+        if dtype.kind not in "biuf":
             raise NumgradTypeError(
-                f"{name}: the function returned a {type(part).__name__} of dtype "
-                f"{np.asarray(part).dtype if kind == 'O' else part.dtype}; it returns real numbers "
+                f"{name}: the function returned a {type(part).__name__} of dtype {dtype}; it "
+                "returns real numbers "
                 "(of complex ones return real and imaginary part)"
             )
     if len(parts) == 1:

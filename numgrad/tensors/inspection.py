@@ -8,6 +8,7 @@ from typing import Any
 
 from numgrad.codegen.compile import Kernel
 from numgrad.core.documentation import summary
+from numgrad.core.formula import DERIVED
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradValueError
 
@@ -41,8 +42,11 @@ class OpView:
     @property
     def gradients(self) -> str:
         """The gradient formulas as written."""
-        formulas = (*self.op.formulas.values(), *self.op.complex_formulas.values())
-        texts = dict.fromkeys(_source(f.function) for f in formulas)
+        op = self.op
+        formulas = (*op.declared.values(), *op.complex_formulas.values())
+        texts = list(dict.fromkeys(_source(f.function) for f in formulas))
+        derived = [name for name, f in op.formulas.items() if f.kind == DERIVED]
+        texts += [f"# by {name}: derived from the body" for name in derived]
         return "\n".join(texts) or "(no gradient)"
 
     @property

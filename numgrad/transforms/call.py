@@ -27,6 +27,9 @@ from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import Chosen
 from numgrad.transforms.linearization import Linearization, Product, filled
 
+_PRODUCTS = frozenset({"vjp", "jvp", "linearize"})
+"""Transforms whose results hold values too, so that some may be without a derivative."""
+
 
 class TransformedCall:
     """One call of a differentiated function: its arguments, and what kind the results are.
@@ -138,6 +141,8 @@ class TransformedCall:
         """What the function returns, which is one array."""
         result, self.aux = self.run(self.tensors, has_aux)
         value = _as_tensor(self.name, self.chosen.function, result)
+        if value._array.dtype.kind not in "fc":
+            check_floating(self.name, f"{_called(self.chosen.function)} returned", value.dtype)
         self.look_outside([value])
         return value
 
@@ -165,6 +170,10 @@ class TransformedCall:
         self.structure = flatten(result, found)
         function = self.chosen.function
         values = [_as_tensor(self.name, function, leaf) for leaf in found]
+        kinds = [v._array.dtype.kind in "fc" for v in values]
+        if not all(kinds) and not (self.name in _PRODUCTS and any(kinds)):
+            other = values[kinds.index(False)]
+            check_floating(self.name, f"{_called(function)} returned", other.dtype)
         if self.chosen.holomorphic:
             _check_complex(self.name, f"what {_called(function)} returned", values)
         return values
@@ -262,7 +271,7 @@ def _own(name: str, leaf: Any) -> Tensor:
     if own.dtype.kind not in "fc":
         raise NumgradTypeError(
             f"{name}: an argument of dtype {own.dtype} cannot be differentiated; pass floating or "
-            "complex arrays, or leave it out of argnums"
+            "complex arrays, as x.astype(float) is, or leave it out of argnums"
         )
     if not floating:
         check_dtype(name, own.dtype)
@@ -301,7 +310,17 @@ def _as_tensor(name: str, function: Callable, value: Any) -> Tensor:
             f"{name}: {_called(function)} returned None; return what is to be differentiated"
         )
     array = _numbers(name, f"what {_called(function)} returned", value)
-    return Tensor(array if array.dtype.kind in "fc" else array.astype(np.float64))
+    return Tensor(array)
+
+
+def check_floating(name: str, what: str, dtype: Any) -> None:
+    """Raise if results of a dtype have no derivatives, which are no zeros."""
+    if dtype.kind not in "fc":
+        raise NumgradTypeError(
+            f"{name}: {what} {dtype}, which has no derivative; return floating numbers: those that "
+            "are compared, counted or looked for; a constant as a float; what is to come out "
+            "beside them with has_aux=True"
+        )
 
 
 def _check_complex(name: str, what: str, values: Sequence[Tensor]) -> None:
@@ -319,10 +338,12 @@ def _called(function: Callable) -> str:
 
 def real_number(chosen: Chosen, value: Tensor) -> Tensor:
     """What a function returned, if it has a gradient."""
-    if value._array.size != 1 or (value._array.dtype.kind == "c") != chosen.holomorphic:
+    single = value._array.size == 1
+    if not single or (value._array.dtype.kind == "c") != chosen.holomorphic:
+        remedy = "take its .real or its absolute value" if single else "sum it, or use ng.jacobian"
         raise NumgradRuntimeError(
             f"{chosen.name}: {_called(chosen.function)} returned shape {value._array.shape} and "
             f"dtype {value._array.dtype}; a gradient is that of one real number (complex with "
-            "holomorphic=True): sum it, or use ng.jacobian"
+            f"holomorphic=True): {remedy}"
         )
     return value

@@ -68,7 +68,8 @@ def value_and_grad(
     ------
     NumgradTypeError
         If ``f``, ``argnums`` or ``argnames`` are of the wrong kind, an argument has no derivatives
-        (integers, None, strings), or ``f`` returns nothing.
+        (arrays of integers, None, strings), or ``f`` returns nothing or what has none (booleans,
+        integers).
     NumgradValueError
         If there is no such argument.
     NumgradRuntimeError
@@ -76,7 +77,8 @@ def value_and_grad(
 
     Notes
     -----
-    A number or array that ``f`` returns is a constant: its gradient is zero.
+    A floating number or array that ``f`` returns is a constant: its gradient is zero. Booleans and
+    integers (what is compared, counted or looked for) have none and raise.
 
     Examples
     --------

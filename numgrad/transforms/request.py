@@ -27,6 +27,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.tensors.random_state import RepeatedDraws
+from numgrad.transforms.call import check_floating
 from numgrad.transforms.linearization import Linearization, dual_columns, filled, one
 
 Tensors: TypeAlias = tuple[Tensor, ...]
@@ -157,6 +158,7 @@ class Request:
                     "a Tensor or a tuple of them, computed from the arguments without converting "
                     "these to arrays or numbers"
                 )
+            check_floating(self.name, f"output {k} of the function is", part.dtype)
             if self.strict and not part.requires_grad:
                 raise self._independent(f"output {k} of the function", "the inputs")
         return y, not isinstance(value, tuple)

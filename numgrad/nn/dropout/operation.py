@@ -55,6 +55,7 @@ def dropout(x, seed, *, p, group=1):
 
 
 dropout.shape(lambda x, seed, *, p, group: x)
+dropout.no_derivative("seed")
 dropout.vjp(x=lambda g, seed, p, group: dropout(g, seed, p=p, group=group))
 dropout.calls = [
     (((3, 4),), lambda x: dropout(x, 1, p=0.4)),

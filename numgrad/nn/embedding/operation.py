@@ -154,6 +154,7 @@ def _no_sparse_scaling() -> NumgradValueError:
     )
 
 
+embedding.no_derivative("indices")
 embedding.vjp(
     weight=lambda g, indices, meta_weight, padding_idx, scale_grad_by_freq: embedding_backward(
         g, indices, rows=meta_weight.shape[0], padding_idx=padding_idx, scaled=scale_grad_by_freq
@@ -226,6 +227,7 @@ def _looked_up(g, indices, rows, padding_idx, scaled):
 embedding_backward.shape(
     lambda x, indices, *, rows, padding_idx, scaled: Meta((rows, x.shape[-1]), x.dtype)
 )
+embedding_backward.no_derivative("indices")
 embedding_backward.vjp(x=_looked_up)
 embedding_backward.calls = [
     (((3, 2),), lambda x: embedding_backward(x, INDICES, rows=4, padding_idx=None, scaled=False)),

@@ -114,7 +114,6 @@ def _results(dtype: np.dtype, shape: tuple[int, ...], reduction: str) -> tuple:
 
 @primitive(
     internal=True,
-    differentiable=False,
     method=False,
     lowering="numgrad.nn.loss.lowering",
 )

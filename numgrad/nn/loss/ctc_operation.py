@@ -198,6 +198,7 @@ def ctc_shares(x, targets, times, lengths, *, blank, zero_infinity):
 
 
 ctc_shares.shape(lambda x, targets, times, lengths, **_: Meta(x.shape, x.dtype))
+ctc_shares.no_derivative("targets", "times", "lengths")
 ctc_shares.vjp(
     x=lambda g, x, targets, times, lengths, blank, zero_infinity: _shares(
         x, targets, times, lengths, blank, zero_infinity, g
@@ -223,6 +224,7 @@ def _ctc_vjp(g, x, targets, times, lengths, blank, zero_infinity):
     return -shares * expand_dims(expand_dims(g, 0), 2)
 
 
+ctc.no_derivative("targets", "times", "lengths")
 ctc.vjp(x=_ctc_vjp)
 
 _TARGETS = np.array([[1, 1], [2, 0]])

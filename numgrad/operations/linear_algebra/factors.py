@@ -124,7 +124,7 @@ def _completed(q: Any, r: Any) -> Any:
     return product(rest, adjoint(rest))
 
 
-@primitive(internal=True, method=False, outputs=True, differentiable=False)
+@primitive(internal=True, method=False, outputs=True)
 def raw_qr(a):
     """What LAPACK gives: factors in one matrix, transposed, and scales."""
     check_matrices("qr", a)
@@ -162,8 +162,8 @@ def qr(a, mode="reduced"):
     ----------
     mode : str
         ``"reduced"``; ``"complete"`` for a square ``Q``; ``"r"`` for ``R`` alone; ``"raw"`` for
-        what LAPACK gives, without a gradient. SciPy's ``"economic"`` and ``"full"`` are the first
-        two.
+        what LAPACK gives, whose gradient raises. SciPy's ``"economic"`` and ``"full"`` are the
+        first two.
 
     Returns
     -------

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from numgrad.core.declare import Primitive, composite
+from numgrad.core.formula import REFUSED
 from numgrad.errors import NumgradLinAlgError, NumgradNotImplementedError
 from numgrad.operations.choice import where
 from numgrad.operations.data_dependent import OUTSIDE, no_shape
@@ -23,6 +24,7 @@ def _without_derivative(name: str, projector: str) -> Any:
             f"projector onto it has one: {projector}; or detach() the operand"
         )
 
+    refuse.kind = REFUSED
     return refuse
 
 
@@ -59,7 +61,6 @@ def _basis(projector: str) -> Callable[[Callable[..., Any]], Basis]:
         op = Basis(function, ref=f"scipy.linalg.{name}", method=False, errors=errors)
         op.shape(no_shape(name, OUTSIDE))
         op.vjp(a=_without_derivative(name, projector))
-        op.refused = ("a",)
         return op
 
     return declare

@@ -106,6 +106,7 @@ def _factored_solve_vjp_a(g, a, factors, pivots, y, of_adjoint):
     return -(product(y, adjoint(z))) if of_adjoint else -(product(z, adjoint(y)))
 
 
+factored_solve.no_derivative("factors", "pivots")
 factored_solve.vjp(
     a=_factored_solve_vjp_a,
     b=lambda g, a, factors, pivots, of_adjoint: factored_solve(

@@ -33,11 +33,11 @@ def _weight(n, kappa, x):
     return np.power(2 * square, n) * np.exp(-2 * kappa * square)
 
 
-angles_within.without("n").vjp(
+angles_within.vjp(
     kappa=lambda g, n, kappa, x: -g * angles_within(n + 1, kappa, x),
     x=lambda g, n, kappa, x: g * _weight(n, kappa, x),
 )
-angles_beyond.without("n").vjp(
+angles_beyond.vjp(
     kappa=lambda g, n, kappa, x: -g * angles_beyond(n + 1, kappa, x),
     x=lambda g, n, kappa, x: -g * _weight(n, kappa, x),
 )

@@ -39,7 +39,7 @@ def _declare_derivatives(f, slope, kernel=None):
             v=lambda g, v, z: g * second(v, z),
             z=lambda g, v, z: g * slope(first, v, z),
         )
-        second.without("v").vjp(z=lambda g, v, z: g * slope(second, v, z))
+        second.vjp(z=lambda g, v, z: g * slope(second, v, z))
         _FIRST[name] = first
     in_order = _FIRST[name]
 
@@ -415,8 +415,8 @@ def kn(n, x):
     """
 
 
-yn.without("n").vjp(x=lambda g, n, x: g * _wave_slope(yn, np.trunc(n), x))
-kn.without("n").vjp(x=lambda g, n, x: g * _decay_slope(kn, np.trunc(n), x))
+yn.vjp(x=lambda g, n, x: g * _wave_slope(yn, np.trunc(n), x))
+kn.vjp(x=lambda g, n, x: g * _decay_slope(kn, np.trunc(n), x))
 
 # ----------------------------------------------------------------------------------- spherical
 
@@ -472,10 +472,10 @@ def _spherical_slope(f, n, z, low, high):
     return (low * n * below + high * (n + 1) * f(n + 1, z)) / (2 * n + 1)
 
 
-spherical_jn.without("n").vjp(z=lambda g, n, z: g * _spherical_slope(spherical_jn, n, z, 1, -1))
-spherical_yn.without("n").vjp(z=lambda g, n, z: g * _spherical_slope(spherical_yn, n, z, 1, -1))
-spherical_in.without("n").vjp(z=lambda g, n, z: g * _spherical_slope(spherical_in, n, z, 1, 1))
-spherical_kn.without("n").vjp(z=lambda g, n, z: g * _spherical_slope(spherical_kn, n, z, -1, -1))
+spherical_jn.vjp(z=lambda g, n, z: g * _spherical_slope(spherical_jn, n, z, 1, -1))
+spherical_yn.vjp(z=lambda g, n, z: g * _spherical_slope(spherical_yn, n, z, 1, -1))
+spherical_in.vjp(z=lambda g, n, z: g * _spherical_slope(spherical_in, n, z, 1, 1))
+spherical_kn.vjp(z=lambda g, n, z: g * _spherical_slope(spherical_kn, n, z, -1, -1))
 
 # -------------------------------------------------------------------------------------- Struve
 

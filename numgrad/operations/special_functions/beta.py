@@ -62,8 +62,6 @@ betainc_b.vjp(
     b=lambda g, a, b, x: g * betainc_bb(a, b, x),
     x=lambda g, a, b, x: g * (beta_density(a, b, x) * _slope_b(x, a, b)),
 )
-for _second in (betainc_aa, betainc_ab, betainc_bb):
-    _second.without("a", "b")
 betainc_aa.vjp(
     x=lambda g, a, b, x: (
         g * beta_density(a, b, x) * (_slope(x, a, b) ** 2 - zeta(2, a) + zeta(2, a + b))

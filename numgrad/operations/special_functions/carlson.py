@@ -84,7 +84,6 @@ def carlson(i, j, k, n, a, b, c, p):
     """The integral of ``(t + a)**-i (t + b)**-j (t + c)**-k (t + p)**-n`` over positive ``t``."""
 
 
-carlson.without("i", "j", "k", "n")
 carlson.vjp(
     a=lambda g, i, j, k, n, a, b, c, p: g * (-i * carlson(i + 1, j, k, n, a, b, c, p)),
     b=lambda g, i, j, k, n, a, b, c, p: g * (-j * carlson(i, j + 1, k, n, a, b, c, p)),

@@ -16,27 +16,20 @@ has none raises as well: no gradient is silently zero.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from numgrad.core.elementwise import Elementwise
+from numgrad.core.formula import GradientFormula
 from numgrad.core.op import Op
 from numgrad.kernels import differences as _differences  # noqa: F401 (what kernels call)
 from numgrad.operations.promotion import by_library
-from numgrad.operations.special import refusal
 
 
 class Special(Op):
-    """What is known about all special functions.
+    """What is known about all special functions."""
 
-    Attributes
-    ----------
-    refused
-        Inputs whose gradient raises.
-    """
-
-    refused: tuple[str, ...] = ()
     parameters: ClassVar = {
         "v": ("", "Order."),
         "n": ("", "Order."),
@@ -57,11 +50,9 @@ class Special(Op):
         "t": ("", "Quantile."),
     }
 
-    def without(self, *names: str) -> Self:
-        """Have gradients with respect to these inputs raise; returns the operation."""
-        self.refused = names
-        self.vjp(**{name: refusal(self.name, name) for name in names})
-        return self
+    def undeclared(self, name: str) -> GradientFormula:
+        """A refusal, also where the body is a formula, in which a count may be rounded."""
+        return Op.undeclared(self, name)
 
 
 class SpecialFunction(Special, Elementwise):

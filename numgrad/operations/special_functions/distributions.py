@@ -286,8 +286,8 @@ def pdtrc(k, m):
     """
 
 
-pdtr.without("k").vjp(m=lambda g, k, m: -g * gamma_density(np.floor(k) + 1, m))
-pdtrc.without("k").vjp(m=lambda g, k, m: g * gamma_density(np.floor(k) + 1, m))
+pdtr.vjp(m=lambda g, k, m: -g * gamma_density(np.floor(k) + 1, m))
+pdtrc.vjp(m=lambda g, k, m: g * gamma_density(np.floor(k) + 1, m))
 
 
 def _counts(k, n):
@@ -349,8 +349,8 @@ def _bdtr_slope(k, n, p):
     return np.where(inside, beta_density(a, b, p), 0)
 
 
-bdtr.without("k", "n").vjp(p=lambda g, k, n, p: -g * _bdtr_slope(k, n, p))
-bdtrc.without("k", "n").vjp(p=lambda g, k, n, p: g * _bdtr_slope(k, n, p))
+bdtr.vjp(p=lambda g, k, n, p: -g * _bdtr_slope(k, n, p))
+bdtrc.vjp(p=lambda g, k, n, p: g * _bdtr_slope(k, n, p))
 
 
 def _some(n):
@@ -399,5 +399,5 @@ def nbdtrc(k, n, p):
 
 nbdtr.calls = [(((3,),), lambda p: nbdtr(1, 3, p))]
 nbdtrc.calls = [(((3,),), lambda p: nbdtrc(1, 3, p))]
-nbdtr.without("k", "n").vjp(p=lambda g, k, n, p: g * beta_density(_some(n), _trials(k), p))
-nbdtrc.without("k", "n").vjp(p=lambda g, k, n, p: -g * beta_density(_some(n), _trials(k), p))
+nbdtr.vjp(p=lambda g, k, n, p: g * beta_density(_some(n), _trials(k), p))
+nbdtrc.vjp(p=lambda g, k, n, p: -g * beta_density(_some(n), _trials(k), p))

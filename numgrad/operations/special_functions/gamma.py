@@ -240,7 +240,6 @@ gammainc_a.vjp(
     a=lambda g, a, x: g * gammainc_aa(a, x),
     x=lambda g, a, x: g * _weighed_density(a, x, lambda slope: slope),
 )
-gammainc_aa.without("a")
 gammainc_aa.vjp(x=lambda g, a, x: g * _weighed_density(a, x, lambda s: s * s - zeta(2, a)))
 
 

@@ -296,9 +296,9 @@ def _nbdtri_vjp(g, k, n, y):
     return g / beta_density(a, b, y)
 
 
-bdtri.without("k", "n").vjp(p=_bdtri_vjp)
-nbdtri.without("k", "n").vjp(p=_nbdtri_vjp)
-pdtri.without("k").vjp(p=lambda g, k, y: -g / gamma_density(_events(k), y))
+bdtri.vjp(p=_bdtri_vjp)
+nbdtri.vjp(p=_nbdtri_vjp)
+pdtri.vjp(p=lambda g, k, y: -g / gamma_density(_events(k), y))
 bdtri.calls = [(((3,),), lambda p: bdtri(1, 3, p))]
 nbdtri.calls = [(((3,),), lambda p: nbdtri(1, 3, p))]
 

@@ -197,6 +197,6 @@ def besselpoly(a, lmb, nu):
     """
 
 
-besselpoly.without("lmb", "nu").vjp(
+besselpoly.vjp(
     a=lambda g, a, lmb, nu: g * (besselpoly(a, lmb + 1, nu - 1) - besselpoly(a, lmb + 1, nu + 1))
 )

@@ -353,7 +353,5 @@ def log_wright_bessel(a, b, x):
     """
 
 
-wright_bessel.without("a", "b").vjp(x=lambda g, a, b, x: g * wright_bessel(a, b + a, x))
-log_wright_bessel.without("a", "b").vjp(
-    x=lambda g, a, b, x, y: g * np.exp(log_wright_bessel(a, b + a, x) - y)
-)
+wright_bessel.vjp(x=lambda g, a, b, x: g * wright_bessel(a, b + a, x))
+log_wright_bessel.vjp(x=lambda g, a, b, x, y: g * np.exp(log_wright_bessel(a, b + a, x) - y))

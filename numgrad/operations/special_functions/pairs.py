@@ -76,9 +76,9 @@ def _pbwa_vjp(g, a, x, y):
     return arrived(g, lambda: y[1], lambda: (a - 0.25 * x * x) * y[0])
 
 
-pbdv.without("v").vjp(x=_parabolic_vjp)
-pbvv.without("v").vjp(x=_parabolic_vjp)
-pbwa.without("a").vjp(x=_pbwa_vjp)
+pbdv.vjp(x=_parabolic_vjp)
+pbvv.vjp(x=_parabolic_vjp)
+pbwa.vjp(x=_pbwa_vjp)
 
 # --------------------------------------------------------------------------------------- Mathieu
 
@@ -117,10 +117,6 @@ def mathieu_b(m, q):
     >>> ng.special.mathieu_b(ng.tensor([1.0, 2.0]), 0.5)
     tensor([0.47065435, 3.97918922])
     """
-
-
-mathieu_a.without("m", "q")
-mathieu_b.without("m", "q")
 
 
 @several(count=2, calls=lambda op, x: op(1.0, 0.5, x))
@@ -278,9 +274,9 @@ def _radial_mathieu(value):
     return vjp
 
 
-mathieu_cem.without("m", "q").vjp(x=_angular_mathieu(mathieu_a))
-mathieu_sem.without("m", "q").vjp(x=_angular_mathieu(mathieu_b))
+mathieu_cem.vjp(x=_angular_mathieu(mathieu_a))
+mathieu_sem.vjp(x=_angular_mathieu(mathieu_b))
 for _op in (mathieu_modcem1, mathieu_modcem2):
-    _op.without("m", "q").vjp(x=_radial_mathieu(mathieu_a))
+    _op.vjp(x=_radial_mathieu(mathieu_a))
 for _op in (mathieu_modsem1, mathieu_modsem2):
-    _op.without("m", "q").vjp(x=_radial_mathieu(mathieu_b))
+    _op.vjp(x=_radial_mathieu(mathieu_b))

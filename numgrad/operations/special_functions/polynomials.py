@@ -214,17 +214,15 @@ def _positive(n):
     return np.where(n < -0.5, -n - 1, n)
 
 
-eval_legendre.without("n").vjp(
-    x=lambda g, n, x: g * _below(_positive(n), lambda k: eval_gegenbauer(k, 1.5, x))
-)
-eval_chebyt.without("n").vjp(x=lambda g, n, x: g * n * _below(n, lambda k: eval_chebyu(k, x)))
-eval_chebyu.without("n").vjp(x=lambda g, n, x: 2 * g * _second_kind(n, x))
-eval_gegenbauer.without("n", "alpha").vjp(
+eval_legendre.vjp(x=lambda g, n, x: g * _below(_positive(n), lambda k: eval_gegenbauer(k, 1.5, x)))
+eval_chebyt.vjp(x=lambda g, n, x: g * n * _below(n, lambda k: eval_chebyu(k, x)))
+eval_chebyu.vjp(x=lambda g, n, x: 2 * g * _second_kind(n, x))
+eval_gegenbauer.vjp(
     x=lambda g, n, alpha, x: (
         2 * g * alpha * _below_any(n, lambda k: eval_gegenbauer(k, alpha + 1, x))
     )
 )
-eval_jacobi.without("n", "alpha", "beta").vjp(
+eval_jacobi.vjp(
     x=lambda g, n, alpha, beta, x: (
         0.5
         * g
@@ -232,28 +230,24 @@ eval_jacobi.without("n", "alpha", "beta").vjp(
         * _below_any(n, lambda k: eval_jacobi(k, alpha + 1, beta + 1, x))
     )
 )
-eval_laguerre.without("n").vjp(
-    x=lambda g, n, x: -g * _below(n, lambda k: eval_genlaguerre(k, 1, x))
-)
-eval_genlaguerre.without("n", "alpha").vjp(
+eval_laguerre.vjp(x=lambda g, n, x: -g * _below(n, lambda k: eval_genlaguerre(k, 1, x)))
+eval_genlaguerre.vjp(
     x=lambda g, n, alpha, x: -g * _below(n, lambda k: eval_genlaguerre(k, alpha + 1, x))
 )
-eval_hermite.without("n").vjp(
+eval_hermite.vjp(
     x=lambda g, n, x: 2 * g * np.trunc(n) * _below(np.trunc(n), lambda k: eval_hermite(k, x))
 )
-eval_hermitenorm.without("n").vjp(
+eval_hermitenorm.vjp(
     x=lambda g, n, x: g * np.trunc(n) * _below(np.trunc(n), lambda k: eval_hermitenorm(k, x))
 )
-eval_chebyc.without("n").vjp(x=lambda g, n, x: g * n * _below(n, lambda k: eval_chebyu(k, 0.5 * x)))
-eval_chebys.without("n").vjp(x=lambda g, n, x: g * _second_kind(n, 0.5 * x))
-eval_sh_legendre.without("n").vjp(
+eval_chebyc.vjp(x=lambda g, n, x: g * n * _below(n, lambda k: eval_chebyu(k, 0.5 * x)))
+eval_chebys.vjp(x=lambda g, n, x: g * _second_kind(n, 0.5 * x))
+eval_sh_legendre.vjp(
     x=lambda g, n, x: 2 * g * _below(_positive(n), lambda k: eval_gegenbauer(k, 1.5, 2 * x - 1))
 )
-eval_sh_chebyt.without("n").vjp(
-    x=lambda g, n, x: 2 * g * n * _below(n, lambda k: eval_chebyu(k, 2 * x - 1))
-)
-eval_sh_chebyu.without("n").vjp(x=lambda g, n, x: 4 * g * _second_kind(n, 2 * x - 1))
-eval_sh_jacobi.without("n", "p", "q").vjp(
+eval_sh_chebyt.vjp(x=lambda g, n, x: 2 * g * n * _below(n, lambda k: eval_chebyu(k, 2 * x - 1)))
+eval_sh_chebyu.vjp(x=lambda g, n, x: 4 * g * _second_kind(n, 2 * x - 1))
+eval_sh_jacobi.vjp(
     x=lambda g, n, p, q, x: g * n * _below(n, lambda k: eval_sh_jacobi(k, p + 2, q + 1, x))
 )
 
@@ -300,7 +294,7 @@ def _lpmv_vjp(g, m, v, x, y):
 
 
 lpmv.calls = [(((3,),), lambda x: lpmv(1.0, 2.5, x))]
-lpmv.without("m", "v").vjp(x=_lpmv_vjp)
+lpmv.vjp(x=_lpmv_vjp)
 
 
 def assoc_laguerre(x, n, k=0.0):

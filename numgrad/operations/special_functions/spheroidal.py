@@ -24,9 +24,6 @@ def pro_cv(m, n, c):
     """
 
 
-pro_cv.without("m", "n", "c")
-
-
 @special(domain=(1.0, 3.0))
 def obl_cv(m, n, c):
     """Characteristic value of oblate spheroidal wave functions; without gradients.
@@ -45,9 +42,6 @@ def obl_cv(m, n, c):
     >>> ng.special.obl_cv(1.0, 2.0, ng.tensor([0.5, 1.0]))
     tensor([5.89261397, 5.56752745])
     """
-
-
-obl_cv.without("m", "n", "c")
 
 
 def _at_value(value):
@@ -285,8 +279,8 @@ def _spheroidal(sign, square, value):
 
 def _complete(op, of_value, *equation):
     formula, with_value = _spheroidal(*equation)
-    op.without("m", "n", "c").vjp(x=formula)
-    of_value.without("m", "n", "c", "cv").vjp(x=with_value)
+    op.vjp(x=formula)
+    of_value.vjp(x=with_value)
 
 
 _complete(pro_ang1, pro_ang1_cv, 1, 1, pro_cv)

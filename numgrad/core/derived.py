@@ -1,0 +1,223 @@
+"""Gradient formulas that nobody declared, derived from the body of an operation.
+
+Note [Derived formulas]
+-----------------------
+An operation declared by a formula has derivatives that follow from it, by reverse accumulation over
+the calls in it (Griewank and Walther, "Evaluating Derivatives", chapter 3). Its body is called with
+``Followed`` values, each of which holds one as gradient formulas take it (a symbol of a kernel, a
+Tensor, a traced or batched one, an ndarray) and keeps which operation made it of which others. The
+walk back asks each of those operations for its own gradient formula. So what is derived is a
+gradient formula as any other: kernels, second derivatives, forward mode and compiled functions read
+it. It names all inputs, which is what the tape saves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from numgrad.core.call import Call
+from numgrad.core.formula import DERIVED, GradientFormula, Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import OPS, Op
+from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
+
+
+class DerivedFormula(GradientFormula):
+    """The gradient formula of an input by the body of its operation: Note [Derived formulas]."""
+
+    __slots__ = ("op", "place")
+
+    def __init__(self, op: Any, name: str) -> None:
+        self.op, self.place = op, op.inputs.index(name)
+        self.function = self.derive
+        self.kind = DERIVED
+        self.names = ("g", *op.inputs)
+        self.uses_g, self.needs, self.metas, self.params = True, op.inputs, (), ()
+
+    def derive(self, g: Any, **inputs: Any) -> Any:
+        """The gradient of the input, on whatever kind of values these are."""
+        op = self.op
+        values = [inputs[name] for name in op.inputs]
+        loop, _ = op.result_types([_dtype_or_type(v) for v in values])
+        tape: list[Followed] = []
+        leaves = [
+            Followed(tape, _as_dtype(v, d), needed=k == self.place)
+            for k, (v, d) in enumerate(zip(values, loop, strict=True))
+        ]
+        result = op.function(*leaves)
+        if not (isinstance(result, Followed) and result.needed):
+            return 0
+        holomorphic = op.holomorphic and any(_kind(v) == "c" for v in values)
+        found = _pull_back(tape, result, np.conj(g) if holomorphic else g, leaves[self.place])
+        if found is None:
+            return 0
+        return np.conj(found) if holomorphic else found
+
+
+class Followed:
+    """A value in the body of an operation, and the operation that made it.
+
+    ``pull`` gives, of the gradient of the value, that of each of ``parents``, None for some.
+    """
+
+    __slots__ = ("needed", "parents", "pull", "tape", "value")
+    applies: ClassVar = True  # it says itself what an operation on it means
+    __array_priority__: ClassVar = 1001.0
+
+    def __init__(
+        self,
+        tape: list[Followed],
+        value: Any,
+        parents: Sequence[Any] = (),
+        pull: Any = None,
+        *,
+        needed: bool = False,
+    ) -> None:
+        self.tape, self.value, self.parents, self.pull = tape, value, parents, pull
+        self.needed = needed
+        if needed:
+            tape.append(self)
+
+    @property
+    def dtype(self) -> Any:
+        return self.value.dtype
+
+    @property
+    def real(self) -> Followed:
+        return self._part(np.real(self.value), lambda g: [g])
+
+    @property
+    def imag(self) -> Followed:
+        return self._part(np.imag(self.value), lambda g: [1j * g])
+
+    def astype(self, dtype: Any) -> Followed:
+        wanted, own = np.dtype(dtype), _dtype(self.value)
+        if wanted.kind not in "fc":
+            return Followed(self.tape, self.value.astype(wanted))
+        return self._part(self.value.astype(wanted), lambda g: [_as_dtype(g, own)])
+
+    def _part(self, value: Any, pull: Any) -> Followed:
+        return Followed(self.tape, value, (self,), pull, needed=self.needed)
+
+    def apply(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
+        """What an operation makes of values of which some are followed."""
+        if op.name in ("real", "imag") and isinstance(args[0], Followed):
+            return getattr(args[0], op.name)
+        if op.name == "astype" and isinstance(args[0], Followed):
+            return args[0].astype(params.get("dtype", args[-1]))
+        if not op.by_elements:
+            if params:
+                raise NumgradTypeError(f"a formula of scalars cannot call {op.name}")
+            return op.function(*args)
+        args = (*args, *op.rest(args))  # pyright: ignore[reportAttributeAccessIssue]
+        raw = tuple([a.value if isinstance(a, Followed) else a for a in args])
+        out = bind(op, raw, params)
+        needed = _kind(out) in "fc" and any(
+            isinstance(a, Followed) and a.needed and op.inputs[k] in op.formulas
+            for k, a in enumerate(args)
+        )
+
+        def pull(g: Any) -> list[Any]:
+            metas = tuple([Meta(getattr(v, "shape", ()), _dtype(v)) for v in raw])
+            call = Call(op, metas, params)
+            values = {**dict(zip(op.inputs, raw, strict=True)), "y": out}
+            return [
+                call.gradient(k, g, values)
+                if isinstance(a, Followed) and a.needed and op.inputs[k] in op.formulas
+                else None
+                for k, a in enumerate(args)
+            ]
+
+        return Followed(self.tape, out, args, pull, needed=needed)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        op = OPS.get(ufunc.__name__)
+        if op is None or not op.by_elements or method != "__call__" or kwargs:
+            raise NumgradNotImplementedError(
+                f"a formula that calls np.{ufunc.__name__} has no derivative by itself; declare "
+                "its gradient formulas with .vjp()"
+            )
+        return self.apply(op, inputs, {})
+
+    def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
+        if func in (np.real, np.imag):
+            return getattr(args[0], func.__name__)
+        if func is np.where and len(args) == 3:
+            return self.apply(OPS["where"], args, {})
+        raise NumgradTypeError(f"a formula cannot call np.{func.__name__} this way")
+
+    def __bool__(self) -> bool:
+        raise NumgradTypeError("a formula has no branches: use np.where(condition, a, b)")
+
+
+def _binary(name: str) -> tuple[Callable, Callable]:
+    def forward(self: Followed, other: Any) -> Any:
+        return self.apply(OPS[name], (self, other), {})
+
+    def reflected(self: Followed, other: Any) -> Any:
+        return self.apply(OPS[name], (other, self), {})
+
+    return forward, reflected
+
+
+for _name, _op in {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
+    "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "and": "bitwise_and",
+    "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
+    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
+    "ne": "not_equal",
+}.items():  # fmt: skip
+    _forward, _reflected = _binary(_op)
+    setattr(Followed, f"__{_name}__", _forward)
+    setattr(Followed, f"__r{_name}__", _reflected)
+Followed.__hash__ = object.__hash__
+for _name, _op in {
+    "neg": "negative", "pos": "positive", "invert": "invert", "abs": "absolute",
+}.items():  # fmt: skip
+    setattr(Followed, f"__{_name}__", lambda self, _op=_op: self.apply(OPS[_op], (self,), {}))
+
+
+def _pull_back(tape: Sequence[Followed], result: Followed, g: Any, leaf: Followed) -> Any:
+    """The gradient of ``leaf`` from that of ``result``; None if nothing leads there."""
+    gradients: dict[Followed, Any] = {result: _fitted(g, result.value)}
+    for followed in reversed(tape):
+        g = gradients.get(followed)
+        if g is None or followed.pull is None:
+            continue
+        for parent, part in zip(followed.parents, followed.pull(g), strict=True):
+            if part is None:
+                continue
+            part = _fitted(part, parent.value)
+            before = gradients.get(parent)
+            gradients[parent] = part if before is None else before + part
+    return gradients.get(leaf)
+
+
+def _fitted(g: Any, like: Any) -> Any:
+    """A gradient of a real value has no imaginary part."""
+    return np.real(g) if _kind(g) == "c" and _kind(like) != "c" else g
+
+
+def _as_dtype(value: Any, dtype: np.dtype) -> Any:
+    """A value as the body gets it; Python numbers are weak."""
+    if not hasattr(value, "dtype"):
+        return value
+    own = _dtype(value)
+    if own == dtype:
+        return value
+    return np.real(value).astype(dtype) if own.kind == "c" != dtype.kind else value.astype(dtype)
+
+
+def _dtype_or_type(value: Any) -> Any:
+    return getattr(value, "dtype", type(value))
+
+
+def _dtype(value: Any) -> np.dtype:
+    return np.dtype(_dtype_or_type(value))
+
+
+def _kind(value: Any) -> str:
+    return _dtype(value).kind
