@@ -16,8 +16,9 @@ import numpy as np
 
 from numgrad.distributed.collectives import all_reduce, broadcast
 from numgrad.distributed.group import Group, group_of
-from numgrad.distributed.memory import ReduceOp, joined, spread
+from numgrad.distributed.memory import joined, spread
 from numgrad.distributed.objects import all_gather_object
+from numgrad.distributed.reductions import ReduceOp
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.optim.optimizer import Optimizer
 from numgrad.tensors.tensor import Tensor
