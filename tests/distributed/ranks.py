@@ -139,9 +139,27 @@ def messages():
     assert (late - early).tolist() == [1.0] * 3
     assert early[0].item() == source
     assert all(work.wait() for work in works)
-    send = dist.isend(ng.zeros(2), to)
-    raises(ng.NumgradValueError, "that were sent", lambda: dist.recv(ng.zeros(3), source))
-    send.wait()
+    rows = np.arange(6.0)
+    others = [
+        np.float32, np.int64, np.complex128, np.bool_, (5,), (7,), (2, 3), (6, 1), (0,), (100_000,),
+    ]  # fmt: skip
+    for other in others:  # short ones and a long one, of which MPI waits for the receiver
+        kind, shape = (np.float64, other) if isinstance(other, tuple) else (other, 6)
+        for sent, target in ((rows, np.full(shape, 1, kind)), (np.full(shape, 1, kind), rows)):
+            send, before = dist.isend(sent, to, tag=3), target.copy()
+            work = dist.irecv(target, source, tag=3)
+            said = f"is {sent.dtype} {sent.shape}; receive"
+            raises(ng.NumgradValueError, said, work.wait)
+            raises(ng.NumgradValueError, f"of {target.dtype} {target.shape}", work.is_completed)
+            np.testing.assert_array_equal(target, before)
+            send.wait()
+    late, early = np.zeros(300_000), np.zeros(300_000)  # received in the order that they were sent
+    receives = [dist.irecv(early, source), dist.irecv(late)]
+    sends = [dist.isend(np.full(300_000, k), to) for k in (1.0, 2.0)]
+    assert all(work.wait() for work in sends)  # all ranks send, and receive meanwhile
+    assert receives[1].wait()
+    assert receives[0].is_completed()
+    assert (early[0], late[-1], receives[1].source_rank()) == (1.0, 2.0, source)
     raises(ng.NumgradValueError, "is this one", lambda: dist.send(late, RANK))
 
 
