@@ -9,7 +9,7 @@ from typing import Any
 
 from numgrad.distributed.failures import watch
 from numgrad.distributed.library import world
-from numgrad.distributed.work import CollectiveWork, Pending, seconds_of, wait_until
+from numgrad.distributed.work import CollectiveWork, Pending, check_allowed, seconds_of, wait_until
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 
 DEFAULT_TIMEOUT = timedelta(minutes=30)
@@ -269,6 +269,8 @@ def destroy_process_group(group: Group = None) -> None:
     if isinstance(group, _NoMember):
         return
     found = group_of("destroy_process_group", group)
+    if found.comm is not None:
+        check_allowed("destroy_process_group", found)
     for gone in [*_others, found] if found is _default else [found]:
         if gone.comm is not None:
             barrier = gone.control.Ibarrier()

@@ -140,6 +140,16 @@ def _named(ranks: Sequence[int]) -> str:
     return f"rank {shown}" if len(ranks) == 1 else f"ranks {shown}"
 
 
+restrictions: list[Callable[[str, Any], None]] = []
+"""What may refuse a collective of a group before it begins, as ``join`` does."""
+
+
+def check_allowed(what: str, group: Any) -> None:
+    """Raise if a collective of a group must not be called now."""
+    for check in restrictions:
+        check(what, group)
+
+
 class CollectiveWork:
     """What an asynchronous operation returns.
 
@@ -156,6 +166,7 @@ class CollectiveWork:
         agree: bool = True,
         moved: tuple[int, int] = (0, 0),
     ) -> None:
+        check_allowed(what, group)
         self.what, self._moved = what, moved
         self._group, self._post, self._finish = group, post, finish
         self._request: Any = None
