@@ -36,6 +36,7 @@ import numpy as np
 
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.core.tree import leaves
+from numgrad.core.wrappers import FunctionWrapper
 from numgrad.errors import is_users
 
 MOST = 1_000
@@ -482,4 +483,4 @@ def _self_name(x: Any) -> str:
 
 
 def _wrapped(x: Any) -> Any:
-    return x.__wrapped__ if type(x) is functools._lru_cache_wrapper else None
+    return x.__wrapped__ if type(x) in (functools._lru_cache_wrapper, FunctionWrapper) else None
