@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -28,7 +27,7 @@ from numgrad.compiler.run.options import Options
 from numgrad.compiler.run.specialise import Specialisation
 from numgrad.compiler.trace.capture import trace
 from numgrad.core.interpreter import state
-from numgrad.core.recipes import PackedFunction, packed
+from numgrad.core.wrappers import found_by_name
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, warn
 
 P = ParamSpec("P")
@@ -71,6 +70,7 @@ class Jitted(Generic[P, R]):
         )
         self.specialisations: list[Specialisation] = []
         self._owner: type | None = None
+        self._attribute = ""
         self._bound: dict[int, tuple[Any, Jitted]] = {}
         self._slow_calls = 0
         # a class of its own, whose ``__call__`` is the dispatcher: Python looks it up there, and
@@ -202,14 +202,14 @@ class Jitted(Generic[P, R]):
         if instance is None:
             return self
         attributes = getattr(instance, "__dict__", None)
-        name = self.__name__
+        name = self._attribute or self.__name__
         if attributes is None or inspect.getattr_static(type(instance), name, None) is not self:
             return self._kept(instance)
         found = attributes[name] = self._method(MethodType(self.__wrapped__, instance))
         return found  # and from now on it is found there
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._owner = owner
+        self._owner, self._attribute = owner, name
 
     def _through_class(self, instance: Any, *args: Any, **kwargs: Any) -> Any:
         """``Class.method(instance, ...)``."""
@@ -250,12 +250,8 @@ class Jitted(Generic[P, R]):
             name = function.__name__
             if isinstance(getattr(type(function.__self__), name, None), Jitted):
                 return getattr, (function.__self__, name)
-        found: Any = sys.modules.get(getattr(function, "__module__", None) or "")
-        for part in getattr(function, "__qualname__", "").split("."):
-            found = getattr(found, part, None)
-        if found is self:  # a decorated function is found by its name
-            return function.__qualname__
-        return _again, (packed(function), self._choices)
+            function = MethodType(function.__func__, function.__self__)  # also of a weak one
+        return found_by_name(self, function) or (Jitted, (function, self._choices))
 
     def __repr__(self) -> str:
         return f"<jitted {self.__wrapped__!r}>"
@@ -345,11 +341,6 @@ class Jitted(Generic[P, R]):
         from numgrad.compiler.inspect.report import report  # which compiling does without
 
         return report(self._parameters.name, self.specialisations, self.statistics)
-
-
-def _again(function: Any, choices: dict[str, Any]) -> Jitted:
-    """A copy of a jitted function."""
-    return Jitted(function.function if isinstance(function, PackedFunction) else function, choices)
 
 
 @overload

@@ -15,19 +15,20 @@ from numgrad.core.view import View as View
 T = TypeVar("T", bound=Op)
 
 
-def _family(family: type[T]) -> Callable[..., Callable[[Callable[..., Any]], T]]:
+def _family(name: str, family: type[T]) -> Callable[..., Callable[[Callable[..., Any]], T]]:
     def declare(**options: Any) -> Callable[[Callable[..., Any]], T]:
         return lambda function: family(function, **options)
 
+    declare.__name__ = declare.__qualname__ = name
     return declare
 
 
-elementwise = _family(Elementwise)
-axiswise = _family(AxisOp)
-view = _family(View)
-primitive = _family(Primitive)
-prepared = _family(Prepared)
-composite = _family(Composite)
+elementwise = _family("elementwise", Elementwise)
+axiswise = _family("axiswise", AxisOp)
+view = _family("view", View)
+primitive = _family("primitive", Primitive)
+prepared = _family("prepared", Prepared)
+composite = _family("composite", Composite)
 
 elementwise.__doc__ = """Declare an operation on each element of its operands.
 

@@ -410,4 +410,9 @@ def refusal(operation: str, name: str, *, own: bool = False) -> Callable[[Any], 
 def _find_op(name: str, module: str) -> Op:
     if name not in OPS:  # of a layer or a user: what declares it may not be loaded yet
         import_module(module)
+    if name not in OPS:
+        raise NumgradRuntimeError(
+            f"pickle: the operation {name} was declared in {module}, and is not declared in this "
+            "process; declare it in a module that both import"
+        )
     return OPS[name]

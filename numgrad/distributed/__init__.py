@@ -36,13 +36,13 @@ from numgrad.distributed.group import init_process_group as init_process_group
 from numgrad.distributed.group import is_initialized as is_initialized
 from numgrad.distributed.group import new_group as new_group
 from numgrad.distributed.library import is_mpi_available as is_mpi_available
-from numgrad.distributed.memory import ReduceOp as ReduceOp
 from numgrad.distributed.messages import irecv as irecv
 from numgrad.distributed.messages import isend as isend
 from numgrad.distributed.messages import recv as recv
 from numgrad.distributed.messages import send as send
 from numgrad.distributed.objects import all_gather_object as all_gather_object
 from numgrad.distributed.objects import broadcast_object_list as broadcast_object_list
+from numgrad.distributed.reductions import ReduceOp as ReduceOp
 from numgrad.distributed.work import CollectiveWork as Work
 from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.distributed.group import Group, ProcessGroup, group_of
-from numgrad.distributed.memory import Memory, ReduceOp, many, many_read, reduction, scatter_back
+from numgrad.distributed.memory import Memory, many, many_read, scatter_back
+from numgrad.distributed.reductions import ReduceOp, Reduction
 from numgrad.distributed.work import CollectiveWork, DoneWork
 from numgrad.errors import NumgradValueError
 from numgrad.profiler.notes import record_collective
@@ -92,14 +93,16 @@ def all_reduce(
     """
     found = group_of("all_reduce", group)
     memory = Memory("all_reduce", tensor, writes=True)
-    named = reduction("all_reduce", op, memory.array.dtype)
+    reduction = Reduction("all_reduce", op, memory.array.dtype)
+    terms = reduction.terms(memory.flat)
 
     def post() -> Any:
         mpi = found.mpi
-        return found.comm.Iallreduce(mpi.IN_PLACE, memory.flat, getattr(mpi, named))
+        return found.comm.Iallreduce(mpi.IN_PLACE, terms, reduction.operation(mpi))
 
     def finish() -> None:
-        memory.written(found.size if op is ReduceOp.AVG else 1)
+        reduction.put(terms, memory.flat, found.size)
+        memory.written()
 
     what, size = f"all_reduce({op}) of {memory.said}", memory.flat.nbytes
     return _run(found, what, post, finish, async_op, moved=(size, size))
@@ -120,16 +123,18 @@ def reduce(
     root = found.position("reduce", dst)
     mine = found.rank == root
     memory = Memory("reduce", tensor, writes=mine)
-    named = reduction("reduce", op, memory.array.dtype)
+    reduction = Reduction("reduce", op, memory.array.dtype)
+    terms = reduction.terms(memory.flat)
 
     def post() -> Any:
         mpi = found.mpi
-        sent, got = (mpi.IN_PLACE, memory.flat) if mine else (memory.flat, None)
-        return found.comm.Ireduce(sent, got, getattr(mpi, named), root)
+        sent, got = (mpi.IN_PLACE, terms) if mine else (terms, None)
+        return found.comm.Ireduce(sent, got, reduction.operation(mpi), root)
 
     def finish() -> None:
         if mine:
-            memory.written(found.size if op is ReduceOp.AVG else 1)
+            reduction.put(terms, memory.flat, found.size)
+            memory.written()
 
     what, size = f"reduce({op}) to {dst} of {memory.said}", memory.flat.nbytes
     return _run(found, what, post, finish, async_op, moved=(size * mine, size))
@@ -371,17 +376,18 @@ def reduce_scatter_tensor(
 def _reduce_scatter(
     name: str, group: ProcessGroup, memory: Memory, rows: np.ndarray, op: ReduceOp, async_op: bool
 ) -> CollectiveWork | None:
-    named = reduction(name, op, memory.array.dtype)
+    reduction = Reduction(name, op, memory.array.dtype)
+    terms, result = reduction.terms(rows), reduction.result(memory.flat)
 
     def post() -> Any:
-        operation = getattr(group.mpi, named)
-        return group.comm.Ireduce_scatter_block(rows, memory.flat, operation)
+        return group.comm.Ireduce_scatter_block(terms, result, reduction.operation(group.mpi))
 
     def finish() -> None:
-        memory.written(group.size if op is ReduceOp.AVG else 1)
+        reduction.put(result, memory.flat, group.size)
+        memory.written()
 
     def alone() -> None:
-        memory.flat[...] = rows[0]
+        result[...] = terms[0]
 
     what, moved = f"{name}({op}) of {memory.said}", (memory.flat.nbytes, rows.nbytes)
     return _run(group, what, post, finish, async_op, alone, moved=moved)

@@ -9,7 +9,7 @@ from typing import Any
 
 from numgrad.distributed.failures import watch
 from numgrad.distributed.library import world
-from numgrad.distributed.work import CollectiveWork, Pending, seconds_of, wait_until
+from numgrad.distributed.work import CollectiveWork, Pending, check_allowed, seconds_of, wait_until
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 
 DEFAULT_TIMEOUT = timedelta(minutes=30)
@@ -34,7 +34,7 @@ class ProcessGroup:
         self.timeout = timeout
         self.rank = 0 if comm is None else comm.rank
         self.control = None if comm is None else comm.Dup()
-        self._pending = Pending()
+        self._pending, self._messages = Pending(), 0
         self.others = [r for k, r in enumerate(self.ranks) if k != self.rank]
 
     @property
@@ -55,6 +55,11 @@ class ProcessGroup:
     def progress(self) -> None:
         """Begin operations that can begin."""
         self._pending.progress()
+
+    def next_message(self) -> int:
+        """The number of a message, for which MPI allows at least 32768."""
+        self._messages = (self._messages + 1) % 32768
+        return self._messages
 
     def position(self, name: str, rank: Any) -> int:
         """The position of a rank of the world in this group; ``name`` is the caller, for errors."""
@@ -264,6 +269,8 @@ def destroy_process_group(group: Group = None) -> None:
     if isinstance(group, _NoMember):
         return
     found = group_of("destroy_process_group", group)
+    if found.comm is not None:
+        check_allowed("destroy_process_group", found)
     for gone in [*_others, found] if found is _default else [found]:
         if gone.comm is not None:
             barrier = gone.control.Ibarrier()

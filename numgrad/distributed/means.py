@@ -44,6 +44,7 @@ import numpy as np
 
 from numgrad.distributed.group import ProcessGroup
 from numgrad.distributed.objects import all_gather_object, broadcast_object_list
+from numgrad.distributed.reductions import real_parts, unify_nans
 
 _PAGE = 4096
 _LINE = 64
@@ -102,7 +103,7 @@ class Means(ABC):
 
     def give(self, number: int, position: int, array: np.ndarray) -> None:
         """A contiguous array of this rank, which belongs to this until all is done."""
-        flat = self.given[number][position] = array.reshape(-1)
+        flat = self.given[number][position] = real_parts(array.reshape(-1))
         for part in self._parts_of[number][position]:
             self._copy(part, position, flat)
             self._missing[part] -= 1
@@ -169,7 +170,9 @@ class MeansByMessages(Means):
             used = np.flatnonzero(self._flat[number][self._offsets[number][-1] :]).tolist()
             self.used.append(used)
             for position in used:
-                self._mean(self._place(number, position), out=self.given[number][position])
+                mean = self.given[number][position]
+                self._mean(self._place(number, position), out=mean)
+                unify_nans(mean)
             self._received += 1
         return self._received == self._sent
 
@@ -297,7 +300,15 @@ def _shares(low: int, high: int, count: int, line: int) -> list[tuple[int, int]]
 
 
 def means_of(group: ProcessGroup, comm: Any, sizes: Sizes) -> Means:
-    """Means of arrays of these sizes and dtypes; the ranks of the group call this together."""
+    """Means of arrays of these sizes and dtypes; the ranks of the group call this together.
+
+    Complex numbers are pairs of real ones: a division of complex ones makes NaN beside infinity.
+    """
+    sizes = [
+        ([2 * n for n in lengths], np.empty(0, dtype).real.dtype) if dtype.kind == "c" else one
+        for one in sizes
+        for lengths, dtype in [one]
+    ]
     memory = _shared_memory(group, comm, _PAGE + group.size * _bytes(sizes))
     if memory is None:
         return MeansByMessages(group, comm, sizes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -23,68 +22,6 @@ from numgrad.tensors.tensor import Tensor
 
 _CODES = ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16")
 _DTYPES = {np.dtype(code): np.dtype(code).name for code in _CODES}
-
-
-class ReduceOp(Enum):
-    """How values of ranks become one; AVG is the mean. Booleans are added by ``or``."""
-
-    SUM = "sum"
-    AVG = "avg"
-    PRODUCT = "product"
-    MIN = "min"
-    MAX = "max"
-    BAND = "band"
-    BOR = "bor"
-    BXOR = "bxor"
-
-    def __str__(self) -> str:
-        return self.value
-
-
-_MPI_NAMES = {
-    ReduceOp.SUM: "SUM",
-    ReduceOp.AVG: "SUM",
-    ReduceOp.PRODUCT: "PROD",
-    ReduceOp.MIN: "MIN",
-    ReduceOp.MAX: "MAX",
-    ReduceOp.BAND: "BAND",
-    ReduceOp.BOR: "BOR",
-    ReduceOp.BXOR: "BXOR",
-}
-_OF_BOOLEANS = {
-    ReduceOp.SUM: "BOR",
-    ReduceOp.MAX: "BOR",
-    ReduceOp.PRODUCT: "BAND",
-    ReduceOp.MIN: "BAND",
-    ReduceOp.BAND: "BAND",
-    ReduceOp.BOR: "BOR",
-    ReduceOp.BXOR: "BXOR",
-}
-
-
-def reduction(name: str, op: Any, dtype: np.dtype) -> str:
-    """The name of MPI's reduction.
-
-    Raises
-    ------
-    NumgradTypeError
-        If the dtype has no such reduction.
-    """
-    if not isinstance(op, ReduceOp):
-        raise NumgradTypeError(f"{name}: op is a member of ng.distributed.ReduceOp, got {op!r}")
-    kind = dtype.kind
-    bits = op in (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
-    wrong = (
-        (kind in "fc" and bits)
-        or (kind == "c" and op in (ReduceOp.MIN, ReduceOp.MAX))
-        or (kind in "biu" and op is ReduceOp.AVG)
-    )
-    if wrong:
-        raise NumgradTypeError(
-            f"{name}: numbers of dtype {dtype} have no reduction {op}; use another ReduceOp, or "
-            "another dtype"
-        )
-    return (_OF_BOOLEANS if kind == "b" else _MPI_NAMES)[op]
 
 
 class Memory:
@@ -137,10 +74,8 @@ class Memory:
         flat = self.buffer.reshape(-1)
         return flat.view(np.uint8) if flat.dtype.kind == "b" else flat
 
-    def written(self, divisor: int = 1) -> None:
-        """Take note that MPI wrote; divide what it wrote by a number."""
-        if divisor != 1:
-            np.divide(self.buffer, divisor, out=self.buffer)
+    def written(self) -> None:
+        """Take note that MPI wrote."""
         if self.buffer is not self.array:
             self.array[...] = self.buffer
         if isinstance(self.tensor, Tensor) and version_of(self.tensor) is not INFERENCE:

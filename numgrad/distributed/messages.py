@@ -1,13 +1,157 @@
-"""Messages from one rank to another."""
+"""Messages from one rank to another.
+
+Note [Headers]
+--------------
+MPI does not look whether a message has the dtype and shape of what it is received into. So each is
+two: a header of 256 bytes, under the tag that the user gave, with dtype, shape, and the number
+under which the data follow on another communicator. Who receives knows by the header whether they
+fit; if not the data go elsewhere, since their sender waits for that, and the receiver raises.
+
+Data are asked for when the header was seen. A rank that waits for something else, such as a
+message of its own to be sent, therefore looks after what it is to receive at the same time.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from numgrad.distributed.group import Group, ProcessGroup, group_of
 from numgrad.distributed.memory import Memory
-from numgrad.distributed.work import CollectiveWork, MessageWork
-from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.distributed.work import (
+    CollectiveWork,
+    progress_all,
+    progressing,
+    seconds_of,
+    wait_until,
+)
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+
+_HEADER = 256
+"""Bytes of a header."""
+
+
+class MessageWork(CollectiveWork):
+    """What ``isend`` and ``irecv`` return."""
+
+    def __init__(
+        self, group: ProcessGroup, what: str, peer: int | None, moved: tuple[int, int]
+    ) -> None:
+        self.what, self._moved, self._done = what, moved, False
+        self._group, self._source = group, peer
+        self._ranks = group.others if peer is None else [peer]
+
+    def wait(self, timeout: Any = None) -> bool:
+        """Wait until the message is on its way, or has come; returns True.
+
+        Raises
+        ------
+        NumgradValueError
+            If what has come has another dtype or shape.
+        NumgradRuntimeError
+            If the rank has left, or the timeout is over.
+        """
+        group = self._group
+        seconds = group.timeout if timeout is None else seconds_of("wait", timeout)
+        size = group.world_size
+        wait_until(
+            self.is_completed, self.what, self._ranks, seconds, size, lambda: True, self._moved
+        )
+        return True
+
+    def source_rank(self) -> int | None:
+        """The rank that the message came from; None as long as that is open."""
+        return self._source
+
+
+class _SendWork(MessageWork):
+    def __init__(self, group: ProcessGroup, memory: Memory, dst: int, tag: int) -> None:
+        what = f"send of {memory.said} to {dst}"
+        super().__init__(group, what, dst, (0, memory.flat.nbytes))
+        peer, number = _peer("isend", group, dst), group.next_message()
+        # the work holds the memory as long as it is on its way
+        self._header = _header(number, memory)
+        self._memory = memory
+        self._requests = [
+            group.control.Isend(self._header, peer, tag),
+            group.comm.Isend(memory.flat, peer, number),
+        ]
+
+    def is_completed(self) -> bool:
+        """Whether the message is on its way."""
+        progress_all()
+        self._done = self._done or all([request.Test() for request in self._requests])
+        return self._done
+
+
+class _ReceiveWork(MessageWork):
+    def __init__(self, group: ProcessGroup, memory: Memory, src: int | None, tag: int) -> None:
+        wanted = "any rank" if src is None else f"rank {src}"
+        what = f"recv of {memory.said} from {wanted}"
+        super().__init__(group, what, src, (memory.flat.nbytes, 0))
+        mpi = group.mpi
+        self._memory, self._header = memory, np.empty(_HEADER, np.uint8)
+        self._status, self._data = mpi.Status(), None
+        self._error: Exception | None = None
+        source = mpi.ANY_SOURCE if src is None else _peer("irecv", group, src)
+        self._request = group.control.Irecv(self._header, source, tag)
+        progressing.append(self.progress)
+
+    def is_completed(self) -> bool:
+        """Whether the message has come.
+
+        Raises
+        ------
+        NumgradValueError
+            If what has come has another dtype or shape.
+        """
+        progress_all()
+        if self._done and self._error is not None:
+            raise self._error
+        return self._done
+
+    def progress(self) -> None:
+        """Receive the data where the header has come."""
+        if self._group.comm is None:
+            self._error = NumgradRuntimeError(f"{self.what}: the group was destroyed")
+        else:
+            if self._data is None and self._request.Test(self._status):
+                self._begin()
+            if self._data is None or not self._data.Test():
+                return
+        progressing.remove(self.progress)
+        self._done = True
+        if self._error is None:
+            self._memory.written()
+
+    def _begin(self) -> None:
+        position = self._status.Get_source()
+        self._source = self._group.ranks[position]
+        number, count = self._header[:16].view(np.int64).tolist()
+        said = self._header[16:].tobytes().rstrip(b"\0").decode()
+        mine = self._memory
+        flat = mine.flat
+        if said != _told(mine):
+            # received all the same, or its sender would wait for ever
+            flat = np.empty(count, said.split()[0].replace("bool", "uint8"))
+            self._error = NumgradValueError(
+                f"{self.what}: the message of rank {self._source} is {said}; receive into a tensor "
+                "of the dtype and shape that are sent. This one is as it was, the message is gone"
+            )
+        self._data = self._group.comm.Irecv(flat, position, number)
+
+
+def _told(memory: Memory) -> str:
+    return memory.said[: _HEADER - 16]
+
+
+def _header(number: int, memory: Memory) -> np.ndarray:
+    header = np.zeros(_HEADER, np.uint8)
+    header[:16] = np.array([number, memory.flat.size]).view(np.uint8)
+    text = np.frombuffer(_told(memory).encode(), np.uint8)
+    header[16 : 16 + text.size] = text
+    return header
 
 
 def isend(tensor: Any, dst: int, group: Group = None, tag: int = 0) -> CollectiveWork:
@@ -16,12 +160,8 @@ def isend(tensor: Any, dst: int, group: Group = None, tag: int = 0) -> Collectiv
     Returns a ``Work``; parameters and errors are those of ``send``.
     """
     found = group_of("isend", group)
-    peer = _peer("isend", found, dst)
-    memory = Memory("isend", tensor, writes=False)
-    request = found.comm.Isend(memory.flat, peer, _tag("isend", tag))
-    # the work holds the memory as long as it is on its way
-    what, moved = f"send of {memory.said} to {dst}", (0, memory.flat.nbytes)
-    return MessageWork(found, what, request, dst, lambda *_, memory=memory: None, moved)
+    _peer("isend", found, dst)
+    return _SendWork(found, Memory("isend", tensor, writes=False), dst, _tag("isend", tag))
 
 
 def irecv(tensor: Any, src: int | None = None, group: Group = None, tag: int = 0) -> CollectiveWork:
@@ -30,26 +170,11 @@ def irecv(tensor: Any, src: int | None = None, group: Group = None, tag: int = 0
     Returns a ``Work``; parameters and errors are those of ``recv``.
     """
     found = group_of("irecv", group)
-    peer = None if src is None else _peer("irecv", found, src)
+    if src is not None:
+        _peer("irecv", found, src)
     if found.comm is None:
         raise NumgradValueError("irecv: there is no other rank in a group of one")
-    memory = Memory("irecv", tensor, writes=True)
-    wanted = "any rank" if src is None else f"rank {src}"
-    what = f"recv of {memory.said} from {wanted}"
-    mpi = found.mpi
-
-    def finish(status: Any, source: int) -> None:
-        got = status.Get_count(mpi.BYTE)
-        if got != memory.flat.nbytes:
-            raise NumgradValueError(
-                f"{what}: the message of rank {source} has {got} bytes, not {memory.flat.nbytes}; "
-                "shapes and dtypes must be those that were sent"
-            )
-        memory.written()
-
-    source = mpi.ANY_SOURCE if peer is None else peer
-    request = found.comm.Irecv(memory.flat, source, _tag("irecv", tag))
-    return MessageWork(found, what, request, src, finish, (memory.flat.nbytes, 0))
+    return _ReceiveWork(found, Memory("irecv", tensor, writes=True), src, _tag("irecv", tag))
 
 
 def send(tensor: Any, dst: int, group: Group = None, tag: int = 0) -> None:
@@ -84,7 +209,8 @@ def recv(tensor: Any, src: int | None = None, group: Group = None, tag: int = 0)
     Raises
     ------
     NumgradValueError
-        If the message has another number of bytes than the tensor, or ``src`` is this rank.
+        If the message has another dtype or shape than the tensor, which then stays as it is, or
+        ``src`` is this rank.
     NumgradRuntimeError
         If the timeout is over, or the rank has left.
     """

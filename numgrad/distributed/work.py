@@ -84,6 +84,16 @@ def wait_until(
         _wait_until(done, what, ranks, timeout, size, moving)
 
 
+progressing: list[Callable[[], Any]] = []
+"""What any wait of this process moves on as well: messages that are to be received."""
+
+
+def progress_all() -> None:
+    """Move on what does not move by itself."""
+    for move in [*progressing]:
+        move()
+
+
 def _wait_until(
     done: Callable[[], bool],
     what: str,
@@ -95,11 +105,13 @@ def _wait_until(
     for _ in range(200):
         if done():
             return
+        progress_all()
     began = time.monotonic()
     look, gone = began + 0.2, None
     watched = farewells()
     while not done():
         now = time.monotonic()
+        progress_all()
         if moving():
             _pass_on()
         else:
@@ -128,6 +140,16 @@ def _named(ranks: Sequence[int]) -> str:
     return f"rank {shown}" if len(ranks) == 1 else f"ranks {shown}"
 
 
+restrictions: list[Callable[[str, Any], None]] = []
+"""What may refuse a collective of a group before it begins, as ``join`` does."""
+
+
+def check_allowed(what: str, group: Any) -> None:
+    """Raise if a collective of a group must not be called now."""
+    for check in restrictions:
+        check(what, group)
+
+
 class CollectiveWork:
     """What an asynchronous operation returns.
 
@@ -144,6 +166,7 @@ class CollectiveWork:
         agree: bool = True,
         moved: tuple[int, int] = (0, 0),
     ) -> None:
+        check_allowed(what, group)
         self.what, self._moved = what, moved
         self._group, self._post, self._finish = group, post, finish
         self._request: Any = None
@@ -157,6 +180,7 @@ class CollectiveWork:
         if self._done:
             return True
         self._group.progress()
+        progress_all()
         if self._request is None or not self._request.Test():
             return False
         self._done = True
@@ -246,50 +270,6 @@ class DoneWork(CollectiveWork):
     def wait(self, timeout: Any = None) -> bool:
         """Return True."""
         return True
-
-
-class MessageWork(CollectiveWork):
-    """What ``isend`` and ``irecv`` return."""
-
-    def __init__(
-        self, group: Any, what: str, request: Any, peer: int | None, finish: Any,
-        moved: tuple[int, int],
-    ) -> None:  # fmt: skip
-        self.what, self._moved = what, moved
-        self._group, self._request, self._done = group, request, False
-        self._ranks = group.others if peer is None else [peer]
-        self._received, self._source = finish, peer
-
-    def is_completed(self) -> bool:
-        """Whether the message is on its way, or has come."""
-        if not self._done:
-            mpi = self._group.mpi
-            status = mpi.Status()
-            try:
-                self._done = self._request.Test(status)
-            except mpi.Exception as error:
-                raise NumgradValueError(
-                    f"{self.what}: the message does not fit ({error}); shapes and dtypes must be "
-                    "those that were sent"
-                ) from None
-            if self._done and self._received is not None:
-                self._source = self._group.ranks[status.Get_source()]
-                self._received(status, self._source)
-        return self._done
-
-    def wait(self, timeout: Any = None) -> bool:
-        """Wait until the message is on its way, or has come; returns True."""
-        group = self._group
-        seconds = group.timeout if timeout is None else seconds_of("wait", timeout)
-        size = group.world_size
-        wait_until(
-            self.is_completed, self.what, self._ranks, seconds, size, lambda: True, self._moved
-        )
-        return True
-
-    def source_rank(self) -> int | None:
-        """The rank that the message came from; None as long as that is open."""
-        return self._source
 
 
 class Pending:

@@ -16,9 +16,10 @@ import numpy as np
 
 from numgrad.distributed.collectives import all_reduce, broadcast
 from numgrad.distributed.group import Group, group_of
-from numgrad.distributed.memory import ReduceOp, joined, spread
-from numgrad.distributed.objects import all_gather_object
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.distributed.memory import joined, spread
+from numgrad.distributed.objects import all_gather_object, broadcast_object_list
+from numgrad.distributed.reductions import ReduceOp
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.optim.optimizer import Optimizer
 from numgrad.tensors.tensor import Tensor
 
@@ -90,6 +91,7 @@ class ZeroRedundancyOptimizer(Optimizer):
             )
         self._class, self._given = optimizer_class, defaults
         self._collected: dict[str, Any] | None = None
+        self._roll: Any = None
         # checks what is given, and has the groups with all their options
         pattern = optimizer_class(params, **defaults)
         self._owner: dict[Tensor, int] = {}
@@ -152,6 +154,15 @@ class ZeroRedundancyOptimizer(Optimizer):
             On all ranks, if the step of one raises; that one raises its own error.
         """
         loss = self._evaluate(closure)
+        if self._roll is None:
+            self._step_shares()
+        else:
+            self._roll.call(self._said)
+            with self._roll.own_collectives():
+                self._step_for_all()
+        return loss
+
+    def _step_shares(self) -> None:
         self._collected = None
         error = None
         if self._own is not None:
@@ -170,14 +181,53 @@ class ZeroRedundancyOptimizer(Optimizer):
                 "stepped its share, the shares of others were not taken over"
             )
         self._exchange()
-        return loss
+
+    # ---------------------------------------------- join: Note [Roll calls] of nn.parallel
+
+    def join_in(self, roll: Any, said: int = 0) -> None:
+        """Begin to announce steps as ``said`` in roll calls of ``join``; end that, with None.
+
+        Raises
+        ------
+        NumgradValueError
+            If the roll is of other ranks.
+        """
+        if roll is not None and roll.group.ranks != self._group.ranks:
+            raise NumgradValueError(
+                f"join: the ranks of a {_NAME} are {self._group.ranks}, those of the model "
+                f"{roll.group.ranks}; give both the same process_group"
+            )
+        self._roll, self._said = roll, said
+
+    def follow(self) -> None:
+        """Step the share of this rank, which has joined, where others have said that they step."""
+        self._step_for_all()
+
+    def _step_for_all(self) -> None:
+        """Step all shares; ranks that have joined by gradients and options of the first other."""
+        joined = self._roll.joined_ranks
+        if joined:
+            source = self._group.ranks[self._roll.last[0]]
+            theirs = [tensor for tensor, owner in self._owner.items() if owner in joined]
+            given: list[Any] = [[tensor.grad for tensor in theirs]]
+            broadcast_object_list(given, source, self._group)
+            self.take_over_options(source)
+            if self._group.rank in joined:
+                for tensor, grad in zip(theirs, given[0], strict=True):
+                    tensor.grad = grad
+        self._step_shares()
+
+    def take_over_options(self, source: int) -> None:
+        """Options of the groups of rank ``source`` for all, such as ``lr`` after a schedule."""
+        given: list[Any] = [[_options(group) for group in self.param_groups]]
+        broadcast_object_list(given, source, self._group)
+        for group, options in zip(self.param_groups, given[0], strict=True):
+            group.update(options)
 
     def _hand_options_down(self, own: Optimizer) -> None:
         """Options such as ``lr``, which schedules change in the groups of all parameters."""
         for group, number in zip(own.param_groups, self._numbers, strict=True):
-            for name, value in self.param_groups[number].items():
-                if name not in ("params", "param_names"):
-                    group[name] = value
+            group.update(_options(self.param_groups[number]))
 
     def _exchange(self) -> None:
         """Parameters of each share to all, those of one owner and dtype in one message."""
@@ -263,3 +313,7 @@ class ZeroRedundancyOptimizer(Optimizer):
                 self.state[tensor] = state
         if self._own is not None:
             self._own.state = self.state
+
+
+def _options(group: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in group.items() if k not in ("params", "param_names")}

@@ -13,6 +13,7 @@ from numgrad.autograd.forward_ad import has_tangent
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import leaves, unflatten
+from numgrad.core.wrappers import FunctionWrapper
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import SOLVING
@@ -115,7 +116,7 @@ def check_closures(
 
 def kept(function: Any, key: Any, made: Any) -> Any:
     """What was made of a plain function the first time, for the next solver that is given it."""
-    if not isinstance(function, FunctionType):
+    if not isinstance(function, FunctionType | FunctionWrapper):
         return made
     owner, found = vars(function).get(KEPT, (None, {}))
     if owner is not function:  # functools.wraps hands attributes of one function to another

@@ -20,6 +20,7 @@ from numgrad.errors import (
     NumgradRuntimeError,
     NumgradTypeError,
     NumgradValueError,
+    warn,
 )
 from numgrad.operations.late import declared
 from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_product
@@ -297,6 +298,12 @@ class TensorConversions(Tensor):
     def __reduce__(self) -> tuple:
         if isinstance(self._array, AbstractArray):
             self._array.refuse("pickling", NDARRAY)
+        hooks = None if self._extra is None else self._extra.hooks
+        if hooks is not None and any(hooks.tensor.values()):
+            warn(
+                f"pickle: the hooks of a tensor of shape {self.shape} that change its gradient are "
+                "not pickled with it; register them again where it is loaded"
+            )
         return _rebuild, (self._array, self._requires_grad, type(self))
 
     def __copy__(self) -> Tensor:

@@ -25,6 +25,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.numpy_signatures import signature_of
 from numgrad.core.tree import Nesting, align, flatten, leaves, unflatten
+from numgrad.core.wrappers import found_by_name
 from numgrad.errors import (
     NumgradNotImplementedError,
     NumgradRuntimeError,
@@ -86,6 +87,18 @@ class CustomRule:
         call = RuleCall(self, nesting)
         outputs = self._apply(call, *given)
         return unflatten(call.structure, iter(outputs))
+
+    def __reduce__(self) -> Any:
+        again = _again, (type(self), self.function, self.rules)
+        return found_by_name(self, self.function) or again
+
+
+def _again(
+    kind: type[CustomRule], function: Callable[..., Any], rules: tuple[Callable[..., Any], ...]
+) -> CustomRule:
+    made = kind(function)
+    made.rules = rules
+    return made
 
 
 class RuleCall:

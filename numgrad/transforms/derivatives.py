@@ -14,8 +14,8 @@ from numgrad.autograd.columns import columns_by_duals, few, suits
 from numgrad.autograd.points import rows_by_point
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.recipes import noted
 from numgrad.core.tree import unflatten
+from numgrad.core.wrappers import wrapper
 from numgrad.errors import NumgradError, NumgradNotImplementedError
 from numgrad.tensors.random_state import RandomState
 from numgrad.tensors.tensor import Tensor
@@ -91,7 +91,7 @@ def value_and_grad(
     """
     chosen = choose("value_and_grad", f, argnums, argnames, holomorphic)
     made = _value_and_grad(chosen, has_aux)
-    return noted(made, value_and_grad, f, argnums, has_aux, argnames, holomorphic)
+    return wrapper(made, value_and_grad, f, argnums, has_aux, argnames, holomorphic)
 
 
 def _value_and_grad(chosen: Chosen, has_aux: bool) -> Callable[..., Any]:
@@ -133,7 +133,7 @@ def grad(
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
-    return noted(differentiated, grad, f, argnums, has_aux, argnames, holomorphic)
+    return wrapper(differentiated, grad, f, argnums, has_aux, argnames, holomorphic)
 
 
 # -------------------------------------------------------------------------------------- Jacobians
@@ -178,9 +178,11 @@ def jacobian(
     """
     chosen = choose("jacobian", f, argnums, argnames, holomorphic)
     if sparsity is not None:
-        return _sparse().jacobian(chosen, has_aux, sparsity)
+        made = _sparse().jacobian(chosen, has_aux, sparsity)
+        again = functools.partial(jacobian, sparsity=sparsity)
+        return wrapper(made, again, f, argnums, has_aux, argnames, holomorphic)
     made = _jacobian(chosen, has_aux, _by_shape)
-    return noted(made, jacobian, f, argnums, has_aux, argnames, holomorphic)
+    return wrapper(made, jacobian, f, argnums, has_aux, argnames, holomorphic)
 
 
 def jacrev(
@@ -199,7 +201,7 @@ def jacrev(
     array([6., 6.])
     """
     chosen = choose("jacrev", f, argnums, argnames, holomorphic)
-    return noted(
+    return wrapper(
         _jacobian(chosen, has_aux, _by_rows), jacrev, f, argnums, has_aux, argnames, holomorphic
     )
 
@@ -223,7 +225,7 @@ def jacfwd(
     array([ 1., -0.])
     """
     chosen = choose("jacfwd", f, argnums, argnames, holomorphic)
-    return noted(
+    return wrapper(
         _jacobian(chosen, has_aux, _by_duals), jacfwd, f, argnums, has_aux, argnames, holomorphic
     )
 
@@ -375,7 +377,9 @@ def hessian(
     """
     chosen = choose("hessian", f, argnums, argnames, holomorphic)
     if sparsity is not None:
-        return _sparse().hessian(chosen, has_aux, sparsity)
+        made = _sparse().hessian(chosen, has_aux, sparsity)
+        again = functools.partial(hessian, sparsity=sparsity)
+        return wrapper(made, again, f, argnums, has_aux, argnames, holomorphic)
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -385,4 +389,4 @@ def hessian(
         result = call.result([call.result(map(call.kind, row)) for row in table])
         return (result, call.kinds(call.aux)) if has_aux else result
 
-    return noted(differentiated, hessian, f, argnums, has_aux, argnames, holomorphic)
+    return wrapper(differentiated, hessian, f, argnums, has_aux, argnames, holomorphic)

@@ -14,8 +14,8 @@ from numgrad.core.abstract import AbstractLength
 from numgrad.core.axis import one_axis
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.recipes import noted
 from numgrad.core.tree import MAPPING, Nesting, container_of, flatten, paths, unflatten
+from numgrad.core.wrappers import wrapper
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.eager import check_array_kind
@@ -97,7 +97,7 @@ def vmap(
         ]
         return unflatten(structure, iter(done))
 
-    return noted(mapped, vmap, f, in_axes, out_axes, axis_size)
+    return wrapper(mapped, vmap, f, in_axes, out_axes, axis_size)
 
 
 class _Examples:

@@ -11,6 +11,7 @@ from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.core.tree import Nesting, align, map_leaves, unflatten
+from numgrad.core.wrappers import recorded_wrapper, wrapper
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import TransformedCall
@@ -218,7 +219,7 @@ def hvp(f: Callable[..., Any]) -> Callable[..., Any]:
             found = call.filled(call.linear(gradients).pull(directions, last=True))
         return call.result(map(call.kind, found))
 
-    return product
+    return wrapper(product, hvp, f)
 
 
 vhp = hvp
@@ -255,6 +256,7 @@ def _with_aux(
     call: TransformedCall, values: Sequence[Tensor], product: Any, has_aux: bool
 ) -> tuple:
     value = unflatten(call.structure, map(call.kind, values))
+    product = recorded_wrapper(product, call.name)
     return (value, product, call.kinds(call.aux)) if has_aux else (value, product)
 
 

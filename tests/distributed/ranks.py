@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from special_values import special_values
 
 import numgrad as ng
 from numgrad import distributed as dist
@@ -138,9 +139,27 @@ def messages():
     assert (late - early).tolist() == [1.0] * 3
     assert early[0].item() == source
     assert all(work.wait() for work in works)
-    send = dist.isend(ng.zeros(2), to)
-    raises(ng.NumgradValueError, "that were sent", lambda: dist.recv(ng.zeros(3), source))
-    send.wait()
+    rows = np.arange(6.0)
+    others = [
+        np.float32, np.int64, np.complex128, np.bool_, (5,), (7,), (2, 3), (6, 1), (0,), (100_000,),
+    ]  # fmt: skip
+    for other in others:  # short ones and a long one, of which MPI waits for the receiver
+        kind, shape = (np.float64, other) if isinstance(other, tuple) else (other, 6)
+        for sent, target in ((rows, np.full(shape, 1, kind)), (np.full(shape, 1, kind), rows)):
+            send, before = dist.isend(sent, to, tag=3), target.copy()
+            work = dist.irecv(target, source, tag=3)
+            said = f"is {sent.dtype} {sent.shape}; receive"
+            raises(ng.NumgradValueError, said, work.wait)
+            raises(ng.NumgradValueError, f"of {target.dtype} {target.shape}", work.is_completed)
+            np.testing.assert_array_equal(target, before)
+            send.wait()
+    late, early = np.zeros(300_000), np.zeros(300_000)  # received in the order that they were sent
+    receives = [dist.irecv(early, source), dist.irecv(late)]
+    sends = [dist.isend(np.full(300_000, k), to) for k in (1.0, 2.0)]
+    assert all(work.wait() for work in sends)  # all ranks send, and receive meanwhile
+    assert receives[1].wait()
+    assert receives[0].is_completed()
+    assert (early[0], late[-1], receives[1].source_rank()) == (1.0, 2.0, source)
     raises(ng.NumgradValueError, "is this one", lambda: dist.send(late, RANK))
 
 
@@ -236,9 +255,9 @@ def means_of_lists():
             pass
         for k, arrays in enumerate(mine):
             for j, mean in enumerate(arrays):
-                expected = functools.reduce(np.add, [e[k][j] for e in every]) / np.asarray(
-                    divisor, np.finfo(mean.dtype).dtype
-                )
+                total = functools.reduce(np.add, [e[k][j] for e in every])
+                parts = total.view(total.real.dtype)
+                expected = (parts / parts.dtype.type(divisor)).view(total.dtype)
                 if (turn + k + j) % 4 == 0:
                     expected = every[RANK][k][j]
                 np.testing.assert_array_equal(mean, expected)
@@ -487,6 +506,92 @@ def uneven_data():
     dist.barrier()
 
 
+def uneven_data_of_divided_optimizers():
+    """A rank that is done steps its share by what the others have: clipped gradients, schedules."""
+    draw = np.random.default_rng(1)
+    counts = [(2 + rank * 2) % 5 for rank in range(SIZE)]
+    batches = [[draw.normal(size=(4, 6)) for _ in range(count)] for count in counts]
+    model, alone = network(), network()
+    ddp = DDP(model)
+
+    def optimized(model, divided):
+        optimizers = []
+        for params in ([model[0].weight, model[0].bias], model[3].parameters()):
+            if divided:
+                kind = functools.partial(
+                    ng.optim.ZeroRedundancyOptimizer, optimizer_class=ng.optim.Adam
+                )
+            else:
+                kind = ng.optim.Adam
+            optimizers.append(kind(params, lr=0.1, eps=0.1))
+        decay = [ng.optim.lr_scheduler.ExponentialLR(o, 0.5) for o in optimizers]
+        return optimizers, decay
+
+    optimizers, decay = optimized(ddp.module, True)
+    with ddp.join(optimizers=optimizers):
+        for k, x in enumerate(batches[RANK]):
+            ddp.zero_grad()
+            (ddp(ng.tensor(x)) ** 2).mean().backward()
+            ng.nn.utils.clip_grad_norm_(ddp.parameters(), 0.1)
+            optimizers[0].step()
+            if k % 2 == 0:
+                optimizers[1].step()
+            for schedule in decay:
+                schedule.step()
+    plain, decays = optimized(alone, False)
+    for k in range(max(counts)):
+        alone.zero_grad()
+        for own in batches:
+            if k < len(own):
+                ((alone(ng.tensor(own[k])) ** 2).mean() / SIZE).backward()
+        ng.nn.utils.clip_grad_norm_(alone.parameters(), 0.1)
+        plain[0].step()
+        if k % 2 == 0:
+            plain[1].step()
+        for schedule in decays:
+            schedule.step()
+    trained = zip(model.parameters(), alone.parameters(), strict=True)
+    for p, q in trained:
+        np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=1e-9)
+    same_everywhere(model.parameters())
+    for one, whole in zip(optimizers, plain, strict=True):
+        assert one.param_groups[0]["lr"] == whole.param_groups[0]["lr"]
+        one.consolidate_state_dict()
+        if RANK == 0:
+            states = one.state_dict()["state"], whole.state_dict()["state"]
+            for key, state in states[1].items():
+                for name, value in state.items():
+                    np.testing.assert_allclose(states[0][key][name], value, 1e-8, 1e-15)
+
+
+def collectives_in_join():
+    """Refused before anything is sent: whoever has joined would not take part."""
+    pair = dist.new_group([0, 1])
+    ddp, x = DDP(nn.Linear(2, 2)), ng.ones(2)
+    divided = ng.optim.ZeroRedundancyOptimizer(ddp.parameters(), ng.optim.SGD)
+    calls = [
+        lambda: dist.all_reduce(x), dist.barrier, lambda: dist.broadcast_object_list([1]),
+        lambda: dist.new_group([0]), divided.step, dist.destroy_process_group,
+        lambda: dist.checkpoint.save({}, FOLDER / "none"),
+        lambda: nn.parallel.clip_grad_norm_(ddp.parameters(), 1.0),
+        lambda: DDP(nn.Linear(1, 1)), nn.SyncBatchNorm(2).train().__call__,
+    ]  # fmt: skip
+    calls[-1] = functools.partial(calls[-1], ng.ones((3, 2)))
+    if RANK < 2:
+        calls.append(lambda: dist.all_reduce(x, group=pair))
+    with ddp.join():
+        for _ in range(RANK):
+            ddp(ng.ones((1, 2))).sum().backward()
+        for call in calls:
+            raises(ng.NumgradRuntimeError, "DistributedDataParallel.join", call)
+    assert x.tolist() == [1.0, 1.0]
+    if SIZE > 2 and RANK < 2:
+        other = ng.optim.ZeroRedundancyOptimizer(ddp.parameters(), ng.optim.SGD, pair)
+        raises(ng.NumgradValueError, "same process_group", ddp.join(optimizers=[other]).__enter__)
+    dist.all_reduce(x)  # after the block as before it
+    assert x[0].item() == SIZE
+
+
 def shared_batches():
     """The rows of all ranks are normalized as one batch is by one process."""
     sizes = [3 + rank for rank in range(SIZE)]  # uneven parts
@@ -551,9 +656,10 @@ def refusals():
 
 STEPS = int(sys.argv[2])
 CHECKS = [
-    reductions, collectives, handles, messages, groups, disagreements, means_of_gradients,
-    means_in_memory, copies_and_failures, gradients_in_place, norms_over_ranks, checkpoints,
-    groups_of_parameters, uneven_data, shared_batches, refusals,
+    reductions, special_values, collectives, handles, messages, groups, disagreements,
+    means_of_gradients, means_in_memory, copies_and_failures, gradients_in_place,
+    norms_over_ranks, checkpoints, groups_of_parameters, uneven_data,
+    uneven_data_of_divided_optimizers, collectives_in_join, shared_batches, refusals,
 ]  # fmt: skip
 for check in CHECKS:
     check()

@@ -82,7 +82,7 @@ def test_ranks(count, steps, tmp_path):
         pytest.skip("checked by the examples in docstrings")
     text, status = output(start(count, HERE / "ranks.py", tmp_path, steps))
     assert status == 0, text
-    assert text.count("checked") == 16, text
+    assert text.count("checked") == 19, text
 
 
 FAULTS = {

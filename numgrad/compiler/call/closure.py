@@ -58,6 +58,7 @@ from numgrad.compiler.call.reads import Mention, PlainReads, Sites, all_codes
 from numgrad.compiler.call.standard_objects import of_memory, of_standard
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.op import Op
+from numgrad.core.wrappers import FunctionWrapper
 from numgrad.libraries import is_users_module
 from numgrad.operations.sparse.kinds import is_sparse_kind
 from numgrad.random import Generator
@@ -243,7 +244,7 @@ class Surroundings:
             yield place_of(getattr(value, inner), value, f"{{0}}.{inner}", f".{inner}")
         elif isinstance(value, BuiltinFunctionType | CodeType | np.ufunc | set | frozenset):
             return
-        elif isinstance(value, _lru_cache_wrapper) or hasattr(type(value), "__numgrad_jit__"):
+        elif _wraps(value):
             yield Place(value.__wrapped__, FIXED, value, "{0}.__wrapped__", _name(value))
         else:
             yield from self._of_object(value)
@@ -453,17 +454,21 @@ def _functions(member: Any) -> Iterator[FunctionType]:
         yield from _functions(member.fget)
     elif isinstance(member, cached_property):
         yield from _functions(member.func)
-    elif hasattr(type(member), "__numgrad_jit__"):
-        yield from _functions(member.__wrapped__)  # pyright: ignore
+    elif _wraps(member):
+        yield from _functions(member.__wrapped__)
     elif _is_descriptor(member):
         yield type(member).__get__
 
 
 def _is_descriptor(member: Any) -> bool:
     """Whether it is an attribute of a class of the user's that computes what is read."""
-    return isinstance(getattr(type(member), "__get__", None), FunctionType) and not hasattr(
-        type(member), "__numgrad_jit__"
-    )
+    return isinstance(getattr(type(member), "__get__", None), FunctionType) and not _wraps(member)
+
+
+def _wraps(value: Any) -> bool:
+    """Whether it calls the function that is its attribute ``__wrapped__``."""
+    kind = type(value)
+    return kind in (_lru_cache_wrapper, FunctionWrapper) or hasattr(kind, "__numgrad_jit__")
 
 
 def _is_library(module: str | None) -> bool:

@@ -35,6 +35,7 @@ import numpy as np
 
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.core.tree import leaves
+from numgrad.core.wrappers import FunctionWrapper
 from numgrad.libraries import is_users, is_users_module
 
 MOST = 1_000
@@ -465,4 +466,4 @@ def _self_name(x: Any) -> str:
 
 
 def _wrapped(x: Any) -> Any:
-    return x.__wrapped__ if type(x) is functools._lru_cache_wrapper else None
+    return x.__wrapped__ if type(x) in (functools._lru_cache_wrapper, FunctionWrapper) else None

@@ -9,7 +9,7 @@ import numpy as np
 
 from numgrad.distributed.collectives import all_reduce
 from numgrad.distributed.group import Group
-from numgrad.distributed.memory import ReduceOp
+from numgrad.distributed.reductions import ReduceOp
 from numgrad.errors import NumgradRuntimeError
 from numgrad.nn.utils.clip_grad import clip_grads_with_norm_, get_total_norm
 from numgrad.tensors.tensor import Tensor

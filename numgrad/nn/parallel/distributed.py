@@ -17,7 +17,7 @@ from numgrad.distributed.memory import joined, spread
 from numgrad.distributed.objects import all_gather_object, broadcast_object_list
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.nn.module.module import Module
-from numgrad.nn.parallel.joining import FORWARD, JOINED
+from numgrad.nn.parallel.joining import BACKWARD, FORWARD, JOINED, STEP
 from numgrad.nn.parallel.reducer import Reducer
 from numgrad.tensors.tensor import Tensor
 
@@ -184,40 +184,62 @@ class DistributedDataParallel(Module):
         throw_on_early_termination
             Raise on all ranks as soon as one is done and others are not.
         optimizers
-            Those that step in the block.
+            Those that step in the block; of a ``ZeroRedundancyOptimizer`` a rank that is done goes
+            on to step its share, by the gradients and options of the others.
 
         Raises
         ------
         NumgradRuntimeError
-            If ranks with data do different things; with ``throw_on_early_termination``.
+            If ranks with data do different things; with ``throw_on_early_termination``. Any other
+            collective of these ranks raises inside of the block.
+        NumgradValueError
+            If an optimizer is divided over other ranks than the model.
         """
         reducer = self._reducer
         if reducer is None or not enable:
             yield
             return
-        roll = reducer.roll
+        roll, optimizers = reducer.roll, list(optimizers)
+        divided = [optimizer for optimizer in optimizers if hasattr(optimizer, "join_in")]
         roll.begin(divide_by_initial_world_size, throw_on_early_termination)
         try:
+            for number, optimizer in enumerate(divided):
+                optimizer.join_in(roll, STEP + number)
             yield
-            roll.joined = True
-            while (doing := roll.call(JOINED)) != JOINED:
-                if doing == FORWARD:
-                    self._synchronize_buffers()
-                else:
-                    reducer.shadow()
-            last = self.process_group.ranks[roll.last[-1]]
-            self._take_over(last)
-            for optimizer in optimizers:
-                given = [optimizer.state_dict()]
-                broadcast_object_list(given, last, self.process_group)
-                optimizer.load_state_dict(given[0])
+            with roll.own_collectives():
+                self._follow(reducer, optimizers, divided)
         finally:
+            for optimizer in divided:
+                optimizer.join_in(None)
             roll.end()
+
+    def _follow(self, reducer: Reducer, optimizers: list[Any], divided: list[Any]) -> None:
+        """Take part in what others do until all have joined; then all have what the last had."""
+        roll = reducer.roll
+        roll.joined = True
+        while (doing := roll.call(JOINED)) != JOINED:
+            if doing == FORWARD:
+                self._synchronize_buffers()
+            elif doing == BACKWARD:
+                reducer.shadow()
+            else:
+                divided[doing - STEP].follow()
+        last = self.process_group.ranks[roll.last[-1]]
+        self._take_over(last)
+        for optimizer in optimizers:
+            if optimizer in divided:
+                optimizer.take_over_options(last)
+                continue
+            given = [optimizer.state_dict()]
+            broadcast_object_list(given, last, self.process_group)
+            optimizer.load_state_dict(given[0])
 
     def _synchronize_buffers(self) -> None:
         if self.broadcast_buffers and self._reducer is not None:
-            source = self.process_group.ranks[self._reducer.roll.last[0]]
-            broadcast_all(list(self.module.buffers()), source, self.process_group)
+            roll = self._reducer.roll
+            source = self.process_group.ranks[roll.last[0]]
+            with roll.own_collectives():
+                broadcast_all(list(self.module.buffers()), source, self.process_group)
 
     def _take_over(self, source: int) -> None:
         """Parameters and buffers of one rank for all."""

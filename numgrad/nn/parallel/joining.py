@@ -3,23 +3,27 @@
 Note [Roll calls]
 -----------------
 Inside of ``join`` every collective of the wrapper begins with a roll call: each rank says what it
-is about to do, a forward, a backward, or nothing more, since its data are used up. Who has joined
-answers calls until nobody does anything more, and takes part in what others say they do. So ranks
-may have any numbers of batches, and forwards without a backward.
+is about to do, a forward, a backward, a step of an optimizer whose state is divided, or nothing
+more, since its data are used up. Who has joined answers calls until nobody does anything more, and
+takes part in what others say they do. So ranks may have any numbers of batches, and forwards
+without a backward. A collective of the user's own has no roll call: it is refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from numgrad.distributed.group import ProcessGroup
-from numgrad.distributed.work import wait_until
+from numgrad.distributed.work import restrictions, wait_until
 from numgrad.errors import NumgradRuntimeError
 
-JOINED, FORWARD, BACKWARD = 0, 1, 2
-_SAID = {JOINED: "has no more data", FORWARD: "begins a forward", BACKWARD: "begins a backward"}
+JOINED, FORWARD, BACKWARD, STEP = range(4)
+"""What a rank does; ``STEP + k`` is a step of optimizer number k."""
+_SAID = ["has no more data", "begins a forward", "begins a backward", "steps an optimizer"]
 
 
 class Roll:
@@ -32,6 +36,7 @@ class Roll:
         """Positions of the ranks that were active at the latest call."""
         self._called = False
         self._by_all = self._strict = True
+        self._own = False
         self._active = group.size
 
     def begin(self, by_all: bool, strict: bool) -> None:
@@ -41,11 +46,38 @@ class Roll:
         self._called, self.joined = True, False
         self._by_all, self._strict = by_all, strict
         self.last = list(range(self.group.size))
+        restrictions.append(self._refuse)
 
     def end(self) -> None:
         """Call no more."""
+        if self._called:
+            restrictions.remove(self._refuse)
         self._called = self.joined = False
         self._active = self.group.size
+
+    @contextmanager
+    def own_collectives(self) -> Iterator[None]:
+        """A block of collectives in which ranks that have joined take part."""
+        before, self._own = self._own, True
+        try:
+            yield
+        finally:
+            self._own = before
+
+    def _refuse(self, what: str, group: ProcessGroup) -> None:
+        if self._own or not set(group.others) & set(self.group.others):
+            return
+        raise NumgradRuntimeError(
+            f"{what}: is called inside of DistributedDataParallel.join, where a rank that has no "
+            "more data would not take part; call it after the block, give optimizers that "
+            "communicate to join(optimizers=[...]), or leave join out where all ranks have equally "
+            "many batches"
+        )
+
+    @property
+    def joined_ranks(self) -> list[int]:
+        """Positions of the ranks that had no more data at the latest call."""
+        return sorted(set(range(self.group.size)) - set(self.last))
 
     @property
     def divisor(self) -> int:
@@ -67,13 +99,13 @@ class Roll:
         joined = len(active) < group.size
         if len(found) > 1 or (self._strict and joined and active):
             said = "; ".join(
-                f"rank {rank} {_SAID[int(what)]}"
+                f"rank {rank} {_SAID[min(int(what), STEP)]}"
                 for rank, what in zip(group.ranks, every, strict=True)
             )
             raise NumgradRuntimeError(
                 f"join: {said}. "
                 + (
-                    "All that have data must call forward and backward alike"
+                    "All that have data must call forward, backward and step alike"
                     if len(found) > 1
                     else "With throw_on_early_termination all ranks stop here"
                 )
