@@ -62,7 +62,7 @@ def adam(
     p, grads, *, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False,
     decoupled_weight_decay=False,
 ) -> Walk:  # fmt: skip
-    """Algorithm 1 of Kingma and Ba; Loshchilov and Hutter's decay; the maximum as PyTorch has it."""
+    """Algorithm 1 of Kingma and Ba, Loshchilov and Hutter's decay, the maximum of Reddi et al."""
     b1, b2 = betas
     m, v, largest, out = np.zeros_like(p), np.zeros_like(p), np.zeros_like(p), []
     for t, g in enumerate(grads, 1):
