@@ -118,7 +118,6 @@ def main() -> int:
         return 0
     sys.dont_write_bytecode = True
     # what all children need is imported once
-    import hypothesis.strategies  # noqa: F401
     import mpmath  # noqa: F401
     import numba  # noqa: F401
     import pytest  # noqa: F401
@@ -127,6 +126,11 @@ def main() -> int:
     known, counts, survivors = accepted(), Counter[str](), []
     with tempfile.TemporaryDirectory() as scratch:
         copy = copy_of(ROOT, Path(scratch, "copy"))
+        for mutant in drawn[:1]:
+            if run(mutant, copy, given.limit, Path(scratch, "log"), change=False) != "survived":
+                print(Path(scratch, "log").read_text(errors="replace"))
+                print("tests fail without any change")
+                return 2
         for number, mutant in enumerate(drawn, 1):
             if mutant.key() in known:
                 outcome = "accepted"
