@@ -42,6 +42,20 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.hookimpl(trylast=True)  # after the cases are known
+def pytest_generate_tests(metafunc):
+    """Of a slow test make only what will run: two thirds of all cases do not."""
+    config = metafunc.config
+    asked = config.getoption("--all") or config.getoption("--left-out")
+    limits = _limits(metafunc.definition)
+    if limits and not asked and not any("[" in name for name in config.args):
+        del metafunc._calls[max(1, min(limits)) :]  # an empty list would mean a test without cases
+
+
+def _limits(node):
+    return [mark.kwargs.get("cases", 1) for mark in node.iter_markers("slow")]
+
+
 def pytest_collection_modifyitems(config, items):
     """Without ``--all`` a slow test runs its first case, or none if marked ``slow(cases=0)``.
 
@@ -64,7 +78,7 @@ def _by_options(config, items):
     met: Counter[tuple[pytest.Collector, str]] = Counter()
     kept, left_out = [], []
     for item in items:
-        limits = [mark.kwargs.get("cases", 1) for mark in item.iter_markers("slow")]
+        limits = _limits(item)
         test = item.parent, item.originalname
         met[test] += 1
         (left_out if limits and met[test] > min(limits) else kept).append(item)

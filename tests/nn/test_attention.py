@@ -9,8 +9,6 @@ from numgrad.nn import functional as F
 from numgrad.testing import gradcheck
 from tests.nn.peers import close, compare, copy_parameters
 
-pytestmark = pytest.mark.slow
-
 rng = np.random.default_rng(0)
 BATCH, TARGETS, SOURCES, FEATURES, HEADS = 2, 3, 4, 6, 2
 
@@ -72,6 +70,7 @@ def test_layer_is_that_of_torch(options):
 QUERY, KEY, VALUE = draw(2, 4, 3, 5), draw(2, 4, 6, 5), draw(2, 4, 6, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -11,8 +11,6 @@ from numgrad.autograd.batching.batch import BatchingInterpreter
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.testing import gradcheck, gradgradcheck
 
-pytestmark = pytest.mark.slow
-
 F = ng.nn.functional
 rng = np.random.default_rng(7)
 
@@ -303,7 +301,6 @@ def test_layers_hold_their_options():
         assert 0.5 * bound < np.abs(values).max() <= bound
 
 
-@pytest.mark.slow(cases=0)
 def test_a_layer_of_float32_keeps_it():
     layer = ng.nn.Conv2d(1, 2, 3, dtype=np.float32)
     x = array(2, 1, 5, 5, dtype="float32")

@@ -12,8 +12,6 @@ from numgrad.core.call import Call
 from numgrad.core.op import OPS
 from numgrad.nn import functional as F
 
-pytestmark = pytest.mark.slow
-
 inf, nan = np.inf, np.nan
 SHAPES = [(5, 3), (3,), (2, 3, 4), (2, 3, 2, 2), (2, 1), (0, 3), (2, 3, 0)]
 OPTIONS = list(itertools.product(("none", "sum", "mean"), (False, True), (0.0, 0.2)))
@@ -107,6 +105,7 @@ def test_gradients_by_differences(shape, smoothing):
     ng.testing.gradgradcheck(loss, [x])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(5, 3), (3,), (2, 3, 4)])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("reduction", "weighted", "smoothing"), OPTIONS)
@@ -136,6 +135,7 @@ def test_torch(shape, dtype, reduction, weighted, smoothing):
         np.testing.assert_allclose(ours, theirs, **tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(5, 3), (3,), (2, 3, 4)])
 @pytest.mark.parametrize(("reduction", "weighted", "smoothing"), OPTIONS)
 def test_probabilities_as_target(shape, reduction, weighted, smoothing):

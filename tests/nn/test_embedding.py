@@ -7,8 +7,6 @@ import numgrad as ng
 from numgrad.nn import functional as F
 from numgrad.nn.embedding.operation import embedding
 
-pytestmark = pytest.mark.slow
-
 RNG = np.random.default_rng(11)
 WEIGHT = RNG.normal(size=(6, 3))
 INDICES = np.array([[1, 4, 1], [5, 0, 1]])
@@ -83,6 +81,7 @@ def test_gradients(options):
     np.testing.assert_allclose(dense(w.grad), expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_forward_and_gradients_as_in_torch(torch, options):
     w = ng.tensor(WEIGHT, requires_grad=True)

@@ -12,8 +12,6 @@ from numgrad.core.op import OPS
 from numgrad.nn import functional as F
 from tests.nn.peers import compare, copy_parameters
 
-pytestmark = pytest.mark.slow
-
 LINEAR = OPS["linear"]
 SHAPES = {
     "tiny": (3, (2,), 4),
@@ -234,6 +232,7 @@ def test_bilinear():
 # ----------------------------------------------------------------------------------------- layers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", [True, False])
 def test_linear_against_torch(bias):
     torch = pytest.importorskip("torch")
@@ -246,6 +245,7 @@ def test_linear_against_torch(bias):
     assert repr(ours) == repr(theirs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", [True, False])
 def test_bilinear_against_torch(bias):
     torch = pytest.importorskip("torch")

@@ -9,8 +9,6 @@ from scipy import special
 import numgrad as ng
 from numgrad.nn import functional as F
 
-pytestmark = pytest.mark.slow
-
 nn = ng.nn
 RNG = np.random.default_rng(0)
 REAL = RNG.standard_normal((2, 4, 3))
@@ -128,6 +126,7 @@ def test_gradients_of_all_operands(name, options, operands, formula):
     ng.testing.gradcheck(lambda *x: layer(*x, *rest), given)
 
 
+@pytest.mark.slow
 @cases
 @reductions
 @quiet
@@ -188,6 +187,7 @@ def test_warning_of_shapes_that_broadcast(function):
         function(REAL[0], np.ones(2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [F.mse_loss, F.l1_loss, F.huber_loss])
 @reductions
 def test_weights_of_elements(function, reduction):
@@ -239,7 +239,6 @@ def test_extreme_binary_logits():
     assert tail == pytest.approx(np.exp(-50.0), rel=1e-12)
 
 
-@pytest.mark.slow(cases=0)
 def test_gradient_of_pos_weight():
     w = ng.tensor(POS_WEIGHT, requires_grad=True)
     ng.testing.gradcheck(

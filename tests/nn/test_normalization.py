@@ -10,8 +10,6 @@ from numgrad.nn import functional as F
 from numgrad.testing import gradcheck
 from tests.nn.peers import compare, copy_parameters
 
-pytestmark = pytest.mark.slow
-
 rng = np.random.default_rng(0)
 
 
@@ -45,6 +43,7 @@ def pair(torch, name, args, options, dtype="float64"):
     return ours, theirs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "args", "options", "shape"), LAYERS)
 def test_layer_is_that_of_torch(name, args, options, shape):
     torch = pytest.importorskip("torch")
@@ -67,7 +66,6 @@ def standardized(x, axes, eps=1e-5):
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
 
 
-@pytest.mark.slow(cases=0)
 def test_values_by_numpy():
     x, w, b = draw(4, 6, 5), draw(6), draw(6)
     column = (slice(None), None)

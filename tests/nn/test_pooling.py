@@ -8,8 +8,6 @@ import pytest
 import numgrad as ng
 from numgrad.testing import gradcheck, gradgradcheck
 
-pytestmark = pytest.mark.slow
-
 F = ng.nn.functional
 rng = np.random.default_rng(3)
 
@@ -111,7 +109,6 @@ def test_ties_nans_and_infinities():
     assert indices.tolist() == [[0, 3, 5]]
 
 
-@pytest.mark.slow(cases=0)
 def test_max_pool_of_other_dtypes():
     x = rng.integers(-9, 9, (2, 4, 4))
     y = F.max_pool2d(x, 2)

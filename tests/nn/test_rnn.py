@@ -9,8 +9,6 @@ from numgrad.codegen import threads
 from numgrad.testing import gradcheck
 from tests.nn.peers import compare, copy_parameters
 
-pytestmark = pytest.mark.slow
-
 rng = np.random.default_rng(0)
 
 
@@ -37,6 +35,7 @@ LAYERS += [("RNN", {"nonlinearity": "relu", "bidirectional": True})]
 LAYERS += [("LSTM", {"proj_size": 2}), ("LSTM", {"proj_size": 2, "num_layers": 2, **OPTIONS[2]})]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "options"), LAYERS)
 def test_layer_is_that_of_torch(name, options):
     torch = pytest.importorskip("torch")
@@ -64,6 +63,7 @@ def test_float32(name):
     compare(torch, ours, theirs, [draw(5, 2, 3, dtype=np.float32)], 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"),
     [("RNNCell", {}), ("RNNCell", {"nonlinearity": "relu", "bias": False}), ("GRUCell", {}),
@@ -86,7 +86,6 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-@pytest.mark.slow(cases=0)
 def test_cells_by_numpy():
     x, h, c = draw(2, 3), draw(2, 4), draw(2, 4)
 
@@ -193,7 +192,6 @@ def test_errors(function, error, message):
     assert isinstance(caught.value, ng.NumgradError)
 
 
-@pytest.mark.slow(cases=0)
 def test_gradients_of_a_cell_whose_states_are_projected():
     """The kernel may not look for a carried gradient of the width of its hidden units."""
     layer = nn.LSTM(2, 5, proj_size=1)

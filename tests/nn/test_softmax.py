@@ -7,8 +7,6 @@ from scipy import special
 import numgrad as ng
 from numgrad.nn import functional as F
 
-pytestmark = pytest.mark.slow
-
 inf, nan = np.inf, np.nan
 PAIRS = [
     ("Softmax", F.softmax, special.softmax),
@@ -19,7 +17,6 @@ functions = pytest.mark.parametrize(("name", "function", "peer"), PAIRS, ids=[p[
 X = np.random.default_rng(0).standard_normal((2, 3, 4)) * 3
 
 
-@pytest.mark.slow(cases=0)
 @functions
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_formula(name, function, peer, dim):
@@ -59,7 +56,6 @@ def test_extreme_logits():
     assert np.isnan(F.softmax([inf, 0.0], 0).numpy()).any()
 
 
-@pytest.mark.slow(cases=0)
 @functions
 def test_guessed_axis(name, function, peer):
     for shape, axis in (((3,), 0), ((2, 3), 1), ((2, 3, 4), 0), ((1, 2, 3, 4), 1)):
@@ -69,7 +65,6 @@ def test_guessed_axis(name, function, peer):
         np.testing.assert_allclose(y.numpy(), peer(x, axis))
 
 
-@pytest.mark.slow(cases=0)
 def test_no_axes_empty_and_dtype():
     assert F.softmax(ng.tensor(3.0), 0).item() == 1.0
     assert F.softmax(np.zeros((0, 3)), 1).shape == (0, 3)

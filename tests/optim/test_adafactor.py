@@ -8,8 +8,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import numgrad as ng
 
-pytestmark = pytest.mark.slow
-
 OPTIONS = [
     {"eps": (1e-9, 1e-3)},
     {"lr": 0.5, "weight_decay": 0.1, "d": 2.0, "beta2_decay": -0.5, "eps": (0.1, 0.2)},
@@ -78,7 +76,6 @@ class Reference:
             p -= size / max(1.0, np.sqrt(np.mean(u * u)) / d) * u
 
 
-@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("shapes", [SHAPES, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("options", OPTIONS, ids=["plain", "all", "maximize"])
 def test_steps_are_the_formulas(options, shapes):
@@ -117,7 +114,6 @@ def test_ten_steps_as_in_pytorch(torch, options):
             assert_allclose(mine[name], value, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.slow(cases=0)
 def test_float32_and_its_own_epsilon():
     arrays = start([(3, 4), (5,)], dtype=np.float32)
     single, double = tensors(arrays), tensors([a.astype(np.float64) for a in arrays])
@@ -129,7 +125,6 @@ def test_float32_and_its_own_epsilon():
         assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=1e-4)
 
 
-@pytest.mark.slow(cases=0)
 def test_groups_mix_dtypes_and_layouts():
     base = start([(3, 4)])[0]
     arrays = [base, base.astype(np.float32), np.asfortranarray(base), base[:, ::2], base[0]]
@@ -166,7 +161,6 @@ def test_any_number_of_threads_gives_the_same_bits():
         assert_array_equal(one, two)
 
 
-@pytest.mark.slow(cases=0)
 def test_a_loaded_state_goes_on_bit_by_bit():
     params = tensors(start(SHAPES))
     optimizer = ng.optim.Adafactor(params, lr=0.3)

@@ -16,8 +16,6 @@ from numgrad.optim.formula import as_float
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from tests.optim import problems
 
-pytestmark = pytest.mark.slow
-
 CASES = pytest.mark.parametrize(
     ("name", "options"), problems.CASES, ids=map(problems.case_id, problems.CASES)
 )
@@ -44,6 +42,7 @@ def test_ten_steps_of_a_quadratic_end_where_pytorch_does(name, options):
         assert_allclose(a, b, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 @CASES
 def test_the_recorded_trajectories_are_those_of_the_installed_pytorch(torch, name, options):
     expected = json.loads(problems.FILE.read_text())[problems.case_id((name, options))]
@@ -52,6 +51,7 @@ def test_the_recorded_trajectories_are_those_of_the_installed_pytorch(torch, nam
         assert_allclose(a, b, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 @CASES
 def test_a_small_network_is_trained_as_by_pytorch(torch, name, options):
     ours = problems.run_mlp(tensor, optimizer_class(name), options)
@@ -61,6 +61,7 @@ def test_a_small_network_is_trained_as_by_pytorch(torch, name, options):
         assert_allclose(a, b, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 @NAMES
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.complex128])
 def test_other_dtypes_step_as_in_pytorch(torch, name, dtype):
@@ -181,7 +182,6 @@ def test_non_finite_gradients_go_where_the_formula_sends_them():
 # ----------------------------------------------------------------------------- parameters
 
 
-@pytest.mark.slow(cases=0)
 def test_a_group_may_mix_dtypes_and_layouts():
     rng = np.random.default_rng(1)
     make = lambda dtype: rng.standard_normal((4, 3)).astype(dtype)  # noqa: E731

@@ -12,8 +12,6 @@ from numgrad.codegen.addresses import copied_addresses
 from numgrad.kernels import quasi_newton
 from numgrad.optim.line_search import Trial, strong_wolfe
 
-pytestmark = pytest.mark.slow
-
 DATA = np.random.default_rng(0).standard_normal((20, 6))
 LABELS = (np.random.default_rng(1).standard_normal(20) > 0) * 1.0
 
@@ -78,6 +76,7 @@ def plain(value):
 # ------------------------------------------------------------------------------ trajectories
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", [None, "strong_wolfe"])
 @pytest.mark.parametrize("options", [{}, EASY], ids=["defaults", "options"])
 @pytest.mark.parametrize("problem", PROBLEMS)

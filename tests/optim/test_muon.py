@@ -9,8 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import numgrad as ng
 from numgrad.optim.muon import COEFFICIENTS, orthogonalise
 
-pytestmark = pytest.mark.slow
-
 OPTIONS = [
     {},
     {"lr": 0.1, "nesterov": False, "momentum": 0.5, "weight_decay": 0.0},
@@ -79,6 +77,7 @@ def test_steps_are_the_iteration(options):
         assert_allclose(optimizer.state[p]["momentum_buffer"].numpy(), average, rtol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS[:3], ids=["plain", "average", "adamw"])
 def test_steps_are_those_of_pytorch_up_to_its_bfloat16(torch, options):
     ours = tensors(start())

@@ -8,8 +8,6 @@ import pytest
 import numgrad as ng
 from numgrad.nn.embedding.operation import embedding
 
-pytestmark = pytest.mark.slow
-
 RNG = np.random.default_rng(23)
 WEIGHT = RNG.normal(size=(7, 3))
 LOOKUPS = [RNG.integers(0, 7, 5) for _ in range(10)]
@@ -75,6 +73,7 @@ def test_sparse_adam(options):
     assert state["step"] == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_sparse_adam_as_in_torch(torch, options):
     w, peer = leaf(), torch.tensor(WEIGHT, requires_grad=True)
@@ -111,6 +110,7 @@ def test_steps_of_rows_are_those_of_dense_gradients(name, options):
     np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "options"), ROWWISE, ids=str)
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks")
 def test_steps_of_rows_as_in_torch(torch, name, options):

@@ -19,8 +19,6 @@ from numgrad.optim.swa_utils import (
 )
 from tests.optim.schedules import optimizer, run
 
-pytestmark = pytest.mark.slow
-
 
 class Model(ng.nn.Module):
     """Two parameters of different dtypes, a floating and an integer buffer."""
@@ -123,6 +121,7 @@ def test_functions_of_many_get_one_dtype_at_a_time():
     assert calls == [(1, ["float64"], 1), (1, ["float32"], 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use_buffers", [False, True])
 @pytest.mark.parametrize("kind", ["default", "ema", "many ema", "swa", "many swa"])
 def test_averages_are_pytorchs(torch, kind, use_buffers):
@@ -211,6 +210,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", WAYS)
 def test_rates_are_pytorchs(torch, options):
     rows = []
@@ -294,7 +294,6 @@ class Statistics(ng.nn.Module):
         return x - self.running_mean
 
 
-@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("wrap", [lambda x: x, lambda x: (x, "label"), lambda x: [x]])
 def test_statistics_are_those_of_all_batches(wrap):
     model = ng.nn.Sequential(Statistics(), ng.nn.Identity()).eval()

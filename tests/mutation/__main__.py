@@ -1,0 +1,152 @@
+"""Changes formulas at random and says which changes no test notices.
+
+``python -m tests.mutation --draw 300 --seed 1`` draws mutants, runs for each the tests that concern
+it, and lists those that survive; exit status 1 if one does that ``accepted.txt`` does not argue.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+
+from tests.mutation.mutants import ROOT, Mutant, draw
+from tests.mutation.selection import Order, files_for
+
+ACCEPTED = Path(__file__).with_name("accepted.txt")
+
+
+def accepted() -> set[str]:
+    """The keys of mutants that change nothing that can be seen; the lines above say why."""
+    lines = ACCEPTED.read_text().splitlines()
+    return {line for line in lines if line and not line.startswith("#")}
+
+
+def copy_of(root: Path, target: Path) -> Path:
+    """A copy of the checkout, which may be changed."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=root, capture_output=True, check=True,
+    ).stdout.decode()  # fmt: skip
+    for name in filter(None, listed.split("\0")):
+        if (root / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(root / name, target / name)
+    return target
+
+
+def run(mutant: Mutant, copy: Path, limit: float, log: Path, *, change: bool = True) -> str:
+    """ "killed", "survived", "too slow" or "untested", by a process that is forked for it."""
+    changed = copy / mutant.path
+    kept, times = changed.read_bytes(), changed.stat()
+    if change:
+        changed.write_text(mutant.code())
+    stamp = times.st_mtime + 1 + hash(mutant) % 10**6  # else a cached module would do
+    os.utime(changed, (stamp, stamp))
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            os.setpgid(0, 0)
+            status = _test(mutant, copy, log)
+        except BaseException:
+            traceback.print_exc()
+        finally:  # never back into what the parent has open
+            os._exit(status)
+    status, end = None, time.monotonic() + limit
+    try:
+        while time.monotonic() < end:
+            done, code = os.waitpid(child, os.WNOHANG)
+            if done:
+                status = os.waitstatus_to_exitcode(code)
+                break
+            time.sleep(0.05)
+        else:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+    finally:
+        changed.write_bytes(kept)
+        os.utime(changed, (times.st_mtime, times.st_mtime))
+    return {0: "survived", None: "too slow", 5: "untested"}.get(status, "killed")
+
+
+def _test(mutant: Mutant, copy: Path, log: Path) -> int:
+    os.chdir(copy)
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    sys.path[:] = [str(copy), *(p for p in sys.path if p not in ("", str(ROOT)))]
+    for name in [n for n in sys.modules if n.split(".")[0] in ("tests", "numgrad")]:
+        if not name.startswith("tests.mutation"):
+            del sys.modules[name]
+    plugin = Order(mutant)
+    tests = files_for(mutant)
+    for name in [n for n in sys.modules if n.split(".")[0] == "tests"]:
+        del sys.modules[name]
+    import pytest
+
+    options = ["-n", "0", "-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=line"]
+    return int(pytest.main([*options, *tests], plugins=[plugin]))
+
+
+def killer(log: Path) -> str:
+    """The test that failed, or how the run of tests ended."""
+    lines = log.read_text(errors="replace").splitlines() or [""]
+    failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    return failed[0].split(" - ")[0] if failed else lines[-1][:90]
+
+
+def main() -> int:
+    """Draw, run, report."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
+    parser.add_argument("--draw", type=int, default=300, help="how many")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="a part of the names of files")
+    parser.add_argument("--limit", type=float, default=600, help="seconds for a mutant")
+    parser.add_argument("--list", action="store_true", help="say what is drawn, run nothing")
+    given = parser.parse_args()
+    drawn = draw(given.draw, given.seed, given.only)
+    if given.list:
+        print(*(m.key() for m in drawn), sep="\n")
+        return 0
+    sys.dont_write_bytecode = True
+    # what all children need is imported once
+    import mpmath  # noqa: F401
+    import numba  # noqa: F401
+    import pytest  # noqa: F401
+    import scipy.stats  # noqa: F401
+
+    known, counts, survivors = accepted(), Counter[str](), []
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = copy_of(ROOT, Path(scratch, "copy"))
+        for mutant in drawn[:1]:
+            if run(mutant, copy, given.limit, Path(scratch, "log"), change=False) != "survived":
+                print(Path(scratch, "log").read_text(errors="replace"))
+                print("tests fail without any change")
+                return 2
+        for number, mutant in enumerate(drawn, 1):
+            if mutant.key() in known:
+                outcome = "accepted"
+            else:
+                outcome = run(mutant, copy, given.limit, Path(scratch, "log"))
+            counts[outcome] += 1
+            by = killer(Path(scratch, "log")) if outcome == "killed" else ""
+            print(f"{number:4d} {outcome:9s} {mutant.path}:{mutant.line} {by}", flush=True)
+            if outcome in ("survived", "untested", "too slow"):
+                survivors.append(mutant)
+                print("       ", *mutant.lines(), sep="\n          ", flush=True)
+    print(*(f"{count} {outcome}" for outcome, count in counts.most_common()), sep=", ")
+    print(*(m.key() for m in survivors), sep="\n")
+    return bool(survivors)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

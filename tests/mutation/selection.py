@@ -1,0 +1,128 @@
+"""Which tests concern a mutant: files that say its names, those that go through the table."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+from tests.mutation.mutants import ROOT, Mutant
+
+HOMES = {
+    "numgrad/operations": [
+        "tests/operations/test_table.py",
+        "tests/operations/test_table_all.py",
+        "tests/compiler/test_trace.py",
+    ],
+    "numgrad/optim/lr_scheduler": [
+        "tests/optim/test_lr_scheduler.py",
+        "tests/optim/test_lr_scheduler_rules.py",
+    ],
+    "numgrad/optim": ["tests/optim"],
+    "numgrad/nn": ["tests/nn"],
+    "numgrad/stats": ["tests/stats"],
+    "numgrad/compiler/passes": [
+        "tests/compiler/test_passes.py",
+        "tests/compiler/test_constant_gradients.py",
+        "tests/compiler/test_bodies.py",
+        "tests/compiler/test_scan.py",
+        "tests/compiler/test_index_gradients.py",
+        "tests/compiler/test_gradients.py",
+        "tests/compiler/test_golden.py",
+        "tests/compiler/test_lower_ops.py",
+    ],
+    "numgrad/autograd/engine": ["tests/autograd"],
+    "numgrad/autograd/forward": ["tests/autograd/test_forward_ad.py", "tests/autograd"],
+}
+
+
+def names_of(mutant: Mutant) -> tuple[set[str], set[str]]:
+    """The names of the statement that is changed, and all that the file defines."""
+    text = (ROOT / mutant.path).read_text()
+    near: set[str] = set()
+    defined: set[str] = set()
+    for node in ast.parse(text).body:
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+        names = _names(node)
+        defined |= names
+        if first <= mutant.line <= (node.end_lineno or 0):
+            near |= names
+    return near, {name for name in defined if not name.startswith("_")}
+
+
+def _names(node: ast.stmt) -> set[str]:
+    match node:
+        case ast.FunctionDef() | ast.ClassDef():
+            decorators = {
+                n.value.id
+                for d in node.decorator_list
+                for n in ast.walk(d)
+                if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)
+            }
+            return {node.name, *decorators} - {"np", "ng"}
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
+            return {name}
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return {name}
+    return set()
+
+
+@cache
+def _texts() -> dict[str, str]:
+    tests = sorted((ROOT / "tests").rglob("test_*.py"))
+    return {f.relative_to(ROOT).as_posix(): f.read_text() for f in tests}
+
+
+def says(text: str, names: set[str]) -> bool:
+    """Whether some name stands in a text as a word."""
+    return bool(names) and bool(
+        re.search(rf"(?<![A-Za-z0-9])({'|'.join(map(re.escape, names))})(?![A-Za-z0-9])", text)
+    )
+
+
+def homes(path: str) -> list[str]:
+    """The tests of a folder, of the longest name that fits."""
+    fitting = [folder for folder in HOMES if path.startswith(folder + "/")]
+    return HOMES[max(fitting, key=len)]
+
+
+def files_for(mutant: Mutant) -> list[str]:
+    """Test files to collect for a mutant: its home, and those that say its names."""
+    near, defined = names_of(mutant)
+    public = {n for n in near if not n.startswith("_")} or defined
+    apart = ("tests/mutation", "tests/cli", "tests/distributed", "tests/benchmark")
+    saying = [f for f, t in _texts().items() if says(t, public) and not f.startswith(apart)]
+    home = homes(mutant.path)
+    inside = [f for f in saying if f.startswith(tuple(home))]
+    others = [f for f in saying if f not in inside]
+    return [*home, *others]
+
+
+class Order:
+    """A plugin of pytest that runs what says the names first; of tables it runs nothing else."""
+
+    def __init__(self, mutant: Mutant):
+        self.near, self.defined = names_of(mutant)
+        self.inside_table = mutant.path.startswith("numgrad/operations")
+        self.home = tuple(homes(mutant.path))
+
+    def pytest_collection_modifyitems(self, config, items):
+        """Sort the tests, and leave out those of other operations."""
+        ranks = {item: self._rank(item) for item in items}
+        kept = [item for item in items if ranks[item] < 3]
+        config.hook.pytest_deselected(items=[item for item in items if ranks[item] == 3])
+        items[:] = sorted(kept, key=ranks.__getitem__)
+
+    def _rank(self, item) -> int:
+        bracket = item.name[len(getattr(item, "originalname", item.name)) :]
+        if says(bracket, self.near):
+            return 0
+        if says(bracket, self.defined):
+            return 1
+        name = item.nodeid.split("::")[0]
+        if self.inside_table and name.startswith(self.home):
+            return 3
+        if name.startswith(self.home):
+            return 1
+        return 2 if says(Path(str(item.path)).read_text(), self.near) else 3
