@@ -23,6 +23,7 @@ from numgrad.errors import (
 )
 from numgrad.operations.late import declared
 from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_product
+from numgrad.tensors.labels import priority_over_pandas
 from numgrad.tensors.library_calls import library_call
 from numgrad.tensors.operators import acceptable
 
@@ -41,7 +42,7 @@ class TensorConversions(Tensor):
 
     __slots__ = ()
     __array_priority__ = 1000.0
-    __pandas_priority__ = 10000  # Series and DataFrame leave their operators to Tensors
+    __pandas_priority__ = property(priority_over_pandas)
     __hash__ = object.__hash__  # pyright: ignore[reportAssignmentType]
 
     def numpy(self, *, force: bool = False) -> np.ndarray:

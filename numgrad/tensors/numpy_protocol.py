@@ -26,6 +26,7 @@ from numgrad.core.op import FOUND, OPS, Op
 from numgrad.errors import NumgradTypeError
 from numgrad.operations.late import declare_for, of_namespace
 from numgrad.tensors.creation import empty_like, full_like, ones_like, zeros_like
+from numgrad.tensors.labels import defers
 from numgrad.tensors.numpy_calls import NOT_GIVEN, Translation
 from numgrad.tensors.numpy_ufuncs import METHODS, call, scipy_ufuncs, title
 from numgrad.tensors.numpy_writes import WRITES, requires_grad
@@ -35,6 +36,8 @@ from numgrad.tensors.tensor import Tensor
 _by_function: dict[Any, Op] = {}
 _translations: dict[Any, Translation] = {}
 _known: tuple[int, bool] = (0, False)
+_ORDINARY = frozenset((Tensor, np.ndarray, float, int, np.float64))
+"""Kinds of operands of ufuncs that have no labels."""
 FOUND.extend((_by_function, _translations))
 
 
@@ -133,6 +136,9 @@ def _check_not_written(name: str, function: Any, args: Any, kwargs: Any) -> None
 
 def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NumPy's call of a ufunc with a Tensor among its arguments."""
+    for x in inputs:
+        if type(x) not in _ORDINARY and defers(x):
+            return NotImplemented  # Note [Labels] in ``labels``
     if method == "__call__" and not kwargs:  # by far the most frequent
         op = _by_function.get(ufunc)
         if op is not None:

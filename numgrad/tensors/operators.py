@@ -9,6 +9,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.core.abstract import AbstractLength
+from numgrad.core.labels import labelled_kind
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError
 from numgrad.operations.sparse.kinds import is_sparse_kind, multiplies_by_star
@@ -21,10 +22,14 @@ COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _OPERANDS = (
     Tensor, np.ndarray, int, float, complex, np.generic, list, tuple, range, AbstractLength,
 )  # fmt: skip
-LABELLED = ("pandas", "polars", "xarray")
-"""Libraries of labelled arrays, which operators with a Tensor take without their labels."""
-_FOREIGN = ("torch", "jax", "jaxlib", "tensorflow")
-"""Libraries whose arrays have gradients of their own."""
+_FOREIGN = {
+    **dict.fromkeys(
+        ("torch", "jax", "jaxlib", "tensorflow"),
+        "gradients do not pass to a Tensor nor back; convert it with ng.tensor",
+    ),
+    "dask": "elements are computed later, without gradients; give its .compute()",
+}
+"""Libraries whose arrays are no operands beside Tensors, and why."""
 
 
 def operator(op: Op) -> Callable[..., Any]:
@@ -70,9 +75,11 @@ def enter_anew() -> None:
 
 def acceptable(value: Any) -> bool:
     """Whether a Tensor's operator computes with ``value`` as its other operand."""
-    return isinstance(value, _OPERANDS) or (
-        type(value).__module__.partition(".")[0] in LABELLED and hasattr(value, "__array__")
-    )
+    if isinstance(value, _OPERANDS):
+        return True
+    kind = labelled_kind(type(value))
+    # Note [Labels] in ``labels``
+    return kind is not None and not kind.startswith("xarray.") and hasattr(value, "__array__")
 
 
 def _refuse_foreign(op: Op, value: Any) -> None:
@@ -84,9 +91,14 @@ def _refuse_foreign(op: Op, value: Any) -> None:
         raise NumgradTypeError(
             f"{op.name}: operands are arrays and numbers, got {type(value).__name__} {value!r:.40}"
         )
+    if op.dunder == "matmul" and (labelled_kind(type(value)) or "").startswith("xarray."):
+        raise NumgradTypeError(
+            "matmul: xarray multiplies by the names of dimensions, which a Tensor has not; label "
+            "the Tensor with xarray.DataArray(t, dims=...) and use xarray.dot, or give the .data "
+            "of the other operand"
+        )
     library = type(value).__module__.partition(".")[0]
     if library in _FOREIGN and hasattr(value, "__array__"):
         raise NumgradTypeError(
-            f"{op.name}: an operand is an array of {library}, whose gradients do not pass to a "
-            "Tensor nor back; convert it with ng.tensor"
+            f"{op.name}: an operand is an array of {library}, whose {_FOREIGN[library]}"
         )
