@@ -3,9 +3,10 @@
 Note [Containers]
 -----------------
 Tuples, lists, named tuples, dicts, instances of dataclasses and of classes given to ``register``
-are containers, and labelled arrays of xarray, which hold one array; everything else is a leaf, and so is what is an array besides or can be called. A
-subclass of ``tuple`` or ``list`` is put together by its class, one of ``dict`` other than
-``OrderedDict`` as a dict, and an instance of a dataclass from its fields, without ``__init__``.
+are containers, and labelled arrays of xarray, which hold one array; everything else is a leaf, and
+so is what is an array besides or can be called. A subclass of ``tuple`` or ``list`` is put together
+by its class, one of ``dict`` other than ``OrderedDict`` as a dict, and an instance of a dataclass
+from its fields, without ``__init__``.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from numgrad.operations.late import declared
 from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_product
 from numgrad.tensors.labels import priority_over_pandas
 from numgrad.tensors.library_calls import library_call
-from numgrad.tensors.operators import acceptable
+from numgrad.tensors.operators import acceptable, refuse_foreign
 
 _KEEPS_ARRAY = (
     "np.stack or ng.asarray makes a Tensor of several, ng.r_ joins them as np.r_ does, ng.zeros "
@@ -266,6 +266,7 @@ class TensorConversions(Tensor):
                 if other == -1:
                     return OPS["reciprocal"](self)
         elif not acceptable(other):
+            refuse_foreign(OPS["power"], other)
             return NotImplemented
         return OPS["power"](self, other)
 

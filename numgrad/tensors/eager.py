@@ -179,9 +179,6 @@ def _operand(op: Op, a: Any) -> tuple[Any, Any]:
             ) from None
         return stacked, stacked._array
     check_array_kind(op.name, a)
-    inner = getattr(a, "data", None)
-    if isinstance(inner, Tensor):  # xarray keeps Tensors as they are, and labels them
-        return _operand(op, inner)
     try:
         array = np.asarray(a)
     except (ValueError, TypeError) as error:

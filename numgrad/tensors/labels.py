@@ -118,7 +118,7 @@ def numbers(name: str, value: Any) -> Any:
             f"{name}: a {kind} of dtype category is not numeric; convert it, as with "
             ".astype(float), or give its .cat.codes"
         )
-    inner = getattr(value, "data", None) if kind.startswith("xarray.") else None
+    inner = unlabelled(value)
     return inner if isinstance(inner, Tensor) else _numeric(name, kind, value)
 
 
@@ -130,6 +130,14 @@ def _numeric(name: str, kind: str, value: Any) -> Any:
     raise NumgradTypeError(
         f"{name}: a {kind.rpartition('.')[2]} of dtype {array.dtype} is not numeric{remedy}"
     )
+
+
+def unlabelled(value: Any) -> Any:
+    """The Tensor in an array of xarray; anything else as it is."""
+    if isinstance(value, Tensor) or not defers(value):
+        return value
+    inner = getattr(value, "data", None)
+    return inner if isinstance(inner, Tensor) else value
 
 
 def defers(value: Any) -> bool:
@@ -250,5 +258,3 @@ def priority_over_pandas(self: Any) -> int:
             "Tensors; write a = a + t, which makes a Tensor"
         )
     return 10_000
-
-

@@ -42,7 +42,7 @@ def operator(op: Op) -> Callable[..., Any]:
             return enter(self, other)
         if is_product and is_sparse_kind(kind):
             return enter(self, other)
-        _refuse_foreign(op, other)
+        refuse_foreign(op, other)
         return NotImplemented
 
     _made.append((op, method))
@@ -59,7 +59,7 @@ def reflected(op: Op) -> Callable[..., Any]:
             return enter(other, self)
         if (is_product and is_sparse_kind(type(other))) or (is_star and multiplies_by_star(other)):
             return OPS["matmul"](other, self)
-        _refuse_foreign(op, other)
+        refuse_foreign(op, other)
         return NotImplemented
 
     _made.append((op, method))
@@ -82,7 +82,7 @@ def acceptable(value: Any) -> bool:
     return kind is not None and not kind.startswith("xarray.") and hasattr(value, "__array__")
 
 
-def _refuse_foreign(op: Op, value: Any) -> None:
+def refuse_foreign(op: Op, value: Any) -> None:
     """Name the library of an array whose gradients would be lost, rather than two kinds.
 
     And text and bytes, which Python would repeat.
