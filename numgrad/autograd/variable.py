@@ -79,7 +79,7 @@ class Tensor:
         "_requires_grad",
         "_slot",
     )
-    applies = False
+    _applies = False
     """Whether it says itself what operations on it mean: ``bind`` of ``core.interpreter``."""
 
     def __init__(

@@ -363,7 +363,7 @@ def bind(op: Any, args: tuple, params: dict[str, Any]) -> Any:
     for a in args:
         kind = type(a)
         if kind not in _ORDINARY:
-            applies = getattr(kind, "applies", None)
+            applies = getattr(kind, "_applies", None)
             if applies:
                 return a.apply(op, args, params)
             if applies is None and labelled_kind(kind) is not None:

@@ -42,7 +42,7 @@ class IndexedTensor(Tensor):
     """A Tensor of one axis that remembers the index of a Series of pandas: Note [Labels]."""
 
     __slots__ = ("_index",)
-    applies = True
+    _applies = True
 
     def apply(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
         """Compute an operation on this and other operands."""
