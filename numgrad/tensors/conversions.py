@@ -75,7 +75,7 @@ class TensorConversions(Tensor):
     def _refuse_conversion(self) -> None:
         """Raise if an ndarray would lose something, by the name of the function that asks."""
         what, instead = library_call() or ("conversion to an ndarray", None)
-        keeps = _KEEPS_ARRAY if instead is None else f"{instead}, and .detach()"
+        keeps = _KEEPS_ARRAY if instead is None else _and_detach(instead)
         _refuse_loss(self, what, "an ndarray", keeps)
         if isinstance(self._array, AbstractArray):
             self._array.refuse(what, instead or NDARRAY)
@@ -332,6 +332,10 @@ def _carried(self: Tensor) -> str | None:
     return "has a tangent (forward mode)" if state.interpreters and has_tangent(self) else None
 
 
+def _and_detach(instead: str) -> str:
+    return f"{instead}, and .detach()" if instead else ".detach()"
+
+
 def _refuse_loss(self: Tensor, what: str, carrier: str, instead: str) -> None:
     """Raise if numbers alone would lose a gradient or a tangent."""
     seen = _carried(self)
@@ -351,7 +355,10 @@ def _scalar(self: Tensor, kind: type) -> Any:
         )
     if isinstance(self._array, AbstractArray):
         return kind(self._array)
-    _refuse_loss(self, f"{kind.__name__}()", f"a Python {kind.__name__}", _KEEPS_NUMBER)
+    if _carried(self):
+        what, instead = library_call() or (f"{kind.__name__}()", _KEEPS_NUMBER)
+        keeps = _KEEPS_NUMBER if instead is _KEEPS_NUMBER else _and_detach(instead)
+        _refuse_loss(self, what, f"a Python {kind.__name__}", keeps)
     return kind(self._array.item())
 
 

@@ -13,6 +13,7 @@ from numgrad.core.labels import labelled_kind
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError
 from numgrad.operations.sparse.kinds import is_sparse_kind, multiplies_by_star
+from numgrad.tensors.library_calls import in_solver
 
 _made: list[tuple[Op, Any]] = []
 """Operations, and methods made of them, which hold the function behind calls."""
@@ -34,10 +35,12 @@ _FOREIGN = {
 
 def operator(op: Op) -> Callable[..., Any]:
     """``a <op> b``, which leaves the right operand its say if it is no number or array."""
-    enter, is_product = op.entry, op.dunder == "matmul"
+    enter, is_product, compares = op.entry, op.dunder == "matmul", op.dunder in COMPARISONS
 
     def method(self: Tensor, other: Any) -> Any:
         kind = type(other)
+        if compares and (self._requires_grad or self._extra is not None) and in_solver():
+            self._refuse_conversion()  # pyright: ignore[reportAttributeAccessIssue]
         if kind is Tensor or kind is float or kind is int or acceptable(other):
             return enter(self, other)
         if is_product and is_sparse_kind(kind):
