@@ -1,4 +1,8 @@
-"""Series, DataFrames and DataArrays as operands: their numbers count, labels stay outside."""
+"""Series, frames and arrays of xarray as operands: labels count, or an error says they cannot."""
+
+import copy
+import operator
+import pickle
 
 import numpy as np
 import pytest
@@ -6,6 +10,13 @@ import pytest
 import numgrad as ng
 
 NUMBERS = np.array([1.0, 2.0, 3.0])
+OTHERS = np.array([4.0, 5.0, 6.0])
+FROZEN = pytest.mark.filterwarnings("ignore:jit. .* uses an array of shape")
+COMPARISONS = "lt", "le", "eq", "ne", "gt", "ge"
+OPERATORS = [
+    getattr(operator, name)
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", *COMPARISONS)
+]
 
 
 def series():
@@ -23,9 +34,14 @@ def column():
     return pandas.DataFrame({"a": NUMBERS, "b": NUMBERS})["a"]
 
 
-def data_array():
-    xarray = pytest.importorskip("xarray")
-    return xarray.DataArray(NUMBERS, dims="t", coords={"t": [5, 6, 7]})
+def values_of_pandas():
+    pandas = pytest.importorskip("pandas")
+    return pandas.array(NUMBERS)
+
+
+def index():
+    pandas = pytest.importorskip("pandas")
+    return pandas.Index(NUMBERS)
 
 
 def polars_series():
@@ -33,32 +49,159 @@ def polars_series():
     return polars.Series("a", NUMBERS)
 
 
-KINDS = [series, nullable, column, data_array, polars_series]
+def data_array(numbers=NUMBERS, dim="t", labels=(5, 6, 7)):
+    xarray = pytest.importorskip("xarray")
+    return xarray.DataArray(numbers, dims=dim, coords={dim: list(labels)})
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_numbers_are_taken_and_labels_are_not(kind):
+KINDS = [series, nullable, column, values_of_pandas, index, polars_series]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, data_array])
+def test_functions_take_numbers(kind):
     labelled = kind()
     t = ng.tensor(NUMBERS + 1, requires_grad=True)
     for out in (
-        t * labelled,
         ng.multiply(labelled, t),
         np.dot(t, labelled),
         ng.where(NUMBERS > 1.5, t, labelled),
         ng.concat([t, labelled]),
     ):
-        assert type(out) is ng.Tensor
+        assert isinstance(out, ng.Tensor)
         t.grad = None
         out.sum().backward()
         assert type(t.grad) is ng.Tensor
-    found = ng.grad(lambda x: ng.sum(x**2))(labelled)
-    np.testing.assert_array_equal(found, 2 * NUMBERS)
     found = ng.grad(lambda w, x: ng.sum(w * x))(np.ones(3), labelled)
     np.testing.assert_array_equal(found, NUMBERS)
-    assert ng.jit(lambda x: ng.sum(x * 2.0))(labelled) == 12.0
     x = ng.zeros(3)
     x[:] = labelled
     np.testing.assert_array_equal(x.numpy(), NUMBERS)
+
+
+@pytest.mark.parametrize("of", OPERATORS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_operators_of_both_orders(kind, of):
+    labelled, numbers, step = kind(), OTHERS + 0.3, 1e-6
+    for left in (False, True):
+
+        def both(x, y, left=left):
+            return of(x, y) if left else of(y, x)
+
+        found = both(ng.tensor(numbers, requires_grad=True), labelled)
+        assert isinstance(found, ng.Tensor)
+        np.testing.assert_allclose(found.detach().numpy(), both(numbers, NUMBERS), rtol=1e-15)
+        if found.dtype.kind == "f":
+            slope = ng.grad(lambda x: np.sum(both(x, labelled)))(numbers)
+            true = (both(numbers + step, NUMBERS) - both(numbers - step, NUMBERS)) / (2 * step)
+            np.testing.assert_allclose(slope, true, rtol=1e-6, atol=1e-8)
+
+
+def test_operands_of_numpys_ufuncs_and_in_place():
+    s, t = series(), ng.tensor(OTHERS, requires_grad=True)
+    for out in (np.multiply(t, s), np.multiply(s, t), s.mul(t)):
+        np.testing.assert_array_equal(out.detach().numpy(), NUMBERS * OTHERS)
+    x = ng.ones(3)
+    x *= s
+    np.testing.assert_array_equal(x.numpy(), NUMBERS)
+    with pytest.raises(ng.NumgradTypeError, match=r"Series \+= Tensor.*write a = a \+ t"):
+        s += t
+
+
+# ------------------------------------------------------------------------------ labels of pandas
+
+
+@FROZEN
+def test_series_of_another_order_are_refused():
+    pandas = pytest.importorskip("pandas")
+    first, second = series(), pandas.Series([10.0, 20.0, 30.0], index=[12, 11, 10])
+    p = ng.tensor(3.0, requires_grad=True)
+    for program in (
+        lambda p: p * first * second,
+        lambda p: second * (first * p),
+        lambda p: np.exp(p * first) - second,
+        lambda p: (p * first) * (p * second),
+        lambda p: (p * first)[1:] + second[1:],
+        lambda p: (p * first).clone() * second,
+        lambda p: np.clip(p * first, 0.0, 9.0) * second,
+        lambda p: p * first * pandas.Series(NUMBERS),
+        lambda p: p * pandas.Series(NUMBERS) * pandas.Series(NUMBERS)[::-1],
+        lambda p: np.where(first > 1, p * first, second),
+        lambda p: (p * first) @ second,
+        lambda p: ng.add(first, second) * p,
+    ):
+        for call in (
+            program,
+            ng.grad(lambda p, f=program: np.sum(f(p))),
+            ng.jit(program),
+            lambda p, f=program: ng.jvp(f, (p,), (1.0,)),
+        ):
+            with pytest.raises(ng.NumgradTypeError, match=r"\.to_numpy\(\)"):
+                call(p if call is program else 3.0)
+
+
+@FROZEN
+def test_an_equal_index_is_as_good_as_none():
+    pandas = pytest.importorskip("pandas")
+    days = pandas.date_range("2026-01-01", periods=3)
+    frame = pandas.DataFrame({"x": NUMBERS, "y": OTHERS}, index=days)
+    rows = pandas.MultiIndex.from_tuples([(1, 1), (1, 2), (2, 1)])
+
+    def program(p):
+        return np.sum(np.exp(-p * frame.x) * frame.y - p * frame.x.rename("z").copy())
+
+    true = np.sum(-NUMBERS * np.exp(-0.5 * NUMBERS) * OTHERS - NUMBERS)
+    np.testing.assert_allclose(ng.grad(program)(0.5), true, rtol=1e-14)
+    np.testing.assert_allclose(ng.jit(ng.grad(program))(0.5), true, rtol=1e-14)
+    found = ng.grad(
+        lambda p: np.sum(p * pandas.Series(NUMBERS, rows) * pandas.Series(OTHERS, rows))
+    )
+    assert found(1.0) == 32.0
+    groups = frame.groupby([0, 0, 1])
+    found = ng.grad(lambda p: (p * groups.x.sum() * groups.y.mean()).sum())
+    assert found(1.0) == 3 * 4.5 + 3 * 6
+    assert ng.least_squares(lambda p: p * frame.x - frame.y, 1.0, jit=True).x == pytest.approx(
+        32 / 14
+    )
+    assert ng.minimize(lambda p, s: np.sum((p * s - frame.y) ** 2), 1.0, args=(frame.x,)).x == (
+        pytest.approx(32 / 14)
+    )
+    shuffled = frame.sort_values("y", ascending=False)
+    fit = ng.curve_fit(lambda x, a, b: a + b * x, shuffled.x, shuffled.y, p0=[0.0, 0.0])
+    np.testing.assert_allclose(fit.parameters, [3.0, 1.0], rtol=1e-8)
+
+
+def test_reductions_and_conversions_have_no_labels():
+    pandas = pytest.importorskip("pandas")
+    s = series()
+    t = ng.tensor(OTHERS, requires_grad=True)
+    x = t * s
+    for plain in (x.sum(), x.reshape(3, 1), np.concatenate([x, x]), np.outer(x, x)):
+        assert type(plain) is ng.Tensor
+    assert ((x.sum() * s[::-1]).detach().numpy() == 32 * NUMBERS[::-1]).all()
+    for kept in (
+        x.detach(),
+        copy.copy(x),
+        x[::-1][::-1],
+        np.negative(x),
+        copy.deepcopy(x.detach()),
+    ):
+        with pytest.raises(ng.NumgradTypeError, match="different indices"):
+            kept * s[::-1]
+    assert type(pickle.loads(pickle.dumps(x))) is ng.Tensor
+    x.retain_grad()
+    (x * x).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), 2 * NUMBERS * OTHERS)
+    np.testing.assert_array_equal(t.grad.numpy(), 2 * NUMBERS**2 * OTHERS)
+    x = t * s
+    y = x * x
+    x += 1.0
+    with pytest.raises(RuntimeError, match="in-place"):
+        y.sum().backward()
+    with pytest.raises(ng.NumgradTypeError, match="example of a batch"):
+        ng.vmap(lambda p: p * s)(NUMBERS)
+    np.testing.assert_array_equal(
+        ng.vmap(lambda p: p * pandas.Series(NUMBERS))(NUMBERS), np.outer(NUMBERS, NUMBERS)
+    )
 
 
 def test_frames_are_matrices():
@@ -69,14 +212,151 @@ def test_frames_are_matrices():
     np.testing.assert_array_equal(w.grad.numpy(), [14.0, -14.0])
     with pytest.raises(TypeError, match="not numeric"):
         ng.exp(pandas.Series(["a", "b"]))
+    for of in OPERATORS:
+        for call in (lambda: of(w, frame), lambda: of(frame, w)):  # noqa: B023
+            with pytest.raises(ng.NumgradTypeError, match=r"one a column; .*\.to_numpy\(\)"):
+                call()
+
+
+def test_what_is_no_number_is_refused():
+    pandas = pytest.importorskip("pandas")
+    t = ng.ones(2)
+    for labelled in (
+        pandas.Series([1, 2], dtype="category"),
+        pandas.Categorical([1, 2]),
+        pandas.Series([1.0, None], dtype=object),
+        pandas.to_timedelta([1, 2]),
+        pandas.date_range("2026-01-01", periods=2),
+        pandas.MultiIndex.from_tuples([(1, 1), (1, 2)]),
+    ):
+        with pytest.raises(ng.NumgradTypeError, match="is not numeric"):
+            t * labelled
+    missing = t * pandas.Series([1, None], dtype="Int64")
+    np.testing.assert_array_equal(missing.numpy(), [1.0, np.nan])
+
+
+def test_arguments_with_labels():
+    pandas = pytest.importorskip("pandas")
+    plain = pandas.Series(NUMBERS)
+    np.testing.assert_array_equal(ng.grad(lambda x: ng.sum(x**2))(plain), 2 * NUMBERS)
+    assert ng.jit(lambda x: ng.sum(x * 2.0))(plain) == 12.0
+    for labelled in (series(), pandas.DataFrame({"a": NUMBERS})):
+        for transform in (ng.grad, ng.jit, ng.vmap):
+            with pytest.raises(ng.NumgradTypeError, match=r"\.to_numpy\(\)"):
+                transform(np.sum)(labelled)
+    np.testing.assert_array_equal(ng.tensor(series()).numpy(), NUMBERS)
+
+
+# ------------------------------------------------------------------------------ arrays of xarray
+
+
+@pytest.mark.parametrize("of", [*OPERATORS, np.add, np.hypot, np.logaddexp])
+def test_xarray_matches_names(of):
+    xarray = pytest.importorskip("xarray")
+    a, t = data_array(), ng.tensor(NUMBERS + 0.5, requires_grad=True)
+    for x in (a, a.variable, xarray.Dataset({"a": a})):
+        for call in (lambda t: of(t, x), lambda t: of(x, t)):  # noqa: B023
+            found, true = call(t), call(NUMBERS + 0.5)
+            assert type(found) is type(true)
+            if type(x) is xarray.Dataset:
+                found, true = found.a, true.a
+            assert isinstance(found.data, ng.Tensor)
+            assert found.dims == true.dims
+            np.testing.assert_allclose(found.data.detach().numpy(), true.data, rtol=1e-15)
+
+
+def test_gradients_through_xarray():
+    a, b = data_array(), data_array(OTHERS, "s")
+    slope = NUMBERS * OTHERS.sum()
+    for program in (
+        lambda t: np.sum((t * a * b).data),
+        lambda t: np.sum((b * (a * t)).data),
+        lambda t: (t * a * b).sum(),
+        lambda t: np.multiply(np.multiply(t, a), b).mean() * 9,
+    ):
+        np.testing.assert_allclose(ng.grad(program)(OTHERS), slope, rtol=1e-15)
+    assert ng.grad(lambda p: np.sum((p * a).data))(2.0) == 6.0
+
+
+@FROZEN
+def test_xarray_aligns_by_coordinates():
+    a, b = data_array(), data_array(OTHERS, labels=(7, 6, 5))
+
+    def program(p):
+        return (p * a * b).sum()
+
+    true = program(1.0).item()
+    assert true == np.sum(NUMBERS * OTHERS[::-1])
+    assert ng.grad(program)(2.0) == true
+    assert ng.jit(ng.grad(program))(2.0) == true
+    with pytest.raises(ng.NumgradTypeError, match="differ in their labels"):
+        ng.multiply(a, b)
+    with pytest.raises(ng.NumgradTypeError, match="differ in their labels"):
+        ng.multiply(a, data_array(dim="s"))
+
+
+@FROZEN
+def test_labelled_arrays_of_xarray_as_arguments_and_results():
+    a, b = data_array(), data_array(OTHERS, "s")
+    found = ng.grad(lambda x: (x * x * b).sum())(a)
+    assert found.identical(2 * a * OTHERS.sum())
+    assert ng.jit(lambda x: x * b)(a).identical(a * b)
+    value, tangent = ng.jvp(lambda x: x**2, (a,), (a,))
+    assert value.identical(a**2)
+    assert tangent.identical(2 * a**2)
+    np.testing.assert_array_equal(ng.hessian(lambda x: (x**3).sum())(a), 6 * np.diag(NUMBERS))
+    fit = ng.minimize(lambda p: ((p * a - OTHERS) ** 2).sum(), 1.0)
+    assert fit.x == pytest.approx(32 / 14)
+    for jit in (False, True):
+        assert ng.least_squares(lambda p: p * a - OTHERS, 1.0, jit=jit).x == pytest.approx(32 / 14)
+        fit = ng.curve_fit(lambda x, c, d: c + d * x, a, OTHERS, p0=[0.0, 0.0], jit=jit)
+        np.testing.assert_allclose(fit.parameters, [3.0, 1.0], rtol=1e-8)
 
 
 def test_what_xarray_labels_is_a_tensor_still():
     x = ng.tensor(NUMBERS, requires_grad=True)
-    out = np.sum(np.sin(data_array() * x).data)  # the left operand is xarray's, and keeps labels
+    out = np.sum(np.sin(data_array() * x).data)
     ng.sum(data_array() + x).backward()
     np.testing.assert_array_equal(x.grad.numpy(), np.ones(3))
     assert out.requires_grad
+    for call in (lambda: x @ data_array(), lambda: operator.iadd(ng.ones(3), data_array())):
+        with pytest.raises(ng.NumgradTypeError, match=r"\.data"):
+            call()
+
+
+# ---------------------------------------------------------------------------------- other kinds
+
+
+class Lengths(np.ndarray):
+    """An ndarray with a unit, which its ufuncs look at."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return getattr(ufunc, method)(*map(np.asarray, inputs), **kwargs).view(Lengths)
+
+
+def test_arrays_with_rules_of_their_own_are_refused():
+    lengths, t = NUMBERS.view(Lengths), ng.tensor(NUMBERS, requires_grad=True)
+    for call in (
+        lambda: t * lengths,
+        lambda: ng.sin(lengths),
+        lambda: ng.tensor(lengths),
+        lambda: ng.grad(np.sum)(lengths),
+        lambda: np.multiply(t, lengths),
+    ):
+        with pytest.raises(ng.NumgradTypeError, match=r"Lengths is an ndarray with rules"):
+            call()
+    with pytest.raises(ng.NumgradError):
+        lengths * t
+
+
+def test_arrays_of_dask_are_computed_first():
+    dask = pytest.importorskip("dask.array")
+    lazy, t = dask.from_array(NUMBERS), ng.tensor(NUMBERS, requires_grad=True)
+    for of in (*OPERATORS, operator.matmul):
+        for call in (lambda: of(t, lazy), lambda: of(lazy, t)):  # noqa: B023
+            with pytest.raises(ng.NumgradTypeError, match=r"array of dask.*\.compute\(\)"):
+                call()
+    np.testing.assert_array_equal((t * lazy.compute()).detach().numpy(), NUMBERS**2)
 
 
 def test_masked_arrays_are_refused():

@@ -79,6 +79,8 @@ class Tensor:
         "_requires_grad",
         "_slot",
     )
+    _applies = False
+    """Whether it says itself what operations on it mean: ``bind`` of ``core.interpreter``."""
 
     def __init__(
         self,

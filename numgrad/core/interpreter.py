@@ -25,11 +25,13 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.arguments import UnknownParameter
+from numgrad.core.labels import labelled_kind
 from numgrad.errors import NumgradRuntimeError
 
 
@@ -350,11 +352,23 @@ def install_eager(active: Any) -> None:
     State.ground = active
 
 
+_ORDINARY = frozenset(
+    (np.ndarray, np.float64, float, int, bool, complex, list, tuple, str, type(None))
+)
+"""Kinds of operands that leave it to interpreters."""
+
+
 def bind(op: Any, args: tuple, params: dict[str, Any]) -> Any:
     """Apply ``op`` under the current interpreter; some operands say themselves what it means."""
     for a in args:
-        if getattr(type(a), "applies", False):
-            return a.apply(op, args, params)
+        kind = type(a)
+        if kind not in _ORDINARY:
+            applies = getattr(kind, "_applies", None)
+            if applies:
+                return a.apply(op, args, params)
+            if applies is None and labelled_kind(kind) is not None:
+                # Note [Labels] in ``tensors.labels``
+                return import_module("numgrad.tensors.labels").apply(op, args, params)
     stack = state.interpreters
     try:
         return (stack[-1] if stack else state.ground).bind(op, args, params)

@@ -3,9 +3,10 @@
 Note [Containers]
 -----------------
 Tuples, lists, named tuples, dicts, instances of dataclasses and of classes given to ``register``
-are containers; everything else is a leaf, and so is what is an array besides or can be called. A
-subclass of ``tuple`` or ``list`` is put together by its class, one of ``dict`` other than
-``OrderedDict`` as a dict, and an instance of a dataclass from its fields, without ``__init__``.
+are containers, and labelled arrays of xarray, which hold one array; everything else is a leaf, and
+so is what is an array besides or can be called. A subclass of ``tuple`` or ``list`` is put together
+by its class, one of ``dict`` other than ``OrderedDict`` as a dict, and an instance of a dataclass
+from its fields, without ``__init__``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from numgrad.core.labels import labelled_kind
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
 Nesting = tuple[type, Any, tuple["Nesting", ...]] | None
@@ -59,6 +63,29 @@ MAPPING = Container(
 class _Nothing:
     """The kind of None where that is a container without parts: ``flatten_arrays``."""
 
+
+class _Labels:
+    """Dimensions, coordinates, name and attributes of a labelled array of xarray."""
+
+    def __init__(self, array: Any) -> None:
+        self.template = array.copy(data=np.broadcast_to(np.zeros((), array.dtype), array.shape))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Labels) and self.template.identical(other.template)
+
+    def __hash__(self) -> int:
+        return hash((type(self.template), self.template.dims, self.template.shape))
+
+    def around(self, data: Any) -> Any:
+        """An array with these labels; what has another shape, as a Jacobian, as it is."""
+        if getattr(data, "shape", None) != self.template.shape:
+            return data
+        return self.template.copy(data=data)
+
+
+_LABELLED = Container(
+    lambda x: (_Labels(x), (x.data,)), lambda kind, labels, parts: labels.around(*parts), ("data",)
+)
 
 _REGISTERED: dict[type, Container] = {
     _Nothing: Container(lambda x: (None, ()), lambda kind, keys, parts: None)
@@ -116,6 +143,8 @@ def container_of(kind: type) -> Container | None:
     """How instances of a class are taken apart; None if they are leaves."""
     if kind in _REGISTERED:
         return _REGISTERED[kind]
+    if labelled_kind(kind) in ("xarray.DataArray", "xarray.Variable"):
+        return _LABELLED
     if hasattr(kind, "__array__") or any("__call__" in vars(base) for base in kind.__mro__):
         return None
     if issubclass(kind, dict):

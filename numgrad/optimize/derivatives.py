@@ -17,6 +17,7 @@ from numgrad.core.wrappers import FunctionWrapper
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import SOLVING
+from numgrad.tensors.labels import unlabelled
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms import hessian, hvp, jacobian, value_and_grad
 
@@ -130,6 +131,7 @@ def kept(function: Any, key: Any, made: Any) -> Any:
 
 def number(name: str, value: Any) -> Any:
     """What an objective returned, one real number."""
+    value = unlabelled(value)
     if type(value) is Tensor and value._array.shape == () and value._array.dtype.kind == "f":
         return value
     if isinstance(value, tuple | list) and any(isinstance(part, Tensor) for part in value):

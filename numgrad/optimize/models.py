@@ -14,6 +14,7 @@ from numgrad.core.tree import paths
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.optimize.derivatives import kept
 from numgrad.optimize.unknowns import Unknowns
+from numgrad.tensors.labels import unlabelled
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms import jacobian
 
@@ -102,8 +103,10 @@ class Model:
 def called(function: Callable[..., Any], form: str, x: Any, p: Any) -> Any:
     """What a model returns: Note [How a model is called]."""
     if form == NUMBERS:
-        return function(x, *(p[k] for k in range(p.shape[0]))) if p.shape else function(x, p)
-    return function(x, **p) if form == KEYWORDS else function(x, p)
+        result = function(x, *(p[k] for k in range(p.shape[0]))) if p.shape else function(x, p)
+    else:
+        result = function(x, **p) if form == KEYWORDS else function(x, p)
+    return unlabelled(result)
 
 
 def _listed(function: Callable[..., Any]) -> list[str] | None:

@@ -24,8 +24,9 @@ from numgrad.errors import (
 )
 from numgrad.operations.late import declared
 from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_product
+from numgrad.tensors.labels import priority_over_pandas
 from numgrad.tensors.library_calls import library_call
-from numgrad.tensors.operators import acceptable
+from numgrad.tensors.operators import acceptable, refuse_foreign
 
 _KEEPS_ARRAY = (
     "np.stack or ng.asarray makes a Tensor of several, ng.r_ joins them as np.r_ does, ng.zeros "
@@ -42,7 +43,7 @@ class TensorConversions(Tensor):
 
     __slots__ = ()
     __array_priority__ = 1000.0
-    __pandas_priority__ = 10000  # Series and DataFrame leave their operators to Tensors
+    __pandas_priority__ = property(priority_over_pandas)
     __hash__ = object.__hash__  # pyright: ignore[reportAssignmentType]
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
@@ -75,7 +76,7 @@ class TensorConversions(Tensor):
     def _refuse_conversion(self) -> None:
         """Raise if an ndarray would lose something, by the name of the function that asks."""
         what, instead = library_call() or ("conversion to an ndarray", None)
-        keeps = _KEEPS_ARRAY if instead is None else f"{instead}, and .detach()"
+        keeps = _KEEPS_ARRAY if instead is None else _and_detach(instead)
         _refuse_loss(self, what, "an ndarray", keeps)
         if isinstance(self._array, AbstractArray):
             self._array.refuse(what, instead or NDARRAY)
@@ -266,6 +267,7 @@ class TensorConversions(Tensor):
                 if other == -1:
                     return OPS["reciprocal"](self)
         elif not acceptable(other):
+            refuse_foreign(OPS["power"], other)
             return NotImplemented
         return OPS["power"](self, other)
 
@@ -337,6 +339,10 @@ def _carried(self: Tensor) -> str | None:
     return "has a tangent (forward mode)" if state.interpreters and has_tangent(self) else None
 
 
+def _and_detach(instead: str) -> str:
+    return f"{instead}, and .detach()" if instead else ".detach()"
+
+
 def _refuse_loss(self: Tensor, what: str, carrier: str, instead: str) -> None:
     """Raise if numbers alone would lose a gradient or a tangent."""
     seen = _carried(self)
@@ -356,7 +362,10 @@ def _scalar(self: Tensor, kind: type) -> Any:
         )
     if isinstance(self._array, AbstractArray):
         return kind(self._array)
-    _refuse_loss(self, f"{kind.__name__}()", f"a Python {kind.__name__}", _KEEPS_NUMBER)
+    if _carried(self):
+        what, instead = library_call() or (f"{kind.__name__}()", _KEEPS_NUMBER)
+        keeps = _KEEPS_NUMBER if instead is _KEEPS_NUMBER else _and_detach(instead)
+        _refuse_loss(self, what, f"a Python {kind.__name__}", keeps)
     return kind(self._array.item())
 
 

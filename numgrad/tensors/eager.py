@@ -26,6 +26,7 @@ from numgrad.operations.region import Region
 from numgrad.operations.sparse.kinds import is_sparse_kind
 from numgrad.operations.write import positions_of
 from numgrad.tensors.entries import eager_entry
+from numgrad.tensors.labels import check_argument
 from numgrad.tensors.recording import RecordingInterpreter
 
 _NUMBERS = (float, int, complex)
@@ -180,9 +181,6 @@ def _operand(op: Op, a: Any) -> tuple[Any, Any]:
             ) from None
         return stacked, stacked._array
     check_array_kind(op.name, a)
-    inner = getattr(a, "data", None)
-    if isinstance(inner, Tensor):  # xarray keeps Tensors as they are, and labels them
-        return _operand(op, inner)
     try:
         array = np.asarray(a)
     except (ValueError, TypeError) as error:
@@ -210,8 +208,15 @@ def check_array_kind(name: str, value: Any, *, argument: bool = False) -> None:
             "write it as a product, or give its .toarray()"
         )
     refuse_mask(name, value)
+    if argument:
+        check_argument(name, value)
     if not isinstance(value, np.ndarray):
         return
+    if type(value).__array_ufunc__ is not np.ndarray.__array_ufunc__:
+        raise NumgradTypeError(
+            f"{name}: {type(value).__name__} is an ndarray with rules of its own, such as units, "
+            "which a Tensor would lose; give its numbers with np.asarray"
+        )
     if type(value).__name__ == "matrix" and (argument or name in ("multiply", "power")):
         raise NumgradTypeError(
             f"{name}: for a np.matrix operators mean products of matrices; use np.asarray on it, "

@@ -15,9 +15,10 @@ from numgrad.core.abstract import AbstractArray
 from numgrad.core.documentation import DESCRIBERS
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import state
+from numgrad.core.labels import labelled_kind
 from numgrad.core.op import OPS, Op
 from numgrad.core.view import checked
-from numgrad.errors import NumgradRuntimeError, NumgradValueError
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.index import is_basic, is_basic_part
 from numgrad.tensors.inplace import as_values, assign, inplace
 
@@ -75,6 +76,11 @@ def augmented(op: Op, acceptable: Callable[[Any], bool]) -> Callable[..., Any]:
 
     def method(self: Tensor, other: Any) -> Any:
         if not acceptable(other):
+            if (labelled_kind(type(other)) or "").startswith("xarray."):
+                raise NumgradTypeError(
+                    f"{name}: the result has the labels of xarray's operand, which the memory of a "
+                    "Tensor cannot take; write t = t + x, or give x.data"
+                )
             if not isinstance(other, RowSparseTensor):
                 return NotImplemented
             other = other.to_dense()  # Python would make ``a = a + b`` of it

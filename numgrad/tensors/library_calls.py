@@ -8,26 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from itertools import takewhile
 from types import FrameType, FunctionType
-from typing import Any
+
+from numgrad.tensors.equivalents import hint
 
 _LIBRARIES = frozenset({"matplotlib", "numpy", "pandas", "scipy", "sklearn", "statsmodels"})
 _WRAPPED = ("f", "fun", "func", "function", "hypotest_fun_in")
 """By which names functions around functions know these."""
-_OURS = {
-    "scipy.fft": "fft",
-    "scipy.linalg": "linalg",
-    "scipy.ndimage": "ndimage",
-    "scipy.signal": "signal",
-    "scipy.special": "special",
-    "scipy.sparse.linalg": "sparse",
-    "scipy.stats": "stats",
-    "scipy.integrate": "",
-    "scipy.optimize": "",
-}
-"""Where the functions of a module are in numgrad, if by their names."""
 
 
 def library_call() -> tuple[str, str] | None:
@@ -43,6 +31,14 @@ def library_call() -> tuple[str, str] | None:
     for home, name in (found for f in called for found in _public(f)):
         return f"{home}.{name}", _instead(home, name)
     return None
+
+
+def in_solver() -> bool:
+    """Whether the caller's caller is a solver of SciPy's that looks at a value of its function.
+
+    What it returns would have the derivatives of its steps, not those of the solution.
+    """
+    return sys._getframe(2).f_globals.get("__name__", "").startswith("scipy.optimize.")
 
 
 def _package(frame: FrameType) -> str:
@@ -76,15 +72,8 @@ def _public(frame: FrameType) -> Iterator[tuple[str, str]]:
 
 
 def _instead(home: str, name: str) -> str:
-    ours: Any = import_module("numgrad")
-    place = _OURS.get(home)
-    if place is not None and hasattr(getattr(ours, place) if place else ours, name.split(".")[0]):
-        return f"{'.'.join(filter(None, ('ng', place, name)))} has gradients"
     if home == "pandas":
         return "write it with .to_numpy() of frames and columns"
-    if home.startswith("scipy.sparse"):
-        return "a sparse matrix times a Tensor is M @ t, a solver is for ng.implicit.linear_solve"
-    return (
-        "nothing of ours has that name, so write it with operations (ng.ops lists them), or give "
-        "a function around it derivatives of your own by ng.custom_vjp"
-    )
+    if home.startswith("matplotlib"):
+        return ""  # pictures have no gradients: there is nothing else to write
+    return hint(home, name)

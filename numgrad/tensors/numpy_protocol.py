@@ -25,6 +25,8 @@ from numgrad.core.op import FOUND, OPS, Op
 from numgrad.errors import NumgradTypeError
 from numgrad.operations.late import declare_for, of_namespace
 from numgrad.tensors.creation import empty_like, full_like, ones_like, zeros_like
+from numgrad.tensors.labels import defers
+from numgrad.tensors.library_calls import in_solver
 from numgrad.tensors.numpy_calls import NOT_GIVEN, Translation
 from numgrad.tensors.numpy_ufuncs import METHODS, call, scipy_ufuncs, title
 from numgrad.tensors.numpy_writes import WRITES, requires_grad
@@ -34,6 +36,8 @@ from numgrad.tensors.tensor import Tensor
 _by_function: dict[Any, Op] = {}
 _translations: dict[Any, Translation] = {}
 _known: tuple[int, bool] = (0, False)
+_ORDINARY = frozenset((Tensor, np.ndarray, float, int, np.float64))
+"""Kinds of operands of ufuncs that have no labels."""
 FOUND.extend((_by_function, _translations))
 
 
@@ -109,12 +113,11 @@ def _without_operation(name: str, function: Callable[..., Any], args: Any, kwarg
             f"{name}: an argument requires grad, and out= is an ndarray, which carries no gradient;"
             " leave out= away, write a = a + t rather than a += t, or detach() the argument"
         )
-    reasons = import_module("numgrad.tensors.reasons")  # for errors only
-    operation = reasons.nearest(function.__name__)
-    hint = "no operation comes near it" if operation is None else f"the nearest is ng.{operation}"
+    hint = import_module("numgrad.tensors.equivalents").hint  # for errors only
+    home, _, own = name.replace("np.", "numpy.", 1).rpartition(".")
     raise NumgradTypeError(
-        f"{name}: has no gradient here and an argument requires grad; of the operations that have "
-        f"one (ng.ops lists them) {hint}; or detach() the argument to do without"
+        f"{name}: has no gradient here and an argument requires grad; {hint(home, own)}; or "
+        "detach() the argument to do without"
     )
 
 
@@ -132,6 +135,11 @@ def _check_not_written(name: str, function: Any, args: Any, kwargs: Any) -> None
 
 def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NumPy's call of a ufunc with a Tensor among its arguments."""
+    for x in inputs:
+        if type(x) not in _ORDINARY and defers(x):
+            return NotImplemented  # Note [Labels] in ``labels``
+    if ufunc is np.isnan and in_solver():
+        self._refuse_conversion()
     if method == "__call__" and not kwargs:  # by far the most frequent
         op = _by_function.get(ufunc)
         if op is not None:
@@ -150,6 +158,8 @@ def _array_function(
     self: Tensor, func: Callable[..., Any], types: Any, args: tuple, kwargs: dict[str, Any]
 ) -> Any:
     """NumPy's call of a function with a Tensor among its arguments."""
+    if func is np.atleast_1d and in_solver():
+        self._refuse_conversion()
     translation = _translations.get(func)
     if translation is None:
         if func in _PLAIN:

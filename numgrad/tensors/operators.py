@@ -9,9 +9,11 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.core.abstract import AbstractLength
+from numgrad.core.labels import labelled_kind
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError
 from numgrad.operations.sparse.kinds import is_sparse_kind, multiplies_by_star
+from numgrad.tensors.library_calls import in_solver
 
 _made: list[tuple[Op, Any]] = []
 """Operations, and methods made of them, which hold the function behind calls."""
@@ -21,23 +23,29 @@ COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _OPERANDS = (
     Tensor, np.ndarray, int, float, complex, np.generic, list, tuple, range, AbstractLength,
 )  # fmt: skip
-LABELLED = ("pandas", "polars", "xarray")
-"""Libraries of labelled arrays, which operators with a Tensor take without their labels."""
-_FOREIGN = ("torch", "jax", "jaxlib", "tensorflow")
-"""Libraries whose arrays have gradients of their own."""
+_FOREIGN = {
+    **dict.fromkeys(
+        ("torch", "jax", "jaxlib", "tensorflow"),
+        "gradients do not pass to a Tensor nor back; convert it with ng.tensor",
+    ),
+    "dask": "elements are computed later, without gradients; give its .compute()",
+}
+"""Libraries whose arrays are no operands beside Tensors, and why."""
 
 
 def operator(op: Op) -> Callable[..., Any]:
     """``a <op> b``, which leaves the right operand its say if it is no number or array."""
-    enter, is_product = op.entry, op.dunder == "matmul"
+    enter, is_product, compares = op.entry, op.dunder == "matmul", op.dunder in COMPARISONS
 
     def method(self: Tensor, other: Any) -> Any:
         kind = type(other)
+        if compares and (self._requires_grad or self._extra is not None) and in_solver():
+            self._refuse_conversion()  # pyright: ignore[reportAttributeAccessIssue]
         if kind is Tensor or kind is float or kind is int or acceptable(other):
             return enter(self, other)
         if is_product and is_sparse_kind(kind):
             return enter(self, other)
-        _refuse_foreign(op, other)
+        refuse_foreign(op, other)
         return NotImplemented
 
     _made.append((op, method))
@@ -54,7 +62,7 @@ def reflected(op: Op) -> Callable[..., Any]:
             return enter(other, self)
         if (is_product and is_sparse_kind(type(other))) or (is_star and multiplies_by_star(other)):
             return OPS["matmul"](other, self)
-        _refuse_foreign(op, other)
+        refuse_foreign(op, other)
         return NotImplemented
 
     _made.append((op, method))
@@ -70,12 +78,14 @@ def enter_anew() -> None:
 
 def acceptable(value: Any) -> bool:
     """Whether a Tensor's operator computes with ``value`` as its other operand."""
-    return isinstance(value, _OPERANDS) or (
-        type(value).__module__.partition(".")[0] in LABELLED and hasattr(value, "__array__")
-    )
+    if isinstance(value, _OPERANDS):
+        return True
+    kind = labelled_kind(type(value))
+    # Note [Labels] in ``labels``
+    return kind is not None and not kind.startswith("xarray.") and hasattr(value, "__array__")
 
 
-def _refuse_foreign(op: Op, value: Any) -> None:
+def refuse_foreign(op: Op, value: Any) -> None:
     """Name the library of an array whose gradients would be lost, rather than two kinds.
 
     And text and bytes, which Python would repeat.
@@ -84,9 +94,14 @@ def _refuse_foreign(op: Op, value: Any) -> None:
         raise NumgradTypeError(
             f"{op.name}: operands are arrays and numbers, got {type(value).__name__} {value!r:.40}"
         )
+    if op.dunder == "matmul" and (labelled_kind(type(value)) or "").startswith("xarray."):
+        raise NumgradTypeError(
+            "matmul: xarray multiplies by the names of dimensions, which a Tensor has not; label "
+            "the Tensor with xarray.DataArray(t, dims=...) and use xarray.dot, or give the .data "
+            "of the other operand"
+        )
     library = type(value).__module__.partition(".")[0]
     if library in _FOREIGN and hasattr(value, "__array__"):
         raise NumgradTypeError(
-            f"{op.name}: an operand is an array of {library}, whose gradients do not pass to a "
-            "Tensor nor back; convert it with ng.tensor"
+            f"{op.name}: an operand is an array of {library}, whose {_FOREIGN[library]}"
         )

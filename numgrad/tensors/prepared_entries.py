@@ -149,7 +149,7 @@ class ComposedTemplate:
         return [
             "if state.mode:",
             "    for a in args:",
-            "        if getattr(type(a), 'applies', False):",
+            "        if getattr(type(a), '_applies', False):",
             "            break",
             "    else:",
             "        try:",

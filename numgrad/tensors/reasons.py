@@ -1,4 +1,4 @@
-"""Why a function of NumPy's or SciPy's has no operation, and what comes nearest to it.
+"""Why a function of NumPy's or SciPy's has no operation.
 
 Note [Reasons]
 --------------
@@ -10,11 +10,7 @@ as long as there is no operation.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
-
-from numgrad.core.op import OPS
-from numgrad.operations.late import LATE
 
 _DISCRETE = "returns integers, booleans, dtypes or text, which have no derivative"
 _MAKES = (
@@ -134,26 +130,9 @@ _REASONS = {
 }
 """Module -> reason -> names, or patterns of names."""
 
-_NEAREST = {
-    "array_equal": "equal", "array_equiv": "equal", "as_strided": "sliding_window_view",
-    "row_stack": "vstack",
-}  # fmt: skip
-"""Functions whose nearest operation has no similar name."""
-
-
 def reason(home: str, name: str) -> str | None:
     """Why a function of a module has no operation; None if nothing says so."""
     for text, names in _REASONS.get(home, {}).items():
         if any(fnmatchcase(name, pattern) for pattern in names.split()):
             return text
     return None
-
-
-def nearest(name: str) -> str | None:
-    """The operation that comes nearest to a function without one, if any does."""
-    known = {n for op in OPS.values() if not op.internal for n in op.names} | LATE.keys()
-    for candidate in (_NEAREST.get(name), name.removeprefix("nan"), name.removesuffix("1d")):
-        if candidate in known:
-            return candidate
-    close = get_close_matches(name, sorted(known), 1, 0.8)
-    return close[0] if close else None

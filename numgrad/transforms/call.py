@@ -22,6 +22,7 @@ from numgrad.core.refusals import replaced_by_numpy
 from numgrad.core.tree import Nesting, flatten, flatten_arrays, leaves, map_leaves, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.tensors.eager import check_array_kind
+from numgrad.tensors.labels import unlabelled
 from numgrad.tensors.random_state import RepeatedDraws
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import Chosen
@@ -296,6 +297,7 @@ def _numbers(name: str, what: str, value: Any) -> Any:
 
 def _as_tensor(name: str, function: Callable, value: Any) -> Tensor:
     """What a function returned; numbers and arrays depend on nothing."""
+    value = unlabelled(value)
     if isinstance(value, Tensor):
         return value
     if isinstance(value, AbstractLength):

@@ -415,7 +415,7 @@ class Batched(Tensor):
 
     def __setitem__(self, index: Any, given: Any) -> None:
         parts = index if type(index) is tuple else (index,)
-        if getattr(type(given), "applies", False):
+        if getattr(type(given), "_applies", False):
             parts, given = (...,), given.placed(self, index)
         elif len(parts) == 1 and isinstance(parts[0], Batched) and parts[0].dtype.kind == "b":
             parts, given = (...,), self._masked(parts[0], as_operand(given))

@@ -46,7 +46,7 @@ class Selected(Tensor):
     """The elements of ``x`` at which ``mask`` is true, along one axis: Note [Selected elements]."""
 
     __slots__ = ("flags", "whole")
-    applies = True
+    _applies = True
 
     def __init__(self, whole: Any, flags: Any) -> None:
         self.whole, self.flags = whole, flags

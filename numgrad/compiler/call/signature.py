@@ -395,6 +395,7 @@ def _leaf(function: str, path: str, value: Any, donated: bool) -> Leaf:
     if isinstance(value, _STATIC) or callable(value):
         return Leaf(STATIC, value, value, path)
     if hasattr(value, "__array__"):
+        check_array_kind(f"jit: the argument {path} of {function}", value, argument=True)
         array = np.ascontiguousarray(np.asarray(value))
         check_dtype("jit", array.dtype)
         return Leaf(ARRAY, array, value, path)

@@ -1,0 +1,260 @@
+"""Operands with labels: Series and frames of pandas and polars, arrays of xarray.
+
+Note [Labels]
+-------------
+Operators and elementwise functions of these libraries match elements by label, others take numbers
+by place, as NumPy does. A Tensor is an array to them: beside one labelled operand its elements
+count by place.
+
+- xarray keeps Tensors inside of its arrays, so operators and ufuncs are left to it: the result is a
+  ``DataArray`` of a Tensor.
+- pandas cannot. The result of a Tensor and a Series is an ``IndexedTensor``, which remembers the
+  index, and what meets it in an elementwise operation must have an equal one, else an error names
+  ``.to_numpy()``: nothing is aligned. What is made of elements of one keeps their labels; after a
+  reduction there are none. Frames, whose reductions are by column, are refused, except in products
+  of matrices and where NumPy's functions take their numbers too.
+- polars' columns have no labels; its frames are refused as those of pandas.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.forward_ad import share_tangents
+from numgrad.autograd.variable import Tensor, refresh, shared_version
+from numgrad.core.composite import Composite
+from numgrad.core.elementwise import Elementwise
+from numgrad.core.interpreter import bind
+from numgrad.core.labels import labelled_kind
+from numgrad.core.op import Op
+from numgrad.errors import NumgradTypeError
+
+_PRODUCTS = ("matmul", "vecdot")
+_SAME_PLACES = ("astype", "copy", "where")
+"""Operations besides elementwise ones whose results have the elements of operands in place."""
+_BY_NUMBERS = "give its numbers with .to_numpy()"
+
+
+class IndexedTensor(Tensor):
+    """A Tensor of one axis that remembers the index of a Series of pandas: Note [Labels]."""
+
+    __slots__ = ("_index",)
+    _applies = True
+
+    def apply(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
+        """Compute an operation on this and other operands."""
+        return apply(op, args, params)
+
+    def plain(self) -> Tensor:
+        """The same Tensor without labels."""
+        refresh(self)
+        twin = Tensor(
+            self._array, self._requires_grad, self._grad_fn, self._slot, shared_version(self)
+        )
+        share_tangents(self, twin)
+        return twin
+
+    def detach(self) -> Tensor:
+        """The same without what recorded it."""
+        return with_index(Tensor.detach(self), self._index)
+
+    def __getitem__(self, index: Any) -> Any:
+        out = Tensor.__getitem__(self, index)
+        if type(out) is Tensor and out.ndim == 1:
+            return with_index(out, self._index[_as_numpy(index)])
+        return out
+
+    def __copy__(self) -> Tensor:
+        return with_index(self.plain(), self._index)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return with_index(self.plain().__deepcopy__(memo), self._index)
+
+    def __reduce__(self) -> tuple:
+        return self.plain().__reduce__()
+
+
+def with_index(tensor: Tensor, index: Any) -> IndexedTensor:
+    """A Tensor that was just made, with the index of its elements."""
+    out = IndexedTensor(
+        tensor._array, tensor._requires_grad, tensor._grad_fn, tensor._slot, tensor._memory
+    )
+    out._extra = tensor._extra
+    out._index = index
+    return out
+
+
+def index_of(value: Any) -> Any:
+    """The index of a Series or of an ``IndexedTensor``; None of anything else."""
+    if isinstance(value, IndexedTensor):
+        return value._index
+    return value.index if labelled_kind(type(value)) == "pandas.Series" else None
+
+
+def apply(op: Op, args: tuple, params: dict[str, Any]) -> Any:
+    """What an operation gives of operands of which some have labels."""
+    if isinstance(op, Composite):
+        return op.expanded(args, params)
+    elementwise = isinstance(op, Elementwise) or op.name in _SAME_PLACES
+    index = None
+    if elementwise or op.name in _PRODUCTS:
+        index = _common_index(op.name, args)
+        _check_kinds(op.name, args, elementwise)
+    plain = (a.plain() if isinstance(a, IndexedTensor) else numbers(op.name, a) for a in args)
+    out = bind(op, tuple(plain), params)
+    return out if index is None or not elementwise else _labelled(op.name, out, index)
+
+
+def numbers(name: str, value: Any) -> Any:
+    """The array of an object with labels; anything else as it is."""
+    kind = labelled_kind(type(value)) if hasattr(value, "__array__") else None
+    if kind is None or isinstance(value, Tensor):
+        return value
+    if str(getattr(value, "dtype", "")) == "category":
+        raise NumgradTypeError(
+            f"{name}: a {kind} of dtype category is not numeric; convert it, as with "
+            ".astype(float), or give its .cat.codes"
+        )
+    inner = unlabelled(value)
+    return inner if isinstance(inner, Tensor) else _numeric(name, kind, value)
+
+
+def _numeric(name: str, kind: str, value: Any) -> Any:
+    array = np.asarray(value)
+    if array.dtype.kind in "biufc":
+        return array
+    remedy = "; fill or drop what is missing" if array.dtype == object else ""
+    raise NumgradTypeError(
+        f"{name}: a {kind.rpartition('.')[2]} of dtype {array.dtype} is not numeric{remedy}"
+    )
+
+
+def unlabelled(value: Any) -> Any:
+    """The Tensor in an array of xarray; anything else as it is."""
+    if isinstance(value, Tensor) or not defers(value):
+        return value
+    inner = getattr(value, "data", None)
+    return inner if isinstance(inner, Tensor) else value
+
+
+def defers(value: Any) -> bool:
+    """Whether operators and ufuncs with a Tensor are left to a value."""
+    return (labelled_kind(type(value)) or "").startswith("xarray.")
+
+
+def check_argument(name: str, value: Any) -> None:
+    """Raise for an argument whose labels would matter to a function that gets it as a Tensor."""
+    kind = labelled_kind(type(value))
+    if kind is None or kind.startswith("xarray."):
+        return
+    if kind.endswith(".DataFrame"):
+        raise NumgradTypeError(
+            f"{name}: a {kind}, whose reductions are by column, would be a matrix; {_BY_NUMBERS}"
+        )
+    if kind == "pandas.Series" and not _is_default(value.index):
+        raise NumgradTypeError(
+            f"{name}: a {kind} with an index of its own would lose it, so that elements would be "
+            f"matched by place; {_BY_NUMBERS}, or leave it an operand of the function's own"
+        )
+
+
+def _is_default(index: Any) -> bool:
+    """Whether labels are no more than places."""
+    return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
+
+
+def _as_numpy(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach().numpy()
+    return value.to_numpy() if hasattr(value, "to_numpy") else value
+
+
+def _common_index(name: str, args: tuple) -> Any:
+    """The index of all operands that have one."""
+    common = None
+    for index in map(index_of, args):
+        if index is None or index is common:
+            continue
+        if common is not None and not index.equals(common):
+            raise NumgradTypeError(
+                f"{name}: two operands come of Series of pandas with different indices, "
+                f"{_shown(common)} and {_shown(index)}, and with Tensors nothing is aligned; "
+                "reindex one like the other before, or give their numbers with .to_numpy() to "
+                "match elements by place"
+            )
+        common = index
+    return common
+
+
+def _shown(index: Any) -> str:
+    text = ", ".join(map(str, index[:3]))
+    return f"[{text}{', ...' if len(index) > 3 else ''}] of length {len(index)}"
+
+
+def _check_kinds(name: str, args: tuple, elementwise: bool) -> None:
+    """Raise for frames, and for several arrays of xarray that differ in their labels."""
+    arrays = []
+    for a in args:
+        kind = labelled_kind(type(a)) or ""
+        if kind.endswith("DataFrame") and elementwise:
+            raise NumgradTypeError(
+                f"{name}: a {kind} and a Tensor give an array, of which a reduction is one number "
+                f"where that of a frame has one a column; {_BY_NUMBERS}, or take columns"
+            )
+        if kind == "xarray.Dataset":
+            raise NumgradTypeError(f"{name}: an xarray.Dataset is no array; take its variables")
+        if kind.startswith("xarray."):
+            arrays.append(a)
+    for a in arrays[1:]:
+        first = arrays[0]
+        if a.dims != first.dims or not _equal_coordinates(a, first):
+            raise NumgradTypeError(
+                f"{name}: operands of dimensions {first.dims} and {a.dims} of xarray differ in "
+                "their labels; operators and NumPy's ufuncs match them by name, this function by "
+                "place: write it with these, or give .to_numpy()"
+            )
+
+
+def _equal_coordinates(a: Any, b: Any) -> bool:
+    theirs, ours = getattr(a, "indexes", {}), getattr(b, "indexes", {})
+    return all(theirs[name].equals(ours[name]) for name in theirs if name in ours)
+
+
+def _labelled(name: str, out: Any, index: Any) -> Any:
+    """Results of an elementwise operation, with the index of their elements."""
+    if isinstance(out, tuple):
+        return tuple([_labelled(name, part, index) for part in out])
+    if not isinstance(out, Tensor) or out.ndim != 1 or out.shape[0] != len(index):
+        return out  # of a matrix beside a Series: by place, as there is no index for both axes
+    if type(out) is not Tensor:
+        if _is_default(index):
+            return out
+        raise NumgradTypeError(
+            f"{name}: a Series of pandas beside an example of a batch would lose its index; "
+            f"{_BY_NUMBERS}"
+        )
+    return with_index(out, index)
+
+
+def priority_over_pandas(self: Any) -> int:
+    """Number by which Series and frames leave their operators to Tensors.
+
+    Raises
+    ------
+    NumgradTypeError
+        If pandas asks for an assignment ``series += tensor``, which it could only end in an error
+        about its own code.
+    """
+    asking = sys._getframe(1)
+    while asking is not None and asking.f_code.co_name == "new_method":
+        asking = asking.f_back
+    if asking is not None and asking.f_code.co_name == "_inplace_method":
+        target = type(asking.f_locals.get("self")).__name__
+        raise NumgradTypeError(
+            f"{target} += Tensor, or another operator that assigns: a {target} of pandas holds no "
+            "Tensors; write a = a + t, which makes a Tensor"
+        )
+    return 10_000
