@@ -15,7 +15,7 @@ from numgrad.tensors.inplace import inplace
 def repeated(values: Any, count: int) -> Any:
     """The first ``count`` elements of ``values``, begun again at the end, as NumPy does it."""
     flat = OPS["ravel"](values if isinstance(values, Tensor) else np.asarray(values))
-    return flat[np.arange(count) % flat.size] if count else flat[:0]
+    return OPS["take"](flat, OPS["iota"](length=count) % flat.size) if count else flat[:0]
 
 
 class Flat:

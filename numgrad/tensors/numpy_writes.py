@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.node import mark_written
-from numgrad.core.abstract import made
+from numgrad.core.abstract import AbstractArray, made
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
@@ -63,7 +64,7 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
 
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """``np.put``."""
-    a, indices = _target("put", a), _array(ind)
+    a, indices = _target("put", a), _operand(ind)
     if mode == "wrap":
         indices = indices % a.size
     elif mode == "clip":
@@ -75,24 +76,62 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """``np.place``."""
-    arr, (positions,) = _target("place", arr), _array(mask).ravel().nonzero()
+    arr = _target("place", arr)
+    if not _is_known(mask):
+        flags = _flags("place", arr, mask)
+        vals = OPS["ravel"](_operand(vals))
+        order = OPS["cumsum"](OPS["astype"](OPS["ravel"](flags), dtype=np.int64)) - 1
+        _choose("place", arr, flags, OPS["take"](vals, order % vals.size))
+        return
+    (positions,) = _array(mask).ravel().nonzero()
     inplace(OPS["put"], "np.place", arr, (positions, repeated(vals, positions.size)), {})
 
 
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """``np.putmask``."""
-    a, (positions,) = _target("putmask", a), _array(mask).ravel().nonzero()
-    values = repeated(values, a.size)[positions]
-    inplace(OPS["put"], "np.putmask", a, (positions, values), {})
+    a = _target("putmask", a)
+    values = repeated(values, a.size)
+    if not _is_known(mask):
+        _choose("putmask", a, _flags("putmask", a, mask), values)
+        return
+    (positions,) = _array(mask).ravel().nonzero()
+    inplace(OPS["put"], "np.putmask", a, (positions, values[positions]), {})
+
+
+def _is_known(x: Any) -> bool:
+    """Whether the numbers of an operand are there: those of a trace or of examples are not."""
+    if isinstance(x, Batched):
+        return False
+    return not (isinstance(x, Tensor) and isinstance(x._array, AbstractArray))
+
+
+def _operand(x: Any) -> Any:
+    return x if isinstance(x, Tensor) else np.asarray(x)
+
+
+def _flags(name: str, target: Tensor, mask: Any) -> Any:
+    """A mask as flags of the elements of the target."""
+    if mask.size != target.size:
+        raise NumgradValueError(
+            f"np.{name}: the mask has shape {tuple(mask.shape)} and the array "
+            f"{tuple(target.shape)}; they must have as many elements"
+        )
+    return OPS["reshape"](OPS["astype"](mask, dtype=np.bool_), target.shape)
+
+
+def _choose(name: str, target: Tensor, flags: Any, values: Any) -> None:
+    """Write values, one for each element of the target, where there are flags."""
+    assign(f"np.{name}", target, OPS["where"](flags, OPS["reshape"](values, target.shape), target))
 
 
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
     """``np.put_along_axis``."""
-    arr, indices = _target("put_along_axis", arr), _array(indices)
+    arr, indices = _target("put_along_axis", arr), _operand(indices)
     if axis is None:
         put(arr, indices, OPS["broadcast_to"](values, indices.shape))
         return
-    positions = np.take_along_axis(np.arange(arr.size).reshape(arr.shape), indices, axis)
+    places = OPS["reshape"](OPS["iota"](length=arr.size), arr.shape)
+    positions = OPS["take_along_axis"](places, indices, axis=axis)
     values = OPS["broadcast_to"](values, positions.shape)
     inplace(OPS["put"], "np.put_along_axis", arr, (positions, values), {})
 
@@ -122,13 +161,18 @@ def ufunc_at(
     target = _target(f"{name}.at", target)
     if ufunc in (np.add, np.subtract):
         (value,) = values if ufunc is np.add else (OPS["negative"](values[0]),)
+        places = positions_by_example(target, index)
+        if places is not None:
+            value = OPS["broadcast_to"](value, places.shape)
+            inplace(OPS["put"], f"{name}.at", target, (places, value), {"accumulate": True})
+            return
         if state.ground.deferred:
             index = _without_masks(index)
         params = {"index": index, "accumulate": True}
         inplace(OPS["index_put"], f"{name}.at", target, (value,), params)
         return
     given = (target, *values)
-    known = all(isinstance(_array(x), np.ndarray) for x in (*given, *_tensors_of(index)))
+    known = all(map(_is_known, (*given, *_tensors_of(index))))
     if op is not None and (not known or any(map(requires_grad, given))):
         from numgrad.tensors.ufunc_groups import updated  # few programs need it
 
@@ -139,6 +183,13 @@ def ufunc_at(
     refuse_recorded(f"{name}.at", *given)
     ufunc.at(target._array, _plain_index(index), *map(_array, values))
     mark_written(target)
+
+
+def positions_by_example(x: Tensor, index: Any) -> Any:
+    """Positions in C order of what an index selects; None if it is the same for all examples."""
+    if not any(isinstance(part, Batched) for part in _tensors_of(index)):
+        return None
+    return OPS["reshape"](OPS["iota"](length=x.size), x.shape)[index]
 
 
 def _tensors_of(index: Any) -> list[Tensor]:

@@ -30,6 +30,7 @@ from numgrad.operations.index import index_array, is_basic_part
 from numgrad.operations.scatter import multiply_at
 from numgrad.operations.shape import as_operand
 from numgrad.operations.write import converted, index_parts, positions_of
+from numgrad.tensors.numpy_writes import positions_by_example
 from numgrad.tensors.tensor import Tensor
 
 _ASSOCIATIVE = {
@@ -56,6 +57,9 @@ def _known_part(part: Any, shape: tuple[int, ...]) -> Any:
 def _positions(name: str, x: Any, index: Any) -> Any:
     """Positions in C order of what an index selects: an array where its numbers are known."""
     shape = tuple(x.shape)
+    by_example = positions_by_example(x, index)
+    if by_example is not None:
+        return by_example
     if _is_known(index):
         shape = tuple(map(int, shape))
         parts = index_parts(name, shape, index, _known_part)

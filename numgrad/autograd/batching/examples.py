@@ -106,8 +106,11 @@ def example_index(part: Any) -> Any:
 
 
 def as_examples(made: Tensor, like: Any) -> Tensor:
-    """A new array as memory of its own for each example that ``like`` stands for."""
-    if not isinstance(like, Batched):
+    """A new array as memory of its own for each example that ``like`` stands for.
+
+    What is made inside of a trace, such as that of a step, is one array to the levels around it.
+    """
+    if not isinstance(like, Batched) or like.level not in state.interpreters[above_ground() :]:
         return made
     level = like.level
     with level._below():

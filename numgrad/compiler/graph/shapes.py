@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
 
 from numgrad.compiler.graph.graph import Graph, Length, Shape
 from numgrad.compiler.graph.sizes import Size, lengths_in
@@ -53,6 +55,21 @@ def lengths_read(graph: Graph) -> set[int]:
         read += lengths_in(node.params)
     given = {sizes.number(sizes.resolve(n)) for v in graph.inputs for n in v.shape}
     return sizes.axes(n for n in read if isinstance(n, Size)) - given  # pyright: ignore
+
+
+def with_lengths(graph: Graph, axes: Iterable[int]) -> Graph:
+    """Add inputs without content whose lengths are those of axes that no other input has.
+
+    ``length_arrays`` makes what to hand in for them.
+    """
+    for k in axes:
+        graph.input((graph.sizes.of_axis(k),), np.dtype(bool))
+    return graph
+
+
+def length_arrays(axes: Iterable[int], known: Mapping[int, int]) -> list[np.ndarray]:
+    """Arrays without content for the inputs that ``with_lengths`` has added."""
+    return [np.empty(known[k], bool) for k in axes]
 
 
 def results_of(graph: Graph, operands: Sequence[Shape], known: dict[int, Length]) -> list[Shape]:

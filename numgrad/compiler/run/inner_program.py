@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.compiler.graph.graph import Graph, Value
-from numgrad.compiler.graph.shapes import lengths_read
+from numgrad.compiler.graph.shapes import length_arrays, lengths_read, with_lengths
 from numgrad.compiler.passes import optimize
 from numgrad.compiler.run.program import compile_graph
 from numgrad.compiler.run.replay import replay
@@ -73,11 +73,9 @@ class InnerPart:
 
         A length found while running comes last.
         """
-        graph, sizes = self.graph, self.graph.sizes
+        graph = self.graph
         part = extract(graph, graph.inputs, graph.outputs)
-        for k in self._bound:
-            part.input((sizes.of_axis(k),), np.dtype(bool))
-        return compile_graph(part)
+        return compile_graph(with_lengths(part, self._bound))
 
     @cached_property
     def _bound(self) -> list[int]:
@@ -91,7 +89,7 @@ class InnerPart:
         ]
         if self.axis is not None:
             known = {**known, self.axis: int(operands[0])}
-        given += [np.empty(known[k], bool) for k in self._bound]
+        given += length_arrays(self._bound, known)
         return [
             np.asarray(out, v.dtype)
             for out, v in zip(self._program.run(*given), self.graph.outputs, strict=True)

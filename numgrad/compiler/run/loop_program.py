@@ -14,7 +14,7 @@ from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import BOOL
 from numgrad.compiler.graph import evaluate
 from numgrad.compiler.graph.graph import Graph, Value
-from numgrad.compiler.graph.shapes import lengths_read, results_of
+from numgrad.compiler.graph.shapes import length_arrays, lengths_read, results_of, with_lengths
 from numgrad.compiler.lower.expand import Expansion
 from numgrad.compiler.lower.loop import LoopKernel, LoopWriter
 from numgrad.compiler.lower.lowering import find_lowering
@@ -234,7 +234,8 @@ class LoopProgram:
         self.source = None if self.written is None else self.written.source
         self._fixed: dict[Any, LoopProgram] = {}
         if self.written is None and lengths is None:
-            self.step = compile_graph(extract(graph, graph.inputs, graph.outputs))
+            part = extract(graph, graph.inputs, graph.outputs)
+            self.step = compile_graph(with_lengths(part, body.axes))
 
     def _written(self) -> LoopKernel | None:
         expansion = Expansion(self.graph, inline=True, lengths=self.lengths)
@@ -268,10 +269,10 @@ class LoopProgram:
             return fixed.run(operands, length, reverse, known)
         made = self._made(sizes.shapes, length, reverse)
         if self.written is None:
-            self._in_turn(operands, made, length, reverse)
+            self._in_turn(operands, made, length, reverse, known)
             return made
         if not self._natively(operands, made, length, reverse, sizes):
-            self._in_turn(operands, made, length, reverse)
+            self._in_turn(operands, made, length, reverse, known)
         return made
 
     def _made(self, shapes: Sequence[tuple], length: int, reverse: bool) -> list[np.ndarray]:
@@ -339,7 +340,8 @@ class LoopProgram:
         ended = np.array([-1, length])
         self.entry(*flat, ended, length, int(reverse), *given)
         if ended[0] >= 0:  # the operations one by one say what is wrong
-            self.step = evaluate.compile_graph(self.graph)
+            part = extract(self.graph, self.graph.inputs, self.graph.outputs)
+            self.step = evaluate.compile_graph(with_lengths(part, self.body.axes))
         return ended
 
     @cached_property
@@ -382,10 +384,12 @@ class LoopProgram:
         return found
 
     def _in_turn(
-        self, operands: Sequence[np.ndarray], made: list[np.ndarray], length: int, reverse: bool
-    ) -> None:
+        self, operands: Sequence[np.ndarray], made: list[np.ndarray], length: int, reverse: bool,
+        known: dict[int, int],
+    ) -> None:  # fmt: skip
         """Run a program for each step."""
         carry, xs, outside = self.body.parts(operands)
+        outside = [*outside, *length_arrays(self.body.axes, known)]
         count, step = len(carry), self.step.run
         for k in range(length)[::-1] if reverse else range(length):
             found = step(*carry, *[x[k, ...] for x in xs], *outside)

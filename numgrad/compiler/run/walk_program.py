@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.compiler.graph.shapes import length_arrays
 from numgrad.compiler.run.loop_program import FIRST, Body, LoopProgram, longer
 
 MOST_BYTES = 1 << 22
@@ -51,9 +52,9 @@ class WalkProgram(LoopProgram):
         body = self.body
         c = body.carries
         assert body.until is not None
-        if self.written is None:
-            return self._walk_in_turn(arrays)
         known = dict(zip(body.axes, lengths, strict=True))
+        if self.written is None:
+            return self._walk_in_turn(arrays, known)
         carry, outside = [a.copy() for a in arrays[:c]], arrays[c:]
         _, sizes = self._sizes_for([*carry, *outside], known)
         chunks: list[list[np.ndarray]] = []
@@ -63,7 +64,7 @@ class WalkProgram(LoopProgram):
             made = self._made(sizes.shapes, steps, False)
             failed, count = self._call([*carry, *outside], made, steps, False, sizes.given)
             if failed >= 0:
-                return self._walk_in_turn(arrays)
+                return self._walk_in_turn(arrays, known)
             count = int(count)
             chunks.append([a[:count] for a in made[c:]])
             done, carry = done + count, made[:c]
@@ -76,12 +77,13 @@ class WalkProgram(LoopProgram):
                     return done, chunks[0]
                 return done, [np.concatenate(x) for x in zip(*chunks, strict=True)]
 
-    def _walk_in_turn(self, arrays: list[np.ndarray]) -> Walk:
+    def _walk_in_turn(self, arrays: list[np.ndarray], known: dict[int, int]) -> Walk:
         """Run a program for each step."""
         body = self.body
         c, until = body.carries, body.until
         assert until is not None
-        carry, outside = arrays[:c], arrays[c:]
+        carry = arrays[:c]
+        outside = [*arrays[c:], *length_arrays(body.axes, known)]
         rows: list[list[np.ndarray]] = []
         while True:
             found = [np.asarray(a) for a in self.step.run(*carry, *outside)]

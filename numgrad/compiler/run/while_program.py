@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from numgrad.compiler.graph.shapes import length_arrays
 from numgrad.compiler.run.loop_program import Body, LoopProgram, longer
 
 
@@ -26,7 +27,7 @@ class WhileProgram(LoopProgram):
         if not arrays[body.until]:
             return arrays, 0
         if self.written is None:
-            return self._until(arrays, outside)
+            return self._until(arrays, [*outside, *length_arrays(body.axes, known)])
         _, sizes = self._sizes_for([*arrays, *outside], known)
         done, steps = 0, sizes.steps
         made = [np.empty_like(a) for a in arrays]
@@ -34,7 +35,7 @@ class WhileProgram(LoopProgram):
             begin = time.perf_counter()
             failed, count = self._call([*arrays, *outside], made, steps, False, sizes.given)
             if failed >= 0:
-                return self._until(arrays, outside)
+                return self._until(arrays, [*outside, *length_arrays(body.axes, known)])
             done += int(count)
             arrays, made = made, arrays
             if not arrays[body.until]:
