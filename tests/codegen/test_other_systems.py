@@ -27,7 +27,7 @@ PYTHON = {
     "PyLong_FromUnsignedLongLong", "PyObject_IsTrue", "PyObject_Vectorcall", "PyType_IsSubtype",
     "Py_IncRef",
 }  # fmt: skip
-C = {"malloc", "free", "memcpy", "memset", "memmove", "fmod", "fmodf"}
+C = {"malloc", "free", "memcpy", "memset", "memmove", "fmod", "fmodf", "pow"}
 BESIDE = {"win64": {"__chkstk", "_fltused"}}
 """What else LLVM asks for on a system; ``machine`` makes it known."""
 
