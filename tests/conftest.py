@@ -5,6 +5,8 @@ import os
 import signal
 import zlib
 from collections import Counter
+from functools import cache
+from types import CodeType, FunctionType, ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -34,6 +36,9 @@ def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="run every case of the slow tests as well")
     parser.addoption("--left-out", action="store_true", help="run what is left out without --all")
     parser.addoption(
+        "--peers", action="store_true", help="of these, run what compares with PyTorch or JAX"
+    )
+    parser.addoption(
         "--one-in",
         type=int,
         default=1,
@@ -60,7 +65,8 @@ def pytest_collection_modifyitems(config, items):
     """Without ``--all`` a slow test runs its first case, or none if marked ``slow(cases=0)``.
 
     ``--left-out`` runs the other cases: with a run without options before it, that is everything.
-    ``--one-in N`` takes a sample of what would run, by checksums of the names.
+    ``--one-in N`` takes a sample of what would run, by checksums of the names; ``--peers`` what
+    mentions PyTorch or JAX, in the test, its fixtures, or functions of tests that it calls.
     """
     changing = [item.nodeid for item in items if " at 0x" in item.nodeid]
     if changing:
@@ -68,6 +74,8 @@ def pytest_collection_modifyitems(config, items):
     kept, left_out = _by_options(config, items)
     sample = config.getoption("--one-in")
     taken = [item for item in kept if zlib.crc32(item.nodeid.encode()) % sample == 0]
+    if config.getoption("--peers"):
+        taken = [item for item in taken if _compares(item)]
     config.hook.pytest_deselected(items=[*left_out, *(set(kept) - set(taken))])
     items[:] = taken
 
@@ -83,6 +91,41 @@ def _by_options(config, items):
         met[test] += 1
         (left_out if limits and met[test] > min(limits) else kept).append(item)
     return (left_out, kept) if config.getoption("--left-out") else (kept, left_out)
+
+
+def _compares(item):
+    fixtures = [d.func for known in item._fixtureinfo.name2fixturedefs.values() for d in known]
+    return any(map(_mentions_peers, [item.function, *fixtures]))
+
+
+@cache
+def _mentions_peers(function):
+    waiting, seen = [function], set()
+    while waiting:
+        f = waiting.pop()
+        f = getattr(getattr(f, "hypothesis", f), "inner_test", f)
+        if isinstance(f, type) and f.__module__.startswith("tests"):
+            waiting.extend(vars(f).values())
+        if not isinstance(f, FunctionType) or f in seen:
+            continue
+        seen.add(f)
+        for code in _codes(f.__code__):
+            words = {w.partition(".")[0] for w in code.co_consts if isinstance(w, str)}
+            if not {"torch", "jax"}.isdisjoint(words.union(code.co_names)):
+                return True
+            values = [f.__globals__[name] for name in code.co_names if name in f.__globals__]
+            for module in [v for v in values if isinstance(v, ModuleType)]:
+                values += [getattr(module, name, None) for name in code.co_names]
+            ours = [v for v in values if isinstance(v, type | FunctionType)]
+            waiting.extend(v for v in ours if v.__module__.startswith("tests"))
+    return False
+
+
+def _codes(code):
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _codes(inner)
 
 
 def _global_state():

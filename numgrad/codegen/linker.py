@@ -91,8 +91,8 @@ def _exported(module: Any, function: str) -> tuple[str, int]:
 
     raise NumgradNotImplementedError(
         f"{name}: SciPy {scipy.__version__}, which is installed, has no compiled form of it that "
-        f"takes {types or 'what we give'} in {module.__name__}, which kernels call; "
-        "python -m pip install 'scipy>=1.15,<1.19' gets a version that has"
+        f"takes {types or 'what we give'} in {module.__name__}, which kernels call; versions 1.15 "
+        "to 1.18 have: python -m pip install 'scipy>=1.15,<1.19'"
     )
 
 
