@@ -52,7 +52,7 @@ class NumgradTraceError(NumgradTypeError):
         super().__init__(*args)
         for scope in REFUSED.scopes:  # Note [Refusals] in ``core.refusals``
             if scope.traced:
-                scope.errors.append(self)
+                scope.note(self)
 
 
 class NumgradOverflowError(NumgradTypeError, OverflowError):

@@ -22,10 +22,11 @@ from numgrad.codegen.loops import (
     strided_view,
 )
 from numgrad.codegen.symbols import Reader, Symbol
+from numgrad.core.asides import aside
 from numgrad.core.backward_source import elementwise_backward
 from numgrad.core.derived import DerivedFormula
 from numgrad.core.formula import GradientFormula, Meta
-from numgrad.core.interpreter import Interpreter, interpreter
+from numgrad.core.interpreter import Interpreter, bind, interpreter
 from numgrad.core.op import Op
 from numgrad.core.plan import LARGE, Plan, Planned, remember
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -36,6 +37,10 @@ SMALL = 4096
 _SMALL = 4096  # elements for which one thread is enough, whatever the formula
 
 
+_IN_FORMULAS = (Symbol, int, float, complex, np.generic)
+"""What operations in a formula are called with."""
+
+
 class ReadingInterpreter(Interpreter):
     """Turns operations that a formula calls into symbols of the formula's reader."""
 
@@ -43,6 +48,9 @@ class ReadingInterpreter(Interpreter):
         self.reader = reader
 
     def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
+        if not all(isinstance(a, _IN_FORMULAS) for a in args):  # Note [Asides] in ``asides``
+            with aside():
+                return bind(op, args, params)
         if not isinstance(op, Elementwise):
             if not params and len(args) >= 1 and not isinstance(op, Elementwise):
                 return op.function(*args)

@@ -16,6 +16,7 @@ import dis
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from numgrad.core.asides import runs_aside
 from numgrad.errors import REFUSED, NumgradError
 from numgrad.libraries import PACKAGE, is_of_arrays, is_pythons
 
@@ -33,8 +34,15 @@ class Refusals:
     def __init__(self, *, traced: bool) -> None:
         self.traced = traced
         self.errors: list[NumgradError] = []
+        self.entry = 0
+
+    def note(self, error: NumgradError) -> None:
+        """Keep an error, unless it is that of a finalizer: Note [Asides] in ``asides``."""
+        if not runs_aside(self.entry):
+            self.errors.append(error)
 
     def __enter__(self) -> Self:
+        self.entry = id(_begun_in(sys._getframe(1)))
         REFUSED.scopes = (*REFUSED.scopes, self)
         return self
 
@@ -54,6 +62,13 @@ class Refusals:
                 refused in chain and not isinstance(error, NumgradError)
             ):
                 raise refused from (None if refused in chain else error)
+
+
+def _begun_in(frame: FrameType) -> FrameType:
+    """The frame of the ``with`` block."""
+    while frame.f_code.co_name == "__enter__" and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
 
 
 def replaced_by_numpy(error: ValueError) -> NumgradError | None:

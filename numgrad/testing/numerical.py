@@ -12,6 +12,7 @@ derivatives both directions are checked in this way, holomorphic or not.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from numgrad.errors import (
     warn,
 )
 from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.mapping import vmap
 
 
 def gradcheck(
@@ -39,8 +41,13 @@ def gradcheck(
     rtol: float = 1e-3,
     nondet_tol: float = 0.0,
     raise_exception: bool = True,
+    check_undefined_grad: bool = True,
     check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
     check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
 ) -> bool:
     """Compare the gradients of ``f`` with central differences.
 
@@ -63,10 +70,18 @@ def gradcheck(
         Largest difference between the gradients of two passes.
     raise_exception
         Raise on a mismatch; otherwise return False.
+    check_undefined_grad
+        With several outputs, require a gradient that does not arrive to count as zeros; otherwise
+        zeros are given in its place.
     check_grad_dtypes
         Require gradients to have the dtype of their input.
-    check_forward_ad
-        Compare what forward mode gives with the differences as well.
+    check_batched_grad, check_batched_forward_grad
+        Require a batch of cotangents (``is_grads_batched``), or of tangents, to give what they give
+        one by one.
+    check_forward_ad, check_backward_ad
+        Compare what forward mode gives with the differences, and what a backward gives.
+    fast_mode
+        Compare products with one random vector on each side in place of whole Jacobians.
 
     Returns
     -------
@@ -78,7 +93,7 @@ def gradcheck(
     GradcheckError
         On a mismatch; the message names output and input and shows both Jacobians.
     NumgradValueError
-        If no input requires grad.
+        If no input requires grad, or nothing is to be checked.
     NumgradRuntimeError
         If an input's elements share memory (an axis of stride 0).
 
@@ -91,11 +106,29 @@ def gradcheck(
     >>> ng.testing.gradcheck(lambda x: x * x.detach(), x, raise_exception=False)
     False
     """
-    arguments, checked = _checked_inputs("gradcheck", inputs)
-    try:
-        _check(
-            f, arguments, checked, eps, atol, rtol, nondet_tol, check_grad_dtypes, check_forward_ad
+    if not (check_forward_ad or check_backward_ad):
+        raise NumgradValueError(
+            "gradcheck: neither check_forward_ad nor check_backward_ad is True, there is nothing "
+            "to check"
         )
+    for batched, mode in (
+        (check_batched_grad and not check_backward_ad, "check_batched_grad, check_backward_ad"),
+        (
+            check_batched_forward_grad and not check_forward_ad,
+            "check_batched_forward_grad, check_forward_ad",
+        ),
+    ):
+        if batched:
+            first, second = mode.split(", ")
+            raise NumgradValueError(f"gradcheck: {first} needs {second}=True as well")
+    arguments, checked = _checked_inputs("gradcheck", inputs)
+    check = _Check(f, arguments, checked, eps, atol, rtol, fast_mode)
+    try:
+        if check_forward_ad:
+            check.forward(check_batched_forward_grad)
+        check.independence()
+        if check_backward_ad:
+            check.backward(nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad)
     except GradcheckError:
         if raise_exception:
             raise
@@ -112,14 +145,22 @@ def gradgradcheck(
     atol: float = 1e-5,
     rtol: float = 1e-3,
     nondet_tol: float = 0.0,
+    gen_non_contig_grad_outputs: bool = False,
     raise_exception: bool = True,
+    check_undefined_grad: bool = True,
     check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
 ) -> bool:
     """Compare the gradients of the gradients of ``f`` with central differences.
 
     The function checked takes the inputs and cotangents of the outputs, and returns the gradients
     that a backward with ``create_graph=True`` gives. Parameters are those of ``gradcheck``;
-    ``grad_outputs`` are the cotangents, by default random ones of a fixed seed.
+    ``grad_outputs`` are the cotangents, by default random ones of a fixed seed, which do not lie
+    contiguously with ``gen_non_contig_grad_outputs``. The gradients are differentiated by a
+    backward with ``check_rev_over_rev``, in forward mode with ``check_fwd_over_rev``.
 
     Examples
     --------
@@ -133,6 +174,10 @@ def gradgradcheck(
         outputs = _outputs(f, arguments)
     if grad_outputs is None:
         cotangents = _random_cotangents([y for y in outputs if y.requires_grad])
+        if gen_non_contig_grad_outputs:
+            cotangents = [
+                Tensor(np.stack([g._array] * 2, axis=-1)[..., 0], True) for g in cotangents
+            ]
     else:
         cotangents = [
             g.detach().requires_grad_() if not g.requires_grad else g
@@ -161,7 +206,12 @@ def gradgradcheck(
         rtol=rtol,
         nondet_tol=nondet_tol,
         raise_exception=raise_exception,
+        check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
     )
 
 
@@ -234,116 +284,23 @@ def _flatten(array: np.ndarray) -> np.ndarray:
     return wide.view(np.float64)
 
 
-def _numerical(
-    f: Callable[..., Any], arguments: tuple, x: Tensor, eps: float, count: int
-) -> list[np.ndarray]:
-    """For each of ``count`` outputs the matrix of its central differences."""
-    array = x._array
-    columns: list[list[np.ndarray]] = [[] for _ in range(count)]
-
-    def values() -> list[np.ndarray]:
-        with enable_grad():  # the function may call autograd itself
-            return [_flatten(y._array) for y in _outputs(f, arguments)]
-
-    sizes = [y.size for y in values()]
-    for index in np.ndindex(array.shape):
-        before = array[index]
-        for part in _parts(array.dtype):
-            try:
-                array[index] = before + part * eps
-                above, high = values(), array[index]
-                array[index] = before - part * eps
-                below, low = values(), array[index]
-            finally:
-                array[index] = before
-            step = abs(high - low)  # what rounding left of two steps
-            for column, a, b in zip(columns, above, below, strict=True):
-                with np.errstate(invalid="ignore"):
-                    column.append((a - b) / step)
-    return [
-        np.stack(column, axis=1) if column else np.zeros((size, 0))
-        for column, size in zip(columns, sizes, strict=True)
-    ]
+def _units(shape: tuple[int, ...], dtype: np.dtype) -> list[np.ndarray]:
+    """Arrays with a 1 at one element, i for its imaginary part: the columns of Jacobians."""
+    found = []
+    for index in np.ndindex(shape):
+        for part in _parts(dtype):
+            unit = np.zeros(shape, dtype)
+            unit[index] = part
+            found.append(unit)
+    return found
 
 
-def _analytical(y: Tensor, tensors: Sequence[Tensor]) -> tuple[list[np.ndarray], list[Any]]:
-    """For each tensor the matrix of the gradients of ``y``; and the gradients of the last row."""
-    rows: list[list[np.ndarray]] = [[] for _ in tensors]
-    found: Sequence[Any] = [None] * len(tensors)
-    for index in np.ndindex(y.shape):
-        for part in _parts(y.dtype):
-            cotangent = np.zeros(y.shape, y.dtype)
-            cotangent[index] = part
-            found = dense_grad(y, list(tensors), cotangent, retain_graph=True, allow_unused=True)
-            for row, x, g in zip(rows, tensors, found, strict=True):
-                if g is None:
-                    row.append(_flatten(np.zeros(x.shape, x.dtype)))
-                    continue
-                if g.shape != x.shape:
-                    raise GradcheckError(
-                        f"gradcheck: the gradient of an input of shape {x.shape} has shape "
-                        f"{g.shape}"
-                    )
-                row.append(_flatten(g._array))
-    width = [x.size * len(_parts(x.dtype)) for x in tensors]
-    return [np.stack(r) if r else np.zeros((0, w)) for r, w in zip(rows, width, strict=True)], [
-        *found
-    ]
-
-
-def _check(
-    f: Callable[..., Any],
-    arguments: tuple,
-    checked: list[tuple[int, Tensor]],
-    eps: float,
-    atol: float,
-    rtol: float,
-    nondet_tol: float,
-    check_grad_dtypes: bool,
-    check_forward_ad: bool,
-) -> None:
-    with enable_grad():
-        outputs = _outputs(f, arguments)
-        again = _outputs(f, arguments)
-    tensors = [x for _, x in checked]
-    numerical = [_numerical(f, arguments, x, eps, len(outputs)) for x in tensors]
-    if check_forward_ad:
-        for (position, _), expected in zip(checked, numerical, strict=True):
-            _check_forward(f, arguments, position, outputs, expected, atol, rtol)
-    for number, (y, twin) in enumerate(zip(outputs, again, strict=True)):
-        if y.dtype.kind not in "fc":
-            continue
-        if not y.requires_grad:
-            for (position, _), jacobians in zip(checked, numerical, strict=True):
-                if not np.allclose(jacobians[number], 0, rtol, atol):
-                    raise GradcheckError(
-                        f"gradcheck: output {number} does not require grad, yet it depends on "
-                        f"input {position}; numerical Jacobian:\n{jacobians[number]}"
-                    )
-            continue
-        analytical, gradients = _analytical(y, tensors)
-        second, _ = _analytical(twin, tensors)
-        third, _ = _analytical(y, tensors)
-        for k, (position, x) in enumerate(checked):
-            a, n = analytical[k], numerical[k][number]
-            for other in (second[k], third[k]):
-                if not np.allclose(a, other, 0, nondet_tol, equal_nan=True):
-                    raise GradcheckError(
-                        f"gradcheck: the gradient of output {number} for input {position} is not "
-                        f"deterministic; two passes gave\n{a}\nand\n{other}\nwhich differ by "
-                        f"{np.max(np.abs(a - other)):.3g}, more than nondet_tol={nondet_tol}"
-                    )
-            if a.shape != n.shape or not np.allclose(a, n, rtol, atol):
-                raise GradcheckError(
-                    f"gradcheck: the Jacobians of output {number} for input {position} differ."
-                    f"{_complex_note(x, y)}\nnumerical:\n{n}\nanalytical:\n{a}"
-                )
-            g = gradients[k]
-            if check_grad_dtypes and g is not None and g.dtype != x.dtype:
-                raise GradcheckError(
-                    f"gradcheck: the gradient of input {position} is {g.dtype}, the input {x.dtype}"
-                )
-        _check_zero_cotangent(number, y, checked)
+def _random_unit(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """A random array of norm 1."""
+    value = rng.normal(size=shape)
+    if dtype.kind == "c":
+        value = value + 1j * rng.normal(size=shape)
+    return np.asarray(value / (np.linalg.norm(value) or 1.0), dtype)
 
 
 def _complex_note(x: Tensor, y: Tensor) -> str:
@@ -352,62 +309,267 @@ def _complex_note(x: Tensor, y: Tensor) -> str:
     return "\n(complex numbers as pairs of rows or columns: real, imaginary part)"
 
 
-def _forward(
-    f: Callable[..., Any], arguments: tuple, position: int, outputs: Sequence[Tensor]
-) -> list[np.ndarray]:
-    """For each output the matrix whose columns are the derivatives that forward mode gives."""
-    x = arguments[position]
-    columns: list[list[np.ndarray]] = [[] for _ in outputs]
-    for index in np.ndindex(x.shape):
-        for part in _parts(x.dtype):
-            tangent = np.zeros(x.shape, x.dtype)
-            tangent[index] = part
-            with dual_level(), enable_grad():
-                dual = make_dual(x, Tensor(tangent))
-                found = _outputs(f, (*arguments[:position], dual, *arguments[position + 1 :]))
-                for column, y in zip(columns, found, strict=True):
-                    t = unpack_dual(y).tangent
-                    column.append(_flatten(np.zeros(y.shape, y.dtype) if t is None else t._array))
+class _Check:
+    """A function at a point, its central differences, and what they are compared with.
+
+    ``directions`` are those in which inputs move, ``cotangents`` those of outputs: units for whole
+    Jacobians, a random one each in fast mode.
+    """
+
+    def __init__(
+        self, f: Callable[..., Any], arguments: tuple, checked: list[tuple[int, Tensor]],
+        eps: float, atol: float, rtol: float, fast: bool,
+    ) -> None:  # fmt: skip
+        self.f, self.arguments, self.checked = f, arguments, checked
+        self.eps, self.atol, self.rtol = eps, atol, rtol
+        self.tensors = [x for _, x in checked]
+        with enable_grad():
+            self.outputs = _outputs(f, arguments)
+            self.again = _outputs(f, arguments)
+        rng = np.random.default_rng(0)
+
+        def vectors(x: Tensor) -> list[np.ndarray]:
+            if not fast:
+                return _units(x.shape, x.dtype)
+            return [_random_unit(rng, x.shape, x.dtype)] if x.size else []
+
+        self.directions = [vectors(x) for x in self.tensors]
+        self.cotangents = [vectors(y) if y.dtype.kind in "fc" else [] for y in self.outputs]
+        # derivatives of each output (rows, elements as reals) along each direction of each input
+        self.numerical = [
+            self._differences(x, ways)
+            for x, ways in zip(self.tensors, self.directions, strict=True)
+        ]
+
+    def _differences(self, x: Tensor, ways: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """For each output the matrix of its central differences along some directions."""
+        array = x._array
+        columns: list[list[np.ndarray]] = [[] for _ in self.outputs]
+
+        def values() -> list[np.ndarray]:
+            with enable_grad():  # the function may call autograd itself
+                return [_flatten(y._array) for y in _outputs(self.f, self.arguments)]
+
+        before = array.copy()
+        for way in ways:
+            try:
+                array[...] = np.where(way == 0, before, before + way * self.eps)
+                above, high = values(), array.copy()
+                array[...] = np.where(way == 0, before, before - way * self.eps)
+                below, low = values(), array.copy()
+            finally:
+                array[...] = before
+            # what rounding left of two steps
+            step = np.linalg.norm(high - low) / np.linalg.norm(way)
+            for column, a, b in zip(columns, above, below, strict=True):
+                with np.errstate(invalid="ignore"):
+                    column.append((a - b) / step)
+        sizes = [_flatten(y._array).size for y in self.outputs]
+        return [
+            np.stack(column, axis=1) if column else np.zeros((size, 0))
+            for column, size in zip(columns, sizes, strict=True)
+        ]
+
+    def _compare(self, how: str, number: int, k: int, found: np.ndarray, expected: Any) -> None:
+        if found.shape == expected.shape and np.allclose(found, expected, self.rtol, self.atol):
+            return
+        position, x = self.checked[k]
+        y = self.outputs[number]
+        where = "the Jacobians" if how == "analytical" else f"in {how} the Jacobian"
+        differ = "differ" if how == "analytical" else "differs"
+        raise GradcheckError(
+            f"gradcheck: {where} of output {number} for input {position} {differ}."
+            f"{_complex_note(x, y)}\nnumerical:\n{expected}\n{how}:\n{found}"
+        )
+
+    def independence(self) -> None:
+        """Outputs that do not require grad do not depend on the inputs."""
+        for number, y in enumerate(self.outputs):
+            if y.dtype.kind not in "fc" or y.requires_grad:
+                continue
+            for (position, _), jacobians in zip(self.checked, self.numerical, strict=True):
+                if not np.allclose(jacobians[number], 0, self.rtol, self.atol):
+                    raise GradcheckError(
+                        f"gradcheck: output {number} does not require grad, yet it depends on "
+                        f"input {position}; numerical Jacobian:\n{jacobians[number]}"
+                    )
+
+    # -------------------------------------------------------------------------------- forward
+
+    def forward(self, batched: bool) -> None:
+        """Compare what forward mode gives."""
+        for k, (position, x) in enumerate(self.checked):
+            columns = [self._tangents(position, Tensor(way)) for way in self.directions[k]]
+            for number, y in enumerate(self.outputs):
+                if y.dtype.kind in "fc":
+                    found = [_flatten(tangents[number]._array) for tangents in columns]
+                    empty = np.zeros((_flatten(y._array).size, 0))
+                    matrix = np.stack(found, axis=1) if found else empty
+                    self._compare("forward mode", number, k, matrix, self.numerical[k][number])
+            if batched and x.size:
+                rng = np.random.default_rng(1)
+                ways = np.stack([_random_unit(rng, x.shape, x.dtype) for _ in range(2)])
+                single = [self._tangents(position, Tensor(each)) for each in ways]
+                tangents_of = partial(self._tangents, position)
+                found = _batch("tangents", partial(vmap(tangents_of), Tensor(ways)))
+                for number in range(len(self.outputs)):
+                    expected = np.stack([tangents[number]._array for tangents in single])
+                    self._compare_batch("tangents", number, position, found[number], expected)
+
+    def _tangents(self, position: int, way: Tensor) -> tuple[Tensor, ...]:
+        """Tangents of all outputs for one of an input."""
+        arguments = list(self.arguments)
+        with dual_level(), enable_grad():
+            arguments[position] = make_dual(arguments[position], way)
+            pairs = [(y, unpack_dual(y).tangent) for y in _outputs(self.f, arguments)]
+            return tuple([y.detach() * 0 if t is None else t for y, t in pairs])
+
+    # ------------------------------------------------------------------------------- backward
+
+    def backward(
+        self, nondet_tol: float, undefined: bool, grad_dtypes: bool, batched: bool
+    ) -> None:
+        """Compare what a backward gives, and check the gradients in the other ways."""
+        for number, y in enumerate(self.outputs):
+            if y.dtype.kind not in "fc" or not y.requires_grad:
+                continue
+            if undefined:
+                self._check_undefined(number)
+            rows = [self._rows(self.outputs, number, not undefined) for _ in range(2)]
+            rows.append(self._rows(self.again, number, not undefined))
+            for k, (position, x) in enumerate(self.checked):
+                first, *others = [self._matrix(number, k, each) for each in rows]
+                for other in others:
+                    if not np.allclose(first, other, 0, nondet_tol, equal_nan=True):
+                        raise GradcheckError(
+                            f"gradcheck: the gradient of output {number} for input {position} is "
+                            f"not deterministic; two passes gave\n{first}\nand\n{other}\nwhich "
+                            f"differ by {np.max(np.abs(first - other)):.3g}, more than "
+                            f"nondet_tol={nondet_tol}"
+                        )
+                weights = np.stack(
+                    [_flatten(v) for v in self.cotangents[number]]
+                    or [np.zeros(_flatten(y._array).size)]
+                )[: len(self.cotangents[number])]
+                self._compare("analytical", number, k, first, weights @ self.numerical[k][number])
+                g = rows[0][-1][k] if rows[0] else None
+                if grad_dtypes and g is not None and g.dtype != x.dtype:
+                    raise GradcheckError(
+                        f"gradcheck: the gradient of input {position} is {g.dtype}, the input "
+                        f"{x.dtype}"
+                    )
+            if batched and y.size:
+                self._check_batched(number)
+            self._check_zero_cotangent(number, undefined)
+
+    def _rows(self, outputs: Sequence[Tensor], number: int, zeros: bool) -> list[Sequence[Any]]:
+        """Gradients of all inputs for each cotangent of an output.
+
+        ``zeros`` are given to the other outputs; else nothing arrives at them.
+        """
+        others = _followed(outputs, number) if zeros else []
+        nothing = [np.zeros(y.shape, y.dtype) for y in others]
+        return [
+            self._gradients([outputs[number], *others], [v, *nothing])
+            for v in self.cotangents[number]
+        ]
+
+    def _gradients(self, roots: Sequence[Tensor], cotangents: Sequence[Any]) -> tuple:
+        return dense_grad(
+            list(roots), self.tensors, list(cotangents), retain_graph=True, allow_unused=True
+        )
+
+    def _matrix(self, number: int, k: int, rows: Sequence[Sequence[Any]]) -> np.ndarray:
+        """Gradients of one input, a row for each cotangent, times the directions of the input."""
+        x, ways = self.tensors[k], self.directions[k]
+        for row in rows:
+            if row[k] is not None and row[k].shape != x.shape:
+                raise GradcheckError(
+                    f"gradcheck: the gradient of an input of shape {x.shape} has shape "
+                    f"{row[k].shape}"
+                )
+        zeros = np.zeros(x.shape, x.dtype)
+        found = [_flatten(zeros if row[k] is None else row[k]._array) for row in rows]
+        flat = [_flatten(way) for way in ways]
+        if not found or not flat:
+            return np.zeros((len(found), len(flat)))
+        return np.stack(found) @ np.stack(flat, axis=1)
+
+    def _check_undefined(self, number: int) -> None:
+        """A gradient that does not arrive at an output counts as zeros."""
+        y, others = self.outputs[number], _followed(self.outputs, number)
+        if not others:
+            return
+        given = [g._array for g in _random_cotangents(others)]
+        try:
+            absent = self._gradients(others, given)
+        except Exception as error:
+            raise GradcheckError(
+                f"gradcheck: the backward fails where no gradient arrives at output {number} "
+                f"({type(error).__name__}: {error}); it has to count as zeros"
+            ) from error
+        present = self._gradients([y, *others], [np.zeros(y.shape, y.dtype), *given])
+        for (position, x), a, b in zip(self.checked, absent, present, strict=True):
+            zeros = np.zeros(x.shape, x.dtype)
+            a, b = (zeros if g is None else g._array for g in (a, b))
+            if not np.allclose(a, b, self.rtol, self.atol, equal_nan=True):
+                raise GradcheckError(
+                    f"gradcheck: where no gradient arrives at output {number}, that of input "
+                    f"{position} is\n{a}\nand with zeros in its place\n{b}"
+                )
+
+    def _check_batched(self, number: int) -> None:
+        """A batch of cotangents gives what they give one by one."""
+        y, rng = self.outputs[number], np.random.default_rng(1)
+        cotangents = np.stack([_random_unit(rng, y.shape, y.dtype) for _ in range(2)])
+        single = [self._gradients([y], [v]) for v in cotangents]
+        found = _batch("cotangents", lambda: dense_grad(
+            y, self.tensors, Tensor(cotangents), retain_graph=True, allow_unused=True,
+            is_grads_batched=True,
+        ))  # fmt: skip
+        for k, (position, x) in enumerate(self.checked):
+            zeros = np.zeros(x.shape, x.dtype)
+            expected = np.stack([zeros if g[k] is None else g[k]._array for g in single])
+            self._compare_batch("cotangents", number, position, found[k], expected)
+
+    def _compare_batch(
+        self, what: str, number: int, position: int, found: Tensor | None, expected: np.ndarray
+    ) -> None:
+        values = np.zeros_like(expected) if found is None else found._array
+        if values.shape != expected.shape or not np.allclose(
+            values, expected, self.rtol, self.atol, equal_nan=True
+        ):
+            raise GradcheckError(
+                f"gradcheck: a batch of {what}, of output {number} for input {position}, gives\n"
+                f"{values}\nand one by one they give\n{expected}"
+            )
+
+    def _check_zero_cotangent(self, number: int, undefined: bool) -> None:
+        """A backward that does not multiply by what comes in gives something for zeros."""
+        roots = [self.outputs[number]]
+        if not undefined:
+            roots += _followed(self.outputs, number)
+        found = self._gradients(roots, [np.zeros(y.shape, y.dtype) for y in roots])
+        for (position, _), g in zip(self.checked, found, strict=True):
+            if g is not None and np.any(g._array != 0):
+                raise GradcheckError(
+                    f"gradcheck: a zero cotangent of output {number} gives input {position} the "
+                    f"gradient\n{g._array}\nso its backward does not multiply by the incoming "
+                    "gradient"
+                )
+
+
+def _followed(outputs: Sequence[Tensor], number: int) -> list[Tensor]:
+    """The outputs with a gradient besides one."""
     return [
-        np.stack(column, axis=1) if column else np.zeros((_flatten(y._array).size, 0))
-        for column, y in zip(columns, outputs, strict=True)
+        y for k, y in enumerate(outputs) if k != number and y.requires_grad and y.dtype.kind in "fc"
     ]
 
 
-def _check_forward(
-    f: Callable[..., Any],
-    arguments: tuple,
-    position: int,
-    outputs: Sequence[Tensor],
-    numerical: Sequence[np.ndarray],
-    atol: float,
-    rtol: float,
-) -> None:
-    """Compare the Jacobians for one input."""
-    jacobians = _forward(f, arguments, position, outputs)
-    for number, (y, a, n) in enumerate(zip(outputs, jacobians, numerical, strict=True)):
-        if y.dtype.kind not in "fc":
-            continue
-        if a.shape != n.shape or not np.allclose(a, n, rtol, atol):
-            raise GradcheckError(
-                f"gradcheck: in forward mode the Jacobian of output {number} for input {position} "
-                f"differs.{_complex_note(arguments[position], y)}\nnumerical:\n{n}\n"
-                f"forward mode:\n{a}"
-            )
-
-
-def _check_zero_cotangent(number: int, y: Tensor, checked: list[tuple[int, Tensor]]) -> None:
-    """A backward that does not multiply by what comes in gives something for zeros."""
-    found = dense_grad(
-        y,
-        [x for _, x in checked],
-        np.zeros(y.shape, y.dtype),
-        retain_graph=True,
-        allow_unused=True,
-    )
-    for (position, _), g in zip(checked, found, strict=True):
-        if g is not None and np.any(g._array != 0):
-            raise GradcheckError(
-                f"gradcheck: a zero cotangent of output {number} gives input {position} the "
-                f"gradient\n{g._array}\nso its backward does not multiply by the incoming gradient"
-            )
+def _batch(what: str, compute: Callable[[], Any]) -> Any:
+    try:
+        return compute()
+    except Exception as error:
+        raise GradcheckError(
+            f"gradcheck: a batch of {what} is not possible ({type(error).__name__}: {error})"
+        ) from error

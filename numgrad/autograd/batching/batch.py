@@ -520,7 +520,7 @@ def refuse(what: str, reason: str = _NO_NUMBERS) -> NoReturn:
         f"{what}: a batched tensor stands for all examples of a batch at once, {reason}"
     )
     for scope in REFUSED.scopes[-1:]:  # Note [Refusals]
-        scope.errors.append(error)
+        scope.note(error)
     raise error
 
 

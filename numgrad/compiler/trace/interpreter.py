@@ -35,10 +35,11 @@ from numgrad.compiler.trace.side_effects import is_watching
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.compiler.trace.views import canonical_index
 from numgrad.core.abstract import AbstractArray, AbstractLength, broadcast_lengths
+from numgrad.core.asides import aside, handlers_aside, runs_aside
 from numgrad.core.call import Call
 from numgrad.core.draws import Draw, Draws
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
+from numgrad.core.interpreter import State, bind, state
 from numgrad.core.op import OPS, Op
 from numgrad.core.refusals import Refusals
 from numgrad.core.tree import leaves
@@ -63,9 +64,12 @@ class TraceInterpreter(RecordingInterpreter):
         self.inner = tracer.inner
         self._before: dict[str, Any] = {}
         self._refusals = Refusals(traced=True)
+        self._handlers = handlers_aside()
 
     def __enter__(self) -> Self:
         self._refusals.__enter__()
+        if not self.inner:
+            self._handlers.__enter__()
         self._before = state.set(
             interpreters=(*state.interpreters, self), ground=self, anomaly=False, saved_hooks=()
         )
@@ -76,9 +80,14 @@ class TraceInterpreter(RecordingInterpreter):
             state.set(**self._before)
             self.tracer.finish(failed=exception[0] is not None)
         finally:
+            if not self.inner:
+                self._handlers.__exit__(None, None, None)
             self._refusals.__exit__(*exception)  # pyright: ignore
 
     def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
+        if self._runs_aside(args):
+            with aside():
+                return bind(op, args, params)
         profile = sys.getprofile()
         if profile is None or not is_watching(profile):
             return super().bind(op, args, params)
@@ -195,8 +204,18 @@ class TraceInterpreter(RecordingInterpreter):
         meta = [(array.shape, array.dtype)]
         return array.view(self.tracer.add(OPS[name], (array.value,), {}, meta)[0])
 
-    def numbers(self, x: Any) -> None:
-        return None
+    def numbers(self, x: Any) -> Any:
+        if not self._runs_aside((x,)):
+            return None
+        with aside():
+            return state.ground.numbers(x)
+
+    def _runs_aside(self, args: Sequence[Any]) -> bool:
+        """Whether a finalizer calls, with values that are not traced: Note [Asides]."""
+        arrays = [getattr(a, "_array", a) for a in args]
+        if any(isinstance(a, AbstractArray) for a in arrays):
+            return False
+        return any(isinstance(a, np.ndarray) for a in arrays) and runs_aside(self._refusals.entry)
 
     def equal(self, a: Any, b: Any) -> bool:
         return _alike(self.tracer.lift(a).value, self.tracer.lift(b).value)
@@ -226,9 +245,13 @@ class TraceInterpreter(RecordingInterpreter):
     def made(self, array: Any) -> Any:
         if isinstance(array, AbstractArray):
             return array
+        if runs_aside(self._refusals.entry):
+            return State.ground.made(array)
         return self.tracer.freeze(array, made=True).copy()
 
     def filled(self, shape: Any, value: Any, dtype: Any = None) -> Any:
+        if runs_aside(self._refusals.entry):
+            return State.ground.filled(shape, value, dtype)
         lengths = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
         if not all(isinstance(n, int | AbstractLength) for n in lengths):
             return self.made(np.full(shape, value, dtype))
