@@ -119,7 +119,14 @@ class Call:
         formulas = self.formulas if op.complex_formulas else op.formulas
         formula = formulas[self.input_name(k)]
         given = self.arguments(formula, k, values)
-        conjugates = op.holomorphic and "c" in [m.dtype.kind for m in self.metas]
+        complex_ = False
+        for meta in self.metas:
+            if meta.dtype.kind == "c":
+                complex_ = True
+                break
+        if complex_ and op.by_elements and len(self.metas) > 1:
+            op.promote(given, self.metas)  # pyright: ignore[reportAttributeAccessIssue]
+        conjugates = op.holomorphic and complex_
         if formula.uses_g:
             given["g"] = _conjugate(g) if conjugates else g
         found = formula.function(**given)

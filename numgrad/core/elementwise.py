@@ -136,6 +136,21 @@ class Elementwise(Planned):
             rule = np.sqrt if len(operands) == 1 else np.true_divide
         return resolve(rule, operands)
 
+    def promote(self, given: dict[str, Any], metas: Sequence[Meta]) -> None:
+        """Convert real operands of a gradient formula that the operation computes with as complex.
+
+        The logarithm of a negative base, beside a complex exponent, is no real number.
+        """
+        loop, _ = self.result_types([m.dtype for m in metas])
+        for name, dtype in zip(self.inputs, loop, strict=True):
+            value = given.get(name)
+            if value is None or dtype.kind != "c":
+                continue
+            if not hasattr(value, "dtype"):
+                given[name] = complex(value)
+            elif np.dtype(value.dtype).kind != "c":
+                given[name] = value.astype(dtype)
+
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
         reader = Reader()
         return self.read(reader, [reader.input(name, dtype) for name in self.inputs]).dtype

@@ -7,7 +7,7 @@ name: Note [External functions] of ``linker``.
 import numpy as np
 
 from numgrad.codegen.device import DeviceFunction, device, outlined
-from numgrad.codegen.intrinsics import fabs, floor
+from numgrad.codegen.intrinsics import fabs, floor, select
 from numgrad.kernels.complex_table import EXPORTED, OF_WHOLE_ORDER
 from numgrad.kernels.scipy_functions import CALLED, MOST, NO, NOTHING
 from numgrad.kernels.special import EULER_MACLAURIN, exported
@@ -73,7 +73,8 @@ def half_plane_zeta_c128(s, z):
     total = complex(0.0, 0.0)
     one = complex(D_ONE, 0.0)
     if fabs(z.imag) < D_FAR or z.real < 0.0:
-        while z.real < D_FAR:
+        far = select(s > 4.0, s + 8.0, D_FAR)  # as of real places
+        while z.real < far:
             total = total + power_c128(z, s)
             z = z + one
     power = power_c128(z, s)

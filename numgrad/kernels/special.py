@@ -9,6 +9,7 @@ import numpy as np
 from numgrad.codegen.device import ExternalFunction, device, outlined
 from numgrad.codegen.intrinsics import fabs, rint, select
 from numgrad.codegen.linker import external_symbol, special_function
+from numgrad.kernels.vmath.logarithm import log_f64
 from numgrad.kernels.vmath.trigonometric import tan_f64
 
 
@@ -68,10 +69,17 @@ EULER_MACLAURIN = (
 
 @outlined
 def positive_zeta_f64(s, x):
-    """The sum of ``(k + x)**-s``: terms up to an argument of 12, then Euler and Maclaurin."""
+    """The sum of ``(k + x)**-s``: terms up to an argument of 12, then Euler and Maclaurin.
+
+    Their series needs an argument above ``s``, at which the terms of a large one have vanished.
+    """
     total = 0.0
-    while x < 12.0:
-        total += x**-s
+    far = select(s > 4.0, s + 8.0, 12.0)
+    while x < far:
+        term = x**-s
+        total += term
+        if term < 1e-19 * total:
+            return total
         x += 1.0
     power = x**-s
     if power < 1e-290:  # that of its product with the argument need not underflow
@@ -108,6 +116,65 @@ def zeta_f64(s, x):
     return near + select(s * 0.5 == np.floor(s * 0.5), other, -other)
 
 
+@outlined
+def zeta_s_f64(s, x):
+    """Derivative of Hurwitz's zeta function with respect to ``s``: its terms differentiated."""
+    if not (s == s and x == x) or s < 1.0 or x < 0.0:
+        return np.nan
+    if s == 1.0:
+        return -np.inf
+    if x == 0.0:
+        return np.inf
+    if x - x != 0.0:
+        return 0.0
+    total, far = 0.0, select(s > 4.0, s + 8.0, 12.0)
+    while x < far:
+        term = -(log_f64(x) * x**-s)
+        total += term
+        if x > 2.0 and fabs(term) < 1e-19 * fabs(total):
+            return total
+        x += 1.0
+    log, power, inverse = log_f64(x), x**-s, 1.0 / (s - 1.0)
+    total -= x ** (1.0 - s) * inverse * (log + inverse) + 0.5 * log * power
+    factor, slope = s / x, 1.0 / x
+    for j in range(12):
+        total += EULER_MACLAURIN[j] * power * (slope - log * factor)
+        a, b = s + 2 * j + 1.0, s + 2 * j + 2.0
+        slope = (slope * a * b + factor * (a + b)) / (x * x)
+        factor *= a * b / (x * x)
+    return total
+
+
+@outlined
+def zeta_ss_f64(s, x):
+    """Second derivative of Hurwitz's zeta function with respect to ``s``."""
+    if not (s == s and x == x) or s < 1.0 or x < 0.0:
+        return np.nan
+    if s == 1.0 or x == 0.0:
+        return np.inf
+    if x - x != 0.0:
+        return 0.0
+    total, far = 0.0, select(s > 4.0, s + 8.0, 12.0)
+    while x < far:
+        log = log_f64(x)
+        term = log * log * x**-s
+        total += term
+        if x > 2.0 and term < 1e-19 * total:
+            return total
+        x += 1.0
+    log, power, inverse = log_f64(x), x**-s, 1.0 / (s - 1.0)
+    top = log * log + 2.0 * inverse * (log + inverse)
+    total += x ** (1.0 - s) * inverse * top + 0.5 * log * log * power
+    factor, slope, bend = s / x, 1.0 / x, 0.0
+    for j in range(12):
+        total += EULER_MACLAURIN[j] * power * (bend - 2.0 * log * slope + log * log * factor)
+        a, b = s + 2 * j + 1.0, s + 2 * j + 2.0
+        bend = (bend * a * b + 2.0 * slope * (a + b) + 2.0 * factor) / (x * x)
+        slope = (slope * a * b + factor * (a + b)) / (x * x)
+        factor *= a * b / (x * x)
+    return total
+
+
 @device
 def gamma_f32(x):
     """Gamma function."""
@@ -118,3 +185,15 @@ def gamma_f32(x):
 def zeta_f32(s, x):
     """Hurwitz zeta function."""
     return np.float32(zeta_f64(np.float64(s), np.float64(x)))
+
+
+@device
+def zeta_s_f32(s, x):
+    """Derivative of Hurwitz's zeta function with respect to ``s``."""
+    return np.float32(zeta_s_f64(np.float64(s), np.float64(x)))
+
+
+@device
+def zeta_ss_f32(s, x):
+    """Second derivative of Hurwitz's zeta function with respect to ``s``."""
+    return np.float32(zeta_ss_f64(np.float64(s), np.float64(x)))

@@ -10,6 +10,7 @@ from numgrad.core.declare import elementwise, primitive
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradValueError
+from numgrad.operations.promotion import dtype_or_type, is_complex
 
 
 @elementwise(ref=np.add, dunder="add", linear=True)
@@ -92,6 +93,14 @@ def _no_negative_power(args):
         )
 
 
+def _raised(a, b):
+    """NumPy's power: zero to a complex one is zero where its real part is positive, else NaN."""
+    found = np.power(a, b)
+    if not (is_complex(dtype_or_type(a)) or is_complex(dtype_or_type(b))):
+        return found
+    return np.where((a == 0) & (np.real(b) > 0), 0, found)
+
+
 @elementwise(ref=np.power, dunder="pow", domain=(0.3, 2.0), check=_no_negative_power)
 def power(a, b):
     """The first operand raised to the second.
@@ -106,7 +115,7 @@ def power(a, b):
     >>> x.grad
     tensor([12., 27.])
     """
-    return np.power(a, b)
+    return _raised(a, b)
 
 
 def _power_vjp_a(g, a, b):
@@ -114,7 +123,7 @@ def _power_vjp_a(g, a, b):
     # function of b elsewhere, for the mixed second derivative there is 1 / a. The exponent is
     # floating, since small integers wrap around below their smallest.
     smooth = (b != 0) | np.isfinite(1 / a)
-    return g * np.conj(np.where(smooth, b * np.power(a, np.where(smooth, b - 1.0, 1.0)), 0))
+    return g * np.conj(np.where(smooth, b * _raised(a, np.where(smooth, b - 1.0, 1.0)), 0))
 
 
 def _power_vjp_b(g, a, b, y):
@@ -149,7 +158,7 @@ def float_power(a, b):
     >>> ng.float_power(ng.tensor([2, 4]), -1)
     tensor([0.5 , 0.25])
     """
-    return np.power(a, b)
+    return _raised(a, b)
 
 
 float_power.vjp(a=_power_vjp_a, b=_power_vjp_b)

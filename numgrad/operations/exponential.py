@@ -296,8 +296,13 @@ def _arcsinh_vjp(g, x):
 
 def _complex_arcsinh_vjp(g, x):
     far = np.abs(x) > 1e9
-    turned = 1j * np.where(far, 1, x)
+    near = np.where(far, 1, x)
+    turned = 1j * near
     root = np.sqrt(1 + turned) * np.sqrt(1 - turned)  # a sum with the square cancels near i
+    re, im = np.real(near), np.imag(near)
+    side = np.copysign(1.0, re) * np.sign(im)  # of the branch cut: products lose signs of zeros
+    other = (re == 0) & (np.abs(im) > 1) & (side * np.imag(root) < 0)
+    root = root * np.where(other, -1.0, 1.0)
     return g / np.conj(np.where(far, np.where(np.real(x) < 0, -x, x), root))
 
 
@@ -319,6 +324,8 @@ def arccosh(x):
 
 
 arccosh.vjp(x=lambda g, x: g / np.conj(np.sqrt(x - 1) * np.sqrt(x + 1)))
+# -(-x - 1) is x + 1 with the sign of a zero imaginary part, the side of a branch cut
+arccosh.complex_vjp(x=lambda g, x: g / np.conj(np.sqrt(x - 1) * np.sqrt(-(-x - 1))))
 arccosh.kink(x=([1.0], [np.inf]))
 arccosh.kink(x=([0.5, -2.0], [np.nan, np.nan]))
 

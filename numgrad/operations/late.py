@@ -75,6 +75,9 @@ NAMESPACES: dict[str, str] = {
 _INTERNAL = ("sparse.products", "sparse.systems")
 """Modules of this package whose operations are parts of functions."""
 
+_OTHERS = {"numpy.lib.scimath": f"{__package__}.emath"}
+"""Modules of NumPy for which there is no namespace of ours -> modules that declare theirs."""
+
 _AT_HOME = ("numpy", "numpy.lib.stride_tricks")
 """Modules of NumPy whose functions have their operations under names of ``numgrad`` itself."""
 
@@ -91,7 +94,7 @@ def declare_for(function: Any) -> bool:
     home = getattr(function, "__module__", None) or "numpy"
     if isinstance(function, np.ufunc):
         home = "numpy" if getattr(np, name, None) is function else "scipy.special"
-    module = LATE.get(name) if home in _AT_HOME else NAMESPACES.get(home)
+    module = LATE.get(name) if home in _AT_HOME else (NAMESPACES | _OTHERS).get(home)
     known = len(OPS)
     if module is not None:
         import_module(module)
@@ -108,5 +111,6 @@ def of_namespace(function: Any) -> Op | None:
 def declare_all() -> None:
     """Declare all operations of these tables."""
     internal = [f"{__package__}.{home}" for home in _INTERNAL]
-    for module in dict.fromkeys((*LATE.values(), *NAMESPACES.values(), *internal)):  # in one order
+    homes = (*LATE.values(), *NAMESPACES.values(), *internal, *_OTHERS.values())
+    for module in dict.fromkeys(homes):  # in one order
         import_module(module)

@@ -23,6 +23,11 @@ def is_complex(operand: Any) -> bool:
     return operand is complex or getattr(operand, "kind", "") == "c"
 
 
+def dtype_or_type(value: Any) -> Any:
+    """What dtype rules take: the dtype of an array, the type of a Python number."""
+    return getattr(value, "dtype", type(value))
+
+
 def _promoted(name: str, operands: Sequence[Any]) -> np.dtype:
     """The common dtype of real operands."""
     dtype = _common(operands)

@@ -232,12 +232,12 @@ digamma.kink(x=([-1.0, -2.0], [np.inf, np.inf]))
     **by_library("zeta", np.true_divide),
 )
 def zeta(s, x):
-    """Hurwitz zeta function, the sum of ``(k + x)**-s``; differentiable in ``x``.
+    """Hurwitz zeta function, the sum of ``(k + x)**-s``.
 
     Parameters
     ----------
     s
-        Exponent, above 1; a gradient with respect to it raises.
+        Exponent, above 1. There are two derivatives with respect to it, beside a real ``x``.
     x
         Where the sum begins.
 
@@ -248,7 +248,26 @@ def zeta(s, x):
     """
 
 
-zeta.vjp(x=lambda g, s, x: g * (-s * zeta(s + 1, x)))
+@elementwise(
+    scalar="zeta_s", internal=True, method=False, domain=(1.5, 4.0), **by_library("zeta_s")
+)
+def zeta_s(s, x):
+    """Derivative of ``zeta`` with respect to ``s``."""
+
+
+@elementwise(
+    scalar="zeta_ss", internal=True, method=False, domain=(1.5, 4.0), **by_library("zeta_ss")
+)
+def zeta_ss(s, x):
+    """Second derivative of ``zeta`` with respect to ``s``."""
+
+
+zeta.vjp(s=lambda g, s, x: g * zeta_s(s, x), x=lambda g, s, x: g * (-s * zeta(s + 1, x)))
+zeta_s.vjp(
+    s=lambda g, s, x: g * zeta_ss(s, x),
+    x=lambda g, s, x: -g * (zeta(s + 1, x) + s * zeta_s(s + 1, x)),
+)
+zeta_ss.vjp(x=lambda g, s, x: -g * (2 * zeta_s(s + 1, x) + s * zeta_ss(s + 1, x)))
 zeta.kink(s=(2.0, None), x=([0.0], [-np.inf]))
 
 

@@ -69,6 +69,14 @@ tan.complex_vjp(x=_complex_tan_vjp)
 tan.kink(x=([np.pi / 2, -np.pi / 2], [1 + np.tan(np.pi / 2) ** 2] * 2))
 
 
+def root_of_one_less_square(x):
+    """``sqrt(1 - x * x)`` of complex numbers, on the branch cuts at the side of ``x``.
+
+    That is the sign of a zero, which ``1 - x`` and ``1 + x`` lose.
+    """
+    return np.sqrt(-(x - 1)) * np.sqrt(-(-x - 1))
+
+
 @elementwise(ref=np.arcsin, aliases=("asin",), domain=(-0.8, 0.8), special=(1.0, -1.0))
 def arcsin(x):
     """Inverse sine.
@@ -82,6 +90,7 @@ def arcsin(x):
 
 
 arcsin.vjp(x=lambda g, x: g / np.conj(np.sqrt(1 - x) * np.sqrt(1 + x)))
+arcsin.complex_vjp(x=lambda g, x: g / np.conj(root_of_one_less_square(x)))
 arcsin.kink(x=([1.0, -1.0, 2.0], [np.inf, np.inf, np.nan]))
 
 
@@ -98,6 +107,7 @@ def arccos(x):
 
 
 arccos.vjp(x=lambda g, x: -g / np.conj(np.sqrt(1 - x) * np.sqrt(1 + x)))
+arccos.complex_vjp(x=lambda g, x: -g / np.conj(root_of_one_less_square(x)))
 arccos.kink(x=([1.0, -1.0, 2.0], [-np.inf, -np.inf, np.nan]))
 
 

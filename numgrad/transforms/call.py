@@ -187,9 +187,9 @@ class TransformedCall:
 
     # -------------------------------------------------------------------------- the derivative
 
-    def linear(self, values: Sequence[Tensor]) -> Linearization:
+    def linear(self, values: Sequence[Tensor], *, recorded: bool = False) -> Linearization:
         """The derivative of values by the inputs, recorded where anything outside needs that."""
-        self.maps.append(Linearization(values, self.tensors, self.outside))
+        self.maps.append(Linearization(values, self.tensors, recorded or self.outside))
         return self.maps[-1]
 
     def gradients(self, value: Tensor, create_graph: bool | None = None) -> list[Tensor]:

@@ -16,7 +16,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import unflatten
 from numgrad.core.wrappers import wrapper
-from numgrad.errors import NumgradError, NumgradNotImplementedError
+from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradRuntimeError
 from numgrad.tensors.random_state import RandomState
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import TransformedCall
@@ -359,14 +359,16 @@ def hessian(
     """The function that returns the matrix of second derivatives of ``f``.
 
     Arguments are those of ``value_and_grad``. For one array of shape ``s`` the result has shape
-    ``s + s``; for several, or nestings, it is nested twice. It is the Jacobian of the recorded
-    gradient, many rows at once. ``sparsity`` is that of ``jacobian``, here of a symmetric matrix
-    with a row and a column for each element of all inputs: ``ng.func.sparsity(f, x, order=2)``.
+    ``s + s``; for several, or nestings, it is nested twice. ``f`` may return arrays of any shape,
+    in any nesting: in place of each there are then its second derivatives, whose shapes begin with
+    that of the array. It is the Jacobian of the recorded gradient or Jacobian, many rows at once.
+    ``sparsity`` is that of ``jacobian``, here of a symmetric matrix with a row and a column for
+    each element of all inputs: ``ng.func.sparsity(f, x, order=2)``; ``f`` then returns one number.
 
     Raises
     ------
     NumgradRuntimeError
-        If ``f`` does not return one real number.
+        If ``f`` returns complex numbers, without ``holomorphic``.
 
     Examples
     --------
@@ -374,6 +376,8 @@ def hessian(
     >>> ng.hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([[ 6.,  0.],
            [ 0., 12.]])
+    >>> ng.hessian(lambda x: {"cube": x**3, "sum": np.sum(x**2)})(np.array([1.0]))
+    {'cube': array([[[6.]]]), 'sum': array([[2.]])}
     """
     chosen = choose("hessian", f, argnums, argnames, holomorphic)
     if sparsity is not None:
@@ -384,9 +388,25 @@ def hessian(
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         with TransformedCall(chosen, args, kwargs) as call:
-            gradients = call.gradients(call.value(has_aux), create_graph=True)
-            table = _by_lines(gradients, call)
-        result = call.result([call.result(map(call.kind, row)) for row in table])
+            values = call.outputs(has_aux)
+            if len(values) == 1 and call.structure is None and values[0]._array.size == 1:
+                first = [call.gradients(values[0], create_graph=True)]
+            else:
+                first = _recorded_rows(values, call)
+            tables = [_by_lines(rows, call) for rows in first]
+        found = [call.result([call.result(map(call.kind, r)) for r in table]) for table in tables]
+        result = unflatten(call.structure, iter(found))
         return (result, call.kinds(call.aux)) if has_aux else result
 
     return wrapper(differentiated, hessian, f, argnums, has_aux, argnames, holomorphic)
+
+
+def _recorded_rows(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
+    """The Jacobian of each value by each input, to be differentiated again."""
+    if any((value.dtype.kind == "c") != call.chosen.holomorphic for value in values):
+        raise NumgradRuntimeError(
+            "hessian: the function returned complex numbers; take real and imaginary part as two "
+            "outputs, or pass holomorphic=True where the function is so"
+        )
+    linear = call.linear(values, recorded=True)
+    return [call.filled(linear.rows(k), v._array.shape) for k, v in enumerate(values)]

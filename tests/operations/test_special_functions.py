@@ -3,6 +3,7 @@
 The sweeps of the table compare values with SciPy, and derivatives with differences.
 """
 
+import math
 import warnings
 
 import mpmath
@@ -237,7 +238,7 @@ def test_second_derivatives_in_parameters():
         lambda x: special.eval_legendre(x, 0.5),
         lambda x: special.expn(x, 0.5),
         lambda x: special.bdtr(x, 5.0, 0.5),
-        lambda x: special.zeta(x, 2.0),
+        lambda x: ng.grad(lambda s: ng.grad(ng.grad(special.zeta))(s, 2.0))(x[0]),
     ],
 )
 def test_a_derivative_that_is_not_there_raises(call):
@@ -249,6 +250,43 @@ def test_a_derivative_that_is_not_there_raises(call):
 def test_third_derivatives_by_differences_raise():
     with pytest.raises(ng.NumgradNotImplementedError, match=r"gammainc_aa.*'a'"):
         ng.grad(ng.grad(ng.grad(lambda a: special.gammainc(a, 1.0))))(2.0)
+
+
+@pytest.mark.parametrize("s", [1.01, 1.5, 2.0, 4.0, 11.3, 60.0])
+def test_derivatives_of_hurwitzs_zeta_function_in_s(s):
+    places = [1e-5, 0.1, 0.5, 1.0, 2.5, 11.9, 13.0, 40.0]
+    for x in places:
+        of_s = ng.grad(special.zeta)
+        with mpmath.workdps(40):
+            expected = [float(mpmath.zeta(s, x, n)) for n in (0, 1, 2)]
+        found = [special.zeta(s, np.array(x)), of_s(s, x), ng.grad(of_s)(s, x)]
+        np.testing.assert_allclose(found, expected, rtol=2e-12)
+        if s < 5:
+            mixed = float(-mpmath.zeta(s + 1, x) - s * mpmath.zeta(s + 1, x, 1))
+            np.testing.assert_allclose(ng.grad(of_s, 1)(s, x), mixed, rtol=2e-12)
+            np.testing.assert_allclose(ng.grad(ng.grad(special.zeta, 1))(s, x), mixed, rtol=2e-12)
+
+
+def test_hurwitzs_zeta_function_in_s_of_arrays_and_at_ends():
+    s, x = ng.tensor([[1.5], [3.0]], requires_grad=True), ng.tensor([0.3, 2.0], requires_grad=True)
+    assert ng.testing.gradcheck(special.zeta, (s, x), check_forward_ad=True)
+    assert ng.testing.gradgradcheck(special.zeta, (s, x))
+    total = lambda s: np.sum(special.zeta(s, np.array([0.3, 2.0])))  # noqa: E731
+    np.testing.assert_allclose(ng.jit(ng.grad(total))(2.5), ng.grad(total)(2.5), rtol=1e-14)
+    slope = ng.grad(special.zeta)
+    assert slope(2.0, np.inf) == 0.0
+    assert slope(1.0, 2.0) == -np.inf
+    assert slope(2.0, 0.0) == np.inf
+    assert np.isnan([slope(0.5, 2.0), slope(2.0, -0.5), slope(np.nan, 1.0)]).all()
+
+
+@pytest.mark.parametrize(("s", "x"), [(30.0, 12.5), (60.0, 13.0), (120.0, 12.5), (200.0, 13.0)])
+def test_zeta_function_of_large_exponents(s, x):
+    """Sums of powers: SciPy's, and by hand."""
+    by_hand = math.fsum((k + x) ** -s for k in range(400))
+    np.testing.assert_allclose(special.zeta(s, np.array(x)), by_hand, rtol=1e-13)
+    np.testing.assert_allclose(special.zeta(s, np.array(x)), scipy.special.zeta(s, x), rtol=1e-13)
+    np.testing.assert_allclose(special.zeta(s, np.array(x + 0j)), by_hand, rtol=1e-12)
 
 
 UNARY = "log_ndtr ndtri erfcx dawsn entr exp1 i0e k1 ellipk rgamma loggamma"

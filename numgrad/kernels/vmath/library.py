@@ -43,6 +43,8 @@ _REAL = {
     "gamma": ("special", "gamma"),
     "digamma": ("vmath.gamma", "digamma"),
     "zeta": ("special", "zeta"),
+    "zeta_s": ("special", "zeta_s"),
+    "zeta_ss": ("special", "zeta_ss"),
     "erfinv": ("vmath.inverse_error", "erfinv"),
     "erfcinv": ("vmath.inverse_error", "erfcinv"),
     "ndtri": ("vmath.inverse_error", "ndtri"),

@@ -112,7 +112,8 @@ def check_found(
         raise NumgradLinAlgError(f"{operation}: {name} contains infinities or NaNs")
     if said == outcomes.NOT_REAL:
         raise NumgradLinAlgError(
-            f"{operation}: the result for {name}, which is real, is complex; give a complex matrix"
+            f"{operation}: the result for {name}, which is real, is complex; give a complex "
+            "matrix, with a.astype(complex)"
         )
     if said == outcomes.SINGULAR:
         raise NumgradLinAlgError(f"{operation}: {name} has no {missing}")

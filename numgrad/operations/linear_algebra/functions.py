@@ -22,9 +22,9 @@ import numpy as np
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
+from numgrad.core.interpreter import bind, state
 from numgrad.core.op import Op
-from numgrad.errors import NumgradValueError
+from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.kernels.matrices import functions
 from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.join import concat
@@ -144,14 +144,64 @@ expm.calls = [
 ]
 
 
-@primitive(
+def real_or_complex(function: Any, a: Any, turned_back: Any) -> Any:
+    """``function(a)``, complex for real matrices of which one has a complex result.
+
+    That depends on their numbers: where these come later, as in a compiled function, it raises.
+
+    Note [Negative eigenvalues]
+    ---------------------------
+    They lie on the branch cut, and rounding puts equal ones on either side of it: Note [Derivatives
+    of functions of matrices] doubles each. So matrices are turned about 0, halfway to the first
+    eigenvalue that would cross the cut, to where the function is smooth; ``turned_back`` takes a
+    result and the angle.
+    """
+    try:
+        return function(a)
+    except NumgradLinAlgError:
+        numbers = state.ground.numbers(a) if a.dtype.kind != "c" else None
+        if numbers is None or not np.isfinite(numbers).all():
+            raise
+    dtype = np.result_type(computing_dtype("", a), np.complex64)
+    below = np.angle(np.linalg.eigvals(numbers))
+    gaps = np.where(below < 0, np.pi + below, 2.0).min(axis=-1)[..., None, None]
+    return turned_back(function(a * np.exp(-0.5j * gaps).astype(dtype)), 0.5 * gaps, dtype)
+
+
+@primitive(internal=True, method=False, smooth=True)
+def principal_logarithm(a):
+    """Principal logarithms of square matrices, real for real ones."""
+    check_square("logm", a)
+    dtype = computing_dtype("logm", a)
+    found, info = functions.logarithms(as_stack(a, dtype))
+    check_found("logm", info, a.shape[:-2], "logarithm: it is singular")
+    return found.astype(dtype, copy=False).reshape(a.shape)
+
+
+principal_logarithm.shape(_shape_of("logm"))
+principal_logarithm.vjp(a=lambda g, a: _derivative(principal_logarithm, adjoint(a), g))
+principal_logarithm.jvp(lambda t_a, a: _derivative(principal_logarithm, a, t_a))
+principal_logarithm.batch(of_matrices)
+
+
+def _definite(a: Any) -> Any:
+    return hermitian(a) + 9 * np.eye(a.shape[-1])
+
+
+principal_logarithm.calls = [(((2, 2),), lambda a: principal_logarithm(a + 9 * np.eye(2)))]
+
+
+@composite(
     ref="scipy.linalg.logm",
     method=False,
     smooth=True,
     errors=[(((2, 3),), {}, "NumgradLinAlgError")],
 )
 def logm(a):
-    """Principal logarithms of square matrices; real for real ones.
+    """Principal logarithms of square matrices.
+
+    They are real for real matrices, unless one of these has a complex logarithm. Where that is
+    known only later, in a compiled or batched function, it raises: give complex matrices there.
 
     Returns
     -------
@@ -161,7 +211,7 @@ def logm(a):
     Raises
     ------
     NumgradLinAlgError
-        If a matrix is singular, or real with a complex logarithm.
+        If a matrix is singular.
 
     Examples
     --------
@@ -169,21 +219,11 @@ def logm(a):
     tensor([[0., 1.],
             [0., 0.]])
     """
-    check_square("logm", a)
-    dtype = computing_dtype("logm", a)
-    found, info = functions.logarithms(as_stack(a, dtype))
-    check_found("logm", info, a.shape[:-2], "logarithm: it is singular")
-    return found.astype(dtype, copy=False).reshape(a.shape)
-
-
-logm.shape(_shape_of("logm"))
-logm.vjp(a=lambda g, a: _derivative(logm, adjoint(a), g))
-logm.jvp(lambda t_a, a: _derivative(logm, a, t_a))
-logm.batch(of_matrices)
-
-
-def _definite(a: Any) -> Any:
-    return hermitian(a) + 9 * np.eye(a.shape[-1])
+    return real_or_complex(
+        principal_logarithm,
+        as_operand(a),
+        lambda y, angle, dtype: y + (1j * angle * np.eye(y.shape[-1])).astype(dtype),
+    )
 
 
 logm.calls = [
@@ -192,14 +232,31 @@ logm.calls = [
 ]
 
 
-@primitive(
+@primitive(internal=True, method=False, smooth=True)
+def principal_root(a):
+    """Principal square roots of square matrices, real for real ones."""
+    check_square("sqrtm", a)
+    found, info = functions.roots(as_stack(a, computing_dtype("sqrtm", a)))
+    check_found("sqrtm", info, a.shape[:-2], "square root")
+    return found.reshape(a.shape)
+
+
+principal_root.shape(_shape_of("sqrtm"))
+principal_root.batch(of_matrices)
+principal_root.calls = [(((2, 2),), lambda a: principal_root(a + 9 * np.eye(2)))]
+
+
+@composite(
     ref="scipy.linalg.sqrtm",
     method=False,
     smooth=True,
     errors=[(((2, 3),), {}, "NumgradLinAlgError")],
 )
 def sqrtm(a):
-    """Principal square roots of square matrices; real for real ones.
+    """Principal square roots of square matrices.
+
+    They are real for real matrices, unless one of these has a complex root. Where that is known
+    only later, in a compiled or batched function, it raises: give complex matrices there.
 
     Returns
     -------
@@ -209,22 +266,24 @@ def sqrtm(a):
     Raises
     ------
     NumgradLinAlgError
-        If a matrix is real with a complex root, or has none.
+        If a matrix has no root.
 
     Examples
     --------
     >>> ng.linalg.sqrtm(ng.tensor([[4.0, 0.0], [0.0, 9.0]]))
     tensor([[2., 0.],
             [0., 3.]])
+    >>> ng.linalg.sqrtm(ng.tensor([[-4.0, 0.0], [0.0, 9.0]]))
+    tensor([[0.+2.j, 0.+0.j],
+            [0.+0.j, 3.+0.j]], dtype=complex128)
     """
-    check_square("sqrtm", a)
-    found, info = functions.roots(as_stack(a, computing_dtype("sqrtm", a)))
-    check_found("sqrtm", info, a.shape[:-2], "square root")
-    return found.reshape(a.shape)
+    return real_or_complex(
+        principal_root,
+        as_operand(a),
+        lambda y, angle, dtype: y * np.exp(0.5j * angle).astype(dtype),
+    )
 
 
-sqrtm.shape(_shape_of("sqrtm"))
-sqrtm.batch(of_matrices)
 sqrtm.calls = [
     (((3, 3),), lambda a: sqrtm(_definite(a))),
     (((2, 2),), lambda a: sqrtm(a + 9 * np.eye(2))),
@@ -297,8 +356,8 @@ solve_sylvester.batch(_aligned)
 solve_sylvester.calls = [
     (((2, 2), (3, 3), (2, 3)), lambda a, b, q: solve_sylvester(_definite(a), _definite(b), q)),
 ]
-sqrtm.vjp(a=lambda g, y: solve_sylvester(adjoint(y), adjoint(y), g))
-sqrtm.jvp(lambda t_a, y: solve_sylvester(y, y, t_a))
+principal_root.vjp(a=lambda g, y: solve_sylvester(adjoint(y), adjoint(y), g))
+principal_root.jvp(lambda t_a, y: solve_sylvester(y, y, t_a))
 
 
 @composite(

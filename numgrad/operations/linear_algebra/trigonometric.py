@@ -176,7 +176,7 @@ def fractional_matrix_power(a, t):
     Raises
     ------
     NumgradLinAlgError
-        If a matrix is singular, or real with a complex power.
+        If a matrix is singular.
 
     Examples
     --------

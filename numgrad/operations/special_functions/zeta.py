@@ -103,7 +103,7 @@ def zeta(s: Any, x: Any = None) -> Any:
     Parameters
     ----------
     s
-        Exponent. Riemann's function has derivatives of every order, Hurwitz's none in ``s``.
+        Exponent. Riemann's function has derivatives of every order, Hurwitz's two in ``s``.
     x
         Where the sum of ``(k + x)**-s`` begins, which is ``ng.zeta(s, x)``.
 
