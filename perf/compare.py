@@ -1,26 +1,7 @@
 """Time two commits against each other: ``python perf/compare.py BASE HEAD``.
 
-Note [Two commits]
-------------------
 Both commits are checked out beside each other and timed by the scripts of this checkout, on one
-thread, with a kernel cache each. A pair is a process of either commit, on one and the same CPU.
-They take turns of a few milliseconds, A B B A and so on: noise, as of clock rates or of what others
-take of caches, mostly lasts longer, and is the same for both. A turn gives its smallest sample of
-CPU time; the first one brings operands back into caches. What counts is the median of the ratios of
-turns. Smallest samples of all turns would not do: noise does not only add, and moments in which a
-machine is faster than usual are few, and are not the same for both.
-
-Where memory happens to lie makes differences of some percent, for as long as operands or processes
-live. So operands are made anew several times in a process, each time for some turns, of which the
-mean counts, and the ratio and its interval come from several pairs (Note [Ratios] of
-``numgrad.benchmark.intervals``).
-
-What seems to have moved is timed again in as many further pairs, and is named if these by
-themselves say so as well. Of a case that did not change, pairs say the contrary with at most 1 %,
-two looks in a row with 0.01 %; a run over thirty cases names one of them in fewer than one of three
-hundred runs, and in far fewer, as the ratio must be off by the threshold too. What has an interval
-too wide to say anything is timed again as long as there is time. A case of which that is true at
-the end is *not decided*: that is no change, and no absence of one.
+thread, with a kernel cache each; how is said in Note [Two sides] of ``numgrad.benchmark.pairs``.
 """
 
 from __future__ import annotations
@@ -34,22 +15,29 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-import numpy as np
 from cases import Case, cases
-from harness import HERE, ROOT, SAMPLE_SECONDS, Worker, WorkerError
+from harness import HERE, ROOT, Worker, WorkerError
 from vs_peers import duration, selected
 
 sys.path.insert(0, str(ROOT))
 
-from numgrad.benchmark.intervals import Ratio, enough_pairs, paired
+from numgrad.benchmark.pairs import (
+    MOVED,
+    OPEN,
+    SAMPLE_SECONDS,
+    Times,
+    decide,
+    on_one_cpu,
+    take_turns,
+    verdicts,
+)
 
 CHOSEN = (
     "chain/100/one thread", "chain/1000/one thread", "chain/100000/one thread", "record/*",
@@ -61,40 +49,8 @@ CHOSEN = (
 )  # fmt: skip
 """The cases timed unless others are asked for: a few of every kind, none that takes long. Brackets
 leave out what goes on behind a name, such as the same statement against other libraries."""
-MOVED, OPEN = "MOVED", "NOT DECIDED"
 PREFIX = "numgrad-compare-"
 """Begin of the names of directories in which commits are, before the number of the process."""
-LAYOUTS, TURNS, SAMPLES = 3, 8, 3
-"""How often a process makes the operands of a case, turns with each of them, samples of a turn."""
-
-
-@dataclass
-class Times:
-    """Seconds of one case, a pair of processes after the other."""
-
-    base: list[float] = field(default_factory=list)
-    head: list[float] = field(default_factory=list)
-    seen: int = field(default=0, init=False)
-    """Pairs up to the last look."""
-    agreed: int = field(default=0, init=False)
-    """How many looks in a row, each at pairs of its own, said that it moved."""
-
-    @property
-    def ratio(self) -> Ratio:
-        return paired(self.head, self.base)
-
-    def look(self, threshold: float) -> None:
-        """Take note of what the pairs since the last look say."""
-        head, base = self.head[self.seen :], self.base[self.seen :]
-        if enough_pairs(len(base)):
-            self.seen += len(base)
-            self.agreed = self.agreed + 1 if paired(head, base).moved(threshold) else 0
-
-    def verdict(self, threshold: float) -> str:
-        """MOVED, NOT DECIDED or nothing."""
-        if self.agreed >= 2 and self.ratio.moved(threshold):
-            return MOVED
-        return OPEN if self.agreed or not self.seen or self.ratio.open(threshold) else ""
 
 
 @dataclass(frozen=True)
@@ -169,10 +125,12 @@ def run_pair(sides: Sequence[Side], chosen: Sequence[Case], number: int) -> dict
     try:
         with ThreadPoolExecutor() as pool:  # to start takes longest
             workers += pool.map(Side.worker, sides)
-        on_one_cpu(workers, number)
+        on_one_cpu([worker.process.pid for worker in workers], number)
         for case in chosen:
             try:
-                taken = take_turns(workers, case, number)
+                taken = take_turns([TimedCase(worker, case) for worker in workers], number)
+                for worker in workers:
+                    worker.ask("drop")
             except WorkerError as error:
                 print(f"    {case.name}: {error}", file=sys.stderr)
                 continue
@@ -184,60 +142,30 @@ def run_pair(sides: Sequence[Side], chosen: Sequence[Case], number: int) -> dict
     return found
 
 
-def on_one_cpu(workers: Sequence[Worker], number: int) -> None:
-    """Keep processes on one of the CPUs, another for each pair, where the system lets us."""
-    if hasattr(os, "sched_setaffinity"):
-        cpus = sorted(os.sched_getaffinity(0))
-        for worker in workers:
-            os.sched_setaffinity(worker.process.pid, {cpus[number % len(cpus)]})
+@dataclass(frozen=True)
+class TimedCase:
+    """A case in a worker."""
 
+    worker: Worker
+    case: Case
 
-def take_turns(workers: Sequence[Worker], case: Case, number: int) -> Times | None:
-    """Time a case in two processes by turns; None if one of them lacks it."""
-    _, kind, params = case.contestants["numgrad"]
-    seconds = np.empty((LAYOUTS, TURNS, 2))
-    for layout in range(LAYOUTS):
-        for worker in workers:
-            there = worker.ask(
-                "prepare", slot=case.name, kind=kind, params=params,
-                threads=1, recording=case.recording, clock="cpu",
-            )  # fmt: skip
-            if there.get("missing"):
-                return None
-        fastest = min(
-            min(worker.ask("time", slot=case.name, budget=4 * SAMPLE_SECONDS)["seconds"])
-            for worker in workers
-        )
-        executions = max(1, round(SAMPLE_SECONDS / fastest))
-        for turn in range(TURNS):
-            for side in ((0, 1), (1, 0))[(number + turn) % 2]:
-                reply = workers[side].ask("time", slot=case.name, count=SAMPLES, number=executions)
-                seconds[layout, turn, side] = min(reply["seconds"])
-    for worker in workers:
-        worker.ask("drop")
-    logs = np.log(seconds)
-    base, difference = (
-        np.median(logs[..., 0]),
-        np.median(logs[..., 1] - logs[..., 0], axis=1).mean(),
-    )
-    return Times([float(np.exp(base))], [float(np.exp(base + difference))])
+    def prepare(self) -> bool:
+        """Make operands anew; False if the commit lacks the case."""
+        _, kind, params = self.case.contestants["numgrad"]
+        there = self.worker.ask(
+            "prepare", slot=self.case.name, kind=kind, params=params,
+            threads=1, recording=self.case.recording, clock="cpu",
+        )  # fmt: skip
+        return not there.get("missing")
 
+    def fastest(self) -> float:
+        """The smallest time of an execution in some samples."""
+        reply = self.worker.ask("time", slot=self.case.name, budget=4 * SAMPLE_SECONDS)
+        return min(reply["seconds"])
 
-def run_pairs(
-    sides: Sequence[Side],
-    chosen: Sequence[Case],
-    pairs: int,
-    times: dict[str, Times],
-    until: float,
-) -> None:
-    """Time the cases in so many pairs of processes, and add to ``times``; stop if time is over."""
-    for number in range(pairs):
-        if time.monotonic() > until:
-            return
-        for name, taken in run_pair(sides, chosen, number).items():
-            times[name].base += taken.base
-            times[name].head += taken.head
-        print(f"pair {number + 1} of {pairs}, {len(chosen)} cases", file=sys.stderr, flush=True)
+    def samples(self, count: int, number: int) -> list[float]:
+        """So many samples of so many executions."""
+        return self.worker.ask("time", slot=self.case.name, count=count, number=number)["seconds"]
 
 
 def end_in_order() -> None:
@@ -254,24 +182,14 @@ def compare(
     sides: Sequence[Side], chosen: Sequence[Case], pairs: int, threshold: float, until: float
 ) -> dict[str, Times]:
     """Time cases on two sides that have compiled, until all is decided or time is over."""
-    times: dict[str, Times] = defaultdict(Times)
-    again = chosen
-    while again and time.monotonic() < until:
-        run_pairs(sides, again, pairs, times, until)
-        for case in again:
-            if case.name in times:
-                times[case.name].look(threshold)
-        known = [c for c in chosen if c.name in times]
-        again = [c for c in known if times[c.name].verdict(threshold) == OPEN]
-    return times
+    by_name = {case.name: case for case in chosen}
 
+    def run(names: Sequence[str], number: int) -> dict[str, Times]:
+        found = run_pair(sides, [by_name[name] for name in names], number)
+        print(f"pair {number + 1} of {pairs}, {len(names)} cases", file=sys.stderr, flush=True)
+        return found
 
-def verdicts(times: Mapping[str, Times], threshold: float) -> dict[str, list[str]]:
-    """The names of cases by verdict."""
-    found: dict[str, list[str]] = {MOVED: [], OPEN: [], "": []}
-    for name, taken in times.items():
-        found[taken.verdict(threshold)].append(name)
-    return found
+    return decide(list(by_name), run, pairs, threshold, until)
 
 
 def show(sides: Sequence[Side], times: Mapping[str, Times], threshold: float) -> None:

@@ -7,15 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.distributed.group import Group, ProcessGroup, group_of
-from numgrad.distributed.memory import Memory, many, many_read, scatter_back
+from numgrad.distributed.group import Group, ProcessGroup, check_no_devices, group_of
+from numgrad.distributed.memory import Memory, listed, scatter_back
 from numgrad.distributed.reductions import ReduceOp, Reduction
-from numgrad.distributed.work import CollectiveWork, DoneWork
-from numgrad.errors import NumgradValueError
+from numgrad.distributed.work import (
+    CollectiveWork,
+    DoneWork,
+    check_allowed,
+    seconds_of,
+    wait_until,
+)
+from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.profiler.notes import record_collective
 
+BARRIER_TAG = 0
+"""The tag of what says that a rank is at a barrier; messages have numbers from 1."""
 
-def _run(
+
+def run_collective(
     group: ProcessGroup,
     what: str,
     post: Callable[[], Any],
@@ -43,8 +52,19 @@ def _run(
     return None
 
 
-def barrier(group: Group = None, async_op: bool = False) -> CollectiveWork | None:
+def barrier(
+    group: Group = None, async_op: bool = False, device_ids: None = None
+) -> CollectiveWork | None:
     """Wait until all ranks are here.
+
+    Parameters
+    ----------
+    group
+        By default all ranks.
+    async_op
+        Return a ``Work`` at once, whose ``wait`` ends the operation.
+    device_ids
+        None: there are no devices but the CPU.
 
     Raises
     ------
@@ -52,7 +72,62 @@ def barrier(group: Group = None, async_op: bool = False) -> CollectiveWork | Non
         If ranks call something else, one has left, or the timeout is over.
     """
     found = group_of("barrier", group)
-    return _run(found, "barrier", lambda: found.comm.Ibarrier(), None, async_op, moved=(0, 0))
+    check_no_devices("barrier", device_ids=device_ids)
+    return run_collective(
+        found, "barrier", lambda: found.comm.Ibarrier(), None, async_op, moved=(0, 0)
+    )
+
+
+def monitored_barrier(
+    group: Group = None, timeout: Any = None, wait_all_ranks: bool = False
+) -> None:
+    """Wait until all ranks are here; the first rank of the group names those that are not.
+
+    Parameters
+    ----------
+    group
+        By default all ranks.
+    timeout : float or datetime.timedelta, optional
+        Seconds, by default those of the group.
+    wait_all_ranks
+        Accepted for PyTorch's sake: all that are missing are named.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        After the timeout, or if a rank has left.
+    """
+    name = "monitored_barrier"
+    found = group_of(name, group)
+    seconds = found.timeout if timeout is None else seconds_of(name, timeout)
+    if found.comm is None:
+        return
+    check_allowed(name, found)
+    missing = set(found.others)
+    here = [np.zeros(1, np.uint8) for _ in found.others]
+    if found.rank == 0:
+        requests = {
+            rank: found.comm.Irecv(buffer, found.ranks.index(rank), BARRIER_TAG)
+            for rank, buffer in zip(found.others, here, strict=True)
+        }
+
+        def arrived() -> bool:
+            missing.difference_update([rank for rank in missing if requests[rank].Test()])
+            return not missing
+
+        try:
+            wait_until(arrived, name, found.others, seconds, found.world_size)
+        except NumgradRuntimeError as error:
+            for rank in missing:
+                requests[rank].Cancel()
+            raise NumgradRuntimeError(
+                f"{name}: ranks {sorted(missing)} did not come within {seconds:g} s; they are "
+                "stuck, have ended, or do not call this"
+            ) from error
+    else:
+        _sent = found.comm.Isend(here[0], 0, BARRIER_TAG)
+    end = CollectiveWork(found, name, lambda: found.comm.Ibarrier())
+    end.wait(seconds)
 
 
 def all_reduce(
@@ -105,7 +180,7 @@ def all_reduce(
         memory.written()
 
     what, size = f"all_reduce({op}) of {memory.said}", memory.flat.nbytes
-    return _run(found, what, post, finish, async_op, moved=(size, size))
+    return run_collective(found, what, post, finish, async_op, moved=(size, size))
 
 
 def reduce(
@@ -137,7 +212,7 @@ def reduce(
             memory.written()
 
     what, size = f"reduce({op}) to {dst} of {memory.said}", memory.flat.nbytes
-    return _run(found, what, post, finish, async_op, moved=(size * mine, size))
+    return run_collective(found, what, post, finish, async_op, moved=(size * mine, size))
 
 
 def broadcast(
@@ -158,7 +233,7 @@ def broadcast(
 
     what = f"broadcast from {src} of {memory.said}"
     moved = (0, memory.flat.nbytes) if mine else (memory.flat.nbytes, 0)
-    return _run(
+    return run_collective(
         found, what, lambda: found.comm.Ibcast(memory.flat, root), finish, async_op, moved=moved
     )
 
@@ -182,14 +257,14 @@ def all_gather(
     """
     found = group_of("all_gather", group)
     memory = Memory("all_gather", tensor, writes=False)
-    targets = many("all_gather", "tensor_list", tensor_list, found.size, memory)
+    targets = listed("all_gather", "tensor_list", tensor_list, found.size, memory, writes=True)
     rows = np.empty((found.size, memory.flat.size), memory.flat.dtype)
 
     def alone() -> None:
         rows[0] = memory.flat
 
     what = f"all_gather of {memory.said}"
-    return _run(
+    return run_collective(
         found,
         what,
         lambda: found.comm.Iallgather(memory.flat, rows),
@@ -229,7 +304,7 @@ def all_gather_into_tensor(
         whole.flat[...] = given.flat
 
     what = f"{name} of {given.said}"
-    return _run(
+    return run_collective(
         found,
         what,
         lambda: found.comm.Iallgather(given.flat, whole.flat),
@@ -255,10 +330,10 @@ def gather(
     root = found.position("gather", dst)
     mine = found.rank == root
     memory = Memory("gather", tensor, writes=False)
-    _check_only_at("gather", "gather_list", gather_list, mine, dst)
+    check_only_at("gather", "gather_list", gather_list, mine, dst)
     rows, finish = None, None
     if mine:
-        targets = many("gather", "gather_list", gather_list, found.size, memory)
+        targets = listed("gather", "gather_list", gather_list, found.size, memory, writes=True)
         rows = np.empty((found.size, memory.flat.size), memory.flat.dtype)
         finish = scatter_back(rows, targets)
 
@@ -267,7 +342,7 @@ def gather(
             rows[0] = memory.flat
 
     what = f"gather to {dst} of {memory.said}"
-    return _run(
+    return run_collective(
         found,
         what,
         lambda: found.comm.Igather(memory.flat, rows, root),
@@ -293,10 +368,10 @@ def scatter(
     root = found.position("scatter", src)
     mine = found.rank == root
     memory = Memory("scatter", tensor, writes=True)
-    _check_only_at("scatter", "scatter_list", scatter_list, mine, src)
+    check_only_at("scatter", "scatter_list", scatter_list, mine, src)
     rows = None
     if mine:
-        given = many_read("scatter", "scatter_list", scatter_list, found.size, memory)
+        given = listed("scatter", "scatter_list", scatter_list, found.size, memory, writes=False)
         rows = np.stack([part.flat for part in given])
 
     def alone() -> None:
@@ -304,7 +379,7 @@ def scatter(
             memory.flat[...] = rows[0]
 
     what = f"scatter from {src} of {memory.said}"
-    return _run(
+    return run_collective(
         found,
         what,
         lambda: found.comm.Iscatter(rows, memory.flat, root),
@@ -339,7 +414,7 @@ def reduce_scatter(
     name = "reduce_scatter"
     found = group_of(name, group)
     memory = Memory(name, output, writes=True)
-    given = many_read(name, "input_list", input_list, found.size, memory)
+    given = listed(name, "input_list", input_list, found.size, memory, writes=False)
     return _reduce_scatter(name, found, memory, np.stack([g.flat for g in given]), op, async_op)
 
 
@@ -390,7 +465,7 @@ def _reduce_scatter(
         result[...] = terms[0]
 
     what, moved = f"{name}({op}) of {memory.said}", (memory.flat.nbytes, rows.nbytes)
-    return _run(group, what, post, finish, async_op, alone, moved=moved)
+    return run_collective(group, what, post, finish, async_op, alone, moved=moved)
 
 
 def _check_whole(name: str, whole: Memory, part: Memory, count: int) -> None:
@@ -401,7 +476,8 @@ def _check_whole(name: str, whole: Memory, part: Memory, count: int) -> None:
         )
 
 
-def _check_only_at(name: str, what: str, given: Any, mine: bool, root: int) -> None:
+def check_only_at(name: str, what: str, given: Any, mine: bool, root: int) -> None:
+    """Raise unless rank ``root`` gives something, and no other does."""
     if (given is None) == mine:
         raise NumgradValueError(
             f"{name}: rank {root} gives {what} and no other does; "

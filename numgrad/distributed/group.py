@@ -57,8 +57,8 @@ class ProcessGroup:
         self._pending.progress()
 
     def next_message(self) -> int:
-        """The number of a message, for which MPI allows at least 32768."""
-        self._messages = (self._messages + 1) % 32768
+        """The number of a message from 1, for which MPI allows at least 32767."""
+        self._messages = self._messages % 32767 + 1
         return self._messages
 
     def position(self, name: str, rank: Any) -> int:
@@ -96,6 +96,16 @@ class _NoMember:
 
 NON_GROUP_MEMBER = _NoMember()
 Group = ProcessGroup | _NoMember | None
+WORLD: Group = None
+"""All ranks, where a group is asked for."""
+
+
+class GroupMember:
+    """``WORLD`` is all ranks; ``NON_GROUP_MEMBER`` is what others get from ``new_group``."""
+
+    WORLD = WORLD
+    NON_GROUP_MEMBER = NON_GROUP_MEMBER
+
 
 _default: ProcessGroup | None = None
 _others: list[ProcessGroup] = []
@@ -103,9 +113,14 @@ _others: list[ProcessGroup] = []
 
 def init_process_group(
     backend: str | None = None,
-    timeout: float | timedelta = DEFAULT_TIMEOUT,
+    init_method: str | None = None,
+    timeout: float | timedelta | None = None,
     world_size: int = -1,
     rank: int = -1,
+    store: None = None,
+    group_name: str = "",
+    pg_options: None = None,
+    device_id: None = None,
 ) -> None:
     """Begin to communicate with all ranks that the launcher started; one process is a group of one.
 
@@ -116,17 +131,23 @@ def init_process_group(
     ----------
     backend
         None or ``"mpi"``.
-    timeout : float or datetime.timedelta
-        Seconds after which a rank that waits for others raises.
+    init_method
+        None or ``"env://"``: ranks find each other by their launcher.
+    timeout : float or datetime.timedelta, optional
+        Seconds after which a rank that waits for others raises, by default those of half an hour.
     world_size, rank
         Compared with what MPI says, where they are given.
+    store, pg_options, device_id
+        None.
+    group_name
+        Not used.
 
     Raises
     ------
     NumgradRuntimeError
         If there is a group already, or the launcher started ranks that MPI does not see.
     NumgradValueError
-        For another backend, or another number of ranks than MPI's.
+        For another backend, another number of ranks than MPI's, or what must be None.
 
     Examples
     --------
@@ -142,9 +163,14 @@ def init_process_group(
         raise NumgradRuntimeError(
             f"{name}: there is a group of {_default.size} already; call destroy_process_group first"
         )
-    if backend not in (None, "mpi"):
-        raise NumgradValueError(f"{name}: backend is None or 'mpi', got {backend!r}")
-    seconds = seconds_of(name, timeout)
+    _check_backend(name, backend)
+    if init_method not in (None, "env://"):
+        raise NumgradValueError(
+            f"{name}: init_method is None or 'env://', got {init_method!r}; ranks find each other "
+            "by the launcher that started them"
+        )
+    check_no_devices(name, device_id=device_id, store=store, pg_options=pg_options)
+    seconds = seconds_of(name, DEFAULT_TIMEOUT if timeout is None else timeout)
     comm = world()
     size, number = (1, 0) if comm is None else (comm.size, comm.rank)
     for what, given, found in (("world_size", world_size, size), ("rank", rank, number)):
@@ -157,6 +183,39 @@ def init_process_group(
         watch(comm)
         comm = comm.Dup()
     _default = ProcessGroup(comm, range(size), size, seconds)
+
+
+def _check_backend(name: str, backend: str | None) -> None:
+    if backend not in (None, "mpi"):
+        raise NumgradValueError(f"{name}: backend is None or 'mpi', got {backend!r}")
+
+
+def check_no_devices(name: str, **options: Any) -> None:
+    """Raise unless options that have no meaning here are None or empty.
+
+    Raises
+    ------
+    NumgradValueError
+        With the first.
+    """
+    for option, given in options.items():
+        if given is not None and given not in ([], "cpu"):
+            raise NumgradValueError(
+                f"{name}: {option} is None here, where ranks compute on the CPU and communicate by "
+                f"MPI; got {given!r}"
+            )
+
+
+def is_available() -> bool:
+    """True: a process by itself is a group of one; ``is_mpi_available`` tells of more.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.distributed.is_available()
+    True
+    """
+    return True
 
 
 def is_initialized() -> bool:
@@ -213,13 +272,59 @@ def get_world_size(group: Group = None) -> int:
     return -1 if isinstance(group, _NoMember) else group_of("get_world_size", group).size
 
 
+def get_process_group_ranks(group: Group = None) -> list[int]:
+    """The members of a group, by default of all, by their numbers in the world.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.distributed.init_process_group()
+    >>> ng.distributed.get_process_group_ranks()
+    [0]
+    >>> ng.distributed.destroy_process_group()
+    """
+    return list(group_of("get_process_group_ranks", group).ranks)
+
+
+def get_group_rank(group: Group, global_rank: int) -> int:
+    """The position in a group of a rank of the world.
+
+    Raises
+    ------
+    NumgradValueError
+        If it is not in the group.
+    """
+    return group_of("get_group_rank", group).position("get_group_rank", global_rank)
+
+
+def get_global_rank(group: Group, group_rank: int) -> int:
+    """The number in the world of the member of a group at a position.
+
+    Raises
+    ------
+    NumgradValueError
+        If there is no such position.
+    """
+    ranks = group_of("get_global_rank", group).ranks
+    if isinstance(group_rank, bool) or group_rank not in range(len(ranks)):
+        raise NumgradValueError(
+            f"get_global_rank: a group of {len(ranks)} has no position {group_rank!r}"
+        )
+    return ranks[group_rank]
+
+
 def get_backend(group: Group = None) -> str:
     """``"mpi"``; also for a group of one, which needs none."""
     group_of("get_backend", group)
     return "mpi"
 
 
-def new_group(ranks: Iterable[int] | None = None, timeout: Any = None) -> Group:
+def new_group(
+    ranks: Iterable[int] | None = None,
+    timeout: Any = None,
+    backend: str | None = None,
+    pg_options: None = None,
+) -> Group:
     """A group of some of the ranks; all ranks call this, also those that are not in it.
 
     Parameters
@@ -228,13 +333,19 @@ def new_group(ranks: Iterable[int] | None = None, timeout: Any = None) -> Group:
         The members by their numbers in the world, by default all.
     timeout : float or datetime.timedelta, optional
         Seconds, by default those of all.
+    backend
+        None or ``"mpi"``.
+    pg_options
+        None.
 
     Raises
     ------
     NumgradValueError
-        If there are none, or one is no rank.
+        If there are none, or one is no rank; for another backend.
     """
     everybody = group_of("new_group")
+    _check_backend("new_group", backend)
+    check_no_devices("new_group", pg_options=pg_options)
     given = everybody.ranks if ranks is None else list(ranks)
     members = sorted({everybody.position("new_group", rank) for rank in given})
     if not members or len(members) < len(given):

@@ -305,7 +305,7 @@ def means_of(group: ProcessGroup, comm: Any, sizes: Sizes) -> Means:
     Complex numbers are pairs of real ones: a division of complex ones makes NaN beside infinity.
     """
     sizes = [
-        ([2 * n for n in lengths], np.empty(0, dtype).real.dtype) if dtype.kind == "c" else one
+        ([2 * n for n in lengths], np.finfo(dtype).dtype) if dtype.kind == "c" else one
         for one in sizes
         for lengths, dtype in [one]
     ]

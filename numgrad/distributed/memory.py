@@ -97,25 +97,16 @@ def spread(flat: np.ndarray, tensors: Sequence[Tensor]) -> None:
         start += tensor.size
 
 
-def many(name: str, what: str, tensors: Any, count: int, like: Memory) -> list[Memory]:
-    """The memory of a list of Tensors, one a rank, that all are like one; they are written to.
+def listed(
+    name: str, what: str, tensors: Any, count: int, like: Memory | None = None, *, writes: bool
+) -> list[Memory]:
+    """The memory of a list of Tensors, one a rank, that all are like one.
 
     Raises
     ------
     NumgradTypeError, NumgradValueError
         If it is no list, has another length, or something in it is different.
     """
-    return _listed(name, what, tensors, count, like, writes=True)
-
-
-def many_read(name: str, what: str, tensors: Any, count: int, like: Memory) -> list[Memory]:
-    """As ``many``, of Tensors that are read."""
-    return _listed(name, what, tensors, count, like, writes=False)
-
-
-def _listed(
-    name: str, what: str, tensors: Any, count: int, like: Memory, writes: bool
-) -> list[Memory]:
     if not isinstance(tensors, list | tuple):
         raise NumgradTypeError(
             f"{name}: {what} is a list with a tensor for each rank, got {type(tensors).__name__}"
@@ -125,7 +116,7 @@ def _listed(
             f"{name}: {what} has {len(tensors)} tensors, and the group {count} ranks"
         )
     found = [Memory(name, tensor, writes=writes) for tensor in tensors]
-    for position, memory in enumerate(found):
+    for position, memory in enumerate(found if like is not None else ()):
         if memory.said != like.said:
             raise NumgradValueError(
                 f"{name}: {what}[{position}] is {memory.said}, and the tensor {like.said}; they "

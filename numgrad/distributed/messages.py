@@ -13,6 +13,8 @@ message of its own to be sent, therefore looks after what it is to receive at th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -232,3 +234,41 @@ def _tag(name: str, tag: Any) -> int:
     if not 0 <= tag <= 32767:
         raise NumgradValueError(f"{name}: tag is from 0 to 32767, got {tag}")
     return int(tag)
+
+
+@dataclass
+class P2POp:
+    """A message of ``batch_isend_irecv``.
+
+    Parameters
+    ----------
+    op
+        ``isend`` or ``irecv``.
+    tensor, peer, group, tag
+        What it is called with.
+    """
+
+    op: Callable[..., CollectiveWork]
+    tensor: Any
+    peer: int
+    group: Group = None
+    tag: int = 0
+
+    def __post_init__(self) -> None:
+        if self.op not in (isend, irecv):
+            raise NumgradTypeError(f"P2POp: op is isend or irecv, got {self.op!r}")
+
+
+def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[CollectiveWork]:
+    """Begin several messages; returns the ``Work`` of each.
+
+    Raises
+    ------
+    NumgradTypeError
+        If something in the list is no ``P2POp``.
+    """
+    wrong = [op for op in p2p_op_list if not isinstance(op, P2POp)]
+    if wrong or not p2p_op_list:
+        given = type(wrong[0]).__name__ if wrong else "an empty list"
+        raise NumgradTypeError(f"batch_isend_irecv: takes a list of P2POp, got {given}")
+    return [op.op(op.tensor, op.peer, op.group, op.tag) for op in p2p_op_list]

@@ -143,7 +143,7 @@ def _reorder(bits: np.ndarray) -> np.ndarray:
 
 def real_parts(flat: np.ndarray) -> np.ndarray:
     """The same memory as real numbers."""
-    return flat.view(flat.real.dtype)
+    return flat.view(np.finfo(flat.dtype).dtype) if flat.dtype.kind == "c" else flat
 
 
 def unify_nans(flat: np.ndarray) -> None:

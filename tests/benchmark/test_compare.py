@@ -110,6 +110,9 @@ class FakeWorker:
     def close(self) -> None:
         pass
 
+    class process:
+        pid = 0
+
 
 def test_sides_take_turns_and_noise_of_both_cancels(
     compare: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -30,9 +30,11 @@ if rank == 1:
         os._exit(0)
     if fault == "die":
         os.kill(os.getpid(), signal.SIGKILL)
-    if fault == "stuck":
+    if fault in ("stuck", "absent"):
         time.sleep(PATIENCE)
 if fault == "interrupt":
     print("waiting", flush=True)
     time.sleep(PATIENCE)
+if fault == "absent":
+    ng.distributed.monitored_barrier(timeout=1.0)
 ng.distributed.all_reduce(ng.zeros(3), group=short if fault == "stuck" else None)

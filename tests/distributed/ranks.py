@@ -112,6 +112,72 @@ def collectives():
     assert objects == [{"a": 1}, "b"]
 
 
+def exchanges():
+    """Something else for each rank: element (j, k) says from j to k."""
+    table = np.arange(SIZE * SIZE).reshape(SIZE, SIZE)
+    for dtype in (np.float64, np.bool_, np.complex64, np.int8):
+        mine = table[RANK].astype(dtype)
+        single = ng.tensor(np.zeros(SIZE, dtype))
+        dist.all_to_all_single(single, ng.tensor(mine))
+        np.testing.assert_array_equal(single.numpy(), table[:, RANK].astype(dtype))
+        # k + 1 columns of rows to rank k, each of them a view in any order
+        given = [np.full((RANK + 1, k + 1), table[RANK, k], dtype).T for k in range(SIZE)]
+        found = [np.zeros((RANK + 1, k + 1), dtype) for k in range(SIZE)]
+        assert dist.all_to_all(found, given, async_op=True).wait()
+        for k, part in enumerate(found):
+            assert (part == table[k, RANK].astype(dtype)).all()
+    rows = np.repeat(table[RANK], np.arange(SIZE))[:, None] * np.ones(2)  # k rows to rank k
+    found = np.zeros((SIZE * RANK, 2))
+    dist.all_to_all_single(found, rows, [RANK] * SIZE, list(range(SIZE)))
+    np.testing.assert_array_equal(found, np.repeat(table[:, RANK], RANK)[:, None] * np.ones(2))
+    message = "rank 0 gives float64 (1,) to rank 1, which has a place for float64 (2,)"
+    sizes = [1 + (RANK == 1 and k == 0) for k in range(SIZE)]
+    lists = [np.zeros(n) for n in sizes], [np.zeros(1) for _ in sizes]
+    raises(ng.NumgradRuntimeError, message, lambda: dist.all_to_all(*lists))
+    message = f"rank {SIZE - 1} gives float32 (1,)"
+    pair = np.zeros(SIZE), np.zeros(SIZE, np.float32 if RANK == SIZE - 1 else np.float64)
+    raises(ng.NumgradRuntimeError, message, lambda: dist.all_to_all_single(*pair))
+    ones = np.zeros(SIZE + 1)
+    call = functools.partial(dist.all_to_all_single, ones, ones)
+    raises(ng.NumgradValueError, "output_split_sizes", call)
+    raises(ng.NumgradValueError, "split_sizes has a number", lambda: call([1] * SIZE, [1] * SIZE))
+
+
+def objects():
+    """Pickled objects of any length to one rank, from one rank, between two."""
+    mine = {"rank": RANK, "text": "x" * 10**RANK}
+    every = [{"rank": rank, "text": "x" * 10**rank} for rank in range(SIZE)]
+    found = [None] * SIZE if RANK == 1 else None
+    dist.gather_object(mine, found, dst=1)
+    assert found == (every if RANK == 1 else None)
+    place = [None, "kept"]
+    dist.scatter_object_list(place, every if RANK == SIZE - 1 else None, src=SIZE - 1)
+    assert place == [mine, "kept"]
+    if RANK == 0:
+        dist.send_object_list([every, ng.sin], 1)
+    elif RANK == 1:
+        found = [None, None]
+        assert dist.recv_object_list(found) == 0
+        assert found == [every, ng.sin]
+    call = functools.partial(dist.gather_object, mine, None if RANK == 1 else [None])
+    raises(ng.NumgradValueError, "object_gather_list", lambda: call(dst=1))
+    assert dist.get_process_group_ranks() == list(range(SIZE))
+    pair = dist.new_group([0, SIZE - 1])
+    if RANK in (0, SIZE - 1):
+        assert dist.get_process_group_ranks(pair) == [0, SIZE - 1]
+        assert dist.get_group_rank(pair, SIZE - 1) == 1
+        assert dist.get_global_rank(pair, 1) == SIZE - 1
+        raises(ng.NumgradValueError, "no position 2", lambda: dist.get_global_rank(pair, 2))
+    to, source = (RANK + 1) % SIZE, (RANK - 1) % SIZE
+    target = np.zeros(2)
+    ops = [dist.P2POp(dist.isend, np.full(2, RANK), to), dist.P2POp(dist.irecv, target, source)]
+    ops[0].tensor = ops[0].tensor.astype(float)
+    assert all(work.wait() for work in dist.batch_isend_irecv(ops))
+    assert target[0] == source
+    for _ in range(2):
+        dist.monitored_barrier()
+
+
 def handles():
     first, second = ng.tensor([1.0 + RANK]), ng.tensor([2.0])
     works = [
@@ -176,6 +242,19 @@ def groups():
         raises(ng.NumgradValueError, "not in the group", lambda: dist.all_reduce(x, group=pair))
 
 
+def calls_with(x):
+    """Every collective of one tensor of each rank."""
+    every, last = [x] * SIZE, SIZE - 1
+    whole = np.concatenate([x.reshape(-1)] * SIZE)
+    return [
+        lambda: dist.all_reduce(x), lambda: dist.reduce(x, last), lambda: dist.broadcast(x, 0),
+        lambda: dist.all_gather(every, x), lambda: dist.all_gather_into_tensor(whole, x),
+        lambda: dist.gather(x, every if last == RANK else None, last),
+        lambda: dist.scatter(x, every if RANK == 0 else None),
+        lambda: dist.reduce_scatter(x, every), lambda: dist.reduce_scatter_tensor(x, whole),
+    ]  # fmt: skip
+
+
 def disagreements():
     x = ng.ones(3 + (RANK == 1))
     raises(
@@ -183,6 +262,16 @@ def disagreements():
         "rank 1: all_reduce(sum) of float64 (4,)",
         lambda: dist.all_reduce(x),
     )
+    one = RANK == 1
+    for x, said in (
+        (np.zeros(2, np.float32 if one else np.float64), "float32 (2,)"),
+        (np.zeros(2, np.int64 if one else np.uint64), "int64 (2,)"),
+        (np.zeros((2, 1) if one else 2), "float64 (2, 1)"),
+        (np.zeros((2, 3) if one else (3, 2)), "float64 (2, 3)"),
+        (np.zeros(0 if one else 2), "float64 (0,)"),
+    ):
+        for call in calls_with(x):
+            raises(ng.NumgradRuntimeError, f"of {said}", call)
     x = ng.ones(3, dtype=ng.float32 if RANK else ng.float64)
     raises(ng.NumgradRuntimeError, "of float64 (3,)", lambda: dist.broadcast(x, 0))
     call = dist.barrier if RANK else lambda: dist.all_reduce(x)
@@ -656,8 +745,8 @@ def refusals():
 
 STEPS = int(sys.argv[2])
 CHECKS = [
-    reductions, special_values, collectives, handles, messages, groups, disagreements,
-    means_of_gradients, means_in_memory, copies_and_failures, gradients_in_place,
+    reductions, special_values, collectives, exchanges, objects, handles, messages, groups,
+    disagreements, means_of_gradients, means_in_memory, copies_and_failures, gradients_in_place,
     norms_over_ranks, checkpoints, groups_of_parameters, uneven_data,
     uneven_data_of_divided_optimizers, collectives_in_join, shared_batches, refusals,
 ]  # fmt: skip

@@ -32,9 +32,18 @@ def test_collectives_of_one(alone):
         target = ng.zeros((3, 2))
         call(*((y, [target]) if call is dist.gather else (target, [y])))
         np.testing.assert_array_equal(target.numpy(), x)
-    found = [None]
-    dist.all_gather_object(found, {"a": 1})
-    assert found == [{"a": 1}]
+    for call in (dist.all_to_all_single, lambda a, b: dist.all_to_all([a], [b])):
+        target = ng.zeros((3, 2))
+        call(target, y)
+        np.testing.assert_array_equal(target.numpy(), x)
+    for call in (dist.all_gather_object, lambda a, b: dist.gather_object(b, a)):
+        found = [None]
+        call(found, {"a": 1})
+        assert found == [{"a": 1}]
+    dist.scatter_object_list(found, ["b"])
+    assert found == ["b"]
+    dist.monitored_barrier()
+    assert dist.get_process_group_ranks(dist.group.WORLD) == [0]
     dist.barrier()
     assert (dist.get_rank(), dist.get_world_size(), dist.get_backend()) == (0, 1, "mpi")
     for call in (dist.send, dist.recv):
@@ -56,6 +65,40 @@ def test_profiles_show_collectives_with_their_bytes(alone):
         ("barrier", "collective", 0),
     ]
     assert "test_group_of_one" in p.events()[0].line
+
+
+def test_nan_and_zeros_of_one(alone):
+    """As of more ranks: each NaN is the same."""
+    odd = np.array([0x7FF8000000000123, 0xFFF8000000000000, 0x8000000000000000], np.uint64)
+    for op in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PRODUCT, ReduceOp.MIN, ReduceOp.MAX):
+        x = odd.view(np.float64).copy()
+        dist.all_reduce(x, op)
+        assert x.tobytes() == np.array([np.nan, np.nan, -0.0]).tobytes()
+
+
+def test_names_and_options_of_pytorch(alone):
+    for name in ("TCPStore", "launch", "new_subgroups", "is_nccl_available", "reduce_op"):
+        with pytest.raises(AttributeError, match=f"{name}'?: "):
+            getattr(dist, name)
+    assert dist.is_available()
+    assert repr(dist.GroupMember.NON_GROUP_MEMBER) == "GroupMember.NON_GROUP_MEMBER"
+    model = ng.nn.Linear(1, 1)
+    ddp = ng.nn.parallel.DistributedDataParallel
+    assert ddp(model, device_ids=None, output_device=None, bucket_cap_mb=None).module is model
+    with pytest.raises(ng.NumgradValueError, match="device_ids is None here"):
+        ddp(model, device_ids=[0])
+    with pytest.raises(ng.NumgradValueError, match="init_sync"):
+        ddp(model, init_sync=False)
+    with pytest.raises(ng.NumgradValueError, match="device_ids"):
+        dist.barrier(device_ids=[1])
+    with pytest.raises(ng.NumgradValueError, match="backend"):
+        dist.new_group([0], backend="gloo")
+    with pytest.raises(ng.NumgradTypeError, match="P2POp"):
+        dist.batch_isend_irecv([dist.isend])
+    dist.destroy_process_group()
+    with pytest.raises(ng.NumgradValueError, match="init_method is None"):
+        dist.init_process_group("mpi", "tcp://localhost:1234")
+    dist.init_process_group("mpi", init_method="env://", world_size=1, rank=0, device_id=None)
 
 
 def test_without_a_group():

@@ -82,7 +82,7 @@ def test_ranks(count, steps, tmp_path):
         pytest.skip("checked by the examples in docstrings")
     text, status = output(start(count, HERE / "ranks.py", tmp_path, steps))
     assert status == 0, text
-    assert text.count("checked") == 19, text
+    assert text.count("checked") == 21, text
 
 
 FAULTS = {
@@ -93,6 +93,7 @@ FAULTS = {
     "status": (1, "rank 1 of 2 failed with SystemExit: not today"),
     "number": (3, "rank 1 of 2 failed with SystemExit: 3"),
     "stuck": (1, "waited 1 s for rank 1 of 2"),
+    "absent": (1, "monitored_barrier: ranks [1] did not come within 1 s"),
 }
 
 

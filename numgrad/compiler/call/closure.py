@@ -455,7 +455,7 @@ def _functions(member: Any) -> Iterator[FunctionType]:
     elif isinstance(member, cached_property):
         yield from _functions(member.func)
     elif _wraps(member):
-        yield from _functions(member.__wrapped__)
+        yield from _functions(member.__wrapped__)  # pyright: ignore
     elif _is_descriptor(member):
         yield type(member).__get__
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from numgrad.autograd.modes import is_grad_enabled
 from numgrad.distributed.collectives import broadcast
-from numgrad.distributed.group import Group, ProcessGroup, group_of
+from numgrad.distributed.group import Group, ProcessGroup, check_no_devices, group_of
 from numgrad.distributed.memory import joined, spread
 from numgrad.distributed.objects import all_gather_object, broadcast_object_list
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
@@ -34,13 +34,17 @@ class DistributedDataParallel(Module):
     ----------
     module
         The model, built alike on all ranks.
+    device_ids, output_device
+        None: there are no devices but the CPU.
+    dim, init_sync
+        0 and True.
     broadcast_buffers
         Take over the buffers of the first rank at each forward of training.
     process_group
         By default all ranks.
     bucket_cap_mb
         Megabytes of gradients that are sent together.
-    find_unused_parameters, gradient_as_bucket_view, static_graph
+    find_unused_parameters, check_reduction, gradient_as_bucket_view, static_graph
         Accepted for PyTorch's sake: parameters that a backward does not reach are always found.
 
     Attributes
@@ -56,7 +60,8 @@ class DistributedDataParallel(Module):
     NumgradTypeError
         If ``module`` is none.
     NumgradValueError
-        If it has no parameter that requires grad, or ``bucket_cap_mb`` is not above 0.
+        If it has no parameter that requires grad, ``bucket_cap_mb`` is not above 0, or devices are
+        given.
 
     Notes
     -----
@@ -78,14 +83,27 @@ class DistributedDataParallel(Module):
     def __init__(
         self,
         module: Module,
+        device_ids: None = None,
+        output_device: None = None,
+        dim: int = 0,
         broadcast_buffers: bool = True,
+        init_sync: bool = True,
         process_group: Group = None,
-        bucket_cap_mb: float = 25,
+        bucket_cap_mb: float | None = 25,
         find_unused_parameters: bool = False,
+        check_reduction: bool = False,
         gradient_as_bucket_view: bool = False,
         static_graph: bool = False,
     ) -> None:
         super().__init__()
+        check_no_devices(_NAME, device_ids=device_ids, output_device=output_device)
+        if dim != 0 or not init_sync:
+            raise NumgradValueError(
+                f"{_NAME}: dim is 0 and init_sync True: inputs are of this rank alone, and all "
+                f"ranks begin with the parameters of the first; got dim={dim!r}, "
+                f"init_sync={init_sync!r}"
+            )
+        bucket_cap_mb = 25 if bucket_cap_mb is None else bucket_cap_mb
         group = group_of(_NAME, process_group)
         if not isinstance(module, Module):
             raise NumgradTypeError(f"{_NAME}: takes a Module, got {type(module).__name__}")
@@ -116,9 +134,9 @@ class DistributedDataParallel(Module):
         # communicates: a copy has buckets of its own on all ranks
         twin = DistributedDataParallel(
             copy.deepcopy(self.module, memo),
-            self.broadcast_buffers,
-            self.process_group,
-            self.bucket_cap_mb,
+            broadcast_buffers=self.broadcast_buffers,
+            process_group=self.process_group,
+            bucket_cap_mb=self.bucket_cap_mb,
         )
         memo[id(self)] = twin
         return twin.train(self.training)
