@@ -426,9 +426,7 @@ LOOPS: dict[str, Callable[[Callable[[Any], Any]], Callable[[Any], Any]]] = {
 
 
 PAIRS = [
-    pytest.param(
-        rule, loop, marks=() if loop == "scan" or rule == [*RULES][0] else pytest.mark.slow
-    )
+    pytest.param(rule, loop, marks=() if loop == "scan" or rule == "vjp" else pytest.mark.slow)
     for rule in RULES
     for loop in LOOPS
 ]
