@@ -80,6 +80,12 @@ def pytest_collection_modifyitems(config, items):
     items[:] = taken
 
 
+def pytest_collection_finish(session):
+    """What is there by now stays to the end: no collection of garbage goes through it again."""
+    gc.collect()
+    gc.freeze()
+
+
 def _by_options(config, items):
     if config.getoption("--all"):
         return items, []

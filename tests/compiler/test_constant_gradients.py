@@ -425,8 +425,14 @@ LOOPS: dict[str, Callable[[Callable[[Any], Any]], Callable[[Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-@pytest.mark.parametrize("rule", RULES)
+PAIRS = [
+    pytest.param(rule, loop, marks=() if loop == "scan" or rule == "vjp" else pytest.mark.slow)
+    for rule in RULES
+    for loop in LOOPS
+]
+
+
+@pytest.mark.parametrize(("rule", "loop"), sorted(PAIRS, key=lambda p: bool(p.marks)))
 def test_rules_hold_in_compiled_loops_and_branches(rule, loop):
     def twice(x):
         return 2 * RULES[rule](x)

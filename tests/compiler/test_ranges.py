@@ -73,7 +73,7 @@ def _gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 def test_ranges_hold_at_all_lengths(f, task):
     """Of kernels that are made for the first length."""
     for function in (f, _gradient(f)):
-        for first in LENGTHS[:3]:
+        for first in LENGTHS[: 3 if task == 5 else 1]:
             with emulating(task=task):
                 compiled = ng.jit(function)
                 compiled(normal(first))

@@ -1,11 +1,14 @@
 """Functions composed of operations: PyTorch's values and gradients, and all transforms of them."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 import numgrad as ng
 from numgrad.errors import NumgradError
-from tests.nn.agreement import agrees_with_itself, agrees_with_torch
+from tests.nn import recorded
+from tests.nn.agreement import agrees_with_itself, agrees_with_torch, found_by
 
 RNG = np.random.default_rng(0)
 CLASSES = np.array([2, 0, 1, 2])
@@ -151,8 +154,52 @@ CASES = [
     ("threshold", F("threshold", 0.1, 3.0), [R(4, 5)]),
     ("rrelu", F("rrelu"), [R(4, 5)]),
 ]  # fmt: skip
+EDGES = np.array([-np.inf, -4.0, -3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, np.inf, np.nan])
+
+
+def nearest(mode, n):
+    """Places that are chosen for many pairs of lengths, and for factors."""
+    factors = (1.1, 2, 2.5, 0.3, 0.7, 3.3)
+
+    def make(lib):
+        def call():
+            x = lib.tensor(np.arange(float(n)).reshape(1, 1, n))
+            sizes = [{"size": m} for m in (1, 2, 3, 5, 8, 13, 19, 40, 59)]
+            sizes += [{"scale_factor": f} for f in factors if int(x.shape[-1] * f)]
+            return [lib.nn.functional.interpolate(x, mode=mode, **size) for size in sizes]
+
+        return call
+
+    return make
+
+
+RECORDED = [
+    *CASES,
+    *[(f"edges-{name}", F(name, *args), [EDGES[1:-2]]) for name, *args in (
+        ("hardsigmoid",), ("hardswish",), ("hardshrink",), ("softshrink",), ("threshold", 0.5, 7.0),
+        ("relu6",), ("hardtanh", -1.0, 2.0), ("leaky_relu", 0.1), ("elu", 0.7), ("celu", 0.5),
+        ("selu",))],
+    *[(f"{mode}-of-{n}", nearest(mode, n), [])
+      for mode in ("nearest", "nearest-exact") for n in (1, 4, 7, 13, 40)],
+]  # fmt: skip
+"""What ``recorded.json`` has PyTorch's results of."""
+
 NAMES = [name for name, *_ in CASES]
 ALL = pytest.mark.parametrize(("make", "arrays"), [case[1:] for case in CASES], ids=NAMES)
+
+
+@pytest.mark.parametrize(("name", "make", "arrays"), RECORDED, ids=[name for name, *_ in RECORDED])
+def test_values_first_and_second_gradients_are_those_recorded(name, make, arrays):
+    with warnings.catch_warnings(action="ignore"):
+        recorded.agree(name, arrays, found_by(ng, make(ng), arrays))
+
+
+@pytest.mark.slow
+def test_the_installed_pytorch_gives_what_is_recorded():
+    torch = pytest.importorskip("torch")
+    for name, make, arrays in RECORDED:
+        with warnings.catch_warnings(action="ignore"):
+            recorded.agree(name, arrays, found_by(torch, make(torch), arrays))
 
 
 @pytest.mark.slow(cases=5)
@@ -166,9 +213,6 @@ def test_values_first_and_second_gradients(make, arrays):
 @ALL
 def test_forward_mode_batches_and_compiled_code(make, arrays):
     agrees_with_itself(make(ng), arrays)
-
-
-EDGES = np.array([-np.inf, -4.0, -3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, np.inf, np.nan])
 
 
 @pytest.mark.parametrize(
@@ -264,6 +308,24 @@ def test_inplace(name):
 
 
 PADS = {"Constant": (2.5,), "Zero": (), "Reflection": (), "Replication": (), "Circular": ()}
+
+
+MODES = {"Constant": "constant", "Zero": "constant", "Reflection": "reflect",
+         "Replication": "edge", "Circular": "wrap"}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PADS)
+@pytest.mark.parametrize("rank", [1, 3, 2])
+def test_pad_modules_are_numpys(kind, rank):
+    x = R(2, 3, *(4, 5, 6)[:rank])
+    value = {"constant_values": 2.5} if kind == "Constant" else {}
+    for widths in (1, [1, 2, 0, 1, 2, 1][: 2 * rank]):
+        pairs = [(1, 1)] * rank
+        if widths != 1:  # of the last axis first
+            pairs = [(widths[2 * k], widths[2 * k + 1]) for k in reversed(range(rank))]
+        layer = getattr(ng.nn, f"{kind}Pad{rank}d")(widths, *PADS[kind])
+        expected = np.pad(x, [(0, 0), (0, 0), *pairs], MODES[kind], **value)
+        np.testing.assert_array_equal(layer(x), expected)
 
 
 @pytest.mark.slow(cases=2)

@@ -15,13 +15,27 @@ from tests.operations.cases import TABLE, cases, prepare
 from tests.operations.reference import by_name, reference
 from tests.quiet import quiet
 
+ELEMENTWISE = [op for op in TABLE if isinstance(op, Elementwise)]
+OTHERS = [op for op in TABLE if not isinstance(op, Elementwise)]
 
-@pytest.mark.slow(cases=len(TABLE) // 3)  # of each family every third one
-@pytest.mark.parametrize("op", **by_name(TABLE[::3] + TABLE[1::3] + TABLE[2::3]))
+
+# elementwise ones share the loops around their formulas, which test_formulas.py goes through
+CHOSEN = [*OTHERS, *ELEMENTWISE[::6]]
+
+
+@pytest.mark.parametrize("op", **by_name(CHOSEN))
 def test_gradient(op):
     case = next(cases(op), None)
     if case is None:
         pytest.skip("what it takes cannot be drawn: it has tests of its own")
+    assert gradcheck(case.function, case.tensors(), check_grad_dtypes=True)
+
+
+@pytest.mark.parametrize("op", **by_name([op for op in OTHERS if not op.real]))
+def test_complex_gradient(op):
+    case = next(cases(op, np.complex128), None)
+    if case is None:
+        pytest.skip("what it takes cannot be drawn, or is refused")
     assert gradcheck(case.function, case.tensors(), check_grad_dtypes=True)
 
 
