@@ -33,7 +33,7 @@ def generated(name: str) -> str:
 
 
 _INSTALLED = os.path.dirname(os.path.dirname(_np.__file__))
-_LIBRARIES = ("numpy", "pandas", "scipy", "sklearn")
+_LIBRARIES = ("dask", "matplotlib", "numba", "numpy", "pandas", "scipy", "sklearn", "xarray")
 _SKIPPED = (PACKAGE, *(os.path.join(_INSTALLED, name) + os.sep for name in _LIBRARIES))
 _BETWEEN = ("contextlib.py", "functools.py")
 

@@ -29,6 +29,7 @@ RNG = np.random.default_rng(3)
 A = RNG.normal(size=(3, 3))
 S = A @ A.T + 3 * np.eye(3)
 TALL = RNG.normal(size=(4, 3))
+FIRST = np.array([5.0, 0.0, 0.0])
 LOW = np.tril(A) + 3 * np.eye(3)
 V, W = RNG.normal(size=3), RNG.normal(size=4)
 X = RNG.normal(size=300)
@@ -74,7 +75,7 @@ SAMPLES = {
     "scipy.linalg.solve_discrete_are": [(A, A, S, S)],
     "scipy.linalg.solve_discrete_lyapunov": [(A / 4, S)],
     "scipy.linalg.solve_sylvester": [(A, S, S)],
-    "scipy.linalg.solve_toeplitz": [(V + [5, 0, 0], V), ((V + [5, 0, 0], V + [5, 0, 0]), V)],
+    "scipy.linalg.solve_toeplitz": [(V + FIRST, V), ((V + FIRST, V + FIRST), V)],
     "scipy.linalg.solve_triangular": [(LOW.T, V)],
     "scipy.linalg.svd": [(A,), (TALL,), (TALL.T,)],
     "scipy.linalg.toeplitz": [(V,), (V, np.r_[V[0], W])],

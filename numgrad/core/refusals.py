@@ -19,6 +19,9 @@ from typing import Any, Self
 
 from numgrad.errors import PACKAGE, REFUSED, NumgradError, is_users
 
+_ABOUT_SHAPES = "expected a sequence of integers or a single integer, got"
+"""NumPy's words where something is no shape: they replace the error that says why."""
+
 
 class Refusals:
     """Keeps what is refused while a function runs, in a ``with`` block: Note [Refusals].
@@ -46,6 +49,8 @@ class Refusals:
         kept, self.errors = self.errors, []
         if error is not None and not isinstance(error, Exception):
             return
+        if kept and type(error) is TypeError and str(error).startswith(_ABOUT_SHAPES):
+            raise kept[-1] from None
         chain = _chain(error)
         for refused in kept:
             if refused is error:
