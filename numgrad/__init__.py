@@ -206,8 +206,10 @@ _ON_FIRST_USE = {
 
 def __getattr__(name: str) -> _Any:
     if name not in _ON_FIRST_USE:
-        elsewhere = "layers and their functions are in ng.nn and ng.nn.functional"
-        _import_module("numgrad.core.absent").absent(__name__, __all__, {}, elsewhere)(name)
+        message = f"module 'numgrad' has no attribute {name!r}"
+        if name[:1] != "_":  # what protocols ask for
+            message = _import_module("numgrad.tensors.missing").said_of_module(name, __all__)
+        raise errors.NumgradAttributeError(message, name=name)
     if name in _LATE:
         value = _declared(name)
     else:

@@ -25,8 +25,10 @@ PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 _STANDARD = os.path.dirname(getattr(os, "__file__", "<none>/os.py")) + os.sep
 _FOLDERS = {"site-packages", "dist-packages"}
-_OF_ARRAYS = {"numgrad", "numpy", "pandas", "scipy", "sklearn"}
-_FROZEN = _OF_ARRAYS | {"jax", "llvmlite", "matplotlib", "numba", "torch", "xarray"}
+_OF_ARRAYS = {
+    "dask", "matplotlib", "numba", "numgrad", "numpy", "pandas", "scipy", "sklearn", "xarray",
+}  # fmt: skip
+_FROZEN = _OF_ARRAYS | {"jax", "llvmlite", "torch"}
 """Libraries that are told by their names in frozen programs."""
 
 

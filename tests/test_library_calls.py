@@ -37,11 +37,11 @@ CALLS = {
     ),
     "scipy.interpolate.CubicSpline": (
         lambda x: scipy.interpolate.CubicSpline([0, 1], x),
-        "nothing of ours has that name",
+        "ng.interp(x_new, x, y)",
     ),
     "scipy.sparse.linalg.spsolve": (
         lambda x: scipy.sparse.linalg.spsolve(scipy.sparse.csc_array(X), x),
-        "ng.sparse.spsolve has gradients",
+        "ng.sparse.spsolve(A.data, ng.sparse.pattern(A), b) gives the same",
     ),
     "scipy.sparse.coo_array.dot": (lambda x: scipy.sparse.coo_array(X).dot(x), "M @ t"),
     "pandas.DataFrame.__matmul__": (lambda x: pandas.DataFrame(X) @ x, "to_numpy"),

@@ -192,6 +192,9 @@ class Tensor:
         """The tensor whose memory a view shows; None if this is no view."""
     def _is_view(self) -> bool:
         """Whether the tensor shows the memory of another."""
+    @property
+    def _numba_type_(self) -> Any:
+        """Raise: Numba asks for it to type an argument of a function that it compiles."""
     def _refuse_conversion(self) -> None:
         """Raise if an ndarray would lose something, by the name of the function that asks."""
     @property

@@ -139,6 +139,10 @@ PRINT = (
     "there for each step, or call the function without ng.jit (repr() describes what is traced)"
 )
 
+SHAPE = (
+    "the result's shape depends on it: pass the argument that it comes from as a static one "
+    "(static_argnums), or take it from the shape of an array"
+)
 BRANCH = (
     "use np.where(condition, a, b), ng.cond in place of if, ng.while_loop in place of while, or "
     "pass the argument it comes from as a static one (static_argnums); of np.arange with the "
@@ -155,6 +159,23 @@ CALLED_BACK = (
     "args"
 )
 """What to do where a number, a branch or an ndarray was asked for."""
+
+
+def refuse_abstract(what: str, *values: Any) -> None:
+    """Raise if an integer that has to be known is a Tensor without numbers.
+
+    Parameters
+    ----------
+    what
+        The operation and what it needs, such as ``"reshape: a length"``.
+    *values
+        Arguments, and tuples and lists of such.
+    """
+    for value in values:
+        if isinstance(value, tuple | list):
+            refuse_abstract(what, *value)
+        elif isinstance(array := getattr(value, "_array", None), AbstractArray):
+            array.refuse(what, SHAPE)
 
 
 def broadcast_lengths(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -23,6 +23,7 @@ from numgrad.codegen.dtypes import FLOAT32, FLOAT64, check_dtype, kernel_dtype
 from numgrad.codegen.emitter import Emitter, price_ns
 from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.symbols import AXIS, Reader, Symbol, in_order
+from numgrad.core.abstract import refuse_abstract
 from numgrad.core.backward_source import axis_backward
 from numgrad.core.call import Call
 from numgrad.core.elementwise import SMALL, ReadingInterpreter, convert
@@ -151,6 +152,7 @@ def normalize_axes(operation: str, axis: Any, ndim: int) -> tuple[int, ...]:
         try:
             a = int(a.__index__())
         except (AttributeError, TypeError):
+            refuse_abstract(f"{operation}: axis", a)
             raise NumgradValueError(
                 f"{operation}: axis must be an integer, a tuple of them or None, got {axis!r}"
             ) from None

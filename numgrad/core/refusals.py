@@ -13,12 +13,16 @@ an array for which the answer is no.
 from __future__ import annotations
 
 import dis
+import sys
 from types import FrameType, TracebackType
 from typing import Any, Self
 
 from numgrad.core.asides import runs_aside
 from numgrad.errors import REFUSED, NumgradError
 from numgrad.libraries import PACKAGE, is_of_arrays, is_pythons
+
+_ABOUT_SHAPES = "expected a sequence of integers or a single integer, got"
+"""NumPy's words where something is no shape: they replace the error that says why."""
 
 
 class Refusals:
@@ -54,6 +58,8 @@ class Refusals:
         kept, self.errors = self.errors, []
         if error is not None and not isinstance(error, Exception):
             return
+        if kept and type(error) is TypeError and str(error).startswith(_ABOUT_SHAPES):
+            raise kept[-1] from None
         chain = _chain(error)
         for refused in kept:
             if refused is error:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype, convert
-from numgrad.core.abstract import AbstractLength, broadcast_lengths
+from numgrad.core.abstract import AbstractLength, broadcast_lengths, refuse_abstract
 from numgrad.core.batching import BatchOperand, apply, shifted, unchanged, with_parameters
 from numgrad.core.declare import composite, primitive, view
 from numgrad.core.formula import Meta
@@ -47,6 +47,7 @@ def as_index(operation: str, value: Any, what: str = "axis") -> int:
     try:
         return value.__index__()
     except (AttributeError, TypeError):
+        refuse_abstract(f"{operation}: {what}", value)
         raise NumgradTypeError(f"{operation}: {what} must be an integer, got {value!r}") from None
 
 

@@ -16,7 +16,7 @@ from numgrad.operations.special_functions.gamma import betaln, gammainc, gammain
 from numgrad.operations.special_functions.inverse_parameters import bdtrik, nbdtrik, pdtrik
 from numgrad.random.draws import checked_parameter, drawn_shape
 from numgrad.random.generator import generator_from
-from numgrad.stats.distribution import Discrete, by_powers
+from numgrad.stats.distribution import Discrete, WithoutParameters, by_powers
 from numgrad.stats.quadrature import mean_log_factorial, over_times
 from numgrad.stats.tails import log_beta_below, log_gamma_above, log_gamma_below
 
@@ -308,7 +308,7 @@ class Geometric(Discrete):
         return -np.log(p) - xlog1py((1 - p) / p, -p)
 
 
-class Categorical:
+class Categorical(WithoutParameters):
     """One of the classes ``0, 1, ...`` with the probabilities along the last axis of ``p``."""
 
     def logpmf(self, k: Any, p: Any) -> Any:
@@ -337,7 +337,7 @@ class Categorical:
         return np.sum(reached, axis=-1)
 
 
-class Multinomial:
+class Multinomial(WithoutParameters):
     """Counts of ``n`` draws of the classes, of probabilities ``p`` along the last axis."""
 
     def logpmf(self, x: Any, n: Any, p: Any) -> Any:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import reduce
+from importlib import import_module
 from operator import and_
 from typing import Any
 
@@ -31,6 +32,20 @@ from numgrad.errors import NumgradAttributeError, NumgradTypeError, NumgradValue
 from numgrad.operations.shape import as_operand
 from numgrad.random.draws import at_once, checked_parameter, drawn_shape
 from numgrad.random.generator import generator_from
+
+
+class WithoutParameters:
+    """Distributions whose methods take the parameters each time."""
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """Raise: SciPy's distributions keep parameters if they are called."""
+        stats: Any = import_module("numgrad.stats")
+        name = next((n for n in stats.__all__ if getattr(stats, n) is self), type(self).__name__)
+        density = "logpmf" if hasattr(self, "logpmf") else "logpdf"
+        raise NumgradTypeError(
+            f"ng.stats.{name}: a distribution keeps no parameters; give them to its methods, as in "
+            f"ng.stats.{name}.{density}(x, ...)"
+        )
 
 
 def _operands(*values: Any) -> list[Any]:
@@ -78,7 +93,7 @@ _INSTEAD = {
 """What to do without functions of SciPy's distributions."""
 
 
-class Distribution:
+class Distribution(WithoutParameters):
     """A family of distributions; formulas of subclasses are for location 0 and scale 1.
 
     Attributes

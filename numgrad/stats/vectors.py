@@ -16,7 +16,7 @@ from numgrad.operations.special_functions.counting import multigammaln
 from numgrad.operations.special_functions.normal_regions import normal_probability
 from numgrad.random.draws import at_once, drawn_shape
 from numgrad.random.generator import generator_from
-from numgrad.stats.distribution import where_valid
+from numgrad.stats.distribution import WithoutParameters, where_valid
 from numgrad.stats.quadrature import over_widths
 
 LOG_2_PI = math.log(2 * math.pi)
@@ -38,7 +38,7 @@ def _matrix(a: Any, length: int) -> Any:
     return np.expand_dims(a, -1) * np.eye(length) if len(a.shape) == 1 else a
 
 
-class _Elliptical:
+class _Elliptical(WithoutParameters):
     """Families with a location and a positive definite matrix."""
 
     name = ""
@@ -263,7 +263,7 @@ class MultivariateT(_Elliptical):
         return loc + deviation * np.expand_dims(wide, -1)
 
 
-class Dirichlet:
+class Dirichlet(WithoutParameters):
     """Dirichlet distribution; as in SciPy, probabilities are along the first axis of ``x``."""
 
     def logpdf(self, x: Any, alpha: Any) -> Any:
@@ -325,7 +325,7 @@ class Dirichlet:
         return generator_from("dirichlet.rvs", random_state).dirichlet(alpha, size)
 
 
-class Wishart:
+class Wishart(WithoutParameters):
     """Wishart distribution of positive definite matrices; as in SciPy, several are along axis 2."""
 
     def logpdf(self, x: Any, df: Any, scale: Any) -> Any:

@@ -23,8 +23,8 @@ from numgrad.errors import (
     warn,
 )
 from numgrad.operations.late import declared
-from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_product
-from numgrad.tensors.labels import priority_over_pandas
+from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_constructor, asked_by_product
+from numgrad.tensors.labels import asked_by_brackets, priority_over_pandas
 from numgrad.tensors.library_calls import library_call
 from numgrad.tensors.operators import acceptable, refuse_foreign
 
@@ -70,7 +70,14 @@ class TensorConversions(Tensor):
         if asked_by_product():
             return NO_ARRAY
         if _carried(self) or isinstance(self._array, AbstractArray):
+            if asked_by_constructor(self):
+                return np.full(self.shape, _Refusal(self), object)
             self._refuse_conversion()
+        if self._array.dtype.kind == "b" and asked_by_brackets():
+            raise NumgradTypeError(
+                "pandas takes a Tensor in brackets for labels or places: choose by a mask with its "
+                ".numpy(), as in series[mask.numpy()]"
+            )
         return np.array(self._array, dtype=dtype, copy=copy)
 
     def _refuse_conversion(self) -> None:
@@ -80,6 +87,15 @@ class TensorConversions(Tensor):
         _refuse_loss(self, what, "an ndarray", keeps)
         if isinstance(self._array, AbstractArray):
             self._array.refuse(what, instead or NDARRAY)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """Raise: Numba asks for it to type an argument of a function that it compiles."""
+        raise NumgradTypeError(
+            "numba: a function that Numba compiles takes arrays, and a Tensor's gradients end "
+            "there; call it with .numpy() (after .detach()), or make it an operation with "
+            "derivatives by ng.primitive or ng.elementwise(kernel=...)"
+        )
 
     @property
     def device(self) -> str:
@@ -181,7 +197,7 @@ class TensorConversions(Tensor):
         if self._array.dtype.kind not in "iu" or self._array.size != 1:
             raise NumgradTypeError("only an integer tensor of one element can be an index")
         if isinstance(self._array, AbstractArray):
-            self._array.refuse("range() or an index", COUNT)
+            self._array.refuse("range(), a length or an index", COUNT)
         return int(self._array.item())
 
     def __len__(self) -> int:
@@ -330,6 +346,17 @@ class TensorConversions(Tensor):
         if self._grad is not None:
             twin._grad = as_tensor(self._grad._array.copy())
         return twin
+
+
+class _Refusal:
+    """An element of the array that a constructor gets which would replace an error by its own."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+    def __bool__(self) -> bool:
+        self.tensor._refuse_conversion()
+        return True
 
 
 def _carried(self: Tensor) -> str | None:

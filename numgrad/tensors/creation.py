@@ -12,7 +12,7 @@ from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import INFERENCE, Version
 from numgrad.codegen.dtypes import check_dtype, convert, native
-from numgrad.core.abstract import AbstractArray, AbstractLength
+from numgrad.core.abstract import SHAPE, AbstractArray, AbstractLength, refuse_abstract
 from numgrad.core.interpreter import state
 from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
@@ -124,10 +124,12 @@ def made_by(name: str, make: Callable[..., Any], *args: Any, **options: Any) -> 
     try:
         return make(*args, **options)
     except NumgradError:
+        refuse_abstract(f"{name}: a length", *args)
         raise
     except (ValueError, OverflowError, ZeroDivisionError, MemoryError) as error:
         raise NumgradValueError(f"{name}: {error}; got {_shown(args)}") from None
     except TypeError as error:
+        refuse_abstract(f"{name}: a length", *args)
         raise NumgradTypeError(f"{name}: {error}; got {_shown(args)}") from None
 
 
@@ -293,7 +295,9 @@ def _full(name: str, shape: Any, value: Any, dtype: Any, requires_grad: bool) ->
     return out.requires_grad_() if requires_grad and not out.requires_grad else out
 
 
-def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
+def eye(
+    n: int, m: int | None = None, k: int = 0, dtype: Any = None, requires_grad: bool = False
+) -> Tensor:
     """A matrix with ones on the diagonal ``k`` and zeros elsewhere.
 
     Examples
@@ -303,7 +307,7 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     tensor([[0., 1., 0.],
             [0., 0., 1.]])
     """
-    return finish("eye", made_by("eye", np.eye, n, m, k, dtype or np.float64), False)
+    return finish("eye", made_by("eye", np.eye, n, m, k, dtype or np.float64), requires_grad)
 
 
 def arange(
@@ -324,15 +328,9 @@ def arange(
         return _symbolic_range(*bounds, dtype)
     for b in bounds:
         if isinstance(array := getattr(b, "_array", None), AbstractArray):
-            array.refuse("arange: a bound", _KNOWN)
+            array.refuse("arange: a bound", SHAPE)
     _refuse_followed("arange", bounds)
     return finish("arange", made_by("arange", np.arange, *bounds, dtype=dtype), requires_grad)
-
-
-_KNOWN = (
-    "it says how long the result is: pass the argument that it comes from as a static one "
-    "(static_argnums), or take it from the shape of an array"
-)
 
 
 def _symbolic_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:

@@ -15,7 +15,7 @@ SAME_NAME = {
     "scipy.integrate": "cumulative_trapezoid odeint quad simpson solve_ivp trapezoid",
     "scipy.linalg": """block_diag cho_factor cho_solve circulant companion coshm cosm det eig eigh
         eigvals eigvalsh expm fractional_matrix_power hankel hessenberg inv khatri_rao ldl logm
-        lstsq lu lu_factor lu_solve matmul_toeplitz norm null_space orth pinv pinvh polar qz rsf2csf
+        lu lu_factor lu_solve matmul_toeplitz norm null_space orth pinv pinvh polar qz rsf2csf
         schur signm sinhm sinm solve solve_banded solve_continuous_are solve_continuous_lyapunov
         solve_discrete_are solve_discrete_lyapunov solve_sylvester solve_toeplitz solve_triangular
         sqrtm svd svdvals tanhm tanm toeplitz""",
@@ -26,14 +26,18 @@ SAME_NAME = {
     "scipy.signal": """convolve convolve2d correlate correlate2d csd detrend fftconvolve filtfilt
         hilbert istft lfilter lfilter_zi medfilt oaconvolve periodogram resample savgol_filter
         sosfilt sosfilt_zi sosfiltfilt stft welch""",
-    "scipy.special": """comb diric factorial log_softmax logsumexp multigammaln perm polygamma
-        softmax""",
-    "scipy.stats": """bernoulli beta binom cauchy chi2 dirichlet expon f gamma geom gumbel_r halfnorm
-        invgamma laplace logistic lognorm multinomial multivariate_normal multivariate_t nbinom norm
-        pareto poisson rayleigh skewnorm t truncnorm uniform vonmises weibull_min wishart""",
+    "scipy.special": """comb diric factorial h1vp h2vp ivp jvp kvp lambertw log_softmax logsumexp
+        multigammaln perm polygamma sinc softmax spherical_in spherical_jn spherical_kn spherical_yn
+        yvp zeta""",
+    "scipy.stats": """bernoulli beta binom cauchy chi2 dirichlet expon f gamma geom gumbel_r
+        halfnorm invgamma laplace logistic lognorm multinomial multivariate_normal multivariate_t
+        nbinom norm pareto poisson rayleigh skewnorm t truncnorm uniform vonmises weibull_min
+        wishart""",
 }  # fmt: skip
 """Module -> functions, or distributions with their methods, that are called alike."""
 
+_LACKING = ("skewnorm.interval", "skewnorm.isf", "skewnorm.median", "skewnorm.ppf")
+"""Methods that distributions here have no formula for."""
 _PLACES = {"scipy.integrate": "ng"}
 
 EXPRESSIONS = {
@@ -41,10 +45,13 @@ EXPRESSIONS = {
     "scipy.integrate.quad_vec": "ng.quad(f, a, b)",
     "scipy.interpolate.interp1d": "ng.interp(x_new, x, y)",
     "scipy.linalg.cholesky": "ng.linalg.cholesky(a, upper=True)",
+    "scipy.linalg.lstsq": "ng.linalg.lstsq(a, b)[0]",
     "scipy.linalg.orthogonal_procrustes": "ng.linalg.polar(A.mT @ B)[0]",
     "scipy.linalg.qr": "ng.linalg.qr(a, mode='complete')",
     "scipy.linalg.solve_circulant": "ng.linalg.solve(ng.linalg.circulant(c), b)",
-    "scipy.optimize.curve_fit": "ng.curve_fit(f, xdata, ydata, p0).parameters",
+    "scipy.optimize.curve_fit": (
+        "ng.implicit.argmin(lambda p, *args: ng.sum((f(xdata, *p, *args) - ydata) ** 2), p0, args)"
+    ),
     "scipy.sparse.linalg.spsolve": "ng.sparse.spsolve(A.data, ng.sparse.pattern(A), b)",
     "scipy.spatial.distance.chebyshev": "ng.max(abs(u - v))",
     "scipy.spatial.distance.cityblock": "ng.sum(abs(u - v))",
@@ -55,7 +62,9 @@ EXPRESSIONS = {
     "scipy.spatial.distance.sqeuclidean": "ng.sum((u - v) ** 2)",
     "scipy.stats.gmean": "ng.exp(ng.mean(ng.log(a), axis=0))",
     "scipy.stats.hmean": "1 / ng.mean(1 / a, axis=0)",
-    "scipy.stats.kurtosis": "ng.mean(((a - ng.mean(a, axis=0)) / ng.std(a, axis=0)) ** 4, axis=0) - 3",
+    "scipy.stats.kurtosis": (
+        "ng.mean(((a - ng.mean(a, axis=0)) / ng.std(a, axis=0)) ** 4, axis=0) - 3"
+    ),
     "scipy.stats.pearsonr": "ng.corrcoef(x, y)[0, 1]",
     "scipy.stats.sem": "ng.std(a, axis=0, ddof=1) / len(a) ** 0.5",
     "scipy.stats.skew": "ng.mean(((a - ng.mean(a, axis=0)) / ng.std(a, axis=0)) ** 3, axis=0)",
@@ -142,7 +151,7 @@ def equivalent(home: str, name: str) -> str | None:
     if expression is not None:
         return expression
     first, _, method = name.partition(".")
-    if first not in SAME_NAME.get(home, "").split():
+    if name in _LACKING or first not in SAME_NAME.get(home, "").split():
         return None
     place = _PLACES.get(home, home.replace("scipy", "ng", 1))
     if method:

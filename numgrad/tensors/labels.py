@@ -258,3 +258,13 @@ def priority_over_pandas(self: Any) -> int:
             "Tensors; write a = a + t, which makes a Tensor"
         )
     return 10_000
+
+
+def asked_by_brackets() -> bool:
+    """Whether pandas calls the caller's ``__array__`` to look up labels, or places in ``iloc``."""
+    frame: Any = sys._getframe(2)
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("pandas."):
+        if frame.f_code.co_name in ("_get_indexer_strict", "_get_list_axis"):
+            return True
+        frame = frame.f_back
+    return False

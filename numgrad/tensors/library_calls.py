@@ -13,7 +13,11 @@ from types import FrameType, FunctionType
 
 from numgrad.tensors.equivalents import hint
 
-_LIBRARIES = frozenset({"matplotlib", "numpy", "pandas", "scipy", "sklearn", "statsmodels"})
+_LIBRARIES = frozenset(
+    {"matplotlib", "numpy", "pandas", "scipy", "sklearn", "statsmodels", "xarray"}
+)
+_ONE_ROOM = ("pandas", "xarray")
+"""Libraries whose users import everything from the top."""
 _WRAPPED = ("f", "fun", "func", "function", "hypotest_fun_in")
 """By which names functions around functions know these."""
 
@@ -67,13 +71,15 @@ def _public(frame: FrameType) -> Iterator[tuple[str, str]]:
     if name == "__init__" and kind:
         name, kind = kind, ""
     if not name.startswith("_") or (kind and name.endswith("__")):
-        home = "pandas" if public[0] == "pandas" else ".".join(public)
+        home = public[0] if public[0] in _ONE_ROOM else ".".join(public)
         yield home, f"{kind}.{name}" if kind else name
 
 
 def _instead(home: str, name: str) -> str:
     if home == "pandas":
         return "write it with .to_numpy() of frames and columns"
+    if home == "xarray":
+        return "computing with its .data, which is the Tensor, keeps gradients"
     if home.startswith("matplotlib"):
         return ""  # pictures have no gradients: there is nothing else to write
     return hint(home, name)

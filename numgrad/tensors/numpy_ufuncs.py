@@ -76,7 +76,10 @@ def title(function: Any) -> str:
     """A function as the user wrote it: ``np.linalg.inv``, ``scipy.special.jv``."""
     name = function.__name__
     if isinstance(function, np.ufunc) and getattr(np, name, None) is not function:
-        return f"scipy.special.{name}"
+        special = sys.modules.get("scipy.special")
+        if getattr(special, name, None) is function or hasattr(special, name.lstrip("_")):
+            return f"scipy.special.{name}"
+        return f"the ufunc {name}"
     home = (getattr(function, "__module__", None) or "numpy").replace("numpy", "np", 1)
     return f"{home}.{name}"
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.core.abstract import AbstractLength
+from numgrad.core.abstract import COUNT, AbstractArray, AbstractLength
 from numgrad.core.labels import labelled_kind
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError
@@ -36,12 +36,15 @@ _FOREIGN = {
 def operator(op: Op) -> Callable[..., Any]:
     """``a <op> b``, which leaves the right operand its say if it is no number or array."""
     enter, is_product, compares = op.entry, op.dunder == "matmul", op.dunder in COMPARISONS
+    is_star = op.dunder == "mul"
 
     def method(self: Tensor, other: Any) -> Any:
         kind = type(other)
         if compares and (self._requires_grad or self._extra is not None) and in_solver():
             self._refuse_conversion()  # pyright: ignore[reportAttributeAccessIssue]
         if kind is Tensor or kind is float or kind is int or acceptable(other):
+            if is_star and (kind is list or kind is tuple):
+                _refuse_repetition(self)
             return enter(self, other)
         if is_product and is_sparse_kind(kind):
             return enter(self, other)
@@ -59,6 +62,8 @@ def reflected(op: Op) -> Callable[..., Any]:
     def method(self: Tensor, other: Any) -> Any:
         kind = type(other)
         if kind is float or kind is int or acceptable(other):
+            if is_star and (kind is list or kind is tuple):
+                _refuse_repetition(self)
             return enter(other, self)
         if (is_product and is_sparse_kind(type(other))) or (is_star and multiplies_by_star(other)):
             return OPS["matmul"](other, self)
@@ -67,6 +72,13 @@ def reflected(op: Op) -> Callable[..., Any]:
 
     _made.append((op, method))
     return method
+
+
+def _refuse_repetition(x: Tensor) -> None:
+    """Raise if a Tensor stands for a Python integer, by which a list is repeated."""
+    array = x._array
+    if isinstance(array, AbstractArray) and array.immutable and array.dtype.kind in "iu":
+        array.refuse("a list times a number", COUNT)
 
 
 def enter_anew() -> None:
@@ -99,6 +111,11 @@ def refuse_foreign(op: Op, value: Any) -> None:
             "matmul: xarray multiplies by the names of dimensions, which a Tensor has not; label "
             "the Tensor with xarray.DataArray(t, dims=...) and use xarray.dot, or give the .data "
             "of the other operand"
+        )
+    if is_sparse_kind(type(value)) and op.dunder not in ("matmul", "mul", "truediv"):
+        raise NumgradTypeError(
+            f"{op.name}: a {type(value).__name__} of scipy.sparse is an operand of @ only, as in "
+            "A @ t; give its .toarray()"
         )
     library = type(value).__module__.partition(".")[0]
     if library in _FOREIGN and hasattr(value, "__array__"):

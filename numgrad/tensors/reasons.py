@@ -130,6 +130,7 @@ _REASONS = {
 }
 """Module -> reason -> names, or patterns of names."""
 
+
 def reason(home: str, name: str) -> str | None:
     """Why a function of a module has no operation; None if nothing says so."""
     for text, names in _REASONS.get(home, {}).items():

@@ -36,3 +36,13 @@ def asked_by_product() -> bool:
     frame = sys._getframe(2)
     known = frame.f_code.co_name in _PRODUCTS
     return known and str(frame.f_globals.get("__name__")).startswith("scipy.sparse")
+
+
+def asked_by_constructor(value: Any) -> bool:
+    """Whether SciPy calls ``__array__`` of ``value`` to make a sparse matrix of its elements.
+
+    It replaces errors there by one that only says that the argument is not known.
+    """
+    frame = sys._getframe(2)
+    known = frame.f_code.co_name == "__init__" and frame.f_locals.get("arg1") is value
+    return known and str(frame.f_globals.get("__name__")).startswith("scipy.sparse")
