@@ -175,7 +175,7 @@ class Jitted(Generic[P, R]):
             f"it traced {self._parameters.name}", function, runs_users_code=True
         ):
             new = Specialisation(
-                count, arguments, key, self._options, self._choices["dynamic"], self._like
+                count, arguments, key, self._options, self._choices["dynamic"], self.like
             )
         new.reason = reason
         if count == RETRACES:
@@ -190,7 +190,12 @@ class Jitted(Generic[P, R]):
         new.tracing_seconds = time.perf_counter() - begin
         return new
 
-    def _like(self, function: Callable[..., Any]) -> Jitted:
+    @property
+    def is_plain(self) -> bool:
+        """Whether no argument is static or donated."""
+        return not any(self._choices[k] for k in ("static_argnums", "static_argnames", "donate"))
+
+    def like(self, function: Callable[..., Any]) -> Jitted:
         """Another function, jitted with the same choices."""
         none = {"static_argnums": (), "static_argnames": (), "donate": ()}
         return Jitted(function, {**self._choices, **none})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -13,6 +14,7 @@ from numgrad.errors import (
     NumgradAssertionError,
     NumgradError,
     NumgradTraceError,
+    warn,
 )
 from numgrad.libraries import PACKAGE, is_users
 
@@ -28,6 +30,15 @@ def user_line() -> str | None:
             return f"{name}:{frame.f_lineno}"
         frame = frame.f_back
     return None
+
+
+def warn_at(line: str | None, message: str) -> None:
+    """Warn at a line of the user's code, as ``user_line`` gives it."""
+    if line is None:
+        warn(message)
+        return
+    file, _, number = line.rpartition(":")
+    warnings.warn_explicit(message, UserWarning, file, int(number))
 
 
 def raised_at(traceback: TracebackType | None) -> str | None:

@@ -41,6 +41,11 @@ class FunctionWrapper:
         functools.update_wrapper(self, function)
         self.__call, self.__made = function, (maker, arguments)
 
+    @property
+    def made_of(self) -> tuple:
+        """The arguments of the transform, the function first."""
+        return self.__made[1]
+
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """The result of the function."""
         return self.__call(*args, **kwargs)

@@ -18,6 +18,7 @@ from numgrad.optimize.values import Values, sum_of_squares
 from numgrad.optimize.watch import Watch
 from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.compiled import jitted_in
 
 
 def curve_fit(
@@ -119,6 +120,7 @@ def curve_fit(
         )
     weights = _weights(name, sigma, data.shape)
     args = (x, data, weights)
+    jit = jit or jitted_in(model) is not None
     values = Values(name, described.residuals(), unknowns, args, jit, watch, judge=sum_of_squares)
     options = {"ftol": ftol, "xtol": xtol, "gtol": gtol, "max_nfev": max_nfev}
     options |= {"loss": loss, "f_scale": f_scale, "x_scale": x_scale}

@@ -20,6 +20,7 @@ from numgrad.optimize.watch import SOLVING
 from numgrad.tensors.labels import unlabelled
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms import hessian, hvp, jacobian, value_and_grad
+from numgrad.transforms.compiled import jitted_in
 
 KEPT = "__numgrad_solved__"
 """Attribute of a function with what was compiled of it, for the next solver that is given it."""
@@ -75,12 +76,14 @@ def derivatives_of(
 ) -> Derivatives:
     """Derivatives of a user's function of the unknowns, whose result ``checked`` looks at.
 
-    What was compiled is kept with the function, if that is a plain one.
+    What was compiled is kept with the function, if that is a plain one. A function that ``ng.jit``
+    made is compiled in any case.
     """
     if not callable(function):
         raise NumgradTypeError(
             f"{name}: takes a function of the unknowns, got a {type(function).__name__}"
         )
+    compiled = compiled or jitted_in(function) is not None
     nesting = unknowns.nesting
     if nesting is None:
 
@@ -117,7 +120,7 @@ def check_closures(
 
 def kept(function: Any, key: Any, made: Any) -> Any:
     """What was made of a plain function the first time, for the next solver that is given it."""
-    if not isinstance(function, FunctionType | FunctionWrapper):
+    if not isinstance(function, FunctionType | FunctionWrapper) and jitted_in(function) is None:
         return made
     owner, found = vars(function).get(KEPT, (None, {}))
     if owner is not function:  # functools.wraps hands attributes of one function to another

@@ -305,5 +305,6 @@ def made(
 ) -> Objective:
     """The objective of a solver."""
     derivatives = derivatives_of(name, f, unknowns, number, jit)
-    kind = CompiledObjective if jit else Objective
+    watch.plain = not derivatives.compiled
+    kind = CompiledObjective if derivatives.compiled else Objective
     return kind(unknowns, derivatives, args if isinstance(args, tuple) else (args,), watch)

@@ -46,6 +46,7 @@ class Values:
         self.args = args if isinstance(args, tuple) else (args,)
         self.derivatives = derivatives_of(name, function, unknowns, vector, jit)
         check_closures(name, self.derivatives, unknowns, self.args)
+        watch.plain = watch.plain or not self.derivatives.compiled
         self.name, self.size = name, None
         self._key: bytes | None = None
         self._jacobian: np.ndarray | None = None

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from numgrad import config
 from numgrad.compiler.progress import in_notebook
-from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
+from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError, warn
 
 
 class _Solving(threading.local):
@@ -26,6 +27,16 @@ class _Solving(threading.local):
 SOLVING = _Solving()
 
 
+SLOW = 1.0
+"""Seconds that evaluations of functions which are not compiled take in all before a hint."""
+
+
+class _Told:
+    """Whether the hint was given in this process."""
+
+    once = False
+
+
 class Watch:
     """Keeps the best point, and tells errors of the user's functions from those of the solver.
 
@@ -35,7 +46,11 @@ class Watch:
         Evaluations so far.
     best
         The smallest value and its vector.
+    plain
+        Whether the user's function is not compiled though it could be.
     """
+
+    plain = False
 
     def __init__(self, name: str, progress: bool = False, on_interrupt: str = "raise") -> None:
         if on_interrupt not in ("raise", "return"):
@@ -47,6 +62,7 @@ class Watch:
         self.best: tuple[float, np.ndarray] | None = None
         self.raised: BaseException | None = None
         self._shown = 0.0
+        self._seconds = 0.0
 
     def evaluated(self, value: float, x: np.ndarray) -> None:
         """Take note of a value that is to become small, at a vector that nobody writes to."""
@@ -71,6 +87,7 @@ class Watch:
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
         """What a function of the user's returns; its errors are remembered."""
         SOLVING.depth += 1
+        begin = time.perf_counter()
         try:
             return function(*args)
         except BaseException as error:
@@ -78,6 +95,7 @@ class Watch:
             raise
         finally:
             SOLVING.depth -= 1
+            self._seconds += time.perf_counter() - begin
 
     def start(self, value: float, describe: Callable[[], str]) -> None:
         """Refuse a first value with which no solver gets anywhere."""
@@ -107,8 +125,18 @@ class Watch:
                 raise
             return interrupted(*self.best)
         finally:
+            self._hint()
             if self.progress:
                 self._show(last=True)
+
+    def _hint(self) -> None:
+        """Say once that functions can be compiled, where that would have saved time."""
+        if self.plain and self._seconds > SLOW and not _Told.once and config.jit:
+            _Told.once = True
+            warn(
+                f"{self.name}: {self.count} evaluations and their derivatives took "
+                f"{self._seconds:.1f} s in code that is not compiled; jit=True compiles it"
+            )
 
     @contextmanager
     def _named(self) -> Iterator[None]:

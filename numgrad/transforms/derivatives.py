@@ -21,6 +21,7 @@ from numgrad.tensors.random_state import RandomState
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import TransformedCall
 from numgrad.transforms.chosen import Argnames, Argnums, Chosen, choose
+from numgrad.transforms.compiled import compiled_whole
 from numgrad.transforms.linearization import (
     dual_columns,
     filled,
@@ -225,9 +226,8 @@ def jacfwd(
     array([ 1., -0.])
     """
     chosen = choose("jacfwd", f, argnums, argnames, holomorphic)
-    return wrapper(
-        _jacobian(chosen, has_aux, _by_duals), jacfwd, f, argnums, has_aux, argnames, holomorphic
-    )
+    derived = compiled_whole(f, _jacobian(chosen, has_aux, _by_duals))
+    return wrapper(derived, jacfwd, f, argnums, has_aux, argnames, holomorphic)
 
 
 def _sparse() -> Any:

@@ -21,6 +21,7 @@ from numgrad.operations.shape import as_operand
 from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import check_function
+from numgrad.transforms.compiled import compiled_whole
 
 
 def vmap(
@@ -97,7 +98,7 @@ def vmap(
         ]
         return unflatten(structure, iter(done))
 
-    return wrapper(mapped, vmap, f, in_axes, out_axes, axis_size)
+    return wrapper(compiled_whole(f, mapped), vmap, f, in_axes, out_axes, axis_size)
 
 
 class _Examples:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
+from numgrad.core.interpreter import state
 from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.core.tree import Nesting, align, map_leaves, unflatten
@@ -16,6 +17,7 @@ from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import TransformedCall
 from numgrad.transforms.chosen import Chosen, check_function, choose
+from numgrad.transforms.compiled import jitted_in
 from numgrad.transforms.linearization import filled
 
 
@@ -157,6 +159,8 @@ def jvp(
             raise NumgradTypeError(
                 f"jvp: {what} is a {type(given).__name__}; give a tuple, with one for each argument"
             )
+    if not state.interpreters and jitted_in(f) is f and f.is_plain:
+        return _compiled_jvp(f, tuple(primals), tuple(tangents), has_aux)
     chosen = _all("jvp", f, tuple(primals))
     with TransformedCall(chosen, tuple(primals), recorded=False, like=tuple(tangents)) as call:
         directions = _directions(call, tuple(tangents))
@@ -173,6 +177,14 @@ def jvp(
         call.look_outside([*values, *moved])
     value, product = (unflatten(call.structure, map(call.kind, part)) for part in (values, moved))
     return (value, product, call.kinds(call.aux)) if has_aux else (value, product)
+
+
+def _compiled_jvp(f: Any, primals: tuple, tangents: tuple, has_aux: bool) -> tuple[Any, ...]:
+    """``jvp`` of a compiled function, compiled once and kept with it."""
+    found = vars(f).setdefault("__numgrad_jvp__", {})
+    if has_aux not in found:
+        found[has_aux] = f.like(lambda primals, tangents: jvp(f, primals, tangents, has_aux))
+    return found[has_aux](primals, tangents)
 
 
 def hvp(f: Callable[..., Any]) -> Callable[..., Any]:

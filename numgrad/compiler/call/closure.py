@@ -54,6 +54,7 @@ from numgrad.compiler.call.place import (
     of_sparse,
     place_of,
 )
+from numgrad.compiler.call.process_state import ProcessState
 from numgrad.compiler.call.reads import Mention, PlainReads, Sites, all_codes
 from numgrad.compiler.call.standard_objects import of_memory, of_standard
 from numgrad.core.abstract import AbstractArray
@@ -92,6 +93,8 @@ class Surroundings:
         The ids of what these, and generators of ours, draw from.
     codes
         The user's code, that of the function itself first.
+    process
+        Which state of the process this code asks for.
     """
 
     def __init__(self, roots: list[tuple[str, Any]], libraries: bool = False) -> None:
@@ -112,6 +115,7 @@ class Surroundings:
             self.guards: list[Place] = []
             self.generators: list[Place] = []
             self.sources: set[int] = set()
+            self.process = ProcessState()
             self._lengths: list[tuple[Any, int]] = []
             self._missing: set[str] = set()
             self._seen: set[int] = set()
@@ -260,6 +264,8 @@ class Surroundings:
                 continue
             place = (fixed_place if library else place_of)(value, cell, "{0}.cell_contents", name)
             yield place
+            if not library:
+                yield from self.process.places(value, attributes)
         if not library:
             self._asked |= asked_in(code)
             self.names |= attributes | texts
@@ -294,6 +300,7 @@ class Surroundings:
             yield Place(os.environ, FIXED, os.environ, "{0}", "os.environ")
         for name in names:
             found = function.__globals__.get(name, function)
+            yield from self.process.places(found, attributes)
             if isinstance(found, ModuleType):
                 yield Place(found, FIXED, function.__globals__, f"{{0}}[{name!r}]", name)
             elif found is not function:
@@ -305,7 +312,9 @@ class Surroundings:
             found = sys.modules.get(name)
             if found is None:
                 self._missing.add(name)
-            elif not _is_library(name):
+                continue
+            yield from self.process.places(found, names_in(function.__code__)[1])
+            if not _is_library(name):
                 yield Place(found, IDENTITY, sys.modules, f"{{0}}[{name!r}]", name)
 
     def _of_object(self, value: Any) -> Iterator[Place]:
@@ -343,6 +352,7 @@ class Surroundings:
         if methods and kind not in self._classes:
             self._classes.add(kind)
             yield from (of_method(kind, name, getattr(kind, name)) for name in methods)
+            yield from self._overridden(kind, methods)
         if (
             methods
             and type(attributes) is dict
@@ -351,6 +361,10 @@ class Surroundings:
             yield Place(len(own), VALUE, holder, "_len({0}.__dict__)", ".__dict__")
         yield from self._absent(value, holder, attributes)
         for name, member in members:
+            if _is_descriptor(member) and _is_users(type(member).__get__):
+                holds = next(base for base in kind.__mro__ if name in vars(base))
+                access = f"{{0}}.__dict__[{name!r}]"
+                yield Place(member, IDENTITY, holds, access, f"{holds.__name__}.{name}")
             slot = type(member).__name__ == "member_descriptor" and hasattr(value, name)
             constant = is_atom(member) or isinstance(member, (*_VARIABLES, type))
             if slot or (constant and not name.startswith("__")):
@@ -406,6 +420,18 @@ class Surroundings:
                 else:
                     self._read_code(function, kind)
         return sorted(found.items())
+
+    def _overridden(self, kind: type, names: Iterable[str]) -> Iterator[Place]:
+        """What ``super()`` leads to from methods of a class."""
+        for name in names:
+            bases = [base for base in kind.__mro__ if name in vars(base)]
+            for base, above in zip(bases, bases[1:], strict=False):
+                if not any("super" in f.__code__.co_names for f in _functions(vars(base)[name])):
+                    break
+                if not _is_library(above.__module__):
+                    member = vars(above)[name]
+                    access = f"{{0}}.__dict__[{name!r}]"
+                    yield Place(member, IDENTITY, above, access, f"{above.__name__}.{name}")
 
     def _read_code(self, function: FunctionType, kind: type) -> None:
         """Note the names in a method, and what else it reads."""

@@ -19,6 +19,7 @@ from numgrad.compiler.call.layout import GradientResult, Input, Result
 from numgrad.compiler.call.made import made_by_trace
 from numgrad.compiler.call.names import asks_for_kinds
 from numgrad.compiler.call.place import CONTENT, Place, is_atom
+from numgrad.compiler.call.process_state import clocks_watched
 from numgrad.compiler.call.reads import Sites
 from numgrad.compiler.call.signature import DEEPEST, NUMBER, SCALAR, STATIC, TENSOR, Arguments, Leaf
 from numgrad.compiler.graph.graph import CALL, Graph, Value
@@ -125,6 +126,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         try:
             with (
                 told(kinds),
+                clocks_watched(parameters.name, surroundings.process.clocked),
                 no_internal_error(
                     f"it traced {parameters.name}", parameters.function, runs_users_code=True
                 ),

@@ -1,0 +1,244 @@
+"""What compiled code reads of the process, and what ``super()`` leads to, when it changes."""
+
+import datetime
+import decimal
+import functools
+import gc
+import os
+import secrets
+import sys
+import threading
+import time
+import uuid
+import warnings
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+from tests.compiler.emulator import emulating
+
+X = np.array([1.0, 2.0])
+
+
+class Base:
+    factor = 2.0
+
+    def scaled(self, x):
+        return np.sum(x * 2)
+
+    @property
+    def size(self):
+        return 3.0
+
+    @classmethod
+    def summed(cls, x):
+        return np.sum(x)
+
+    @staticmethod
+    def squared(x):
+        return np.sum(x * x)
+
+
+class Middle(Base):
+    def scaled(self, x):
+        return super().scaled(x) * 3
+
+
+class Derived(Middle):
+    def scaled(self, x):
+        return super().scaled(x) + 1
+
+    def named(self, x):
+        return super(Middle, self).scaled(x) + 1
+
+    @property
+    def size(self):
+        return super().size + 1
+
+    @classmethod
+    def summed(cls, x):
+        return super().summed(x) + 1
+
+    def squares(self, x):
+        return super().squared(x) * super().factor
+
+
+class Descriptor:
+    value = 2.0
+
+    def __get__(self, instance, owner):
+        return self.value
+
+
+class Holder:
+    described = Descriptor()
+
+
+class Meta(type):
+    factor = 2.0
+
+
+class Made(metaclass=Meta):
+    pass
+
+
+@functools.singledispatch
+def kind_of(x):
+    return 1.0
+
+
+class Kind:
+    pass
+
+
+OBJECT, HOLDER, KIND = Derived(), Holder(), Kind()
+LOCAL = threading.local()
+LOCAL.value = 2.0
+
+
+CLASSES = {
+    "super": (lambda x: OBJECT.scaled(x), Base, "scaled", lambda self, x: np.sum(x) * 5),
+    "super in between": (lambda x: OBJECT.scaled(x), Middle, "scaled", lambda self, x: x[0]),
+    "super by name": (lambda x: OBJECT.named(x), Base, "scaled", lambda self, x: np.sum(x) * 5),
+    "property": (lambda x: np.sum(x) * OBJECT.size, Base, "size", property(lambda self: 9.0)),
+    "classmethod": (lambda x: OBJECT.summed(x), Base, "summed", classmethod(lambda c, x: x[0])),
+    "staticmethod": (lambda x: OBJECT.squares(x), Base, "squared", staticmethod(lambda x: x[0])),
+    "attribute": (lambda x: OBJECT.squares(x), Base, "factor", 7.0),
+    "descriptor": (lambda x: np.sum(x) * HOLDER.described, Descriptor, "value", 7.0),
+    "get": (lambda x: np.sum(x) * HOLDER.described, Descriptor, "__get__", lambda d, o, t: 8.0),
+    "metaclass": (lambda x: np.sum(x) * Made.factor, Meta, "factor", 7.0),
+    "thread-local": (lambda x: np.sum(x) * LOCAL.value, LOCAL, "value", 7.0),
+}
+
+
+@pytest.mark.parametrize("case", CLASSES)
+def test_what_classes_lead_to(case, monkeypatch):
+    f, holder, name, value = CLASSES[case]
+    with emulating():
+        fast = ng.jit(f)
+        np.testing.assert_allclose(fast(X), f(X))
+        monkeypatch.setattr(holder, name, value)
+        np.testing.assert_allclose(fast(X), f(X))
+        np.testing.assert_allclose(fast(X), f(X))
+        assert fast.statistics.traces == 2
+
+
+def test_registrations_of_singledispatch():
+    def f(x):
+        return np.sum(x) * kind_of(KIND)
+
+    with emulating():
+        fast = ng.jit(f)
+        assert fast(X) == 3
+        kind_of.register(Kind)(lambda x: 5.0)
+        assert fast(X) == 15
+
+
+@pytest.fixture
+def state():
+    """Puts back what the tests below change."""
+    errors, options, folder = np.geterr(), np.get_printoptions(), os.getcwd()
+    argv, limit, threads = list(sys.argv), sys.getrecursionlimit(), ng.get_num_threads()
+    with decimal.localcontext(), warnings.catch_warnings():
+        yield
+    np.seterr(**errors)
+    np.seterrcall(None)
+    np.set_printoptions(**options)
+    os.chdir(folder)
+    sys.argv[:] = argv
+    sys.setrecursionlimit(limit)
+    ng.set_num_threads(threads)
+    gc.enable()
+    os.environ.pop("NUMGRAD_TEST", None)
+
+
+def by_import(x):
+    from os import getcwd
+
+    return np.sum(x) * len(getcwd())
+
+
+STATES = {
+    "geterr": (
+        lambda x: np.sum(x) * (2 if np.geterr()["under"] == "ignore" else 3),
+        lambda: np.seterr(under="raise"),
+    ),
+    "geterrcall": (
+        lambda x: np.sum(x) * (2 if np.geterrcall() is None else 3),
+        lambda: np.seterrcall(print),
+    ),
+    "printoptions": (
+        lambda x: np.sum(x) * np.get_printoptions()["precision"],
+        lambda: np.set_printoptions(precision=3),
+    ),
+    "folder": (lambda x: np.sum(x) * len(os.getcwd()), lambda: os.chdir("/")),
+    "folder by import": (by_import, lambda: os.chdir("/")),
+    "arguments": (lambda x: np.sum(x) * len(sys.argv), lambda: sys.argv.append("a")),
+    "recursion": (
+        lambda x: np.sum(x) * sys.getrecursionlimit(),
+        lambda: sys.setrecursionlimit(sys.getrecursionlimit() + 50),
+    ),
+    "decimal": (
+        lambda x: np.sum(x) * float(decimal.Decimal(1) / 3),
+        lambda: setattr(decimal.getcontext(), "prec", 2),
+    ),
+    "filters": (
+        lambda x: np.sum(x) * len(warnings.filters),
+        lambda: warnings.filterwarnings("ignore", "nothing of the kind"),
+    ),
+    "collector": (lambda x: np.sum(x) * (1 + gc.isenabled()), gc.disable),
+    "environment": (
+        lambda x: np.sum(x) * float(os.environ.get("NUMGRAD_TEST", "1")),
+        lambda: os.environ.__setitem__("NUMGRAD_TEST", "4"),
+    ),
+    "threads": (
+        lambda x: np.sum(x) * ng.get_num_threads(),
+        lambda: ng.set_num_threads(3 - min(ng.get_num_threads(), 2)),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STATES)
+@pytest.mark.usefixtures("state")
+def test_state_of_the_process(case):
+    f, change = STATES[case]
+    with emulating():
+        fast = ng.jit(f)
+        np.testing.assert_allclose(fast(X), f(X), rtol=1e-14)
+        change()
+        np.testing.assert_allclose(fast(X), f(X), rtol=1e-14)
+        np.testing.assert_allclose(fast(X), f(X), rtol=1e-14)
+        assert fast.statistics.traces == 2
+
+
+CLOCKS = {
+    "time": lambda x: x * time.time(),
+    "perf_counter": lambda x: x * time.perf_counter(),
+    "monotonic_ns": lambda x: x * time.monotonic_ns(),
+    "process_time": lambda x: x * time.process_time(),
+    "now": lambda x: x * datetime.datetime.now().microsecond,
+    "urandom": lambda x: x * uuid.uuid4().int,
+    "token": lambda x: x * secrets.randbelow(100),
+}
+
+
+@pytest.mark.parametrize("case", CLOCKS)
+def test_clocks_warn_at_the_line(case):
+    with emulating(), pytest.warns(UserWarning, match="while it was traced, and what that") as met:
+        fast = ng.jit(CLOCKS[case])
+        fast(X)
+        fast(X)
+    assert len(met) == 1
+    assert met[0].filename == __file__
+    assert met[0].lineno == CLOCKS[case].__code__.co_firstlineno
+    assert sys.getprofile() is None
+
+
+def test_clocks_that_are_not_called_do_not_warn():
+    def f(x, timed=False):
+        begin = time.perf_counter() if timed else 0.0
+        return np.sum(x) + begin
+
+    with emulating():
+        assert ng.jit(f)(X) == 3
