@@ -5,10 +5,10 @@ Note [Signs of vectors]
 Eigenvectors and singular vectors are unique up to a sign or a phase, which LAPACK leaves as its
 reflections and rotations made it. NumPy's functions give LAPACK the matrix as it stands, by
 columns, in double precision. So do these, also where elements are float32: with the transpose, or
-in single precision, some signs are others (of float32 matrices 8 x 8 in 42 of 60). What is called is
-SciPy's library: with NumPy's the threads of two would keep each other from the cores. Where these
-are of different versions (NumPy 2.5, SciPy 1.18), one sign is another in a tenth of real matrices
-of 64 rows or more that ``svd`` is given, and in a third of complex ones.
+in single precision, some signs are others (of float32 matrices 8 x 8 in 42 of 60). The library is
+SciPy's: with NumPy's the threads of two would keep each other from the cores. Where these have
+different versions (NumPy 2.5, SciPy 1.18), one sign is another in a tenth of real matrices of 64
+rows or more that ``svd`` is given, and in a third of complex ones.
 """
 
 import numpy as np
@@ -87,9 +87,8 @@ def complex_singular(a, u, s, vh, job, alone):
     m, n, k = a.shape[0], a.shape[1], s.shape[0]
     length = 4 * k * k + 7 * k + max(m, n) + 64 * (m + n)
     more = max(5 * k * (k + 1), 2 * k * (max(m, n) + k) + k)
-    b, work, reals = (
-        np.empty((n, m), np.complex128), np.empty(length, np.complex128), np.empty(more, np.float64),
-    )  # fmt: skip
+    b, work = np.empty((n, m), np.complex128), np.empty(length, np.complex128)
+    reals = np.empty(more, np.float64)
     left = np.empty((u.shape[1], u.shape[0]), np.complex128)
     right = np.empty((vh.shape[1], vh.shape[0]), np.complex128)
     values = np.empty(k, np.float64)
