@@ -52,59 +52,6 @@ def complex_schur(t, v, like):
     return NOT_FOUND if info[0] != 0 else 0
 
 
-# ------------------------------------------------------------------------------------- eigenvalues
-
-
-@outlined
-def real_general(a, w, v, vectors, alone):
-    """Eigenvalues, and if asked for eigenvectors in columns, of a real matrix."""
-    if not is_finite(a):
-        return NOT_FINITE
-    n = a.shape[0]
-    length = _room(n)
-    b, values = np.empty((n, n), a.dtype), np.empty(2 * n, a.dtype)
-    right, work, info = np.empty((n, n), a.dtype), np.empty(length, a.dtype), np.empty(1, np.int32)
-    copy(a.T, b)
-    letter = 86 if vectors else 78  # V, N
-    lapack(
-        a.dtype, "geev", "N", letter, n, b, n, values, values[n:], b, n, right, n, work, length,
-        info,
-    )  # fmt: skip
-    if info[0] != 0:
-        return NOT_FOUND
-    for j in range(n):
-        imag = values[n + j]
-        w[j] = complex(values[j], imag)
-        if vectors:
-            if imag == 0.0:
-                for i in range(n):
-                    v[i, j] = right[j, i]
-            elif imag > 0.0:
-                for i in range(n):
-                    v[i, j] = complex(right[j, i], right[j + 1, i])
-                    v[i, j + 1] = complex(right[j, i], -right[j + 1, i])
-    return 0
-
-
-@outlined
-def complex_general(a, w, v, vectors, more, alone):
-    """The same of a complex matrix."""
-    if not is_finite(a):
-        return NOT_FINITE
-    n = a.shape[0]
-    length = _room(n)
-    b, right = np.empty((n, n), a.dtype), np.empty((n, n), a.dtype)
-    work, info = np.empty(length, a.dtype), np.empty(1, np.int32)
-    copy(a.T, b)
-    letter = 86 if vectors else 78
-    lapack(a.dtype, "geev", "N", letter, n, b, n, w, b, n, right, n, work, length, more, info)
-    if info[0] != 0:
-        return NOT_FOUND
-    if vectors:
-        copy(right.T, v)
-    return 0
-
-
 @outlined
 def turn_back(left, middle, right, work, out, alone):
     """Put ``left^H @ middle @ right`` into ``out``: from triangular forms to what they are of."""

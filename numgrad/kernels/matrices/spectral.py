@@ -1,8 +1,6 @@
 """Eigenvalues, singular values and orthogonal factors of stacks of matrices, by LAPACK.
 
-What is row-major here LAPACK takes for the transpose: of a Hermitian matrix that is the conjugate,
-whose eigenvectors are conjugates; of ``u @ diag(s) @ vh`` it is ``vh.T @ diag(s) @ u.T``, so left
-and right change places and nothing is transposed.
+Their signs are those of NumPy's functions: Note [Signs of vectors] in ``decompositions``.
 """
 
 from __future__ import annotations
@@ -30,11 +28,15 @@ def _product_ns(m: int, n: int, k: int) -> float:
 
 
 _EIGEN = {
-    kind: StackKernel(f"{_HOME}.decompositions:{name}_eigen", "T3. R2 T3 int int", lapack)
+    kind: StackKernel(
+        f"{_HOME}.decompositions:{name}_eigen", "T3. R2 T3 int int", lapack, in_double=True
+    )
     for kind, name, lapack in (("f", "real", "syevd"), ("c", "complex", "heevd"))
 }
 _SINGULAR = {
-    kind: StackKernel(f"{_HOME}.decompositions:{name}_singular", "T3. T3 R2 T3 int", "gesdd")
+    kind: StackKernel(
+        f"{_HOME}.decompositions:{name}_singular", "T3. T3 R2 T3 int", "gesdd", in_double=True
+    )
     for kind, name in (("f", "real"), ("c", "complex"))
 }
 _EIGEN_GRADIENT = StackKernel(f"{_HOME}.spectral_gradients:eigen_gradient", "T3 R2 T3 R2. T3. int")

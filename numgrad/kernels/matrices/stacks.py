@@ -42,15 +42,22 @@ class StackKernel:
         ``T3.`` for one of any strides, ``R`` for the real dtype, ``C`` for the complex one, ``N``
         for int32; ``int`` and ``bool`` are numbers.
     lapack
-        What it calls of LAPACK.
+        What it calls of LAPACK; with ``in_double`` in double precision, whatever the dtype.
     products
         Of what it takes products: ``T`` or ``C``.
     """
 
-    def __init__(self, place: str, kinds: str, lapack: str = "", products: str = "T") -> None:
+    def __init__(
+        self,
+        place: str,
+        kinds: str,
+        lapack: str = "",
+        products: str = "T",
+        in_double: bool = False,
+    ) -> None:
         self.module, _, self.name = place.partition(":")
         self.kinds, self.lapack = kinds.split(), lapack.split()
-        self.products = products
+        self.products, self.in_double = products, in_double
         self.serial: dict[np.dtype, Callable[..., int]] = {}
 
     def __call__(
@@ -122,7 +129,8 @@ class StackKernel:
     def externals(self, dtype: np.dtype) -> list[str]:
         """The functions of LAPACK and BLAS that it calls."""
         products = np.result_type(dtype, np.complex64) if self.products == "C" else dtype
-        of_lapack = [fortran.external(name, dtype) for name in self.lapack]
+        own = np.result_type(dtype, np.float64) if self.in_double else dtype
+        of_lapack = [fortran.external(name, own) for name in self.lapack]
         return [*of_lapack, gemm.external("gemm", products.name)]
 
 
