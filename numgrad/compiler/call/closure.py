@@ -17,6 +17,7 @@ nor its objects are searched, those of this library excepted.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import threading
@@ -425,7 +426,7 @@ class Surroundings:
         """What ``super()`` leads to from methods of a class."""
         for name in names:
             bases = [base for base in kind.__mro__ if name in vars(base)]
-            for base, above in zip(bases, bases[1:], strict=False):
+            for base, above in itertools.pairwise(bases):
                 if not any("super" in f.__code__.co_names for f in _functions(vars(base)[name])):
                     break
                 if not _is_library(above.__module__):
