@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from importlib import import_module
 from operator import index as as_index
 from typing import Any
@@ -297,12 +298,13 @@ class TensorConversions(Tensor):
     def __reduce__(self) -> tuple:
         if isinstance(self._array, AbstractArray):
             self._array.refuse("pickling", NDARRAY)
-        return _rebuild, (self._array, self._requires_grad, type(self))
+        return _rebuild, (self._array, self._requires_grad, type(self)), attributes_of(self)
 
     def __copy__(self) -> Tensor:
         twin = _rebuild(self._array, self._requires_grad, type(self))
         twin._grad_fn, twin._slot, twin._memory = self._grad_fn, self._slot, shared_version(self)
         share_tangents(self, twin)
+        _give(twin, attributes_of(self))
         return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
@@ -320,7 +322,18 @@ class TensorConversions(Tensor):
         memo[id(self)] = twin
         if self._grad is not None:
             twin._grad = as_tensor(self._grad._array.copy())
+        _give(twin, deepcopy(attributes_of(self), memo))
         return twin
+
+
+def attributes_of(tensor: Tensor) -> dict[str, Any] | None:
+    """Attributes that a user gave a parameter, or one of a class of the user's; None without."""
+    return getattr(tensor, "__dict__", None) or None
+
+
+def _give(twin: Tensor, attributes: dict[str, Any] | None) -> None:
+    if attributes:
+        vars(twin).update(attributes)
 
 
 def _carried(self: Tensor) -> str | None:
