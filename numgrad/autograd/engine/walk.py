@@ -148,11 +148,12 @@ def on_fresh_stack(run: Callable[[], Any]) -> Any:
             outcome.append((run(), None))
         except BaseException as error:  # handed to the thread that waits
             outcome.append((None, error))
+        outcome.append(state.callbacks)
 
     thread = Thread(target=target)
     thread.start()
     thread.join()
-    result, error = outcome[0]
+    (result, error), state.callbacks = outcome
     if error is not None:
         raise error
     return result
