@@ -523,6 +523,25 @@ def test_gradients_that_meet_at_a_node(form, size):
         np.testing.assert_allclose(x.grad.numpy(), np.full(size, expected), rtol=1e-15)
 
 
+@pytest.mark.parametrize("size", [3, 40_000])
+def test_a_cotangent_is_not_written_over(form, size):
+    """By a backward that computes into what arrived, at the first node of a chain."""
+    x, given = ng.tensor(np.full(size, 0.5), requires_grad=True), ng.ones(size)
+    for _ in range(3):
+        ng.tanh(x).backward(given)
+        ng.exp(ng.sin(x)).backward(given)
+    np.testing.assert_array_equal(given.numpy(), np.ones(size))
+
+
+def test_gradients_that_meet_at_one_output_of_several(form):
+    x = ng.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    for _ in range(3):
+        x.grad = None
+        a, b = ng.split(x, 2)
+        ng.sum(a * 2.0 + a * 3.0 + b * a).backward()
+        np.testing.assert_array_equal(x.grad.numpy(), [8.0, 9.0, 1.0, 2.0])
+
+
 @pytest.mark.parametrize("operands", [70])
 def test_many_gradients_of_one_node(form, operands):
     """More than an integer has bits; the first are made for it, the last come as they are."""

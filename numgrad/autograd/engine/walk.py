@@ -337,7 +337,7 @@ class HookedLeaves:
         if not reached.keys() <= missing.keys():
             pending = [place[0] for place in self.waiting.values()]
             counts = self.visits.task.leaf_counts([*pending, *running])
-            missing.update(dict.fromkeys([*missing, *reached], 0))
+            missing.update(dict.fromkeys(reached, 0))
             missing.update(counts)
         for key, leaf in reached.items():
             if not missing[key]:
