@@ -214,7 +214,7 @@ def test_a_gradient_that_does_not_arrive_counts_as_zeros(x):
     with pytest.raises(ng.errors.GradcheckError, match="no gradient arrives at output 0, that"):
         ng.testing.gradcheck(Pair.apply, x)
     assert ng.testing.gradcheck(Pair.apply, x, check_undefined_grad=False)
-    with pytest.raises(ng.errors.GradcheckError, match="no gradient arrives at output 0.*TypeErr"):
+    with pytest.raises(ng.errors.GradcheckError, match=r"arrives at output 0.*TypeErr"):
         ng.testing.gradcheck(Failing.apply, x)
     assert ng.testing.gradcheck(Failing.apply, x, check_undefined_grad=False)
 

@@ -462,3 +462,111 @@ def test_machine_code_is_made_when_python_has_done_enough(monkeypatch):
     monkeypatch.setattr(layout, "obstacle", lambda: "a reason")
     hot.install()
     assert (done, hot.waiting) == ([1, 0, 0, 1], [])
+
+
+# ------------------------------------------------------------------------ both forms of the walk
+
+
+@pytest.fixture(params=["machine code", "python"])
+def form(request):
+    """Each of the two, one test after the other."""
+    if request.param == "machine code":
+        yield
+        return
+    with python_paths():
+        yield
+
+
+@elementwise(register=False, types=lambda dtypes: (dtypes, np.result_type(*dtypes)))
+def weighted(a, b, c, d):
+    """A sum of products, whose last gradients are the cotangent itself."""
+    return a * b + (c + d)
+
+
+weighted.vjp(
+    a=lambda g, b: g * b, b=lambda g, a: g * a, c=lambda g: g, d=lambda g: g
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [3, 40_000])
+@pytest.mark.parametrize("place", range(4))
+def test_only_gradients_that_were_made_are_added_to(form, size, place):
+    """Of four gradients of a node two are the cotangent, which stays as the user gave it."""
+    for _ in range(3):
+        leaves = [ng.tensor(np.full(size, k + 2.0), requires_grad=True) for k in range(4)]
+        given = [ng.ones(size), ng.ones(size)]
+        twice = leaves[place]
+        ng.autograd.backward([weighted(*leaves), twice + 0.0], given)
+        ng.autograd.backward([weighted(*leaves), twice], given)
+        for g in given:
+            np.testing.assert_array_equal(g.numpy(), np.ones(size))
+        expected = [6.0, 4.0, 2.0, 2.0]
+        expected[place] += 2.0
+        for x, value in zip(leaves, expected, strict=True):
+            np.testing.assert_array_equal(x.grad.numpy(), np.full(size, value))
+
+
+@pytest.mark.parametrize("size", [3, 40_000])
+def test_gradients_that_meet_at_a_node(form, size):
+    """One of several that wait is passed on, others are added where they wait."""
+    x = ng.tensor(np.full(size, 0.5), requires_grad=True)
+    for _ in range(3):
+        x.grad = None
+        a, b = x * 2.0, x + 1.0
+        c = weighted(a, b, a, b)
+        y = weighted(c, a, c, x)
+        ng.autograd.backward([y, c], [ng.ones(size), ng.ones(size)])
+        # c = 2x (x + 1) + 3x + 1 and y = 2xc + c + x, with dc/dx = 4x + 5
+        slope = 4 * 0.5 + 5.0
+        value = 2 * 0.5 * 1.5 + 3 * 0.5 + 1.0
+        expected = 2 * value + 2 * 0.5 * slope + slope + 1.0 + slope
+        np.testing.assert_allclose(x.grad.numpy(), np.full(size, expected), rtol=1e-15)
+
+
+@pytest.mark.parametrize("size", [3, 40_000])
+def test_a_cotangent_is_not_written_over(form, size):
+    """By a backward that computes into what arrived, at the first node of a chain."""
+    x, given = ng.tensor(np.full(size, 0.5), requires_grad=True), ng.ones(size)
+    for _ in range(3):
+        ng.tanh(x).backward(given)
+        ng.exp(ng.sin(x)).backward(given)
+    np.testing.assert_array_equal(given.numpy(), np.ones(size))
+
+
+def test_gradients_that_meet_at_one_output_of_several(form):
+    x = ng.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    for _ in range(3):
+        x.grad = None
+        a, b = ng.split(x, 2)
+        ng.sum(a * 2.0 + a * 3.0 + b * a).backward()
+        np.testing.assert_array_equal(x.grad.numpy(), [8.0, 9.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("operands", [70])
+def test_many_gradients_of_one_node(form, operands):
+    """More than an integer has bits; the first are made for it, the last come as they are."""
+    leaves = [ng.tensor(np.full(3, 1.0), requires_grad=True) for _ in range(operands)]
+    given = ng.ones(3 * operands)
+    for _ in range(2):
+        ng.concatenate([x * 1.0 for x in leaves]).backward(given)
+    for x in leaves:
+        np.testing.assert_array_equal(x.grad.numpy(), np.full(3, 2.0))
+    np.testing.assert_array_equal(given.numpy(), np.ones(3 * operands))
+
+
+@pytest.mark.parametrize("program", [*ANY, *VECTORS], ids=lambda program: program.__name__)
+def test_gradients_are_those_of_differences(form, program):
+    a, b = leaf(3, 4), leaf(3, 4)
+    direction = [R.uniform(-1, 1, (3, 4)) for _ in range(2)]
+    found = gradients(program, a, b)[1:]  # of two backwards
+    slope = sum(np.sum(g * d) for g, d in zip(found, direction, strict=True)) / 2
+    values = []
+    for h in (1e-6, -1e-6):
+        moved = [
+            ng.tensor(x.numpy(force=True) + h * d) for x, d in zip((a, b), direction, strict=True)
+        ]
+        values.append(program(*moved).item())
+    if program not in (reused, frozen):  # which hold parts constant
+        np.testing.assert_allclose(slope, (values[0] - values[1]) / 2e-6, rtol=1e-6)
+    else:
+        assert np.isfinite(slope)

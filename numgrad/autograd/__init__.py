@@ -53,7 +53,17 @@ def __dir__() -> list[str]:
 _missing = _absent(
     __name__,
     __all__,
-    {"gradcheck": "ng.testing.gradcheck", "gradgradcheck": "ng.testing.gradgradcheck"},
+    {
+        "gradcheck": "ng.testing.gradcheck",
+        "gradgradcheck": "ng.testing.gradgradcheck",
+        "profiler": "ng.profiler",
+        "anomaly_mode": "its names are in ng.autograd itself",
+        "grad_mode": "its names are in ng.autograd itself",
+        "set_multithreading_enabled": "a backward runs in the thread that calls it; how many "
+        "threads compute is said by ng.set_num_threads",
+        "enforce_grad_layout_policy": "a .grad lies as its gradient came; store a new one in it",
+        "NestedIOFunction": "ng.autograd.Function with ng.tree.leaves of nested arguments",
+    },
 )
 
 

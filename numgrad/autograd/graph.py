@@ -7,6 +7,7 @@ from typing import Any
 
 from numgrad.autograd.engine.task import GradientEdge as GradientEdge
 from numgrad.autograd.hooks import RemovableHandle as RemovableHandle
+from numgrad.autograd.hooks import queue_callback as queue_callback
 from numgrad.autograd.hooks import register_multi_grad_hook as register_multi_grad_hook
 from numgrad.autograd.node import GraphNode as Node
 from numgrad.autograd.node import SavedTensor as SavedTensor
@@ -15,19 +16,31 @@ from numgrad.autograd.saved import (
     allow_mutation_on_saved_tensors as allow_mutation_on_saved_tensors,
 )
 from numgrad.autograd.saved import disable_saved_tensors_hooks as disable_saved_tensors_hooks
+from numgrad.autograd.saved import save_on_cpu as save_on_cpu
 from numgrad.autograd.saved import saved_tensors_hooks as saved_tensors_hooks
 from numgrad.autograd.variable import Tensor
+from numgrad.core.absent import absent
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 __all__ = [
     "GradientEdge", "Node", "RemovableHandle", "SavedTensor", "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
-    "register_multi_grad_hook", "saved_tensors_hooks",
+    "queue_callback", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
 ]  # fmt: skip
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+__getattr__ = absent(
+    __name__,
+    __all__,
+    {
+        "region_activation_memory_budget": "ng.checkpoint says what is computed anew",
+        "set_*_stream*": "a CPU has no streams",
+    },
+)
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:

@@ -369,6 +369,62 @@ def run_post_accumulate(hooks: LeafHooks, leaf: Tensor, task: Any) -> None:
             )
 
 
+# ------------------------------------------------------------------------- at the end of a backward
+
+
+def queue_callback(fn: Callable[[], Any]) -> None:
+    """Call ``fn`` when the backward that is running is complete, its gradients accumulated.
+
+    Hooks and backwards of Functions call this; callbacks run in the order of registration, and may
+    register further ones. After a backward that fails they do not run.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If no backward is running in this thread.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor(3.0, requires_grad=True)
+    >>> y = x * x
+    >>> handle = y.register_hook(
+    ...     lambda g: ng.autograd.graph.queue_callback(lambda: print("complete:", x.grad))
+    ... )
+    >>> y.backward()
+    complete: tensor(6.)
+    """
+    check_hook("queue_callback", fn)
+    state.ground.once(
+        "queue_callback registers a function once, while the function is traced, and not at each "
+        "call; call it in a backward outside of ng.jit"
+    )
+    if not state.depth:
+        raise NumgradRuntimeError(
+            "queue_callback: no backward is running in this thread; call it in a hook, or in the "
+            "backward of a Function"
+        )
+    state.callbacks = (*state.callbacks, (state.depth, fn))
+
+
+def run_callbacks() -> None:
+    """Call what the backward that was called at this depth has queued."""
+    level = state.depth + 1
+    while True:
+        place = next((k for k, (depth, _) in enumerate(state.callbacks) if depth >= level), None)
+        if place is None:
+            return
+        _, fn = state.callbacks[place]
+        state.callbacks = (*state.callbacks[:place], *state.callbacks[place + 1 :])
+        with user_code(False, state.task):
+            fn()
+
+
+def drop_callbacks() -> None:
+    """Forget what a backward that failed has queued."""
+    state.callbacks = tuple([each for each in state.callbacks if each[0] <= state.depth])
+
+
 # ----------------------------------------------------------------------- several tensors at once
 
 

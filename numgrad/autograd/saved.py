@@ -188,8 +188,10 @@ def _quiet() -> Iterator[None]:
         state.set(**before)
 
 
-def pack(value: Any, pair: tuple[Callable[..., Any], Callable[..., Any]]) -> Any:
-    """What a node keeps in place of ``value`` under a pair of hooks; numbers stay."""
+def pack(value: Any, pair: tuple[Callable[..., Any], Callable[..., Any]] | None) -> Any:
+    """What a node keeps in place of ``value`` under a pair of hooks, or None; numbers stay."""
+    if pair is None:
+        return value
     if type(value) is tuple:
         return tuple(pack(part, pair) for part in value)
     if type(value) is Guard:
@@ -268,7 +270,7 @@ class saved_tensors_hooks:
                 raise NumgradTypeError(
                     f"saved_tensors_hooks: {name} is a function, got {type(hook).__name__}"
                 )
-        self._pair = (pack_hook, unpack_hook)
+        self._pair: Any = (pack_hook, unpack_hook)
 
     def __enter__(self) -> None:
         if state.saved_hooks_disabled is not None:
@@ -278,6 +280,33 @@ class saved_tensors_hooks:
 
     def __exit__(self, *exception: object) -> None:
         state.set(saved_hooks=state.saved_hooks[:-1])
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Keep what operations save for backward in the memory of the CPU, where it is already.
+
+    Programs written for several devices run as they are; nothing is copied. As with other hooks
+    for saved tensors the innermost count: those around the block are not asked for what is saved
+    inside.
+
+    Parameters
+    ----------
+    pin_memory, device_type
+        Of no effect: there is no device to copy to.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor([1.0, 2.0], requires_grad=True)
+    >>> with ng.autograd.graph.save_on_cpu(pin_memory=True):
+    ...     y = ng.sum(x * x)
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        self._pair = None
 
 
 @contextmanager

@@ -117,7 +117,9 @@ class Parameter(Tensor):
 
     Notes
     -----
-    A parameter is always a leaf, whatever ``data`` was computed from.
+    A parameter is always a leaf, whatever ``data`` was computed from. It takes attributes of your
+    own, as in ``p.no_decay = True``, which go with copies and pickles of it; other Tensors do not,
+    since there are so many of them.
 
     Examples
     --------
@@ -127,7 +129,7 @@ class Parameter(Tensor):
     tensor([1., 2.], requires_grad=True)
     """
 
-    __slots__ = ()
+    __slots__ = ("__dict__",)
 
     def __init__(self, data: Any = None, requires_grad: bool = True) -> None:
         if isinstance(data, Tensor):

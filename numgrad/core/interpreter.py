@@ -316,6 +316,8 @@ class State(threading.local):
     """How many backwards, one within the other, a user's code is running in."""
     task: Any = None
     """The innermost of these backwards."""
+    callbacks: tuple = ()
+    """Functions that run when a backward is complete, each behind the ``depth`` inside of that."""
     transforms: int = 0
     """How many functional transforms, one within the other, are calling a user's function."""
     plain: bool = True

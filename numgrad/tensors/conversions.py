@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from importlib import import_module
 from operator import index as as_index
 from typing import Any
@@ -322,12 +323,13 @@ class TensorConversions(Tensor):
                 f"pickle: the hooks of a tensor of shape {self.shape} that change its gradient are "
                 "not pickled with it; register them again where it is loaded"
             )
-        return _rebuild, (self._array, self._requires_grad, type(self))
+        return _rebuild, (self._array, self._requires_grad, type(self)), attributes_of(self)
 
     def __copy__(self) -> Tensor:
         twin = _rebuild(self._array, self._requires_grad, type(self))
         twin._grad_fn, twin._slot, twin._memory = self._grad_fn, self._slot, shared_version(self)
         share_tangents(self, twin)
+        _give(twin, attributes_of(self))
         return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
@@ -345,6 +347,7 @@ class TensorConversions(Tensor):
         memo[id(self)] = twin
         if self._grad is not None:
             twin._grad = as_tensor(self._grad._array.copy())
+        _give(twin, deepcopy(attributes_of(self), memo))
         return twin
 
 
@@ -357,6 +360,16 @@ class _Refusal:
     def __bool__(self) -> bool:
         self.tensor._refuse_conversion()
         return True
+
+
+def attributes_of(tensor: Tensor) -> dict[str, Any] | None:
+    """Attributes that a user gave a parameter, or one of a class of the user's; None without."""
+    return getattr(tensor, "__dict__", None) or None
+
+
+def _give(twin: Tensor, attributes: dict[str, Any] | None) -> None:
+    if attributes:
+        vars(twin).update(attributes)
 
 
 def _carried(self: Tensor) -> str | None:

@@ -351,6 +351,27 @@ def test_the_hook_of_a_leaf_in_many_places_runs_once(lib):
     assert order == [[5.0, 16.0], "first"]
 
 
+def test_a_path_that_carries_nothing_completes_a_leaf(lib):
+    """Promise 43: its hooks run then, and not at the end."""
+
+    class Nothing(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return None
+
+    x, w, order = *(lib.tensor([1.0, 2.0], requires_grad=True) for _ in range(2)), []
+    first = w * 2
+    first.register_hook(lambda g: order.append("first"))
+    x.register_hook(lambda g: order.append(g.tolist()))
+    nothing = Nothing.apply(x)
+    (x * 3 + nothing + first).sum().backward()
+    assert order == [[3.0, 3.0], "first"]
+
+
 def test_gradients_that_are_zeros_for_want_of_a_dependence_require_grad(lib):
     """Promise 36."""
     x, unused = (lib.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))

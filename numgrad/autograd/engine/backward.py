@@ -18,7 +18,7 @@ from numgrad.autograd.batching.batch import NO_GRAPH, Batched, BatchingInterpret
 from numgrad.autograd.engine.gradients import ON_ARRAYS, RECORDED, UNRECORDED, accumulate
 from numgrad.autograd.engine.task import GradientEdge, Task, edge_of
 from numgrad.autograd.engine.walk import DEEP, on_fresh_stack, walk
-from numgrad.autograd.hooks import retain_grad, retains_grad
+from numgrad.autograd.hooks import drop_callbacks, retain_grad, retains_grad, run_callbacks
 from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.variable import TENSORS, Tensor, constant, refresh
 from numgrad.core.abstract import ones, zeros
@@ -98,7 +98,7 @@ def _accumulated(
     roots: Sequence[Any], grads: Sequence[Tensor], retain: bool | None, create_graph: bool,
     targets: Sequence[Any] | None,
 ) -> None:  # fmt: skip
-    captured, found = _run(roots, grads, retain, create_graph, targets, True)
+    captured, found = _complete(_run, roots, grads, retain, create_graph, targets, True)
     if targets is not None:
         found = [
             (target, g, False)
@@ -110,6 +110,8 @@ def _accumulated(
     for target in targets or ():
         if isinstance(target, Tensor) and target._grad_fn is not None:
             retain_grad(target)
+    if state.callbacks:
+        _complete(run_callbacks)
 
 
 def is_loss(root: Tensor) -> bool:
@@ -127,7 +129,13 @@ def is_loss(root: Tensor) -> bool:
 def backward_from_loss(root: Tensor, retain_graph: bool | None) -> None:
     """``backward`` of one real number."""
     one = _ONES[root._array.dtype]
-    accumulate(walk(ON_ARRAYS, (edge_of(root),), (one,), bool(retain_graph))[1])
+    try:
+        accumulate(walk(ON_ARRAYS, (edge_of(root),), (one,), bool(retain_graph))[1])
+        if state.callbacks:
+            run_callbacks()
+    except BaseException:
+        drop_callbacks()
+        raise
 
 
 def gradients_of_loss(root: Tensor, leaves: Sequence[Tensor]) -> list[Any]:
@@ -138,7 +146,9 @@ def gradients_of_loss(root: Tensor, leaves: Sequence[Tensor]) -> list[Any]:
     if not is_loss(root):
         return list(grad(root, leaves, allow_unused=True))
     one = _ONES[root._array.dtype]
-    arrived = walk(ON_ARRAYS, (edge_of(root),), (one,), False, None, False)[1]
+    arrived = _complete(walk, ON_ARRAYS, (edge_of(root),), (one,), False, None, False)[1]
+    if state.callbacks:
+        _complete(run_callbacks)
     found = {id(leaf): g for leaf, g, _ in arrived}
     gradients = [found.get(id(leaf)) for leaf in leaves]
     return [g if g is None or type(g) is np.ndarray else as_tensor(g) for g in gradients]
@@ -241,9 +251,11 @@ def inner_grad(
         )
     grads = _root_gradients("grad", roots, grad_outputs, batched=is_grads_batched)
     if is_grads_batched:
-        found = _run_batched(roots, grads, retain_graph, create_graph, targets)
+        found = _complete(_run_batched, roots, grads, retain_graph, create_graph, targets)
     else:
-        found, _ = _run(roots, grads, retain_graph, create_graph, targets, False)
+        found, _ = _complete(_run, roots, grads, retain_graph, create_graph, targets, False)
+    if state.callbacks:
+        _complete(run_callbacks)
     for position, g in enumerate(found):
         if g is None and (materialize_grads or not allow_unused):
             meta = _meta(targets[position])
@@ -267,6 +279,15 @@ def dense_grad(*args: Any, **options: Any) -> tuple[Any, ...]:
 
 
 # ---------------------------------------------------------------------------------- which walk
+
+
+def _complete(run: Callable[..., Any], *args: Any) -> Any:
+    """The result of a part of a backward; what it has queued is dropped if it fails."""
+    try:
+        return run(*args)
+    except BaseException:
+        drop_callbacks()
+        raise
 
 
 def _run(

@@ -148,11 +148,12 @@ def on_fresh_stack(run: Callable[[], Any]) -> Any:
             outcome.append((run(), None))
         except BaseException as error:  # handed to the thread that waits
             outcome.append((None, error))
+        outcome.append(state.callbacks)
 
     thread = Thread(target=target)
     thread.start()
     thread.join()
-    result, error = outcome[0]
+    (result, error), state.callbacks = outcome
     if error is not None:
         raise error
     return result
@@ -336,7 +337,7 @@ class HookedLeaves:
         if not reached.keys() <= missing.keys():
             pending = [place[0] for place in self.waiting.values()]
             counts = self.visits.task.leaf_counts([*pending, *running])
-            missing.update(dict.fromkeys([*missing, *reached], 0))
+            missing.update(dict.fromkeys(reached, 0))
             missing.update(counts)
         for key, leaf in reached.items():
             if not missing[key]:

@@ -195,7 +195,8 @@ class Surroundings:
                     self.sources.add(id(value.bit_generator))  # pyright: ignore
                 elif isinstance(value, bits):
                     self.sources.add(id(value))
-                continue
+                if not isinstance(value, Tensor):
+                    continue
             for part in self._parts(value):
                 part.parent = place
                 part.name = f"{place.name}{part.name}" if part.name[:1] in ".[" else part.name
@@ -207,6 +208,13 @@ class Surroundings:
         standard = of_standard(value, self._weak)
         if standard is not None:
             yield from standard
+        elif isinstance(value, Tensor):  # a parameter's attributes of the user's
+            own = getattr(value, "__dict__", None)
+            if own is not None:
+                self._lengths.append((own, len(own)))
+                yield from self._absent(value, value, own)
+                for name in sorted(self.names & own.keys()):
+                    yield place_of(own[name], own, f"{{0}}[{name!r}]", f".{name}")
         elif isinstance(value, FunctionType):
             yield from self._of_function(value)
         elif isinstance(value, METHODS):

@@ -10,6 +10,7 @@ from numgrad.autograd.variable import Parameter as Parameter
 from numgrad.autograd.variable import Tensor, shared_version
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.tensors.conversions import attributes_of
 
 
 class Buffer(Tensor):
@@ -33,7 +34,7 @@ class Buffer(Tensor):
     ['mean']
     """
 
-    __slots__ = ("persistent",)
+    __slots__ = ("__dict__", "persistent")
 
     def __init__(self, data: Any = None, *, persistent: bool = True) -> None:
         if data is None:
@@ -59,7 +60,8 @@ class Buffer(Tensor):
         return twin
 
     def __reduce__(self) -> tuple:
-        return _rebuild_buffer, (self._array, self._requires_grad, self.persistent)
+        given = (self._array, self._requires_grad, self.persistent)
+        return _rebuild_buffer, given, attributes_of(self)
 
 
 def _rebuild_buffer(array: np.ndarray, requires_grad: bool, persistent: bool) -> Buffer:
