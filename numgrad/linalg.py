@@ -6,6 +6,7 @@ SciPy's take besides is taken by name: ``overwrite_a``, ``check_finite`` and oth
 do not change, ``lower``, ``A``.
 """
 
+import numgrad.operations.linear_algebra.assumptions as _assumptions  # noqa: F401
 from numgrad.core.absent import absent as _absent
 from numgrad.core.op import Op
 from numgrad.errors import NumgradLinAlgError as LinAlgError
@@ -21,7 +22,7 @@ from numgrad.operations.linear_algebra.functions import (
     solve_sylvester,
     sqrtm,
 )
-from numgrad.operations.linear_algebra.indefinite import ldl
+from numgrad.operations.linear_algebra.indefinite import ldl, ldl_solve
 from numgrad.operations.linear_algebra.lyapunov import (
     solve_continuous_lyapunov,
     solve_discrete_lyapunov,
@@ -48,6 +49,7 @@ from numgrad.operations.linear_algebra.products import (
 from numgrad.operations.linear_algebra.products import (
     trace_of_matrices as trace,
 )
+from numgrad.operations.linear_algebra.reflectors import householder_product
 from numgrad.operations.linear_algebra.riccati import solve_continuous_are, solve_discrete_are
 from numgrad.operations.linear_algebra.schur import hessenberg, qz, rsf2csf, schur
 from numgrad.operations.linear_algebra.scipy_parameters import take
@@ -83,8 +85,9 @@ from numgrad.operations.norm import matrix_norm, norm, vector_norm
 __all__ = [
     "LinAlgError", "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion",
     "cond", "coshm", "cosm", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
-    "expm", "fractional_matrix_power", "hankel", "hessenberg", "inv", "khatri_rao", "kron", "ldl",
-    "logm", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matmul_toeplitz", "matrix_norm",
+    "expm", "fractional_matrix_power", "hankel", "hessenberg", "householder_product", "inv",
+    "khatri_rao", "kron", "ldl", "ldl_solve", "logm", "lstsq", "lu", "lu_factor", "lu_solve",
+    "matmul", "matmul_toeplitz", "matrix_norm",
     "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "null_space", "orth",
     "outer", "pinv", "pinvh", "polar", "qr", "qz", "rsf2csf", "schur", "signm", "sinhm", "sinm",
     "slogdet", "solve", "solve_banded", "solve_continuous_are", "solve_continuous_lyapunov",
@@ -105,9 +108,9 @@ __getattr__ = _absent(
         "solve_ex": "solve",
         "lu_factor_ex": "lu_factor",
         "ldl_factor": "ldl",
+        "orgqr": "householder_product",
         "matrix_exp": "expm",
         "vander": "ng.vander",
-        "householder_product": "qr with mode='complete'",
         "solve_lyapunov": "solve_continuous_lyapunov",
         "cholesky_banded": "solve_banded, or cholesky of the whole matrix",
         "solveh_banded": "solve_banded",

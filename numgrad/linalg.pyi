@@ -50,13 +50,28 @@ def diagonal(x: _Array, offset: Any = 0) -> Tensor:
 def eig(a: _Array) -> Any:
     """Eigenvalues and eigenvectors of square matrices."""
 
-def eigh(a: _Array, UPLO: str = "L") -> Any:
+def eigh(
+    a: _Array,
+    UPLO: str = "L",
+    b: Any = None,
+    eigvals_only: bool = False,
+    subset_by_index: Any = None,
+    subset_by_value: Any = None,
+    type: Any = 1,
+) -> Any:
     """Eigenvalues and eigenvectors of Hermitian matrices, of which one triangle is read."""
 
 def eigvals(a: _Array) -> Tensor:
     """Eigenvalues of square matrices; always complex."""
 
-def eigvalsh(a: _Array, UPLO: str = "L") -> Tensor:
+def eigvalsh(
+    a: _Array,
+    UPLO: str = "L",
+    b: Any = None,
+    subset_by_index: Any = None,
+    subset_by_value: Any = None,
+    type: Any = 1,
+) -> Tensor:
     """Eigenvalues of Hermitian matrices, of which one triangle is read."""
 
 def expm(a: _Array) -> Tensor:
@@ -71,6 +86,9 @@ def hankel(c: _Array, r: Any = None) -> Tensor:
 def hessenberg(a: _Array, calc_q: bool = False) -> Any:
     """Hessenberg's form: ``a = Q @ H @ Q*`` with ``H`` zero below the first subdiagonal."""
 
+def householder_product(a: _Array, tau: _Array) -> Tensor:
+    """The first columns of ``H[0] @ H[1] @ ...`` with ``H[i] = 1 - tau[i] v[i] v[i]*``."""
+
 def inv(a: _Array) -> Tensor:
     """Inverses of square matrices."""
 
@@ -82,6 +100,9 @@ def kron(a: _Array, b: _Array) -> Tensor:
 
 def ldl(a: _Array, lower: bool = True, hermitian: bool = True) -> tuple[Tensor, ...]:
     """Factors of symmetric or Hermitian matrices: ``a = L @ D @ L*``, rows of ``L`` exchanged."""
+
+def ldl_solve(ldl_factors: _Array, b: _Array, lower: bool = True, hermitian: bool = True) -> Tensor:
+    """The ``x`` of ``a @ x = b`` by what ``ldl(a)`` returned."""
 
 def logm(a: _Array) -> Tensor:
     """Principal logarithms of square matrices; real for real ones."""

@@ -429,18 +429,18 @@ def lu_solve(lu_and_piv, b, trans=0):
     x = expand_dims(b, -1) if vector else b
     order = permutation_of(pivots)
     if trans == 0:
-        x = solve_triangle(packed, _rows_of(x, order), lower=True, unit=True)
+        x = solve_triangle(packed, rows_of(x, order), lower=True, unit=True)
         x = solve_triangle(packed, x)
     else:
         x = np.conj(x) if trans == 1 else x
         x = solve_triangle(packed, x, of_adjoint=True)
         x = solve_triangle(packed, x, lower=True, of_adjoint=True, unit=True)
-        x = _rows_of(x, inverse_permutation(order))
+        x = rows_of(x, inverse_permutation(order))
         x = np.conj(x) if trans == 1 else x
     return squeeze(x, -1) if vector else x
 
 
-def _rows_of(x: Any, order: Any) -> Any:
+def rows_of(x: Any, order: Any) -> Any:
     """The same, of stacks that broadcast."""
     batch = broadcast_lengths(tuple(x.shape[:-2]), tuple(order.shape[:-1]))
     lengths = (*batch, order.shape[-1])

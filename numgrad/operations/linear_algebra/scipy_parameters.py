@@ -82,10 +82,6 @@ _NAMES = {
 }  # fmt: skip
 """Functions -> names of SciPy's -> names here."""
 
-_OF_SYMMETRIC: dict[str, tuple] = {
-    "b": (None,), "type": (1,), "eigvals_only": (False,), "subset_by_index": (None,),
-    "subset_by_value": (None,),
-}  # fmt: skip
 _ONE_VALUE: dict[str, dict[str, tuple]] = {
     "eig": {"b": (None,), "left": (False,), "right": (True,), "homogeneous_eigvals": (False,)},
     "eigvals": {"b": (None,), "homogeneous_eigvals": (False,)},
@@ -97,18 +93,12 @@ _ONE_VALUE: dict[str, dict[str, tuple]] = {
     "qr": {"pivoting": (False,)},
     "solve_continuous_are": {"e": (None,), "s": (None,)},
     "solve_discrete_are": {"e": (None,), "s": (None,)},
-    "eigh": _OF_SYMMETRIC, "eigvalsh": _OF_SYMMETRIC,
 }  # fmt: skip
 """Functions -> parameters of SciPy's -> the values that they may have."""
 
 _INSTEAD = {
-    "eigvals_only": "; eigvalsh gives eigenvalues alone",
     "return_rank": "; matrix_rank gives the rank",
-    "subset_by_index": "; take the ones wanted of all",
-    "subset_by_value": "; take the ones wanted of all",
 }
-_GENERAL = (None, "gen", "general")
-_POSITIVE = "; cho_solve(cho_factor(a), b) is for positive definite matrices"
 
 
 def _of(name: str) -> dict[str, Callable[[Any], dict[str, Any]]]:
@@ -122,11 +112,6 @@ def _of(name: str) -> dict[str, Callable[[Any], dict[str, Any]]]:
         found["lower"] = lambda lower: {"upper": not lower}
     if name in ("eigh", "eigvalsh"):
         found["lower"] = lambda lower: {"UPLO": "L" if lower else "U"}
-    if name in ("inv", "solve"):
-        found["assume_a"] = _only(name, "assume_a", *_GENERAL, instead=_POSITIVE)
-        found["lower"] = _nothing  # of a general matrix all is read
-    if name == "solve":
-        found["transposed"] = _only(name, "transposed", False, instead="; transpose the matrix")
     return found
 
 
@@ -134,3 +119,5 @@ def take(operations: Iterable[Op]) -> None:
     """Let these functions take the parameters of SciPy's of the same names."""
     for op in operations:
         op.stand_ins = _of(op.name) or op.stand_ins
+        if op.wider is not None:
+            op.wider.stand_ins = op.stand_ins
