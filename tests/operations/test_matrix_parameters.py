@@ -92,7 +92,7 @@ def test_stacks_batches_and_compiled_calls(structure):
 
 def test_what_solve_refuses():
     a = np.eye(3)
-    with pytest.raises(ng.NumgradError, match="assume_a is one of .*'tridiagonal'.*got 'banana'"):
+    with pytest.raises(ng.NumgradError, match=r"assume_a is one of .*got 'banana'"):
         linalg.solve(a, a, assume_a="banana")
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
         linalg.solve(-a, a, assume_a="pos")
