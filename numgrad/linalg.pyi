@@ -50,6 +50,9 @@ def diagonal(x: _Array, offset: Any = 0) -> Tensor:
 def eig(a: _Array) -> Any:
     """Eigenvalues and eigenvectors of square matrices."""
 
+def eig_banded(a_band: _Array, lower: bool = False, eigvals_only: bool = False) -> Any:
+    """Eigenvalues and eigenvectors of Hermitian matrices given by their diagonals."""
+
 def eigh(
     a: _Array,
     UPLO: str = "L",
@@ -61,8 +64,14 @@ def eigh(
 ) -> Any:
     """Eigenvalues and eigenvectors of Hermitian matrices, of which one triangle is read."""
 
+def eigh_tridiagonal(d: _Array, e: _Array, eigvals_only: bool = False) -> Any:
+    """Eigenvalues and eigenvectors of symmetric matrices with three diagonals."""
+
 def eigvals(a: _Array) -> Tensor:
     """Eigenvalues of square matrices; always complex."""
+
+def eigvals_banded(a_band: _Array, lower: bool = False) -> Tensor:
+    """Eigenvalues of Hermitian matrices given by their diagonals, as ``eig_banded`` takes them."""
 
 def eigvalsh(
     a: _Array,
@@ -73,6 +82,9 @@ def eigvalsh(
     type: Any = 1,
 ) -> Tensor:
     """Eigenvalues of Hermitian matrices, of which one triangle is read."""
+
+def eigvalsh_tridiagonal(d: _Array, e: _Array) -> Tensor:
+    """Eigenvalues of symmetric matrices with three diagonals."""
 
 def expm(a: _Array) -> Tensor:
     """Exponentials of square matrices."""
@@ -119,6 +131,9 @@ def lu_factor(a: _Array) -> Any:
 def lu_solve(lu_and_piv: _Array, b: _Array, trans: Any = 0) -> Tensor:
     """The ``x`` of ``a @ x = b`` by what ``lu_factor(a)`` returned."""
 
+def lu_unpack(lu_and_piv: _Array) -> Any:
+    """The factors that ``lu_factor(a)`` returned in one matrix, and its order of rows as another."""
+
 def matmul(a: _Array, b: _Array) -> Tensor:
     """Matrix product; vectors are rows on the left and columns on the right."""
 
@@ -148,6 +163,9 @@ def null_space(a: _Array, rcond: Any = None) -> Tensor:
 
 def orth(a: _Array, rcond: Any = None) -> Tensor:
     """An orthonormal basis of the columns of a matrix; the gradient raises."""
+
+def orthogonal_procrustes(a: _Array, b: _Array) -> tuple[Tensor, ...]:
+    """The unitary matrix that takes one matrix closest to another: ``a @ r`` to ``b``."""
 
 def outer(a: _Array, b: _Array) -> Tensor:
     """Products of every element of one vector with every element of another."""
@@ -213,6 +231,9 @@ def solve_triangular(
     a: _Array, b: _Array, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False
 ) -> Tensor:
     """The ``x`` of ``a @ x = b`` for triangular matrices; ``b`` with one axis is a vector."""
+
+def solveh_banded(ab: _Array, b: _Array, lower: bool = False) -> Tensor:
+    """The ``x`` of ``a @ x = b`` for Hermitian matrices given by their diagonals."""
 
 def sqrtm(a: _Array) -> Tensor:
     """Principal square roots of square matrices; real for real ones."""

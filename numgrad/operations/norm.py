@@ -164,7 +164,6 @@ matrix_norm.kink(x=([[0.0, 0.0], [0.0, 0.0]], [[0, 0], [0, 0]]))
 
 
 @composite(
-    method=False,
     errors=[(((2, 3),), {"p": 2, "axis": 0, "maxnorm": -1.0}, "NumgradValueError")],
 )
 def renorm(x, p, axis, maxnorm):

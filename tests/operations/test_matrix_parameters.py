@@ -203,3 +203,49 @@ def test_householder_product_is_that_of_pytorch():
     h, tau = draw((2, 4, 3)), draw((2, 3))
     expected = torch.linalg.householder_product(torch.tensor(h), torch.tensor(tau))
     np.testing.assert_allclose(linalg.householder_product(h, tau).numpy(), expected, atol=1e-12)
+
+
+# ------------------------------------------------------------------------------------------- bands
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("lower", [True, False])
+def test_hermitian_matrices_by_their_diagonals(lower, dtype):
+    bands, b = draw((3, 6), dtype), draw((6, 2))
+    bands[0 if lower else 2] = bands[0 if lower else 2].real + 9
+    t = ng.tensor(bands)
+    w, v = scipy.linalg.eig_banded(bands, lower=lower)
+    found = linalg.eig_banded(t, lower=lower, check_finite=False)
+    np.testing.assert_allclose(found[0].numpy(), w, atol=1e-12)
+    alike = np.abs(np.sum(np.conj(v) * found[1].numpy(), axis=0))  # up to phases
+    np.testing.assert_allclose(alike, 1, atol=1e-10)
+    np.testing.assert_allclose(linalg.eigvals_banded(t, lower).numpy(), w, atol=1e-12)
+    expected = scipy.linalg.solveh_banded(bands, b, lower=lower)
+    np.testing.assert_allclose(linalg.solveh_banded(t, b, lower=lower).numpy(), expected)
+
+
+def test_three_diagonals():
+    for n in (1, 2, 6):
+        d, e = draw((n,)), draw((n - 1,))
+        whole = np.diag(d) + np.diag(e, 1) + np.diag(e, -1)
+        w, v = np.linalg.eigh(whole)
+        found = linalg.eigh_tridiagonal(ng.tensor(d), e)
+        np.testing.assert_allclose(found[0].numpy(), w, atol=1e-12)
+        np.testing.assert_allclose(found[1].numpy(), v, atol=1e-10)
+        np.testing.assert_allclose(linalg.eigvalsh_tridiagonal(d, e).numpy(), w, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_closest_unitary_matrix(dtype):
+    a, b = draw((5, 3), dtype), draw((5, 3), dtype)
+    expected = scipy.linalg.orthogonal_procrustes(a, b)
+    for found, wanted in zip(linalg.orthogonal_procrustes(A=a, B=b), expected, strict=True):
+        np.testing.assert_allclose(found.numpy(), wanted, atol=1e-12)
+
+
+def test_factors_unpacked():
+    a = draw((2, 4, 4))
+    for found, wanted in zip(
+        linalg.lu_unpack(linalg.lu_factor(ng.tensor(a))), scipy.linalg.lu(a), strict=True
+    ):
+        np.testing.assert_allclose(found.numpy(), wanted, atol=1e-14)

@@ -342,10 +342,11 @@ def lu(a, permute_l=False, p_indices=False):
     rows = inverse_permutation(order)
     if permute_l:
         return _rows(lower, rows), upper
-    if p_indices:
-        return LUResult(rows, lower, upper)
-    m = packed.shape[-2]
-    return LUResult(_rows(identity(m, packed.dtype), rows), lower, upper)
+    return LUResult(rows if p_indices else _permutation(packed, rows), lower, upper)
+
+
+def _permutation(packed: Any, rows: Any) -> Any:
+    return _rows(identity(packed.shape[-2], packed.dtype), rows)
 
 
 def _rows(x: Any, order: Any) -> Any:
@@ -394,6 +395,39 @@ def lu_factor(a):
 
 lu_factor.calls = [
     (((3, 3),), lambda a: lu_factor(a)[0]),
+]
+
+
+@composite(method=False, smooth=True)
+def lu_unpack(lu_and_piv):
+    """The factors that ``lu_factor(a)`` returned in one matrix, and its order of rows as another.
+
+    Parameters
+    ----------
+    lu_and_piv : pair
+        The factors in one square matrix, and the rows that were exchanged.
+
+    Returns
+    -------
+    LUResult
+        ``P``, ``L`` with ones on its diagonal, and ``U``: ``a = P @ L @ U``.
+
+    Examples
+    --------
+    >>> factors = ng.linalg.lu_factor(ng.tensor([[1.0, 2.0], [2.0, 2.0]]))
+    >>> ng.linalg.lu_unpack(factors).L
+    tensor([[1. , 0. ],
+            [0.5, 1. ]])
+    """
+    packed, pivots = (as_operand(x) for x in lu_and_piv)
+    check_square("lu_unpack", packed)
+    rows = inverse_permutation(permutation_of(pivots))
+    return LUResult(_permutation(packed, rows), _lower(packed, packed.shape[-1]), triu(packed))
+
+
+lu_unpack.calls = [
+    (((3, 3),), lambda a: lu_unpack(lu_factor(a))[1]),
+    (((2, 2, 2),), lambda a: lu_unpack(lu_factor(a))[2]),
 ]
 
 

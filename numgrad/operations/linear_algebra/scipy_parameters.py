@@ -40,6 +40,12 @@ _PARAMETERS: dict[str, str] = {
     "cholesky": "overwrite_a check_finite",
     "det": "overwrite_a check_finite",
     "eig": "overwrite_a overwrite_b check_finite",
+    "eig_banded": "overwrite_a_band check_finite",
+    "eigh_tridiagonal": "check_finite lapack_driver tol",
+    "eigvals_banded": "overwrite_a_band check_finite",
+    "eigvalsh_tridiagonal": "check_finite lapack_driver tol",
+    "orthogonal_procrustes": "check_finite",
+    "solveh_banded": "overwrite_ab overwrite_b check_finite",
     "eigh": "overwrite_a overwrite_b check_finite driver",
     "eigvals": "overwrite_a overwrite_b check_finite",
     "eigvalsh": "overwrite_a overwrite_b check_finite driver",
@@ -77,11 +83,12 @@ _OF_MATRICES = (
 )  # fmt: skip
 _NAMES = {
     **{name: {"A": "a"} for name in (*_OF_MATRICES, "ldl")},
-    "qz": {"A": "a", "B": "b"},
+    "qz": {"A": "a", "B": "b"}, "orthogonal_procrustes": {"A": "a", "B": "b"},
     "norm": {"a": "x"}, "svdvals": {"a": "x"}, "lstsq": {"cond": "rcond"},
 }  # fmt: skip
 """Functions -> names of SciPy's -> names here."""
 
+_SELECT: dict[str, tuple] = {"select": ("a", 0), "select_range": (None,)}
 _ONE_VALUE: dict[str, dict[str, tuple]] = {
     "eig": {"b": (None,), "left": (False,), "right": (True,), "homogeneous_eigvals": (False,)},
     "eigvals": {"b": (None,), "homogeneous_eigvals": (False,)},
@@ -91,6 +98,8 @@ _ONE_VALUE: dict[str, dict[str, tuple]] = {
     "pinv": {"atol": (None,), "return_rank": (False,)},
     "pinvh": {"atol": (None,), "return_rank": (False,)},
     "qr": {"pivoting": (False,)},
+    "eig_banded": {**_SELECT, "max_ev": (0,)}, "eigvals_banded": _SELECT,
+    "eigh_tridiagonal": _SELECT, "eigvalsh_tridiagonal": _SELECT,
     "solve_continuous_are": {"e": (None,), "s": (None,)},
     "solve_discrete_are": {"e": (None,), "s": (None,)},
 }  # fmt: skip
