@@ -249,3 +249,27 @@ def test_factors_unpacked():
         linalg.lu_unpack(linalg.lu_factor(ng.tensor(a))), scipy.linalg.lu(a), strict=True
     ):
         np.testing.assert_allclose(found.numpy(), wanted, atol=1e-14)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_derivatives_by_diagonals(lower):
+    bands = 0.3 * draw((2, 4))
+    bands[0 if lower else 1] += 9 * np.arange(1, 5)
+    leaf, b = ng.tensor(bands, requires_grad=True), ng.tensor(draw((4,)), requires_grad=True)
+    for f in (
+        lambda a: linalg.eigvals_banded(a, lower),
+        lambda a: linalg.eig_banded(a, lower).eigenvectors ** 2,
+    ):
+        assert gradcheck(f, (leaf,))
+        assert gradgradcheck(f, (leaf,))
+    assert gradcheck(lambda a, b: linalg.solveh_banded(a, b, lower), (leaf, b))
+    if lower:
+        d, e = leaf[0].detach().requires_grad_(), leaf[1, :3].detach().requires_grad_()
+        assert gradcheck(lambda d, e: linalg.eigh_tridiagonal(d, e).eigenvectors ** 2, (d, e))
+    np.testing.assert_allclose(
+        ng.jit(lambda a: linalg.eigvals_banded(a, lower))(bands),
+        linalg.eigvals_banded(bands, lower).numpy(),
+        atol=1e-12,
+    )
+    found = ng.vmap(lambda a: linalg.eigvals_banded(a, lower))(ng.tensor(bands[None]))
+    np.testing.assert_allclose(found[0], linalg.eigvals_banded(bands, lower).numpy(), atol=1e-12)

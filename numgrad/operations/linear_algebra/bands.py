@@ -10,7 +10,7 @@ from numgrad.core.declare import composite
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.operations.choice import where
 from numgrad.operations.join import concat
-from numgrad.operations.linear_algebra.checks import constant
+from numgrad.operations.linear_algebra.checks import constant, mirrored
 from numgrad.operations.linear_algebra.eigenvalues import eigh, eigvalsh
 from numgrad.operations.linear_algebra.structured import adjoint_bands, solve_banded
 from numgrad.operations.shape import as_operand, expand_dims
@@ -25,14 +25,14 @@ def _bands(operation: str, a_band: Any) -> Any:
     return a_band
 
 
-def _triangle(a_band: Any, lower: bool) -> Any:
-    """The triangle that the diagonals are of, zeros elsewhere."""
+def _whole(a_band: Any, lower: bool) -> Any:
+    """The matrices that have these diagonals."""
     count, n = (k.__index__() for k in a_band.shape[-2:])
     rows = np.subtract.outer(np.arange(n), np.arange(n)) + (0 if lower else count - 1)
     inside = (rows >= 0) & (rows < count)
     columns = np.broadcast_to(np.arange(n), (n, n)).copy()
-    whole = a_band[..., constant(np.clip(rows, 0, count - 1)), constant(columns)]
-    return where(constant(inside), whole, 0)
+    read = a_band[..., constant(np.clip(rows, 0, count - 1)), constant(columns)]
+    return mirrored(where(constant(inside), read, 0), lower)
 
 
 @composite(
@@ -67,8 +67,8 @@ def eig_banded(a_band, lower=False, eigvals_only=False):
     >>> ng.linalg.eig_banded(ng.tensor([[0.0, 1.0], [2.0, 2.0]]), eigvals_only=True)
     tensor([1., 3.])
     """
-    whole, uplo = _triangle(_bands("eig_banded", a_band), bool(lower)), "L" if lower else "U"
-    return eigvalsh(whole, uplo) if eigvals_only else eigh(whole, uplo)
+    whole = _whole(_bands("eig_banded", a_band), bool(lower))
+    return eigvalsh(whole) if eigvals_only else eigh(whole)
 
 
 @composite(
