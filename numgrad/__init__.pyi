@@ -1038,6 +1038,9 @@ def relu(x: _Array) -> Tensor:
 def remainder(a: _Array, b: _Array) -> Tensor:
     """Remainder of the quotient rounded down; it has the sign of the divisor."""
 
+def renorm(x: _Array, p: _Array, axis: _Array, maxnorm: _Array) -> Tensor:
+    """Slices along an axis, those of larger norms scaled down to a largest norm."""
+
 def repeat(x: _Array, repeats: _Array, axis: _Axis = None) -> Tensor:
     """Each element repeated along an axis, by one number of times or one for each element."""
 
@@ -1244,6 +1247,11 @@ def unique(
 
 def unique_all(x: _Array) -> Any:
     """Distinct elements, and all that ``unique`` can tell of them; every NaN is one of its own."""
+
+def unique_consecutive(
+    x: _Array, return_inverse: bool = False, return_counts: bool = False, axis: _Axis = None
+) -> Tensor:
+    """Elements, or slices along an axis, without those that equal the one before."""
 
 def unique_counts(x: _Array) -> Any:
     """Distinct elements and how often they occur; every NaN is one of its own."""

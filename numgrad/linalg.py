@@ -6,14 +6,22 @@ SciPy's take besides is taken by name: ``overwrite_a``, ``check_finite`` and oth
 do not change, ``lower``, ``A``.
 """
 
+import numgrad.operations.linear_algebra.assumptions as _assumptions  # noqa: F401
 from numgrad.core.absent import absent as _absent
 from numgrad.core.op import Op
 from numgrad.errors import NumgradLinAlgError as LinAlgError
 from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.linalg import kron, tensordot, vecdot
+from numgrad.operations.linear_algebra.bands import (
+    eig_banded,
+    eigh_tridiagonal,
+    eigvals_banded,
+    eigvalsh_tridiagonal,
+    solveh_banded,
+)
 from numgrad.operations.linear_algebra.determinants import det, slogdet
 from numgrad.operations.linear_algebra.eigenvalues import eig, eigh, eigvals, eigvalsh
-from numgrad.operations.linear_algebra.factors import lu, lu_factor, lu_solve, qr
+from numgrad.operations.linear_algebra.factors import lu, lu_factor, lu_solve, lu_unpack, qr
 from numgrad.operations.linear_algebra.functions import (
     expm,
     logm,
@@ -21,7 +29,7 @@ from numgrad.operations.linear_algebra.functions import (
     solve_sylvester,
     sqrtm,
 )
-from numgrad.operations.linear_algebra.indefinite import ldl
+from numgrad.operations.linear_algebra.indefinite import ldl, ldl_solve
 from numgrad.operations.linear_algebra.lyapunov import (
     solve_continuous_lyapunov,
     solve_discrete_lyapunov,
@@ -34,7 +42,7 @@ from numgrad.operations.linear_algebra.patterned import (
     matmul_toeplitz,
     toeplitz,
 )
-from numgrad.operations.linear_algebra.polar import polar, signm
+from numgrad.operations.linear_algebra.polar import orthogonal_procrustes, polar, signm
 from numgrad.operations.linear_algebra.products import (
     cross_of_last as cross,
 )
@@ -48,6 +56,7 @@ from numgrad.operations.linear_algebra.products import (
 from numgrad.operations.linear_algebra.products import (
     trace_of_matrices as trace,
 )
+from numgrad.operations.linear_algebra.reflectors import householder_product
 from numgrad.operations.linear_algebra.riccati import solve_continuous_are, solve_discrete_are
 from numgrad.operations.linear_algebra.schur import hessenberg, qz, rsf2csf, schur
 from numgrad.operations.linear_algebra.scipy_parameters import take
@@ -82,14 +91,16 @@ from numgrad.operations.norm import matrix_norm, norm, vector_norm
 
 __all__ = [
     "LinAlgError", "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion",
-    "cond", "coshm", "cosm", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
-    "expm", "fractional_matrix_power", "hankel", "hessenberg", "inv", "khatri_rao", "kron", "ldl",
-    "logm", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matmul_toeplitz", "matrix_norm",
-    "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "null_space", "orth",
-    "outer", "pinv", "pinvh", "polar", "qr", "qz", "rsf2csf", "schur", "signm", "sinhm", "sinm",
-    "slogdet", "solve", "solve_banded", "solve_continuous_are", "solve_continuous_lyapunov",
-    "solve_discrete_are", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz",
-    "solve_triangular", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "tensordot", "tensorinv",
+    "cond", "coshm", "cosm", "cross", "det", "diagonal", "eig", "eig_banded", "eigh",
+    "eigh_tridiagonal", "eigvals", "eigvals_banded", "eigvalsh", "eigvalsh_tridiagonal", "expm",
+    "fractional_matrix_power", "hankel", "hessenberg", "householder_product", "inv", "khatri_rao",
+    "kron", "ldl", "ldl_solve", "logm", "lstsq", "lu", "lu_factor", "lu_solve", "lu_unpack",
+    "matmul", "matmul_toeplitz", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose",
+    "multi_dot", "norm", "null_space", "orth", "orthogonal_procrustes", "outer", "pinv", "pinvh",
+    "polar", "qr", "qz", "rsf2csf", "schur", "signm", "sinhm", "sinm", "slogdet", "solve",
+    "solve_banded", "solve_continuous_are", "solve_continuous_lyapunov", "solve_discrete_are",
+    "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular",
+    "solveh_banded", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "tensordot", "tensorinv",
     "tensorsolve", "toeplitz", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
@@ -105,14 +116,11 @@ __getattr__ = _absent(
         "solve_ex": "solve",
         "lu_factor_ex": "lu_factor",
         "ldl_factor": "ldl",
+        "orgqr": "householder_product",
         "matrix_exp": "expm",
         "vander": "ng.vander",
-        "householder_product": "qr with mode='complete'",
         "solve_lyapunov": "solve_continuous_lyapunov",
-        "cholesky_banded": "solve_banded, or cholesky of the whole matrix",
-        "solveh_banded": "solve_banded",
-        "eigh_tridiagonal": "eigh of the whole matrix",
-        "eigvals_banded": "eigvalsh of the whole matrix",
+        "cholesky_banded": "solveh_banded, or cholesky of the whole matrix",
     },
 )
 

@@ -50,14 +50,41 @@ def diagonal(x: _Array, offset: Any = 0) -> Tensor:
 def eig(a: _Array) -> Any:
     """Eigenvalues and eigenvectors of square matrices."""
 
-def eigh(a: _Array, UPLO: str = "L") -> Any:
+def eig_banded(a_band: _Array, lower: bool = False, eigvals_only: bool = False) -> Any:
+    """Eigenvalues and eigenvectors of Hermitian matrices given by their diagonals."""
+
+def eigh(
+    a: _Array,
+    UPLO: str = "L",
+    b: Any = None,
+    eigvals_only: bool = False,
+    subset_by_index: Any = None,
+    subset_by_value: Any = None,
+    type: Any = 1,
+) -> Any:
     """Eigenvalues and eigenvectors of Hermitian matrices, of which one triangle is read."""
+
+def eigh_tridiagonal(d: _Array, e: _Array, eigvals_only: bool = False) -> Any:
+    """Eigenvalues and eigenvectors of symmetric matrices with three diagonals."""
 
 def eigvals(a: _Array) -> Tensor:
     """Eigenvalues of square matrices; always complex."""
 
-def eigvalsh(a: _Array, UPLO: str = "L") -> Tensor:
+def eigvals_banded(a_band: _Array, lower: bool = False) -> Tensor:
+    """Eigenvalues of Hermitian matrices given by their diagonals, as ``eig_banded`` takes them."""
+
+def eigvalsh(
+    a: _Array,
+    UPLO: str = "L",
+    b: Any = None,
+    subset_by_index: Any = None,
+    subset_by_value: Any = None,
+    type: Any = 1,
+) -> Tensor:
     """Eigenvalues of Hermitian matrices, of which one triangle is read."""
+
+def eigvalsh_tridiagonal(d: _Array, e: _Array) -> Tensor:
+    """Eigenvalues of symmetric matrices with three diagonals."""
 
 def expm(a: _Array) -> Tensor:
     """Exponentials of square matrices."""
@@ -71,6 +98,9 @@ def hankel(c: _Array, r: Any = None) -> Tensor:
 def hessenberg(a: _Array, calc_q: bool = False) -> Any:
     """Hessenberg's form: ``a = Q @ H @ Q*`` with ``H`` zero below the first subdiagonal."""
 
+def householder_product(a: _Array, tau: _Array) -> Tensor:
+    """The first columns of ``H[0] @ H[1] @ ...`` with ``H[i] = 1 - tau[i] v[i] v[i]*``."""
+
 def inv(a: _Array) -> Tensor:
     """Inverses of square matrices."""
 
@@ -82,6 +112,9 @@ def kron(a: _Array, b: _Array) -> Tensor:
 
 def ldl(a: _Array, lower: bool = True, hermitian: bool = True) -> tuple[Tensor, ...]:
     """Factors of symmetric or Hermitian matrices: ``a = L @ D @ L*``, rows of ``L`` exchanged."""
+
+def ldl_solve(ldl_factors: _Array, b: _Array, lower: bool = True, hermitian: bool = True) -> Tensor:
+    """The ``x`` of ``a @ x = b`` by what ``ldl(a)`` returned."""
 
 def logm(a: _Array) -> Tensor:
     """Principal logarithms of square matrices."""
@@ -97,6 +130,9 @@ def lu_factor(a: _Array) -> Any:
 
 def lu_solve(lu_and_piv: _Array, b: _Array, trans: Any = 0) -> Tensor:
     """The ``x`` of ``a @ x = b`` by what ``lu_factor(a)`` returned."""
+
+def lu_unpack(lu_and_piv: _Array) -> Any:
+    """The factors that ``lu_factor(a)`` returned in one matrix, and its order of rows as another."""
 
 def matmul(a: _Array, b: _Array) -> Tensor:
     """Matrix product; vectors are rows on the left and columns on the right."""
@@ -127,6 +163,9 @@ def null_space(a: _Array, rcond: Any = None) -> Tensor:
 
 def orth(a: _Array, rcond: Any = None) -> Tensor:
     """An orthonormal basis of the columns of a matrix; the gradient raises."""
+
+def orthogonal_procrustes(a: _Array, b: _Array) -> tuple[Tensor, ...]:
+    """The unitary matrix that takes one matrix closest to another: ``a @ r`` to ``b``."""
 
 def outer(a: _Array, b: _Array) -> Tensor:
     """Products of every element of one vector with every element of another."""
@@ -192,6 +231,9 @@ def solve_triangular(
     a: _Array, b: _Array, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False
 ) -> Tensor:
     """The ``x`` of ``a @ x = b`` for triangular matrices; ``b`` with one axis is a vector."""
+
+def solveh_banded(ab: _Array, b: _Array, lower: bool = False) -> Tensor:
+    """The ``x`` of ``a @ x = b`` for Hermitian matrices given by their diagonals."""
 
 def sqrtm(a: _Array) -> Tensor:
     """Principal square roots of square matrices."""

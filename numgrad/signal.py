@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 
-__getattr__ = _absent(__name__, __all__, {})
+__getattr__ = _absent(__name__, __all__, {"ShortTimeFFT": "stft and istft"})
 
 
 def __dir__() -> list[str]:

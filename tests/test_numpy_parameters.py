@@ -17,6 +17,7 @@ from numgrad.core.numpy_signatures import signature_of
 from numgrad.core.op import Op
 from numgrad.tensors import numpy_protocol
 from numgrad.tensors.numpy_ufuncs import title
+from numgrad.testing import gradcheck
 from tests import parameters_statistics
 from tests.quiet import quiet
 
@@ -543,3 +544,35 @@ def test_derivatives_of_std_are_zero_where_all_are_equal_whatever_is_given():
     ):  # fmt: skip
         for call in (ng.grad(f), ng.jit(ng.grad(f)), ng.jacfwd(f)):
             np.testing.assert_array_equal(call(ones), 0)
+
+
+REDUCTIONS = {
+    "sum": {}, "prod": {}, "mean": {}, "std": {}, "var": {"ddof": 1}, "any": {}, "all": {},
+    "max": {"initial": -9.0}, "min": {"initial": 9.0}, "nansum": {}, "nanmean": {}, "nanprod": {},
+    "nanstd": {}, "nanvar": {}, "nanmax": {"initial": -9.0}, "nanmin": {"initial": 9.0},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_masked_reductions_of_tensors_and_arrays(name):
+    """``where=`` of each reduction, eager, compiled and batched, by ``np`` and by ``ng``."""
+    a = np.array([[1.0, -2.0, 3.0, 0.5], [0.0, 2.5, 1.5, -1.0]])
+    mask = np.array([[True, False, True, True], [True, True, False, True]])
+    for axis in (None, 0, 1, (0, 1)):
+        options = {"axis": axis, "where": mask, **REDUCTIONS[name]}
+        if axis == 0 and name == "var":
+            options["ddof"] = 0
+        expected = getattr(np, name)(a, **options)
+
+        def ours(x, options=options):
+            return getattr(ng, name)(x, **options)
+
+        def theirs(x, options=options):
+            return getattr(np, name)(x, **options)
+
+        t = ng.tensor(a)
+        compiled, batch = ng.jit(theirs)(t), ng.vmap(theirs)(t[None])[0]
+        for found in (ours(t), ours(a), theirs(t), compiled, batch):
+            np.testing.assert_allclose(np.asarray(found), expected)
+        if name not in ("any", "all"):
+            assert gradcheck(theirs, (ng.tensor(a, requires_grad=True),))

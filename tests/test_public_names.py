@@ -46,14 +46,16 @@ nanquantile nanstd nansum nanvar ndimage negative newaxis nextafter nn no_grad n
 not_equal objective odeint ones ones_like ops optim outer pad parallel partition percentile permute
 permute_dims pi piecewise poly polyadd polyder polydiv polyfit polygamma polyint polymul polysub
 polyval positive power primitive prod profiler psi ptp put quad quantile r_ rad2deg radians random
-ravel real real_if_close reciprocal relu remainder repeat reshape resize right_shift rint roll
+ravel real real_if_close reciprocal relu remainder renorm repeat reshape resize
+right_shift rint roll
 rollaxis root roots rot90 round save scan scatter scatter_add scatter_reduce searchsorted select
 select_scatter set_checkpoint_early_stop set_grad_enabled set_num_threads setdiff1d setxor1d
 sigmoid sign signal signbit simpson sin sinc sinh slice_scatter sliding_window_view softmax
 softplus solve_ivp sort sort_complex spacing sparse special split sqrt square squeeze stack stats
 std stop_gradient subtract sum swapaxes switch take take_along_axis tan tanh tensor tensordot
 testing tile topk trace transpose trapezoid tree tril trim_zeros triu true_divide trunc uint16
-uint32 uint64 uint8 unbind unfold union1d unique unique_all unique_counts unique_inverse
+uint32 uint64 uint8 unbind unfold union1d unique unique_all unique_consecutive
+unique_counts unique_inverse
 unique_values unsqueeze unstack unwrap value_and_grad vander var vdot vecdot vecmat vector_norm vhp
 viz vjp vmap vsplit vstack where while_loop zeros zeros_like zeta
 """

@@ -1039,6 +1039,9 @@ class Tensor:
 
     def remainder_(self, b: _Array) -> Tensor:
         """In-place form of ``remainder``; returns the tensor."""
+    def renorm(self, p: _Array, axis: _Array, maxnorm: _Array) -> Tensor:
+        """Slices along an axis, those of larger norms scaled down to a largest norm."""
+
     def repeat(self, repeats: _Array, axis: _Axis = None) -> Tensor:
         """Each element repeated along an axis, by one number of times or one for each element."""
 

@@ -375,6 +375,12 @@ def bind(op: Any, args: tuple, params: dict[str, Any]) -> Any:
     try:
         return (stack[-1] if stack else state.ground).bind(op, args, params)
     except UnknownParameter as error:
+        wider = op.wider if error.op is op else None
+        if wider is not None and params.keys() <= {*wider.params, *wider.stand_ins}:
+            return bind(wider, args, params)
+        if args and not hasattr(args[0], "grad_fn") and type(args[0]) not in (list, tuple):
+            copy = import_module("numgrad.core.op").OPS["copy"]  # which imports this module
+            args = (bind(copy, args[:1], {}), *args[1:])  # NumPy asks a Tensor
         return error.as_numpy(op, args, params)
 
 

@@ -85,6 +85,9 @@ class Op(Documented):
     """Parameters of another library's function of the name -> what stands for their values here;
     nothing, where results do not depend on them."""
 
+    wider: Op | None = None
+    """What a call with parameters that this has not goes to, if that has them."""
+
     def __init__(
         self,
         function: Callable[..., Any],

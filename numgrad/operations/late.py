@@ -29,8 +29,8 @@ _MODULES: dict[str, str] = {
     "quantiles": "nanpercentile nanquantile percentile quantile",
     "running": "cummax cummin logcumsumexp",
     "searching": "argwhere bincount digitize flatnonzero nonzero searchsorted",
-    "sets": "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
-    "unique_inverse unique_values",
+    "sets": "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_consecutive "
+    "unique_counts unique_inverse unique_values",
     "special_functions.bessel": "i0",
     "sorting": "argpartition argsort lexsort partition sort sort_complex topk",
     "statistics": "average corrcoef cov ptp",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.abstract import AbstractLength
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.declare import composite
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arrangement import moveaxis
@@ -161,6 +161,61 @@ matrix_norm.calls = [
     (((2, 3, 2),), lambda x: matrix_norm(x, ord=2, keepdims=True)),
 ]
 matrix_norm.kink(x=([[0.0, 0.0], [0.0, 0.0]], [[0, 0], [0, 0]]))
+
+
+@composite(
+    errors=[(((2, 3),), {"p": 2, "axis": 0, "maxnorm": -1.0}, "NumgradValueError")],
+)
+def renorm(x, p, axis, maxnorm):
+    """Slices along an axis, those of larger norms scaled down to a largest norm.
+
+    Parameters
+    ----------
+    x
+        Array of two axes or more.
+    p : float
+        Order of the norms, positive.
+    axis : int
+        The axis along which slices are taken: each has a norm of its own.
+    maxnorm : float
+        The largest norm.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    NumgradValueError
+        If ``p`` is not positive, ``maxnorm`` is negative, or ``x`` has one axis only.
+
+    Examples
+    --------
+    >>> ng.renorm(ng.tensor([[3.0, 4.0], [0.3, 0.4]]), p=2, axis=0, maxnorm=1.0).round(3)
+    tensor([[0.6, 0.8],
+            [0.3, 0.4]])
+    """
+    x = as_operand(x)
+    rank = len(x.shape)
+    if rank < 2 or not p > 0 or not maxnorm >= 0:
+        raise NumgradValueError(
+            f"renorm: p={p!r} must be positive, maxnorm={maxnorm!r} not negative, and the operand "
+            f"of shape {tuple(x.shape)} have two axes or more"
+        )
+    own = one_axis("renorm", axis, rank)
+    others = tuple([k for k in range(rank) if k != own])
+    norms = vector_norm(x, axis=others, keepdims=True, ord=p)
+    large = norms > maxnorm
+    # as PyTorch does, by a little more than the norm
+    scale = maxnorm / (np.where(large, norms, 1) + 1e-7)
+    return np.where(large, x * scale, x)
+
+
+renorm.calls = [
+    (((3, 2),), lambda x: renorm(x, p=2, axis=0, maxnorm=0.7)),
+    (((2, 3, 2),), lambda x: renorm(x, p=3, axis=-1, maxnorm=1.0)),
+]
 
 
 def _floating(x: Any) -> Any:

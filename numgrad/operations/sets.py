@@ -118,6 +118,60 @@ def unique(
     return (values, *[part for part, wanted in zip(found, asked, strict=True) if wanted])
 
 
+@primitive(internal=True, method=False, differentiable=False, outputs=True)
+def runs(x, *, axis):
+    """Where each run of equal slices begins, the run of each slice, and how long these are."""
+    check_dtype("unique_consecutive", x.dtype)
+    first = np.moveaxis(x, axis, 0)
+    others = tuple(range(1, x.ndim))
+    starts = np.ones(len(first), bool)
+    starts[1:] = (first[1:] != first[:-1]).any(others)
+    places = np.flatnonzero(starts)
+    return places, np.cumsum(starts) - 1, np.diff(places, append=len(first))
+
+
+runs.shape(no_shape("unique_consecutive", _REMEDY))
+
+
+@composite(method=False, smooth=True)
+def unique_consecutive(x, return_inverse=False, return_counts=False, axis=None):
+    """Elements, or slices along an axis, without those that equal the one before.
+
+    The gradient goes to the first of each run. The shape depends on numbers, so ``ng.jit`` refuses.
+
+    Parameters
+    ----------
+    return_inverse : bool
+        Whether to return the place of each element of ``x`` among them.
+    return_counts : bool
+        Whether to return how long the runs are.
+
+    Returns
+    -------
+    Tensor
+        With one axis, or the shape of ``x`` but shorter along the axis; a tuple if more is asked
+        for.
+
+    Examples
+    --------
+    >>> values, counts = ng.unique_consecutive(ng.tensor([1.0, 1.0, 2.0, 1.0]), return_counts=True)
+    >>> values, counts
+    (tensor([1., 2., 1.]), tensor([2, 1, 1]))
+    """
+    x = as_operand(x)
+    shape = tuple(x.shape)
+    if axis is None:
+        x = reshape(x, (-1,))
+    axis_ = 0 if axis is None else one_axis("unique_consecutive", axis, len(shape))
+    places, inverse, counts = runs(x, axis=axis_)
+    found = [take(x, places, axis=axis_)]
+    if return_inverse:
+        found.append(reshape(inverse, shape) if axis is None else inverse)
+    if return_counts:
+        found.append(counts)
+    return tuple(found) if len(found) > 1 else found[0]
+
+
 class UniqueAll(NamedTuple):
     """Distinct elements, their first places, places of all among them, and counts."""
 

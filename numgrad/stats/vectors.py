@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.linear_algebra.eigenvalues import eigvalsh
+from numgrad.operations.linear_algebra.subspaces import check_semidefinite, pinvh
 from numgrad.operations.linear_algebra.triangular import cholesky, solve_triangular
 from numgrad.operations.shape import as_operand
 from numgrad.operations.special import digamma, gammaln
@@ -138,14 +140,42 @@ class MultivariateNormal(_Elliptical):
     name = "normal"
 
     def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False) -> Any:
-        """Logarithm of the density at ``x``; ``cov`` that is singular raises in any case."""
+        """Logarithm of the density at ``x``.
+
+        With ``allow_singular`` it is that on the subspace that ``cov`` spans, ``-inf`` elsewhere;
+        gradients are those at a rank that stays.
+
+        Raises
+        ------
+        NumgradLinAlgError
+            If ``cov`` is not positive definite, or with ``allow_singular`` not semidefinite.
+        """
+        if allow_singular:
+            return self._logpdf_of_singular(*self._around("logpdf", x, mean, cov))
         deviation, factor, length = self._given("logpdf", x, mean, cov)
         distance = self._distance(deviation, factor)
         return -0.5 * (length * LOG_2_PI + _log_determinant(factor) + distance)
 
     def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False) -> Any:
-        """Density at ``x``; ``cov`` that is singular raises in any case."""
-        return np.exp(self.logpdf(x, mean, cov))
+        """Density at ``x``; ``allow_singular`` as in ``logpdf``."""
+        return np.exp(self.logpdf(x, mean, cov, allow_singular))
+
+    def _logpdf_of_singular(self, deviation: Any, matrix: Any, length: int) -> Any:
+        values = eigvalsh(matrix)
+        precise = np.finfo(values.dtype)  # zero is what SciPy takes for it
+        rtol = float(precise.eps) * (1e3 if precise.bits == 32 else 1e6)
+        size = np.max(np.abs(values), axis=-1, keepdims=True)
+        check_semidefinite(values, rtol * size)
+        positive = values > rtol * size
+        inverse = pinvh(matrix, rtol=rtol)
+        row = np.expand_dims(deviation, -2)
+        white = row @ inverse
+        distance = np.sum(white * row, axis=(-2, -1))
+        beyond = np.linalg.norm(row - white @ matrix, axis=(-2, -1))
+        determinant = np.sum(np.log(np.where(positive, values, 1.0)), axis=-1)
+        rank = np.count_nonzero(positive, axis=-1)
+        density = -0.5 * (rank * LOG_2_PI + determinant + distance)
+        return np.where(beyond < 1e3 * rtol * size[..., 0], density, -math.inf)
 
     def cdf(
         self, x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False,

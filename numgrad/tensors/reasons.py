@@ -79,14 +79,12 @@ _REASONS = {
         "is random": "clarkson_woodruff_transform",
         "is solve_continuous_lyapunov": "solve_lyapunov",
         "takes bands, of which solve_banded and functions of whole matrices have derivatives": """
-            cho_solve_banded cholesky_banded eig_banded eigh_tridiagonal eigvals_banded
-            eigvalsh_tridiagonal solveh_banded""",
+            cho_solve_banded cholesky_banded""",
         "is solve of circulant": "solve_circulant",
         "changes a factorization, of which qr of the matrix has derivatives": """qr_delete
             qr_insert qr_multiply qr_update rq""",
         "is the derivative itself: jvp of expm": "expm_frechet expm_cond",
         "is of any function; functions of matrices with names have derivatives": "funm",
-        "is polar(a.mT @ b)": "orthogonal_procrustes",
         NO_FORMULA: "cdf2rdf cossin matrix_balance ordqz subspace_angles",
     },
     "scipy.fft": {

@@ -23,6 +23,42 @@ def test_multivariate_normal(given):
         np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
 
 
+def test_multivariate_normal_of_a_subspace():
+    """A covariance of rank two in three dimensions: values by SciPy, derivatives by differences."""
+    root = ROOT[:, :2]
+    x = MEAN + RNG.normal(size=(4, 2)) @ root.T
+    x[3] += np.cross(root[:, 0], root[:, 1])  # out of it
+    theirs = scipy.stats.multivariate_normal
+    expected = theirs.logpdf(x, MEAN, root @ root.T, allow_singular=True)
+    assert expected[3] == -np.inf
+
+    def logpdf(x, mean=MEAN, cov=root @ root.T):
+        return stats.multivariate_normal.logpdf(x, mean, cov, allow_singular=True)
+
+    found = logpdf(ng.tensor(x))
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9)
+    np.testing.assert_allclose(ng.jit(logpdf)(x), expected, rtol=1e-9)
+    np.testing.assert_allclose(ng.vmap(logpdf)(ng.tensor(x)).numpy(), expected, rtol=1e-9)
+    densities = theirs.pdf(x, MEAN, root @ root.T, allow_singular=True)
+    pdf = stats.multivariate_normal.pdf(x, MEAN, root @ root.T, allow_singular=True)
+    np.testing.assert_allclose(np.asarray(pdf), densities, rtol=1e-9)
+    regular = theirs.logpdf(X, MEAN, COV)
+    np.testing.assert_allclose(np.asarray(logpdf(X, cov=COV)), regular, rtol=1e-12)
+
+    parts = np.array([0.3, -0.7])  # moving within the subspace, and with it
+    leaves = [ng.tensor(a, requires_grad=True) for a in (parts, MEAN, root)]
+
+    def at(parts, mean, root):
+        return logpdf(mean + root @ parts, mean * 1.0, root @ root.T)
+
+    assert gradcheck(at, tuple(leaves))
+    assert gradgradcheck(at, tuple(leaves))
+    with pytest.raises(np.linalg.LinAlgError, match="not positive semidefinite"):
+        logpdf(x, cov=root @ root.T - np.eye(3))
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        stats.multivariate_normal.logpdf(x, MEAN, -COV)
+
+
 def test_one_dimension():
     x = np.array([0.5, 1.0, 2.0])
     for given in ((), (0.3,), (0.3, 2.0), ([0.3], [[2.0]])):

@@ -222,3 +222,11 @@ def on_diagonal(w: Any, others: Any) -> Any:
 def hermitian(x: Any) -> Any:
     """The Hermitian part of matrices."""
     return 0.5 * (x + adjoint(x))
+
+
+def mirrored(a: Any, lower: bool, conjugate: bool = True) -> Any:
+    """The whole of Hermitian or symmetric matrices, by one triangle."""
+    read = np.tri(a.shape[-1].__index__(), dtype=bool)
+    other = adjoint(a) if conjugate else matrix_transpose(a)
+    whole = OPS["where"](constant(read if lower else read.T.copy()), a, other)
+    return hermitian(whole) if conjugate and a.dtype.kind == "c" else whole  # a real diagonal

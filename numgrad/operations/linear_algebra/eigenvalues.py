@@ -11,6 +11,7 @@ eigenvalues.
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from numgrad.core.formula import Meta
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.matrices import functions, spectral
 from numgrad.operations.batch_rules import of_matrices
+from numgrad.operations.data_dependent import numbers_of
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
     as_stack,
@@ -30,11 +32,13 @@ from numgrad.operations.linear_algebra.checks import (
     hermitian,
     identity,
     is_constant,
+    mirrored,
     on_diagonal,
     product,
     real_dtype,
 )
 from numgrad.operations.linear_algebra.systems import solve
+from numgrad.operations.linear_algebra.triangular import cholesky, solve_triangle
 from numgrad.operations.shape import as_operand
 
 
@@ -158,16 +162,30 @@ def _is_upper(operation: str, uplo: Any) -> bool:
     smooth=True,
     errors=[(((2, 3),), {}, "NumgradLinAlgError"), (((2, 2),), {"UPLO": "X"}, "NumgradValueError")],
 )
-def eigh(a, UPLO="L"):
+def eigh(
+    a, UPLO="L", *, b=None, eigvals_only=False, subset_by_index=None, subset_by_value=None, type=1
+):
     """Eigenvalues and eigenvectors of Hermitian matrices, of which one triangle is read.
 
-    The gradient is Hermitian. That of eigenvectors is NaN or infinite where eigenvalues are equal,
-    and means something only for results that do not depend on the vectors' signs or phases.
+    The gradient is Hermitian; that of ``a`` beside ``b`` is in the triangle that is read. That of
+    eigenvectors is NaN or infinite where eigenvalues are equal, and means something only for
+    results that do not depend on the vectors' signs or phases.
 
     Parameters
     ----------
     UPLO : str
         ``"L"`` or ``"U"``: the triangle that is read.
+    b
+        Positive definite matrices of a generalised problem, of which the same triangle is read.
+    eigvals_only : bool
+        Whether to return the eigenvalues alone.
+    subset_by_index : pair of ints
+        The first and the last eigenvalue to return, counted from 0 in their order.
+    subset_by_value : pair of floats
+        Bounds of those to return, of one matrix: more than the first, up to the second.
+    type : int
+        The generalised problem: 1 for ``a @ v = b @ v * w``, 2 for ``a @ b @ v = v * w``, 3 for
+        ``b @ a @ v = v * w``.
 
     Returns
     -------
@@ -180,12 +198,81 @@ def eigh(a, UPLO="L"):
     >>> w
     tensor([1., 2.])
     """
-    return EighResult(*symmetric_eigen(as_operand(a), upper=_is_upper("eigh", UPLO)))
+    if b is None and not eigvals_only and subset_by_index is None and subset_by_value is None:
+        return EighResult(*symmetric_eigen(as_operand(a), upper=_is_upper("eigh", UPLO)))
+    subset = subset_by_index, subset_by_value
+    w, v = _eigen_of_pair("eigh", a, UPLO, b, type, subset, not eigvals_only)
+    return w if eigvals_only else EighResult(w, v)
 
 
 eigh.calls = [
     (((3, 3),), lambda a: _spectral(*eigh(hermitian(a) + _apart(a), "U"))),
+    (((3, 3),), lambda a: eigh(hermitian(a) + _apart(a), eigvals_only=True)),
+    (((3, 3),), lambda a: _spectral(*eigh(hermitian(a) + _apart(a), subset_by_index=(1, 2)))),
 ]
+
+
+def _eigen_of_pair(
+    name: str, a: Any, uplo: Any, b: Any, kind: Any, subset: tuple[Any, Any], vectors: bool
+) -> tuple[Any, Any]:
+    """Eigenvalues, and vectors if asked for, of one matrix or a pair of matrices, or of a part."""
+    a, upper = as_operand(a), _is_upper(name, uplo)
+    check_square(name, a)
+    factor = None
+    if b is not None:
+        b = as_operand(b)
+        if kind not in (1, 2, 3):
+            raise NumgradValueError(f"{name}: type is 1, 2 or 3, got {kind!r}")
+        check_square(name, b)
+        if b.shape[-1] != a.shape[-1]:
+            raise NumgradValueError(
+                f"{name}: matrices of shapes {tuple(a.shape)} and {tuple(b.shape)} must have as "
+                "many rows"
+            )
+        factor = cholesky(adjoint(b) if upper else b)
+        a = _congruent(mirrored(a, not upper), factor, kind)
+    if not vectors and is_constant(a):
+        w, v = symmetric_eigenvalues(a, upper=upper), None
+    else:
+        w, v = symmetric_eigen(a, upper=upper)
+    if factor is not None and v is not None:
+        if kind == 3:
+            v = product(factor, v)
+        else:
+            v = solve_triangle(factor, v, lower=True, of_adjoint=True)
+    if subset == (None, None):
+        return w, v
+    part = _part(name, w, *subset)
+    return w[..., part], None if v is None else v[..., part]
+
+
+def _congruent(a: Any, factor: Any, kind: int) -> Any:
+    """The matrix of an ordinary problem, by a triangular factor of the other one."""
+    if kind == 1:
+        half = solve_triangle(factor, a, lower=True)
+        return hermitian(solve_triangle(factor, adjoint(half), lower=True))
+    return hermitian(product(product(adjoint(factor), a), factor))
+
+
+def _part(name: str, w: Any, by_index: Any, by_value: Any) -> slice:
+    """Which eigenvalues are wanted, in ascending order."""
+    n = w.shape[-1]
+    if by_index is not None:
+        first, last = (operator.index(k) for k in by_index)
+        if by_value is not None or not 0 <= first <= last < n:
+            raise NumgradValueError(
+                f"{name}: subset_by_index={by_index!r} must be a first and a last place from 0 to "
+                f"{n - 1}, without subset_by_value"
+            )
+        return slice(first, last + 1)
+    low, high = (float(bound) for bound in by_value)
+    if not low < high or len(w.shape) != 1:
+        raise NumgradValueError(
+            f"{name}: subset_by_value={by_value!r} must be a lower and a higher bound, of the "
+            f"eigenvalues of one matrix; eigenvalues have shape {tuple(w.shape)}"
+        )
+    values = numbers_of(f"{name} with subset_by_value", w)
+    return slice(*np.searchsorted(values, (low, high), "right").tolist())
 
 
 @composite(
@@ -194,7 +281,7 @@ eigh.calls = [
     smooth=True,
     errors=[(((2, 3),), {}, "NumgradLinAlgError")],
 )
-def eigvalsh(a, UPLO="L"):
+def eigvalsh(a, UPLO="L", *, b=None, subset_by_index=None, subset_by_value=None, type=1):
     """Eigenvalues of Hermitian matrices, of which one triangle is read.
 
     Where some are equal, the gradient is that of a choice of eigenvectors.
@@ -203,6 +290,8 @@ def eigvalsh(a, UPLO="L"):
     ----------
     UPLO : str
         ``"L"`` or ``"U"``: the triangle that is read.
+    b, subset_by_index, subset_by_value, type
+        As in ``eigh``.
 
     Returns
     -------
@@ -214,11 +303,8 @@ def eigvalsh(a, UPLO="L"):
     >>> ng.linalg.eigvalsh(ng.tensor([[2.0, 1.0], [1.0, 2.0]]))
     tensor([1., 3.])
     """
-    a, upper = as_operand(a), _is_upper("eigvalsh", UPLO)
-    check_square("eigvalsh", a)
-    if is_constant(a):
-        return symmetric_eigenvalues(a, upper=upper)
-    return symmetric_eigen(a, upper=upper)[0]
+    subset = subset_by_index, subset_by_value
+    return _eigen_of_pair("eigvalsh", a, UPLO, b, type, subset, False)[0]
 
 
 eigvalsh.calls = [

@@ -342,10 +342,11 @@ def lu(a, permute_l=False, p_indices=False):
     rows = inverse_permutation(order)
     if permute_l:
         return _rows(lower, rows), upper
-    if p_indices:
-        return LUResult(rows, lower, upper)
-    m = packed.shape[-2]
-    return LUResult(_rows(identity(m, packed.dtype), rows), lower, upper)
+    return LUResult(rows if p_indices else _permutation(packed, rows), lower, upper)
+
+
+def _permutation(packed: Any, rows: Any) -> Any:
+    return _rows(identity(packed.shape[-2], packed.dtype), rows)
 
 
 def _rows(x: Any, order: Any) -> Any:
@@ -397,6 +398,39 @@ lu_factor.calls = [
 ]
 
 
+@composite(method=False, smooth=True)
+def lu_unpack(lu_and_piv):
+    """The factors that ``lu_factor(a)`` returned in one matrix, and its order of rows as another.
+
+    Parameters
+    ----------
+    lu_and_piv : pair
+        The factors in one square matrix, and the rows that were exchanged.
+
+    Returns
+    -------
+    LUResult
+        ``P``, ``L`` with ones on its diagonal, and ``U``: ``a = P @ L @ U``.
+
+    Examples
+    --------
+    >>> factors = ng.linalg.lu_factor(ng.tensor([[1.0, 2.0], [2.0, 2.0]]))
+    >>> ng.linalg.lu_unpack(factors).L
+    tensor([[1. , 0. ],
+            [0.5, 1. ]])
+    """
+    packed, pivots = (as_operand(x) for x in lu_and_piv)
+    check_square("lu_unpack", packed)
+    rows = inverse_permutation(permutation_of(pivots))
+    return LUResult(_permutation(packed, rows), _lower(packed, packed.shape[-1]), triu(packed))
+
+
+lu_unpack.calls = [
+    (((3, 3),), lambda a: lu_unpack(lu_factor(a))[1]),
+    (((2, 2, 2),), lambda a: lu_unpack(lu_factor(a))[2]),
+]
+
+
 @composite(ref="scipy.linalg.lu_solve", method=False, smooth=True)
 def lu_solve(lu_and_piv, b, trans=0):
     """The ``x`` of ``a @ x = b`` by what ``lu_factor(a)`` returned.
@@ -429,18 +463,18 @@ def lu_solve(lu_and_piv, b, trans=0):
     x = expand_dims(b, -1) if vector else b
     order = permutation_of(pivots)
     if trans == 0:
-        x = solve_triangle(packed, _rows_of(x, order), lower=True, unit=True)
+        x = solve_triangle(packed, rows_of(x, order), lower=True, unit=True)
         x = solve_triangle(packed, x)
     else:
         x = np.conj(x) if trans == 1 else x
         x = solve_triangle(packed, x, of_adjoint=True)
         x = solve_triangle(packed, x, lower=True, of_adjoint=True, unit=True)
-        x = _rows_of(x, inverse_permutation(order))
+        x = rows_of(x, inverse_permutation(order))
         x = np.conj(x) if trans == 1 else x
     return squeeze(x, -1) if vector else x
 
 
-def _rows_of(x: Any, order: Any) -> Any:
+def rows_of(x: Any, order: Any) -> Any:
     """The same, of stacks that broadcast."""
     batch = broadcast_lengths(tuple(x.shape[:-2]), tuple(order.shape[:-1]))
     lengths = (*batch, order.shape[-1])

@@ -22,18 +22,20 @@ from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.choice import where
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
+    check_right_side,
     check_square,
     computing_dtype,
     constant,
     identity,
+    mirrored,
     product,
     stacked,
     which,
 )
-from numgrad.operations.linear_algebra.factors import inverse_permutation
+from numgrad.operations.linear_algebra.factors import inverse_permutation, rows_of
 from numgrad.operations.linear_algebra.systems import solve
 from numgrad.operations.linear_algebra.triangular import solve_triangle
-from numgrad.operations.shape import as_operand
+from numgrad.operations.shape import as_operand, expand_dims, squeeze
 
 
 @primitive(internal=True, method=False, outputs=True, smooth=True)
@@ -90,8 +92,7 @@ def _block_factors_vjp(g, y, lower, hermitian):
     found = adjoint(solve_triangle(other, adjoint(left), lower=lower, of_adjoint=True))
     back = inverse_permutation(order)
     found = _columns(_rows(found, back), back)
-    mirrored = adjoint(found) if hermitian else np.conj(adjoint(found))
-    return 0.5 * (found + mirrored)
+    return 0.5 * (found + (adjoint(found) if hermitian else np.conj(adjoint(found))))
 
 
 block_factors.vjp(a=_block_factors_vjp)
@@ -133,12 +134,48 @@ def ldl(a, lower=True, hermitian=True):
     """
     a = as_operand(a)
     check_square("ldl", a)
-    read = np.tri(a.shape[-1].__index__(), dtype=bool)
-    mirrored = adjoint(a) if hermitian else np.conj(adjoint(a))
-    whole = where(constant(read if lower else read.T.copy()), a, mirrored)
-    if hermitian and a.dtype.kind == "c":  # the diagonal is real
-        whole = 0.5 * (whole + adjoint(whole))
-    return block_factors(whole, lower=lower, hermitian=hermitian)
+    return block_factors(mirrored(a, lower, hermitian), lower=lower, hermitian=hermitian)
+
+
+@composite(ref=None, method=False, smooth=True)
+def ldl_solve(ldl_factors, b, lower=True, hermitian=True):
+    """The ``x`` of ``a @ x = b`` by what ``ldl(a)`` returned.
+
+    Parameters
+    ----------
+    ldl_factors : tuple
+        ``L``, ``D`` and ``perm``.
+    lower, hermitian : bool
+        As ``ldl`` was given them.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``b``, with the stacks of both operands broadcast.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If the matrix is singular.
+
+    Examples
+    --------
+    >>> factors = ng.linalg.ldl(ng.tensor([[0.0, 1.0], [1.0, 3.0]]))
+    >>> ng.linalg.ldl_solve(factors, ng.tensor([1.0, 5.0]))
+    tensor([2., 1.])
+    """
+    factor, blocks, order = (as_operand(x) for x in ldl_factors)
+    b = as_operand(b)
+    check_square("ldl_solve", factor)
+    check_right_side("ldl_solve", factor, b)
+    vector = len(b.shape) == 1
+    triangle = _rows(factor, order)
+    x = rows_of(expand_dims(b, -1) if vector else b, order)
+    x = solve(blocks, solve_triangle(triangle, x, lower=lower, unit=True))
+    other = triangle if hermitian else np.conj(triangle)
+    x = solve_triangle(other, x, lower=lower, of_adjoint=True, unit=True)
+    x = rows_of(x, inverse_permutation(order))
+    return squeeze(x, -1) if vector else x
 
 
 _MIXED = np.array([[0.1, 4.0, 1.0], [4.0, 0.2, 2.0], [1.0, 2.0, -6.0]])
@@ -150,4 +187,9 @@ ldl.calls = [
     (((3, 3),), lambda a: ldl(0.1 * a + _MIXED)[0]),
     (((3, 3),), lambda a: ldl(0.1 * a + _MIXED, lower=False)[1]),
     (((2, 3, 3),), lambda a: ldl(0.1 * a + _MIXED + 9 * np.eye(3), hermitian=False)[0]),
+]
+ldl_solve.calls = [
+    (((3, 3), (3,)), lambda a, b: ldl_solve(ldl(0.1 * a + _MIXED), b)),
+    (((3, 3), (3, 2)), lambda a, b: ldl_solve(ldl(0.1 * a + _MIXED, False), b, lower=False)),
+    (((2, 3, 3), (3,)), lambda a, b: ldl_solve(ldl(0.1 * a + _MIXED), b)),
 ]

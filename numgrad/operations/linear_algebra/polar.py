@@ -208,6 +208,46 @@ def polar(a, side="right"):
     return u, hermitian(matmul(back, a) if side == "right" else matmul(a, back))
 
 
+@composite(
+    ref="scipy.linalg.orthogonal_procrustes",
+    method=False,
+    smooth=True,
+    errors=[(((3, 2), (2, 2)), {}, "NumgradValueError")],
+)
+def orthogonal_procrustes(a, b):
+    """The unitary matrix that takes one matrix closest to another: ``a @ r`` to ``b``.
+
+    Returns
+    -------
+    tuple of Tensors
+        ``r``, and the sum of the singular values of ``a* @ b``, by which ``a @ r`` is scaled.
+
+    Raises
+    ------
+    NumgradValueError
+        If shapes differ.
+
+    Examples
+    --------
+    >>> r, scale = ng.linalg.orthogonal_procrustes(2 * np.eye(2), ng.tensor([[0.0, 1.0], [3, 0]]))
+    >>> float(scale)
+    8.0
+    """
+    a, b = as_operand(a), as_operand(b)
+    check_matrices("orthogonal_procrustes", a)
+    if tuple(a.shape) != tuple(b.shape):
+        raise NumgradValueError(
+            f"orthogonal_procrustes: matrices of shapes {tuple(a.shape)} and {tuple(b.shape)} must "
+            "have the same shape"
+        )
+    r, p = polar(matmul(adjoint(a), b))
+    return r, np.sum(np.real(np.diagonal(p, axis1=-2, axis2=-1)), axis=-1)
+
+
+orthogonal_procrustes.calls = [
+    (((3, 2), (3, 2)), lambda a, b: orthogonal_procrustes(a + _apart(a), b + _apart(b))[0]),
+    (((3, 2), (3, 2)), lambda a, b: orthogonal_procrustes(a + _apart(a), b + _apart(b))[1]),
+]
 polar.calls = [
     (((3, 2),), lambda a: polar(a + _apart(a))[0]),
     (((3, 2),), lambda a: polar(a + _apart(a))[1]),

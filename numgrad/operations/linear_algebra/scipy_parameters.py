@@ -40,6 +40,12 @@ _PARAMETERS: dict[str, str] = {
     "cholesky": "overwrite_a check_finite",
     "det": "overwrite_a check_finite",
     "eig": "overwrite_a overwrite_b check_finite",
+    "eig_banded": "overwrite_a_band check_finite",
+    "eigh_tridiagonal": "check_finite lapack_driver tol",
+    "eigvals_banded": "overwrite_a_band check_finite",
+    "eigvalsh_tridiagonal": "check_finite lapack_driver tol",
+    "orthogonal_procrustes": "check_finite",
+    "solveh_banded": "overwrite_ab overwrite_b check_finite",
     "eigh": "overwrite_a overwrite_b check_finite driver",
     "eigvals": "overwrite_a overwrite_b check_finite",
     "eigvalsh": "overwrite_a overwrite_b check_finite driver",
@@ -77,15 +83,12 @@ _OF_MATRICES = (
 )  # fmt: skip
 _NAMES = {
     **{name: {"A": "a"} for name in (*_OF_MATRICES, "ldl")},
-    "qz": {"A": "a", "B": "b"},
+    "qz": {"A": "a", "B": "b"}, "orthogonal_procrustes": {"A": "a", "B": "b"},
     "norm": {"a": "x"}, "svdvals": {"a": "x"}, "lstsq": {"cond": "rcond"},
 }  # fmt: skip
 """Functions -> names of SciPy's -> names here."""
 
-_OF_SYMMETRIC: dict[str, tuple] = {
-    "b": (None,), "type": (1,), "eigvals_only": (False,), "subset_by_index": (None,),
-    "subset_by_value": (None,),
-}  # fmt: skip
+_SELECT: dict[str, tuple] = {"select": ("a", 0), "select_range": (None,)}
 _ONE_VALUE: dict[str, dict[str, tuple]] = {
     "eig": {"b": (None,), "left": (False,), "right": (True,), "homogeneous_eigvals": (False,)},
     "eigvals": {"b": (None,), "homogeneous_eigvals": (False,)},
@@ -95,20 +98,16 @@ _ONE_VALUE: dict[str, dict[str, tuple]] = {
     "pinv": {"atol": (None,), "return_rank": (False,)},
     "pinvh": {"atol": (None,), "return_rank": (False,)},
     "qr": {"pivoting": (False,)},
+    "eig_banded": {**_SELECT, "max_ev": (0,)}, "eigvals_banded": _SELECT,
+    "eigh_tridiagonal": _SELECT, "eigvalsh_tridiagonal": _SELECT,
     "solve_continuous_are": {"e": (None,), "s": (None,)},
     "solve_discrete_are": {"e": (None,), "s": (None,)},
-    "eigh": _OF_SYMMETRIC, "eigvalsh": _OF_SYMMETRIC,
 }  # fmt: skip
 """Functions -> parameters of SciPy's -> the values that they may have."""
 
 _INSTEAD = {
-    "eigvals_only": "; eigvalsh gives eigenvalues alone",
     "return_rank": "; matrix_rank gives the rank",
-    "subset_by_index": "; take the ones wanted of all",
-    "subset_by_value": "; take the ones wanted of all",
 }
-_GENERAL = (None, "gen", "general")
-_POSITIVE = "; cho_solve(cho_factor(a), b) is for positive definite matrices"
 
 
 def _of(name: str) -> dict[str, Callable[[Any], dict[str, Any]]]:
@@ -122,11 +121,6 @@ def _of(name: str) -> dict[str, Callable[[Any], dict[str, Any]]]:
         found["lower"] = lambda lower: {"upper": not lower}
     if name in ("eigh", "eigvalsh"):
         found["lower"] = lambda lower: {"UPLO": "L" if lower else "U"}
-    if name in ("inv", "solve"):
-        found["assume_a"] = _only(name, "assume_a", *_GENERAL, instead=_POSITIVE)
-        found["lower"] = _nothing  # of a general matrix all is read
-    if name == "solve":
-        found["transposed"] = _only(name, "transposed", False, instead="; transpose the matrix")
     return found
 
 
@@ -134,3 +128,5 @@ def take(operations: Iterable[Op]) -> None:
     """Let these functions take the parameters of SciPy's of the same names."""
     for op in operations:
         op.stand_ins = _of(op.name) or op.stand_ins
+        if op.wider is not None:
+            op.wider.stand_ins = op.stand_ins

@@ -203,7 +203,7 @@ def _rows_of_bands(below: int, above: int, n: int) -> tuple[np.ndarray, np.ndarr
     return constant(np.clip(rows, 0, max(n - 1, 0))), constant(inside)
 
 
-def _adjoint_bands(ab: Any, below: int, above: int) -> Any:
+def adjoint_bands(ab: Any, below: int, above: int) -> Any:
     """The bands of the adjoint: each diagonal moves along itself."""
     n = ab.shape[-1].__index__()
     columns, inside = _rows_of_bands(above, below, n)
@@ -212,7 +212,7 @@ def _adjoint_bands(ab: Any, below: int, above: int) -> Any:
 
 
 def _banded_vjp_ab(g, ab, y, below, above):
-    z = banded_solution(_adjoint_bands(ab, below, above), g, below=above, above=below)
+    z = banded_solution(adjoint_bands(ab, below, above), g, below=above, above=below)
     rows, inside = _rows_of_bands(below, above, ab.shape[-1].__index__())
     return -np.sum(z[..., rows, :] * np.conj(y)[..., None, :, :], axis=-1) * inside
 
@@ -220,7 +220,7 @@ def _banded_vjp_ab(g, ab, y, below, above):
 banded_solution.vjp(
     ab=_banded_vjp_ab,
     b=lambda g, ab, below, above: banded_solution(
-        _adjoint_bands(ab, below, above), g, below=above, above=below
+        adjoint_bands(ab, below, above), g, below=above, above=below
     ),
 )
 

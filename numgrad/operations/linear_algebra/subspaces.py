@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from numgrad.core.declare import Primitive, composite
-from numgrad.core.formula import REFUSED
+from numgrad.core.declare import Primitive, composite, prepared
+from numgrad.core.formula import REFUSED, Meta
 from numgrad.errors import NumgradLinAlgError, NumgradNotImplementedError
-from numgrad.operations.choice import where
 from numgrad.operations.data_dependent import OUTSIDE, no_shape
-from numgrad.operations.linear_algebra.checks import adjoint, check_square, constant
+from numgrad.operations.linear_algebra.checks import adjoint, check_square, mirrored, which
 from numgrad.operations.linear_algebra.singular_values import finding, pseudo_inverse
 from numgrad.operations.shape import as_operand
 
@@ -104,6 +103,28 @@ def orth(a, *, rcond=None):
     return np.ascontiguousarray(u[:, :rank])
 
 
+@prepared(internal=True, method=False, differentiable=False, effects=True)
+def check_semidefinite(w, limits):
+    """Raise if an eigenvalue is negative, by more than limits."""
+    batch = w.shape[:-1]
+
+    def check(w: np.ndarray, limits: np.ndarray) -> np.ndarray:
+        bad = np.any(w < -limits, axis=-1)
+        if bad.any():
+            raise NumgradLinAlgError(
+                f"multivariate_normal: {which(bad, batch)} is not positive semidefinite"
+            )
+        return np.zeros((), bool)
+
+    return check
+
+
+check_semidefinite.shape(lambda w, limits: Meta((), np.dtype(bool)))
+check_semidefinite.calls = [
+    (((3,), (1,)), lambda w, limits: check_semidefinite(np.abs(w), np.abs(limits))),
+]
+
+
 @composite(
     ref="scipy.linalg.pinvh",
     method=False,
@@ -136,10 +157,7 @@ def pinvh(a, *, rtol=None, lower=True):
     """
     a = as_operand(a)
     check_square("pinvh", a)
-    read = np.tri(a.shape[-1].__index__(), dtype=bool)
-    whole = where(constant(read if lower else read.T.copy()), a, adjoint(a))
-    if a.dtype.kind == "c":  # the diagonal is real
-        whole = 0.5 * (whole + adjoint(whole))
+    whole = mirrored(a, lower)
     if rtol is None:
         precise = np.finfo(a.dtype if a.dtype.kind in "fc" else np.float64).eps
         return pseudo_inverse(whole, rcond=float(precise), scaled=True)

@@ -130,6 +130,10 @@ factored_solve.vjp(
 def solve(a, b):
     """The ``x`` of ``a @ x = b`` for square matrices; ``b`` with one axis is a vector.
 
+    SciPy's ``assume_a``, ``lower`` and ``transposed`` are taken by name: of ``"sym"``, ``"her"``
+    and ``"pos"`` one triangle is read, of ``"diagonal"``, ``"tridiagonal"``, ``"upper triangular"``
+    and ``"lower triangular"`` only these, and gradients are in what is read.
+
     Returns
     -------
     Tensor
