@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from numgrad.core.declare import Primitive, composite
-from numgrad.core.formula import REFUSED
 from numgrad.errors import NumgradLinAlgError, NumgradNotImplementedError
 from numgrad.operations.choice import where
 from numgrad.operations.data_dependent import OUTSIDE, no_shape
@@ -24,7 +23,6 @@ def _without_derivative(name: str, projector: str) -> Any:
             f"projector onto it has one: {projector}; or detach() the operand"
         )
 
-    refuse.kind = REFUSED
     return refuse
 
 
@@ -60,7 +58,7 @@ def _basis(projector: str) -> Callable[[Callable[..., Any]], Basis]:
         errors = [(((3,),), {}, "NumgradLinAlgError")]
         op = Basis(function, ref=f"scipy.linalg.{name}", method=False, errors=errors)
         op.shape(no_shape(name, OUTSIDE))
-        op.vjp(a=_without_derivative(name, projector))
+        op.refuse(a=_without_derivative(name, projector))
         return op
 
     return declare
