@@ -14,6 +14,10 @@
 # Three ways to teach numgrad something new: a formula, an `njit` function of one element, and an
 # `njit` function of whole arrays. Each gets broadcasting, dtypes, higher derivatives and an entry
 # in `ng.ops` where its family can give them.
+#
+# No derivative is silently zero. Of a formula it is derived where no rule says it; of an `njit`
+# function it is not known, so a gradient with respect to an input without a rule raises, unless
+# `no_derivative` declares that the input counts as a constant.
 
 # %%
 import math
@@ -29,10 +33,24 @@ from numgrad.testing import gradcheck, gradgradcheck
 # %% [markdown]
 # ## A formula
 #
-# The body says what one element of the result is; `vjp` gives, for each input, the gradient `g`
-# of the result times the derivative. **What a gradient formula names is what the tape keeps**:
-# `y` is the result, `x` the input. The derivative of this one needs `y` alone, so `x` can be
-# forgotten.
+# The body says what one element of the result is, and that is enough: the derivative follows from
+# it, of any order.
+
+
+# %%
+@ng.elementwise()
+def growth(a, b):
+    """Exponential growth, ``a * exp(b)``."""
+    return a * np.exp(b)
+
+
+print(ng.grad(growth, (0, 1))(2.0, 1.0), "with", 2 * math.e)
+
+# %% [markdown]
+# A rule of your own is shorter where the derivative has a simple form: `vjp` gives, for each input
+# that you name, the gradient `g` of the result times the derivative. **What a gradient formula
+# names is what the tape keeps**: `y` is the result, `x` the input. The derivative of this one needs
+# `y` alone, so `x` can be forgotten; a derived one would keep all inputs.
 
 
 # %%
@@ -103,7 +121,7 @@ print(single.gudermannian().dtype, gudermannian(single[:, ::2]).shape)
 #
 # Some functions are written with branches and loops rather than a formula. Newton's method for
 # the Kepler equation `E - e sin(E) = M`, say: mean anomaly and eccentricity in, eccentric anomaly
-# out. The gradient formula follows from the equation itself and knows nothing of Newton.
+# out. Nothing is derived from such code: without a rule a gradient raises.
 
 
 # %%
@@ -124,6 +142,17 @@ def kepler(m, e):
     """Eccentric anomaly of mean anomaly ``m`` and eccentricity ``e``."""
 
 
+try:
+    ng.grad(kepler)(1.0, 0.3)
+except NotImplementedError as error:
+    print(error)
+
+# %% [markdown]
+# The rule follows from the equation itself and knows nothing of Newton. An input that is a constant
+# by nature, as a number of iterations is, would get `kepler.no_derivative("iterations")` in its
+# place.
+
+# %%
 kepler.vjp(
     m=lambda g, e, y: g / (1 - e * np.cos(y)),
     e=lambda g, e, y: g * np.sin(y) / (1 - e * np.cos(y)),

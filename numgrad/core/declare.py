@@ -36,6 +36,9 @@ elementwise.__doc__ = """Declare an operation on each element of its operands.
     ``Elementwise``: ``kernel``, an ``njit`` function of one element in place of the formula;
     ``ref``, the NumPy function of that meaning, which then takes Tensors; ...
 
+    ``vjp`` gives gradient formulas. Of an input without one the gradient is derived from the
+    formula; that of a ``kernel`` raises, unless ``no_derivative`` declares the input a constant.
+
     Examples
     --------
     >>> import numpy as np, numgrad as ng
@@ -50,7 +53,9 @@ elementwise.__doc__ = """Declare an operation on each element of its operands.
     """
 primitive.__doc__ = """Declare an operation on whole ndarrays, mostly through ``njit`` kernels.
 
-    The function decorated takes and returns ndarrays; ``vjp`` gives the gradient formulas.
+    The function decorated takes and returns ndarrays; ``vjp`` gives the gradient formulas. A
+    gradient with respect to an input without one raises, unless ``no_derivative`` declares it a
+    constant, or the operation is declared with ``differentiable=False``.
 
     Examples
     --------

@@ -36,17 +36,17 @@ class GradientFormula:
 
     __slots__ = ("function", "kind", "metas", "names", "needs", "params", "uses_g")
 
-    def __init__(self, op: Any, function: Callable[..., Any], *, reserved: str = "g") -> None:
+    def __init__(self, op: Any, function: Callable[..., Any], kind: str = DECLARED) -> None:
         code = function.__code__
         self.function = function
-        self.kind = getattr(function, "kind", DECLARED)
+        self.kind = kind
         self.names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        self.uses_g = reserved in self.names
+        self.uses_g = "g" in self.names
         self.needs: tuple[str, ...] = ()
         self.metas: tuple[str, ...] = ()
         self.params: tuple[str, ...] = ()
         for name in self.names:
-            if name == reserved:
+            if name == "g":
                 continue
             if name == "y" or name in op.inputs or name in op.auxiliaries:
                 self.needs += (name,)

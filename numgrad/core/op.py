@@ -263,6 +263,13 @@ class Op(Documented):
         self._redeclared()
         return self
 
+    def refuse(self, **formulas: Callable[..., Any]) -> Op:
+        """Declare gradient formulas that raise, of inputs whose derivative does not exist."""
+        for name, function in formulas.items():
+            self.declared[name] = GradientFormula(self, function, REFUSED)
+        self._redeclared()
+        return self
+
     def no_derivative(self, *names: str) -> Op:
         """Declare that the result has no derivative by these inputs, all if none is named.
 
@@ -310,7 +317,7 @@ class Op(Documented):
 
     def undeclared(self, name: str) -> GradientFormula:
         """The gradient formula of an input for which none was declared."""
-        return GradientFormula(self, refusal(self.name, name, own=self.is_users))
+        return GradientFormula(self, refusal(self.name, name, own=self.is_users), REFUSED)
 
     @property
     def refused(self) -> tuple[str, ...]:
@@ -406,7 +413,6 @@ def refusal(operation: str, name: str, *, own: bool = False) -> Callable[[Any], 
             return bind(OPS["refused"], (g,), {"message": message})
         raise NumgradNotImplementedError(message)
 
-    refuse.kind = REFUSED
     return refuse
 
 

@@ -249,14 +249,24 @@ def zeta(s, x):
 
 
 @elementwise(
-    scalar="zeta_s", internal=True, method=False, domain=(1.5, 4.0), **by_library("zeta_s")
+    scalar="zeta_s",
+    smooth=True,
+    internal=True,
+    method=False,
+    domain=(1.5, 4.0),
+    **by_library("zeta_s"),
 )
 def zeta_s(s, x):
     """Derivative of ``zeta`` with respect to ``s``."""
 
 
 @elementwise(
-    scalar="zeta_ss", internal=True, method=False, domain=(1.5, 4.0), **by_library("zeta_ss")
+    scalar="zeta_ss",
+    smooth=True,
+    internal=True,
+    method=False,
+    domain=(1.5, 4.0),
+    **by_library("zeta_ss"),
 )
 def zeta_ss(s, x):
     """Second derivative of ``zeta`` with respect to ``s``."""

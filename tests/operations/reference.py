@@ -30,7 +30,9 @@ def _of_floats(function):
 ELEMENTWISE = [
     op
     for op in OPS.values()
-    if isinstance(op, Elementwise) and not isinstance(op, ParameterDerivative)
+    if isinstance(op, Elementwise)
+    and not isinstance(op, ParameterDerivative)
+    and op.name not in ("zeta_s", "zeta_ss")
 ]
 UNARY = [op for op in ELEMENTWISE if len(op.inputs) == 1]
 BINARY = [op for op in ELEMENTWISE if len(op.inputs) == 2]

@@ -100,6 +100,10 @@ def check_nonzero_pivots(operation: str, info: Any, batch: tuple[int, ...]) -> N
         raise NumgradLinAlgError(f"{operation}: {which(info, batch)} is singular")
 
 
+class ComplexResultError(NumgradLinAlgError):
+    """A real matrix has a complex result only."""
+
+
 def check_found(
     operation: str, info: Any, batch: tuple[int, ...], missing: str = "solution"
 ) -> None:
@@ -111,7 +115,7 @@ def check_found(
     if said == outcomes.NOT_FINITE:
         raise NumgradLinAlgError(f"{operation}: {name} contains infinities or NaNs")
     if said == outcomes.NOT_REAL:
-        raise NumgradLinAlgError(
+        raise ComplexResultError(
             f"{operation}: the result for {name}, which is real, is complex; give a complex "
             "matrix, with a.astype(complex)"
         )

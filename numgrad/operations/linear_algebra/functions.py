@@ -24,11 +24,12 @@ from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import Op
-from numgrad.errors import NumgradLinAlgError, NumgradValueError
+from numgrad.errors import NumgradValueError
 from numgrad.kernels.matrices import functions
 from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.join import concat
 from numgrad.operations.linear_algebra.checks import (
+    ComplexResultError,
     adjoint,
     as_stack,
     check_found,
@@ -158,9 +159,9 @@ def real_or_complex(function: Any, a: Any, turned_back: Any) -> Any:
     """
     try:
         return function(a)
-    except NumgradLinAlgError:
+    except ComplexResultError:
         numbers = state.ground.numbers(a) if a.dtype.kind != "c" else None
-        if numbers is None or not np.isfinite(numbers).all():
+        if numbers is None:
             raise
     dtype = np.result_type(computing_dtype("", a), np.complex64)
     below = np.angle(np.linalg.eigvals(numbers))

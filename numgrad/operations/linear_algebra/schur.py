@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import REFUSED, Meta
+from numgrad.core.formula import Meta
 from numgrad.errors import (
     NumgradLinAlgError,
     NumgradNotImplementedError,
@@ -376,9 +376,6 @@ def _no_derivative(g, a, b):
     )
 
 
-_no_derivative.kind = REFUSED
-
-
 @primitive(
     ref="scipy.linalg.qz",
     method=False,
@@ -446,5 +443,5 @@ def _qz_shape(a, b, *, output, sort):
     return (Meta((*stacks("qz", a.shape[:-2], b.shape[:-2]), *a.shape[-2:]), dtype),) * 4
 
 
-qz.vjp(a=_no_derivative, b=_no_derivative)
+qz.refuse(a=_no_derivative, b=_no_derivative)
 qz.calls = [(((3, 3), (3, 3)), lambda a, b: qz(a, b)[0])]

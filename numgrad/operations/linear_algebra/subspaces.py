@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from numgrad.core.declare import Primitive, composite, prepared
-from numgrad.core.formula import REFUSED, Meta
+from numgrad.core.formula import Meta
 from numgrad.errors import NumgradLinAlgError, NumgradNotImplementedError
 from numgrad.operations.data_dependent import OUTSIDE, no_shape
 from numgrad.operations.linear_algebra.checks import adjoint, check_square, mirrored, which
@@ -23,7 +23,6 @@ def _without_derivative(name: str, projector: str) -> Any:
             f"projector onto it has one: {projector}; or detach() the operand"
         )
 
-    refuse.kind = REFUSED
     return refuse
 
 
@@ -59,7 +58,7 @@ def _basis(projector: str) -> Callable[[Callable[..., Any]], Basis]:
         errors = [(((3,),), {}, "NumgradLinAlgError")]
         op = Basis(function, ref=f"scipy.linalg.{name}", method=False, errors=errors)
         op.shape(no_shape(name, OUTSIDE))
-        op.vjp(a=_without_derivative(name, projector))
+        op.refuse(a=_without_derivative(name, projector))
         return op
 
     return declare
