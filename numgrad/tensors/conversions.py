@@ -384,7 +384,8 @@ def _scalar(self: Tensor, kind: type) -> Any:
         return kind(self._array)
     if _carried(self):
         what, instead = library_call() or (f"{kind.__name__}()", _KEEPS_NUMBER)
-        keeps = _KEEPS_NUMBER if instead is _KEEPS_NUMBER else _and_detach(instead)
+        known = instead is None or instead is _KEEPS_NUMBER
+        keeps = _KEEPS_NUMBER if known else _and_detach(instead)
         _refuse_loss(self, what, f"a Python {kind.__name__}", keeps)
     return kind(self._array.item())
 
