@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.batching.selected import Selected
+from numgrad.autograd.batching.selected import Selected, selected
 from numgrad.core.axis import one_axis
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
@@ -99,21 +99,26 @@ def _rank(condition: Any) -> int:
 
 
 def _with_values(out: Any, x: Tensor, condition: Any, function: Callable[..., Any]) -> Any:
-    """``out`` with what a function gives for elements of ``x`` where a condition holds."""
-    if state.ground.numbers(condition) is not None:
-        chosen = x[condition]
+    """``out`` with what a function gives for elements of ``x`` where a condition holds.
+
+    Where the numbers of the condition are not known, a ``Selected`` stands for these elements: Note
+    [Selected elements] in ``autograd.batching.selected``.
+    """
+    row = OPS["reshape"](x, (-1,))
+    mask = OPS["reshape"](OPS["broadcast_to"](condition, x.shape), (-1,))
+    into = OPS["reshape"](out, (-1,))
+    if state.ground.numbers(mask) is None:
+        values = function(selected(row, mask))
+        if not isinstance(values, Selected):  # the same for all of them
+            return OPS["where"](condition, OPS["astype"](as_operand(values), dtype=x.dtype), out)
+        found = OPS["astype"](values, dtype=x.dtype, copy=False).placed(into, mask)
+    else:
+        chosen = row[mask]
         if not chosen.size:
             return out
         values = OPS["astype"](as_operand(function(chosen)), dtype=x.dtype, copy=False)
-        return OPS["index_put"](out, values, index=condition)
-    # Note [Selected elements] in ``autograd.batching.selected``
-    row = OPS["reshape"](x, (-1,))
-    mask = OPS["reshape"](OPS["broadcast_to"](condition, x.shape), (-1,))
-    values = function(row[mask])
-    if not isinstance(values, Selected):  # the same for all of them
-        return OPS["where"](condition, OPS["astype"](as_operand(values), dtype=x.dtype), out)
-    values = OPS["astype"](values, dtype=x.dtype, copy=False)
-    return OPS["reshape"](values.placed(OPS["reshape"](out, (-1,)), mask), x.shape)
+        found = OPS["index_put"](into, values, index=mask)
+    return OPS["reshape"](found, x.shape)
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Tensor:
