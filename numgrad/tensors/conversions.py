@@ -42,7 +42,7 @@ class TensorConversions(Tensor):
 
     __slots__ = ()
     __array_priority__ = 1000.0
-    __pandas_priority__ = property(priority_over_pandas)
+    __pandas_priority__ = property(priority_over_pandas)  # pyright: ignore
     __hash__ = object.__hash__  # pyright: ignore[reportAssignmentType]
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
@@ -383,9 +383,8 @@ def _scalar(self: Tensor, kind: type) -> Any:
     if isinstance(self._array, AbstractArray):
         return kind(self._array)
     if _carried(self):
-        what, instead = library_call() or (f"{kind.__name__}()", _KEEPS_NUMBER)
-        known = instead is None or instead is _KEEPS_NUMBER
-        keeps = _KEEPS_NUMBER if known else _and_detach(instead)
+        what, instead = library_call() or (f"{kind.__name__}()", None)
+        keeps = _KEEPS_NUMBER if instead is None else _and_detach(instead)
         _refuse_loss(self, what, f"a Python {kind.__name__}", keeps)
     return kind(self._array.item())
 
