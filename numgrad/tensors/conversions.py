@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from operator import index as as_index
@@ -89,7 +90,12 @@ class TensorConversions(Tensor):
 
     @property
     def _numba_type_(self) -> Any:
-        """Raise: Numba asks for it to type an argument of a function that it compiles."""
+        """Raise: Numba asks for it to type an argument of a function that it compiles.
+
+        Its code in C asks first whether it is there, and would swallow what is raised.
+        """
+        if not str(sys._getframe(1).f_globals.get("__name__")).startswith("numba."):
+            raise AttributeError("_numba_type_")
         raise NumgradTypeError(
             "numba: a function that Numba compiles takes arrays, and a Tensor's gradients end "
             "there; call it with .numpy() (after .detach()), or make it an operation with "

@@ -48,7 +48,7 @@ def in_solver() -> bool:
 
     What it returns would have the derivatives of its steps, not those of the solution.
     """
-    return sys._getframe(2).f_globals.get("__name__", "").startswith("scipy.optimize.")
+    return sys._getframe(2).f_globals.get("__name__", "")[:15] == "scipy.optimize."
 
 
 def _package(frame: FrameType) -> str:
