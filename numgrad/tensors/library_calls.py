@@ -48,6 +48,8 @@ def in_solver() -> bool:
 
     What it returns would have the derivatives of its steps, not those of the solution.
     """
+    if "scipy.optimize" not in sys.modules:  # a frame costs more
+        return False
     return sys._getframe(2).f_globals.get("__name__", "")[:15] == "scipy.optimize."
 
 
