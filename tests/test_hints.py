@@ -229,6 +229,9 @@ SPARSE = scipy.sparse.csr_array(S)
 OF_ONE = {"f": squares, "x0": np.float64(0.3), "args": (2.0,), "func": squares, "fun": squares}
 OF_ROOT = {"f": cubic, "func": cubic, "fun": cubic, "x0": np.float64(1.0), "args": (2.0,)}
 CALLS = {
+    "numpy.full": {"shape": (2, 3), "fill_value": V},
+    "numpy.full_like": {"a": A, "fill_value": 2.5},
+    "numpy.piecewise": {"x": W, "condlist": [W < 0], "funclist": [abs, 3.0]},
     "scipy.cluster.vq.whiten": {"obs": TALL},
     "scipy.integrate.quad_vec": {"f": np.exp, "a": 0.0, "b": 1.0},
     "scipy.interpolate.interp1d": {"x": np.arange(4.0), "y": W, "x_new": np.array([0.2, 2.7])},
@@ -465,3 +468,21 @@ def test_no_gradient_is_lost(home):
                 lost.append(name)
     assert not lost
     assert raised or home in ("numpy.fft",)
+
+
+def test_functions_of_numpy_that_do_not_ask():
+    s = ng.tensor(2.0, requires_grad=True)
+    x = np.array([-1.0, 2.0])
+    for call, said in (
+        (lambda: np.full(3, s), r"np\.full: .*ng\.full\(shape, fill_value\) gives the same"),
+        (lambda: np.full(3, s, dtype=float), r"np\.full: .*ng\.full\("),
+        (lambda: np.full_like(x, s), r"np\.full_like: .*ng\.full_like\("),
+        (lambda: np.piecewise(x, [x < 0], [lambda v: v * s, 1.0]), r"np\.piecewise: .*ng\.piece"),
+    ):
+        with pytest.raises(ng.NumgradError, match=said):
+            call()
+    assert ng.grad(lambda s: np.sum(np.full_like(ng.ones(3), s)))(2.0) == 3.0
+    for full in (lambda s: ng.full((2, 3), s), lambda s: ng.full_like(np.ones((2, 3)), s)):
+        for transform in (lambda f: f, ng.jit):
+            grad = transform(ng.grad(lambda s, f=full: np.sum(f(s) * 2.0)))
+            assert grad(2.0) == 12.0

@@ -19,10 +19,10 @@ CHECKED: dict[str, Any] = {
     "weighted": lambda w: np.quantile(w, 0.3, weights=w, method="inverted_cdf"),
     "cov": lambda w: np.cov(OBSERVED, aweights=w),
     "poly": np.poly,
+    "piecewise": lambda w: np.piecewise(w, [w < 2, w >= 2], [np.sin, np.cos]),
 }
 REFUSED: dict[str, Any] = {
     "polydiv": lambda w: np.polydiv(w, w[:2]),
-    "piecewise": lambda w: np.piecewise(w, [w < 2, w >= 2], [np.sin, np.cos]),
     "real_if_close": lambda w: np.real_if_close(w + 0j),
     "repeat": lambda w: np.repeat(w, w.astype(int)),
     "trim_zeros": np.trim_zeros,

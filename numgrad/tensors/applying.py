@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.selected import Selected, selected
 from numgrad.core.axis import one_axis
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
@@ -97,6 +98,29 @@ def _rank(condition: Any) -> int:
     return len(as_operand(condition).shape)
 
 
+def _with_values(out: Any, x: Tensor, condition: Any, function: Callable[..., Any]) -> Any:
+    """``out`` with what a function gives for elements of ``x`` where a condition holds.
+
+    Where the numbers of the condition are not known, a ``Selected`` stands for these elements: Note
+    [Selected elements] in ``autograd.batching.selected``.
+    """
+    row = OPS["reshape"](x, (-1,))
+    mask = OPS["reshape"](OPS["broadcast_to"](condition, x.shape), (-1,))
+    into = OPS["reshape"](out, (-1,))
+    if state.ground.numbers(mask) is None:
+        values = function(selected(row, mask))
+        if not isinstance(values, Selected):  # the same for all of them
+            return OPS["where"](condition, OPS["astype"](as_operand(values), dtype=x.dtype), out)
+        found = OPS["astype"](values, dtype=x.dtype, copy=False).placed(into, mask)
+    else:
+        chosen = row[mask]
+        if not chosen.size:
+            return out
+        values = OPS["astype"](as_operand(function(chosen)), dtype=x.dtype, copy=False)
+        found = OPS["index_put"](into, values, index=mask)
+    return OPS["reshape"](found, x.shape)
+
+
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Tensor:
     """A function given by others where conditions hold, of which the last that does counts.
 
@@ -122,8 +146,9 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
 
     Raises
     ------
-    NumgradTraceError
-        If it is not known where a function is called, since ``ng.jit`` traces the conditions.
+    NumgradError
+        If a function needs the number of its elements, or mixes them, where the conditions have no
+        numbers: in ``ng.jit`` and ``ng.vmap``. There it is called once, also where none holds.
 
     Examples
     --------
@@ -154,18 +179,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
     out: Any = zeros_like(x)
     for condition, function in zip(conditions, funclist, strict=True):
         if callable(function):
-            if state.ground.numbers(condition) is None:
-                condition._array.refuse(
-                    "piecewise with functions",
-                    "choose among numbers with np.where or np.select",
-                )
-            chosen = x[condition]
-            if not chosen.size:
-                continue
-            values = as_operand(function(chosen, *args, **kw))
-            if values.dtype != x.dtype:
-                values = OPS["astype"](values, dtype=x.dtype)
-            out = OPS["index_put"](out, values, index=condition)
+            out = _with_values(out, x, condition, lambda v, f=function: f(v, *args, **kw))
         else:
             value = OPS["astype"](as_operand(function), dtype=x.dtype)
             out = OPS["where"](condition, value, out)

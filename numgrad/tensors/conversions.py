@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from copy import deepcopy
 from importlib import import_module
@@ -44,7 +45,7 @@ class TensorConversions(Tensor):
 
     __slots__ = ()
     __array_priority__ = 1000.0
-    __pandas_priority__ = property(priority_over_pandas)
+    __pandas_priority__ = property(priority_over_pandas)  # pyright: ignore
     __hash__ = object.__hash__  # pyright: ignore[reportAssignmentType]
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
@@ -91,7 +92,12 @@ class TensorConversions(Tensor):
 
     @property
     def _numba_type_(self) -> Any:
-        """Raise: Numba asks for it to type an argument of a function that it compiles."""
+        """Raise: Numba asks for it to type an argument of a function that it compiles.
+
+        Its code in C asks first whether it is there, and would swallow what is raised.
+        """
+        if not str(sys._getframe(1).f_globals.get("__name__")).startswith("numba."):
+            raise AttributeError("_numba_type_")
         raise NumgradTypeError(
             "numba: a function that Numba compiles takes arrays, and a Tensor's gradients end "
             "there; call it with .numpy() (after .detach()), or make it an operation with "
@@ -403,8 +409,8 @@ def _scalar(self: Tensor, kind: type) -> Any:
     if isinstance(self._array, AbstractArray):
         return kind(self._array)
     if _carried(self):
-        what, instead = library_call() or (f"{kind.__name__}()", _KEEPS_NUMBER)
-        keeps = _KEEPS_NUMBER if instead is _KEEPS_NUMBER else _and_detach(instead)
+        what, instead = library_call() or (f"{kind.__name__}()", None)
+        keeps = _KEEPS_NUMBER if instead is None else _and_detach(instead)
         _refuse_loss(self, what, f"a Python {kind.__name__}", keeps)
     return kind(self._array.item())
 

@@ -41,6 +41,9 @@ _LACKING = ("skewnorm.interval", "skewnorm.isf", "skewnorm.median", "skewnorm.pp
 _PLACES = {"scipy.integrate": "ng"}
 
 EXPRESSIONS = {
+    "numpy.full": "ng.full(shape, fill_value)",
+    "numpy.full_like": "ng.full_like(a, fill_value)",
+    "numpy.piecewise": "ng.piecewise(x, condlist, funclist)",
     "scipy.cluster.vq.whiten": "obs / ng.std(obs, axis=0)",
     "scipy.integrate.quad_vec": "ng.quad(f, a, b)",
     "scipy.interpolate.interp1d": "ng.interp(x_new, x, y)",

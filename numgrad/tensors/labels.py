@@ -73,7 +73,7 @@ class IndexedTensor(Tensor):
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         return with_index(self.plain().__deepcopy__(memo), self._index)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> Any:
         return self.plain().__reduce__()
 
 

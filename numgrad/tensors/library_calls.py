@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from itertools import takewhile
 from types import FrameType, FunctionType
 
-from numgrad.tensors.equivalents import hint
+import numpy as np
+
+from numgrad.tensors.equivalents import EXPRESSIONS, hint
 
 _LIBRARIES = frozenset(
     {"matplotlib", "numpy", "pandas", "scipy", "sklearn", "statsmodels", "xarray"}
@@ -22,8 +24,12 @@ _WRAPPED = ("f", "fun", "func", "function", "hypotest_fun_in")
 """By which names functions around functions know these."""
 
 
-def library_call() -> tuple[str, str] | None:
-    """The function of another library that is running, and what to do instead; None if none is."""
+def library_call() -> tuple[str, str | None] | None:
+    """The function of another library that is running, and what to do instead; None if none is.
+
+    The latter is None where what is said of any conversion is right, and empty where there is
+    nothing to do but to go without gradients.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _package(frame) == "numgrad":
         frame = frame.f_back
@@ -42,7 +48,9 @@ def in_solver() -> bool:
 
     What it returns would have the derivatives of its steps, not those of the solution.
     """
-    return sys._getframe(2).f_globals.get("__name__", "").startswith("scipy.optimize.")
+    if "scipy.optimize" not in sys.modules:  # a frame costs more
+        return False
+    return sys._getframe(2).f_globals.get("__name__", "")[:15] == "scipy.optimize."
 
 
 def _package(frame: FrameType) -> str:
@@ -66,6 +74,9 @@ def _public(frame: FrameType) -> Iterator[tuple[str, str]]:
     if public == ["scipy", "stats"] and isinstance(getattr(owner, "name", None), str):
         kind = owner.name  # pyright: ignore[reportOptionalMemberAccess]
     kind = "" if kind.startswith("_") else kind
+    own = public[0] == "numpy" and public[1:2] != ["linalg"] and not kind
+    if own and name[0] != "_" and hasattr(np, name):
+        yield "np", name
     if len(public) < 2 or (public[0] == "numpy" and public[1] != "polynomial"):
         return
     if name == "__init__" and kind:
@@ -75,7 +86,9 @@ def _public(frame: FrameType) -> Iterator[tuple[str, str]]:
         yield home, f"{kind}.{name}" if kind else name
 
 
-def _instead(home: str, name: str) -> str:
+def _instead(home: str, name: str) -> str | None:
+    if home == "np":  # most take Tensors by themselves, if not in lists
+        return hint("numpy", name) if f"numpy.{name}" in EXPRESSIONS else None
     if home == "pandas":
         return "write it with .to_numpy() of frames and columns"
     if home == "xarray":

@@ -18,6 +18,7 @@ from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueEr
 from numgrad.operations.write import check_cast
 from numgrad.tensors.flat import repeated
 from numgrad.tensors.inplace import assign, check_target, inplace
+from numgrad.tensors.library_calls import library_call
 from numgrad.tensors.tensor import Tensor
 
 
@@ -37,6 +38,11 @@ def _array(value: Any) -> np.ndarray:
 def _target(name: str, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
+    found = library_call()  # NumPy's own, as in np.full_like
+    if found is not None and found[1]:
+        raise NumgradTypeError(
+            f"{found[0]}: a Tensor cannot be written into the ndarray that it makes; {found[1]}"
+        )
     raise NumgradTypeError(
         f"np.{name}: a Tensor cannot be written into an ndarray; use ng.asarray on the target, or "
         "detach().numpy() on the values"

@@ -42,7 +42,9 @@ def operator(op: Op) -> Callable[..., Any]:
         kind = type(other)
         if compares and (self._requires_grad or self._extra is not None) and in_solver():
             self._refuse_conversion()  # pyright: ignore[reportAttributeAccessIssue]
-        if kind is Tensor or kind is float or kind is int or acceptable(other):
+        if kind is Tensor or kind is float or kind is int:
+            return enter(self, other)
+        if acceptable(other):
             if is_star and (kind is list or kind is tuple):
                 _refuse_repetition(self)
             return enter(self, other)
@@ -61,7 +63,9 @@ def reflected(op: Op) -> Callable[..., Any]:
 
     def method(self: Tensor, other: Any) -> Any:
         kind = type(other)
-        if kind is float or kind is int or acceptable(other):
+        if kind is float or kind is int:
+            return enter(other, self)
+        if acceptable(other):
             if is_star and (kind is list or kind is tuple):
                 _refuse_repetition(self)
             return enter(other, self)
