@@ -17,6 +17,7 @@ from numgrad.core.op import OPS
 from numgrad.tensors import recorder
 
 R = np.random.default_rng(0)
+pytestmark = pytest.mark.skipif(not layout.is_readable(), reason=layout.obstacle())
 
 
 @pytest.fixture(autouse=True)
