@@ -84,16 +84,8 @@ def give_way() -> None:
 def _locks() -> list[Any]:
     """All locks that a fork waits for; those of libraries once these are loaded."""
     found: list[Any] = [
-        ACCUMULATORS,
-        DRAWS,
-        ENTRIES,
-        FUNCTIONS,
-        HOOKS,
-        GRADIENTS,
-        KERNELS,
-        POOL,
-        _IMPORTS,
-    ]
+        ACCUMULATORS, DRAWS, ENTRIES, FUNCTIONS, HOOKS, GRADIENTS, KERNELS, POOL, _IMPORTS,
+    ]  # fmt: skip
     for module, path in _OTHERS.items():
         lock: Any = sys.modules.get(module)
         for name in path.split("."):
