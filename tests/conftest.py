@@ -121,7 +121,7 @@ def _mentions_peers(function):
                 return True
             values = [f.__globals__[name] for name in code.co_names if name in f.__globals__]
             for module in [v for v in values if isinstance(v, ModuleType)]:
-                values += [getattr(module, name, None) for name in code.co_names]
+                values += [vars(module)[name] for name in code.co_names if name in vars(module)]
             ours = [v for v in values if isinstance(v, type | FunctionType)]
             waiting.extend(v for v in ours if v.__module__.startswith("tests"))
     return False

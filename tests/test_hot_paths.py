@@ -18,6 +18,7 @@ from numgrad.tensors import recorder
 from tests.python_paths import machine_code, python_paths
 
 R = np.random.default_rng(0)
+pytestmark = pytest.mark.skipif(not layout.is_readable(), reason=layout.obstacle())
 
 
 @pytest.fixture(autouse=True)

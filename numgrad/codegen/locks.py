@@ -41,6 +41,8 @@ GRADIENTS = threading.RLock()
 """Held while gradients are added to ``.grad``: threads may accumulate into one leaf. One for all
 leaves, since taking a lock costs as much as adding a hundred numbers, and big sums are bound by
 memory anyway."""
+DRAWS = threading.RLock()
+"""Held while generators of random numbers draw from other states than their own."""
 KERNELS = threading.RLock()
 """Held while a kernel is compiled or loaded, and while Numba is imported: one at a time, since
 Numba holds a global lock of its own anyway."""
@@ -79,7 +81,9 @@ def give_way() -> None:
 
 def _locks() -> list[Any]:
     """All locks that a fork waits for; those of libraries once these are loaded."""
-    found: list[Any] = [ACCUMULATORS, ENTRIES, FUNCTIONS, GRADIENTS, KERNELS, POOL, _IMPORTS]
+    found: list[Any] = [
+        ACCUMULATORS, DRAWS, ENTRIES, FUNCTIONS, GRADIENTS, KERNELS, POOL, _IMPORTS,
+    ]  # fmt: skip
     for module, path in _OTHERS.items():
         lock: Any = sys.modules.get(module)
         for name in path.split("."):

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.codegen.locks import DRAWS
+
 WORD = np.dtype(np.uint64)
 _BITS, _WORDS = 64, 2
 """Of a word, and the words of a Python integer."""
@@ -61,12 +63,15 @@ def going_on(
 ) -> Iterator[list[np.ndarray]]:
     """Inside, generators draw from other states; the list holds what these are in the end.
 
-    Nobody else draws meanwhile, and the generators themselves stay as they were.
+    Nobody else draws meanwhile, and the generators themselves stay as they were. Where NumPy's lock
+    cannot be taken twice (before 2.4), which drawing would do, that holds of compiled loops only.
     """
     after: list[np.ndarray] = []
     with ExitStack() as stack:
+        stack.enter_context(DRAWS)
         for source in sources:
-            stack.enter_context(source.lock)
+            if isinstance(source.lock, type(DRAWS)):
+                stack.enter_context(source.lock)
         before = [source.state for source in sources]
         try:
             for source, words in zip(sources, states, strict=True):

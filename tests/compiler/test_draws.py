@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -421,3 +422,23 @@ def test_what_has_no_derivative_is_refused_where_a_step_needs_it():
         ng.NumgradNotImplementedError, match="has no derivative with respect to 's'"
     ):
         f(1.0)
+
+
+class PlainLock(np.random.PCG64):
+    """A generator as it is before NumPy 2.4: its lock cannot be taken twice."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.plain = threading.Lock()
+
+    lock = property(lambda self: self.plain)
+
+
+def test_generators_whose_lock_cannot_be_taken_twice():
+    def walk(rng, x):
+        return ng.while_loop(lambda c: c < 3, lambda c: c + x * rng.uniform(0.5, 1.0), 0.0)
+
+    rng, plain = (ng.random.default_rng(kind(3)) for kind in (np.random.PCG64, PlainLock))
+    expected = [walk(rng, 0.25), walk(rng, 0.25), rng.random()]
+    f = ng.jit(lambda x: walk(plain, x))
+    np.testing.assert_array_equal([f(0.25), f(0.25), plain.random()], expected)
