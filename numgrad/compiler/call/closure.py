@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import is_dataclass, replace
 from functools import _lru_cache_wrapper, cached_property, lru_cache, partial
 from inspect import getattr_static
+from itertools import pairwise
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -423,7 +424,7 @@ class Surroundings:
         """What ``super()`` leads to from methods of a class."""
         for name in names:
             bases = [base for base in kind.__mro__ if name in vars(base)]
-            for base, above in zip(bases, bases[1:], strict=False):
+            for base, above in pairwise(bases):
                 if not any("super" in f.__code__.co_names for f in _functions(vars(base)[name])):
                     break
                 if not _is_library(above.__module__):

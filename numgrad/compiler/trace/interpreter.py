@@ -38,9 +38,10 @@ from numgrad.core.abstract import AbstractArray, AbstractLength, broadcast_lengt
 from numgrad.core.call import Call
 from numgrad.core.draws import Draw, Draws
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
+from numgrad.core.interpreter import state
 from numgrad.core.op import OPS, Op
 from numgrad.core.refusals import Refusals
+from numgrad.core.sequences import holds_tensors, stacked
 from numgrad.core.tree import leaves
 from numgrad.errors import NumgradIndexError, NumgradTraceError, is_users
 from numgrad.operations.shape import as_operand
@@ -97,9 +98,9 @@ class TraceInterpreter(RecordingInterpreter):
             return a, self.tracer.lift(a)
         if a is None or type(a) in (int, float, complex):
             return a, a
-        if isinstance(a, list | tuple) and any(isinstance(x, Tensor | AbstractLength) for x in a):
-            stacked = bind(OPS["stack"], tuple(a), {})
-            return stacked, stacked._array
+        if isinstance(a, list | tuple) and holds_tensors(a):
+            whole = stacked(a)
+            return whole, whole._array
         array = self.tracer.lift(a)
         return Tensor(array), array  # pyright: ignore
 
