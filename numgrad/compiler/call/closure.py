@@ -94,6 +94,8 @@ class Surroundings:
         The user's code, that of the function itself first.
     process
         Which state of the process this code asks for.
+    opaque
+        Whether there is an object of a library in which nothing was found that can be compared.
     """
 
     def __init__(self, roots: list[tuple[str, Any]], libraries: bool = False) -> None:
@@ -115,6 +117,7 @@ class Surroundings:
             self.generators: list[Place] = []
             self.sources: set[int] = set()
             self.process = ProcessState()
+            self.opaque = False
             self._lengths: list[tuple[Any, int]] = []
             self._missing: set[str] = set()
             self._seen: set[int] = set()
@@ -326,8 +329,9 @@ class Surroundings:
             and not kind.__module__.startswith("numgrad.")
             and (kind.__module__, kind.__name__) not in _RECORDS
         ):
-            yield from of_memory(value)
-            yield from of_library(value, self.names)
+            found = [*of_memory(value), *of_library(value, self.names)]
+            self.opaque = self.opaque or not found
+            yield from found
             return
         if kind.__module__.startswith("numgrad.optim"):  # a step reads its options at each call
             return
