@@ -33,6 +33,7 @@ from numgrad.core.call import Call
 from numgrad.core.composite import Composite
 from numgrad.core.interpreter import Interpreter, bind, bind_recorded, state
 from numgrad.core.op import OPS, Op
+from numgrad.core.sequences import holds_tensors, stacked
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 __all__ = [
@@ -194,8 +195,8 @@ def _outputs(out: Any) -> tuple:
 
 def gathered(a: Any) -> Any:
     """A list with Tensors in it as one Tensor, so that their tangents are seen."""
-    if isinstance(a, list | tuple) and any(isinstance(part, Tensor) for part in a):
-        return bind(OPS["stack"], tuple(a), {})
+    if isinstance(a, list | tuple) and holds_tensors(a):
+        return stacked(a)
     return a
 
 

@@ -15,7 +15,7 @@ from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
 from numgrad.compiler.call.layout import RECORDING
 from numgrad.compiler.call.methods import METHODS, WeakMethod
-from numgrad.compiler.call.signature import Arguments, Parameters, same_key
+from numgrad.compiler.call.signature import Arguments, Parameters, hashed_key, same_key
 from numgrad.compiler.collecting import seldom_collecting
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.inspect.reasons import difference
@@ -69,6 +69,7 @@ class Jitted(Generic[P, R]):
             self._parameters.name, choices["parallel"], choices["contract"], choices["cache"]
         )
         self.specialisations: list[Specialisation] = []
+        self._by_kind: dict[tuple, list[Specialisation]] = {}
         self._owner: type | None = None
         self._attribute = ""
         self._bound: dict[int, tuple[Any, Jitted]] = {}
@@ -145,7 +146,7 @@ class Jitted(Generic[P, R]):
         return (*arguments.key(self._choices["dynamic"], mode == RECORDING), mode)
 
     def _try(self, arguments: Arguments, key: tuple) -> Any:
-        for found in reversed(self.specialisations):
+        for found in reversed(self._by_kind.get(hashed_key(key), ())):
             if same_key(found.key, key):
                 out = self._parameters.on(found.enter, arguments.values)
                 if out is not MISS:
@@ -155,7 +156,7 @@ class Jitted(Generic[P, R]):
     def _suitable(self, arguments: Arguments, key: tuple) -> Specialisation:
         """A specialisation for arguments, compiled now if there is none."""
         with TRACING:
-            for found in reversed(self.specialisations):
+            for found in reversed(self._by_kind.get(hashed_key(key), ())):
                 if same_key(found.key, key):
                     arrays = self._parameters.on(found.arrays, arguments.values)
                     if arrays is not MISS:
@@ -186,6 +187,8 @@ class Jitted(Generic[P, R]):
                 "loops (ng.jit_stats() shows what was compiled)"
             )
         self.specialisations = [*self.specialisations, new]
+        kind = hashed_key(key)
+        self._by_kind[kind] = [*self._by_kind.get(kind, ()), new]
         self._renew()
         new.tracing_seconds = time.perf_counter() - begin
         return new

@@ -149,10 +149,11 @@ BRANCH = (
     "length of an axis, write ng.arange"
 )
 NDARRAY = (
-    "use a numgrad function in place of the NumPy one (ng.ops lists them; ng.zeros makes an array "
-    "that can be filled; for table[k] of an ndarray write ng.take(table, k, axis=0)), compute "
-    "this outside of the function, or pass a number on which a shape depends as a "
-    "static argument (static_argnums)"
+    "NumPy does not ask us about lists: np.stack or ng.asarray makes an array of several, as in "
+    "np.sum(np.stack([a, b])); else use a numgrad function in place of the NumPy one (ng.ops lists "
+    "them; ng.zeros makes an array that can be filled; for table[k] of an ndarray write "
+    "ng.take(table, k, axis=0)), compute this outside of the function, or pass a number on which a "
+    "shape depends as a static argument (static_argnums)"
 )
 CALLED_BACK = (
     "it closes over an array that has no numbers yet: give it that as an argument, a solver's in "

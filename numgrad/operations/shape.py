@@ -13,7 +13,8 @@ from numgrad.core.declare import composite, primitive, view
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.masks import refuse_mask
-from numgrad.core.op import OPS, Op
+from numgrad.core.op import Op
+from numgrad.core.sequences import holds_tensors, stacked
 from numgrad.core.view import View
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.batch_rules import integers
@@ -28,8 +29,8 @@ def as_operand(x: Any) -> Any:
     if isinstance(x, AbstractLength):
         return x.as_number()
     refuse_mask("", x)
-    if isinstance(x, list | tuple) and any(hasattr(part, "grad_fn") for part in x):
-        return OPS["stack"](x)
+    if isinstance(x, list | tuple) and holds_tensors(x):
+        return stacked(x)
     array = np.asarray(x)
     if array.dtype.kind not in "biufc":
         raise NumgradTypeError(f"a {type(x).__name__} of dtype {array.dtype} is not numeric")

@@ -16,9 +16,9 @@ from numgrad.autograd.variable import Tensor, refresh
 from numgrad.codegen import hot
 from numgrad.codegen.dtypes import convert
 from numgrad.core.call import Call
-from numgrad.core.interpreter import bind
 from numgrad.core.masks import refuse_mask
-from numgrad.core.op import OPS, Op
+from numgrad.core.op import Op
+from numgrad.core.sequences import holds_tensors, stacked
 from numgrad.core.view import checked
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.index import index_array
@@ -172,14 +172,15 @@ def _operand(op: Op, a: Any) -> tuple[Any, Any]:
         return a, a
     if a is None:
         return None, None
-    if isinstance(a, list | tuple) and any(isinstance(x, Tensor) for x in a):
+    if isinstance(a, list | tuple):
         try:
-            stacked = bind(OPS["stack"], tuple(a), {})
+            whole = stacked(a) if holds_tensors(a) else None
         except RecursionError:
             raise NumgradValueError(
                 f"{op.name}: a {kind.__name__} is nested too deeply, or contains itself"
             ) from None
-        return stacked, stacked._array
+        if whole is not None:
+            return whole, whole._array
     check_array_kind(op.name, a)
     try:
         array = np.asarray(a)

@@ -159,7 +159,8 @@ def jvp(
             raise NumgradTypeError(
                 f"jvp: {what} is a {type(given).__name__}; give a tuple, with one for each argument"
             )
-    if not state.interpreters and jitted_in(f) is f and f.is_plain:
+    jitted = jitted_in(f)
+    if not state.interpreters and jitted is f and jitted.is_plain:
         return _compiled_jvp(f, tuple(primals), tuple(tangents), has_aux)
     chosen = _all("jvp", f, tuple(primals))
     with TransformedCall(chosen, tuple(primals), recorded=False, like=tuple(tangents)) as call:

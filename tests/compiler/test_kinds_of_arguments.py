@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.compiler import api
+from numgrad.compiler.call.signature import same_key
+from tests.compiler.emulator import emulating
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
 
@@ -125,3 +128,30 @@ def test_type_and_what_is_computed_are_those_of_transforms():
     ):
         np.testing.assert_array_equal(ng.jit(function)(X), 3 * X)  # as ng.jit says in its notes
     np.testing.assert_array_equal(ng.jit(dispatched)(X), 3 * X)
+
+
+@pytest.mark.filterwarnings("ignore:.*was traced again")
+def test_kinds_are_found_without_a_walk(monkeypatch):
+    compared = []
+
+    def counted(a, b):
+        compared.append(1)
+        return same_key(a, b)
+
+    with emulating():
+        fast = ng.jit(lambda x: np.sum(x * x), dynamic=False)
+        for n in range(2, 30):
+            fast(np.ones(n))
+        monkeypatch.setattr(api, "same_key", counted)
+        for n in range(2, 30):
+            assert fast(np.ones(n)) == n
+        assert len(compared) <= 28
+        assert fast.statistics.traces == 28
+
+
+def test_static_values_without_a_hash_are_told_apart():
+    with emulating():
+        fast = ng.jit(lambda x, scale: np.sum(x) * scale["a"], static_argnames="scale")
+        for a in (2.0, 3.0, 2.0):
+            assert fast(np.ones(2), {"a": a}) == 2 * a
+        assert fast.statistics.traces == 2

@@ -1,6 +1,7 @@
 """Compiled functions stay compiled in solvers and transforms: how often their Python code runs."""
 
 import functools
+import warnings
 
 import numpy as np
 import pytest
@@ -153,14 +154,15 @@ def test_static_arguments_are_left_to_the_function_itself():
     np.testing.assert_allclose(found, [np.sum(P**3), 8 * np.sum(P**3)])
 
 
-@pytest.mark.filterwarnings("default")
 def test_slow_functions_name_jit_once(monkeypatch):
     monkeypatch.setattr(watch, "SLOW", -1.0)
     monkeypatch.setattr(watch._Told, "once", False)
     with pytest.warns(UserWarning, match="not compiled; jit=True compiles it") as met:
         ng.minimize(distance, P)
-        ng.least_squares(residuals, P)
     assert [w.filename for w in met] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ng.least_squares(residuals, P)
 
 
 def test_compiled_functions_do_not_name_jit(monkeypatch):

@@ -500,7 +500,8 @@ def _numbered(shape: tuple) -> Any:
 
 _NO_NUMBERS = (
     "so its numbers cannot be looked at, nor written to what all examples share; choose with "
-    "np.where instead of if, write to arrays made with np.zeros_like of an example, take "
+    "np.where instead of if, make one array of several with np.stack, write to arrays made with "
+    "np.zeros_like of an example, take "
     "table[k] of an ndarray with ng.take(table, k, axis=0), or compute one example at a time "
     "(is_grads_batched=False, vectorize=False, a loop)"
 )

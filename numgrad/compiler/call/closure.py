@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import is_dataclass, replace
 from functools import _lru_cache_wrapper, cached_property, partial
 from inspect import getattr_static
+from itertools import pairwise
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -96,6 +97,8 @@ class Surroundings:
         The user's code, that of the function itself first.
     process
         Which state of the process this code asks for.
+    opaque
+        Whether there is an object of a library in which nothing was found that can be compared.
     """
 
     def __init__(self, roots: list[tuple[str, Any]], libraries: bool = False) -> None:
@@ -117,6 +120,7 @@ class Surroundings:
             self.generators: list[Place] = []
             self.sources: set[int] = set()
             self.process = ProcessState()
+            self.opaque = False
             self._lengths: list[tuple[Any, int]] = []
             self._missing: set[str] = set()
             self._seen: set[int] = set()
@@ -336,8 +340,9 @@ class Surroundings:
             and not kind.__module__.startswith("numgrad.")
             and (kind.__module__, kind.__name__) not in _RECORDS
         ):
-            yield from of_memory(value)
-            yield from of_library(value, self.names)
+            found = [*of_memory(value), *of_library(value, self.names)]
+            self.opaque = self.opaque or not found
+            yield from found
             return
         if kind.__module__.startswith("numgrad.optim"):  # a step reads its options at each call
             return
@@ -434,7 +439,7 @@ class Surroundings:
         """What ``super()`` leads to from methods of a class."""
         for name in names:
             bases = [base for base in kind.__mro__ if name in vars(base)]
-            for base, above in itertools.pairwise(bases):
+            for base, above in pairwise(bases):
                 if not any("super" in f.__code__.co_names for f in _functions(vars(base)[name])):
                     break
                 if not _is_library(above.__module__):

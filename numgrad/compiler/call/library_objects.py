@@ -56,7 +56,7 @@ class Labelled:
         self.kind: Any = type(found)
         self.attrs = copy.deepcopy(getattr(found, "attrs", None))
         self.labels = _labels(found)
-        blocks = _blocks(found)
+        blocks = blocks_of(found)
         self.blocks: list[Content] | None = None
         self.copy: Any = None
         if blocks is None:
@@ -73,7 +73,7 @@ class Labelled:
                 return False
         if self.blocks is None:
             return bool(found.equals(self.copy))
-        blocks = _blocks(found)
+        blocks = blocks_of(found)
         return (
             blocks is not None
             and len(blocks) == len(self.blocks)
@@ -86,7 +86,7 @@ def _labels(found: Any) -> list[Any]:
     return list(getattr(found, "axes", ()))
 
 
-def _blocks(found: Any) -> list[np.ndarray] | None:
+def blocks_of(found: Any) -> list[np.ndarray] | None:
     """The arrays of numbers behind it, if it has no others."""
     arrays = getattr(getattr(found, "_mgr", None), "arrays", None)
     if arrays is None or not all(

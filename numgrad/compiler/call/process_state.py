@@ -5,8 +5,8 @@ Note [State of the process]
 Code may ask how NumPy treats errors, in which folder it runs, how many threads there are. It does
 so by a function that its globals name: such a function is a place, whose value is compared at each
 call. A clock gives something else each time, as do ``uuid`` and ``secrets``: what they gave while
-the function was traced becomes part of it, so there is a warning at the line that called them. Only
-where the code names one are its calls watched.
+the function was traced becomes part of it, so there is a warning at the line that called them.
+Only where the code names one are its calls watched.
 """
 
 from __future__ import annotations

@@ -347,6 +347,14 @@ def same_key(a: tuple, b: tuple) -> bool:
     )
 
 
+def hashed_key(key: tuple) -> tuple:
+    """What equal keys have in common and can be looked up by: all but nestings and static values.
+
+    Static values may have no hash, and be equal in other ways than by ``==``.
+    """
+    return key[-1], *[x[:2] if x[0] == STATIC else x for x in key[1]]
+
+
 def _static(function: str, path: str, value: Any) -> Leaf:
     if isinstance(value, np.ndarray | Tensor):
         raise NumgradTypeError(

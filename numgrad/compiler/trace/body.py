@@ -184,6 +184,11 @@ class BodyTracer(Tracer):
         order = [*graph.inputs[:given], *self._drawn, *read]
         return TracedBody(extract(graph, order, graph.outputs), self.outside, weak, draws, [])
 
+    def release(self) -> None:
+        """Let go of what was met: who else has an array shows by its references."""
+        self._entered.clear()
+        self.outside = []
+
     def _before(self, x: Any, read: Sequence[Value], line: str | None) -> Any:
         """A parameter of a draw; of what the body reads a graph computes it."""
         array: Any = x._array if isinstance(x, Tensor) else x
@@ -244,6 +249,7 @@ def trace_body(
         finally:
             state.set(**before)
         body = tracer.finished(len(given), found)
+        tracer.release()
     if effects is not None and effects.grown and not again:
         options: dict[str, Any] = {"what": what, "draws": draws, "carries": carries}
         return trace_body(function, given, weak, again=True, **options)

@@ -154,7 +154,10 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         if not captured.gradient:
             owners += [(t, captured.value) for t in _sources(tracer, captured)]
         if captured.frozen and not captured.made:
-            warn_of_frozen(parameters.name, tracer.original(captured.array), surroundings, stored)
+            line = tracer.frozen_at.get(id(captured.array))
+            array = tracer.original(captured.array)
+            warn_of_frozen(parameters.name, array, surroundings, stored, line)
+            del array
     known = {id(x) for captured in tracer.captured for x in _sources(tracer, captured)}
     known |= tracer.viewed
     graph = tracer.graph

@@ -74,6 +74,8 @@ class Capturing(GraphBuilder):
         Those of ndarrays and Tensors of which plain NumPy made a view that is an input.
     looked_at
         Those of ndarrays whose numbers decide what is computed.
+    frozen_at
+        The user's lines that brought in arrays which are frozen, by the ids of their copies.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Capturing(GraphBuilder):
         self._inputs: dict[int, tuple[Any, TracedArray]] = {}
         self._frozen: dict[int, np.ndarray] = {}
         self._alive: list[np.ndarray] = []
+        self.frozen_at: dict[int, str | None] = {}
 
     def lift(self, x: Any, dtype: Any = None) -> TracedArray:
         """Anything as a traced array; a number promotes like one unless a dtype is given."""
@@ -156,6 +159,7 @@ class Capturing(GraphBuilder):
         if known is not None and array.tobytes() == known.tobytes():
             return self._inputs[id(known)][1]
         twin = array.copy()
+        self.frozen_at[id(twin)] = self.lines.current()
         self._frozen[id(array)] = twin
         self._alive.append(array)  # so that its id stays its own
         value = self.graph.input(array.shape, array.dtype)

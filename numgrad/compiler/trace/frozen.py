@@ -11,32 +11,76 @@ from typing import Any
 import numpy as np
 
 from numgrad.compiler.call.closure import Surroundings
-from numgrad.compiler.call.place import Place
+from numgrad.compiler.call.library_objects import blocks_of
+from numgrad.compiler.call.place import CONTENT, Place
 from numgrad.compiler.call.reads import all_codes
+from numgrad.compiler.messages import warn_at
 from numgrad.errors import warn
 
 
 def warn_of_frozen(
-    function: str, source: np.ndarray, around: Surroundings, stored: Collection[int]
+    function: str,
+    source: np.ndarray,
+    around: Surroundings,
+    stored: Collection[int],
+    line: str | None,
 ) -> None:
-    """Warn of an array that was made during a trace, unless it is ``stored`` in a guarded place."""
-    if id(source) in stored or _is_plain_constant(source, around.codes):
+    """Warn of an array that was made during a trace if a later change of it would be missed.
+
+    What the function computes anew from constants and from what is compared at each call changes
+    with these. Else somebody has the array, or it comes from a file or an object that hides what
+    it has.
+    """
+    if id(source) in stored:
         return
-    warn(
+    if _is_unreferenced(source):
+        if not _reads_more(around) or _is_plain_constant(source, around.codes):
+            return
+    elif _is_compared(source, around):
+        return
+    warn_at(
+        line,
         f"jit: {function} uses an array of shape {source.shape} and dtype {source.dtype} that "
         "plain NumPy made while it was traced, or that was found in no variable; its present "
         "content becomes part of the compiled function; make it with numgrad functions "
-        "(ng.arange, ng.zeros), or outside of the function"
+        "(ng.arange, ng.zeros), or outside of the function",
     )
 
 
+def _reads_more(around: Surroundings) -> bool:
+    """Whether code reads files, or objects whose state is not compared."""
+    return around.opaque or any(
+        not _READING.isdisjoint(part.co_names) for code in around.codes for part in all_codes(code)
+    )
+
+
+def _is_compared(array: np.ndarray, around: Surroundings) -> bool:
+    """Whether its memory is that of something whose content is compared at each call."""
+    for place in around.guards:
+        if place.treatment == CONTENT:
+            found = place.read()
+            arrays = [found] if isinstance(found, np.ndarray) else blocks_of(found) or ()
+            if any(np.may_share_memory(array, each) for each in arrays):
+                return True
+    return False
+
+
+_READING = {
+    "open", "load", "loadtxt", "genfromtxt", "fromfile", "memmap", "open_memmap", "read",
+    "read_text", "read_bytes", "loadmat", "read_csv", "read_parquet", "read_excel", "read_hdf",
+    "read_sql", "imread", "urlopen", "recv", "readline", "readlines", "input", "default_rng",
+    "RandomState",
+}  # fmt: skip
+"""Names of what reads files and other processes, and of generators made anew."""
+
+
 def _is_plain_constant(array: np.ndarray, codes: Iterable[CodeType]) -> bool:
-    """Whether nobody but the trace has an array, and its numbers say no more than the code does.
+    """Whether the numbers of an array say no more than the code does.
 
     Those are equal, evenly spaced or a unit matrix, as ``np.ones``, ``np.linspace`` and ``np.eye``
     make them, or stand in the code.
     """
-    if not _is_unreferenced(array) or array.dtype.kind not in "biufc":
+    if array.dtype.kind not in "biufc":
         return False
     if array.size < 2 or (array == array.flat[0]).all():
         return True
@@ -67,7 +111,8 @@ def _is_unreferenced(array: np.ndarray) -> bool:
 
 
 _OWN_REFERENCES = 5
-"""Of an array: the list of the trace, three parameters here, and that of ``getrefcount``."""
+"""Of an array: the list of the trace, a variable there, two parameters here, and that of
+``getrefcount``."""
 _OF_BASE = 3
 """Of an array below it: the view, the variable, and the parameter of ``getrefcount``."""
 _FEW = 64

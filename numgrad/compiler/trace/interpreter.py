@@ -42,6 +42,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import State, bind, state
 from numgrad.core.op import OPS, Op
 from numgrad.core.refusals import Refusals
+from numgrad.core.sequences import holds_tensors, stacked
 from numgrad.core.tree import leaves
 from numgrad.errors import NumgradIndexError, NumgradTraceError
 from numgrad.libraries import is_of_arrays
@@ -107,9 +108,9 @@ class TraceInterpreter(RecordingInterpreter):
             return a, self.tracer.lift(a)
         if a is None or type(a) in (int, float, complex):
             return a, a
-        if isinstance(a, list | tuple) and any(isinstance(x, Tensor | AbstractLength) for x in a):
-            stacked = bind(OPS["stack"], tuple(a), {})
-            return stacked, stacked._array
+        if isinstance(a, list | tuple) and holds_tensors(a):
+            whole = stacked(a)
+            return whole, whole._array
         array = self.tracer.lift(a)
         return Tensor(array), array  # pyright: ignore
 
