@@ -99,7 +99,7 @@ def _case(
     )
 
 
-def annotations(
+def github_lines(
     file: str, rows: Sequence[Row], errors: Mapping[str, str], gone: Sequence[str], when: str
 ) -> list[str]:
     """Lines by which GitHub shows what moved, failed, or is gone, beside the file."""

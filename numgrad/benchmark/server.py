@@ -29,7 +29,7 @@ class Call:
             import numgrad
 
             function = numgrad.jit(function)
-        result = function(**arguments)  # compiles
+        result = function(**arguments)  # compiles  # pyright: ignore[reportCallIssue]
         if inspect.isroutine(result) or isinstance(result, functools.partial):
             raise TypeError("returns a function, which nothing calls; call it in the benchmark")
         call = functools.partial(function, **arguments)

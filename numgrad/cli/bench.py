@@ -15,7 +15,7 @@ from numgrad.benchmark.declaration import names_of
 from numgrad.benchmark.intervals import enough_pairs
 from numgrad.benchmark.measure import Measured, Session
 from numgrad.benchmark.pairs import MOVED, OPEN, decide
-from numgrad.benchmark.reports import FAILS, Row, annotations, write_junit
+from numgrad.benchmark.reports import FAILS, Row, github_lines, write_junit
 from numgrad.benchmark.sides import Comparison, cases_of, compared_with
 from numgrad.benchmark.worker import COMPILED, EAGER
 from numgrad.errors import NumgradError, NumgradValueError
@@ -219,7 +219,7 @@ def _report(
     if arguments.junit is not None:
         write_junit(arguments.junit, Path(arguments.file).stem, rows, errors, gone, when)
     if arguments.github:
-        print("\n".join(annotations(arguments.file, rows, errors, gone, when)))
+        print("\n".join(github_lines(arguments.file, rows, errors, gone, when)))
     return int(bool(errors) or any(row.fails(when) for row in rows))
 
 

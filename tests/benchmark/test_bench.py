@@ -15,7 +15,7 @@ from numgrad.benchmark.declaration import collect
 from numgrad.benchmark.intervals import Ratio
 from numgrad.benchmark.measure import Measured
 from numgrad.benchmark.pairs import MOVED, OPEN
-from numgrad.benchmark.reports import Row, annotations, write_junit
+from numgrad.benchmark.reports import Row, github_lines, write_junit
 from numgrad.benchmark.sides import Comparison, Side, compared_with
 from numgrad.cli import main
 from numgrad.errors import NumgradValueError
@@ -330,7 +330,7 @@ def test_what_fails_a_comparison(tmp_path: Path) -> None:
         failed = [c.get("name") for c in suite if c.find("failure") is not None]
         assert failed == [one.case for one in expected]
         assert suite.find("testcase/error").get("message") == "A < B"  # pyright: ignore
-        lines = annotations("a,b.py", rows, {"e, eager": "50 %\nof it"}, [], when)
+        lines = github_lines("a,b.py", rows, {"e, eager": "50 %\nof it"}, [], when)
         assert sum(line.startswith("::error") for line in lines) == len(expected) + 1
         assert "::error file=a%2Cb.py,title=e%2C eager::50 %25%0Aof it" in lines
     assert slower.said == "20.0 % slower, ratio 1.200 [1.190, 1.210]"
