@@ -12,7 +12,7 @@
 # # Follow performance from commit to commit
 #
 # You maintain a simulation: some functions, their gradients, and users who notice when a release is
-# slower. This guide times them with `python -m numgrad bench`, compares with figures of last week,
+# slower. This guide times them with `python -m numgrad bench`, compares with an earlier version,
 # and hands the long history to [asv](https://asv.readthedocs.io).
 #
 # ## A file of benchmarks
@@ -92,11 +92,32 @@ print(json.dumps(figures["machine"], indent=1))
 assert figures["benchmarks"]
 
 # %% [markdown]
-# ## Compare with last week
+# ## Compare with another version
 #
-# `--compare` prints the ratio to the older figures with its 99 % interval and marks what moved by
-# more than 5 % (`--threshold`); five rounds of both are the least for such an interval. Intervals are those of medians of ratios, so single disturbed rounds
-# do not count. Figures of another machine are refused, unless you say `--force`.
+# `--compare` takes a commit of the repository that the file is in, another checkout, or a virtual
+# environment or Python in which another version is installed. Both are timed by turns of a few
+# milliseconds, in CPU time on one thread, in pairs of processes: what else the machine does disturbs
+# both alike. What seems to have moved by more than 5 % (`--threshold`) is timed again in as many
+# pairs, and named if these say so too. What stays unclear within `--minutes` is *not decided*: that
+# is no change, and no absence of one. Here the other version is this Python itself, so nothing moves:
+
+# %%
+status = numgrad(
+    "bench", speeds, "--compare", sys.executable, "--only", "n=8", "--eager",
+    "--minutes", 2, "--junit", "moved.xml",
+)  # fmt: skip
+assert status == 0
+assert "<testsuite" in (folder / "moved.xml").read_text()
+
+# %% [markdown]
+# In a workflow, `python -m numgrad bench speeds.py --compare origin/main` has exit status 1 where
+# something moved: `--fail-on slower` lets pass what became faster, `--fail-on undecided` nothing that
+# is open, `--fail-on never` everything. `--junit FILE` writes what test reports show, and on GitHub
+# what moved is shown beside the file (`--github` elsewhere). A benchmark that is gone is named.
+#
+# Figures of last week are compared as well, as ratios with 99 % intervals. But they do not tell a
+# change of the program from one of the machine, so they decide nothing. Figures of another machine
+# are refused, unless you say `--force`.
 
 # %%
 assert numgrad("bench", speeds, "--rounds", 5, "--compare", "monday.json") == 0

@@ -70,7 +70,10 @@ class Times:
         """MOVED, NOT DECIDED or nothing."""
         if self.agreed >= 2 and self.ratio.moved(threshold):
             return MOVED
-        return OPEN if self.agreed or not self.seen or self.ratio.open(threshold) else ""
+        ratio = self.ratio
+        if self.agreed or not self.seen or ratio.open(threshold) or ratio.moved(threshold):
+            return OPEN  # also where looks do not agree with each other, or with all pairs
+        return ""
 
 
 class Timed(Protocol):

@@ -6,15 +6,17 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from numgrad.benchmark.intervals import Ratio, enough, unpaired
+from numgrad.benchmark.intervals import enough, unpaired
 from numgrad.benchmark.measure import Measured
+from numgrad.benchmark.pairs import OPEN
+from numgrad.benchmark.reports import Row
 from numgrad.errors import NumgradValueError
 
 VERSION = 1
@@ -69,17 +71,6 @@ def load(path: Path) -> tuple[dict[str, Any], list[Measured]]:
         ) from error
 
 
-@dataclass(frozen=True)
-class Change:
-    """New times of a form of a benchmark as a ratio of the old ones."""
-
-    name: str
-    form: str
-    ratio: Ratio
-    sure: bool
-    """Whether there were times enough for the interval."""
-
-
 def load_comparable(path: Path, *, force: bool = False) -> list[Measured]:
     """The figures of a file, for comparison with those of this machine.
 
@@ -98,16 +89,24 @@ def load_comparable(path: Path, *, force: bool = False) -> list[Measured]:
     return old
 
 
-def changes(new: Sequence[Measured], old: Sequence[Measured]) -> Iterator[Change]:
-    """What both have, as ratios of the new times to the old."""
+def changes(new: Sequence[Measured], old: Sequence[Measured], threshold: float) -> list[Row]:
+    """What both have, as ratios of the new times to the old.
+
+    They were not taken together: what seems to have moved is not decided.
+    """
     before = {measured.name: measured for measured in old}
+    found = []
     for measured in new:
         was = before.get(measured.name)
         for form, seconds in measured.seconds.items():
-            if was is not None and form in was.seconds:
-                before_it = was.seconds[form]
-                ratio = unpaired(seconds, before_it)
-                yield Change(measured.name, form, ratio, enough(len(seconds), len(before_it)))
+            if was is None or form not in was.seconds:
+                continue
+            ratio = unpaired(seconds, was.seconds[form])
+            sure = enough(len(seconds), len(was.seconds[form]))
+            open_ = not sure or ratio.moved(threshold) or ratio.open(threshold)
+            case, ends = f"{measured.name}, {form}", (min(was.seconds[form]), min(seconds))
+            found.append(Row(case, *ends, ratio, OPEN if open_ else ""))
+    return found
 
 
 def _named(found: dict[str, Any]) -> str:

@@ -4,14 +4,21 @@
 """
 
 import argparse
+import os
 import sys
+import time
 from pathlib import Path
+from statistics import median
 
 from numgrad.benchmark import history, results
 from numgrad.benchmark.declaration import names_of
+from numgrad.benchmark.intervals import enough_pairs
 from numgrad.benchmark.measure import Measured, Session
+from numgrad.benchmark.pairs import MOVED, OPEN, decide
+from numgrad.benchmark.reports import FAILS, Row, github_lines, write_junit
+from numgrad.benchmark.sides import Comparison, cases_of, compared_with
 from numgrad.benchmark.worker import COMPILED, EAGER
-from numgrad.errors import NumgradError
+from numgrad.errors import NumgradError, NumgradValueError
 
 HELP = "time functions of your own: eager, compiled, first call, memory"
 
@@ -36,7 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
     parser.add_argument(
-        "--compare", type=Path, metavar="OLD", help="print ratios to the figures in OLD"
+        "--compare",
+        metavar="OLD",
+        help="time against OLD by turns: a commit, a checkout, a virtual environment or Python; "
+        "or print ratios to the figures in a file, which decide nothing",
     )
     parser.add_argument(
         "--threshold",
@@ -48,11 +58,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force", action="store_true", help="compare with another machine's figures"
     )
+    parser.add_argument(
+        "--pairs", type=_pairs, default=8, metavar="N",
+        help="pairs of processes of a look at --compare, two looks name a change (default: 8)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--minutes", type=_percent, default=15.0, metavar="M",
+        help="after which no further pair begins (default: 15)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--fail-on", choices=FAILS, default="any",
+        help="what makes the exit status of --compare 1 (default: any change)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--junit", type=Path, metavar="FILE", help="write what --compare found as JUnit XML"
+    )
+    parser.add_argument(
+        "--github", action="store_true", default=os.environ.get("GITHUB_ACTIONS") == "true",
+        help="print what --compare found as annotations of GitHub (there by itself)",
+    )  # fmt: skip
 
 
 def _rounds(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"a number from 1 is needed, got {text!r}")
+    return int(text)
+
+
+def _pairs(text: str) -> int:
+    if not text.isdigit() or not enough_pairs(int(text)):
+        raise argparse.ArgumentTypeError(f"a number from 8 is needed, got {text!r}")
     return int(text)
 
 
@@ -62,18 +97,25 @@ def _percent(text: str) -> float:
             return float(text)
     except ValueError:
         pass
-    raise argparse.ArgumentTypeError(f"a percentage from 0 is needed, got {text!r}")
+    raise argparse.ArgumentTypeError(f"a number from 0 is needed, got {text!r}")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Time and print; 1 if a benchmark failed, 2 if the file or the options are wrong."""
+    """Time and print; 1 if a benchmark failed or moved, 2 if the file or the options are wrong."""
     try:
         if arguments.file == "init":
             return _init(Path.cwd())
+        if arguments.compare is not None and not _has_figures(Path(arguments.compare)):
+            return _compare(arguments)
         return _bench(arguments)
     except NumgradError as error:
         print(error, file=sys.stderr)
         return 2
+
+
+def _has_figures(path: Path) -> bool:
+    """Whether this names a file of figures, not another version."""
+    return path.suffix == ".json" or (path.is_file() and not os.access(path, os.X_OK))
 
 
 def _init(root: Path) -> int:
@@ -89,7 +131,7 @@ def _bench(arguments: argparse.Namespace) -> int:
     found: list[Measured] = []
     old: list[Measured] = []
     if arguments.compare is not None:
-        old = results.load_comparable(arguments.compare, force=arguments.force)
+        old = results.load_comparable(Path(arguments.compare), force=arguments.force)
     with Session(path, libraries) as session:
         chosen = names_of(session.counterparts, arguments.only)
         if arguments.list:
@@ -104,18 +146,81 @@ def _bench(arguments: argparse.Namespace) -> int:
         finally:  # what is known is kept, whatever ends the run
             if arguments.json is not None:
                 results.save(arguments.json, path, found)
-    if arguments.compare is not None:
-        print(f"\nratio to {arguments.compare} [99 % interval]")
-        for change in results.changes(found, old):
-            mark = "  MOVED" if change.ratio.moved(arguments.threshold / 100) else ""
-            if not change.sure:
-                mark = "  (too few rounds for the interval; 5 or more of both are enough)"
-            print(f"{change.name}, {change.form}: {change.ratio}{mark}")
-        known = {measured.name for measured in old}
-        new = [measured.name for measured in found if measured.name not in known]
-        if new:
-            print(f"not in {arguments.compare}: {', '.join(new)}")
-    return int(any(measured.errors for measured in found))
+    errors = {f"{m.name}, {form}": text for m in found for form, text in m.errors.items()}
+    if arguments.compare is None:
+        return int(bool(errors))
+    rows = results.changes(found, old, arguments.threshold / 100)
+    names = [measured.name for measured in found]
+    before = [m.name for m in old if arguments.only is None or arguments.only in m.name]
+    print(
+        f"\nratio to {arguments.compare} [99 % interval]. Figures of another time do not tell a "
+        "change of the program from one of the machine; compare with a commit or an environment "
+        "to decide"
+    )
+    return _report(arguments, rows, errors, (before, names))
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    """Time the file against another version of it, or of what it imports."""
+    if arguments.against:
+        raise NumgradValueError("bench: --against is without --compare; times are of two versions")
+    path = Path(arguments.file)
+    if not path.is_file():
+        raise NumgradValueError(f"bench {path}: there is no such file")
+    began, threshold = time.monotonic(), arguments.threshold / 100
+    with compared_with(arguments.compare, path) as sides:
+        comparison = Comparison(sides)
+        before, names = comparison.names
+        chosen = names_of(dict.fromkeys([*names, *before]), arguments.only)
+        both = [name for name in chosen if name in names and name in before]
+        if arguments.list:
+            print("\n".join(both))
+            return 0
+        cases = cases_of(both, compiled=not arguments.eager)
+        until = began + 60 * arguments.minutes
+        times = decide(cases, comparison.run_pair, arguments.pairs, threshold, until)
+    rows = [
+        Row(case, median(taken.base), median(taken.head), taken.ratio, taken.verdict(threshold))
+        for case, taken in times.items()
+        if case not in comparison.errors
+    ]
+    if arguments.json is not None:
+        found = {name: Measured(name) for name in both}
+        for row in rows:
+            name, _, form = row.case.rpartition(", ")
+            found[name].seconds[form] = times[row.case].head
+        results.save(arguments.json, path, list(found.values()))
+    print(f"CPU time on one thread, ratio to {arguments.compare} [99 % interval]")
+    known = [[name for name in side if name in chosen] for side in (before, names)]
+    return _report(arguments, rows, comparison.errors, (known[0], known[1]))
+
+
+def _report(
+    arguments: argparse.Namespace,
+    rows: list[Row],
+    errors: dict[str, str],
+    names: tuple[list[str], list[str]],
+) -> int:
+    """Print and write what was found; the exit status. ``names`` are those before and now."""
+    gone = [name for name in names[0] if name not in names[1]]
+    new = [name for name in names[1] if name not in names[0]]
+    for row in rows:
+        ends = f"{scaled(row.base, UNITS)} -> {scaled(row.head, UNITS)}"
+        print(f"{row.case}: {ends}, {row.ratio}  {row.verdict}".rstrip())
+    for case, text in errors.items():
+        print(f"    {case}: {text}", file=sys.stderr)
+    said = [sum(row.verdict == verdict for row in rows) for verdict in (MOVED, OPEN)]
+    print(f"{said[0]} of {len(rows)} moved by {arguments.threshold:g} % or more, "
+          f"{said[1]} not decided")  # fmt: skip
+    for what, listed in ((f"not in {arguments.compare}", new), ("gone", gone)):
+        if listed:
+            print(f"{what}: {', '.join(listed)}")
+    when = arguments.fail_on
+    if arguments.junit is not None:
+        write_junit(arguments.junit, Path(arguments.file).stem, rows, errors, gone, when)
+    if arguments.github:
+        print("\n".join(github_lines(arguments.file, rows, errors, gone, when)))
+    return int(bool(errors) or any(row.fails(when) for row in rows))
 
 
 def _width(chosen: list[str]) -> int:

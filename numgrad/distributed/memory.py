@@ -116,8 +116,8 @@ def listed(
             f"{name}: {what} has {len(tensors)} tensors, and the group {count} ranks"
         )
     found = [Memory(name, tensor, writes=writes) for tensor in tensors]
-    for position, memory in enumerate(found if like is not None else ()):
-        if memory.said != like.said:
+    for position, memory in enumerate(found):
+        if like is not None and memory.said != like.said:
             raise NumgradValueError(
                 f"{name}: {what}[{position}] is {memory.said}, and the tensor {like.said}; they "
                 "must be equal"

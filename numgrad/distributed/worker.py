@@ -15,7 +15,7 @@ from numgrad.distributed.library import world
 def main() -> None:
     """Run the script, or with ``-m`` the module, that the arguments name."""
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue]
+        stream.reconfigure(line_buffering=True, write_through=False)  # pyright: ignore
     comm = world()
     notes, note, watched = os.environ.get("NUMGRAD_LAUNCH_NOTES"), None, None
     if comm is not None:

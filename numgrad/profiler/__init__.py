@@ -15,8 +15,11 @@ from numgrad.profiler.notes import record_function as record_function
 from numgrad.profiler.session import profile as profile
 from numgrad.profiler.steps import ProfilerAction as ProfilerAction
 from numgrad.profiler.steps import schedule as schedule
+from numgrad.profiler.trace import merge as merge_traces
 
-__all__ = ["ProfilerAction", "profile", "record_collective", "record_function", "schedule"]
+__all__ = [
+    "ProfilerAction", "merge_traces", "profile", "record_collective", "record_function", "schedule",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -324,8 +324,8 @@ class profile:
         """Write events to a file that Perfetto (ui.perfetto.dev) and ``chrome://tracing`` open.
 
         The format is that of trace events in JSON; compressed if the name ends in ``.gz``. Arrows
-        lead
-        from operations to the nodes of their backwards.
+        lead from operations to the nodes of their backwards. The process has the number of its
+        rank in its name; ``ng.profiler.merge_traces`` makes one file of those of all ranks.
 
         Examples
         --------

@@ -3,14 +3,20 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
-from numgrad.benchmark import history, results
+from numgrad.benchmark import history, pairs, results, sides, worker
 from numgrad.benchmark.declaration import collect
+from numgrad.benchmark.intervals import Ratio
 from numgrad.benchmark.measure import Measured
+from numgrad.benchmark.pairs import MOVED, OPEN
+from numgrad.benchmark.reports import Row, github_lines, write_junit
+from numgrad.benchmark.sides import Comparison, Side, compared_with
 from numgrad.cli import main
 from numgrad.errors import NumgradValueError
 
@@ -136,8 +142,15 @@ def test_whatever_a_benchmark_does_others_are_timed(
     old = _figures(tmp_path / "old.json", [1.0, 1.1])
     options = ["--rounds", "1", "--eager", "--only", "right", "--compare", str(old)]
     assert main(["bench", str(source), *options]) == 0
-    assert f"not in {old}: right" in capfd.readouterr().out
-    for option, value in (("--rounds", "0"), ("--threshold", "-1"), ("--threshold", "nan")):
+    out = capfd.readouterr().out
+    assert f"not in {old}: right" in out
+    assert "do not tell a change of the program" in out
+    for option, value in (
+        ("--rounds", "0"),
+        ("--threshold", "-1"),
+        ("--threshold", "nan"),
+        ("--pairs", "7"),
+    ):
         with pytest.raises(SystemExit):
             main(["bench", str(source), option, value])
     source.write_text("raise SystemExit(0)")
@@ -173,12 +186,14 @@ def test_changes_are_ratios_of_what_both_have(tmp_path: Path) -> None:
         Measured("total", {"eager": [2.0, 2.2, 2.4] * 4, "compiled": [1.0]}),
         Measured("other", {"eager": [1.0]}),
     ]
-    (change,) = results.changes(new, old)
-    assert change.ratio.value == pytest.approx(2.0)
-    assert change.ratio.moved(0.05)
-    assert change.sure
-    (change,) = results.changes([Measured("total", {"eager": [2.0]})], old)
-    assert not change.sure
+    (row,) = results.changes(new, old, 0.05)
+    assert (row.case, row.base, row.head) == ("total, eager", 1.0, 2.0)
+    assert row.ratio.value == pytest.approx(2.0)
+    assert row.verdict == OPEN  # times that were taken apart decide nothing
+    (row,) = results.changes([Measured("total", {"eager": [1.0, 1.1, 1.2] * 4})], old, 0.3)
+    assert row.verdict == ""
+    (row,) = results.changes([Measured("total", {"eager": [1.0]})], old, 0.3)
+    assert row.verdict == OPEN  # too few
 
 
 def test_another_machine_is_refused_by_name_unless_forced(tmp_path: Path) -> None:
@@ -194,6 +209,146 @@ def test_a_file_that_holds_no_figures_is_refused(tmp_path: Path, text: str) -> N
     path.write_text(text)
     with pytest.raises(NumgradValueError, match="no figures"):
         results.load(path)
+
+
+VERSIONED = """
+import time
+import library
+
+def bench_work():
+    library.work()
+
+def bench_fails():
+    raise ValueError("no such row")
+
+def bench_{name}():
+    return 1
+"""
+WORK = """
+def work():
+    for _ in range({count}):
+        sum(range(100))
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A commit, and a checkout whose work is three times as much; a benchmark has another name."""
+    folder = tmp_path / "project" / "benchmarks"
+    folder.mkdir(parents=True)
+    options = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    for count, name in ((10, "old"), (30, "new")):
+        (folder / "speeds.py").write_text(VERSIONED.format(name=name))
+        (folder / "library.py").write_text(WORK.format(count=count))
+        if count == 10:
+            for command in (["init", "-q"], ["add", "."], [*options, "commit", "-qm", "x"]):
+                done = subprocess.run(["git", *command], cwd=folder.parent, capture_output=True)
+                if done.returncode:
+                    pytest.skip(f"git {command}: {done.stderr.decode()}")
+    return folder.parent
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Few turns, and one process of each side for all pairs."""
+    for name, value in (("LAYOUTS", 1), ("TURNS", 2), ("SAMPLES", 1)):
+        monkeypatch.setattr(pairs, name, value)
+    process, close = sides.Process, sides.Process.close
+    started: dict[Side, Any] = {}
+    monkeypatch.setattr(
+        sides, "Process", lambda side: started.get(side) or started.setdefault(side, process(side))
+    )
+    monkeypatch.setattr(process, "close", lambda _: None)
+    yield
+    for one in started.values():
+        close(one)
+
+
+def test_a_commit_is_timed_by_turns_with_what_is_here(
+    repository: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], quick: None
+) -> None:
+    source, junit = repository / "benchmarks" / "speeds.py", tmp_path / "found.xml"
+    options = ["--compare", "HEAD", "--eager", "--junit", str(junit), "--github"]
+    assert main(["bench", str(source), *options, "--json", str(tmp_path / "head.json")]) == 1
+    printed, errors = capfd.readouterr()
+    (line,) = [line for line in printed.splitlines() if line.startswith("work, eager")]
+    assert line.endswith(MOVED)  # three times as much: any machine tells
+    assert "1 of 1 moved by 5 % or more, 0 not decided" in printed
+    assert "not in HEAD: new\ngone: old\n" in printed
+    assert "fails, eager: ValueError: no such row" in errors
+    assert f"::error file={source},title=work%2C eager::" in printed
+    assert "title=old::is gone" in printed
+    suite = ElementTree.parse(junit).getroot()
+    assert [suite.get(k) for k in ("tests", "failures", "errors", "skipped")] == list("3111")
+    _, (work, _) = results.load(tmp_path / "head.json")
+    assert len(work.seconds["eager"]) == 16
+    assert not list(tmp_path.glob("numgrad-bench-*"))
+
+
+def test_sides_are_commits_checkouts_and_environments(repository: Path, tmp_path: Path) -> None:
+    source = (repository / "benchmarks" / "speeds.py").resolve()
+    with compared_with("HEAD", source) as (old, new):
+        assert old.file.read_text() == VERSIONED.format(name="old")
+        assert (new.file, new.folders) == (source, (repository.resolve(),))
+        tree = old.file.parents[1]
+    assert not tree.exists()
+    other = tmp_path / "other"
+    (other / "src").mkdir(parents=True)
+    with compared_with(str(other), source) as (old, new):
+        assert (old.file, old.folders) == (source, (other / "src", other))
+    environment = tmp_path / "venv" / "bin"
+    environment.mkdir(parents=True)
+    (environment / "python").symlink_to(sys.executable)
+    for given in (environment.parent, environment / "python"):
+        with compared_with(str(given), source) as (old, new):
+            assert (old.python, old.file) == (environment / "python", source)
+            assert old.folders == new.folders == ()
+    message = "no file of figures, directory, Python, or commit"
+    with pytest.raises(NumgradValueError, match=message), compared_with("nothing", source):
+        pass
+    source.write_text("1 / 0")
+    with pytest.raises(NumgradValueError, match=r"here cannot be timed: .*ZeroDivisionError"):
+        Comparison((Side("here", Path(sys.executable), source),) * 2)
+
+
+def test_what_fails_a_comparison(tmp_path: Path) -> None:
+    def row(case: str, value: float, verdict: str) -> Row:
+        return Row(case, 1.0, value, Ratio(value, value - 0.01, value + 0.01), verdict)
+
+    slower, faster = row("a, eager", 1.2, MOVED), row("b, eager", 0.8, MOVED)
+    unclear, same = row("c, eager", 1.02, OPEN), row("d, eager", 1.0, "")
+    rows = [slower, faster, unclear, same]
+    fails = {
+        "slower": [slower], "any": [slower, faster],
+        "undecided": [slower, faster, unclear], "never": [],
+    }  # fmt: skip
+    path = tmp_path / "found.xml"
+    for when, expected in fails.items():
+        assert [one for one in rows if one.fails(when)] == expected
+        write_junit(path, "speeds", rows, {"e, eager": "A < B"}, ["f"], when)
+        suite = ElementTree.parse(path).getroot()
+        failed = [c.get("name") for c in suite if c.find("failure") is not None]
+        assert failed == [one.case for one in expected]
+        assert suite.find("testcase/error").get("message") == "A < B"  # pyright: ignore
+        lines = github_lines("a,b.py", rows, {"e, eager": "50 %\nof it"}, [], when)
+        assert sum(line.startswith("::error") for line in lines) == len(expected) + 1
+        assert "::error file=a%2Cb.py,title=e%2C eager::50 %25%0Aof it" in lines
+    assert slower.said == "20.0 % slower, ratio 1.200 [1.190, 1.210]"
+    assert "20.0 % faster" in faster.said
+    with pytest.raises(NumgradValueError, match="cannot write"):
+        write_junit(tmp_path / "no" / "found.xml", "speeds", [], {}, [], "any")
+
+
+def test_memory_is_without_what_is_made_once(tmp_path: Path) -> None:
+    source = tmp_path / "allocates.py"
+    source.write_text(
+        "import numpy as np\nkept = []\n"
+        "def bench_array():\n"
+        "    if len(kept) < 2: kept.append(np.ones(1_000_000))\n"  # as what is compiled
+        "    return np.ones(1_000).sum()\n"
+    )
+    worker.read(str(source), {})
+    assert 8_000 <= worker.memory("array", "eager") < 20_000
 
 
 def test_files_for_asv_are_written_once(tmp_path: Path) -> None:

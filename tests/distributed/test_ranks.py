@@ -112,6 +112,16 @@ def test_a_rank_that_fails_ends_the_others(fault):
 
 @needs_mpi
 @pytest.mark.slow(cases=1)
+@pytest.mark.parametrize("unbuffered", ["1", ""])
+def test_lines_of_ranks_stay_whole(unbuffered):
+    text, status = output(start(3, HERE / "printing.py", PYTHONUNBUFFERED=unbuffered))
+    assert status == 0, text
+    lines = sorted(f"rank {rank} line {k} of 300 ." for rank in range(3) for k in range(300))
+    assert sorted(text.splitlines()) == lines
+
+
+@needs_mpi
+@pytest.mark.slow(cases=1)
 @pytest.mark.parametrize("number", [signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)])
 def test_ctrl_c_and_a_closed_terminal_end_all_ranks(number):
     started, pids = waiting(2)

@@ -2,13 +2,15 @@
 
 import gzip
 import json
+import time
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.profiler import profile, record_function
+from numgrad.profiler import profile, record_function, trace
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +80,33 @@ def test_the_page_is_well_formed_and_widths_are_times(trained):
     (row,) = (row for row in trained.averages() if row.kind == "range")
     assert boxes["range step <&> ?"] == pytest.approx(960 * row.total_ns / total, abs=0.02)
     assert len(root.findall(".//tbody/tr")) == min(40, len(trained.averages()))
+
+
+def test_traces_of_ranks_make_one_file(trained, tmp_path, monkeypatch):
+    group = pytest.importorskip("numgrad.distributed.group")
+    paths = [tmp_path / name for name in ("a.json", "b.json.gz", "c.json")]
+    hour = 3_600_000_000_000
+    for rank, path in enumerate(paths):
+        monkeypatch.setattr(group, "_default", SimpleNamespace(size=3, rank=rank))
+        # a's machine and b's are one, whose clock was set a little; c began to count an hour later
+        ahead = 7 * hour + (0, 1000, hour)[rank]
+        monkeypatch.setattr(trace.time, "time_ns", lambda a=ahead: time.perf_counter_ns() + a)
+        trained.export_chrome_trace(path)
+    target = tmp_path / "all.json"
+    ng.profiler.merge_traces(paths, target)
+    events = json.loads(target.read_text())["traceEvents"]
+    named = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    assert named == {rank: f"numgrad, rank {rank}" for rank in range(3)}
+    begins = [[e["ts"] for e in events if e["pid"] == rank and e["ph"] == "X"] for rank in range(3)]
+    assert begins[0] == begins[1]
+    np.testing.assert_allclose(np.subtract(begins[2], begins[0]), hour / 1e3, rtol=1e-6)
+    ids = [e["id"] for e in events if e["ph"] == "s"]
+    assert len(set(ids)) == len(ids) > 0
+    paths[0].write_text("{}")
+    with pytest.raises(ng.NumgradValueError, match=r"a\.json holds no trace"):
+        ng.profiler.merge_traces(paths, target)
+    with pytest.raises(ng.NumgradValueError, match="no file"):
+        ng.profiler.merge_traces([], target)
 
 
 @pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
