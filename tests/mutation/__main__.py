@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.mutation.mutants import ROOT, Mutant, draw
-from tests.mutation.selection import Order, files_for
+from tests.mutation.selection import Order, files_for, texts
 
 ACCEPTED = Path(__file__).with_name("accepted.txt")
 
@@ -124,6 +124,7 @@ def main() -> int:
     import pytest  # noqa: F401
     import scipy.stats  # noqa: F401
 
+    texts()  # those of the copy, also if the checkout is edited meanwhile
     known, counts, survivors = accepted(), Counter[str](), []
     with tempfile.TemporaryDirectory() as scratch:
         copy = copy_of(ROOT, Path(scratch, "copy"))
