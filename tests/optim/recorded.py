@@ -3,11 +3,14 @@
 ``python -m tests.optim.recorded`` writes ``recorded.json``.
 """
 
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from numgrad.optim.line_search import Trial, strong_wolfe
 from tests import recorded
 from tests.optim import schedules
 from tests.optim.test_lbfgs import EASY, PROBLEMS, Run, plain
@@ -61,7 +64,58 @@ def lbfgs(lib: Any, problem: str, options: dict[str, Any], search: str | None) -
     return [steps, run.losses, counts, plain(run.state["t"]), *ends]
 
 
+LINES: dict[str, Callable[[float], tuple[float, float]]] = {
+    "rational": lambda t: (-t / (t * t + 2), (t * t - 2) / (t * t + 2) ** 2),
+    "quintic": lambda t: (
+        (t + 0.004) ** 5 - 2 * (t + 0.004) ** 4, 5 * (t + 0.004) ** 4 - 8 * (t + 0.004) ** 3
+    ),
+    "steep": lambda t: (200 * (t - 0.03) ** 2 + 0.1 * t, 400 * (t - 0.03) + 0.1),
+    "corner": lambda t: (float(np.hypot(t - 2, 1e-3)), float((t - 2) / np.hypot(t - 2, 1e-3))),
+    "waves": lambda t: (float(-t + 3 * np.sin(2 * t) / 2), float(-1 + 3 * np.cos(2 * t))),
+    "well": lambda t: (
+        float(-np.exp(-((t - 4) ** 2))), float(2 * (t - 4) * np.exp(-((t - 4) ** 2)))
+    ),
+    "wall": lambda t: (float(np.exp(5 * t) - 20 * t), float(5 * np.exp(5 * t) - 20)),
+    "late corner": lambda t: (
+        float(-t + 50 * max(t - 7, 0) ** 2), float(-1 + 100 * max(t - 7, 0))
+    ),
+}  # fmt: skip
+"""Losses and slopes along lines, falling at 0 unless the search is to notice."""
+
+
+def places(lib: Any, line: str) -> list[Any]:
+    """Where the line search looks, and what it finds."""
+    out = []
+    for first in (1e-3, 0.1, 1.0, 3.0, 20.0):
+        seen: list[float] = []
+
+        def at(t: float, seen: list[float] = seen) -> tuple[float, float]:
+            seen.append(float(t))
+            return LINES[line](float(t))
+
+        loss, slope = LINES[line](0.0)
+        if slope >= 0:
+            continue
+        if lib.__name__ == "torch":
+            number = lib.tensor
+            end = import_module("torch.optim.lbfgs")._strong_wolfe(
+                lambda x, t, d: (lambda f, g: (f, number([g])))(*at(t)),  # noqa: B023
+                number([0.0]), first, number([1.0]), loss, number([slope]), number(slope),
+                tolerance_change=1e-9, max_ls=25,
+            )  # fmt: skip
+            end = [float(end[0]), float(end[2]), end[3]]
+        else:
+            trial, count = strong_wolfe(
+                lambda t: Trial(t, *at(t), np.zeros(1)),
+                Trial(0.0, loss, slope, np.zeros(1)), first, 1.0, 1e-9, 25,
+            )  # fmt: skip
+            end = [trial.loss, trial.t, count]
+        out.append([*seen, *end])
+    return out
+
+
 CASES = {
+    **{f"line-{name}": (places, name) for name in LINES},
     **{
         f"{name}-{kind}": (hundred_steps, name, kind)
         for kind, names in (("SGD", schedules.SCHEDULES), ("Adam", schedules.CYCLES))
