@@ -91,7 +91,8 @@ def mutants_of(path: Path) -> list[Mutant]:
     from cosmic_ray.plugins import get_operator
 
     text = path.read_text()
-    apart = set(_lines_apart(ast.parse(text)))
+    tree = ast.parse(text)
+    apart = {*_lines_apart(tree), *_lines_of_samples(tree)}
     found: list[Mutant] = []
     name = path.relative_to(ROOT).as_posix()
     operators = {each: get_operator(each)() for each in OPERATORS}
@@ -125,8 +126,27 @@ def _lines_apart(tree: ast.Module) -> Iterator[int]:
             case ast.AnnAssign():
                 if node.annotation.end_lineno == node.value.lineno:
                     yield node.lineno
-            case ast.If(body=[ast.Raise()]) if node.lineno == node.test.end_lineno:
-                pass  # what is refused is a branch as others
+
+
+def _lines_of_samples(tree: ast.Module) -> Iterator[int]:
+    """Calls that an operation declares for tests, and constants that they alone use."""
+    declared = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Attribute)
+        and node.targets[0].attr in ("calls", "errors")
+    ]
+    inside = {n.id for d in declared for n in ast.walk(d) if isinstance(n, ast.Name)}
+    others = [node for node in tree.body if node not in declared]
+    for node in others:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)]) if name in inside:
+                uses = [n for o in others for n in ast.walk(o) if isinstance(n, ast.Name)]
+                if sum(n.id == name for n in uses) == 1:
+                    declared.append(node)
+    for node in declared:
+        yield from range(node.lineno, (node.end_lineno or 0) + 1)
 
 
 def draw(count: int, seed: int, only: str = "") -> list[Mutant]:

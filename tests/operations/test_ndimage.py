@@ -39,7 +39,6 @@ def test_weights_of_any_size(name):
         check(f"{name}1d", draw((3, 5)), [1.0, 2.0, 3.0, 4.0], 0, mode=mode, origin=1)
 
 
-@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("mode", MODES[:5])
 def test_filters(mode):
     for dtype in DTYPES[:2]:
@@ -61,7 +60,6 @@ def test_filters(mode):
             check(name, x, footprint=np.array([[0, 1, 0], [1, 1, 1]]), mode=mode, cval=1.0)
 
 
-@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("mode", MODES)
 def test_interpolation(mode):
     for order in range(6):

@@ -29,6 +29,30 @@ def test_gradient(op):
     assert gradcheck(case.function, case.tensors(), check_grad_dtypes=True)
 
 
+@pytest.mark.parametrize("op", **by_name(OTHERS))
+def test_gradients_of_some_operands_and_recorded_ones(op):
+    """Those that kernels compute of all operands at once: alone, and by formulas on Tensors."""
+    case = next(cases(op), None)
+    if case is None:
+        pytest.skip("what it takes cannot be drawn: it has tests of its own")
+    wanted = [k for k, d in enumerate(case.differentiable) if d]
+    expected, found = gradients(case, wanted), gradients(case, wanted, create_graph=True)
+    if len(wanted) > 1:
+        found += [gradients(case, [k])[0] for k in wanted]
+    for a, b in zip(found, [*expected, *expected], strict=False):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+
+
+def gradients(case, wanted, **options):
+    tensors = [ng.tensor(a, requires_grad=k in wanted) for k, a in enumerate(case.operands)]
+    outputs = case.function(*tensors)
+    outputs = [y for y in (outputs if isinstance(outputs, tuple) else (outputs,)) if y.grad_fn]
+    seeds = [np.cos(1.0 + np.arange(y.size)).reshape(y.shape).astype(y.dtype) for y in outputs]
+    inputs = [tensors[k] for k in wanted]
+    found = ng.autograd.grad(outputs, inputs, seeds, allow_unused=True, **options)
+    return [np.zeros(()) if x is None else x.numpy(force=True) for x in found]
+
+
 @pytest.mark.parametrize("op", **by_name([op for op in OTHERS if not op.real]))
 def test_complex_gradient(op):
     case = next(cases(op, np.complex128), None)

@@ -38,7 +38,6 @@ def agreed(found, expected, given):
     return found[kept], expected[kept]
 
 
-@pytest.mark.slow(cases=12)
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_values_are_those_of_scipy(name):
@@ -73,7 +72,6 @@ def test_values_are_those_of_scipy(name):
                 )
 
 
-@pytest.mark.slow(cases=3)
 @pytest.mark.parametrize("name", SHAPES)
 def test_gradients(name):
     shapes = SHAPES[name][0]
@@ -92,7 +90,6 @@ def test_gradients(name):
     assert gradcheck(function, given)
 
 
-@pytest.mark.slow(cases=8)
 @pytest.mark.parametrize("name", SHAPES)
 def test_gradients_outside_are_zero_and_nan_for_invalid_parameters_only(name):
     for shapes in SHAPES[name]:

@@ -17,7 +17,6 @@ nor its objects are searched, those of this library excepted.
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
 import threading
