@@ -1297,4 +1297,4 @@ def where(condition: _Array, x: _Array, y_: _Array) -> Tensor:
     """``x`` where the condition holds, else the other operand."""
 
 def zeta(s: _Array, x: _Array) -> Tensor:
-    """Hurwitz zeta function, the sum of ``(k + x)**-s``; differentiable in ``x``."""
+    """Hurwitz zeta function, the sum of ``(k + x)**-s``."""

@@ -84,7 +84,7 @@ def ldl(a: _Array, lower: bool = True, hermitian: bool = True) -> tuple[Tensor, 
     """Factors of symmetric or Hermitian matrices: ``a = L @ D @ L*``, rows of ``L`` exchanged."""
 
 def logm(a: _Array) -> Tensor:
-    """Principal logarithms of square matrices; real for real ones."""
+    """Principal logarithms of square matrices."""
 
 def lstsq(a: _Array, b: _Array, rcond: Any = None) -> Any:
     """The shortest of the ``x`` for which ``a @ x`` comes nearest to ``b``."""
@@ -194,7 +194,7 @@ def solve_triangular(
     """The ``x`` of ``a @ x = b`` for triangular matrices; ``b`` with one axis is a vector."""
 
 def sqrtm(a: _Array) -> Tensor:
-    """Principal square roots of square matrices; real for real ones."""
+    """Principal square roots of square matrices."""
 
 def svd(
     a: _Array, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False

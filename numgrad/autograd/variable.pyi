@@ -1270,7 +1270,7 @@ class Tensor:
     def zero_(self) -> Tensor:
         """Store zeros."""
     def zeta(self, x: _Array) -> Tensor:
-        """Hurwitz zeta function, the sum of ``(k + x)**-s``; differentiable in ``x``."""
+        """Hurwitz zeta function, the sum of ``(k + x)**-s``."""
 
     def zeta_(self, x: _Array) -> Tensor:
         """In-place form of ``zeta``; returns the tensor."""
