@@ -49,9 +49,7 @@ def link(external: str) -> None:
     module_name, function = external.split(":")
     if module_name.startswith("scipy."):
         with deferred():
-            declaration, address = _exported(_extension(module_name), function)
-            if _COMPLEX in declaration and passes_by_reference():
-                address = by_reference(declaration, address)
+            address = _exported(_extension(module_name), function)
     else:
         address = importlib.import_module(module_name).address(function)
     binding.add_symbol(external_symbol(external), address)
@@ -74,19 +72,19 @@ def special_function(name: str, *types: str) -> str:
     return f"scipy.special.cython_special:{name}({', '.join(types)})"
 
 
-def _exported(module: Any, function: str) -> tuple[str, int]:
-    """Declaration and address of an export: by its name, or by that and the types it takes."""
+def _exported(module: Any, function: str) -> int:
+    """The address of what a module exports: by its name, or by that and the types it takes."""
     exports = module.__pyx_capi__
     name, _, types = function.rstrip(")").partition("(")
     if not types:
         if name in exports:
-            return _declaration(exports[name]), _pointer(exports[name])
+            return _address(exports[name])
     else:
         forms = [exports[k] for k in exports if _FORM.fullmatch(k)[1] == name]  # pyright: ignore
         by_types = {_c_types(_declaration(form)): form for form in forms}
         for wanted in product(*[_C_TYPES[t] for t in types.split(", ")]):
             if wanted in by_types:
-                return _declaration(by_types[wanted]), _pointer(by_types[wanted])
+                return _address(by_types[wanted])
     import scipy
 
     raise NumgradNotImplementedError(
@@ -139,6 +137,14 @@ def _pointer(capsule: Any) -> int:
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     return get_pointer(capsule, _declaration(capsule).encode())
+
+
+def _address(capsule: Any) -> int:
+    """The address of a C function as kernels call it."""
+    declaration, address = _declaration(capsule), _pointer(capsule)
+    if _COMPLEX in declaration and passes_by_reference():
+        return by_reference(declaration, address)
+    return address
 
 
 def passes_by_reference() -> bool:
