@@ -388,3 +388,16 @@ def test_a_recorded_step_is_the_compiled_one_and_has_its_derivative(name, option
 @NAMES
 def test_every_optimizer_made_of_a_formula_is_tested(name):
     assert issubclass(optimizer_class(name), FormulaOptimizer)
+
+
+def test_a_step_counts_as_a_write_to_a_state_that_came_from_elsewhere():
+    x, w = tensor([1.0, 2.0]), tensor([3.0, 4.0])
+    optimizer = ng.optim.Adam([x])
+    x.grad = ng.ones(2)
+    optimizer.step()
+    base = ng.zeros(4)
+    optimizer.state[x]["exp_avg"] = base[:2]  # a view: it shares the version of its base
+    y = (w * base[:2]).sum()
+    optimizer.step()
+    with pytest.raises(ng.NumgradRuntimeError, match="version"):
+        y.backward()
