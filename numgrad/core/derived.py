@@ -64,7 +64,7 @@ class Followed:
     """
 
     __slots__ = ("needed", "parents", "pull", "tape", "value")
-    applies: ClassVar = True  # it says itself what an operation on it means
+    _applies: ClassVar = True  # it says itself what an operation on it means
     __array_priority__: ClassVar = 1001.0
 
     def __init__(

@@ -58,6 +58,11 @@ def walk_rows(*inputs, body, length, lengths=()):
     return tuple(program_of(body).rows(inputs, lengths))
 
 
+# of what is collected ``known_loop`` has the derivatives
+walk_length.no_derivative()
+walk_rows.no_derivative()
+
+
 @walk_rows.shape
 def _of_rows(*inputs: Meta, body: Body, length: Any, lengths: tuple) -> tuple[Meta, ...]:
     found = body.results_for(inputs, lengths)[body.carries :]
