@@ -19,7 +19,7 @@ from typing import Any
 
 from numgrad.compiler.call.place import VALUE, Place
 from numgrad.compiler.messages import warn_at
-from numgrad.errors import is_users
+from numgrad.libraries import is_users
 
 _TIMES = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
 _CLOCKS = {
