@@ -32,7 +32,7 @@ from numgrad.benchmark.pairs import (
     MOVED,
     OPEN,
     SAMPLE_SECONDS,
-    Times,
+    PairedTimes,
     decide,
     on_one_cpu,
     take_turns,
@@ -118,10 +118,10 @@ def checked_out(commit: str, scratch: Path, label: str) -> Iterator[Side]:
         git("worktree", "remove", "--force", str(tree))
 
 
-def run_pair(sides: Sequence[Side], chosen: Sequence[Case], number: int) -> dict[str, Times]:
+def run_pair(sides: Sequence[Side], chosen: Sequence[Case], number: int) -> dict[str, PairedTimes]:
     """Time the cases in a process of either side; cases that one side lacks are left out."""
     workers: list[Worker] = []
-    found: dict[str, Times] = {}
+    found: dict[str, PairedTimes] = {}
     try:
         with ThreadPoolExecutor() as pool:  # to start takes longest
             workers += pool.map(Side.worker, sides)
@@ -180,11 +180,11 @@ def end_in_order() -> None:
 
 def compare(
     sides: Sequence[Side], chosen: Sequence[Case], pairs: int, threshold: float, until: float
-) -> dict[str, Times]:
+) -> dict[str, PairedTimes]:
     """Time cases on two sides that have compiled, until all is decided or time is over."""
     by_name = {case.name: case for case in chosen}
 
-    def run(names: Sequence[str], number: int) -> dict[str, Times]:
+    def run(names: Sequence[str], number: int) -> dict[str, PairedTimes]:
         found = run_pair(sides, [by_name[name] for name in names], number)
         print(f"pair {number + 1} of {pairs}, {len(names)} cases", file=sys.stderr, flush=True)
         return found
@@ -192,7 +192,7 @@ def compare(
     return decide(list(by_name), run, pairs, threshold, until)
 
 
-def show(sides: Sequence[Side], times: Mapping[str, Times], threshold: float) -> None:
+def show(sides: Sequence[Side], times: Mapping[str, PairedTimes], threshold: float) -> None:
     """Print a line for each case, and what moved."""
     base, head = sides
     print(f"{'case':<44}{base.name[:20]:>22}{head.name[:20]:>22}  ratio [99 % interval]")

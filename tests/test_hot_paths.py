@@ -3,6 +3,7 @@
 import gc
 import sys
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -281,10 +282,10 @@ def test_no_object_is_kept_or_lost():
         return [sys.getrefcount(x) for x in objects], counts
 
     run()
-    before = run()
-    after = run()
-    assert before[0] == after[0]
-    assert abs(before[1] - after[1]).max() < 200
+    seen = [run() for _ in range(4)]  # what else the process does may make objects in one of them
+    assert all(references == seen[0][0] for references, _ in seen)
+    growth = [abs(after - before).max() for (_, before), (_, after) in pairwise(seen)]
+    assert min(growth) < 200
 
 
 def test_threads():

@@ -305,6 +305,7 @@ REFUSED: dict[Any, dict[str, Call]] = {
 REFUSED |= parameters_statistics.REFUSED
 
 OTHERS = {np.put, np.empty_like}  # a write (tests of those); memory without values
+OTHERS |= {getattr(np.emath, name) for name in np.emath.__all__}  # operations/test_complex_results
 OTHERS |= parameters_statistics.OTHERS
 
 

@@ -44,7 +44,7 @@ LAYOUTS, TURNS, SAMPLES = 3, 8, 3
 
 
 @dataclass
-class Times:
+class PairedTimes:
     """Seconds of one case, a pair of processes after the other."""
 
     base: list[float] = field(default_factory=list)
@@ -100,7 +100,7 @@ def on_one_cpu(pids: Iterable[int], number: int) -> None:
             os.sched_setaffinity(pid, {cpus[number % len(cpus)]})
 
 
-def take_turns(sides: Sequence[Timed], number: int) -> Times | None:
+def take_turns(sides: Sequence[Timed], number: int) -> PairedTimes | None:
     """Time a case on two sides by turns, in pair ``number``; None if one of them lacks it."""
     seconds = np.empty((LAYOUTS, TURNS, 2))
     for layout in range(LAYOUTS):
@@ -116,16 +116,16 @@ def take_turns(sides: Sequence[Timed], number: int) -> Times | None:
         np.median(logs[..., 0]),
         np.median(logs[..., 1] - logs[..., 0], axis=1).mean(),
     )
-    return Times([float(np.exp(base))], [float(np.exp(base + difference))])
+    return PairedTimes([float(np.exp(base))], [float(np.exp(base + difference))])
 
 
 def decide(
     names: Sequence[str],
-    run_pair: Callable[[Sequence[str], int], Mapping[str, Times]],
+    run_pair: Callable[[Sequence[str], int], Mapping[str, PairedTimes]],
     pairs: int,
     threshold: float,
     until: float,
-) -> dict[str, Times]:
+) -> dict[str, PairedTimes]:
     """Time cases by pairs of processes until all is decided or time is over.
 
     Parameters
@@ -141,7 +141,7 @@ def decide(
     until
         When no further pair begins, by ``time.monotonic``.
     """
-    times: dict[str, Times] = defaultdict(Times)
+    times: dict[str, PairedTimes] = defaultdict(PairedTimes)
     again = list(names)
     while again and time.monotonic() < until:
         for number in range(pairs):
@@ -157,7 +157,7 @@ def decide(
     return dict(times)
 
 
-def verdicts(times: Mapping[str, Times], threshold: float) -> dict[str, list[str]]:
+def verdicts(times: Mapping[str, PairedTimes], threshold: float) -> dict[str, list[str]]:
     """The names of cases by verdict."""
     found: dict[str, list[str]] = {MOVED: [], OPEN: [], "": []}
     for name, taken in times.items():

@@ -17,7 +17,7 @@ decided; or never."""
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedRow:
     """A form of a benchmark, compared.
 
     Attributes
@@ -55,7 +55,7 @@ class Row:
 def write_junit(
     path: Path,
     suite: str,
-    rows: Sequence[Row],
+    rows: Sequence[ComparedRow],
     errors: Mapping[str, str],
     gone: Sequence[str],
     when: str,
@@ -100,7 +100,11 @@ def _case(
 
 
 def github_lines(
-    file: str, rows: Sequence[Row], errors: Mapping[str, str], gone: Sequence[str], when: str
+    file: str,
+    rows: Sequence[ComparedRow],
+    errors: Mapping[str, str],
+    gone: Sequence[str],
+    when: str,
 ) -> list[str]:
     """Lines by which GitHub shows what moved, failed, or is gone, beside the file."""
     found = [

@@ -16,7 +16,7 @@ import numpy as np
 from numgrad.benchmark.intervals import enough, unpaired
 from numgrad.benchmark.measure import Measured
 from numgrad.benchmark.pairs import OPEN
-from numgrad.benchmark.reports import Row
+from numgrad.benchmark.reports import ComparedRow
 from numgrad.errors import NumgradValueError
 
 VERSION = 1
@@ -89,7 +89,9 @@ def load_comparable(path: Path, *, force: bool = False) -> list[Measured]:
     return old
 
 
-def changes(new: Sequence[Measured], old: Sequence[Measured], threshold: float) -> list[Row]:
+def changes(
+    new: Sequence[Measured], old: Sequence[Measured], threshold: float
+) -> list[ComparedRow]:
     """What both have, as ratios of the new times to the old.
 
     They were not taken together: what seems to have moved is not decided.
@@ -105,7 +107,7 @@ def changes(new: Sequence[Measured], old: Sequence[Measured], threshold: float) 
             sure = enough(len(seconds), len(was.seconds[form]))
             open_ = not sure or ratio.moved(threshold) or ratio.open(threshold)
             case, ends = f"{measured.name}, {form}", (min(was.seconds[form]), min(seconds))
-            found.append(Row(case, *ends, ratio, OPEN if open_ else ""))
+            found.append(ComparedRow(case, *ends, ratio, OPEN if open_ else ""))
     return found
 
 

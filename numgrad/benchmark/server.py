@@ -18,7 +18,7 @@ SAMPLE_SECONDS = 0.001
 CLOCK = time.process_time if os.name == "posix" else time.perf_counter  # in steps of 16 ms there
 
 
-class Call:
+class TimedCall:
     """A form of a benchmark, with operands of its own."""
 
     def __init__(self, benchmark, form):
@@ -65,7 +65,7 @@ def main(path):
             calls.clear()  # what was there is gone before there is something new
             if name not in benchmarks:
                 return False
-            calls[name, form] = Call(benchmarks[name], form)
+            calls[name, form] = TimedCall(benchmarks[name], form)
             return True
         call = calls[name, form]
         return call.fastest() if do == "fastest" else call.samples(count, number)

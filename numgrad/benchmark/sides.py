@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from numgrad.benchmark import server
-from numgrad.benchmark.pairs import Times, on_one_cpu, take_turns
+from numgrad.benchmark.pairs import PairedTimes, on_one_cpu, take_turns
 from numgrad.benchmark.worker import COMPILED, EAGER
 from numgrad.errors import PACKAGE, NumgradRuntimeError, NumgradValueError
 
@@ -174,9 +174,9 @@ class Comparison:
             for process in found:
                 process.close()
 
-    def run_pair(self, cases: Sequence[str], number: int) -> dict[str, Times]:
+    def run_pair(self, cases: Sequence[str], number: int) -> dict[str, PairedTimes]:
         """Time cases, each "name, form", in a pair of processes."""
-        found: dict[str, Times] = {}
+        found: dict[str, PairedTimes] = {}
         waiting = [case for case in cases if case not in self.errors]
         while waiting:
             with self._processes(number) as processes:

@@ -15,7 +15,7 @@ from numgrad.benchmark.declaration import names_of
 from numgrad.benchmark.intervals import enough_pairs
 from numgrad.benchmark.measure import Measured, Session
 from numgrad.benchmark.pairs import MOVED, OPEN, decide
-from numgrad.benchmark.reports import FAILS, Row, github_lines, write_junit
+from numgrad.benchmark.reports import FAILS, github_lines, write_junit
 from numgrad.benchmark.sides import Comparison, cases_of, compared_with
 from numgrad.benchmark.worker import COMPILED, EAGER
 from numgrad.errors import NumgradError, NumgradValueError
@@ -180,7 +180,9 @@ def _compare(arguments: argparse.Namespace) -> int:
         until = began + 60 * arguments.minutes
         times = decide(cases, comparison.run_pair, arguments.pairs, threshold, until)
     rows = [
-        Row(case, median(taken.base), median(taken.head), taken.ratio, taken.verdict(threshold))
+        ComparedRow(
+            case, median(taken.base), median(taken.head), taken.ratio, taken.verdict(threshold)
+        )
         for case, taken in times.items()
         if case not in comparison.errors
     ]
@@ -197,7 +199,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 def _report(
     arguments: argparse.Namespace,
-    rows: list[Row],
+    rows: list[ComparedRow],
     errors: dict[str, str],
     names: tuple[list[str], list[str]],
 ) -> int:

@@ -368,3 +368,15 @@ def _plain(a: Any) -> Any:
 
 def _requires_grad(a: Any) -> bool:
     return isinstance(a, Tensor) and a._requires_grad
+
+
+def positions_by_example(x: Tensor, index: Any) -> Any:
+    """Positions in C order of what an index selects; None if it is the same for all examples."""
+    if not any(isinstance(part, Batched) for part in tensors_of_index(index)):
+        return None
+    return OPS["reshape"](OPS["iota"](length=x.size), x.shape)[index]
+
+
+def tensors_of_index(index: Any) -> list[Tensor]:
+    """Tensors in brackets."""
+    return [i for i in (index if type(index) is tuple else (index,)) if isinstance(i, Tensor)]

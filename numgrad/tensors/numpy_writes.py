@@ -17,7 +17,13 @@ from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.write import check_cast
 from numgrad.tensors.flat import repeated
-from numgrad.tensors.inplace import assign, check_target, inplace
+from numgrad.tensors.inplace import (
+    assign,
+    check_target,
+    inplace,
+    positions_by_example,
+    tensors_of_index,
+)
 from numgrad.tensors.library_calls import library_call
 from numgrad.tensors.tensor import Tensor
 
@@ -178,7 +184,7 @@ def ufunc_at(
         inplace(OPS["index_put"], f"{name}.at", target, (value,), params)
         return
     given = (target, *values)
-    known = all(map(_is_known, (*given, *_tensors_of(index))))
+    known = all(map(_is_known, (*given, *tensors_of_index(index))))
     if op is not None and (not known or any(map(requires_grad, given))):
         from numgrad.tensors.ufunc_groups import updated  # few programs need it
 
@@ -189,18 +195,6 @@ def ufunc_at(
     refuse_recorded(f"{name}.at", *given)
     ufunc.at(target._array, _plain_index(index), *map(_array, values))
     mark_written(target)
-
-
-def positions_by_example(x: Tensor, index: Any) -> Any:
-    """Positions in C order of what an index selects; None if it is the same for all examples."""
-    if not any(isinstance(part, Batched) for part in _tensors_of(index)):
-        return None
-    return OPS["reshape"](OPS["iota"](length=x.size), x.shape)[index]
-
-
-def _tensors_of(index: Any) -> list[Tensor]:
-    """Tensors in brackets."""
-    return [i for i in (index if type(index) is tuple else (index,)) if isinstance(i, Tensor)]
 
 
 def _without_masks(index: Any) -> Any:

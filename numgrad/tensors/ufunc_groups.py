@@ -30,7 +30,7 @@ from numgrad.operations.index import index_array, is_basic_part
 from numgrad.operations.scatter import multiply_at
 from numgrad.operations.shape import as_operand
 from numgrad.operations.write import converted, index_parts, positions_of
-from numgrad.tensors.numpy_writes import positions_by_example
+from numgrad.tensors.inplace import positions_by_example
 from numgrad.tensors.tensor import Tensor
 
 _ASSOCIATIVE = {

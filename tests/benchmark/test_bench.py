@@ -15,7 +15,7 @@ from numgrad.benchmark.declaration import collect
 from numgrad.benchmark.intervals import Ratio
 from numgrad.benchmark.measure import Measured
 from numgrad.benchmark.pairs import MOVED, OPEN
-from numgrad.benchmark.reports import Row, github_lines, write_junit
+from numgrad.benchmark.reports import ComparedRow, github_lines, write_junit
 from numgrad.benchmark.sides import Comparison, Side, compared_with
 from numgrad.cli import main
 from numgrad.errors import NumgradValueError
@@ -312,8 +312,8 @@ def test_sides_are_commits_checkouts_and_environments(repository: Path, tmp_path
 
 
 def test_what_fails_a_comparison(tmp_path: Path) -> None:
-    def row(case: str, value: float, verdict: str) -> Row:
-        return Row(case, 1.0, value, Ratio(value, value - 0.01, value + 0.01), verdict)
+    def row(case: str, value: float, verdict: str) -> ComparedRow:
+        return ComparedRow(case, 1.0, value, Ratio(value, value - 0.01, value + 0.01), verdict)
 
     slower, faster = row("a, eager", 1.2, MOVED), row("b, eager", 0.8, MOVED)
     unclear, same = row("c, eager", 1.02, OPEN), row("d, eager", 1.0, "")

@@ -46,7 +46,9 @@ def test_what_moved_in_all_pairs_is_named_and_written(
     def run_pair(sides: Sequence[Any], chosen: Sequence[Any], turn: int) -> dict[str, Any]:
         calls.append(len(chosen))
         drift = 1 + 0.1 * (len(calls) % 3)  # of the machine: both sides see it
-        return {case.name: compare.Times([drift], [drift * now[case.name]]) for case in chosen}
+        return {
+            case.name: compare.PairedTimes([drift], [drift * now[case.name]]) for case in chosen
+        }
 
     monkeypatch.setattr(compare, "run_pair", run_pair)
     report = tmp_path / "moved.json"
@@ -74,7 +76,7 @@ def test_what_stays_unclear_is_timed_on_and_is_not_decided(
         calls.append(len(chosen))
         noise = 0.8 if len(calls) % 2 else 1.2
         return {
-            case.name: compare.Times([1.0], [noise if case.name == noisy else 1.0])
+            case.name: compare.PairedTimes([1.0], [noise if case.name == noisy else 1.0])
             for case in chosen
         }
 
@@ -144,7 +146,7 @@ def test_sides_take_turns_and_noise_of_both_cancels(
 
 
 def test_what_further_pairs_do_not_confirm_is_not_named(compare: Any) -> None:
-    times = compare.Times([1.0] * 8, [1.2, 1.19, 1.21, 1.18, 1.22, 1.17, 1.23, 1.2])
+    times = compare.PairedTimes([1.0] * 8, [1.2, 1.19, 1.21, 1.18, 1.22, 1.17, 1.23, 1.2])
     times.look(0.05)
     assert times.verdict(0.05) == compare.OPEN
     times.base += [1.0] * 3
