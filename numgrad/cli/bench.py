@@ -15,7 +15,7 @@ from numgrad.benchmark.declaration import names_of
 from numgrad.benchmark.intervals import enough_pairs
 from numgrad.benchmark.measure import Measured, Session
 from numgrad.benchmark.pairs import MOVED, OPEN, decide
-from numgrad.benchmark.reports import FAILS, github_lines, write_junit
+from numgrad.benchmark.reports import FAILS, ComparedRow, github_lines, write_junit
 from numgrad.benchmark.sides import Comparison, cases_of, compared_with
 from numgrad.benchmark.worker import COMPILED, EAGER
 from numgrad.errors import NumgradError, NumgradValueError
