@@ -318,6 +318,7 @@ GONE = {
 """Deprecated parameters that NumPy took before 2.4, with values."""
 
 OTHERS = {np.put, np.empty_like}  # a write (tests of those); memory without values
+OTHERS |= {f for f in vars(np.emath).values() if callable(f)}  # of one number, in tests of emath
 OTHERS |= parameters_statistics.OTHERS
 
 
