@@ -204,7 +204,8 @@ def test_which_ufuncs_of_scipy_have_an_operation():
     found = {n: table[f].name for n, f in ufuncs.items() if f in table}
     assert found == SCIPY | {n: n for n in found if n not in SCIPY} | {"jn": "jv"}
     # what has no operation, so that a gradient would be lost, is known
-    assert set(found) | set(WITHOUT.split()) == set(ufuncs)
+    gone = {"sph_harm"} & set(ufuncs)  # before SciPy 1.17
+    assert set(found) | set(WITHOUT.split()) | gone == set(ufuncs)
     assert set(found) <= set(ng.special.__all__)
 
 

@@ -37,7 +37,7 @@ _TABLE: dict[int, str] = {
     3: (
         "gdtr gdtrc hyperu radian besselpoly gdtria gdtrib gdtrix fdtridfd bdtrik bdtrin "
         "nbdtrik nbdtrin nrdtrimn nrdtrisd lpmv wright_bessel log_wright_bessel pro_cv obl_cv "
-        "betainc betaincc betaincinv betainccinv bdtr bdtrc nbdtr nbdtrc fdtr fdtrc fdtri "
+        "betainc betaincc betaincinv betainccinv bdtr bdtrc nbdtr nbdtrc fdtrc fdtri "
         "btdtria btdtrib chndtr chndtrix chndtridf chndtrinc hyp1f1 elliprd elliprf elliprg"
     ),
     4: "hyp2f1 elliprj ncfdtr ncfdtri",
@@ -212,6 +212,18 @@ def _polynomial(whole: ExternalFunction, real: ExternalFunction, count: int) -> 
     return of_two_parameters
 
 
+def _fisher(f: ExternalFunction) -> DeviceFunction:
+    """1 at infinity, where older releases of SciPy have NaN."""
+
+    @outlined
+    def f64(dfn, dfd, x):
+        if x == np.inf and dfn > 0.0 and dfd > 0.0:
+            return 1.0
+        return f(dfn, dfd, x, NO)
+
+    return f64
+
+
 def _enter(name: str, count: int, f64: DeviceFunction, *first: str) -> None:
     """Enter a function that calls SciPy's forms with a first argument of these types."""
     _FUNCTIONS[f"{name}_f64"], _FUNCTIONS[f"{name}_f32"] = f64, single(f64, count)
@@ -223,6 +235,7 @@ _FUNCTIONS: dict[str, Any] = {}
 for _count, _names in _TABLE.items():
     for _name in _names.split():
         _enter(_name, _count, CALLED[_count](of_floats(_name, _count)), "float64")
+_enter("fdtr", 3, _fisher(of_floats("fdtr", 3)), "float64")
 for _name in _OF_WHOLE_ORDER.split():
     _f = exported(special_function(_name, "int64", "float64"), "float64")
     _enter(_name, 2, _of_whole_order(_f), "int64")

@@ -291,8 +291,11 @@ def bincount(x, weights=None, *, minlength=0, length=None):
         sums = _sums(x, weights, minlength)
         if sums is not None:
             return sums
+    places = x
+    if x.dtype == np.uint64 and x.max() <= np.iinfo(np.int64).max:  # not taken before NumPy 2.3
+        places = x.astype(np.int64)
     try:
-        return np.bincount(x, weights, minlength)
+        return np.bincount(places, weights, minlength)
     except (TypeError, ValueError) as error:
         kind = NumgradTypeError if isinstance(error, TypeError) else NumgradValueError
         raise kind(f"bincount: {error}; got dtype {x.dtype} and shape {x.shape}") from None

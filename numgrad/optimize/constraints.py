@@ -84,7 +84,7 @@ def constraints_for_scipy(
     found = []
     for k, given in enumerate(several):
         if isinstance(given, LinearConstraint):
-            found.append(given)
+            found.append(_one_sided(given) if kind == "cobyla" else given)
             continue
         wanted = _constraint(name, k, given)
         values = made(wanted.function, wanted.args)
@@ -95,8 +95,21 @@ def constraints_for_scipy(
         if kind == "trust-constr":
             exact = wanted.hess is None or type(wanted.hess) is BFGS  # SciPy's default
             others["hess"] = values.hess if exact else wanted.hess
-        found.append(NonlinearConstraint(values.fun, low, high, **others))
+        limited = NonlinearConstraint(values.fun, low, high, **others)
+        found.append(_one_sided(limited) if kind == "cobyla" else limited)
     return found or ()
+
+
+def _one_sided(given: Any) -> NonlinearConstraint:
+    """The same without equations, which COBYLA does not take before SciPy 1.16."""
+
+    def above(x: np.ndarray) -> np.ndarray:
+        values = np.ravel(given.A @ x if isinstance(given, LinearConstraint) else given.fun(x))
+        low, high = (np.broadcast_to(end, values.shape) for end in (given.lb, given.ub))
+        from_low, from_high = np.isfinite(low), np.isfinite(high)
+        return np.concatenate([(values - low)[from_low], (high - values)[from_high]])
+
+    return NonlinearConstraint(above, 0.0, np.inf, keep_feasible=given.keep_feasible)
 
 
 def _constraint(name: str, k: int, given: Any) -> Constraint:

@@ -301,6 +301,16 @@ def test_scipys_dictionaries_of_constraints_have_arguments(method):
     np.testing.assert_allclose(found.x, [0.9, -0.1], atol=1e-3)
 
 
+def test_cobyla_takes_bands_and_equations_of_matrices():
+    def distance(x):
+        return np.sum((x - [2, 1, 3]) ** 2)
+
+    limits = [optimize.LinearConstraint([[1, 1, 0]], 0.8, 0.8),
+              ng.constraint(lambda x: x, [-np.inf, 0, -1], [np.inf, 5, 0.5])]  # fmt: skip
+    found = ng.minimize(distance, np.full(3, 0.3), method="COBYLA", constraints=limits)
+    np.testing.assert_allclose(found.x, [0.8, 0, 0.5], atol=1e-3)
+
+
 def test_bounds_of_constraints_have_the_shape_of_values():
     high = np.array([[1, 0.5], [0.2, 0.1]])
     found = ng.minimize(

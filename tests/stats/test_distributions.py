@@ -256,6 +256,12 @@ QUANTILES = {
 }
 
 
+def scipys_quantiles(function, q, *given):
+    """NaN for shapes that are no distribution's also at 0 and 1, where older SciPy has an end."""
+    found = np.asarray(function(q, *given))
+    return found if np.isfinite(function(0.5, *given)) else np.full_like(found, np.nan)
+
+
 @pytest.mark.parametrize(
     ("name", "shapes"), [(name, shapes) for name, rows in QUANTILES.items() for shapes in rows]
 )
@@ -263,7 +269,7 @@ def test_quantiles_of_integers(name, shapes):
     ours, theirs = getattr(stats, name), getattr(scipy.stats, name)
     q = np.array([0.0, 1e-12, 0.001, 0.21, 0.5, 0.91, 1 - 1e-12, 1.0, -0.1, 1.1, np.nan])
     for function in ("ppf", "isf"):
-        expected = getattr(theirs, function)(q, *shapes, 2)
+        expected = scipys_quantiles(getattr(theirs, function), q, *shapes, 2)
         found = getattr(ours, function)(ng.tensor(q), *shapes, loc=2).numpy()
         np.testing.assert_array_equal(found, expected, err_msg=function)
 
@@ -290,7 +296,7 @@ def test_quantiles_of_counts(name):
     function, theirs = getattr(stats, name), getattr(scipy.stats, name)
     for shapes in COUNTS[name]:
         with np.errstate(all="ignore"):
-            expected = theirs.ppf(q, *shapes)
+            expected = scipys_quantiles(theirs.ppf, q, *shapes)
         np.testing.assert_array_equal(np.asarray(function.ppf(q, *shapes)), expected)
         below = np.nextafter(theirs.cdf(np.arange(4.0), *shapes), 0)
         np.testing.assert_array_equal(

@@ -43,7 +43,8 @@ def test_values_are_those_of_scipy():
     np.testing.assert_allclose(OURS.logcdf(X, MEAN, COV), THEIRS.logcdf(X, MEAN, COV), rtol=1e-12)
     for given in ((), (0.3,), (0.3, 2.0), ([0.3], [[2.0]])):
         x = np.array([0.5, 1.0, -np.inf, np.inf, np.nan])
-        found, expected = OURS.cdf(x, *given), THEIRS.cdf(x, *given)
+        expected = np.where(np.isnan(x), np.nan, THEIRS.cdf(x, *given))  # 0 before SciPy 1.16
+        found = OURS.cdf(x, *given)
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-14)
     single = [a.astype(np.float32) for a in (X, MEAN, COV)]
     assert OURS.cdf(*single).dtype == np.float32

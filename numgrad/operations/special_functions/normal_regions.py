@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import inspect
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -80,10 +81,26 @@ def _several(limits: np.ndarray, correlation: np.ndarray, seed: int, options: di
     """The probability of a vector of three or more, by SciPy."""
     if np.isnan(limits).any() or np.isnan(correlation).any():
         return math.nan
+    rng = np.random.default_rng(seed)
+    low, high = limits if len(limits) == 2 else (np.full_like(limits[0], -np.inf), limits[0])
     family = copy.copy(importlib.import_module("scipy.stats").multivariate_normal)
-    family.random_state = np.random.default_rng(seed)
-    low, high = limits if len(limits) == 2 else (None, limits[0])
+    if "rng" not in inspect.signature(family.cdf).parameters:
+        return _by_lattice(low, high, correlation, rng, **options)
+    family.random_state = rng
     return family.cdf(high, cov=correlation, allow_singular=True, lower_limit=low, **options)
+
+
+def _by_lattice(
+    low: np.ndarray, high: np.ndarray, correlation: np.ndarray, rng: Any, *,
+    maxpts: int | None, abseps: float, releps: float,
+) -> float:  # fmt: skip
+    """The same integral where SciPy's public one draws at random, without a seed: before 1.16."""
+    parts = importlib.import_module("scipy.stats._qmvnt")
+    sign = (-1) ** np.count_nonzero(high < low)
+    return sign * parts._qauto(
+        parts._qmvn, correlation, np.minimum(low, high), np.maximum(low, high), rng,
+        error=abseps, limit=maxpts or 1_000_000 * len(high), n_batches=10,
+    )[0]  # fmt: skip
 
 
 @primitive(internal=True, method=False, smooth=True, real=True)

@@ -1,4 +1,4 @@
-"""A program beside libraries that `pip install --target` put into its folder."""
+"""A program beside libraries that ``pip install --target`` put into its folder; .ci/run runs it."""
 
 import os
 import sys
