@@ -187,6 +187,10 @@ ASKS = {
     "an array": lambda a: lambda x: x * np.array([a, a + 1, 2.0]),
     "membership": lambda a: lambda x: x if a in (1.0, 4.0) else -x,
     "a power": lambda a: lambda x: x * abs(a) ** 0.5,
+    "NumPy's sum": lambda a: lambda x: np.add(a, a) * x,
+    "an outer product": lambda a: lambda x: np.multiply.outer(x, a),
+    "a product": lambda a: lambda x: np.dot(x, a),
+    "a copy": lambda a: lambda x: x * np.copy(a),
     "rounding": lambda a: lambda x: x * round(a, 1),
 }
 
@@ -198,7 +202,9 @@ def test_what_asks_for_the_number_is_compiled_for_it(what):
     values = [1.0, 2.0, 4.0, 5.5, 1.0, 2.5, -3.0]
     for value in values:
         change(value)
-        np.testing.assert_allclose(fast(X), function(X), rtol=1e-14)
+        got, want = fast(X), function(X)
+        np.testing.assert_allclose(got, want, rtol=1e-14)
+        assert got.dtype == want.dtype
     assert len(fast.specialisations) == len(set(values))
 
 

@@ -42,6 +42,11 @@ _UNKNOWN = {
     *("suppress", "type", "vars", "issubclass", "callable", "object", "inspect", "sys", "gc"),
 }
 """Names in code that may tell a stand-in from a number, or get at the number in another way."""
+_TYPED = {
+    *("add", "conj", "conjugate", "dot", "inner", "multiply", "negative", "outer", "positive"),
+    "subtract",
+}
+"""Functions that make NumPy's numbers of Python's, where operators do not."""
 _STORES = {"STORE_ATTR", "STORE_GLOBAL", "DELETE_ATTR", "DELETE_GLOBAL"}
 
 
@@ -66,7 +71,7 @@ def takes_stand_ins(code: CodeType) -> bool:
     It does not if it catches errors, asks what an object is, or stores something around itself.
     """
     for part in all_codes(code):
-        if not _UNKNOWN.isdisjoint(part.co_names) or asks_for_kinds(part):
+        if not (_UNKNOWN | _TYPED).isdisjoint(part.co_names) or asks_for_kinds(part):
             return False
         steps = list(dis.get_instructions(part))
         for step, after in zip(steps, [*steps[1:], None], strict=True):

@@ -18,6 +18,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.routes import Key, Routes
 from numgrad.compiler.graph.graph import INPUT, Graph, Value
@@ -26,7 +28,7 @@ from numgrad.core.op import Op
 from numgrad.errors import NumgradTraceError
 
 _ALONE = {
-    *("absolute", "add", "conjugate", "multiply", "negative", "positive", "subtract"),
+    *("add", "conjugate", "multiply", "negative", "positive", "subtract"),
     *("detached", "unrecorded"),
 }
 """Operations on numbers alone that Python and NumPy do alike."""
@@ -47,6 +49,11 @@ class PromotedNumber(Tensor):
 
     def __str__(self) -> str:
         raise _refusal("str()")
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if func is np.copy:  # which makes NumPy's number of Python's
+            raise _refusal("copy")
+        return super().__array_function__(func, types, args, kwargs)
 
     def __format__(self, spec: str) -> str:
         raise _refusal("format()")
@@ -73,6 +80,7 @@ class Promotion:
             value = tracer.value(tensor)
             tracer.numbers[value] = number
             self._alone[value] = True
+        self._given = list(self._alone)
 
     @contextmanager
     def strict(self) -> Iterator[None]:
@@ -101,7 +109,7 @@ class Promotion:
         if self.error is not None:
             raise self.error
         used = {v for node in graph.nodes for v in node.inputs}.union(results)
-        if not all(tensor._array.value in used for tensor in self.numbers.values()):
+        if not used.issuperset(self._given):
             raise _refusal("use")
         for value in results:
             if not value.weak and self.is_alone(value):
