@@ -6,7 +6,7 @@ import functools
 import inspect
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import MethodType
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 
@@ -15,6 +15,7 @@ from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
 from numgrad.compiler.call.layout import RECORDING
 from numgrad.compiler.call.methods import METHODS, WeakMethod
+from numgrad.compiler.call.routes import Key
 from numgrad.compiler.call.signature import Arguments, Parameters, hashed_key, same_key
 from numgrad.compiler.collecting import seldom_collecting
 from numgrad.compiler.graph.graph import Graph
@@ -24,7 +25,7 @@ from numgrad.compiler.messages import no_internal_error
 from numgrad.compiler.progress import announced
 from numgrad.compiler.run.dispatch import MISS, NAMES, compiled
 from numgrad.compiler.run.options import Options
-from numgrad.compiler.run.specialise import Specialisation
+from numgrad.compiler.run.specialise import Specialisation, changing_numbers
 from numgrad.compiler.trace.capture import trace
 from numgrad.core.interpreter import state
 from numgrad.core.wrappers import found_by_name
@@ -70,6 +71,7 @@ class Jitted(Generic[P, R]):
         )
         self.specialisations: list[Specialisation] = []
         self._by_kind: dict[tuple, list[Specialisation]] = {}
+        self._constant: set[Key] = set()  # numbers that cannot be inputs
         self._owner: type | None = None
         self._attribute = ""
         self._bound: dict[int, tuple[Any, Jitted]] = {}
@@ -171,13 +173,9 @@ class Jitted(Generic[P, R]):
             near = next((s for s in reversed(self.specialisations) if same_key(s.key, key)), None)
             near = near or self.specialisations[-1]
             reason = difference(near.layout, near.key, arguments, key)
-        function = self._parameters.function
-        with no_internal_error(
-            f"it traced {self._parameters.name}", function, runs_users_code=True
-        ):
-            new = Specialisation(
-                count, arguments, key, self._options, self._choices["dynamic"], self.like
-            )
+        new = self._promoting(count, arguments, key)
+        if new is None:
+            new = self._made(count, arguments, key)
         new.reason = reason
         if count == RETRACES:
             warn(
@@ -192,6 +190,25 @@ class Jitted(Generic[P, R]):
         self._renew()
         new.tracing_seconds = time.perf_counter() - begin
         return new
+
+    def _made(
+        self, count: int, arguments: Arguments, key: tuple, promoted: Collection[Key] = ()
+    ) -> Specialisation:
+        what, function = f"it traced {self._parameters.name}", self._parameters.function
+        options, dynamic = self._options, self._choices["dynamic"]
+        with no_internal_error(what, function, runs_users_code=True):
+            return Specialisation(count, arguments, key, options, dynamic, self.like, promoted)
+
+    def _promoting(self, count: int, arguments: Arguments, key: tuple) -> Specialisation | None:
+        """Numbers around the function that change are inputs: Note [Promoted numbers]."""
+        if count < 2:
+            return None
+        keys = changing_numbers(self.specialisations) - self._constant
+        try:
+            return self._made(count, arguments, key, keys) if keys else None
+        except Exception:  # of which the trace with the numbers themselves has its own
+            self._constant |= keys
+            return None
 
     @property
     def is_plain(self) -> bool:
@@ -438,7 +455,9 @@ def jit(
     Python code that is not made of operations, such as ``print``, runs only while the function is
     traced. So lengths of arrays around it, and what plain NumPy computes of such (``table.sum()``),
     become part of what is compiled; it is compiled again where one of them has another shape or
-    other numbers (of those above 64 MB a sample is compared). Those that are nothing but operands,
+    other numbers (of those above 64 MB a sample is compared). A floating number around it, enclosed,
+    global or an attribute, that has had two values is read at each call from the third on, unless
+    the code asks what it is, as a branch does. Those that are nothing but operands,
     and views of them (``table.T``, ``table[1:]``), are read at each call. An array in a list or
     tuple that is an operand is taken for one that is nothing else where a loop takes it.
     Arguments are then Tensors without numbers, and so is what is computed from them, as in

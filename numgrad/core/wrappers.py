@@ -46,6 +46,15 @@ class FunctionWrapper:
         """The arguments of the transform, the function first."""
         return self.__made[1]
 
+    @property
+    def can_be_made_of_others(self) -> bool:
+        """Whether the transform can be applied to other arguments."""
+        return not isinstance(self.__made[0], str)
+
+    def made_of_others(self, arguments: tuple) -> Any:
+        """What the transform makes of other arguments."""
+        return self.__made[0](*arguments)  # pyright: ignore
+
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """The result of the function."""
         return self.__call(*args, **kwargs)

@@ -22,7 +22,7 @@ import sys
 import threading
 from array import array as PlainArray
 from collections import ChainMap, UserDict, UserList, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import is_dataclass, replace
 from functools import _lru_cache_wrapper, cached_property, partial
 from inspect import getattr_static
@@ -137,6 +137,10 @@ class Surroundings:
     def places(self) -> list[Place]:
         """All that was found, holders before what they hold."""
         return self._queue
+
+    def promote(self, keys: Container[tuple[int, str]]) -> None:
+        """Take numbers out of the guards that are inputs: Note [Promoted numbers]."""
+        self.guards = [p for p in self.guards if (id(p.holder), p.access) not in keys]
 
     def has_grown(self) -> bool:
         """Whether there are keys or attributes by now that were not there."""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.place import Place
 from numgrad.compiler.call.signature import TENSOR, Leaf
@@ -45,6 +47,11 @@ class Input:
     def tensor(self) -> bool:
         """Whether what is found there is a Tensor."""
         return isinstance(self.source, Tensor) if self.leaf is None else self.leaf.kind == TENSOR
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a number around the function: Note [Promoted numbers] in ``promoted``."""
+        return isinstance(self.source, float | np.floating)
 
     @property
     def name(self) -> str:

@@ -90,6 +90,11 @@ def _of_captured(layout: CallLayout) -> str | None:
                 found = entry.place.read()
             except Exception:
                 return f"{entry.place.name} is gone"
+            if entry.is_number:
+                if type(found) is not type(entry.source):
+                    old, new = type(entry.source).__name__, type(found).__name__
+                    return f"{entry.place.name} was of type {old}, now of type {new}"
+                continue
             if not isinstance(found, (Tensor, np.ndarray)):
                 return f"{entry.place.name} was an array, now of type {type(found).__name__}"
             if not _suits(entry, found):

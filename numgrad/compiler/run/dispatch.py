@@ -252,6 +252,10 @@ class DispatchWriter:
                 yield from self._of_tensor(number, name, walrus, entry.source._grad)
             elif isinstance(entry.source, Tensor):
                 yield from self._of_tensor(number, name, walrus, entry.source)
+            elif entry.is_number:
+                kind = type(entry.source)
+                yield f"_type({walrus}) is {self._hold(kind)}"
+                self._arrays[number] = name if kind is float else f"_asarray({name})"
             else:
                 yield f"_type({walrus}) is _ndarray"
                 yield from self._of_array(number, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
 from numgrad.compiler.call.layout import RECORDING, CallLayout
 from numgrad.compiler.call.place import CONTENT, IDENTITY, VALUE, Place
+from numgrad.compiler.call.routes import Key, is_number, key_of
 from numgrad.compiler.call.signature import TENSOR, Arguments
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.messages import no_internal_error
@@ -48,6 +49,25 @@ def needed_guards(traced: Traced) -> list[Place]:
     return list(needed.values())
 
 
+def changing_numbers(found: Iterable[Specialisation]) -> set[Key]:
+    """The places of numbers that differ between specialisations, or are inputs of one.
+
+    None if the function stores something around itself when it is traced.
+    """
+    values: dict[Key, set[str]] = {}
+    promoted: set[Key] = set()
+    for specialisation in found:
+        layout = specialisation.layout
+        filled = any(place.is_filled for place in specialisation.traced.surroundings.guards)
+        if specialisation.traced.made or filled:
+            return set()
+        for place in filter(is_number, layout.guards):
+            values.setdefault(key_of(place), set()).add(repr(place.value))
+        inputs = (entry.place for entry in layout.inputs if entry.is_number)
+        promoted |= {key_of(place) for place in inputs if place is not None}
+    return promoted | {key for key, seen in values.items() if len(seen) > 1}
+
+
 class Specialisation:
     """A function compiled for arguments of one key.
 
@@ -77,13 +97,16 @@ class Specialisation:
         options: Options,
         dynamic: bool,
         jit: Callable[..., Any],
+        promoted: Collection[Key] = (),
     ) -> None:
         self.key, self.options = key, options
         self._function = arguments.parameters.function
         self.reason: str | None = None
         self.tracing_seconds = 0.0
         leaves = arguments.dynamic
-        self.traced = trace(arguments, dynamic=dynamic, recorded=key[-1] == RECORDING)
+        self.traced = trace(
+            arguments, dynamic=dynamic, recorded=key[-1] == RECORDING, promoted=promoted
+        )
         traced, parameters, name = self.traced, arguments.parameters, options.name
         # what depends on something captured that requires grad leads there
         as_tensors = (

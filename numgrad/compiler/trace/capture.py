@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,10 @@ from numgrad.compiler.call.closure import Surroundings
 from numgrad.compiler.call.layout import GradientResult, Input, Result
 from numgrad.compiler.call.made import made_by_trace
 from numgrad.compiler.call.names import asks_for_kinds
-from numgrad.compiler.call.place import CONTENT, Place, is_atom
+from numgrad.compiler.call.place import CONTENT, READ, Place, is_atom
 from numgrad.compiler.call.process_state import clocks_watched
 from numgrad.compiler.call.reads import Sites
+from numgrad.compiler.call.routes import Key, Routes
 from numgrad.compiler.call.signature import DEEPEST, NUMBER, SCALAR, STATIC, TENSOR, Arguments, Leaf
 from numgrad.compiler.graph.graph import CALL, Graph, Value
 from numgrad.compiler.graph.sizes import Size
@@ -35,6 +36,7 @@ from numgrad.compiler.trace.frozen import (
     warn_of_frozen,
 )
 from numgrad.compiler.trace.interpreter import TraceInterpreter
+from numgrad.compiler.trace.promoted import Promotion
 from numgrad.compiler.trace.shared import share
 from numgrad.compiler.trace.shown import source_of
 from numgrad.compiler.trace.tracer import Tracer
@@ -87,8 +89,10 @@ class Traced:
     made: list[Place] = field(default_factory=list)
 
 
-def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
-    """Run the function of ``arguments`` on tracers.
+def trace(
+    arguments: Arguments, *, dynamic: bool, recorded: bool, promoted: Collection[Key] = ()
+) -> Traced:
+    """Run the function of ``arguments`` on tracers, some numbers around it being inputs.
 
     Raises
     ------
@@ -117,12 +121,22 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         given.append(tensor)
         owners.append((tensor, value))
         inputs[value] = Input(value, leaf)
+    function, routes = parameters.function, Routes(surroundings, promoted)
+    if routes.places:
+        tracer.promotion = Promotion(tracer, routes)
+        surroundings.promote(routes.places)
+        for key, place in routes.places.items():
+            value = tracer.value(tracer.promotion.numbers[key])
+            inputs[value] = Input(value, None, replace(place, treatment=READ), place.value)
     kinds = []
     if any(map(asks_for_kinds, surroundings.codes)):
         pairs = zip((t for t, _ in owners), arguments.dynamic, strict=True)
         kinds = [(t, type(leaf.given)) for t, leaf in pairs if leaf.shows_kind]
     drawn = generator_states(surroundings.generators)
-    with TraceInterpreter(tracer):
+    with ExitStack() as stack, TraceInterpreter(tracer):
+        if tracer.promotion is not None:
+            stack.enter_context(tracer.promotion.strict())
+            function = stack.enter_context(routes.replaced(tracer.promotion.numbers))
         try:
             with (
                 told(kinds),
@@ -131,7 +145,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
                     f"it traced {parameters.name}", parameters.function, runs_users_code=True
                 ),
             ):
-                out = parameters.call(arguments.rebuild(given))
+                out = parameters.on(function, arguments.rebuild(given))
         except NumgradError as error:
             name_line(error, raised_at(error.__traceback__))
             raise
@@ -140,6 +154,10 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         nesting = flatten(out, leaves, DEEPEST)
         results = [_result(parameters.name, tracer, leaf) for leaf in leaves]
         results = share(tracer, leaves, results)
+        if tracer.promotion is not None:
+            made = [result.value for result in results if result.value is not None]
+            tracer.promotion.check_results(tracer.graph, made)
+            tracer.promotion = None  # what follows is no code of the user's
         gradients = _Gradients(tracer, leaves, results, given) if recorded else None
     if tracer.reseeded is not None:
         drawn["np.random"] = tracer.reseeded

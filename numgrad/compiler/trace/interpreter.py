@@ -118,6 +118,9 @@ class TraceInterpreter(RecordingInterpreter):
         """Append the call to the graph."""
         if op.name in ("index_put", "put"):
             settle(*arrays[:2] if op.name == "index_put" else (arrays[0], arrays[-1]))
+        promotion = self._outermost.promotion
+        if promotion is not None:
+            promotion.check(op, arrays)
         return record_call(self.tracer, op, arrays, params)
 
     def apply_function(self, function: Any, args: tuple, keywords: dict[str, Any]) -> tuple:

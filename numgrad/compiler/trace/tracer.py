@@ -26,6 +26,7 @@ from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.cut import extract
 from numgrad.compiler.trace.effects import Effects
 from numgrad.compiler.trace.memory import CONSTANTS
+from numgrad.compiler.trace.promoted import Promotion
 from numgrad.core.interpreter import eagerly, raw
 from numgrad.core.op import Op
 
@@ -43,6 +44,7 @@ class Tracer(Effects):
         self.sizes.on_number = self._size_as_number
         self.numbers: dict[Value, Any] = {}
         """What arguments are in the call that is traced, if that is known."""
+        self.promotion: Promotion | None = None
         self._arguments: list[tuple[Value, TracedArray]] = []
         self._tensors: list[tuple[Value, Tensor]] = []
 
