@@ -36,6 +36,8 @@ def either(a, b, c):
 def forward(x, states, skips, time, last, alpha, step):
     # the likelihood; alpha has a row of states for each time
     count = states.size
+    if time == 0:
+        return NEVER if last > 0 else ZERO
     for s in range(last + 1):
         alpha[s] = NEVER
     alpha[0] = maximum(x[states[0]], NEVER)
@@ -53,8 +55,6 @@ def forward(x, states, skips, time, last, alpha, step):
                 if skips[s] != 0:
                     two = before[s - 2]
             now[s] = either(before[s], one, two) + maximum(seen[states[s]], NEVER)
-    if time == 0:
-        return NEVER if last > 0 else ZERO
     final = alpha[(time - 1) * count :]
     if last > 0:
         return either(final[last], final[last - 1], NEVER)

@@ -1,12 +1,14 @@
 """Functions composed of operations: PyTorch's values and gradients, and all transforms of them."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import numgrad as ng
 from numgrad.errors import NumgradError
+from numgrad.nn.loss import ctc_operation
 from tests.nn import recorded
 from tests.nn.agreement import agrees_with_itself, agrees_with_torch, found_by
 
@@ -259,6 +261,29 @@ def test_joined_labels_and_impossible_ones():
         assert np.isinf(loss.item()) == (not zero)
         assert np.isnan(given.grad.numpy()[:, 2]).any() == (not zero)
         assert np.isfinite(given.grad.numpy()[:, [0, 1, 3]]).all()
+
+
+def test_ctc_reads_and_writes_inside_its_arrays(monkeypatch):
+    labels, met = np.array([[1, 1, 2], [3, 2, 1]]), []
+
+    def choose(serial, parallel, work):
+        def entry(x, states, skips, times, lasts, alpha, *others):
+            met.append((alpha.shape, steps * states.shape[1], states.shape))
+
+        return entry
+
+    monkeypatch.setattr(ctc_operation, "threads", SimpleNamespace(choose=choose))
+    for steps in (5, 1):
+        ng.nn.functional.ctc_loss(R(steps, 2, 4), labels, [steps, steps], [3, 3])
+    assert met == [((2, size), size, (2, 7)) for size in (35, 7)]
+    monkeypatch.undo()
+    # without a step there is one way to say nothing, and none to say something
+    for lengths, expected in (([0, 0], [0, 0]), ([0, 3], [0, np.inf])):
+        x = ng.tensor(np.zeros((0, 2, 4)), requires_grad=True)
+        loss = ng.nn.functional.ctc_loss(x, labels, [0, 0], lengths, reduction="none")
+        assert loss.tolist() == expected
+        loss.sum().backward()
+        assert x.grad.shape == (0, 2, 4)
 
 
 def test_the_second_derivative_of_ctc_is_that_of_differences():

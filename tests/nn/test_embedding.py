@@ -118,6 +118,26 @@ def test_second_derivatives_leave_out_the_padding_and_divide_as_the_first():
     np.testing.assert_allclose(second.numpy(), factor[..., None] * v[INDICES], rtol=1e-12)
 
 
+def test_examples_of_weights_and_of_indices():
+    weights, looked_up = np.stack([WEIGHT, WEIGHT**2]), np.stack([INDICES, INDICES[::-1]])
+    cotangents = np.stack([COTANGENT, COTANGENT**2])
+    for options in ({}, {"scale_grad_by_freq": True}):
+        for in_axes in ((0, 0), (0, None), (None, 0)):
+            w, i = (a if axis == 0 else a[0] for a, axis in zip((weights, looked_up), in_axes))
+            found, gradients = ng.vmap(
+                lambda w, i, g, options=options: (
+                    F.embedding(i, w, **options),
+                    ng.grad(lambda w: np.sum(F.embedding(i, w, **options) * g))(w),
+                ),
+                in_axes=(*in_axes, 0),
+            )(w, i, cotangents)
+            for k in range(2):
+                rows, places = weights[k * (in_axes[0] == 0)], looked_up[k * (in_axes[1] == 0)]
+                np.testing.assert_array_equal(found[k], rows[places])
+                expected = scattered(cotangents[k], places, 6, None, bool(options))
+                np.testing.assert_allclose(gradients[k], expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("indices", "weight", "options", "error", "words"),
     [

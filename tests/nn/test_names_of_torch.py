@@ -1,4 +1,4 @@
-"""Layers and functions of few uses against PyTorch; what is not there says so."""
+"""Layers and functions of few uses, also against PyTorch; what is not there says so."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,10 @@ import numgrad as ng
 from numgrad import nn
 from numgrad.nn import functional as F
 
-torch = pytest.importorskip("torch")
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
 
 
 def rng():
@@ -18,7 +21,7 @@ def rng():
     ("shape", "kernel", "output"),
     [((2, 3, 9, 11), 2, (4, 5)), ((3, 9, 11), (2, 3), (1, 5)), ((2, 3, 9, 8, 7), 3, (1, 3, 3))],
 )
-def test_fractional_pools(shape, kernel, output):
+def test_fractional_pools(torch, shape, kernel, output):
     rank = len(output)
     x, lead = rng().normal(size=shape), shape[:-rank] if len(shape) > rank + 1 else (1, shape[0])
     samples = rng().random((*lead, rank))
@@ -50,7 +53,7 @@ def test_fractional_pools_are_random_and_fit():
 
 
 @pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 2.0, 3.0, np.inf])
-def test_pdist(p):
+def test_pdist(torch, p):
     x = rng().normal(size=(5, 3))
     x[1] = x[0]
     theirs, ours = torch.tensor(x, requires_grad=True), ng.tensor(x, requires_grad=True)
@@ -62,7 +65,7 @@ def test_pdist(p):
     np.testing.assert_allclose(ours.grad.numpy(), theirs.grad.numpy(), rtol=1e-12)
 
 
-def test_adaptive_log_softmax():
+def test_adaptive_log_softmax(torch):
     options = {"cutoffs": [5, 12, 30], "div_value": 2.0, "head_bias": True}
     theirs = torch.nn.AdaptiveLogSoftmaxWithLoss(16, 50, **options, dtype=torch.float64)
     ours = nn.AdaptiveLogSoftmaxWithLoss(16, 50, **options)
@@ -90,7 +93,7 @@ def test_adaptive_log_softmax():
 @pytest.mark.parametrize("trivial", [True, False])
 @pytest.mark.parametrize("kind", ["matrix_exp", "cayley", "householder"])
 @pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5)])
-def test_orthogonal(shape, kind, trivial):
+def test_orthogonal(torch, shape, kind, trivial):
     rows, columns = shape
     theirs, ours = torch.nn.Linear(columns, rows, dtype=torch.float64), nn.Linear(columns, rows)
     for module, home in ((theirs, torch.nn), (ours, nn)):
@@ -125,10 +128,13 @@ def test_assigning_to_an_orthogonal_weight():
         np.testing.assert_allclose(layer.weight.detach().numpy(), given, atol=1e-14)
 
 
-@pytest.mark.parametrize("transpose", [False, True])
-def test_fused_normalization(transpose):
+@pytest.mark.parametrize(("transpose", "affine"), [(False, True), (True, True), (True, False)])
+def test_fused_normalization(transpose, affine):
     conv = (nn.ConvTranspose2d if transpose else nn.Conv2d)(2, 3, 3, bias=transpose)
-    bn = nn.BatchNorm2d(3)
+    bn = nn.BatchNorm2d(3, affine=affine)
+    if affine:
+        given = {"weight": rng().normal(size=3), "bias": np.array([1.0, -2.0, 3.0])}
+        bn.load_state_dict(given, strict=False)
     bn(ng.tensor(rng().normal(size=(4, 3, 5, 5)) * 3 + 1))
     with pytest.raises(ValueError, match="eval"):
         nn.utils.fuse_conv_bn_eval(conv, bn, transpose)

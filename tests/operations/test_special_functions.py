@@ -628,6 +628,18 @@ def test_a_result_beside_that_is_not_finite_leaves_a_gradient_as_it_is(name, x, 
     assert np.isfinite(ng.hessian(f)(x))
 
 
+def test_scaled_airy_functions_of_a_positive_number():
+    # Ai of exp(2 / 3 * z**1.5), Bi of its reciprocal, and the product rule
+    z = 1.7
+    values, root = scipy.special.airye(z), np.sqrt(z)
+    slopes = [values[1], z * values[0], values[3], z * values[2]]
+    for k, slope in enumerate(slopes):
+        expected = slope + (root if k < 2 else -root) * values[k]
+        assert ng.grad(lambda z, k=k: special.airye(z)[k])(z) == pytest.approx(expected, rel=1e-12)
+        step = scipy.special.airye(z + 1e-6)[k] - scipy.special.airye(z - 1e-6)[k]
+        assert expected == pytest.approx(step / 2e-6, rel=1e-6)
+
+
 def test_voigts_profile_of_a_narrow_normal_number():
     # of no width it is Cauchy's, and the width matters by its square: a heat equation
     x, gamma = 0.3, 0.2

@@ -179,7 +179,7 @@ def _launched(
         partial(kernel, x.dtype, True),
         _STATE_NS * steps * states.size if examples > 1 else 0.0,
     )
-    alpha = np.empty((examples, max(steps, 1) * states.shape[1]), x.dtype)
+    alpha = np.empty((examples, steps * states.shape[1]), x.dtype)
     entry(
         np.ascontiguousarray(x).ravel(), states, skips, times.astype(np.int64),
         2 * lengths.astype(np.int64), alpha, *results, examples * classes, classes,
