@@ -85,7 +85,9 @@ def _several(limits: np.ndarray, correlation: np.ndarray, seed: int, options: di
     low, high = limits if len(limits) == 2 else (np.full_like(limits[0], -np.inf), limits[0])
     family = copy.copy(importlib.import_module("scipy.stats").multivariate_normal)
     if "rng" not in inspect.signature(family.cdf).parameters:
-        return _by_lattice(low, high, correlation, rng, **options)
+        found = _by_lattice(low, high, correlation, rng, **options)
+        if not math.isnan(found):
+            return found
     family.random_state = rng
     return family.cdf(high, cov=correlation, allow_singular=True, lower_limit=low, **options)
 
@@ -94,13 +96,18 @@ def _by_lattice(
     low: np.ndarray, high: np.ndarray, correlation: np.ndarray, rng: Any, *,
     maxpts: int | None, abseps: float, releps: float,
 ) -> float:  # fmt: skip
-    """The same integral where SciPy's public one draws at random, without a seed: before 1.16."""
+    """The same integral where SciPy's public one draws at random, without a seed: before 1.16.
+
+    It is NaN where a density underflows.
+    """
     parts = importlib.import_module("scipy.stats._qmvnt")
+    low = np.maximum(low, -1e3)  # of deviations; infinity less infinity is NaN
     sign = (-1) ** np.count_nonzero(high < low)
-    return sign * parts._qauto(
-        parts._qmvn, correlation, np.minimum(low, high), np.maximum(low, high), rng,
-        error=abseps, limit=maxpts or 1_000_000 * len(high), n_batches=10,
-    )[0]  # fmt: skip
+    with np.errstate(all="ignore"):
+        return sign * parts._qauto(
+            parts._qmvn, correlation, np.minimum(low, high), np.maximum(low, high), rng,
+            error=abseps, limit=maxpts or 1_000_000 * len(high), n_batches=10,
+        )[0]  # fmt: skip
 
 
 @primitive(internal=True, method=False, smooth=True, real=True)
