@@ -123,7 +123,10 @@ def test_examples_of_weights_and_of_indices():
     cotangents = np.stack([COTANGENT, COTANGENT**2])
     for options in ({}, {"scale_grad_by_freq": True}):
         for in_axes in ((0, 0), (0, None), (None, 0)):
-            w, i = (a if axis == 0 else a[0] for a, axis in zip((weights, looked_up), in_axes))
+            w, i = (
+                a if axis == 0 else a[0]
+                for a, axis in zip((weights, looked_up), in_axes, strict=False)
+            )
             found, gradients = ng.vmap(
                 lambda w, i, g, options=options: (
                     F.embedding(i, w, **options),
