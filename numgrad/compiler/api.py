@@ -423,7 +423,8 @@ def jit(
         Arguments whose values the function is compiled for, by position or name: what decides a
         branch, an axis, a number of steps.
     dynamic
-        Whether lengths are read at run time; else each shape is compiled for.
+        Whether lengths are read at run time; else each shape is compiled for, which takes about
+        100 KB of memory that the process keeps.
     parallel
         Whether loops run in several threads; ``"auto"`` decides by their work.
     contract
@@ -455,11 +456,11 @@ def jit(
     Python code that is not made of operations, such as ``print``, runs only while the function is
     traced. So lengths of arrays around it, and what plain NumPy computes of such (``table.sum()``),
     become part of what is compiled; it is compiled again where one of them has another shape or
-    other numbers (of those above 64 MB a sample is compared). A floating number around it, enclosed,
-    global or an attribute, that has had two values is read at each call from the third on, unless
-    the code asks what it is, as a branch does. Those that are nothing but operands,
+    other numbers (of those above 64 MB a sample is compared). Those that are nothing but operands,
     and views of them (``table.T``, ``table[1:]``), are read at each call. An array in a list or
     tuple that is an operand is taken for one that is nothing else where a loop takes it.
+    A floating number around the function (enclosed, global, an attribute) is part of what is
+    compiled; after two values it is read at each call, unless code asks for it, as a branch does.
     Arguments are then Tensors without numbers, and so is what is computed from them, as in
     ``ng.grad``. ``isinstance(x, np.ndarray)`` or ``isinstance(x, float)`` says of an argument what
     was given; ``type(x)``, ``np.isscalar(x)``, and both of what was computed, say Tensor: a branch
