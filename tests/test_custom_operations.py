@@ -232,3 +232,19 @@ def test_operations_of_others_are_not_declared_anew():
     for function in (bowl, tanh):
         with pytest.raises(ng.errors.NumgradRuntimeError, match="registered already"):
             ng.elementwise()(function)
+
+
+def test_a_parameter_that_no_element_would_see_is_refused():
+    def powered(x, *, p=2.0):
+        return x**p
+
+    with pytest.raises(ng.NumgradTypeError, match=r"powered: .* 'p' is a keyword-only"):
+        ng.elementwise(register=False)(powered)
+
+    @ng.elementwise(register=False)
+    def raised(x, p=2.0):
+        return x**p
+
+    np.testing.assert_allclose(raised(np.array([1.0, 3.0]), p=3.0), [1.0, 27.0])
+    slope = ng.grad(lambda p: np.sum(raised(np.array([1.0, 3.0]), p=p)))(3.0)
+    np.testing.assert_allclose(slope, 27 * np.log(3.0))

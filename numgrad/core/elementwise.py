@@ -92,6 +92,13 @@ class Elementwise(Planned):
         **options: Any,
     ) -> None:
         super().__init__(function, **options)
+        if self.params:
+            name = next(iter(self.params))
+            raise NumgradTypeError(
+                f"{self.name}: an elementwise operation has operands only, and {name!r} is a "
+                f"keyword-only parameter; declare it before the '*': it may have a default and be "
+                "given by keyword all the same"
+            )
         self.check, self.beyond = check, beyond
         several = len(self.inputs) > 1
         self.result = f"Of the shape {'the operands broadcast to' if several else 'of ``x``'}."

@@ -69,13 +69,20 @@ def power_c128(z, s):
 
 @outlined
 def half_plane_zeta_c128(s, z):
-    """The sum of ``(k + z)**-s``: terms up to an argument of 12, then Euler and Maclaurin."""
+    """The sum of ``(k + z)**-s``: terms up to an argument of 12, then Euler and Maclaurin.
+
+    As of real places: their series needs an argument above ``s``, if terms have not vanished.
+    """
     total = complex(0.0, 0.0)
     one = complex(D_ONE, 0.0)
-    if fabs(z.imag) < D_FAR or z.real < 0.0:
-        far = select(s > 4.0, s + 8.0, D_FAR)  # as of real places
+    far = select(s > 4.0, s + 8.0, D_FAR)
+    if fabs(z.imag) < far or z.real < 0.0:
         while z.real < far:
-            total = total + power_c128(z, s)
+            term = power_c128(z, s)
+            total = total + term
+            size, whole = fabs(term.real) + fabs(term.imag), fabs(total.real) + fabs(total.imag)
+            if z.real > 2.0 and not size > np.float64(1e-19) * whole:
+                return total
             z = z + one
     power = power_c128(z, s)
     inverse = np.divide(one, z)

@@ -78,7 +78,7 @@ def positive_zeta_f64(s, x):
     while x < far:
         term = x**-s
         total += term
-        if term < 1e-19 * total:
+        if x > 2.0 and not fabs(term) > 1e-19 * fabs(total):  # also where all of them underflow
             return total
         x += 1.0
     power = x**-s
@@ -131,7 +131,7 @@ def zeta_s_f64(s, x):
     while x < far:
         term = -(log_f64(x) * x**-s)
         total += term
-        if x > 2.0 and fabs(term) < 1e-19 * fabs(total):
+        if x > 2.0 and not fabs(term) > 1e-19 * fabs(total):
             return total
         x += 1.0
     log, power, inverse = log_f64(x), x**-s, 1.0 / (s - 1.0)
@@ -159,7 +159,7 @@ def zeta_ss_f64(s, x):
         log = log_f64(x)
         term = log * log * x**-s
         total += term
-        if x > 2.0 and term < 1e-19 * total:
+        if x > 2.0 and not term > 1e-19 * total:
             return total
         x += 1.0
     log, power, inverse = log_f64(x), x**-s, 1.0 / (s - 1.0)

@@ -299,3 +299,38 @@ def test_other_threads_see_the_number():
         thread.join(10)
     assert len(fast.specialisations) == 3
     assert seen == {(float, True)}
+
+
+class Swallowing:
+    """Code of a library, so to say, which asks for a number and goes on without."""
+
+    @staticmethod
+    def number_or_one(value):
+        namespace = {"__name__": "numpy.some_module"}
+        exec(  # a function of a module of NumPy's
+            "def ask(value):\n try:\n  return float(value)\n except TypeError:\n  return 1.0\n",
+            namespace,
+        )
+        return namespace["ask"](value)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x, a: x * {0.5: 1.0, 1.0: 2.0, 1.5: 3.0, 2.0: 4.0}.get(2 * a, 9.0),
+        lambda x, a: x * len(f"{2 * a}"),
+        lambda x, a: x * len(str(-a)),
+        lambda x, a: x * Swallowing.number_or_one(2 * a),
+        lambda x, a: x * (3.0 if a + a > 1.2 else 2.0),
+        lambda x, a: x * [1.0, 2.0, 3.0, 4.0, 5.0][int(a + a)],
+    ],
+)
+def test_what_is_computed_of_a_changing_number_is_no_number_yet(use):
+    a = 0.25
+
+    def f(x):
+        return use(x, a)
+
+    compiled = ng.jit(f)
+    for a in (0.25, 0.5, 0.75, 1.0, 10.125 / 8, 0.25):  # noqa: B007 (``f`` reads it)
+        np.testing.assert_array_equal(compiled(X), f(X))

@@ -65,6 +65,18 @@ def test_where_numbers_come_later_a_complex_matrix_is_asked_for(name):
     np.testing.assert_allclose(ng.jit(ours)(a.astype(complex)), theirs(a), rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("matrix", ["one negative eigenvalue", "two negative ones"])
+def test_gradients_alone_ask_for_a_complex_matrix_too(name, matrix):
+    """Compiled code drops the result, which says whether there is one."""
+    a = np.array(NEGATIVE[matrix])
+    slope = ng.jit(ng.grad(lambda a: np.sum(np.real(FUNCTIONS[name][0](a)) * np.exp(a))))
+    pushed = ng.jit(lambda a: ng.jvp(FUNCTIONS[name][0], (a,), (np.ones_like(a),))[1])
+    for compiled in (slope, pushed):
+        with pytest.raises(ng.NumgradError, match="complex"):
+            compiled(a)
+
+
 def test_matrices_without_a_result_still_raise():
     for f, a in (
         (ng.linalg.sqrtm, [[0.0, 1.0], [0.0, 0.0]]),

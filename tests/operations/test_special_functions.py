@@ -902,3 +902,19 @@ def test_second_derivatives_of_relative_entropies_at_0(f):
     found = ng.hessian(lambda p: f(p[0], p[1]))(np.array([0.0, 0.5]))
     assert found[0].tolist() == [np.inf, -2.0]
     assert found[1, 1] == 0
+
+
+@pytest.mark.parametrize(
+    ("s", "x", "expected"),
+    [
+        (np.inf, 2.0, 0.0), (1e300, 2.5, 0.0), (np.inf, 1.0, 1.0), (1e300, 3 + 2j, 0.0),
+        (3.0, -1.5, 0.11810202582086368), (3.0, -10.3, -34.41449430551848),
+    ],
+)  # fmt: skip
+def test_zeta_where_terms_vanish_or_change_sign(s, x, expected):
+    """They ended never, or at the first negative one."""
+    result = ng.special.zeta(s, ng.tensor(x)).item()
+    np.testing.assert_allclose(result, expected, rtol=1e-6, atol=0)
+    if isinstance(x, float) and np.isfinite(s):
+        slope = ng.grad(lambda x: ng.special.zeta(s - 1, x))(x)
+        np.testing.assert_allclose(slope, -(s - 1) * expected, rtol=1e-6)

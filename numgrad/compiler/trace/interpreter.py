@@ -91,7 +91,10 @@ class TraceInterpreter(RecordingInterpreter):
                 return bind(op, args, params)
         profile = sys.getprofile()
         if profile is None or not is_watching(profile):
-            return super().bind(op, args, params)
+            result = super().bind(op, args, params)
+            if self._outermost.promotion is not None:
+                self._outermost.promotion.mark(result)
+            return result
         sys.setprofile(None)  # what the user's code does is done elsewhere
         try:
             return super().bind(op, args, params)

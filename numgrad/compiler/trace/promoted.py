@@ -14,6 +14,7 @@ NaN. The place is then never promoted again, and the function is traced with the
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -37,7 +38,7 @@ _become: Any = object.__dict__["__class__"].__set__
 
 
 class PromotedNumber(Tensor):
-    """A Tensor in place of a number around a function."""
+    """A Tensor in place of a number around a function, or of what is computed of such alone."""
 
     __slots__ = ()
 
@@ -50,17 +51,45 @@ class PromotedNumber(Tensor):
     def __str__(self) -> str:
         raise _refusal("str()")
 
+    def __format__(self, spec: str) -> str:
+        raise _refusal("format()")
+
+    def __float__(self) -> float:
+        raise _refusal("float()")
+
+    def __int__(self) -> int:
+        raise _refusal("int()")
+
+    def __complex__(self) -> complex:
+        raise _refusal("complex()")
+
+    def __index__(self) -> int:
+        raise _refusal("an index")
+
+    def __bool__(self) -> bool:
+        raise _refusal("bool()")
+
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func is np.copy:  # which makes NumPy's number of Python's
             raise _refusal("copy")
         return super().__array_function__(func, types, args, kwargs)
 
-    def __format__(self, spec: str) -> str:
-        raise _refusal("format()")
+
+class _Active(threading.local):
+    """The promotion of the trace that is under way in a thread."""
+
+    promotion: Promotion | None = None
+
+
+_active = _Active()
 
 
 def _refusal(what: str) -> NumgradTraceError:
-    return NumgradTraceError(f"{what}: the number around the function is not known in this trace")
+    """The error of code that asks for the number, which ends the trace also if it is caught."""
+    error = NumgradTraceError(f"{what}: the number around the function is not known in this trace")
+    if _active.promotion is not None:
+        _active.promotion.error = error
+    return error
 
 
 class Promotion:
@@ -70,6 +99,7 @@ class Promotion:
         self.numbers: dict[Key, Tensor] = {}
         self.error: NumgradTraceError | None = None
         self._alone: dict[Value, bool] = {}
+        self._computed: list[Tensor] = []
         for key, place in routes.places.items():
             number = place.value
             if type(number) is float:
@@ -85,21 +115,29 @@ class Promotion:
     @contextmanager
     def strict(self) -> Iterator[None]:
         """Have the Tensors refuse to be taken for other than numbers."""
+        around, _active.promotion = _active.promotion, self
         try:
             for tensor in self.numbers.values():
                 _become(tensor, PromotedNumber)
             yield
         finally:
-            for tensor in self.numbers.values():
+            _active.promotion = around
+            for tensor in (*self.numbers.values(), *self._computed):
                 _become(tensor, Tensor)
+
+    def mark(self, result: Any) -> None:
+        """Have what an operation computed of numbers alone refuse the same."""
+        array = result._array if type(result) is Tensor else None
+        if isinstance(array, TracedArray) and self.is_alone(array.value):
+            _become(result, PromotedNumber)
+            self._computed.append(result)
 
     def check(self, op: Op, arrays: Iterable[Any]) -> None:
         """Raise for an operation on numbers alone that Python might do in another way."""
         values = [a.value for a in arrays if isinstance(a, TracedArray)]
         alone = all(v.weak or self.is_alone(v) for v in values)
         if values and alone and op.name not in _ALONE:
-            self.error = _refusal(op.name)
-            raise self.error
+            raise _refusal(op.name)
 
     def check_results(self, graph: Graph, results: list[Value]) -> None:
         """Raise if a function returns what NumPy computes of numbers alone, or caught a refusal.

@@ -179,9 +179,19 @@ def principal_logarithm(a):
     return found.astype(dtype, copy=False).reshape(a.shape)
 
 
+def _with_logarithm(derivative: Any, a: Any) -> Any:
+    """A derivative that compiled code computes only after the logarithm itself, which may raise.
+
+    That of a real matrix with a negative eigenvalue has doubled it, so it alone need not.
+    """
+    return derivative + 0 * principal_logarithm(a) if state.ground.deferred else derivative
+
+
 principal_logarithm.shape(_shape_of("logm"))
-principal_logarithm.vjp(a=lambda g, a: _derivative(principal_logarithm, adjoint(a), g))
-principal_logarithm.jvp(lambda t_a, a: _derivative(principal_logarithm, a, t_a))
+principal_logarithm.vjp(
+    a=lambda g, a: _with_logarithm(_derivative(principal_logarithm, adjoint(a), g), a)
+)
+principal_logarithm.jvp(lambda t_a, a: _with_logarithm(_derivative(principal_logarithm, a, t_a), a))
 principal_logarithm.batch(of_matrices)
 
 
