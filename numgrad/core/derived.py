@@ -4,7 +4,7 @@ Note [Derived formulas]
 -----------------------
 An operation declared by a formula has derivatives that follow from it, by reverse accumulation over
 the calls in it (Griewank and Walther, "Evaluating Derivatives", chapter 3). Its body is called with
-``Followed`` values, each of which holds one as gradient formulas take it (a symbol of a kernel, a
+``TapedValue`` values, each of which holds one as gradient formulas take it (a symbol of a kernel, a
 Tensor, a traced or batched one, an ndarray) and keeps which operation made it of which others. The
 walk back asks each of those operations for its own gradient formula. So what is derived is a
 gradient formula as any other: kernels, second derivatives, forward mode and compiled functions read
@@ -42,13 +42,13 @@ class DerivedFormula(GradientFormula):
         op = self.op
         values = [inputs[name] for name in op.inputs]
         loop, _ = op.result_types([_dtype_or_type(v) for v in values])
-        tape: list[Followed] = []
+        tape: list[TapedValue] = []
         leaves = [
-            Followed(tape, _as_dtype(v, d), needed=k == self.place)
+            TapedValue(tape, _as_dtype(v, d), needed=k == self.place)
             for k, (v, d) in enumerate(zip(values, loop, strict=True))
         ]
         result = op.function(*leaves)
-        if not (isinstance(result, Followed) and result.needed):
+        if not (isinstance(result, TapedValue) and result.needed):
             return 0
         holomorphic = op.holomorphic and any(_kind(v) == "c" for v in values)
         found = _pull_back(tape, result, np.conj(g) if holomorphic else g, leaves[self.place])
@@ -57,7 +57,7 @@ class DerivedFormula(GradientFormula):
         return np.conj(found) if holomorphic else found
 
 
-class Followed:
+class TapedValue:
     """A value in the body of an operation, and the operation that made it.
 
     ``pull`` gives, of the gradient of the value, that of each of ``parents``, None for some.
@@ -69,7 +69,7 @@ class Followed:
 
     def __init__(
         self,
-        tape: list[Followed],
+        tape: list[TapedValue],
         value: Any,
         parents: Sequence[Any] = (),
         pull: Any = None,
@@ -86,37 +86,37 @@ class Followed:
         return self.value.dtype
 
     @property
-    def real(self) -> Followed:
+    def real(self) -> TapedValue:
         return self._part(np.real(self.value), lambda g: [g])
 
     @property
-    def imag(self) -> Followed:
+    def imag(self) -> TapedValue:
         return self._part(np.imag(self.value), lambda g: [1j * g])
 
-    def astype(self, dtype: Any) -> Followed:
+    def astype(self, dtype: Any) -> TapedValue:
         wanted, own = np.dtype(dtype), _dtype(self.value)
         if wanted.kind not in "fc":
-            return Followed(self.tape, self.value.astype(wanted))
+            return TapedValue(self.tape, self.value.astype(wanted))
         return self._part(self.value.astype(wanted), lambda g: [_as_dtype(g, own)])
 
-    def _part(self, value: Any, pull: Any) -> Followed:
-        return Followed(self.tape, value, (self,), pull, needed=self.needed)
+    def _part(self, value: Any, pull: Any) -> TapedValue:
+        return TapedValue(self.tape, value, (self,), pull, needed=self.needed)
 
     def apply(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
-        """What an operation makes of values of which some are followed."""
-        if op.name in ("real", "imag") and isinstance(args[0], Followed):
+        """What an operation makes of values of which some are on the tape."""
+        if op.name in ("real", "imag") and isinstance(args[0], TapedValue):
             return getattr(args[0], op.name)
-        if op.name == "astype" and isinstance(args[0], Followed):
+        if op.name == "astype" and isinstance(args[0], TapedValue):
             return args[0].astype(params.get("dtype", args[-1]))
         if not op.by_elements:
             if params:
                 raise NumgradTypeError(f"a formula of scalars cannot call {op.name}")
             return op.function(*args)
         args = (*args, *op.rest(args))  # pyright: ignore[reportAttributeAccessIssue]
-        raw = tuple([a.value if isinstance(a, Followed) else a for a in args])
+        raw = tuple([a.value if isinstance(a, TapedValue) else a for a in args])
         out = bind(op, raw, params)
         needed = _kind(out) in "fc" and any(
-            isinstance(a, Followed) and a.needed and op.inputs[k] in op.formulas
+            isinstance(a, TapedValue) and a.needed and op.inputs[k] in op.formulas
             for k, a in enumerate(args)
         )
 
@@ -126,12 +126,12 @@ class Followed:
             values = {**dict(zip(op.inputs, raw, strict=True)), "y": out}
             return [
                 call.gradient(k, g, values)
-                if isinstance(a, Followed) and a.needed and op.inputs[k] in op.formulas
+                if isinstance(a, TapedValue) and a.needed and op.inputs[k] in op.formulas
                 else None
                 for k, a in enumerate(args)
             ]
 
-        return Followed(self.tape, out, args, pull, needed=needed)
+        return TapedValue(self.tape, out, args, pull, needed=needed)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         op = OPS.get(ufunc.__name__)
@@ -154,10 +154,10 @@ class Followed:
 
 
 def _binary(name: str) -> tuple[Callable, Callable]:
-    def forward(self: Followed, other: Any) -> Any:
+    def forward(self: TapedValue, other: Any) -> Any:
         return self.apply(OPS[name], (self, other), {})
 
-    def reflected(self: Followed, other: Any) -> Any:
+    def reflected(self: TapedValue, other: Any) -> Any:
         return self.apply(OPS[name], (other, self), {})
 
     return forward, reflected
@@ -171,23 +171,23 @@ for _name, _op in {
     "ne": "not_equal",
 }.items():  # fmt: skip
     _forward, _reflected = _binary(_op)
-    setattr(Followed, f"__{_name}__", _forward)
-    setattr(Followed, f"__r{_name}__", _reflected)
-Followed.__hash__ = object.__hash__
+    setattr(TapedValue, f"__{_name}__", _forward)
+    setattr(TapedValue, f"__r{_name}__", _reflected)
+TapedValue.__hash__ = object.__hash__
 for _name, _op in {
     "neg": "negative", "pos": "positive", "invert": "invert", "abs": "absolute",
 }.items():  # fmt: skip
-    setattr(Followed, f"__{_name}__", lambda self, _op=_op: self.apply(OPS[_op], (self,), {}))
+    setattr(TapedValue, f"__{_name}__", lambda self, _op=_op: self.apply(OPS[_op], (self,), {}))
 
 
-def _pull_back(tape: Sequence[Followed], result: Followed, g: Any, leaf: Followed) -> Any:
+def _pull_back(tape: Sequence[TapedValue], result: TapedValue, g: Any, leaf: TapedValue) -> Any:
     """The gradient of ``leaf`` from that of ``result``; None if nothing leads there."""
-    gradients: dict[Followed, Any] = {result: _fitted(g, result.value)}
-    for followed in reversed(tape):
-        g = gradients.get(followed)
-        if g is None or followed.pull is None:
+    gradients: dict[TapedValue, Any] = {result: _fitted(g, result.value)}
+    for taped in reversed(tape):
+        g = gradients.get(taped)
+        if g is None or taped.pull is None:
             continue
-        for parent, part in zip(followed.parents, followed.pull(g), strict=True):
+        for parent, part in zip(taped.parents, taped.pull(g), strict=True):
             if part is None:
                 continue
             part = _fitted(part, parent.value)
