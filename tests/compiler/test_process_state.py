@@ -178,6 +178,9 @@ CLASSES = {
     "staticmethod": (lambda x: OBJECT.squares(x), Base, "squared", staticmethod(lambda x: x[0])),
     "attribute": (lambda x: OBJECT.squares(x), Base, "factor", 7.0),
     "descriptor": (lambda x: np.sum(x) * HOLDER.described, Descriptor, "value", 7.0),
+    "descriptor by class": (
+        lambda x: np.sum(x) * Holder.described, Descriptor, "value", 7.0,
+    ),
     "get": (lambda x: np.sum(x) * HOLDER.described, Descriptor, "__get__", lambda d, o, t: 8.0),
     "metaclass": (lambda x: np.sum(x) * Made.factor, Meta, "factor", 7.0),
     "classmethod of what is shadowed": (

@@ -66,6 +66,7 @@ from numgrad.libraries import is_users_module
 from numgrad.operations.sparse.kinds import is_sparse_kind
 from numgrad.random import Generator
 
+_VARIABLES = (np.ndarray, Tensor, dict, list)
 _NOTHING = object()
 _NO_OPERATORS = {
     *("__copy__", "__deepcopy__", "__del__", "__delattr__", "__dir__", "__getstate__"),
@@ -420,7 +421,8 @@ class Surroundings:
         for name, member in self._members(kind):
             if member is not _NOTHING and not name.startswith("__"):
                 found = getattr(kind, name, _NOTHING)
-                if _is_constant(member):
+                shown = isinstance(found, (*_VARIABLES, type)) or is_atom(found)
+                if shown or _is_constant(member):
                     yield place_of(found, kind, f"{{0}}.{name}", f".{name}")
                 elif kind not in self._classes and any(map(_is_users, _functions(member))):
                     yield of_method(kind, name, found)
