@@ -116,3 +116,44 @@ def test_masks_of_another_size(function):
 
     with pytest.raises(ValueError, match="as many elements"):
         ng.jit(f)(X)
+
+
+PLAIN = np.array([0, 7, -9, 2])
+FLAGS = np.array([True, False, True, True, False, False])
+
+
+@pytest.mark.parametrize("mode", ["clip", "wrap"])
+@pytest.mark.parametrize("indices", [PLAIN, [0, 7, -9, 2], 7], ids=["array", "list", "number"])
+def test_put_by_indices_out_of_range(indices, mode):
+    def f(x, i):
+        y = x * 1.0
+        np.put(y, i, x * 2, mode=mode)
+        return np.sum(y * WEIGHTS)
+
+    truth = f(X, indices)
+    np.testing.assert_allclose(ng.jit(f)(X, indices), truth)
+    np.testing.assert_allclose(ng.jit(lambda x: f(x, indices))(X), truth)
+    found = ng.jit(ng.grad(lambda x: f(x, indices)))(X)
+    np.testing.assert_allclose(found, slopes(f, X, indices), atol=1e-8)
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_values_at_an_enclosed_mask(accumulate):
+    flags = FLAGS.copy()
+
+    def f(x, _):
+        y = x * 1.0
+        if accumulate:
+            y[flags] += x[: flags.sum()] ** 2
+        else:
+            y[flags] = x[: flags.sum()] ** 2
+        return np.sum(y * WEIGHTS)
+
+    fast, derived = ng.jit(f), ng.jit(ng.grad(f))
+    for change in (None, 1, 4):
+        if change is not None:
+            flags[change] = True
+        np.testing.assert_allclose(fast(X, 0), f(X, 0))
+        np.testing.assert_allclose(derived(X, 0), slopes(f, X, 0), atol=1e-8)
+    with pytest.raises(ng.NumgradValueError):
+        ng.jit(lambda x: (x * 1.0).__setitem__(flags, x[:2]))(X)

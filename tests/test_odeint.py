@@ -144,6 +144,24 @@ def test_transforms(name, compiled, batch):
         np.testing.assert_allclose(ng.vmap(derived(swing))(points), truth, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.parametrize("method", ADAPTIVE)
+@pytest.mark.parametrize("y0", [1.3, np.array([1.0, 0.5])], ids=["scalar", "array"])
+def test_compiled_derivatives_by_the_state(y0, method):
+    """The solution of ``y' = -y**2`` is ``y0 / (1 + t y0)``."""
+
+    def f(y):
+        return np.sum(ng.odeint(lambda y, t: -y * y, y, ng.asarray(TIMES), method=method, **TIGHT))
+
+    grown = 1 + np.multiply.outer(TIMES, y0)
+    value, slope = np.sum(y0 / grown), np.sum(grown**-2.0, axis=0)
+    pair = np.stack([np.asarray(y0)] * 2)
+    np.testing.assert_allclose(ng.jit(ng.grad(f))(y0), slope, rtol=1e-6)
+    found = ng.jit(lambda y, v: ng.jvp(f, (y,), (v,)))(y0, y0)
+    np.testing.assert_allclose(found, [value, np.sum(slope * y0)], rtol=1e-6)
+    np.testing.assert_allclose(ng.jit(ng.vmap(f))(pair), [value] * 2, rtol=1e-6)
+    np.testing.assert_allclose(ng.jit(ng.vmap(ng.grad(f)))(pair), [slope] * 2, rtol=1e-6)
+
+
 @either
 def test_a_step_that_is_refused_has_no_gradient(run):
     """The first step tried leads to the root of a negative number."""

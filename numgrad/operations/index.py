@@ -175,7 +175,7 @@ def index_array(part: Any, shape: tuple[int, ...]) -> Any:
 
 def _advanced(x: Any, parts: tuple) -> Any:
     whole, shape = x, tuple(x.shape)
-    if len(parts) == 1 and _without_numbers(parts[0]):
+    if len(parts) == 1 and without_numbers(parts[0]):
         return state.ground.selected(x, parts[0])
     parts = _expand(parts, shape)
     # the basic part keeps the axes that arrays index, masks expanded to one array for each axis
@@ -258,7 +258,7 @@ def _chooses_nothing(mask: tuple[int, ...], lengths: tuple[int, ...]) -> bool:
     return empty and all(k == 0 or k == n for k, n in zip(mask, lengths, strict=True))
 
 
-def _without_numbers(part: Any) -> bool:
+def without_numbers(part: Any) -> bool:
     """Whether a part of an index is a mask whose numbers come later, or differ by example."""
     if isinstance(part, np.ndarray) or not _is_array(part) or part.dtype.kind != "b":
         return False

@@ -30,7 +30,7 @@ from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueErro
 from numgrad.kernels.index import scatter_add
 from numgrad.operations.choice import where
 from numgrad.operations.extend import pad_constant
-from numgrad.operations.index import getitem, is_basic_part, plain_part
+from numgrad.operations.index import getitem, is_basic_part, plain_part, without_numbers
 from numgrad.operations.shape import as_index, as_operand, astype, broadcast_to, ravel, reshape
 from numgrad.operations.take import (
     INDICES,
@@ -261,7 +261,9 @@ class IndexPut(Primitive):
         if all(map(is_basic_part, parts)):
             region = state.ground.selected_shape(self.name, shape, parts)
             return bind(self, (x, _fitted(self.name, values, region)), params | {"index": parts})
-        if _is_mask(parts):
+        if _is_mask(parts) and (
+            len(values.shape) <= len(shape) - len(parts[0].shape) or without_numbers(parts[0])
+        ):
             return _put_masked(x, values, parts[0], params["accumulate"])
         positions = state.ground.positions(self.name, shape, parts)
         region = tuple(positions.shape)
@@ -281,7 +283,8 @@ def _put_masked(x: Any, values: Any, mask: Any, accumulate: bool) -> Any:
     if len(values.shape) > inner or tuple(x.shape[: len(mask.shape)]) != tuple(mask.shape):
         raise NumgradValueError(
             f"index_put: a mask of shape {tuple(mask.shape)} whose numbers are not known yet takes "
-            "one value, or one for each of the axes behind it; use np.where(mask, values, x)"
+            "one value, or one for each of the axes behind it; use np.where(mask, values, x), or "
+            "np.place(x, mask, values), which puts them one after the other"
         )
     mask = reshape(mask, (*mask.shape, *(1,) * inner))
     values = converted("index_put", values, x.dtype)

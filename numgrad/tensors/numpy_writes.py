@@ -80,7 +80,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     if mode == "wrap":
         indices = indices % a.size
     elif mode == "clip":
-        indices = np.clip(indices, 0, a.size - 1)
+        indices = OPS["minimum"](OPS["maximum"](indices, 0), a.size - 1)
     elif mode != "raise":
         raise NumgradValueError(f"np.put: mode is 'raise', 'wrap' or 'clip', got {mode!r}")
     inplace(OPS["put"], "np.put", a, (indices, repeated(v, indices.size)), {})
@@ -118,6 +118,8 @@ def _is_known(x: Any) -> bool:
 
 
 def _operand(x: Any) -> Any:
+    if isinstance(x, list | tuple) and any(isinstance(part, Tensor) for part in x):
+        return OPS["stack"](x)
     return x if isinstance(x, Tensor) else np.asarray(x)
 
 

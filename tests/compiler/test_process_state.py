@@ -92,9 +92,81 @@ class Kind:
     pass
 
 
+class Shadowing:
+    factor = 2.0
+
+    @classmethod
+    def of_class(cls):
+        return cls.factor
+
+    @staticmethod
+    def of_none():
+        return Shadowing.factor
+
+    @property
+    def of_type(self):
+        return type(self).factor
+
+    def of_object(self):
+        return self.__class__.factor
+
+
+class Settings:
+    rate = 2.0
+
+    def doubled(self):
+        return self.rate * 2
+
+
+class Other(Settings):
+    def doubled(self):
+        return self.rate * 3
+
+
+class Sharing:
+    settings = Settings()
+    function = np.sin
+
+
+def catching(x):
+    try:
+        return np.sum(x) * LATE
+    except NameError:
+        return np.sum(x)
+
+
+def inner_catching(x):
+    def inner():
+        try:
+            return LATE
+        except NameError:
+            return 2.0
+
+    return np.sum(x) * inner()
+
+
+def storing(x):
+    global STORED
+    try:
+        weights = STORED
+    except NameError:
+        weights = STORED = np.full(2, 3.0)
+    return np.sum(x * weights)
+
+
+SHADOWING, SETTINGS, SHARING = Shadowing(), Settings(), Sharing()
+SHADOWING.factor = 1.5
 OBJECT, HOLDER, KIND = Derived(), Holder(), Kind()
 LOCAL = threading.local()
 LOCAL.value = 2.0
+
+
+def matched():
+    match SETTINGS:
+        case Other():
+            return 2.0
+        case _:
+            return 3.0
 
 
 CLASSES = {
@@ -106,10 +178,52 @@ CLASSES = {
     "staticmethod": (lambda x: OBJECT.squares(x), Base, "squared", staticmethod(lambda x: x[0])),
     "attribute": (lambda x: OBJECT.squares(x), Base, "factor", 7.0),
     "descriptor": (lambda x: np.sum(x) * HOLDER.described, Descriptor, "value", 7.0),
+    "descriptor by class": (
+        lambda x: np.sum(x) * Holder.described, Descriptor, "value", 7.0,
+    ),
     "get": (lambda x: np.sum(x) * HOLDER.described, Descriptor, "__get__", lambda d, o, t: 8.0),
     "metaclass": (lambda x: np.sum(x) * Made.factor, Meta, "factor", 7.0),
+    "classmethod of what is shadowed": (
+        lambda x: np.sum(x) * SHADOWING.of_class(), Shadowing, "factor", 7.0,
+    ),
+    "staticmethod of what is shadowed": (
+        lambda x: np.sum(x) * SHADOWING.of_none(), Shadowing, "factor", 7.0,
+    ),
+    "property of what is shadowed": (
+        lambda x: np.sum(x) * SHADOWING.of_type, Shadowing, "factor", 7.0,
+    ),
+    "method of what is shadowed": (
+        lambda x: np.sum(x) * SHADOWING.of_object(), Shadowing, "factor", 7.0,
+    ),
+    "type of what is shadowed": (
+        lambda x: np.sum(x) * type(SHADOWING).factor, Shadowing, "factor", 7.0,
+    ),
+    "object of a class": (
+        lambda x: np.sum(x) * SHARING.settings.rate, Sharing.settings, "rate", 7.0,
+    ),
+    "method of an object of a class": (
+        lambda x: np.sum(x) * Sharing.settings.doubled(), Sharing.settings, "rate", 7.0,
+    ),
+    "another object of a class": (
+        lambda x: np.sum(x) * SHARING.settings.doubled(), Sharing, "settings", Other(),
+    ),
+    "function of a library": (
+        lambda x: np.sum(SHARING.function(x)), Sharing, "function", np.cos,
+    ),
+    "class of an object": (
+        lambda x: np.sum(x) * SETTINGS.doubled(), SETTINGS, "__class__", Other,
+    ),
+    "isinstance": (
+        lambda x: np.sum(x) * (2 if isinstance(SETTINGS, Other) else 3),
+        SETTINGS, "__class__", Other,
+    ),
+    "type": (
+        lambda x: np.sum(x) * (2 if type(SETTINGS) is Other else 3),
+        SETTINGS, "__class__", Other,
+    ),
+    "match": (lambda x: np.sum(x) * matched(), SETTINGS, "__class__", Other),
     "thread-local": (lambda x: np.sum(x) * LOCAL.value, LOCAL, "value", 7.0),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CLASSES)
@@ -122,6 +236,38 @@ def test_what_classes_lead_to(case, monkeypatch):
         np.testing.assert_allclose(fast(X), f(X))
         np.testing.assert_allclose(fast(X), f(X))
         assert fast.statistics.traces == 2
+
+
+LATER = {
+    "in globals": lambda x: np.sum(x) * (3.0 if "LATE" in globals() else 1.0),
+    "get": lambda x: np.sum(x) * globals().get("LATE", 2.0),
+    "NameError": catching,
+    "NameError in a function inside": inner_catching,
+    "eval": lambda x: np.sum(x) * eval("LATE if 'LATE' in globals() else 2.0"),
+}
+
+
+@pytest.mark.parametrize("case", LATER)
+def test_globals_that_come_later(case, monkeypatch):
+    f = LATER[case]
+    with emulating():
+        fast = ng.jit(f)
+        np.testing.assert_allclose(fast(X), f(X))
+        monkeypatch.setitem(globals(), "LATE", 7.0)
+        np.testing.assert_allclose(fast(X), f(X))
+        np.testing.assert_allclose(fast(X), f(X))
+        assert fast.statistics.traces == 2
+        monkeypatch.delitem(globals(), "LATE")
+        np.testing.assert_allclose(fast(X), f(X))
+
+
+def test_a_global_that_the_function_itself_stores(monkeypatch):
+    monkeypatch.setitem(globals(), "STORED", None)  # so that it is put back
+    del globals()["STORED"]
+    with emulating():
+        fast = ng.jit(storing)
+        assert [fast(X) for _ in range(4)] == [9.0] * 4
+        assert fast.statistics.traces <= 2
 
 
 def test_registrations_of_singledispatch():

@@ -17,6 +17,7 @@ nor its objects are searched, those of this library excepted.
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
 import threading
@@ -307,7 +308,9 @@ class Surroundings:
             access = f"{{0}}.__dict__[{name!r}]"
             yield place_of(vars(function)[name], function, access, f".{name}")
         self._lengths.append((function.__globals__, len(function.__globals__)))
-        if "globals" in names:  # for globals()["name"]
+        asked = {name for name in names if not hasattr(builtins, name)}
+        if not names.isdisjoint(("globals", "eval", "exec")):  # for globals()["name"]
+            asked.update(filter(str.isidentifier, texts))
             names |= texts
         if not names.isdisjoint(("eval", "exec")):
             self._evaluates = True
@@ -321,6 +324,8 @@ class Surroundings:
                 yield Place(found, FIXED, function.__globals__, f"{{0}}[{name!r}]", name)
             elif found is not function:
                 yield place_of(found, function.__globals__, f"{{0}}[{name!r}]", name)
+            elif name in asked:
+                yield Place(False, VALUE, function.__globals__, f"({name!r} in {{0}})", name)
 
     def _imported(self, function: FunctionType) -> Iterator[Place]:
         """The modules that code of a function imports when it runs."""
@@ -350,10 +355,12 @@ class Surroundings:
         if kind.__module__.startswith("numgrad.optim"):  # a step reads its options at each call
             return
         yield from of_memory(value)
+        holder = self._weak.get(id(value), value)
+        if not _is_library(kind.__module__) and value.__class__ is kind:  # it may be replaced
+            yield Place(True, VALUE, holder, "({0}.__class__ is {1})", ".__class__", key=kind)
         attributes = getattr(value, "__dict__", None)
         own = attributes if type(attributes) is dict else {}
         self._lengths.append((own, len(own)))
-        holder = self._weak.get(id(value), value)
         shared = holder is value and not isinstance(value, threading.local)
         if shared and own and value.__dict__ is own and not _is_library(kind.__module__):
             access = "({0}.__dict__ is {1})"
@@ -383,8 +390,10 @@ class Surroundings:
                 access = f"{{0}}.__dict__[{name!r}]"
                 yield Place(member, IDENTITY, holds, access, f"{holds.__name__}.{name}")
             slot = type(member).__name__ == "member_descriptor" and hasattr(value, name)
-            constant = is_atom(member) or isinstance(member, (*_VARIABLES, type))
-            if slot or (constant and not name.startswith("__")):
+            constant = _is_constant(member) and not name.startswith("__")
+            if constant and name in own:  # and who reads the class gets the other
+                yield place_of(getattr(kind, name), kind, f"{{0}}.{name}", f".{name}")
+            if slot or constant:
                 yield place(getattr(value, name), holder, f"{{0}}.{name}", f".{name}")
             elif name in own and not shared:
                 yield place(own[name], holder, f"{{0}}.__dict__[{name!r}]", f".{name}")
@@ -412,7 +421,8 @@ class Surroundings:
         for name, member in self._members(kind):
             if member is not _NOTHING and not name.startswith("__"):
                 found = getattr(kind, name, _NOTHING)
-                if isinstance(found, (*_VARIABLES, type)) or is_atom(found):
+                shown = isinstance(found, (*_VARIABLES, type)) or is_atom(found)
+                if shown or _is_constant(member):
                     yield place_of(found, kind, f"{{0}}.{name}", f".{name}")
                 elif kind not in self._classes and any(map(_is_users, _functions(member))):
                     yield of_method(kind, name, found)
@@ -506,6 +516,11 @@ def _functions(member: Any) -> Iterator[FunctionType]:
 def _is_descriptor(member: Any) -> bool:
     """Whether it is an attribute of a class of the user's that computes what is read."""
     return isinstance(getattr(type(member), "__get__", None), FunctionType) and not _wraps(member)
+
+
+def _is_constant(member: Any) -> bool:
+    """Whether an attribute of a class is read as it is, and no descriptor."""
+    return member is not _NOTHING and not hasattr(type(member), "__get__")
 
 
 def _wraps(value: Any) -> bool:
