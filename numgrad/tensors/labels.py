@@ -120,9 +120,9 @@ def apply(op: Op, args: tuple, params: dict[str, Any]) -> Any:
     return out if index is None or not elementwise else _labelled(op.name, out, index)
 
 
-def check_mask(tensor: Tensor, mask: Any) -> None:
+def check_mask(tensor: IndexedTensor, mask: Any) -> None:
     """Raise if a mask in brackets has another index than the Tensor has."""
-    if isinstance(tensor, IndexedTensor) and index_of(mask) is not None and mask.dtype == bool:
+    if index_of(mask) is not None and mask.dtype == bool:
         _common_index("indexing with a mask", (tensor, mask))
 
 
