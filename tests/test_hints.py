@@ -23,7 +23,7 @@ import scipy.stats
 import numgrad as ng
 import numgrad.implicit
 import numgrad.sparse
-from numgrad.tensors.equivalents import EXPRESSIONS, SAME_NAME, equivalent, hint
+from numgrad.tensors.equivalents import EXPRESSIONS, OPTIONS, SAME_NAME, equivalent, hint
 
 RNG = np.random.default_rng(3)
 A = RNG.normal(size=(3, 3))
@@ -316,6 +316,39 @@ def test_expressions_give_the_same(path):
         result = result[0] if name == "quad_vec" else result
     solver = home == "scipy.optimize"
     assert_equal(result, true, name in SIGNS, 2e-4 if solver else 1e-8)
+
+
+@pytest.mark.parametrize("path", OPTIONS)
+def test_expressions_for_other_arguments(path):
+    home, _, name = path.rpartition(".")
+    given = {"XA": TALL, "XB": A} if name == "cdist" else {"a": TALL if name == "qr" else S}
+    for option, expression in OPTIONS[path].items():
+        assert f", with {option} {expression}" in hint(home, name)
+        if option == "b":
+            given = given | {"b": S + np.eye(3)}
+            true = found(path)(**given)
+        else:
+            true = eval(f"f(**given, {option})", {"f": found(path), "given": given})
+        tensors = {key: ng.asarray(value) for key, value in given.items()}
+        assert_equal(eval(expression, {"ng": ng, **tensors}), true, name in SIGNS)
+
+
+def test_hints_say_for_which_arguments_they_are():
+    t = ng.tensor(S, requires_grad=True)
+    for call in (
+        lambda: scipy.linalg.qr(t, pivoting=True),
+        lambda: scipy.spatial.distance.cdist(t, S, "cosine"),
+        lambda: scipy.stats.zscore(t, axis=1),
+        lambda: scipy.stats.kurtosis(t, bias=False),
+        lambda: scipy.stats.gmean(t, weights=S),
+        lambda: scipy.stats.sem(t, ddof=0),
+    ):
+        with pytest.raises(
+            ng.NumgradRuntimeError, match=r"gives the same as \w+ with its defaults"
+        ):
+            call()
+    with pytest.raises(ng.NumgradRuntimeError, match=r"ng\.linalg\.eigh\(a, b=b\)"):
+        scipy.linalg.eigh(t, S)
 
 
 def test_hints_say_what_is_meant():

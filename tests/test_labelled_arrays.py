@@ -110,6 +110,11 @@ def test_operands_of_numpys_ufuncs_and_in_place():
 # ------------------------------------------------------------------------------ labels of pandas
 
 
+def write(x, index, value):
+    x[index] = value
+    return x
+
+
 @FROZEN
 def test_series_of_another_order_are_refused():
     pandas = pytest.importorskip("pandas")
@@ -128,6 +133,24 @@ def test_series_of_another_order_are_refused():
         lambda p: np.where(first > 1, p * first, second),
         lambda p: (p * first) @ second,
         lambda p: ng.add(first, second) * p,
+        lambda p: np.cumsum(p * first) + second,
+        lambda p: (p * first).cumprod() + second,
+        lambda p: np.maximum.accumulate(p * first) + second,
+        lambda p: np.logaddexp.accumulate(p * first) + second,
+        lambda p: ng.softmax(p * first, 0) + second,
+        lambda p: np.ravel(p * first) + second,
+        lambda p: (p * first).reshape(-1) + second,
+        lambda p: np.flip(p * first) + first,
+        lambda p: np.roll(p * first, 1) + first,
+        lambda p: np.take(p * first, [2, 1, 0]) + first,
+        lambda p: operator.iadd(p * first, second),
+        lambda p: (p * first).mul_(p * second),
+        lambda p: (p * first).copy_(second),
+        lambda p: (p * first)[second > 15],
+        lambda p: (p * first)[p * second > 15],
+        lambda p: write(p * first, slice(None), second),
+        lambda p: write(p * first, second > 15, 0.0),
+        lambda p: write(p * first, [0, 1, 2], second),
     ):
         for call in (
             program,
@@ -168,6 +191,26 @@ def test_an_equal_index_is_as_good_as_none():
     shuffled = frame.sort_values("y", ascending=False)
     fit = ng.curve_fit(lambda x, a, b: a + b * x, shuffled.x, shuffled.y, p0=[0.0, 0.0])
     np.testing.assert_allclose(fit.parameters, [3.0, 1.0], rtol=1e-8)
+
+
+def test_elements_that_move_keep_their_labels():
+    s, t = series(), ng.tensor(OTHERS, requires_grad=True)
+    for moved, places in (
+        (np.flip(t * s), [2, 1, 0]),
+        (np.roll(t * s, 1), [2, 0, 1]),
+        (np.take(t * s, [2, 0, 1]), [2, 0, 1]),
+    ):
+        out = moved + s.iloc[places]
+        np.testing.assert_array_equal(out.detach().numpy(), (NUMBERS * OTHERS + NUMBERS)[places])
+    for sums in (np.cumsum(t * s), (t * s).cumsum()):
+        np.testing.assert_array_equal((sums + s).detach().numpy(), [5.0, 16.0, 35.0])
+    x = t * s
+    x += s
+    x[s > 2.5] = 0.0
+    np.testing.assert_array_equal(x[s < 2.5].detach().numpy(), [5.0, 12.0])
+    x[[2, 0]] = s.iloc[[2, 0]]
+    np.testing.assert_array_equal(x.detach().numpy(), [1.0, 12.0, 3.0])
+    assert type(np.sort(t * s)) is ng.Tensor
 
 
 def test_reductions_and_conversions_have_no_labels():
@@ -276,6 +319,20 @@ def test_gradients_through_xarray():
     ):
         np.testing.assert_allclose(ng.grad(program)(OTHERS), slope, rtol=1e-15)
     assert ng.grad(lambda p: np.sum((p * a).data))(2.0) == 6.0
+
+
+@pytest.mark.parametrize("optimal", [False, True])
+def test_products_of_xarray(optimal):
+    xarray = pytest.importorskip("xarray")
+    a = data_array()
+
+    with xarray.set_options(use_opt_einsum=optimal):
+        for program in (
+            lambda t: xarray.dot(a, xarray.DataArray(t, dims="t")).data,
+            lambda t: (a @ xarray.DataArray(t, dims="t")).data,
+        ):
+            assert program(ng.tensor(OTHERS)) == 32.0
+            np.testing.assert_array_equal(ng.grad(program)(OTHERS), NUMBERS)
 
 
 @FROZEN

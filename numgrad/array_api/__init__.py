@@ -93,6 +93,8 @@ _RENAMED = {"pow": "power"}
 _EXTENSIONS = ("fft", "linalg")
 _SPECIAL = "special"
 """No extension yet, but where SciPy looks for its special functions first."""
+_EINSUM = "einsum"
+"""No function of the standard, but by which xarray multiplies."""
 
 
 def __getattr__(name: str) -> _Any:
@@ -100,7 +102,7 @@ def __getattr__(name: str) -> _Any:
         value: _Any = _import_module(f"{__name__}.{name}")
     elif name == _SPECIAL:
         value = _import_module(f"numgrad.{name}")
-    elif name in __all__:
+    elif name in __all__ or name == _EINSUM:
         value = getattr(_ng, _RENAMED.get(name, name))
     else:
         raise _ng.NumgradAttributeError(

@@ -114,6 +114,21 @@ DIRECT = {
 }  # fmt: skip
 """Solver -> ours that takes Tensors from the function and derives it by itself."""
 
+OPTIONS = {
+    "scipy.linalg.cholesky": {"lower=True": "ng.linalg.cholesky(a)"},
+    "scipy.linalg.eigh": {"b": "ng.linalg.eigh(a, b=b)"},
+    "scipy.linalg.eigvalsh": {"b": "ng.linalg.eigvalsh(a, b=b)"},
+    "scipy.linalg.qr": {"mode='economic'": "ng.linalg.qr(a, mode='reduced')"},
+    "scipy.spatial.distance.cdist": {
+        "metric='cityblock'": "ng.linalg.norm(XA[:, None] - XB, 1, axis=-1)"
+    },
+    "scipy.stats.kurtosis": {
+        "fisher=False": "ng.mean(((a - ng.mean(a, axis=0)) / ng.std(a, axis=0)) ** 4, axis=0)"
+    },
+    "scipy.stats.zscore": {"ddof=1": "(a - ng.mean(a, axis=0)) / ng.std(a, axis=0, ddof=1)"},
+}
+"""Function -> an argument other than the default -> what gives the same with it."""
+
 _NO_EQUAL = {
     "scipy.stats": (
         "nothing here gives the same; of distributions, fit= by minimizing -logpdf, as with "
@@ -172,10 +187,12 @@ def hint(home: str, name: str) -> str:
         text = _NO_EQUAL.get(next(places, ""), "nothing here gives the same")
         why = _reason(home, name)
         return f"{text}{why and f' ({name} {why})'}; else {_WRITE_IT}"
+    options = "".join(f", with {key} {value}" for key, value in OPTIONS.get(path, {}).items())
     if expression.endswith(f".{name}"):
-        return f"{expression} has gradients"
+        return f"{expression} has gradients{options}"
     if not expression.startswith("ng.implicit."):
-        return f"{expression} gives the same with gradients"
+        covered = "" if home == "numpy" else f" as {name} with its defaults"
+        return f"{expression} gives the same{covered} with gradients{options}"
     known = DIRECT.get(path)
     solver = f"{known} derives the function that it is given, and " if known else ""
     return (

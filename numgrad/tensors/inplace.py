@@ -52,6 +52,7 @@ from numgrad.errors import (
 )
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.eager import TOO_LARGE, check_array_kind
+from numgrad.tensors.labels import check_written
 
 # ---------------------------------------------------------------------------------- what may be
 
@@ -173,6 +174,8 @@ def assign(name: str, target: Tensor, value: Any, *, part_of: Tensor | None = No
             return target
         _check_shared(name, value)
     check_target(name, target)
+    if type(target) is not Tensor:
+        check_written(name, target, value)
     memory = state.ground.lift(target)
     value = _fitted(name, as_values(name, value, memory.dtype), memory)
     array = state.ground.lift(value) if isinstance(value, Tensor) else value
@@ -223,6 +226,8 @@ def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, An
         for value in args:
             _check_shared(name, value)
     check_target(name, target)
+    if type(target) is not Tensor and isinstance(op, Elementwise):
+        check_written(name, target, *args)
     if state.mode and not params and isinstance(op, Elementwise):
         operands = (target, *args, *op.rest((target, *args)))
         if len(operands) == len(op.inputs) and _written_by_kernel(op, name, operands):

@@ -21,6 +21,7 @@ from numgrad.core.view import checked
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.index import is_basic, is_basic_part
 from numgrad.tensors.inplace import as_values, assign, inplace
+from numgrad.tensors.labels import IndexedTensor, check_mask, check_written, index_of
 
 OTHERS = (
     "clip", "round", "nan_to_num", "deg2rad", "rad2deg", "cumsum", "cumprod", "tril", "triu",
@@ -105,6 +106,10 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     elif is_basic(index) or all(map(is_basic_part, parts)):
         assign("setitem", self[index], value, part_of=self)
     else:
+        if isinstance(self, IndexedTensor):
+            check_mask(self, index)
+            if index_of(value) is not None:
+                check_written("setitem", self[index], value)
         value = as_values("setitem", value, self._array.dtype)
         if value.dtype != self._array.dtype:
             value = OPS["astype"](value, dtype=self._array.dtype)

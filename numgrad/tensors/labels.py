@@ -10,9 +10,10 @@ count by place.
   ``DataArray`` of a Tensor.
 - pandas cannot. The result of a Tensor and a Series is an ``IndexedTensor``, which remembers the
   index, and what meets it in an elementwise operation must have an equal one, else an error names
-  ``.to_numpy()``: nothing is aligned. What is made of elements of one keeps their labels; after a
-  reduction there are none. Frames, whose reductions are by column, are refused, except in products
-  of matrices and where NumPy's functions take their numbers too.
+  ``.to_numpy()``: nothing is aligned; so must masks in brackets and what is written to it. What is
+  made of elements of one keeps their labels; after a reduction, or sorted, there are none. Frames,
+  whose reductions are by column, are refused, except in products of matrices and where NumPy's
+  functions take their numbers too.
 - polars' columns have no labels; its frames are refused as those of pandas.
 """
 
@@ -27,14 +28,19 @@ from numgrad.autograd.forward_ad import share_tangents
 from numgrad.autograd.variable import Tensor, refresh, shared_version
 from numgrad.core.composite import Composite
 from numgrad.core.elementwise import Elementwise
-from numgrad.core.interpreter import bind
+from numgrad.core.interpreter import bind, state
 from numgrad.core.labels import labelled_kind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradTypeError
 
 _PRODUCTS = ("matmul", "vecdot")
-_SAME_PLACES = ("astype", "copy", "where")
+_SAME_PLACES = (
+    "astype", "copy", "cumprod", "cumsum", "log_softmax", "logcumsumexp", "permute_dims", "ravel",
+    "real", "reshape", "running_extremes", "softmax", "squeeze", "where",
+)  # fmt: skip
 """Operations besides elementwise ones whose results have the elements of operands in place."""
+_MOVING = ("flip", "roll", "take")
+"""Operations whose results have elements of an operand at other places."""
 _BY_NUMBERS = "give its numbers with .to_numpy()"
 
 
@@ -62,6 +68,7 @@ class IndexedTensor(Tensor):
         return with_index(Tensor.detach(self), self._index)
 
     def __getitem__(self, index: Any) -> Any:
+        check_mask(self, index)
         out = Tensor.__getitem__(self, index)
         if type(out) is Tensor and out.ndim == 1:
             return with_index(out, self._index[_as_numpy(index)])
@@ -105,7 +112,24 @@ def apply(op: Op, args: tuple, params: dict[str, Any]) -> Any:
         _check_kinds(op.name, args, elementwise)
     plain = (a.plain() if isinstance(a, IndexedTensor) else numbers(op.name, a) for a in args)
     out = bind(op, tuple(plain), params)
+    if op.name in _MOVING and isinstance(args[0], IndexedTensor) and out.ndim == 1:
+        rest = [state.ground.numbers(a) if isinstance(a, Tensor) else a for a in args[1:]]
+        if all(a is not None for a in rest):
+            places = getattr(np, op.name)(np.arange(len(args[0])), *rest, **params)
+            return with_index(out, args[0]._index[places])
     return out if index is None or not elementwise else _labelled(op.name, out, index)
+
+
+def check_mask(tensor: IndexedTensor, mask: Any) -> None:
+    """Raise if a mask in brackets has another index than the Tensor has."""
+    if index_of(mask) is not None and mask.dtype == bool:
+        _common_index("indexing with a mask", (tensor, mask))
+
+
+def check_written(name: str, target: Tensor, *values: Any) -> None:
+    """Raise if values that are to be written to a Tensor have another index than it has."""
+    if isinstance(target, IndexedTensor):
+        _common_index(name, (target, *values))
 
 
 def numbers(name: str, value: Any) -> Any:
