@@ -386,6 +386,8 @@ def begun(context, args, only):
     owned, count, k = low_bits(peek(int64, args + 40)), size_of(edges), 0
     if size_of(gradients) < count:
         count = size_of(gradients)
+    if count < 0:  # one of them has no length, which is an error by now
+        return 1
     while k < count:
         edge, g = item_of(edges, k), item_of(gradients, k)
         failed, mine = int64(1), 0
