@@ -256,8 +256,7 @@ class Elementwise(Planned):
         except NumgradTypeError:  # not defined for the dtype
             return
         yield f"{self.name} forward"
-        refused = sum(1 << self.inputs.index(name) for name in self.refused)
-        mask = plan.records & ~refused
+        mask = plan.records & ~self.refused_mask
         if mask:
             values = dict.fromkeys(self.inputs, x) | {"y": out}
             plan.backward(mask, out, [values[name] for name in plan.saves(mask)])
