@@ -132,6 +132,8 @@ def test_doctor_says_whether_threads_and_forks_are_safe(safe, capsys, monkeypatc
 
 
 def test_doctor_tells_the_cpu_that_is_compiled_for(monkeypatch, capsys):
+    pool = {"layer": "x", "threads": 3, "safe_for_threads": True, "safe_after_fork": True}
+    monkeypatch.setattr("numgrad.codegen.threads.describe", lambda: pool)  # which compiles for it
     monkeypatch.setenv("NUMBA_CPU_NAME", "a-cpu")
     monkeypatch.setenv("NUMBA_CPU_FEATURES", "+sse2,+avx,-fma")
     cpu = doctor.examine()["cpu"]
