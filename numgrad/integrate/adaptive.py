@@ -34,7 +34,7 @@ from numgrad.integrate.motion import Leaves, Motion, beside
 from numgrad.integrate.runge_kutta import Tableau
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.lanes import chosen, decided
+from numgrad.transforms.divergent_batches import chosen, decided
 from numgrad.transforms.loops import scan, while_loop
 from numgrad.transforms.products import stop_gradient
 
@@ -246,8 +246,8 @@ class Solver:
 
     def _compiled(self, start: Reached) -> Leaves:
         """A native loop forward, and its transposed loop: Note [Loops of steps]."""
-        from numgrad.compiler.run.inner import with_length
-        from numgrad.compiler.run.walk import walked
+        from numgrad.compiler.run.adaptive_loop import walked
+        from numgrad.compiler.run.subgraph import with_length
 
         fixed = stop_gradient(start)
         count = np.asarray(0, np.int64)
@@ -270,7 +270,7 @@ class Solver:
 
     def _along(self, start: Reached, walk: Any, length: Any) -> Leaves:
         """The states asked for, of the steps that a walk has taken."""
-        from numgrad.compiler.run.walk import known
+        from numgrad.compiler.run.adaptive_loop import known
 
         n = len(self.motion.start)
 

@@ -20,8 +20,8 @@ from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
+from numgrad.compiler.run.deferred_products import product, with_factors
 from numgrad.compiler.run.loop_program import Body
-from numgrad.compiler.run.stacked import product, with_factors
 from numgrad.compiler.trace.body import trace_body
 from numgrad.compiler.trace.generators import (
     one_of_all,

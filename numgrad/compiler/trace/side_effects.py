@@ -29,7 +29,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, NoReturn
 
-from numgrad.compiler.trace.reach import (
+from numgrad.compiler.trace.state_snapshot import (
     CHANGES,
     STREAMS,
     Reach,
