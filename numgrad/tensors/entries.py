@@ -374,7 +374,7 @@ class Template:
         ]
 
     def saved(self, kept: str = "", place: int = 0) -> list[str]:
-        """Put together what a backward needs: operands by bits of ``save_mask``, then the result."""
+        """Collect what a backward needs, operands by bits of ``save_mask``, then the result."""
         values = []
         for a in self.names:
             plain = f"{a}._memory is None"

@@ -228,7 +228,8 @@ def recorded(context, args, count, record, mask, out):
     edges = new_tuple(count)
     poke(edges, node + {n["edges"]})
     save_mask = peek(int64, record + {at["save_mask0"]} + 8 * mask)
-    saved = new_tuple((save_mask & 1) + (save_mask >> 1 & 1) + (save_mask >> 2 & 1) + (save_mask >> 3 & 1))
+    count_saved = (save_mask & 1) + (save_mask >> 1 & 1) + (save_mask >> 2 & 1)
+    saved = new_tuple(count_saved + (save_mask >> 3 & 1))
     poke(saved, node + {n["saved"]})
     if edges == 0 or saved == 0 or peek(int64, node + {n["sequence"]}) == 0:
         release(node)

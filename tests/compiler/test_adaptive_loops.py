@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.compiler.run import adaptive_loop_program
 from numgrad.compiler.run.adaptive_loop_program import AdaptiveLoopProgram
 
 TIMES = np.array([0.0, 1.0, 4.0])
