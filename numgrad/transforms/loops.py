@@ -4,7 +4,7 @@ Note [Loops in eager code]
 --------------------------
 They are Python loops on the tape. What a loop carries along has one dtype, shape and nesting
 throughout: Note [Dtypes of a carry] in ``carried``. Inside ``vmap`` a ``while_loop`` goes on until
-all examples are done: Note [Examples that part ways] in ``lanes``.
+all examples are done: Note [Examples that part ways] in ``divergent_batches``.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Note [Walks]
 ------------
 A walk chooses its steps as it goes: how many, and how long. It is a loop without derivatives, and
 collects what its steps give. ``walk_length`` says how many they were; then, in a part of that
-length (Note [Parts] in ``inner``), ``walk_rows`` gives what was collected. ``replayed_loop`` is the
-loop with derivatives that makes the same steps, given all that the walk has chosen; as what it
+length (Note [Parts] in ``subgraph``), ``walk_rows`` gives what was collected. ``replayed_loop`` is
+the loop with derivatives that makes the same steps, given all that the walk has chosen; as what it
 would collect is known, only its transposed loop and its tangents are ever computed.
 """
 

@@ -267,7 +267,9 @@ def _batch(parts: Parts, batched: tuple[bool, ...], size: int) -> tuple[Parts, l
 def _of_each(
     parts: Parts, operands: Sequence[BatchOperand], known: dict[int, Any], size: int
 ) -> Any:
-    """Results of the part that each example chooses: Note [Examples that part ways] in ``lanes``.
+    """Results of the part that each example chooses.
+
+    Note [Examples that part ways] in ``divergent_batches``.
 
     A part that no example chooses does not run.
     """

@@ -4,7 +4,7 @@ Note [Loops without a known length]
 -----------------------------------
 A step returns the new carry, the last of it whether there is another step. Nothing is kept while
 the loop runs but how many steps it made: its gradient is that of a loop of so many steps, in a part
-(Note [Parts] in ``inner``) that takes this number.
+(Note [Parts] in ``subgraph``) that takes this number.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _loop(body: Body, operands: Sequence[Any], known: dict[int, Any] | None = No
 
 @while_loop.batch
 def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int) -> Any:
-    """A loop until all examples are done: Note [Examples that part ways] in ``lanes``."""
+    """A loop to the last example's end: Note [Examples that part ways] in ``divergent_batches``."""
     body: Body = params["body"]
     c, until = body.carries, body.until
     assert until is not None
