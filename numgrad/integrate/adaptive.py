@@ -13,9 +13,9 @@ flow through that one only.
 Note [Loops of steps]
 ---------------------
 In compiled functions one loop without derivatives tries the steps, and collects lengths and slopes
-(Note [Walks] in ``compiler.run.adaptive_loop``); a step refused has length zero and the slopes there. A
-step with a given length judges nothing: the loop of such steps would collect the same, so of it only the
-transposed loop runs. The states asked for are interpolated from what was collected.
+(Note [Walks] in ``compiler.run.adaptive_loop``); a step refused has length zero and the slopes
+there. A step with a given length judges nothing: the loop of such steps would collect the same, so
+of it only the transposed loop runs. The states asked for are interpolated from what was collected.
 """
 
 from __future__ import annotations

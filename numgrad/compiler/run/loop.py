@@ -5,7 +5,7 @@ Note [Derivatives of loops]
 The gradient of a loop is again a loop, from the end to the start: its step computes the step of the
 first one anew from the carry that was kept, and pulls the cotangent of the carry back through it.
 What all steps read has its gradients summed up in the carry, or after the loop (Note [Products
-after a loop] in ``stacked``). Tangents go along with the carry, and
+after a loop] in ``deferred_products``). Tangents go along with the carry, and
 a batch of loops is a loop of batches. All of these are bodies traced from the graph of the first
 one, so they can be differentiated and batched again.
 """
