@@ -26,7 +26,8 @@ from numgrad.autograd.batching.batch import below_examples
 from numgrad.autograd.batching.examples import beneath, levels_of, lowered, raised, spread
 from numgrad.autograd.forward.rules import pushforward, reads_call, takes_tangent
 from numgrad.autograd.node import Node
-from numgrad.autograd.variable import Extra, Tensor, extra, root, shared_version
+from numgrad.autograd.variable import Extra, Tensor, extra, root
+from numgrad.autograd.versions import shared_version
 from numgrad.core.abstract import zeros
 from numgrad.core.arguments import complete
 from numgrad.core.call import Call

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import cache, partial
-from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -14,8 +13,9 @@ import numpy as np
 from numgrad.autograd.argument import GivenTensor
 from numgrad.autograd.conform import conform_tensor
 from numgrad.autograd.hooks import RemovableHandle, leaf_hooks, node_extras, register
-from numgrad.autograd.saved import Guard, Packed, check_version, pack, stale
-from numgrad.autograd.variable import Parameter, Tensor, Version, extra, shared_version
+from numgrad.autograd.saved import Guard, Packed, pack
+from numgrad.autograd.variable import Parameter, Tensor, extra
+from numgrad.autograd.versions import Version, check_current, check_result_current, next_sequence
 from numgrad.codegen.locks import ACCUMULATORS
 from numgrad.core.abstract import ARRAYS, zeros
 from numgrad.core.call import Call
@@ -24,36 +24,8 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError
 
-next_sequence = count().__next__
-"""Numbers that rise with time: nodes and in-place writes draw from the same series."""
-
 _TORCH_NAMES = {"self": 0, "input": 0, "other": 1}
 """Saved operands by the names PyTorch gives them: their position."""
-
-
-def mark_written(tensor: Tensor) -> None:
-    """Count a write to the memory of ``tensor``."""
-    version: Any = tensor._memory
-    mark_version(version if type(version) is Version else shared_version(tensor))
-
-
-def mark_all_written(tensors: Iterable[Tensor]) -> None:
-    """Count a write to the memory of each of many tensors."""
-    sequence = next_sequence()
-    for tensor in tensors:
-        version: Any = tensor._memory
-        if type(version) is not Version:
-            version = shared_version(tensor)
-        version.count += 1
-        version.last = sequence
-        version.recent.append(sequence)
-
-
-def mark_version(version: Version) -> None:
-    """Count a write to memory by its version."""
-    version.count += 1
-    version.last = next_sequence()
-    version.recent.append(version.last)
 
 
 class Node:
@@ -110,7 +82,7 @@ class Node:
             kind = type(value)
             if kind is Tensor or kind is Parameter or kind is GivenTensor:
                 if value._memory is not None:
-                    check_version(self.name, value, self.sequence)
+                    check_current(self.name, value, self.sequence)
                 value = value._array
             elif kind is tuple:
                 value = tuple([v if type(v) is np.ndarray else self._array(v) for v in value])
@@ -131,7 +103,7 @@ class Node:
             value.check(self.name)
             return value.array
         if isinstance(value, Tensor):
-            check_version(self.name, value, self.sequence)
+            check_current(self.name, value, self.sequence)
             return value._array
         return value
 
@@ -152,7 +124,7 @@ class Node:
         if kind is tuple:
             return tuple(self._tensor(name, part, k + 1) for k, part in enumerate(kept))
         if isinstance(kept, Tensor):
-            check_version(self.name, kept, self.sequence)
+            check_current(self.name, kept, self.sequence)
             return kept
         if kind is Guard:
             kept.check(self.name)
@@ -171,8 +143,7 @@ class Node:
     def _check_outputs(self) -> None:
         if self.outputs and "y" in self.call.saves(self.mask):
             for version in self.outputs.values():
-                if version.last > self.sequence:
-                    stale(self.name(), "its own result", version, self.sequence)
+                check_result_current(self.name, version, self.sequence)
 
     def saved_value(self, name: str) -> Any:
         """What the node saved as ``name``; the attribute ``_saved_<name>``."""

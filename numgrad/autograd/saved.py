@@ -30,7 +30,8 @@ from weakref import WeakSet
 
 import numpy as np
 
-from numgrad.autograd.variable import INFERENCE, Tensor, version_of
+from numgrad.autograd.variable import Tensor
+from numgrad.autograd.versions import INFERENCE, version_of
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
@@ -100,26 +101,6 @@ def _guarded(array: np.ndarray, tensor: Tensor | None) -> Any:
     if tensor is None and array.nbytes <= COPY_BYTES:
         return array.copy(order="K")  # compact, and what is transposed remains so
     return Guard(array, tensor)
-
-
-def check_version(name: Callable[[], str], tensor: Tensor, sequence: int) -> None:
-    """Raise if ``tensor`` was written to since a node of that name and number saved it."""
-    version = version_of(tensor)
-    if version is not None and version.last > sequence:
-        made_by = "a leaf" if tensor._grad_fn is None else f"now of {tensor._grad_fn.name()}"
-        what = f"the tensor of shape {tensor._array.shape} ({made_by})"
-        stale(name(), what, version, sequence)
-
-
-def stale(operation: str, what: str, version: Any, sequence: int) -> None:
-    """Raise for a saved value that was changed in place."""
-    saved_at = version.count - sum(write > sequence for write in version.recent)
-    raise NumgradRuntimeError(
-        f"{operation}: the backward needs {what} as it was at version {saved_at}, but in-place "
-        f"operations brought it to version {version.count}; clone it before the change, or use the "
-        "operation that returns a new tensor (ng.autograd.set_detect_anomaly(True) shows the line "
-        "that saved it)"
-    )
 
 
 # ---------------------------------------------------------------------------------------- hooks

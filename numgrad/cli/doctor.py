@@ -14,7 +14,8 @@ from llvmlite import binding as llvm
 import numgrad as ng
 from numgrad.cli.cache import describe
 from numgrad.codegen import cache, threads
-from numgrad.codegen.native import layout, machine
+from numgrad.codegen.cpython import layout
+from numgrad.codegen.native import machine
 
 HELP = "report versions, CPU, threading layer, kernel cache and BLAS"
 

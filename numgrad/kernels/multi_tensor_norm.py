@@ -14,8 +14,8 @@ from functools import cache, partial
 import numpy as np
 
 from numgrad.codegen import threads
-from numgrad.codegen.addresses import addresses, copied_addresses
 from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.cpython.addresses import addresses, copied_addresses
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.estimate import serial_ns
 from numgrad.kernels.multi_tensor import MAX_TASKS, TASK

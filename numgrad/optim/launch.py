@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen import threads
-from numgrad.codegen.addresses import Addresses, addresses, copied_addresses
+from numgrad.codegen.cpython.addresses import Addresses, addresses, copied_addresses
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.kernels.multi_tensor import UpdateKernel, update_kernel
 from numgrad.optim.formula import Formula, Settings, as_float

@@ -15,17 +15,14 @@ import numpy as np
 
 from numgrad.autograd import hooks
 from numgrad.autograd.engine import backward as engine
-from numgrad.autograd.node import mark_written
 from numgrad.autograd.row_sparse import RowSparseTensor
-from numgrad.autograd.variable import (
+from numgrad.autograd.variable import Tensor, gradient_of, refresh, root, set_gradient
+from numgrad.autograd.versions import (
     INFERENCE,
-    Tensor,
-    gradient_of,
-    refresh,
-    root,
-    set_gradient,
+    mark_written,
     shared_version,
     version_of,
+    write_count,
 )
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
@@ -314,12 +311,11 @@ class TensorAttributes(Tensor):
     @property
     def _version(self) -> int:
         """Number of in-place changes to this tensor's memory."""
-        version = version_of(self)
-        if version is INFERENCE:
+        if version_of(self) is INFERENCE:
             raise NumgradRuntimeError(
                 "_version: tensors made in inference mode count no versions; clone() it outside"
             )
-        return 0 if version is None else version.count
+        return write_count(self)
 
     @property
     def _base(self) -> Tensor | None:

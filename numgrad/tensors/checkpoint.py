@@ -28,9 +28,9 @@ from weakref import ref
 import numpy as np
 
 from numgrad.autograd.hooks import user_code
-from numgrad.autograd.node import next_sequence
-from numgrad.autograd.saved import Guard, Packed, check_version, keep, pack, saved_tensors_hooks
+from numgrad.autograd.saved import Guard, Packed, keep, pack, saved_tensors_hooks
 from numgrad.autograd.variable import Tensor
+from numgrad.autograd.versions import check_current, next_sequence
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
@@ -305,7 +305,7 @@ class _Region:
             kept.check(_name)
             return kept.array if kept.tensor is None else kept.tensor
         if isinstance(kept, Tensor):
-            check_version(_name, kept, self.sequence)
+            check_current(_name, kept, self.sequence)
         return kept
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from numgrad.autograd.forward_ad import has_tangent, share_tangents
 from numgrad.autograd.row_sparse import as_tensor
-from numgrad.autograd.variable import NO_GRAD_VIEW, Parameter, Tensor, root, shared_version
+from numgrad.autograd.variable import NO_GRAD_VIEW, Parameter, Tensor, root
+from numgrad.autograd.versions import shared_version
 from numgrad.core.abstract import BRANCH, COUNT, NDARRAY, PRINT, AbstractArray
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS

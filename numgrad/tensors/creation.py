@@ -10,7 +10,7 @@ import numpy as np
 from numgrad.autograd.batching.examples import as_examples
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import no_grad
-from numgrad.autograd.variable import INFERENCE, Version
+from numgrad.autograd.versions import INFERENCE, Version
 from numgrad.codegen.dtypes import check_dtype, convert, native
 from numgrad.core.abstract import SHAPE, AbstractArray, AbstractLength, refuse_abstract
 from numgrad.core.interpreter import state

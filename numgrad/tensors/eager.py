@@ -13,7 +13,7 @@ from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.batching.examples import example_index
 from numgrad.autograd.function.record import run as run_function
 from numgrad.autograd.variable import Tensor, refresh
-from numgrad.codegen import hot
+from numgrad.codegen.cpython import hot_paths
 from numgrad.codegen.dtypes import convert
 from numgrad.core.call import Call
 from numgrad.core.masks import refuse_mask
@@ -45,10 +45,9 @@ class EagerInterpreter(RecordingInterpreter):
 
     def run(self, op: Op, arrays: list[Any], params: dict[str, Any]) -> tuple[Any, Call]:
         """The result, or several, and the record of the call."""
-        found = op.run(arrays, params)
-        if hot.waiting:
-            hot.asked()
-        return found
+        if hot_paths.waiting:
+            hot_paths.count_call()
+        return op.run(arrays, params)
 
     def entry(self, op: Op) -> Callable[..., Any]:
         """The function behind ``op(...)``."""

@@ -11,7 +11,8 @@ found, one after the other, and with them the key of the plan; the kernel is cal
 every recorded operation does: what its formulas need is saved, edges lead to where the operands
 come from. Arrays have the name of their operand and ``_``.
 
-The most common calls machine code takes off it, where that is in use: Note [Recorder].
+The most common calls machine code takes off it, where that is in use: Note [Recorder] in
+``codegen.cpython.calls``. Until then it counts calls, for Note [Hot paths] there.
 
 Note [Watched entries]
 ----------------------
@@ -35,6 +36,7 @@ import numpy as np
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
 from numgrad.autograd.variable import Parameter, Tensor, refresh
+from numgrad.codegen.cpython import hot_paths
 from numgrad.codegen.locks import ENTRIES
 from numgrad.core.arguments import UnknownParameter, complete
 from numgrad.core.axis import AxisOp
@@ -203,6 +205,7 @@ class Template:
             body += [
                 "    mode = state.mode",
                 *_inside(self.axis_plan() if self.axes else self.plan()),
+                *_inside([] if self.whole else ["if waiting:", "    count_call()"]),
                 "    out = empty(plan.allocate, plan.dtype)",
                 *_inside(self.axis_call() if self.axes else self.call(self.optional)),
                 *_inside(self.recorded()),
@@ -397,9 +400,10 @@ def _compiled(template: Any) -> Callable[..., Any]:
     """What the source defines."""
     scope: dict[str, Any] = {
         "Node": Node, "Parameter": Parameter, "Tensor": Tensor,
-        "UnknownParameter": UnknownParameter, "bind": bind, "empty": np.empty, "keep": keep,
-        "missing": _MISSING, "ndarray": np.ndarray, "new_tensor": new_tensor, "refresh": refresh,
-        "state": state, "template": template,
+        "UnknownParameter": UnknownParameter, "bind": bind, "count_call": hot_paths.count_call,
+        "empty": np.empty, "keep": keep, "missing": _MISSING, "ndarray": np.ndarray,
+        "new_tensor": new_tensor, "refresh": refresh,
+        "state": state, "template": template, "waiting": hot_paths.waiting,
     }  # fmt: skip
     exec(compile(template.source(), generated(f"entry of {template}"), "exec"), scope)
     return scope["make"]

@@ -29,16 +29,9 @@ from numgrad.autograd.history import (
     record,
     take_history,
 )
-from numgrad.autograd.node import mark_written
 from numgrad.autograd.saved import keep
-from numgrad.autograd.variable import (
-    INFERENCE,
-    Tensor,
-    refresh,
-    root,
-    shared_version,
-    version_of,
-)
+from numgrad.autograd.variable import Tensor, refresh, root
+from numgrad.autograd.versions import INFERENCE, mark_written, shared_version, version_of
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.formula import Meta

@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.forward_ad import share_tangents
-from numgrad.autograd.variable import Tensor, refresh, shared_version
+from numgrad.autograd.variable import Tensor, refresh
+from numgrad.autograd.versions import shared_version
 from numgrad.core.composite import Composite
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import bind, state

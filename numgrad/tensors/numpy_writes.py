@@ -10,7 +10,7 @@ import numpy as np
 
 from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.forward_ad import has_tangent
-from numgrad.autograd.node import mark_written
+from numgrad.autograd.versions import mark_written
 from numgrad.core.abstract import AbstractArray, made
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS, Op

@@ -85,7 +85,7 @@ def _refuse_repetition(x: Tensor) -> None:
         array.refuse("a list times a number", COUNT)
 
 
-def enter_anew() -> None:
+def enter_again() -> None:
     """Let the operators call the functions that are behind operations now."""
     for op, method in _made:
         cells = dict(zip(method.__code__.co_freevars, method.__closure__, strict=True))

@@ -14,7 +14,8 @@ from numgrad.autograd.forward.rules import RECORDING, takes_tangent
 from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
-from numgrad.autograd.variable import INFERENCE, NO_GRAD_VIEW, Tensor, Version, root
+from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor, root
+from numgrad.autograd.versions import INFERENCE, Version
 from numgrad.core.arguments import complete
 from numgrad.core.call import Call
 from numgrad.core.composite import Composite

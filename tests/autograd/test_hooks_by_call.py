@@ -10,7 +10,7 @@ import pytest
 import numgrad as ng
 from numgrad.autograd.engine.gradients import ArrayEvaluation
 from numgrad.autograd.engine.task import Task
-from numgrad.codegen.native import layout
+from numgrad.codegen.cpython import layout
 from tests.python_paths import machine_code
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*create_graph:UserWarning")

@@ -23,9 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.node import Node, mark_written
+from numgrad.autograd.node import Node
 from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.variable import Tensor, gradient_of, set_gradient
+from numgrad.autograd.versions import mark_written
 from numgrad.codegen.locks import GRADIENTS
 from numgrad.core.call import CONSUMES
 from numgrad.core.interpreter import state

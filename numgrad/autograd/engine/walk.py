@@ -9,6 +9,7 @@ they belong, where they are added up until it is their turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from heapq import heappop, heappush
 from threading import Thread
 from typing import Any
@@ -16,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.anomaly import explain, fail_on_nan
-from numgrad.autograd.engine import advance as machine
-from numgrad.autograd.engine.gradients import ON_ARRAYS, Evaluation, accumulate
+from numgrad.autograd.engine.gradients import ON_ARRAYS, SMALL, Evaluation, accumulate
 from numgrad.autograd.engine.task import Task, place_of
 from numgrad.autograd.hooks import (
     LeafHooks,
@@ -28,8 +28,11 @@ from numgrad.autograd.hooks import (
     run_tensor_hooks,
 )
 from numgrad.autograd.node import Node
-from numgrad.autograd.variable import Tensor
-from numgrad.codegen import hot
+from numgrad.autograd.variable import Parameter, Tensor
+from numgrad.autograd.versions import Version
+from numgrad.codegen.cpython import hot_paths, records
+from numgrad.core.axis import AxisPlan
+from numgrad.core.elementwise import ElementwisePlan
 from numgrad.core.interpreter import state
 
 DEEP = 40
@@ -37,6 +40,39 @@ DEEP = 40
 
 _INNER = (Node, tuple)
 """Types of the edges that lead to a node."""
+
+_objects = records.ObjectTable(
+    TENSOR=Tensor, PARAMETER=Parameter, NODE=Node, VERSION=Version, ARRAY=np.ndarray, FLOAT=float,
+    INT=int, TUPLE=tuple, NONE=None, TRUE=True, FALSE=False, PUSH=heappush, POP=heappop,
+    ADD=np.add, ELEMENTWISE=ElementwisePlan, AXIS=AxisPlan,
+)  # fmt: skip
+_machine_form: Callable[..., Any] | None = None
+_advance: Callable[..., Any] | None = None
+"""The walk in machine code, where it is in use: Note [Advance] in ``codegen.cpython``."""
+
+
+@cache
+def _machine_code() -> Any:
+    from numgrad.codegen.cpython import backward_walk  # LLVM comes with the first kernel
+    from numgrad.codegen.cpython.function import Builtin
+
+    return Builtin("advance", backward_walk.text(_objects, SMALL))
+
+
+def _install() -> None:
+    global _machine_form
+    _machine_form = _machine_code().function("advance", records.Words.of(_objects))
+    _switch()
+
+
+def _switch() -> None:
+    """Let machine code walk, or not, as the user's setting has it."""
+    global _advance
+    _advance = _machine_form if hot_paths.enabled() else None
+
+
+hot_paths.waiting.append(hot_paths.HotPath(lambda: _machine_code().cached, _install))
+hot_paths.on_switch(_switch)
 
 
 def walk(
@@ -59,9 +95,9 @@ def walk(
     passed = None if task is None else task.passed
     watched = state.anomaly or state.ground.deferred
     ordinary = evaluation is ON_ARRAYS and not watched
-    advance = machine.advance if ordinary else None
-    if ordinary and hot.waiting:
-        hot.asked()
+    advance = _advance if ordinary else None
+    if ordinary and hot_paths.waiting:
+        hot_paths.count_call()
     # along a chain one node waits at a time: it is kept out of the queue
     only: list | None = None
     edges, gradients, owned = roots, grads, 0

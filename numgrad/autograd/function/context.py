@@ -16,8 +16,9 @@ from typing import Any
 from weakref import ref
 
 from numgrad.autograd.node import Node, freed
-from numgrad.autograd.saved import keep, pack, stale
-from numgrad.autograd.variable import Tensor, shared_version
+from numgrad.autograd.saved import keep, pack
+from numgrad.autograd.variable import Tensor
+from numgrad.autograd.versions import check_result_current, shared_version
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
@@ -58,9 +59,7 @@ class SavedTensors:
     def _tensor(self, node: Node, kept: Any, slot: int | None) -> Tensor | None:
         if slot is None:
             return node._tensor("", kept)
-        version = (node.outputs or {}).get(slot)
-        if version is not None and version.last > node.sequence:
-            stale(node.name(), "its own result", version, node.sequence)
+        check_result_current(node.name, (node.outputs or {}).get(slot), node.sequence)
         return node._tensor("y", kept, slot)
 
 

@@ -29,8 +29,9 @@ from numgrad.autograd.history import (
     record,
     take_history,
 )
-from numgrad.autograd.node import Node, mark_written
-from numgrad.autograd.variable import INFERENCE, NO_GRAD_VIEW, Tensor, root, version_of
+from numgrad.autograd.node import Node
+from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor, root
+from numgrad.autograd.versions import INFERENCE, mark_written, version_of, write_count
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, warn
@@ -41,7 +42,7 @@ def run(definition: Definition, args: tuple, keywords: dict[str, Any]) -> tuple[
     needs = tuple([isinstance(a, Tensor) and bool(a.requires_grad) for a in args])
     mask = sum(1 << k for k, need in enumerate(needs) if need) if state.grad_enabled else 0
     edges = tuple([edge_of(a) if mask >> k & 1 else None for k, a in enumerate(args)])
-    versions = {id(a): _count(a) for a in args if isinstance(a, Tensor)}
+    versions = {id(a): write_count(a) for a in args if isinstance(a, Tensor)}
     ctx = FunctionCtx(definition.__name__, needs)
     before = state.set(grad_enabled=False)
     try:
@@ -86,11 +87,6 @@ def _shows(array: np.ndarray, of: np.ndarray) -> bool:
     return array is of or (base is not None and (base is of or base is of.base))
 
 
-def _count(tensor: Tensor) -> int:
-    version = version_of(tensor)
-    return 0 if version is None else version.count
-
-
 class _Outputs:
     """What a forward returned, on its way into the graph: Note [Outputs of a Function]."""
 
@@ -133,7 +129,7 @@ class _Outputs:
     def count_writes(self, versions: dict[int, int]) -> None:
         """Count a write to each dirty input, unless an operation has done so."""
         for tensor in self.dirty:
-            if _count(tensor) == versions[id(tensor)] and version_of(tensor) is not INFERENCE:
+            if write_count(tensor) == versions[id(tensor)] and version_of(tensor) is not INFERENCE:
                 mark_written(tensor)
 
     def check_rewritable(self) -> None:

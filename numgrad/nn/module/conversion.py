@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import Tensor
+from numgrad.autograd.versions import mark_written
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.errors import NumgradTypeError, NumgradValueError, warn
 from numgrad.nn.module.members import Members

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.node import mark_all_written
-from numgrad.autograd.variable import INFERENCE, version_of
+from numgrad.autograd.versions import INFERENCE, mark_all_written, version_of
 from numgrad.codegen import threads
-from numgrad.codegen.addresses import addresses
+from numgrad.codegen.cpython.addresses import addresses
 from numgrad.core.interpreter import state
 from numgrad.kernels.multi_tensor import UpdateKernel, update_kernel
 from numgrad.tensors.tensor import Tensor

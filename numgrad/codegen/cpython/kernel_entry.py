@@ -1,4 +1,18 @@
-"""The entry that all kernels have, machine code that Python calls: Note [Entries] in ``entry``."""
+"""How Python calls kernels: an entry in machine code, and one in Python for what that leaves.
+
+Note [Entries]
+--------------
+All kernels have the same entry: a function of CPython's (``METH_FASTCALL``) in machine code,
+compiled once and kept on disk. The description of its kernel is its ``self``. It reads the fields
+of arrays where NumPy's public structure has them, and puts them into slots of eight bytes;
+``@packed`` of the kernel (``native.entry``) takes these, and gives them to the body where that has
+other callers or a result. What is not plain, such as a subclass of ``numpy.ndarray``, an array of
+another rank or a float for an integer, it leaves to the slow entry, written in Python, which
+converts it or says what is wrong. The slow entry serves alone where objects are not to be read
+(``layout.is_readable``).
+
+Dtypes of the same size are not told apart: callers pass those of the signature.
+"""
 
 import ctypes
 import struct
@@ -6,8 +20,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from numgrad.codegen.native import layout, machine
-from numgrad.codegen.native.signature import Signature
+import numpy as np
+
+from numgrad.codegen.cpython import c_api, layout
+from numgrad.codegen.native import machine
+from numgrad.codegen.native.signature import Argument, Signature
+from numgrad.errors import NumgradTypeError
 
 _ARRAY, _FLOAT, _INT, _UNSIGNED, _BOOL, _COMPLEX = range(6)
 _KINDS = {"f": _FLOAT, "i": _INT, "u": _UNSIGNED, "b": _BOOL, "c": _COMPLEX}
@@ -15,7 +33,7 @@ _NO_RESULT = -1
 
 
 def _description(signature: Signature, packed: int, slow: Callable[..., Any], nogil: bool) -> bytes:
-    """What the entry has to know of a kernel."""
+    """Describe a kernel to its entry."""
     words = []
     for argument in signature.arguments:
         kind = _KINDS[argument.dtype.kind] if argument.rank is None else _ARRAY
@@ -284,38 +302,12 @@ def _address() -> int:
     return machine.load(_module().payload)["entry"]
 
 
-class _MethodDefinition(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
-_METH_KEYWORDS, _METH_FASTCALL = 0x02, 0x80
-
-
 def python_function(
     name: str, signature: Signature, packed: int, slow: Callable[..., Any], nogil: bool
 ) -> Callable[..., Any]:
     """A built-in function of Python that calls a kernel, or ``slow`` with unusual arguments."""
     description = _description(signature, packed, slow, nogil)
-    return builtin(name, _address(), description, slow)
-
-
-def builtin(
-    name: str, address: int, own: bytes, *kept: Any, keywords: bool = False
-) -> Callable[..., Any]:
-    """A built-in function: machine code with ``self``, ``own``, which names what is ``kept``."""
-    flags = _METH_FASTCALL | keywords * _METH_KEYWORDS
-    definition = _MethodDefinition(name.encode(), address, flags, None)
-    # functions are looked at when Python ends, after modules are gone: what they point to stays
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object((definition, *kept)))
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype = ctypes.py_object
-    make.argtypes = ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
-    return make(ctypes.addressof(definition), own, None)
+    return c_api.builtin(name, _address(), description, slow)
 
 
 class Launched(NamedTuple):
@@ -335,7 +327,7 @@ class Launched(NamedTuple):
 
 
 def launched(function: Any) -> Launched | None:
-    """What a kernel's Python function calls, if that returns nothing and holds Python's lock."""
+    """Describe what a kernel's Python function calls, if it returns nothing and holds the lock."""
     own = getattr(function, "__self__", None)
     if type(own) is not bytes or not layout.is_readable():
         return None
@@ -347,3 +339,79 @@ def launched(function: Any) -> Launched | None:
         packed,
         tuple([(letters[w & 255], w >> 8 & 255, w >> 16 & 255, bool(w >> 24)) for w in words]),
     )
+
+
+# -------------------------------------------------------------------------------- the slow entry
+
+
+class SlowEntry:
+    """Call a kernel with whatever can be converted; say what cannot."""
+
+    __slots__ = ("_packed", "name", "nogil", "signature")
+
+    def __init__(self, name: str, signature: Signature, packed: int, nogil: bool) -> None:
+        self.name, self.signature, self.nogil = name, signature, nogil
+        make = ctypes.CFUNCTYPE if nogil else ctypes.PYFUNCTYPE
+        self._packed = make(ctypes.c_int32, ctypes.c_char_p)(packed)
+
+    def __call__(self, *arguments: Any) -> Any:
+        expected = self.signature.arguments
+        if len(arguments) != len(expected):
+            raise NumgradTypeError(
+                f"kernel {self.name} takes {len(expected)} arguments, got {len(arguments)}"
+            )
+        slots = bytearray()
+        for number, (argument, value) in enumerate(zip(expected, arguments, strict=True)):
+            if argument.rank is None:
+                slots += self._scalar(number, argument.dtype, value)
+            else:
+                slots += self._array(number, argument, value)
+        buffer = ctypes.create_string_buffer(bytes(slots), len(slots) + 16)
+        if self._packed(buffer):
+            raise MemoryError
+        return _unpacked(self.signature.result, buffer.raw[-16:])
+
+    def _array(self, number: int, argument: Argument, array: Any) -> bytes:
+        if (
+            not isinstance(array, np.ndarray)
+            or array.ndim != argument.rank
+            or array.itemsize != argument.dtype.itemsize
+            or (argument.contiguous and not array.flags.c_contiguous)
+        ):
+            given = (
+                f"shape {array.shape}, strides {array.strides} and dtype {array.dtype}"
+                if isinstance(array, np.ndarray)
+                else type(array).__name__
+            )
+            raise NumgradTypeError(
+                f"kernel {self.name}: argument {number + 1} must be {argument}, got {given}"
+            )
+        strides = () if argument.contiguous else array.strides
+        words = (array.__array_interface__["data"][0], *array.shape, *strides)
+        return struct.pack(f"{len(words)}q", *words)
+
+    def _scalar(self, number: int, dtype: np.dtype, value: Any) -> bytes:
+        try:
+            if dtype.kind == "c":
+                number = complex(value)
+                return struct.pack("2d", number.real, number.imag)
+            if dtype.kind == "f":
+                return struct.pack("d", float(value))
+            if dtype.kind == "b":
+                return struct.pack("q", bool(value))
+            return struct.pack("Q" if dtype.kind == "u" else "q", int(value))
+        except (TypeError, ValueError, OverflowError, struct.error) as error:
+            raise NumgradTypeError(
+                f"kernel {self.name}: argument {number + 1} must be a {dtype} number, got "
+                f"{type(value).__name__} {value!r:.40}"
+            ) from error
+
+
+def _unpacked(dtype: np.dtype | None, slots: bytes) -> Any:
+    """The result as a Python number, from the two slots that it may take."""
+    if dtype is None:
+        return None
+    if dtype.kind == "c":
+        return complex(*struct.unpack("2d", slots))
+    (value,) = struct.unpack_from({"f": "d", "u": "Q"}.get(dtype.kind, "q"), slots)
+    return bool(value) if dtype.kind == "b" else value

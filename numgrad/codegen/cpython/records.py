@@ -1,9 +1,9 @@
-"""What machine code has to know to call a kernel again and again: its slots, filled in advance.
+"""Records of launches: what machine code knows in advance to call a kernel again and again.
 
 Note [Launches]
 ---------------
 Calls for operands of known dtypes and shapes give a kernel the same numbers every time, and other
-addresses. So its slots (Note [Entries] in ``native.entry``) are filled once, and before a call only
+addresses. So its slots (Note [Entries] in ``kernel_entry``) are filled once, and before a call only
 addresses of arrays and numbers among the operands are put where they belong. A *place* says where
 that is. Operands are compared with what the words were made for first: arrays by ``OPERAND``.
 """
@@ -24,17 +24,47 @@ OPERAND = ("kind", "dtype", "rank", "place", *(f"length{axis}" for axis in range
 """Words of an operand or a result."""
 
 
-class Words(bytes):
-    """Words for machine code; ``kept`` holds on to objects whose addresses are among them."""
+_INTEGERS = (int, np.integer)
 
-    kept: Any
+
+class Words(bytes):
+    """Words for machine code; ``referenced`` are the objects whose addresses are among them."""
+
+    referenced: Any
 
     @classmethod
-    def of(cls, words: Sequence[int], *kept: Any) -> Words:
-        """The words, and what is to live as long as they do."""
-        found = cls(struct.pack(f"{len(words)}q", *words))
-        found.kept = kept
-        return found
+    def of(cls, *values: Any) -> Words:
+        """The words: integers as they are, the places of tables, addresses of other objects."""
+        made = cls(struct.pack(f"{len(values)}q", *map(_word, values)))
+        made.referenced = [value for value in values if not isinstance(value, _INTEGERS)]
+        return made
+
+
+def _word(value: Any) -> int:
+    if isinstance(value, _INTEGERS):
+        return int(value)
+    return value.address if type(value) is ObjectTable else id(value)
+
+
+class ObjectTable:
+    """The objects that a text names, in memory where its machine code finds their addresses.
+
+    The text has the address of the table in the variable ``context``; ``table["NAME"]`` is how it
+    writes an object. The first word is a number that machine code looks at, 0 in the beginning.
+    """
+
+    def __init__(self, **objects: Any) -> None:
+        self.objects = objects
+        self.words = np.array([0, *map(id, objects.values())])
+        self._positions = {name: k for k, name in enumerate(objects, 1)}
+
+    def __getitem__(self, name: str) -> str:
+        return f"peek(int64, context + {8 * self._positions[name]})"
+
+    @property
+    def address(self) -> int:
+        """Where it lies; who calls machine code with it keeps the table."""
+        return self.words.ctypes.data
 
 
 class Slots(NamedTuple):
@@ -43,9 +73,9 @@ class Slots(NamedTuple):
     Attributes
     ----------
     packed
-        What is called with the slots.
+        The address of the function that is called with the slots.
     words
-        What is in them, 0 for what comes later.
+        Their contents, 0 for what comes later.
     places
         The first slot of each argument.
     """
@@ -66,9 +96,9 @@ def filled(entry: Any, given: Sequence[Any]) -> Slots | None:
         Its arguments: a shape for an array, which is contiguous, None for a number that comes
         later, and numbers.
     """
-    from numgrad.codegen.native import fast_entry  # LLVM comes with the first kernel
+    from numgrad.codegen.cpython import kernel_entry  # LLVM comes with the first kernel
 
-    kernel = fast_entry.launched(entry)
+    kernel = kernel_entry.launched(entry)
     if kernel is None or len(kernel.arguments) != len(given):
         return None
     words: list[int] = []
@@ -89,16 +119,22 @@ def filled(entry: Any, given: Sequence[Any]) -> Slots | None:
     return Slots(kernel.packed, words, places) if len(words) + 2 <= MOST_SLOTS else None
 
 
-def operand(
-    kind: int, place: int = 0, dtype: np.dtype | None = None, shape: tuple = ()
-) -> list[int]:
-    """The words of an operand or a result."""
+def operand(kind: int, place: int = 0, dtype: Any = 0, shape: tuple = ()) -> list[Any]:
+    """The words of an operand or a result; ``dtype`` is the class of one that is a number."""
     lengths = (*shape, *(0,) * (MOST_AXES - len(shape)))
-    return [kind, 0 if dtype is None else id(dtype), len(shape), place, *lengths]
+    return [kind, dtype, len(shape), place, *lengths]
 
 
+PLACES = 64
+"""Places for calls of an operation, a power of two."""
+CALL = (
+    "plan", "packed", "slots", "rank", "dtype", "result", "grad_mask",
+    *(f"save_mask{mask}" for mask in range(8)),
+    *(f"length{axis}" for axis in range(MOST_AXES)),
+)  # fmt: skip
+"""Words of a call's record; then come those of each operand, and the slots of the kernel."""
 STEP = ("packed", "slots", "inputs", "results")
-"""Words of a step; then come those of inputs, results and slots."""
+"""Words of the record of a node's backward; then come those of inputs, results and slots."""
 MOST_INPUTS = MOST_RESULTS = 4
 
 
@@ -108,7 +144,7 @@ def step(
     results: Sequence[Any],
     given: Sequence[Any],
 ) -> Words | None:
-    """What machine code has to know of a backward; None if it is not to compute that.
+    """Record the launch that computes a backward; None if machine code is not to do that.
 
     Parameters
     ----------
@@ -136,10 +172,10 @@ def step(
             inputs[a][0] if type(a) is str else results[a[0]][0] if type(a) is tuple else a
             for a in given
         ]
-        found = filled(entry, arguments)
-        if found is None:
+        of_entry = filled(entry, arguments)
+        if of_entry is None:
             return None
-        slots = found
+        slots = of_entry
     places = dict(zip(given, slots.places, strict=entry is not None))
     nowhere = len(slots.words)  # a slot that no kernel reads
     words = [slots.packed, len(slots.words), len(inputs), len(results)]
@@ -152,4 +188,4 @@ def step(
             words += operand(ARRAY, places[k,], dtype, shape)
         else:
             words += operand(NOTHING if result is None else GIVEN_ON)
-    return Words.of([*words, *slots.words], [*inputs.values()], [*results])
+    return Words.of(*words, *slots.words)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from numgrad.codegen.native import entry, layout, machine
+from numgrad.codegen.cpython import layout
+from numgrad.codegen.cpython.kernel_entry import SlowEntry
+from numgrad.codegen.native import entry, machine
 from numgrad.codegen.native.signature import Argument, llvm_type, parse
-from numgrad.codegen.native.slow_entry import SlowEntry
 
 ECHO = """\
 define i32 @body({parameters}) #0 {{

@@ -11,20 +11,20 @@ import pytest
 
 import numgrad as ng
 from numgrad.cli import doctor
-from numgrad.codegen.native import layout
+from numgrad.codegen.cpython import layout
 
 FREE_THREADING = re.sub(r"(\S+) \(", r"\1 free-threading build (", sys.version)
 
 
 @pytest.fixture
 def forget():
-    layout.obstacle.cache_clear()
+    layout.unknown.cache_clear()
     yield
-    layout.obstacle.cache_clear()
+    layout.unknown.cache_clear()
 
 
 def test_this_python_is_known(forget, monkeypatch):
-    monkeypatch.delenv("NUMGRAD_MACHINE_CODE", raising=False)
+    monkeypatch.setattr(ng.config, "machine_code", True)
     assert layout.obstacle() == ""
     assert doctor._calls("") == "handled in machine code"
 
@@ -41,7 +41,7 @@ def test_this_python_is_known(forget, monkeypatch):
     ids=["version", "free-threaded", "free-threaded 3.13", "tuples", "arrays"],
 )
 def test_what_is_not_known_is_told(forget, monkeypatch, on, name, value, told):
-    monkeypatch.delenv("NUMGRAD_MACHINE_CODE", raising=False)
+    monkeypatch.setattr(ng.config, "machine_code", True)
     monkeypatch.setattr(platform, "python_version", lambda: "3.14.0")  # it reads sys.version
     monkeypatch.setattr(on, name, value)
     assert told in layout.obstacle()
@@ -52,8 +52,12 @@ def test_what_is_not_known_is_told(forget, monkeypatch, on, name, value, told):
 
 
 def test_it_can_be_chosen(forget, monkeypatch):
-    monkeypatch.setenv("NUMGRAD_MACHINE_CODE", "0")
+    monkeypatch.setattr(ng.config, "machine_code", False)
     assert "NUMGRAD_MACHINE_CODE=0" in layout.obstacle()
+    assert layout.unknown() == ""
+    with pytest.raises(TypeError, match="machine_code is True or False"):
+        ng.config.machine_code = "no"
+    assert ng.config.machine_code is False
 
 
 PROGRAM = """
@@ -76,17 +80,18 @@ print(*[np.asarray(ng.asarray(p).detach()).tobytes().hex() for p in parts])
 """
 BEFORE = {
     "known": "",
-    "unknown": "from numgrad.codegen.native import layout; layout.KNOWN = ((2, 7),)\n",
+    "unknown": "from numgrad.codegen.cpython import layout; layout.KNOWN = ((2, 7),)\n",
+    "switched off": "import numgrad; numgrad.config.machine_code = False\n",
     "free-threaded": "import numgrad, sys; sys.version += ' free-threading build'\n",
 }
 AFTER = """
-from numgrad.codegen import hot
-from numgrad.codegen.native.layout import is_readable
+from numgrad.autograd.engine import walk
+from numgrad.codegen.cpython.layout import is_readable
 from numgrad.tensors import recorder
 from numgrad.core.op import OPS
 x = np.ones(3)
 kernel = OPS["multiply"].plan((x, x)).entry
-print(is_readable(), type(kernel).__name__)
+print(is_readable(), type(kernel).__name__, walk._advance is not None, recorder._in_use)
 """
 
 
@@ -102,9 +107,10 @@ def test_the_results_are_the_same(tmp_path):
         assert found.returncode == 0, found.stderr
         printed[name] = found.stdout.splitlines()
     assert {name: lines[1] for name, lines in printed.items()} == {
-        "known": "True builtin_function_or_method",
-        "unknown": "False SlowEntry",
-        "free-threaded": "False SlowEntry",
+        "known": "True builtin_function_or_method True True",
+        "unknown": "False SlowEntry False False",
+        "switched off": "False SlowEntry False False",
+        "free-threaded": "False SlowEntry False False",
     }
     assert len({lines[0] for lines in printed.values()}) == 1
     numbers = [np.frombuffer(bytes.fromhex(text)) for text in printed["known"][0].split()]
