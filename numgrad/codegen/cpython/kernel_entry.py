@@ -393,8 +393,8 @@ class SlowEntry:
     def _scalar(self, number: int, dtype: np.dtype, value: Any) -> bytes:
         try:
             if dtype.kind == "c":
-                number = complex(value)
-                return struct.pack("2d", number.real, number.imag)
+                element = complex(value)
+                return struct.pack("2d", element.real, element.imag)
             if dtype.kind == "f":
                 return struct.pack("d", float(value))
             if dtype.kind == "b":
