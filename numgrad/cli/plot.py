@@ -62,7 +62,7 @@ def _series(problem: Problem, b):
 
 
 def half_width(problem: Problem, fit: Fit, x: np.ndarray, level: float = 0.95) -> np.ndarray:
-    """Half the width of the curve's band of confidence at ``x``, to first order in the parameters."""
+    """Half the width of the curve's band of confidence at ``x``, by the delta method."""
     b = fit.parameters
     free = problem.y.size - b.size
     parameters = covariance(ng.jacfwd(problem.residual)(b), fit.rss / free)
