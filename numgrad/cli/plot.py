@@ -23,9 +23,9 @@ def draw(path: Path, fitted: list[tuple[Problem, Fit]]) -> None:
         _panel(axes, problem, fit)
     for axes in panels[len(fitted) :]:
         axes.set_visible(False)
-    svg = {"metadata": {"Date": None}} if path.suffix == ".svg" else {}
+    date = {"Date": None} if path.suffix == ".svg" else None
     with mpl.rc_context({"svg.hashsalt": "numgrad"}):  # the same drawing is the same file
-        figure.savefig(path, dpi=110, **svg)
+        figure.savefig(path, dpi=110, metadata=date)
 
 
 def _panel(axes: Axes, problem: Problem, fit: Fit) -> None:
