@@ -15,7 +15,7 @@ import numpy as np
 
 from numgrad.core.options import Option
 from numgrad.errors import NumgradValueError
-from numgrad.nn.dropout.operation import dropout as _dropout
+from numgrad.nn.dropout.operation import _dropout
 from numgrad.random.draws import draw_seed
 from numgrad.tensors.creation import asarray
 from numgrad.tensors.inplace import assign

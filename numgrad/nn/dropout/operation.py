@@ -21,12 +21,13 @@ _ELEMENT_NS = 0.4  # a random number, read and written
 
 
 @primitive(
+    name="dropout",
     internal=True,
     method=False,
     linear=True,
     lowering="numgrad.nn.dropout.lowering",
 )
-def dropout(x, seed, *, p, group=1):
+def _dropout(x, seed, *, p, group=1):
     """The operand with random elements set to zero and the others divided by ``1 - p``.
 
     Elements are dropped with probability ``p``, ``group`` of them in C order together; a seed
@@ -54,18 +55,18 @@ def dropout(x, seed, *, p, group=1):
     return out
 
 
-dropout.shape(lambda x, seed, *, p, group: x)
-dropout.no_derivative("seed")
-dropout.vjp(x=lambda g, seed, p, group: dropout(g, seed, p=p, group=group))
-dropout.calls = [
-    (((3, 4),), lambda x: dropout(x, 1, p=0.4)),
-    (((2, 3, 4),), lambda x: dropout(x, 1, p=0.4, group=4)),
-    (((),), lambda x: dropout(x, 2, p=0.1)),
-    (((0, 3),), lambda x: dropout(x, 1, p=0.5)),
+_dropout.shape(lambda x, seed, *, p, group: x)
+_dropout.no_derivative("seed")
+_dropout.vjp(x=lambda g, seed, p, group: _dropout(g, seed, p=p, group=group))
+_dropout.calls = [
+    (((3, 4),), lambda x: _dropout(x, 1, p=0.4)),
+    (((2, 3, 4),), lambda x: _dropout(x, 1, p=0.4, group=4)),
+    (((),), lambda x: _dropout(x, 2, p=0.1)),
+    (((0, 3),), lambda x: _dropout(x, 1, p=0.5)),
 ]
 
 
-@dropout.batch
+@_dropout.batch
 def _batched_dropout(
     op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
 ) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from numgrad.autograd.modes import no_grad
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn.embedding.operation import checked_indices
-from numgrad.nn.embedding.operation import embedding as _embedding
+from numgrad.nn.embedding.operation import _embedding
 from numgrad.tensors.creation import asarray
 from numgrad.tensors.tensor import Tensor
 

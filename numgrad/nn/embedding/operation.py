@@ -74,13 +74,14 @@ def padding_row(padding_idx: int | None, rows: int) -> int | None:
 
 
 @primitive(
+    name="embedding",
     method=False,
     linear=True,
     row_sparse=True,
     errors=[(((3,), (2,)), {}, "NumgradTypeError")],
     lowering="numgrad.nn.embedding.lowering",
 )
-def embedding(weight, indices, *, padding_idx=None, scale_grad_by_freq=False, sparse=False):
+def _embedding(weight, indices, *, padding_idx=None, scale_grad_by_freq=False, sparse=False):
     """Rows of a table at integer indices.
 
     Parameters
@@ -138,7 +139,7 @@ def embedding(weight, indices, *, padding_idx=None, scale_grad_by_freq=False, sp
     return out
 
 
-@embedding.shape
+@_embedding.shape
 def _embedding_result(weight, indices, *, padding_idx, scale_grad_by_freq, sparse):
     _check_integers(indices)
     _check_table(weight)
@@ -154,15 +155,15 @@ def _no_sparse_scaling() -> NumgradValueError:
     )
 
 
-embedding.no_derivative("indices")
-embedding.vjp(
+_embedding.no_derivative("indices")
+_embedding.vjp(
     weight=lambda g, indices, meta_weight, padding_idx, scale_grad_by_freq: embedding_backward(
         g, indices, rows=meta_weight.shape[0], padding_idx=padding_idx, scaled=scale_grad_by_freq
     )
 )
 
 
-@embedding.vjp_kernel
+@_embedding.vjp_kernel
 def _embedding_backward(call, mask, g, indices):
     (rows, width), params = call.metas[0].shape, call.params
     padding = params["padding_idx"]
@@ -177,11 +178,11 @@ def _embedding_backward(call, mask, g, indices):
     return [RowSparseArray(flat, values, (rows, width)), None]
 
 
-embedding.calls = [
-    (((3, 2),), lambda x: embedding(x, INDICES)),
-    (((3, 2),), lambda x: embedding(x, ALONG)),
-    (((3, 2),), lambda x: embedding(x, np.zeros((0, 2), int))),
-    (((3, 0),), lambda x: embedding(x, INDICES)),
+_embedding.calls = [
+    (((3, 2),), lambda x: _embedding(x, INDICES)),
+    (((3, 2),), lambda x: _embedding(x, ALONG)),
+    (((3, 2),), lambda x: _embedding(x, np.zeros((0, 2), int))),
+    (((3, 0),), lambda x: _embedding(x, INDICES)),
 ]
 
 
@@ -214,11 +215,11 @@ def embedding_backward(x, indices, *, rows, padding_idx, scaled):
 
 def _looked_up(g, indices, rows, padding_idx, scaled):
     """The transpose: rows of ``g``, zero where the padding was looked up, over their counts."""
-    found = embedding(g, indices)
+    found = _embedding(g, indices)
     if scaled:
         each = ones((*indices.shape, 1), g.dtype)
         counts = embedding_backward(each, indices, rows=rows, padding_idx=None, scaled=False)
-        found = found / embedding(counts, indices)
+        found = found / _embedding(counts, indices)
     if padding_idx is not None:
         found = where(expand_dims(indices == padding_idx % rows, axis=-1), 0, found)
     return found
@@ -235,7 +236,7 @@ embedding_backward.calls = [
 ]
 
 
-@embedding.batch
+@_embedding.batch
 def _embedding_of_batch(
     op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
 ) -> Any:

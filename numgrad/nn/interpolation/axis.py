@@ -30,7 +30,7 @@ def _centers(n: int, m: int, scale: float | None, align_corners: bool) -> np.nda
 
 
 @lru_cache(256)
-def nearest(n: int, m: int, scale: float | None, exact: bool) -> Taps:
+def nearest_taps(n: int, m: int, scale: float | None, exact: bool) -> Taps:
     """The element that is nearest, or the one before."""
     step = _step(n, m, scale, False)
     at = (np.arange(m) + (0.5 if exact else 0.0)) * step
@@ -39,7 +39,7 @@ def nearest(n: int, m: int, scale: float | None, exact: bool) -> Taps:
 
 
 @lru_cache(256)
-def linear(n: int, m: int, scale: float | None, align_corners: bool) -> Taps:
+def linear_taps(n: int, m: int, scale: float | None, align_corners: bool) -> Taps:
     """Two neighbours, by their distances."""
     at = np.maximum(_centers(n, m, scale, align_corners), 0.0)
     low = np.minimum(at.astype(np.int64), n - 1)
@@ -64,7 +64,7 @@ def cubic_weights(t: Any) -> tuple[Any, ...]:
 
 
 @lru_cache(256)
-def cubic(n: int, m: int, scale: float | None, align_corners: bool) -> Taps:
+def cubic_taps(n: int, m: int, scale: float | None, align_corners: bool) -> Taps:
     """Four neighbours, those outside replaced by the ends."""
     at = _centers(n, m, scale, align_corners)
     low = np.floor(at)
@@ -75,7 +75,7 @@ def cubic(n: int, m: int, scale: float | None, align_corners: bool) -> Taps:
 
 
 @lru_cache(64)
-def antialiased(n: int, m: int, scale: float | None, align_corners: bool, mode: str) -> np.ndarray:
+def antialiased_weights(n: int, m: int, scale: float | None, align_corners: bool, mode: str) -> np.ndarray:
     """A matrix (new, given) whose rows average over what a new element covers."""
     step = _step(n, m, scale, align_corners)
     stretch = max(step, 1.0)

@@ -174,18 +174,18 @@ def _resized(
     n = index(x.shape[axis])
     if antialias:
         kind = "linear" if mode == "bilinear" else "cubic"
-        matrix = of_axis.antialiased(n, m, factor, align, kind).astype(x.dtype)
+        matrix = of_axis.antialiased_weights(n, m, factor, align, kind).astype(x.dtype)
         return moveaxis(
             matmul(moveaxis(x, source=axis, destination=-1), tensor(matrix.T)),
             source=-1,
             destination=axis,
         )
     if mode.startswith("nearest"):
-        taps = of_axis.nearest(n, m, factor, mode == "nearest-exact")
+        taps = of_axis.nearest_taps(n, m, factor, mode == "nearest-exact")
     elif mode == "bicubic":
-        taps = of_axis.cubic(n, m, factor, align)
+        taps = of_axis.cubic_taps(n, m, factor, align)
     else:
-        taps = of_axis.linear(n, m, factor, align)
+        taps = of_axis.linear_taps(n, m, factor, align)
     total = None
     for places, weights in taps:
         part = take(x, tensor(places), axis=axis)

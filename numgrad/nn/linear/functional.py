@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from numgrad.autograd.variable import Tensor
-from numgrad.nn.linear.operation import bilinear as _bilinear
-from numgrad.nn.linear.operation import linear as _linear
+from numgrad.nn.linear.operation import _bilinear
+from numgrad.nn.linear.operation import _linear
 from numgrad.operations.matmul import matmul
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from numgrad.autograd.variable import Tensor
 from numgrad.nn import init
-from numgrad.nn.linear.operation import bilinear, linear
+from numgrad.nn.linear.operation import _bilinear, _linear
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import empty_parameter
@@ -87,7 +87,7 @@ class Linear(Module):
 
     def forward(self, input: Any) -> Tensor:
         """Apply the layer."""
-        return linear(input, self.weight, self.bias)
+        return _linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """The arguments of the constructor."""
@@ -152,7 +152,7 @@ class Bilinear(Module):
 
     def forward(self, input1: Any, input2: Any) -> Tensor:
         """Apply the layer."""
-        return bilinear(input1, input2, self.weight, self.bias)
+        return _bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """The arguments of the constructor."""

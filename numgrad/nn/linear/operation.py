@@ -25,6 +25,7 @@ def _declare(**options: Any) -> Any:
 
 
 @_declare(
+    name="linear",
     method=False,
     ref=lambda x, weight, *bias: sum(bias, np.matmul(x, weight.T)),
     samples=[
@@ -43,7 +44,7 @@ def _declare(**options: Any) -> Any:
     smooth=True,
     lowering="numgrad.nn.linear.lowering",
 )
-def linear(x, weight, bias=None):
+def _linear(x, weight, bias=None):
     """``x @ weight.T + bias``, one operation.
 
     ``x`` has shape (..., inputs), ``weight`` (outputs, inputs), ``bias`` (outputs,).
@@ -75,7 +76,7 @@ def _rows(x: Any) -> Any:
     return reshape(x, (prod(x.shape[:-1]), x.shape[-1]))
 
 
-@linear.shape
+@_linear.shape
 def _linear_result(x, weight, bias):
     given = [m for m in (x, weight, bias) if m is not None]
     check_shapes(x.shape, weight.shape, None if bias is None else bias.shape)
@@ -83,7 +84,7 @@ def _linear_result(x, weight, bias):
     return Meta(shape, np.result_type(*[m.dtype for m in given]))
 
 
-linear.vjp(
+_linear.vjp(
     x=lambda g, weight: matmul(g, conjugated(weight)),
     weight=lambda g, x: matmul(matrix_transpose(_rows(g)), conjugated(_rows(x))),
     bias=lambda g: np.sum(_rows(g), axis=0),
@@ -91,13 +92,14 @@ linear.vjp(
 
 
 @composite(
+    name="bilinear",
     method=False,
     ref=lambda a, b, weight, bias=None: (
         np.einsum("...i,kij,...j->...k", a, weight, b) + (0 if bias is None else bias)
     ),
     smooth=True,
 )
-def bilinear(a, b, weight, bias=None):
+def _bilinear(a, b, weight, bias=None):
     """``y[..., k] = sum over i, j of a[..., i] weight[k, i, j] b[..., j] + bias[k]``.
 
     ``a`` has shape (..., n), ``b`` (..., m), ``weight`` (outputs, n, m), ``bias`` (outputs,).
@@ -134,17 +136,17 @@ def bilinear(a, b, weight, bias=None):
     products = expand_dims(a, -1) * expand_dims(b, -2)
     pairs = weight.shape[1] * weight.shape[2]
     flat = reshape(products, (*a.shape[:-1], pairs))
-    return linear(flat, reshape(weight, (weight.shape[0], pairs)), bias)
+    return _linear(flat, reshape(weight, (weight.shape[0], pairs)), bias)
 
 
-bilinear.calls = [
-    (((2, 3), (2, 4), (5, 3, 4), (5,)), lambda *operands: bilinear(*operands)),
-    (((3,), (2,), (1, 3, 2)), lambda *operands: bilinear(*operands)),
+_bilinear.calls = [
+    (((2, 3), (2, 4), (5, 3, 4), (5,)), lambda *operands: _bilinear(*operands)),
+    (((3,), (2,), (1, 3, 2)), lambda *operands: _bilinear(*operands)),
 ]
 
 
-@linear.batch
-def _linear(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int) -> Any:
+@_linear.batch
+def _linear_of_batch(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int) -> Any:
     x, weight, *bias = (o for o in operands if o.value is not None)
     if x.ndim == 0 or weight.ndim != 2:
         return NotImplemented  # an error, whose message one example gives
