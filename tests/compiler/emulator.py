@@ -26,9 +26,9 @@ import scipy.special
 from numgrad.codegen import tasks
 from numgrad.codegen.dtypes import KERNEL_DTYPES, type_name
 from numgrad.codegen.library import LIBRARY, REAL_BESIDE
+from numgrad.codegen.nests.kernel import Written
+from numgrad.codegen.nests.loop import LoopKernel
 from numgrad.compiler.graph.graph import Graph
-from numgrad.compiler.lower.kernel import Written
-from numgrad.compiler.lower.loop import LoopKernel
 from numgrad.compiler.run.kernel_step import KernelStep
 from numgrad.compiler.run.program import KernelProgram, Options
 from numgrad.core.op import OPS

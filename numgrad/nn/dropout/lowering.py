@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from numgrad.codegen.dtypes import BOOL
+from numgrad.codegen.nests.terms import Term, Terms
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.lower.lookup import where
 from numgrad.compiler.lower.lowering import Arithmetic, lowering
-from numgrad.compiler.lower.terms import Term, Terms
 from numgrad.kernels.dropout import BITS
 
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from numgrad.codegen.dtypes import BOOL, INT64
+from numgrad.codegen.nests.terms import Term, Terms
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.lower.lookup import gather, positions, scatter, spread, where
 from numgrad.compiler.lower.lowering import lowering, shape_of
-from numgrad.compiler.lower.terms import Term, Terms
 
 
 @lowering("embedding")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from numgrad.codegen.nests.terms import Term, Terms
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.lower.lowering import lowering
-from numgrad.compiler.lower.product import multiplied, swapped
-from numgrad.compiler.lower.terms import Term, Terms
+from numgrad.compiler.lower.matrices import multiplied, swapped
 
 
 @lowering("linear")

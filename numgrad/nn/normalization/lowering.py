@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import value_of
+from numgrad.codegen.nests.terms import Term, Terms, count
 from numgrad.compiler.graph.graph import TracedNode
-from numgrad.compiler.graph.polynomial import Terms as Length
-from numgrad.compiler.graph.polynomial import value_of
 from numgrad.compiler.lower.lowering import Arithmetic, column, lowering, operands
-from numgrad.compiler.lower.terms import Term, Terms, count
 
 
 @lowering("batch_normalize")
