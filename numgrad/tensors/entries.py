@@ -12,7 +12,7 @@ every recorded operation does: what its formulas need is saved, edges lead to wh
 come from. Arrays have the name of their operand and ``_``.
 
 The most common calls machine code takes off it, where that is in use: Note [Recorder] in
-``codegen.cpython.calls``. Until then it counts calls, for Note [Hot paths] there.
+``codegen.cpython.calls``. Until then it counts calls, for Note [Hot paths] in ``hot_paths`` there.
 
 Note [Watched entries]
 ----------------------

@@ -316,7 +316,7 @@ class Launched(NamedTuple):
     Attributes
     ----------
     packed
-        Where its packed form is: Note [Entries] in ``entry``.
+        Where its packed form is: Note [Entries].
     arguments
         For each its kind, as the dtype's or ``a`` for an array, with rank, bytes of an element, and
         whether an array must be contiguous.

@@ -25,7 +25,7 @@ def scratch(words):
 
 @instruction
 def call_packed(function, slots):
-    """Call the packed form of a kernel: Note [Entries] in ``native.entry``; it returns 0 or 1."""
+    """Call the packed form of a kernel: Note [Entries] in ``kernel_entry``; it returns 0 or 1."""
 
 
 keep = ExternalFunction("Py_IncRef", "int64(int64)")
