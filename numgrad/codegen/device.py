@@ -46,6 +46,9 @@ class DeviceFunction(LibraryFunction):
         Whether it is inlined into the kernels that call it.
     contract
         Whether a product and a sum in it may become one instruction.
+    for_numba
+        The Python function that Numba compiles in its place, if it has instructions of which Numba
+        has no form: Note [Two compilers] in ``compile``.
     """
 
     __name__: str
@@ -56,6 +59,7 @@ class DeviceFunction(LibraryFunction):
         self.py_func = function
         self.inline = inline
         self.contract = contract
+        self.for_numba = function
 
     @cached_property
     def dispatcher(self) -> Any:
@@ -67,7 +71,7 @@ class DeviceFunction(LibraryFunction):
             options["forceinline"] = True
         if self.contract:
             options["fastmath"] = {"contract"}
-        return numba.njit(self.py_func, error_model="numpy", **options)
+        return numba.njit(self.for_numba, error_model="numpy", **options)
 
     def numba_type(self) -> Any:
         return self.dispatcher._numba_type_
