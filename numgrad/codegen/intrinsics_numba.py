@@ -131,6 +131,7 @@ def kernel_call(external: Callable[[str, str], str], name: str) -> Callable[...,
     def call(typingctx, like, *integers):
         kinds: Any = integers[0] if isinstance(integers[0], types.BaseTuple) else integers
         symbol = external_symbol(external(name, like.dtype.name))
+        together: Any = types.StarArgTuple.from_types(tuple(kinds))
 
         def codegen(context, builder, signature, args):
             values = [
@@ -143,7 +144,7 @@ def kernel_call(external: Callable[[str, str], str], name: str) -> Callable[...,
             convention.call_function(builder, function, types.none, taken, values)
             return context.get_dummy_value()
 
-        return types.none(like, types.StarArgTuple.from_types(tuple(kinds))), codegen
+        return types.none(like, together), codegen
 
     return call
 

@@ -28,7 +28,9 @@ BATCHED = """
 from numba import {dtype}
 from numgrad.kernels.products.blas import batched_gemm
 
-def kernel(count, trans_a, trans_b, m, n, k, a, lda, stride_a, b, ldb, stride_b, c, ldc, stride_c, add):
+def kernel(
+    count, trans_a, trans_b, m, n, k, a, lda, stride_a, b, ldb, stride_b, c, ldc, stride_c, add
+):
     batched_gemm(
         {dtype}, count, trans_a, trans_b, m, n, k,
         a, lda, stride_a, b, ldb, stride_b, c, ldc, stride_c, add, 0,
