@@ -134,13 +134,18 @@ def main() -> int:
                 print("tests fail without any change")
                 return 2
         for number, mutant in enumerate(drawn, 1):
+            start = time.monotonic()
             if mutant.key() in known:
                 outcome = "accepted"
             else:
                 outcome = run(mutant, copy, given.limit, Path(scratch, "log"))
+            spent = time.monotonic() - start
             counts[outcome] += 1
             by = killer(Path(scratch, "log")) if outcome == "killed" else ""
-            print(f"{number:4d} {outcome:9s} {mutant.path}:{mutant.line} {by}", flush=True)
+            print(
+                f"{number:4d} {outcome:9s} {spent:4.0f} s {mutant.path}:{mutant.line} {by}",
+                flush=True,
+            )
             if outcome in ("survived", "untested", "too slow"):
                 survivors.append(mutant)
                 print("       ", *mutant.lines(), sep="\n          ", flush=True)

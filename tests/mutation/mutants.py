@@ -6,6 +6,7 @@ import ast
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +49,12 @@ OPERATORS = [
 """One other operator for each: what fails at once, such as ``x << y`` of floats, tells nothing."""
 
 
+@cache
+def text_of(path: str) -> str:
+    """The text of a file, as it was when first asked for: the checkout may be edited meanwhile."""
+    return (ROOT / path).read_text()
+
+
 @dataclass(frozen=True)
 class Mutant:
     """One change of one file."""
@@ -62,14 +69,13 @@ class Mutant:
         from cosmic_ray.mutating import mutate_code
         from cosmic_ray.plugins import get_operator
 
-        text = (ROOT / self.path).read_text()
-        changed = mutate_code(text, get_operator(self.operator)(), self.occurrence)
+        changed = mutate_code(text_of(self.path), get_operator(self.operator)(), self.occurrence)
         assert changed is not None
         return changed
 
     def lines(self) -> tuple[str, str]:
         """The first line that differs, before and after."""
-        before, after = (ROOT / self.path).read_text().split("\n"), self.code().split("\n")
+        before, after = text_of(self.path).split("\n"), self.code().split("\n")
         pairs = zip(before, after, strict=False)
         return next((a.strip(), b.strip()) for a, b in pairs if a != b)
 
@@ -90,11 +96,11 @@ def mutants_of(path: Path) -> list[Mutant]:
     from cosmic_ray.ast import Visitor, get_ast
     from cosmic_ray.plugins import get_operator
 
-    text = path.read_text()
+    name = path.relative_to(ROOT).as_posix()
+    text = text_of(name)
     tree = ast.parse(text)
     apart = {*_lines_apart(tree), *_lines_of_samples(tree)}
     found: list[Mutant] = []
-    name = path.relative_to(ROOT).as_posix()
     operators = {each: get_operator(each)() for each in OPERATORS}
     met = dict.fromkeys(OPERATORS, 0)
 
