@@ -7,7 +7,7 @@ Note [Two compilers]
 --------------------
 Most text goes straight to LLVM (``native``), in a tenth of a second and without Numba. What is not
 in its language, and what calls users' own compiled functions, Numba compiles (``hosted``):
-``Kernel.hosted`` says why. Results have the same bits.
+``Kernel.numba_reason`` says why. Results have the same bits.
 
 Note [Kernel cache]
 -------------------
@@ -56,7 +56,7 @@ class Kernel:
 
     Attributes
     ----------
-    hosted
+    numba_reason
         Why Numba compiled it; empty if it went straight to LLVM.
     code
         What was compiled: where it is, LLVM's language, assembly.
@@ -68,7 +68,7 @@ class Kernel:
     parallel: bool
     nogil: bool
     functions: dict[str, Any]
-    hosted: str = ""
+    numba_reason: str = ""
     from_cache: bool = False
     entry: Callable[..., Any] = field(init=False)
     code: Any = field(init=False, repr=False)
@@ -153,11 +153,11 @@ def _prepare(kernel: Kernel, externals: Iterable[str]) -> None:
 
 
 def _load_or_compile(kernel: Kernel, externals: tuple[str, ...], keep: bool) -> Kernel:
-    if not kernel.hosted:
+    if not kernel.numba_reason:
         try:
             return _native(kernel, externals, keep)
         except Unsupported as reason:
-            kernel.hosted = str(reason)
+            kernel.numba_reason = str(reason)
     return _hosted(kernel, externals, keep)
 
 
