@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -136,23 +137,29 @@ def _lines_apart(tree: ast.Module) -> Iterator[int]:
 
 def _lines_of_samples(tree: ast.Module) -> Iterator[int]:
     """Calls that an operation declares for tests, and constants that they alone use."""
-    declared = [
-        node
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Attribute)
-        and node.targets[0].attr in ("calls", "errors")
-    ]
-    inside = {n.id for d in declared for n in ast.walk(d) if isinstance(n, ast.Name)}
+    declared = [node for node in tree.body if _declares(node)]
     others = [node for node in tree.body if node not in declared]
+    samples = [d for node in others for d in getattr(node, "decorator_list", [])]
+    inside = {n.id for d in (*declared, *samples) for n in ast.walk(d) if isinstance(n, ast.Name)}
+    apart = {n for d in samples for n in ast.walk(d)}
+    uses = Counter(
+        n.id for o in others for n in ast.walk(o) if isinstance(n, ast.Name) and n not in apart
+    )
     for node in others:
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)]) if name in inside:
-                uses = [n for o in others for n in ast.walk(o) if isinstance(n, ast.Name)]
-                if sum(n.id == name for n in uses) == 1:
-                    declared.append(node)
+            case ast.Assign(targets=[ast.Name(id=name)]) if name in inside and uses[name] == 1:
+                declared.append(node)
     for node in declared:
         yield from range(node.lineno, (node.end_lineno or 0) + 1)
+
+
+def _declares(node: ast.stmt) -> bool:
+    match node:
+        case ast.Assign(targets=[ast.Attribute(attr="calls" | "errors")]):
+            return True
+        case ast.For(body=body):
+            return all(map(_declares, body))
+    return False
 
 
 def draw(count: int, seed: int, only: str = "") -> list[Mutant]:

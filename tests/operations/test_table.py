@@ -9,9 +9,10 @@ import pytest
 import numgrad as ng
 from numgrad.core.axis import AxisOp
 from numgrad.core.op import OPS
+from numgrad.operations.special_functions.declare import ParameterDerivative
 from numgrad.testing import gradcheck
 from numgrad.testing.samples import draw, samples
-from tests.operations.cases import TABLE, cases, prepare
+from tests.operations.cases import TABLE, Case, cases, prepare
 from tests.operations.directions import check_along_a_direction
 from tests.operations.reference import ELEMENTWISE, by_name, reference, with_reference
 from tests.quiet import quiet
@@ -31,6 +32,21 @@ def test_derivatives_along_a_direction(op):
     """First and second ones, of every case: a wrong number anywhere changes them."""
     for case in cases(op):
         check_along_a_direction(case)
+
+
+FURTHER = [
+    op
+    for op in OPS.values()
+    if isinstance(op, ParameterDerivative)
+    and op.formulas
+    and not op.name.endswith("_path")  # of what was drawn: as its probability stays, not it
+]
+
+
+@pytest.mark.parametrize("op", **by_name(FURTHER))
+def test_derivatives_of_derivatives_by_parameters(op):
+    case = next(cases(op))
+    check_along_a_direction(Case(op, case.operands, case.differentiable))
 
 
 @pytest.mark.parametrize("op", **by_name([op for op in OTHERS if not op.real]))
