@@ -43,11 +43,11 @@ UNWRITTEN = {
 
 
 CUTTING = (
-    "lanes", "write", "nest", "kernel", "pieces", "ranges", "aside", "block_products",
+    "lanes", "write", "nest", "kernel", "pieces", "ranges", "hoisting", "block_products",
     "multiply_blocks", "tasks",
 )  # fmt: skip
 """Modules that cut what is computed into tasks and blocks."""
-COMPILING = ("run.specialise", "run.loop_program", "run.inner_program")
+COMPILING = ("run.specialise", "run.loop_program", "run.subgraph_program")
 """Modules that compile graphs."""
 
 
