@@ -48,7 +48,7 @@ _objects = records.ObjectTable(
 )  # fmt: skip
 _machine_form: Callable[..., Any] | None = None
 _advance: Callable[..., Any] | None = None
-"""The walk in machine code, where it is in use: Note [Advance] in ``codegen.cpython.backward_walk``."""
+"""The walk in machine code, if in use: Note [Advance] in ``codegen.cpython.backward_walk``."""
 
 
 @cache
