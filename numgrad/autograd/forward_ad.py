@@ -24,7 +24,7 @@ import numpy as np
 
 from numgrad.autograd.batching.batch import below_examples
 from numgrad.autograd.batching.examples import beneath, levels_of, lowered, raised, spread
-from numgrad.autograd.forward.rules import pushforward, reads_call, takes_tangent
+from numgrad.autograd.forward_rules import pushforward, reads_call, takes_tangent
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Extra, Tensor, extra, root
 from numgrad.autograd.versions import shared_version
@@ -58,7 +58,7 @@ class ForwardInterpreter(Interpreter):
     """One dual level: what operations mean inside it."""
 
     several = False
-    """Whether a Tensor has several tangents here: see ``autograd.columns``."""
+    """Whether a Tensor has several tangents here: see ``autograd.structured_jacobians``."""
 
     def __init__(self) -> None:
         self._below = state.interpreters[: below_examples()]

@@ -19,7 +19,7 @@ from itertools import count
 from typing import Any, Self
 from weakref import WeakKeyDictionary, ref
 
-from numgrad.autograd.row_sparse import RowSparseTensor
+from numgrad.autograd.row_sparse_tensor import RowSparseTensor
 from numgrad.autograd.variable import Tensor, extra
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError

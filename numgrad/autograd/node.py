@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import cache, partial
+from math import prod
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from numgrad.autograd.argument import GivenTensor
-from numgrad.autograd.conform import conform_tensor
 from numgrad.autograd.hooks import RemovableHandle, leaf_hooks, node_extras, register
 from numgrad.autograd.saved import Guard, Packed, pack
 from numgrad.autograd.variable import Parameter, Tensor, extra
@@ -20,7 +20,7 @@ from numgrad.codegen.locks import ACCUMULATORS
 from numgrad.core.abstract import ARRAYS, zeros
 from numgrad.core.call import Call
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError
 
@@ -438,3 +438,26 @@ class GraphNode(ABC):
 
 GraphNode.register(Node)
 GraphNode.register(AccumulateGrad)
+
+
+def conform_tensor(value: Any, meta: Meta) -> Tensor:
+    """``value`` summed over broadcast axes and converted to ``meta``, by recorded operations."""
+    if not isinstance(value, Tensor):
+        value = Tensor(state.ground.lift(value, meta.dtype))
+    shape = value.shape
+    lead = len(shape) - len(meta.shape)
+    if lead or shape != meta.shape:
+        axes = tuple(range(lead)) + tuple(
+            lead + i for i, n in enumerate(meta.shape) if shape and n == 1 and shape[lead + i] != 1
+        )
+        if axes:
+            value = bind(OPS["sum"], (value,), {"axis": axes})
+        if value.size == prod(meta.shape):
+            value = bind(OPS["reshape"], (value, meta.shape), {})
+        else:
+            value = bind(OPS["broadcast_to"], (value, meta.shape), {})
+    if value.dtype != meta.dtype:
+        if value.dtype.kind == "c" and meta.dtype.kind != "c":
+            value = bind(OPS["real"], (value,), {})
+        value = bind(OPS["astype"], (value, meta.dtype), {})
+    return value

@@ -25,7 +25,7 @@ from numgrad.libraries import PACKAGE
 from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
 from numgrad.operations.lazy_operations import LATE, NAMESPACES
 from numgrad.operations.shape import Spread
-from numgrad.tensors.inplace_methods import has_inplace_form, inplace_names
+from numgrad.tensors.inplace import has_inplace_form, inplace_names
 from numgrad.tensors.tensor import Tensor
 
 HELP = "write the type stubs (.pyi) of all public names"

@@ -16,7 +16,7 @@ import numpy as np
 
 from numgrad.autograd.engine.backward import gradients_of_loss
 from numgrad.autograd.modes import enable_grad, no_grad
-from numgrad.autograd.row_sparse import RowSparseTensor
+from numgrad.autograd.row_sparse_tensor import RowSparseTensor
 from numgrad.core.interpreter import state
 from numgrad.optimize.derivatives import (
     Derivatives,

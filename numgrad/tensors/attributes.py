@@ -15,7 +15,7 @@ import numpy as np
 
 from numgrad.autograd import hooks
 from numgrad.autograd.engine import backward as engine
-from numgrad.autograd.row_sparse import RowSparseTensor
+from numgrad.autograd.row_sparse_tensor import RowSparseTensor
 from numgrad.autograd.variable import Tensor, gradient_of, refresh, root, set_gradient
 from numgrad.autograd.versions import (
     INFERENCE,
@@ -27,10 +27,9 @@ from numgrad.autograd.versions import (
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError, warn
-from numgrad.tensors import inplace_methods as methods
+from numgrad.tensors import inplace as methods
 from numgrad.tensors import missing
-from numgrad.tensors.flat import Flat
-from numgrad.tensors.indexing import subscript
+from numgrad.tensors.indexing import Flat, subscript
 
 _warned_of_data = False
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.forward_ad import has_tangent, share_tangents
-from numgrad.autograd.row_sparse import as_tensor
+from numgrad.autograd.row_sparse_tensor import as_tensor
 from numgrad.autograd.variable import NO_GRAD_VIEW, Parameter, Tensor, root
 from numgrad.autograd.versions import shared_version
 from numgrad.core.abstract import BRANCH, COUNT, NDARRAY, PRINT, AbstractArray
@@ -27,8 +27,8 @@ from numgrad.errors import (
 )
 from numgrad.operations.lazy_operations import declared
 from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_constructor, asked_by_product
+from numgrad.tensors.hints import library_call
 from numgrad.tensors.labels import asked_by_brackets, priority_over_pandas
-from numgrad.tensors.library_calls import library_call
 from numgrad.tensors.operators import acceptable, refuse_foreign
 
 _KEEPS_ARRAY = (

@@ -11,7 +11,7 @@ import numpy as np
 
 from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.batching.examples import example_index
-from numgrad.autograd.function.record import run as run_function
+from numgrad.autograd.function.function_call import run as run_function
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.codegen.cpython import hot_paths
 from numgrad.codegen.dtypes import convert

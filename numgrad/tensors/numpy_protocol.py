@@ -24,13 +24,19 @@ from numgrad.core.numpy_signatures import signature_of
 from numgrad.core.op import FOUND, OPS, Op
 from numgrad.errors import NumgradTypeError
 from numgrad.operations.lazy_operations import declare_for, of_namespace
-from numgrad.tensors.creation import empty_like, full_like, ones_like, zeros_like
+from numgrad.tensors.creation import (
+    empty_like,
+    full_like,
+    geomspace,
+    linspace,
+    logspace,
+    ones_like,
+    zeros_like,
+)
+from numgrad.tensors.hints import in_solver
 from numgrad.tensors.labels import defers
-from numgrad.tensors.library_calls import in_solver
-from numgrad.tensors.numpy_calls import NOT_GIVEN, Translation
+from numgrad.tensors.numpy_calls import NOT_GIVEN, WRITES, Translation, requires_grad
 from numgrad.tensors.numpy_ufuncs import METHODS, call, scipy_ufuncs, title
-from numgrad.tensors.numpy_writes import WRITES, requires_grad
-from numgrad.tensors.ranges import geomspace, linspace, logspace
 from numgrad.tensors.tensor import Tensor
 
 _by_function: dict[Any, Op] = {}
@@ -113,7 +119,7 @@ def _without_operation(name: str, function: Callable[..., Any], args: Any, kwarg
             f"{name}: an argument requires grad, and out= is an ndarray, which carries no gradient;"
             " leave out= away, write a = a + t rather than a += t, or detach() the argument"
         )
-    hint = import_module("numgrad.tensors.equivalents").hint  # for errors only
+    hint = import_module("numgrad.tensors.hints").hint  # for errors only
     home, _, own = name.replace("np.", "numpy.", 1).rpartition(".")
     raise NumgradTypeError(
         f"{name}: has no gradient here and an argument requires grad; {hint(home, own)}; or "

@@ -13,7 +13,7 @@ from numgrad.core.labels import labelled_kind
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError
 from numgrad.operations.sparse.kinds import is_sparse_kind, multiplies_by_star
-from numgrad.tensors.library_calls import in_solver
+from numgrad.tensors.hints import in_solver
 
 _made: list[tuple[Op, Any]] = []
 """Operations, and methods made of them, which hold the function behind calls."""

@@ -1,6 +1,6 @@
 """Calls of operations that machine code does: what it has to know of plans, and when it is in use.
 
-Its text is ``codegen.cpython.calls``: Note [Recorder] there.
+Its text is ``codegen.cpython.recorded_calls``: Note [Recorder] there.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _watched = False
 
 @cache
 def _machine_code() -> Any:
-    from numgrad.codegen.cpython import calls  # LLVM comes with the first kernel
-    from numgrad.codegen.cpython.function import Builtin
+    from numgrad.codegen.cpython import recorded_calls  # LLVM comes with the first kernel
+    from numgrad.codegen.cpython.builtin import Builtin
 
-    return Builtin("recorder", calls.text(_objects))
+    return Builtin("recorder", recorded_calls.text(_objects))
 
 
 class MachineEntry:

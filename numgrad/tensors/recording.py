@@ -10,7 +10,7 @@ import numpy as np
 
 from numgrad.autograd.batching.selected import Selected, selected
 from numgrad.autograd.engine.task import edge_of
-from numgrad.autograd.forward.rules import RECORDING, takes_tangent
+from numgrad.autograd.forward_rules import RECORDING, takes_tangent
 from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep

@@ -13,7 +13,7 @@ from numgrad.core.documentation import Page
 from numgrad.core.interpreter import install_eager
 from numgrad.core.op import OPS, Op
 from numgrad.operations import lazy_operations
-from numgrad.tensors import inplace_methods as methods
+from numgrad.tensors import inplace as methods
 from numgrad.tensors.attributes import TensorAttributes
 from numgrad.tensors.conversions import TensorConversions
 from numgrad.tensors.eager import EagerInterpreter

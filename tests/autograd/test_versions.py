@@ -24,7 +24,7 @@ from numgrad.autograd.versions import (
     version_of,
     write_count,
 )
-from numgrad.codegen.cpython import layout, records, versions
+from numgrad.codegen.cpython import offsets, records, versions
 from numgrad.errors import NumgradRuntimeError
 from numgrad.tensors import recorder
 
@@ -90,9 +90,9 @@ def node():
 @pytest.fixture(scope="module")
 def in_machine_code():
     """``current(node, memory)`` and ``saved_as_it_is(memory)`` of machine code."""
-    if not layout.is_readable():
-        pytest.skip(layout.obstacle())
-    from numgrad.codegen.cpython.function import Builtin
+    if not offsets.is_readable():
+        pytest.skip(offsets.obstacle())
+    from numgrad.codegen.cpython.builtin import Builtin
 
     table = recorder._objects
     head = """\
@@ -109,7 +109,7 @@ from numgrad.codegen.cpython.objects import as_int, new_int
     for name, call in calls.items():
         text = f"""{head}{getattr(versions, name)(table)}
 def kernel(me, args, count, names):
-    context = peek(int64, me + {layout.BYTES})
+    context = peek(int64, me + {offsets.BYTES})
     return new_int({call})
 """
         made.append(Builtin(name, text).function(name, records.Words.of(table)))
@@ -166,7 +166,7 @@ def test_slots_are_where_python_puts_values():
     import ctypes
 
     marked = version(last=123456789)
-    at = id(marked) + layout.slots(Version)["last"]
+    at = id(marked) + offsets.slots(Version)["last"]
     (address,) = struct.unpack("q", ctypes.string_at(at, 8))
     assert address == id(marked.last)
 

@@ -19,7 +19,7 @@ from numgrad.autograd.engine.gradients import ON_ARRAYS, RECORDED, UNRECORDED, a
 from numgrad.autograd.engine.task import GradientEdge, Task, edge_of
 from numgrad.autograd.engine.walk import DEEP, on_fresh_stack, walk
 from numgrad.autograd.hooks import drop_callbacks, retain_grad, retains_grad, run_callbacks
-from numgrad.autograd.row_sparse import as_tensor
+from numgrad.autograd.row_sparse_tensor import as_tensor
 from numgrad.autograd.variable import TENSORS, Tensor, constant, refresh
 from numgrad.core.abstract import ones, zeros
 from numgrad.core.formula import Meta

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.node import Node
-from numgrad.autograd.row_sparse import as_tensor
+from numgrad.autograd.row_sparse_tensor import as_tensor
 from numgrad.autograd.variable import Tensor, gradient_of, set_gradient
 from numgrad.autograd.versions import mark_written
 from numgrad.codegen.locks import GRADIENTS

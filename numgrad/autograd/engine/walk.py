@@ -54,7 +54,7 @@ _advance: Callable[..., Any] | None = None
 @cache
 def _machine_code() -> Any:
     from numgrad.codegen.cpython import backward_walk  # LLVM comes with the first kernel
-    from numgrad.codegen.cpython.function import Builtin
+    from numgrad.codegen.cpython.builtin import Builtin
 
     return Builtin("advance", backward_walk.text(_objects, SMALL))
 

@@ -17,11 +17,16 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from numgrad.autograd.batching.batch import Batched, BatchingInterpreter
-from numgrad.autograd.conform import conform_tensor
 from numgrad.autograd.forward_ad import ForwardInterpreter
-from numgrad.autograd.function.call import NO_TENSOR, Definition, as_gradient, meta_of
-from numgrad.autograd.function.context import FunctionCtx
-from numgrad.autograd.function.record import as_tensors
+from numgrad.autograd.function.function_call import (
+    NO_TENSOR,
+    Definition,
+    FunctionCtx,
+    as_gradient,
+    as_tensors,
+    meta_of,
+)
+from numgrad.autograd.node import conform_tensor
 from numgrad.autograd.variable import Tensor, constant
 from numgrad.core.abstract import zeros
 from numgrad.core.interpreter import bind, interpreter, state

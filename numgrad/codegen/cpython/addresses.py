@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from numgrad.codegen.compile import compile_kernel
-from numgrad.codegen.cpython import layout
+from numgrad.codegen.cpython import offsets
 from numgrad.codegen.dtypes import FLOAT64
 from numgrad.errors import NumgradRuntimeError
 
@@ -70,7 +70,7 @@ def addresses(
     """
     pointers = np.empty((len(arrays) // count if count else 0, count), np.int64)
     starts = np.empty(count + 1, np.int64)
-    reader = _reader() if layout.is_readable() else None
+    reader = _reader() if offsets.is_readable() else None
     if reader is None:
         total = _ask(arrays, elements, frozen, dtype, pointers, starts)
     else:
@@ -114,34 +114,34 @@ from numgrad.codegen.intrinsics import peek
 
 
 def kernel(listed, elements, frozen, kind, element, uniform, scale, pointers, starts):
-    items = peek(int64, listed + {layout.LIST_ITEMS})
+    items = peek(int64, listed + {offsets.LIST_ITEMS})
     count = pointers.shape[1]
     starts[0] = 0
     for r in range(pointers.shape[0]):
         each = r < elements
         scalar = element if each else uniform
-        wanted = {layout.C_CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE}
+        wanted = {offsets.C_CONTIGUOUS | offsets.ALIGNED | offsets.WRITEABLE}
         if r == frozen:
-            wanted = {layout.C_CONTIGUOUS | layout.ALIGNED}
+            wanted = {offsets.C_CONTIGUOUS | offsets.ALIGNED}
         for t in range(count):
             array = peek(int64, items + 8 * (r * count + t))
-            if peek(int64, array + {layout.TYPE}) != kind:
+            if peek(int64, array + {offsets.TYPE}) != kind:
                 return -1
             size = 1
-            lengths = peek(int64, array + {layout.LENGTHS})
-            for d in range(peek(int32, array + {layout.RANK})):
+            lengths = peek(int64, array + {offsets.LENGTHS})
+            for d in range(peek(int32, array + {offsets.RANK})):
                 size *= peek(int64, lengths + 8 * d)
             if each:
                 size *= scale
             if r == 0:
                 starts[t + 1] = starts[t] + size
-            dtype = peek(int64, array + {layout.DTYPE})
+            dtype = peek(int64, array + {offsets.DTYPE})
             fits = size == (starts[t + 1] - starts[t] if each else 1)
-            fits &= peek(int64, dtype + {layout.SCALAR}) == scalar
-            fits &= peek(uint8, dtype + {layout.ORDER}) == {ord("=")}
-            if not fits or peek(int32, array + {layout.FLAGS}) & wanted != wanted:
+            fits &= peek(int64, dtype + {offsets.SCALAR}) == scalar
+            fits &= peek(uint8, dtype + {offsets.ORDER}) == {ord("=")}
+            if not fits or peek(int32, array + {offsets.FLAGS}) & wanted != wanted:
                 return -1
-            pointers[r, t] = peek(int64, array + {layout.DATA})
+            pointers[r, t] = peek(int64, array + {offsets.DATA})
     return starts[count]
 """
 

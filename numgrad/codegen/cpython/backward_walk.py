@@ -17,7 +17,7 @@ Python. It returns ``[node, gradient, owned]``, or None at the end of the walk.
 
 from __future__ import annotations
 
-from numgrad.codegen.cpython import layout, records, versions
+from numgrad.codegen.cpython import offsets, records, versions
 from numgrad.codegen.cpython.records import ObjectTable
 
 MOST = 1000
@@ -37,9 +37,9 @@ def text(table: ObjectTable, small: int) -> str:
     small
         Elements up to which ``ADD`` adds gradients; others are left to Python.
     """
-    o, n = layout.slots(table.objects["TENSOR"]), layout.slots(table.objects["NODE"])
-    elementwise, axis = (layout.slots(table.objects[k])["steps"] for k in ("ELEMENTWISE", "AXIS"))
-    x, s = layout.FIELDS, {name: 8 * k for k, name in enumerate(records.STEP)}
+    o, n = offsets.slots(table.objects["TENSOR"]), offsets.slots(table.objects["NODE"])
+    elementwise, axis = (offsets.slots(table.objects[k])["steps"] for k in ("ELEMENTWISE", "AXIS"))
+    x, s = offsets.FIELDS, {name: 8 * k for k, name in enumerate(records.STEP)}
     of = {name: 8 * k for k, name in enumerate(records.OPERAND)}
     operands, width = 8 * len(records.STEP), 8 * len(records.OPERAND)
     return f"""\
@@ -58,7 +58,7 @@ def same(x, own, array_type):
         return 0
     if peek(int64, x + {x["type"]}) != array_type:
         return 0
-    if peek(int32, x + {x["flags"]}) & {layout.C_CONTIGUOUS} == 0:
+    if peek(int32, x + {x["flags"]}) & {offsets.C_CONTIGUOUS} == 0:
         return 0
     if peek(int64, x + {x["dtype"]}) != peek(int64, own + {of["dtype"]}):
         return 0
@@ -79,7 +79,7 @@ def is_tuple(context, x, size):
         return 0
     if peek(int64, x + {x["type"]}) != {table["TUPLE"]}:
         return 0
-    if peek(int64, x + {layout.SIZE}) != size:
+    if peek(int64, x + {offsets.SIZE}) != size:
         return 0
     return 1
 
@@ -104,7 +104,7 @@ def filled(context, node, g, step, slots):
     poke(peek(int64, g + {x["data"]}), slots + 8 * peek(int64, own + {of["place"]}))
     k = 1
     while k < inputs:
-        value = peek(int64, saved + {layout.TUPLE - 8} + 8 * k)
+        value = peek(int64, saved + {offsets.TUPLE - 8} + 8 * k)
         own = step + {operands} + {width} * k
         slot = slots + 8 * peek(int64, own + {of["place"]})
         kind = peek(int64, value + {x["type"]})
@@ -406,7 +406,7 @@ def walked(context, args, only, gradients):
         step, owned, left = step_of(context, node, passed), int64(-1), left - 1
         if step != 0 and left > 0:
             keep(step)
-            owned = computed(context, node, g, step + {layout.BYTES}, gradients)
+            owned = computed(context, node, g, step + {offsets.BYTES}, gradients)
             release(step)
         if owned == -1:
             return listing(node, g, mine)
@@ -416,15 +416,15 @@ def walked(context, args, only, gradients):
         else:
             edges, saved = peek(int64, node + {n["edges"]}), peek(int64, node + {n["saved"]})
             keep(edges)
-            results = peek(int64, edges + {layout.SIZE})
+            results = peek(int64, edges + {offsets.SIZE})
             retain = peek(int64, args + 56)
-            if retain != {table["TRUE"]} and peek(int64, saved + {layout.SIZE}) != 0:
+            if retain != {table["TRUE"]} and peek(int64, saved + {offsets.SIZE}) != 0:
                 keep(none)
                 poke(none, node + {n["saved"]})
                 release(saved)
         k = 0
         while k < results:
-            g_k, edge = peek(int64, gradients + 8 * k), peek(int64, edges + {layout.TUPLE} + 8 * k)
+            g_k, edge = peek(int64, gradients + 8 * k), peek(int64, edges + {offsets.TUPLE} + 8 * k)
             if failed == 0:
                 failed = routed(context, args, only, edge, g_k, owned >> k & 1)
             release(g_k)
@@ -438,7 +438,7 @@ def walked(context, args, only, gradients):
     return 0
 
 def kernel(me, args, count, names):
-    context, only = peek(int64, me + {layout.BYTES}), scratch(4)
+    context, only = peek(int64, me + {offsets.BYTES}), scratch(4)
     gradients = scratch({records.MOST_RESULTS})
     poke(0, only)
     poke(0, only + 24)

@@ -63,13 +63,13 @@ def count_call() -> None:
 
 def install(*, only_cached: bool = False) -> None:
     """Put machine code to use; what is not on disk is made now, or left where it is."""
-    from numgrad.codegen.cpython import layout
+    from numgrad.codegen.cpython import offsets
 
     give_way()
     with KERNELS, deferred():
-        if layout.unknown():
+        if offsets.unknown():
             waiting.clear()
-        if not layout.is_readable():
+        if not offsets.is_readable():
             return
         for path in list(waiting):
             waiting.remove(path)

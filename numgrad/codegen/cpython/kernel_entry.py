@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.codegen.cpython import c_api, layout
+from numgrad.codegen.cpython import c_api, offsets
 from numgrad.codegen.native import machine
 from numgrad.codegen.native.signature import Argument, Signature
 from numgrad.errors import NumgradTypeError
@@ -96,7 +96,7 @@ argument:
 take:
   %object_at = getelementptr inbounds ptr, ptr %args, i64 %k
   %object = load ptr, ptr %object_at
-  %type_at = getelementptr inbounds i8, ptr %object, i64 {layout.TYPE}
+  %type_at = getelementptr inbounds i8, ptr %object, i64 {offsets.TYPE}
   %type = load ptr, ptr %type_at
   %word_at = getelementptr inbounds i64, ptr %words, i64 %k
   %word = load i64, ptr %word_at
@@ -120,14 +120,14 @@ array:
   %is_array = icmp eq ptr %type, @numgrad_py_ndarray
   br i1 %is_array, label %fields, label %unusual
 fields:
-  %rank_at = getelementptr inbounds i8, ptr %object, i64 {layout.RANK}
+  %rank_at = getelementptr inbounds i8, ptr %object, i64 {offsets.RANK}
   %rank32 = load i32, ptr %rank_at
   %rank = zext i32 %rank32 to i64
-  %dtype_at = getelementptr inbounds i8, ptr %object, i64 {layout.DTYPE}
+  %dtype_at = getelementptr inbounds i8, ptr %object, i64 {offsets.DTYPE}
   %dtype = load ptr, ptr %dtype_at
-  %size_at = getelementptr inbounds i8, ptr %dtype, i64 {layout.ITEMSIZE}
+  %size_at = getelementptr inbounds i8, ptr %dtype, i64 {offsets.ITEMSIZE}
   %size = load i64, ptr %size_at
-  %flags_at = getelementptr inbounds i8, ptr %object, i64 {layout.FLAGS}
+  %flags_at = getelementptr inbounds i8, ptr %object, i64 {offsets.FLAGS}
   %flags32 = load i32, ptr %flags_at
   %flags = zext i32 %flags32 to i64
   %word8 = lshr i64 %word, 8
@@ -144,10 +144,10 @@ fields:
   %fits = icmp eq i64 %wrong, 0
   br i1 %fits, label %read, label %unusual
 read:
-  %data_at = getelementptr inbounds i8, ptr %object, i64 {layout.DATA}
+  %data_at = getelementptr inbounds i8, ptr %object, i64 {offsets.DATA}
   %data = load ptr, ptr %data_at
   store ptr %data, ptr %slot
-  %lengths_at = getelementptr inbounds i8, ptr %object, i64 {layout.LENGTHS}
+  %lengths_at = getelementptr inbounds i8, ptr %object, i64 {offsets.LENGTHS}
   %lengths_from = load ptr, ptr %lengths_at
   %behind_lengths = getelementptr inbounds i64, ptr %second, i64 %rank
   br label %length
@@ -164,7 +164,7 @@ lengths:
   %without_strides = icmp ne i64 %contiguous, 0
   br i1 %without_strides, label %next, label %with_strides
 with_strides:
-  %strides_at = getelementptr inbounds i8, ptr %object, i64 {layout.STRIDES}
+  %strides_at = getelementptr inbounds i8, ptr %object, i64 {offsets.STRIDES}
   %strides_from = load ptr, ptr %strides_at
   %behind_strides = getelementptr inbounds i64, ptr %behind_lengths, i64 %rank
   br label %stride
@@ -291,7 +291,7 @@ def _module() -> machine.SharedModule:
 
 def prepare() -> None:
     """Have the entry compiled, if it is not on disk, while a kernel is."""
-    if layout.is_readable():
+    if offsets.is_readable():
         _module()
 
 
@@ -329,7 +329,7 @@ class Launched(NamedTuple):
 def launched(function: Any) -> Launched | None:
     """Describe what a kernel's Python function calls, if it returns nothing and holds the lock."""
     own = getattr(function, "__self__", None)
-    if type(own) is not bytes or not layout.is_readable():
+    if type(own) is not bytes or not offsets.is_readable():
         return None
     packed, _, count, _, nogil, result, *words = struct.unpack(f"{len(own) // 8}q", own)
     if nogil or result != _NO_RESULT or len(words) != count:

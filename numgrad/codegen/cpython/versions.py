@@ -6,13 +6,13 @@ compares them with Python's form over all cases.
 
 from __future__ import annotations
 
-from numgrad.codegen.cpython import layout
+from numgrad.codegen.cpython import offsets
 from numgrad.codegen.cpython.records import ObjectTable
 
 
 def version_of(table: ObjectTable) -> str:
     """The text of ``version_of(context, memory)``, which both questions begin with."""
-    memory, kind = layout.slots(table.objects["TENSOR"])["_memory"], layout.TYPE
+    memory, kind = offsets.slots(table.objects["TENSOR"])["_memory"], offsets.TYPE
     return f"""\
 def version_of(context, memory):
     # the version of a Tensor's memory; 1 if there is none, 0 where Python is to say
@@ -33,8 +33,8 @@ def version_of(context, memory):
 
 def is_current(table: ObjectTable) -> str:
     """The text of ``is_current(context, node, memory)``: that of ``versions.is_current``."""
-    last = layout.slots(table.objects["VERSION"])["last"]
-    sequence = layout.slots(table.objects["NODE"])["sequence"]
+    last = offsets.slots(table.objects["VERSION"])["last"]
+    sequence = offsets.slots(table.objects["NODE"])["sequence"]
     return f"""{version_of(table)}
 def is_current(context, node, memory):
     # whether what a node saved of a Tensor with that memory is as it was then
@@ -52,7 +52,7 @@ def is_current(context, node, memory):
 
 def may_be_saved(table: ObjectTable) -> str:
     """The text of ``may_be_saved(context, memory)``: ``keep`` and ``refresh`` do nothing."""
-    slots = layout.slots(table.objects["VERSION"])
+    slots = offsets.slots(table.objects["VERSION"])
     return f"""{version_of(table)}
 def may_be_saved(context, memory):
     # whether a node may save a Tensor with that memory as it is, and its history is up to date

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.codegen.cpython import kernel_entry, layout
+from numgrad.codegen.cpython import kernel_entry, offsets
 from numgrad.codegen.native import machine
 from numgrad.codegen.native.signature import Signature, in_slot, llvm_type, narrow, parse
 
@@ -117,6 +117,6 @@ def bind(payload: bytes, name: str, signature: Signature | str, *, nogil: bool =
     addresses = machine.load(payload)
     packed = addresses["packed"]
     entry: Callable[..., Any] = kernel_entry.SlowEntry(name, signature, packed, nogil)
-    if layout.is_readable():
+    if offsets.is_readable():
         entry = kernel_entry.python_function(name, signature, packed, entry, nogil)
     return Bound(entry, addresses.get("numba_entry"))

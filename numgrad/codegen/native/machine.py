@@ -27,7 +27,7 @@ import numpy as np
 from llvmlite import binding
 from llvmlite.binding import ffi
 
-from numgrad.codegen.cpython import c_api, layout
+from numgrad.codegen.cpython import c_api, offsets
 from numgrad.codegen.interrupts import deferred
 from numgrad.codegen.native.side_by_side import at_once, emitted, parsed, side_by_side
 
@@ -113,7 +113,7 @@ def _stamp(cpu: tuple[str, str]) -> str:
         f"{__name__} {_FORMAT}",
         sys.version_info[:3],
         getattr(sys, "abiflags", ""),
-        layout.HEAD,
+        offsets.HEAD,
         sys.platform,
         platform.machine(),
         llvmlite.__version__,

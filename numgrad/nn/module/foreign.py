@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.row_sparse import RowSparseTensor
+from numgrad.autograd.row_sparse_tensor import RowSparseTensor
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradTypeError
 

@@ -26,7 +26,7 @@ from weakref import ref
 
 import numpy as np
 
-from numgrad.autograd.row_sparse import RowSparseTensor
+from numgrad.autograd.row_sparse_tensor import RowSparseTensor
 from numgrad.autograd.versions import INFERENCE, mark_written, version_of
 from numgrad.core.interpreter import state
 from numgrad.distributed.group import ProcessGroup

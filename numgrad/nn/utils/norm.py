@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from numgrad.autograd.modes import no_grad
-from numgrad.autograd.row_sparse import RowSparseTensor
+from numgrad.autograd.row_sparse_tensor import RowSparseTensor
 from numgrad.core.interpreter import state
 from numgrad.core.options import Option
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError

@@ -12,7 +12,7 @@ import pytest
 import numgrad as ng
 from numgrad.autograd.engine import walk
 from numgrad.codegen import cpython
-from numgrad.codegen.cpython import layout
+from numgrad.codegen.cpython import offsets
 from numgrad.core.op import OPS
 from numgrad.tensors import recorder
 from tests.python_paths import machine_code
@@ -47,7 +47,7 @@ def test_objects_are_read_in_one_room(kind):
 
 
 def test_the_door_says_which_versions_are_known():
-    first, last = ("{}.{}".format(*version) for version in (layout.KNOWN[0], layout.KNOWN[-1]))
+    first, last = ("{}.{}".format(*version) for version in (offsets.KNOWN[0], offsets.KNOWN[-1]))
     text = cpython.__doc__
     assert f"CPython {first} to {last}" in text
     for word in ("NUMGRAD_MACHINE_CODE=0", "ng.config.machine_code = False", "SlowEntry"):
@@ -56,8 +56,8 @@ def test_the_door_says_which_versions_are_known():
 
 @pytest.fixture
 def switch(monkeypatch):
-    if layout.unknown():
-        pytest.skip(layout.unknown())
+    if offsets.unknown():
+        pytest.skip(offsets.unknown())
     monkeypatch.setattr(ng.config, "machine_code", True)
     machine_code()
     assert walk._advance is not None
@@ -89,7 +89,7 @@ def test_the_setting_takes_effect_at_once(switch):
         run()  # with records
         assert ("entry" in functions_called(run)) is not on
         assert (walk._advance is not None) is on
-        assert bool(layout.obstacle()) is not on
+        assert bool(offsets.obstacle()) is not on
     values = np.array([0.5, 2.0])
     for gradient in gradients:
         np.testing.assert_array_equal(gradient, gradients[0])
@@ -146,8 +146,8 @@ print(first, type(multiply.entry).__name__, bool(hot_paths.waiting), y.tolist())
 )
 def test_a_program_without_gradients_gets_machine_code_too(name, call, expected, tmp_path):
     """Of a known plan, whose calls go through no interpreter; nothing is in the cache."""
-    if layout.unknown():
-        pytest.skip(layout.unknown())
+    if offsets.unknown():
+        pytest.skip(offsets.unknown())
     environment = {k: v for k, v in os.environ.items() if k != "NUMGRAD_MACHINE_CODE"}
     done = subprocess.run(
         [sys.executable, "-c", FORWARD_ONLY.format(name=name, call=call)],

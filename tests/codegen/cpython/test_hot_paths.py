@@ -13,10 +13,10 @@ from numgrad.autograd.engine import walk
 from numgrad.autograd.engine.gradients import ArrayEvaluation
 from numgrad.codegen.cpython import (
     backward_walk,
-    function,
+    builtin,
     hot_paths,
     kernel_entry,
-    layout,
+    offsets,
     records,
 )
 from numgrad.core.declare import elementwise
@@ -25,7 +25,7 @@ from numgrad.tensors import recorder
 from tests.python_paths import machine_code, python_paths
 
 R = np.random.default_rng(0)
-pytestmark = pytest.mark.skipif(not layout.is_readable(), reason=layout.obstacle())
+pytestmark = pytest.mark.skipif(not offsets.is_readable(), reason=offsets.obstacle())
 
 
 @pytest.fixture(autouse=True)
@@ -419,11 +419,11 @@ def kernel(me, args, count, names):
     pair = new_tuple(2)
     first = peek(int64, args)
     keep(first)
-    poke(first, pair + {layout.TUPLE})
-    poke(new_int(count + peek(int64, me + {layout.BYTES})), pair + {layout.TUPLE + 8})
+    poke(first, pair + {offsets.TUPLE})
+    poke(new_int(count + peek(int64, me + {offsets.BYTES})), pair + {offsets.TUPLE + 8})
     return pair
 """
-    made = function.Builtin("pair", text).function("pair", records.Words.of(40))
+    made = builtin.Builtin("pair", text).function("pair", records.Words.of(40))
     thing = object()
     before = sys.getrefcount(thing)
     assert made(thing, 1) == (thing, 42)
@@ -469,7 +469,7 @@ def test_machine_code_is_made_when_python_has_done_enough(monkeypatch):
     assert done == [1, 0, 0, 1]
     assert "stays in Python" in told[0]
     monkeypatch.setattr(hot_paths, "waiting", list(paths))
-    monkeypatch.setattr(layout, "unknown", lambda: "a reason")
+    monkeypatch.setattr(offsets, "unknown", lambda: "a reason")
     hot_paths.install()
     assert (done, hot_paths.waiting) == ([1, 0, 0, 1], [])
 

@@ -18,7 +18,7 @@ other families.
 
 from __future__ import annotations
 
-from numgrad.codegen.cpython import layout, records, versions
+from numgrad.codegen.cpython import offsets, records, versions
 from numgrad.codegen.cpython.records import CALL, PLACES, ObjectTable
 
 
@@ -34,8 +34,8 @@ def text(table: ObjectTable) -> str:
         and ``COMPUTING`` of what it may say; ``COUNTER``, which gives nodes their numbers. All
         calls are left to Python while the table's first word is not 0.
     """
-    o, n = layout.slots(table.objects["TENSOR"]), layout.slots(table.objects["NODE"])
-    x, at = layout.FIELDS, {name: 8 * k for k, name in enumerate(CALL)}
+    o, n = offsets.slots(table.objects["TENSOR"]), offsets.slots(table.objects["NODE"])
+    x, at = offsets.FIELDS, {name: 8 * k for k, name in enumerate(CALL)}
     of = {name: 8 * k for k, name in enumerate(records.OPERAND)}
     operands, width = 8 * len(CALL), 8 * len(records.OPERAND)
     return f"""\
@@ -65,7 +65,7 @@ def place_of(context, args, count, grad_bits):
                     return -1
             if peek(int64, array + {x["type"]}) != array_type:
                 return -1
-            if peek(int32, array + {x["flags"]}) & {layout.C_CONTIGUOUS} == 0:
+            if peek(int32, array + {x["flags"]}) & {offsets.C_CONTIGUOUS} == 0:
                 return -1
             rank = int64(peek(int32, array + {x["rank"]}))
             if rank > {records.MOST_AXES}:
@@ -188,7 +188,7 @@ def recorded(context, args, count, record, mask, out):
     if edges == 0 or saved == 0 or peek(int64, node + {n["sequence"]}) == 0:
         release(node)
         return 0
-    place, k = saved + {layout.TUPLE}, 0
+    place, k = saved + {offsets.TUPLE}, 0
     while k < count:
         x = peek(int64, args + 8 * k)
         edge = none
@@ -197,7 +197,7 @@ def recorded(context, args, count, record, mask, out):
             if edge == none:
                 edge = x
         keep(edge)
-        poke(edge, edges + {layout.TUPLE} + 8 * k)
+        poke(edge, edges + {offsets.TUPLE} + 8 * k)
         if save_mask >> k & 1:
             keep(x)
             poke(x, place)
@@ -239,7 +239,7 @@ def wrapped(context, out, node):
     return tensor
 
 def kernel(me, args, count, names):
-    own = me + {layout.BYTES}
+    own = me + {offsets.BYTES}
     context, slow = peek(int64, own), peek(int64, own + 8)
     if count != peek(int64, own + 32) or names != 0 or peek(int64, context) != 0:
         return call_python(slow, args, count, names)
@@ -255,7 +255,7 @@ def kernel(me, args, count, names):
         return call_python(slow, args, count, names)
     record, matches = listed(peek(int64, own + 24), place), 0
     if record != {table["NONE"]}:
-        matches = fits(context, args, count, record + {layout.BYTES})
+        matches = fits(context, args, count, record + {offsets.BYTES})
     if matches == 0:
         number = new_int(place)
         if number == 0:
@@ -268,7 +268,7 @@ def kernel(me, args, count, names):
         answer = call_python(peek(int64, own + 16), given, count + 1, names)
         release(number)
         return answer
-    known = record + {layout.BYTES}
+    known = record + {offsets.BYTES}
     if peek(int64, known + {at["packed"]}) == 0:
         return call_python(slow, args, count, names)
     keep(record)

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.conform import conform_tensor
 from numgrad.autograd.engine.backward import inner_grad
+from numgrad.autograd.node import conform_tensor
 from numgrad.autograd.variable import Tensor, constant
 from numgrad.core.abstract import filled, zeros
 from numgrad.core.axis import AxisOp
