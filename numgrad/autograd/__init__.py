@@ -68,7 +68,7 @@ _missing = _absent(
 
 
 def __getattr__(name: str) -> _Any:
-    """``functional``, a face of what stands on a higher floor."""
+    """Load ``functional``, a wrapper of what stands on a higher floor."""
     if name == "functional":
         return _import_module("numgrad.autograd.functional")
     return _missing(name)

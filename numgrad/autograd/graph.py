@@ -38,7 +38,7 @@ __getattr__ = absent(
     __name__,
     __all__,
     {
-        "region_activation_memory_budget": "ng.checkpoint says what is computed anew",
+        "region_activation_memory_budget": "ng.checkpoint says what is computed again",
         "set_*_stream*": "a CPU has no streams",
     },
 )

@@ -1,4 +1,4 @@
-"""What a node keeps for its backward: checks that it is unchanged, and hooks that pack it.
+"""Saved values of a node: checks that they are unchanged, and hooks that pack them.
 
 Note [Guards]
 -------------
@@ -142,13 +142,13 @@ class Packed:
     def unpack(self) -> np.ndarray:
         """The array as it was saved."""
         with _quiet():
-            found = self.unpack_hook(self.content)
-        if not isinstance(found, Tensor):
+            value = self.unpack_hook(self.content)
+        if not isinstance(value, Tensor):
             raise NumgradTypeError(
-                f"saved_tensors_hooks: the unpack hook returned {type(found).__name__}; it must "
+                f"saved_tensors_hooks: the unpack hook returned {type(value).__name__}; it must "
                 "return a Tensor"
             )
-        array = found._array
+        array = value._array
         if array.shape != self.shape or array.dtype != self.dtype:
             raise NumgradRuntimeError(
                 f"saved_tensors_hooks: the unpack hook returned shape {array.shape} and dtype "
@@ -170,7 +170,7 @@ def _quiet() -> Iterator[None]:
 
 
 def pack(value: Any, pair: tuple[Callable[..., Any], Callable[..., Any]] | None) -> Any:
-    """What a node keeps in place of ``value`` under a pair of hooks, or None; numbers stay."""
+    """Pack ``value`` by a pair of hooks, if there is one; numbers stay."""
     if pair is None:
         return value
     if type(value) is tuple:

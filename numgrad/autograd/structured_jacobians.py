@@ -98,23 +98,23 @@ def rows_by_point(y: Tensor, x: Sequence[Tensor]) -> list[np.ndarray | None]:
 class _Walk:
     """One backward with gradients by point.
 
-    ``found`` has for each value, by the ``_key`` of its edge, the axis of points or ``SHARED``, its
+    ``arrived`` has for each value, by the ``_key`` of its edge, the axis of points or ``SHARED``, its
     gradients, and whether these may be added to.
     """
 
     def __init__(self, y: Tensor) -> None:
         self.count = y._array.shape[0]
-        self.found: dict[int, list[Any]] = {}
+        self.arrived: dict[int, list[Any]] = {}
         self.waiting: dict[int, Node] = {}
         self._arrive(edge_of(y), 0, np.ones(self.count, y._array.dtype), False)
         while self.waiting:
             sequence = max(self.waiting)
-            axis, g, _ = self.found.pop(sequence)
+            axis, g, _ = self.arrived.pop(sequence)
             self._visit(self.waiting.pop(sequence), axis, g)
 
     def jacobian(self, x: Tensor) -> np.ndarray | None:
         """By a leaf, of shape ``(points, *x.shape)``."""
-        axis, g, owned = self.found.get(_key(x), (SHARED, None, False))
+        axis, g, owned = self.arrived.get(_key(x), (SHARED, None, False))
         if g is None:
             return None
         if not np.isfinite(g).all():
@@ -129,9 +129,9 @@ class _Walk:
     def _arrive(self, edge: Any, axis: int, g: np.ndarray, owned: bool) -> None:
         """Add gradients of a value."""
         key = _key(edge)
-        known = self.found.get(key)
+        known = self.arrived.get(key)
         if known is None:
-            self.found[key] = [axis, g, owned]
+            self.arrived[key] = [axis, g, owned]
             if type(edge) is Node:
                 self.waiting[key] = edge
         elif known[0] != axis:
@@ -163,25 +163,25 @@ class _Walk:
         call: Any = node.call
         place = axis - g.ndim  # operands are aligned at their ends
         key = call, node.mask, place
-        spread = _spreads.get(key)
-        if spread is None:
-            spread = remember(_spreads, key, _Spread(call, node.mask, place, self.count))
+        shared = _spreads.get(key)
+        if shared is None:
+            shared = remember(_spreads, key, _Spread(call, node.mask, place, self.count))
         values = node.unpack() if node.saved != () else ()
-        if spread.plan is not call:
-            values = list(map(_spread_value, values, spread.saved))
-        found, owned = spread.plan.backward(node.mask, g, values)
+        if shared.plan is not call:
+            values = list(map(_spread_value, values, shared.saved))
+        gradients, owned = shared.plan.backward(node.mask, g, values)
         for k, edge in enumerate(node.edges):
             if edge is None:
                 continue
-            part = found[k]
-            if spread.shapes[k] is None:
+            part = gradients[k]
+            if shared.shapes[k] is None:
                 self._arrive(edge, part.ndim + place, part, bool(owned >> k & 1))
             else:
                 part = part if place == -1 else np.moveaxis(part, place, -1)
                 self._arrive(edge, SHARED, part.reshape(-1, self.count), bool(owned >> k & 1))
 
     def _view(self, node: Node, axis: int, g: np.ndarray) -> None:
-        """Whatever the axis of points becomes, as long as it stays one."""
+        """Follow the axis of points through a view, as long as it stays one."""
         call: Any = node.call
         shape = call.metas[0].shape
         points = np.arange(self.count)
@@ -190,9 +190,9 @@ class _Walk:
             numbers = points.reshape(_one_axis(len(shape), before, self.count))
             seen = call.op.function(np.broadcast_to(numbers, shape), **call.params)
             if (seen == expected).all():
-                found, owned = call.backward(node.mask, g, node.unpack() if node.saved else [])
-                if found[0].shape == shape:
-                    self._arrive(node.edges[0], before, found[0], bool(owned & 1))
+                gradients, owned = call.backward(node.mask, g, node.unpack() if node.saved else [])
+                if gradients[0].shape == shape:
+                    self._arrive(node.edges[0], before, gradients[0], bool(owned & 1))
                     return
         raise NumgradNotImplementedError("points: a view that mixes them")
 
@@ -200,11 +200,11 @@ class _Walk:
         """An operation along other axes."""
         call: Any = node.call
         same = len(call.metas[0].shape) == g.ndim
-        kept = [k for k in range(len(call.metas[0].shape)) if same or k not in call.axes]
-        if kept[axis] in call.axes:
+        axes = [k for k in range(len(call.metas[0].shape)) if same or k not in call.axes]
+        if axes[axis] in call.axes:
             raise NumgradNotImplementedError("points: an operation along them")
-        found, owned = call.backward(node.mask, g, node.unpack())
-        self._arrive(node.edges[0], kept[axis], found[0], bool(owned & 1))
+        gradients, owned = call.backward(node.mask, g, node.unpack())
+        self._arrive(node.edges[0], axes[axis], gradients[0], bool(owned & 1))
 
     def _product(self, node: Node, g: np.ndarray) -> None:
         """A matrix, with a row for each point, times a vector that they share."""
@@ -238,10 +238,10 @@ class _Walk:
         if places.size == size and (places == numbers).all():
             self._arrive(edge, SHARED, g, False)
             return
-        known = self.found.get(_key(edge))
+        known = self.arrived.get(_key(edge))
         if known is None or not known[2]:
             self._arrive(edge, SHARED, np.zeros((size, self.count), g.dtype), True)
-            known = self.found[_key(edge)]
+            known = self.arrived[_key(edge)]
         if known[0] != SHARED:
             raise NumgradNotImplementedError("points: they are mixed")
         for place, row in zip(places.tolist(), g, strict=True):
@@ -281,8 +281,8 @@ class _Spread:
         for k, meta in enumerate(call.metas):
             shape = (*[1] * (-place - len(meta.shape)), *meta.shape)
             mixed = mask >> k & 1 and (len(meta.shape) < -place or shape[place] != count)
-            spread = (*shape[: len(shape) + place], count, *shape[len(shape) + place + 1 :])
-            self.shapes.append(spread if mixed else None)
+            broadcast = (*shape[: len(shape) + place], count, *shape[len(shape) + place + 1 :])
+            self.shapes.append(broadcast if mixed else None)
         by_name = dict(zip(call.op.inputs, self.shapes, strict=True))
         self.saved = [by_name.get(name) for name in call.saves(mask)]
         self.plan = call
@@ -298,15 +298,15 @@ _spreads: dict[tuple, _Spread] = {}
 
 
 def _spread_value(value: Any, shape: tuple[int, ...] | None) -> Any:
-    """What was saved, contiguous, with the axis of points."""
+    """A saved value, contiguous, with the axis of points."""
     if not isinstance(value, np.ndarray):
         return value
     if shape is None:
         return value if value.flags.c_contiguous else value.copy()
     value = value.reshape((1,) * (len(shape) - value.ndim) + value.shape)
-    spread = np.empty(shape, value.dtype)
-    spread[...] = value
-    return spread
+    repeated = np.empty(shape, value.dtype)
+    repeated[...] = value
+    return repeated
 
 
 # ------------------------------------------------------------------------------- tangents by column
@@ -322,7 +322,7 @@ Columns = dict[int, np.ndarray]
 
 
 class Units:
-    """What is differentiated by, or a view of it: the number of each element's own column."""
+    """Columns of a variable or a view of it: the number of each element's own."""
 
     def __init__(self, places: np.ndarray) -> None:
         self.places = places
@@ -378,31 +378,31 @@ class ColumnsInterpreter(ForwardInterpreter):
                     raise NumgradNotImplementedError("columns: numbers of another dtype")
                 return
             if isinstance(op, View) and op.linear and op.jvp_formula is None:
-                found = _by_views(op, args, params, given[0])
-                if type(found) is Units or found:
-                    self.set_tangent(out, found)  # pyright: ignore
+                columns = _by_views(op, args, params, given[0])
+                if type(columns) is Units or columns:
+                    self.set_tangent(out, columns)  # pyright: ignore
                 return
             given = [g.columns if type(g) is Units else g for g in given]
             if isinstance(op, Elementwise) and op.jvp_formula is None:
-                found = _by_factors(op, args, given, out._array)
+                columns = _by_factors(op, args, given, out._array)
             else:
-                (found,) = _by_rules(op, args, params, given, out, call)
-            if found:
-                self.set_tangent(out, found)  # pyright: ignore
+                (columns,) = _by_rules(op, args, params, given, out, call)
+            if columns:
+                self.set_tangent(out, columns)  # pyright: ignore
             return
         given = [g.columns if type(g) is Units else g for g in given]
-        for y, found in zip(out, _by_rules(op, args, params, given, out, call), strict=True):
-            if found:
-                self.set_tangent(y, found)  # pyright: ignore
+        for y, columns in zip(out, _by_rules(op, args, params, given, out, call), strict=True):
+            if columns:
+                self.set_tangent(y, columns)  # pyright: ignore
 
     def tangent(self, tensor: Tensor) -> Any:
         """The columns that reach a Tensor; None for none."""
-        found = self._own_tangent(tensor)
-        if found is None:
+        columns = self._own_tangent(tensor)
+        if columns is None:
             owner = root(tensor)
             if owner is not tensor and self._own_tangent(owner) is not None:
                 raise NumgradNotImplementedError("columns: a view that does not follow its root")
-        return found
+        return columns
 
     def duplicate(self, original: Tensor, twin: Tensor) -> None:
         """Refuse."""
@@ -423,7 +423,7 @@ def _by_factors(op: Elementwise, args: tuple, given: Sequence[Any], out: np.ndar
     values = dict(zip(op.inputs, arrays, strict=True))
     values["y"] = out
     record = Call(op, metas, {})
-    found: Columns = {}
+    tangents: Columns = {}
     before = state.interpreters
     state.interpreters = (raw,)
     state.refresh()
@@ -434,22 +434,22 @@ def _by_factors(op: Elementwise, args: tuple, given: Sequence[Any], out: np.ndar
             factor = record.gradient(k, ONE, values)
             for column, t in columns.items():
                 moved = t if factor is ONE else factor if t is ONE else scaled(op, factor, t)
-                found[column] = found[column] + moved if column in found else moved
+                tangents[column] = tangents[column] + moved if column in tangents else moved
     finally:
         state.interpreters = before
         state.refresh()
-    return found
+    return tangents
 
 
 def _by_views(op: View, args: tuple, params: dict[str, Any], columns: Any) -> Any:
     x, *rest = args
     if type(columns) is Units:
         return Units(op.compute((columns.places, *rest), params))
-    found = {}
+    tangents = {}
     for column, t in columns.items():
         moved = op.compute((np.broadcast_to(t, x.shape), *rest), params)
-        found[column] = moved
-    return found
+        tangents[column] = moved
+    return tangents
 
 
 def _by_rules(
@@ -460,7 +460,7 @@ def _by_rules(
     outs = out if several else (out,)
     if any(y._array.dtype.kind in "fc" and y._array.dtype != np.float64 for y in outs):
         raise NumgradNotImplementedError("columns: numbers of another dtype")
-    found: list[Columns] = [{} for _ in outs]
+    of_outputs: list[Columns] = [{} for _ in outs]
     for column in dict.fromkeys(k for columns in given if columns for k in columns):
         tangents = [
             Tensor(np.array(np.broadcast_to(columns[column], a.shape), a.dtype))
@@ -468,11 +468,13 @@ def _by_rules(
             else None
             for a, columns in zip(args, given, strict=True)
         ]
-        pushed = pushforward(op, args, params, tangents, out, call)
-        for columns, t in zip(found, pushed if several else (pushed,), strict=True):
+        out_tangents = pushforward(op, args, params, tangents, out, call)
+        for columns, t in zip(
+            of_outputs, out_tangents if several else (out_tangents,), strict=True
+        ):
             if t is not None:
                 columns[column] = t._array
-    return found
+    return of_outputs
 
 
 def suits(x: Sequence[Tensor], results: Sequence[Tensor]) -> bool:
@@ -553,15 +555,15 @@ class CutPart(NamedTuple):
 
     @property
     def key(self) -> Any:
-        """What says which elements the part has."""
+        """A key that says which elements the part has."""
         return self.number, *[(cut.op.name, repr(cut.params)) for cut in self.cuts]
 
     def places(self, shape: tuple[int, ...]) -> np.ndarray:
         """The numbers of the elements of the part among those of the leaf."""
-        found = np.arange(prod(shape)).reshape(shape)
+        numbers = np.arange(prod(shape)).reshape(shape)
         for cut in self.cuts:
-            found = cut.op.function(found, **cut.params)
-        return np.ravel(found)
+            numbers = cut.op.function(numbers, **cut.params)
+        return np.ravel(numbers)
 
 
 def parts_of(y: Tensor, x: Sequence[Tensor]) -> list[CutPart]:
@@ -575,7 +577,7 @@ def parts_of(y: Tensor, x: Sequence[Tensor]) -> list[CutPart]:
     if state.anomaly or any(t._extra is not None and t._extra.hooks is not None for t in x):
         raise NumgradNotImplementedError("parts: hooks of leaves, or a search for NaN")
     leaves = {id(t): k for k, t in enumerate(x)}
-    shape, found = y._array.shape, []
+    shape, parts = y._array.shape, []
     root = edge_of(y)
     waiting: dict[int, tuple[Any, np.ndarray]] = {}
 
@@ -584,7 +586,7 @@ def parts_of(y: Tensor, x: Sequence[Tensor]) -> list[CutPart]:
             known = waiting.get(edge.sequence)
             waiting[edge.sequence] = edge, g if known is None else known[1] + g
         elif isinstance(edge, Tensor) and id(edge) in leaves and edge._array.shape == shape:
-            found.append(CutPart(leaves[id(edge)], (), g))
+            parts.append(CutPart(leaves[id(edge)], (), g))
         else:
             raise NumgradNotImplementedError("parts: another result or leaf")
 
@@ -602,10 +604,10 @@ def parts_of(y: Tensor, x: Sequence[Tensor]) -> list[CutPart]:
             for k in wanted:
                 arrive(node.edges[k], gradients[k])
         elif (cut := _cut(node, leaves)) is not None:
-            found.append(CutPart(*cut, g))
+            parts.append(CutPart(*cut, g))
         else:
             raise NumgradNotImplementedError(f"parts: {call.op.name}")
-    return found
+    return parts
 
 
 def _cut(node: Node, leaves: dict[int, int]) -> tuple[int, tuple[Any, ...]] | None:

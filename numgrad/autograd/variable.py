@@ -140,10 +140,10 @@ def root(tensor: Tensor) -> Tensor:
 
 def extra(tensor: Tensor) -> Extra:
     """The side object of a tensor, made now if there is none."""
-    found = tensor._extra
-    if found is None:
-        found = tensor._extra = Extra()
-    return found
+    side = tensor._extra
+    if side is None:
+        side = tensor._extra = Extra()
+    return side
 
 
 def constant(value: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""What a Tensor is asked for: its array's attributes, its gradient, its place in the graph.
+"""Attributes of a Tensor: its array's, its gradient, its place in the graph.
 
 Note [Members of Tensor]
 ------------------------
@@ -111,10 +111,10 @@ class TensorAttributes(Tensor):
     @property
     def grad(self) -> Tensor | None:
         """Gradient accumulated by ``backward``; None before the first."""
-        found = gradient_of(self)
-        if found is None and state.ground.deferred:
+        gradient = gradient_of(self)
+        if gradient is None and state.ground.deferred:
             state.ground.lacks_gradient(self)
-        if found is None and self._requires_grad and self.grad_fn is not None:
+        if gradient is None and self._requires_grad and self.grad_fn is not None:
             if hooks.retains_grad(self):
                 return None
             warn(
@@ -122,7 +122,7 @@ class TensorAttributes(Tensor):
                 "retain_grad() before backward, use autograd.grad, or look at the leaf",
                 UserWarning,
             )
-        return found
+        return gradient
 
     @grad.setter
     def grad(self, value: Any) -> None:

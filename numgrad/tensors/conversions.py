@@ -1,4 +1,4 @@
-"""What a Tensor turns into: numbers, arrays, text, copies; and operators that are no operation."""
+"""Conversions of a Tensor: numbers, arrays, text, copies; operators that are no operation."""
 
 from __future__ import annotations
 
@@ -380,7 +380,7 @@ def _give(twin: Tensor, attributes: dict[str, Any] | None) -> None:
 
 
 def _carried(self: Tensor) -> str | None:
-    """What numbers alone would lose."""
+    """The gradient or tangent that numbers alone would lose, in words."""
     if self.requires_grad and state.grad_enabled:
         return "requires grad"
     return "has a tangent (forward mode)" if state.interpreters and has_tangent(self) else None

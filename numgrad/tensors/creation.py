@@ -85,7 +85,7 @@ def tensors_in(data: Any) -> list[Tensor]:
         return [leaf for leaf in leaves(data) if isinstance(leaf, Tensor)]
 
 
-def _is_followed(data: Any) -> bool:
+def _is_differentiated(data: Any) -> bool:
     """Whether something differentiable is in a nesting: then its numbers alone lose a gradient."""
     return any(
         (part.requires_grad and state.grad_enabled) or state.interpreters
@@ -111,7 +111,7 @@ def _stacked(name: str, data: Any) -> Tensor:
     return Tensor(state.ground.lift(data))
 
 
-def _refuse_followed(name: str, data: Any) -> None:
+def _refuse_gradients(name: str, data: Any) -> None:
     """Raise if a leaf made of ``data`` would lose a gradient."""
     for part in tensors_in(data):
         needs = part.requires_grad and state.grad_enabled
@@ -124,7 +124,7 @@ def _refuse_followed(name: str, data: Any) -> None:
 
 
 def made_by(name: str, make: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """What NumPy makes of arguments, whose errors name the function that was called."""
+    """Call NumPy; its errors name the function that was called."""
     try:
         return make(*args, **options)
     except NumgradError:
@@ -187,7 +187,7 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, **unknown:
         _refuse_unknown("tensor", unknown)
     if state.ground.reads(data):
         return _copied("tensor", data, dtype, requires_grad)
-    _refuse_followed("tensor", data)
+    _refuse_gradients("tensor", data)
     return finish("tensor", _to_array("tensor", data, dtype, True), requires_grad)
 
 
@@ -211,7 +211,7 @@ def asarray(data: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
     as_it_is = isinstance(data, np.ndarray) and not copy and dtype in (None, data.dtype)
     if as_it_is and state.ground.deferred:
         state.ground.reads(data)  # which notes where; its memory is that of the result
-    if (not as_it_is and state.ground.reads(data)) or _is_followed(data):
+    if (not as_it_is and state.ground.reads(data)) or _is_differentiated(data):
         out = _stacked("asarray", data)
         if copy is False and (out is not data or (dtype is not None and out.dtype != dtype)):
             raise NumgradValueError("asarray: with copy=False nothing can be stacked or converted")
@@ -291,7 +291,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = F
 
 
 def _full(name: str, shape: Any, value: Any, dtype: Any, requires_grad: bool) -> Tensor:
-    if not _is_followed(value):
+    if not _is_differentiated(value):
         array = made_by(name, state.ground.filled, shape, _untangle(value), dtype)
         return finish(name, array, requires_grad)
     lengths = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
@@ -333,7 +333,7 @@ def arange(
     for b in bounds:
         if isinstance(array := getattr(b, "_array", None), AbstractArray):
             array.refuse("arange: a bound", SHAPE)
-    _refuse_followed("arange", bounds)
+    _refuse_gradients("arange", bounds)
     return finish("arange", made_by("arange", np.arange, *bounds, dtype=dtype), requires_grad)
 
 
@@ -576,7 +576,7 @@ def geomspace(
 
 
 class Concatenator:
-    """What stands in brackets joined along an axis: arrays, numbers and slices for ranges.
+    """Joins arrays, numbers and slices for ranges, in brackets, along an axis.
 
     A slice ``a:b:s`` is a range, ``a:b:nj`` has ``n`` numbers including ``b``. A text in front
     gives the axis, the least number of axes, and the place of the axes there are, as in NumPy.
@@ -631,11 +631,11 @@ class Concatenator:
         return OPS["concat"](parts, axis=axis)
 
     def _directive(self, text: str) -> tuple[int, int, int]:
-        found = [self.axis, self.rank, self.place]
+        parts = [self.axis, self.rank, self.place]
         try:
             numbers = [int(part) for part in text.split(",")]
-            found[: len(numbers)] = numbers
-            axis, rank, place = found
+            parts[: len(numbers)] = numbers
+            axis, rank, place = parts
         except ValueError:
             raise NumgradValueError(
                 f"{self.name}: the text {text!r} is not understood; it has up to three integers "

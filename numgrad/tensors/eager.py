@@ -35,7 +35,7 @@ TOO_LARGE = 2**1024
 
 
 class EagerInterpreter(RecordingInterpreter):
-    """What operations and arrays mean where nothing is compiled."""
+    """The meaning of operations and arrays where nothing is compiled."""
 
     def operand(self, op: Op, a: Any) -> tuple[Any, Any]:
         """An argument as it is kept, and as an array or number to compute with."""
@@ -115,8 +115,8 @@ class EagerInterpreter(RecordingInterpreter):
     # ---------------------------------------------------------------------------------- indices
 
     def index_part(self, part: Any, shape: tuple) -> Any:
-        found = example_index(part)
-        return index_array(part, shape) if found is None else found
+        index = example_index(part)
+        return index_array(part, shape) if index is None else index
 
     def selected_shape(self, operation: str, shape: tuple, index: tuple) -> tuple:
         whole = np.broadcast_to(0, shape)

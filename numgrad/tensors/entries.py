@@ -60,7 +60,7 @@ _MISSING: Any = object()
 _made: WeakSet[Any] = WeakSet()
 """All functions behind calls."""
 _watching: tuple[dict[str, Any], tuple[str, ...]] | None = None
-"""What notes calls, while they are to be noted: names, and source that notes one."""
+"""Names, and source that notes a call, while calls are to be noted."""
 
 
 def eager_entry(op: Op) -> Callable[..., Any]:
@@ -128,7 +128,7 @@ def _code(template: Any, noting: tuple[str, ...] | None) -> CodeType:
 
 
 def _planner(op: AxisOp) -> Callable[..., Any]:
-    """What calls an operation along axes in a way that is new, and notes its plan."""
+    """Make the function that calls an operation along axes in a new way, and notes its plan."""
 
     def call(key: tuple, args: tuple, params: dict[str, Any]) -> Any:
         out = bind(op, args, params)
@@ -145,7 +145,7 @@ def _planner(op: AxisOp) -> Callable[..., Any]:
 
 
 def _preparer(op: Prepared) -> Callable[..., Any]:
-    """What calls a prepared operation in a way that is new, and notes its plan."""
+    """Make the function that calls a prepared operation in a new way, and notes its plan."""
 
     def call(key: tuple, args: tuple, params: dict[str, Any]) -> Any:
         out = bind(op, args, params)
@@ -196,7 +196,7 @@ class Template:
     noting: tuple[str, ...] = ()
 
     def source(self) -> str:
-        """What makes, of an operation, its plans and ``_planner``, the function behind a call."""
+        """Source that makes the function behind a call: of an operation, plans and a planner."""
         first = "".join(f"{a}=missing, " for a in self.names) + "/, " * bool(self.count)
         body = [f"def entry({first}*rest, **params):"]
         if not self.count:
@@ -254,9 +254,9 @@ class Template:
         if self.optional and last and _TENSOR in kinds:
             branches.insert(0, (f"{a} is None or {a} is missing", [f"{a}_ = None"], _NOTHING))
         lines = [f"kind_{a} = type({a})"]
-        for number, (test, found, kind) in enumerate(branches):
+        for number, (test, lines_of_kind, kind) in enumerate(branches):
             lines.append(f"{'el' * (number > 0)}if {test}:")
-            lines += inside([*found, *self.by_kinds((*kinds, kind))])
+            lines += inside([*lines_of_kind, *self.by_kinds((*kinds, kind))])
         return [*lines, "else:", f"    {self.bind()}"]
 
     def known_plan(self, kinds: tuple[str, ...]) -> list[str]:
@@ -377,7 +377,7 @@ class Template:
             "return result",
         ]
 
-    def saved(self, kept: str = "", place: int = 0) -> list[str]:
+    def saved(self, values_before: str = "", place: int = 0) -> list[str]:
         """Collect what a backward needs, operands by bits of ``save_mask``, then the result."""
         values = []
         for a in self.names:
@@ -387,18 +387,18 @@ class Template:
             values.append(f"{a} if {plain} else keep({a})")
         values = values[:2] if self.whole else [*values, "out"]
         if place == len(values):
-            return [f"saved = ({kept})"]
+            return [f"saved = ({values_before})"]
         return [
             f"if save_mask & {1 << place}:",
-            *inside(self.saved(f"{kept}{values[place]}, ", place + 1)),
+            *inside(self.saved(f"{values_before}{values[place]}, ", place + 1)),
             "else:",
-            *inside(self.saved(kept, place + 1)),
+            *inside(self.saved(values_before, place + 1)),
         ]
 
 
 @lru_cache
 def _compiled(template: Any) -> Callable[..., Any]:
-    """What the source defines."""
+    """Compile a template's source, which defines ``make``."""
     scope: dict[str, Any] = {
         "Node": Node, "Parameter": Parameter, "Tensor": Tensor,
         "UnknownParameter": UnknownParameter, "bind": bind, "count_call": hot_paths.count_call,
@@ -436,12 +436,12 @@ class PreparedTemplate:
     noting: tuple[str, ...] = ()
 
     def source(self) -> str:
-        """What makes, of an operation, its plans and a planner, the function behind a call."""
+        """Source that makes the function behind a call: of an operation, plans and a planner."""
         names = [f"x{k}" for k in range(self.count)]
         body = [
             f"def entry({', '.join(f'{a}=missing' for a in names)}, /, *rest, **params):",
             *inside(["begin = clock()"] * self.watched),
-            *inside(self.found(names)),
+            *inside(self.plan(names)),
             *inside(self.computed(names)),
         ]
         return "\n".join(["def make(op, plans, planner):", *inside(body), "    return entry"])
@@ -453,7 +453,7 @@ class PreparedTemplate:
             return f"return call(op, partial(bind, op), {given}, params)"
         return f"return bind(op, {given}, params)"
 
-    def found(self, names: list[str]) -> list[str]:
+    def plan(self, names: list[str]) -> list[str]:
         """Find arrays, ``mask`` and ``plan``."""
         bound = self.bound(names)
         lines = ["mode = state.mode", "if not mode:", f"    {bound}", "mask = 0"]
@@ -539,7 +539,7 @@ class ComposedTemplate:
     noting: tuple[str, ...] = ()
 
     def source(self) -> str:
-        """What makes, of an operation, the function behind a call."""
+        """Source that makes the function behind a call, of an operation."""
         body = ["def entry(*args, **params):", *inside(self.called())]
         return "\n".join(["def make(op, plans, planner):", *inside(body), "    return entry"])
 

@@ -189,7 +189,7 @@ def equivalent(home: str, name: str) -> str | None:
 
 
 def hint(home: str, name: str) -> str:
-    """What to write in place of a function of another library's, for errors."""
+    """Say what to write in place of a function of another library's, for errors."""
     expression, path = equivalent(home, name), f"{home}.{name}"
     if expression is None:
         places = (key for key in _NO_EQUAL if f"{home}.".startswith(f"{key}."))
@@ -241,7 +241,7 @@ def library_call() -> tuple[str, str | None] | None:
         frames.append(frame)
         frame = frame.f_back
     called = [f for f in reversed(frames) if _package(f) == _package(frames[-1])]
-    for home, name in (found for f in called for found in _public(f)):
+    for home, name in (public for f in called for public in _public(f)):
         return f"{home}.{name}", _instead(home, name)
     return None
 

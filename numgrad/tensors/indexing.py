@@ -92,7 +92,7 @@ def repeated(values: Any, count: int) -> Any:
 
 
 class Flat:
-    """What ``np.flatiter`` is of an ndarray: it is read, gone through, and written to.
+    """Elements of a Tensor as ``np.flatiter`` has those of an ndarray, to read and to write.
 
     What is read is recorded; a write is one to the Tensor, of values that begin again at the end.
 

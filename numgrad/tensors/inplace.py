@@ -133,14 +133,16 @@ def _fitted(name: str, value: Any, target: Any) -> Any:
     """``value`` without leading axes of length 1 too many, if it broadcasts to ``target``."""
     shape = tuple(value.shape)
     surplus = max(len(shape) - target.ndim, 0)
-    kept = shape[surplus:]
-    matches = all(n in (1, m) for n, m in zip(reversed(kept), reversed(target.shape), strict=False))
+    lengths = shape[surplus:]
+    matches = all(
+        n in (1, m) for n, m in zip(reversed(lengths), reversed(target.shape), strict=False)
+    )
     if not matches or any(n != 1 for n in shape[:surplus]):
         raise NumgradValueError(
             f"{name}: values of shape {shape} do not broadcast to the target's shape "
             f"{target.shape}; their axes, matched from the right, must be equal to it or 1"
         )
-    return OPS["reshape"](value, kept) if surplus else value
+    return OPS["reshape"](value, lengths) if surplus else value
 
 
 # --------------------------------------------------------------------------------------- writing
@@ -328,12 +330,12 @@ def _written_by_kernel(op: Elementwise, name: str, operands: tuple) -> bool:
         check_view(name, target)
     edges = tuple(edge_of(a) if mask >> k & 1 else None for k, a in enumerate(operands))
     names = plan.saves(mask) if mask else ()
-    kept = {n: _kept(operands[op.inputs.index(n)], target) for n in names if n != "y"}
+    values = {n: _kept(operands[op.inputs.index(n)], target) for n in names if n != "y"}
     arrays = [array, *(_apart(a, array) for a in arrays[1:])]
     with writing(target):
         plan.compute(arrays, array)
     if mask:
-        node = record(plan, mask, edges, tuple(kept.get(n, array) for n in names))
+        node = record(plan, mask, edges, tuple(values.get(n, array) for n in names))
         if "y" in names:
             node.watch_output(0, shared_version(target))
         if root(target) is target:
@@ -344,7 +346,7 @@ def _written_by_kernel(op: Elementwise, name: str, operands: tuple) -> bool:
 
 
 def _kept(operand: Any, target: Tensor) -> Any:
-    """What a node saves of an operand: a copy if the write to ``target`` would change it."""
+    """Keep an operand for a node: a copy if the write to ``target`` would change it."""
     array = _plain(operand)
     shares = isinstance(array, np.ndarray) and np.may_share_memory(array, target._array)
     if operand is not target and not shares:

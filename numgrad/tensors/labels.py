@@ -103,7 +103,7 @@ def index_of(value: Any) -> Any:
 
 
 def apply(op: Op, args: tuple, params: dict[str, Any]) -> Any:
-    """What an operation gives of operands of which some have labels."""
+    """Apply an operation to operands of which some have labels."""
     if isinstance(op, Composite):
         return op.expanded(args, params)
     elementwise = isinstance(op, Elementwise) or op.name in _SAME_PLACES

@@ -192,7 +192,7 @@ def _elsewhere(name: str) -> str | None:
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:
-    """What is spelled alike; forms that write in place are for names that say so."""
+    """Names spelled alike; forms that write in place are for names that say so."""
     own = [n for n in names if n[0] != "_" and (n[-1] != "_" or name[-1] == "_")]
     close = close_matches(name, own, 1, 0.75)
     return f"the nearest is {close[0]}" if close else "nothing comes near it"

@@ -44,7 +44,7 @@ from numgrad.tensors.tensor import Tensor
 
 
 def requires_grad(value: Any) -> bool:
-    """Whether a gradient or tangent is followed through ``value``, or something in it."""
+    """Whether a gradient or tangent goes through ``value``, or something in it."""
     if isinstance(value, Tensor):
         return value.requires_grad or has_tangent(value)
     if isinstance(value, list | tuple):
@@ -59,10 +59,10 @@ def _array(value: Any) -> np.ndarray:
 def _target(name: str, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
-    found = library_call()  # NumPy's own, as in np.full_like
-    if found is not None and found[1]:
+    call = library_call()  # NumPy's own, as in np.full_like
+    if call is not None and call[1]:
         raise NumgradTypeError(
-            f"{found[0]}: a Tensor cannot be written into the ndarray that it makes; {found[1]}"
+            f"{call[0]}: a Tensor cannot be written into the ndarray that it makes; {call[1]}"
         )
     raise NumgradTypeError(
         f"np.{name}: a Tensor cannot be written into an ndarray; use ng.asarray on the target, or "
@@ -215,7 +215,7 @@ def ufunc_at(
 
 
 def _without_masks(index: Any) -> Any:
-    """What stands in brackets with places instead of masks whose numbers are known."""
+    """An index with places instead of masks whose numbers are known."""
     parts: list[Any] = []
     for part in index if type(index) is tuple else (index,):
         known = isinstance(part, np.ndarray) and part.dtype == bool and part.ndim
@@ -224,7 +224,7 @@ def _without_masks(index: Any) -> Any:
 
 
 def _plain_index(index: Any) -> Any:
-    """What stands in brackets with arrays in place of Tensors."""
+    """An index with arrays in place of Tensors."""
     if type(index) is tuple:
         return tuple(map(_plain_index, index))
     return index._array if isinstance(index, Tensor) else index
@@ -510,15 +510,15 @@ def _reshape(op: Op, x: Any, *, copy: bool | None = None, **params: Any) -> Any:
 
 def _joined(op: Op, *arrays: Any, dtype: Any = None, casting: str = "same_kind", **params: Any
             ) -> Any:  # fmt: skip
-    found = list(arrays[0]) if len(arrays) == 1 else list(arrays)
-    found = [as_operand(a) for a in found]
-    wanted = np.result_type(*[a.dtype for a in found]) if dtype is None else np.dtype(dtype)
-    for a in found:
+    parts = list(arrays[0]) if len(arrays) == 1 else list(arrays)
+    parts = [as_operand(a) for a in parts]
+    wanted = np.result_type(*[a.dtype for a in parts]) if dtype is None else np.dtype(dtype)
+    for a in parts:
         if not np.can_cast(a.dtype, wanted, casting):  # pyright: ignore
             raise NumgradTypeError(
                 f"{op.name}: dtype {a.dtype} does not go into {wanted} with casting={casting!r}"
             )
-    return op([OPS["astype"](a, dtype=wanted, copy=False) for a in found], **params)
+    return op([OPS["astype"](a, dtype=wanted, copy=False) for a in parts], **params)
 
 
 def _take(op: Op, x: Any, indices: Any, *, mode: str = "raise", **params: Any) -> Any:

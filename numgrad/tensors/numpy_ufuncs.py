@@ -84,7 +84,7 @@ def scipy_ufuncs() -> dict[Any, Op]:
     """Ufuncs of ``scipy.special`` -> operations, if SciPy was imported: we do not."""
     special = sys.modules.get("scipy.special")
     hidden = sys.modules.get("scipy.special._ufuncs")
-    found = {}
+    operations = {}
     for op in list(OPS.values()) if special is not None else ():
         home, _, name = op.ref.rpartition(".") if isinstance(op.ref, str) else ("", "", "")
         names = [name] if home == "scipy.special" else []
@@ -95,8 +95,8 @@ def scipy_ufuncs() -> dict[Any, Op]:
             # lambertw is a function of SciPy's that calls the ufunc _lambertw
             for ufunc in (getattr(special, name, None), getattr(hidden, f"_{name}", None)):
                 if isinstance(ufunc, np.ufunc) and ufunc.nin == len((*op.inputs, *op.params)):
-                    found[ufunc] = op
-    return found
+                    operations[ufunc] = op
+    return operations
 
 
 def title(function: Any) -> str:
@@ -166,8 +166,8 @@ def _method(name: str, function: Callable[..., Any], inputs: tuple, kwargs: dict
         given["axis"] = None
     if isinstance(given["out"], tuple):
         (given["out"],) = given["out"]
-    kept = {k: v for k, v in given.items() if k == "axis" or v is not defaults[k]}
-    return _translation(name, function)((array,), kept)
+    params = {k: v for k, v in given.items() if k == "axis" or v is not defaults[k]}
+    return _translation(name, function)((array,), params)
 
 
 @cache
@@ -221,15 +221,15 @@ def _in_dtype(
     if dtype is not None:
         options["signature"] = (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout
     try:
-        found = ufunc.resolve_dtypes((*kinds, *outputs), **options)
+        dtypes = ufunc.resolve_dtypes((*kinds, *outputs), **options)
     except TypeError as error:
         raise NumgradTypeError(f"{name}: {error}") from None
     converted = [
         OPS["astype"](as_operand(x), dtype=d, copy=False)
-        for x, d in zip(operands, found, strict=False)
+        for x, d in zip(operands, dtypes, strict=False)
     ]
     result = op(*converted)
-    if result.dtype != found[-1]:
+    if result.dtype != dtypes[-1]:
         raise NumgradTypeError(
             f"{name}: dtype={dtype!r} of operands of dtypes {kinds} is not taken on Tensors; use "
             "astype"
@@ -312,12 +312,12 @@ def _in_pairs(op: Op, x: Any, counts: np.ndarray) -> Any:
         left = np.repeat(starts, halves) + 2 * within
         paired = 2 * within + 1 < np.repeat(counts, halves)
         both = left[paired]
-        found = op(_rows(x, both), _rows(x, both + 1))
+        result = op(_rows(x, both), _rows(x, both + 1))
         if not paired.all():
-            parts = [found, _rows(x, left[~paired])]
+            parts = [result, _rows(x, left[~paired])]
             order = np.argsort(np.argsort(~paired, kind="stable"), kind="stable")
-            found = _rows(OPS["concat"](*parts), order)
-        x, counts = found, halves
+            result = _rows(OPS["concat"](*parts), order)
+        x, counts = result, halves
     return x
 
 
@@ -342,8 +342,8 @@ def updated(name: str, ufunc: np.ufunc, op: Op, target: Any, index: Any, *values
     flat = OPS["reshape"](x, (-1,))
     items = tuple([_rows(OPS["reshape"](v, (-1,)), members) for v in given])
     first = _rows(flat, unique[most])
-    found = _one_by_one(name, op, first, items, starts[most], counts[most])
-    return OPS["put"](x, made(unique[most]), found)
+    result = _one_by_one(name, op, first, items, starts[most], counts[most])
+    return OPS["put"](x, made(unique[most]), result)
 
 
 def _operand(op: Op, given: dict[str, Any]) -> Any:
@@ -383,12 +383,12 @@ def reduce(name: str, ufunc: np.ufunc, op: Op, given: dict[str, Any]) -> Any:
         first = OPS["broadcast_to"](first, (1, *x.shape[1:]))
         x, count = OPS["concat"](first, x, axis=0), count + 1
     if ufunc in _ASSOCIATIVE:
-        found = _in_pairs(op, x, np.array([count]))[0]
+        result = _in_pairs(op, x, np.array([count]))[0]
     else:
-        *_, found = _folded(name, op, x)
+        *_, result = _folded(name, op, x)
     if given["keepdims"]:
-        found = OPS["expand_dims"](found, axis=axes)
-    return found
+        result = OPS["expand_dims"](result, axis=axes)
+    return result
 
 
 def accumulate(name: str, ufunc: np.ufunc, op: Op, given: dict[str, Any]) -> Any:
@@ -436,10 +436,10 @@ def reduceat(name: str, ufunc: np.ufunc, op: Op, given: dict[str, Any]) -> Any:
     if ufunc in _ASSOCIATIVE:
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         members = np.repeat(indices, counts) + within
-        found = _in_pairs(op, _rows(x, members), counts)
+        result = _in_pairs(op, _rows(x, members), counts)
     else:
         most = np.argsort(-counts, kind="stable")
         first = _rows(x, indices[most])
-        found = _one_by_one(name, op, first, (x,), indices[most] + 1, counts[most] - 1)
-        found = _rows(found, np.argsort(most))
-    return OPS["moveaxis"](found, 0, axis)
+        result = _one_by_one(name, op, first, (x,), indices[most] + 1, counts[most] - 1)
+        result = _rows(result, np.argsort(most))
+    return OPS["moveaxis"](result, 0, axis)

@@ -22,7 +22,7 @@ from numgrad.tensors.operators import COMPARISONS, acceptable, operator, reflect
 assert _operations is not None
 
 _OF_A_CLASS = {"__doc__", "__firstlineno__", "__module__", "__slots__", "__static_attributes__"}
-"""What every class has of its own."""
+"""Attributes that every class has of its own."""
 
 
 def _complete() -> None:

@@ -158,14 +158,14 @@ def walk(
     except Exception as error:
         explain(node, error)
         raise
-    found = [] if task is None else evaluation.apart(_arrived(task, waiting, visits))
-    return found, list(waiting.values())
+    gradients_of_targets = [] if task is None else evaluation.apart(_arrived(task, waiting, visits))
+    return gradients_of_targets, list(waiting.values())
 
 
 def _arrived(
     task: Task, waiting: dict[int, list], visits: Visits | None
 ) -> Iterator[tuple[Any, bool]]:
-    """What arrived at each target, and whether it is owned."""
+    """The gradient that arrived at each target, and whether it is owned."""
     for edge in task.targets or ():
         if id(edge) in waiting:
             _, g, owned = waiting[id(edge)]
@@ -269,7 +269,7 @@ class Queue:
 
 
 class Visits:
-    """What is done at nodes besides computing: see Note [Order of hooks] in ``hooks``."""
+    """Work at nodes besides computing: see Note [Order of hooks] in ``hooks``."""
 
     __slots__ = ("captured", "evaluation", "task")
 
@@ -278,20 +278,20 @@ class Visits:
         self.captured: dict[tuple[int, int], Any] = {}
 
     def arrive(self, node: Node, g: Any, mine: Any) -> tuple[Any, Any] | None:
-        """What a node gets, as hooks leave it, and whether that is owned; None if it is not to run.
+        """The gradient of a node as hooks leave it, and whether it is owned; None if none runs.
 
         On the way gradients are retained, and captured where they are asked for.
         """
         task, extras, sequence = self.task, node.extras, node.sequence
         runs = task.needed is None or sequence in task.needed
-        asked = task.outputs.get(sequence)
-        if asked is None and not runs:
+        outputs = task.outputs.get(sequence)
+        if outputs is None and not runs:
             return None
         if extras is not None and (extras.tensor or extras.retained):
             g, mine = self._taken(self._at_outputs(extras, self._shown(g)), g), False
-        if asked is not None:
+        if outputs is not None:
             mine = False
-            for number in asked:
+            for number in outputs:
                 self.captured[sequence, number] = g[number] if type(g) is list else g
         if not runs:
             return None
@@ -309,8 +309,8 @@ class Visits:
         extras = node.extras
         if extras is not None and extras.post:
             shown = self._shown(list(gradients))
-            found = self.of_node("a hook", extras.post, shown, tuple(self._shown(g)))
-            gradients, owned = [self.evaluation.taken(value) for value in found], 0
+            changed = self.of_node("a hook", extras.post, shown, tuple(self._shown(g)))
+            gradients, owned = [self.evaluation.taken(value) for value in changed], 0
         if state.anomaly:
             fail_on_nan(node, gradients)
         if state.ground.deferred:
@@ -340,13 +340,13 @@ class Visits:
         return parts
 
     def _shown(self, g: Any) -> list[Any]:
-        """What waits at a node as hooks see it."""
+        """The gradients that wait at a node, as hooks see them."""
         return [self.evaluation.shown(part) for part in (g if type(g) is list else [g])]
 
     def _taken(self, parts: Sequence[Any], g: Any) -> Any:
-        """What hooks made of ``g``, as the node gets it."""
-        found = [self.evaluation.taken(part) for part in parts]
-        return found if type(g) is list else found[0]
+        """The gradients that hooks made of ``g``, as the node gets them."""
+        changed = [self.evaluation.taken(part) for part in parts]
+        return changed if type(g) is list else changed[0]
 
 
 class HookedLeaves:

@@ -77,11 +77,11 @@ class SavedTensors:
         self, tensors: Sequence[Tensor | None], slot_of: Callable[[Tensor | None], int | None]
     ) -> None:
         self.slots = tuple(map(slot_of, tensors))
-        kept = tuple(
+        values = tuple(
             keep(tensor) if slot is None else tensor._array  # pyright: ignore
             for tensor, slot in zip(tensors, self.slots, strict=True)
         )
-        self.kept = pack(kept, state.saved_hooks[-1]) if state.saved_hooks else kept
+        self.kept = pack(values, state.saved_hooks[-1]) if state.saved_hooks else values
 
     def watch(self, node: Node, outputs: dict[int, Any]) -> None:
         """Note the versions of saved outputs, which are given by their ``_slot``."""
@@ -93,11 +93,11 @@ class SavedTensors:
         """The tensors with their places in the graph, after checking that they are unchanged."""
         return tuple(self._tensor(node, *pair) for pair in zip(self.kept, self.slots, strict=True))
 
-    def _tensor(self, node: Node, kept: Any, slot: int | None) -> Tensor | None:
+    def _tensor(self, node: Node, value: Any, slot: int | None) -> Tensor | None:
         if slot is None:
-            return node._tensor("", kept)
+            return node._tensor("", value)
         check_result_current(node.name, (node.outputs or {}).get(slot), node.sequence)
-        return node._tensor("y", kept, slot)
+        return node._tensor("y", value, slot)
 
 
 class FunctionCtx:
@@ -205,7 +205,7 @@ class FunctionCtx:
 
 
 class Definition(Protocol):
-    """What is called: a Function, or one that was adapted to a batch."""
+    """A Function, or one that was adapted to a batch."""
 
     __name__: str
 
@@ -214,11 +214,11 @@ class Definition(Protocol):
         ...
 
     def run_backward(self, ctx: FunctionCtx, grads: Sequence[Tensor | None]) -> Any:
-        """What the backward returns."""
+        """Result of the backward."""
         ...
 
     def run_jvp(self, ctx: FunctionCtx, tangents: Sequence[Tensor | None]) -> Any:
-        """What the jvp returns."""
+        """Result of the jvp."""
         ...
 
 
@@ -233,7 +233,7 @@ def meta_of(value: Any) -> Meta:
 
 @lru_cache(maxsize=1024)
 def _operation(name: str) -> Op:
-    """What a node names as its operation."""
+    """The operation that a node names as its own."""
 
     def function() -> None:
         """A Function of the user's."""
@@ -276,8 +276,10 @@ class FunctionCall(Call):
 
     def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
         parts = g if self.out_metas else [g]
-        found = self._run([None if part is None else Tensor(part) for part in parts], mask, False)
-        arrays: list[Any] = [None if value is None else value._array for value in found]
+        gradients = self._run(
+            [None if part is None else Tensor(part) for part in parts], mask, False
+        )
+        arrays: list[Any] = [None if value is None else value._array for value in gradients]
         for k, meta in enumerate(self.metas):
             if type(arrays[k]) is RowSparseArray:
                 self.row_sparse = True
@@ -288,13 +290,13 @@ class FunctionCall(Call):
     def gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
         parts = g if self.out_metas else [g]
         recording = state.grad_enabled
-        found = [
+        gradients = [
             value.to_dense() if isinstance(value, RowSparseTensor) else value
             for value in self._run(parts, mask, recording)
         ]
         if recording and self.ctx._once:
-            return self._dead_ends(parts, found)
-        return found
+            return self._dead_ends(parts, gradients)
+        return gradients
 
     def _run(self, parts: Sequence[Tensor | None], mask: int, recording: bool) -> list[Any]:
         """Gradients of the inputs in ``mask``, not yet summed to their shapes."""
@@ -339,17 +341,17 @@ class FunctionCall(Call):
                 )
 
     def _dead_ends(
-        self, parts: Sequence[Tensor | None], found: Sequence[Tensor | None]
+        self, parts: Sequence[Tensor | None], gradients: Sequence[Tensor | None]
     ) -> list[Tensor | None]:
         """The gradients, with a graph that leads where theirs would, but cannot be walked."""
         node = None if self.ctx._node is None else self.ctx._node()
         edges = [edge for edge in node.edges if edge is not None] if node is not None else []
         edges += [edge_of(part) for part in parts if part is not None and part.requires_grad]
-        call = DeadEnd(self.op.name, found, len(edges))
+        call = DeadEnd(self.op.name, gradients, len(edges))
         dead = Node(call, (1 << len(edges)) - 1, tuple(edges), ())
         return [
             None if value is None else Tensor(value._array, value.dtype.kind in "fc", dead, k + 1)
-            for k, value in enumerate(found)
+            for k, value in enumerate(gradients)
         ]
 
 
@@ -384,7 +386,7 @@ class DeadEnd(Call):
 
 
 def as_gradient(function: str, position: int, value: Any, meta: Meta) -> Any:
-    """What a backward returned for an input, as a Tensor that can be summed to its shape.
+    """Make a backward's result for an input a Tensor that can be summed to its shape.
 
     A row-sparse one stays what it is if it has that shape and dtype.
 
@@ -450,7 +452,7 @@ def run(definition: Definition, args: tuple, keywords: dict[str, Any]) -> tuple[
 
 
 def as_tensors(returned: Any, args: tuple) -> Any:
-    """What a forward returned, with Tensors for arrays."""
+    """Replace arrays that a forward returned by Tensors."""
     if isinstance(returned, tuple):
         return tuple([_as_tensor(value, args) for value in returned])
     return _as_tensor(returned, args)
@@ -476,7 +478,7 @@ def _shows(array: np.ndarray, of: np.ndarray) -> bool:
 
 
 class _Outputs:
-    """What a forward returned, on its way into the graph: Note [Outputs of a Function]."""
+    """Outputs of a forward on their way into the graph: Note [Outputs of a Function]."""
 
     def __init__(self, ctx: FunctionCtx, args: tuple, returned: Any) -> None:
         self.ctx, self.args = ctx, args

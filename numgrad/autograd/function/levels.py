@@ -1,4 +1,4 @@
-"""What a call of a Function means in forward mode and for a batch of examples.
+"""Calls of Functions in forward mode and for a batch of examples.
 
 Note [Functions under interpreters]
 -----------------------------------
@@ -35,7 +35,7 @@ from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, Numg
 
 
 class VmapInfo(NamedTuple):
-    """What a Function's ``vmap`` is told about the batch."""
+    """Facts about the batch for a Function's ``vmap``."""
 
     batch_size: int
     randomness: str = "error"
@@ -102,10 +102,10 @@ def _with_tangents(
             if ctx._materializes:
                 tangents = [_materialized(*pair) for pair in zip(tangents, args, strict=True)]
             with ctx._running_jvp():
-                found = _as_tuple(function.run_jvp(ctx, tangents))
+                out_tangents = _as_tuple(function.run_jvp(ctx, tangents))
             results = _as_tuple(outputs)
-            _check_count(function, found, results)
-            for k, (y, t) in enumerate(zip(results, found, strict=True)):
+            _check_count(function, out_tangents, results)
+            for k, (y, t) in enumerate(zip(results, out_tangents, strict=True)):
                 _set_tangent(level, f"{function.__name__}.jvp", k, y, t, tangents)
     return outputs, ctx
 
@@ -120,11 +120,11 @@ def _zeros(x: Tensor) -> Tensor:
     return Tensor(zeros(x.shape, x.dtype))
 
 
-def _check_count(function: Definition, found: tuple, results: tuple) -> None:
-    if len(found) != len(results):
+def _check_count(function: Definition, tangents: tuple, results: tuple) -> None:
+    if len(tangents) != len(results):
         raise NumgradRuntimeError(
-            f"{function.__name__}.jvp: returned {len(found)} tangents for {len(results)} outputs; "
-            "return a tuple with one for each, None for an output that does not move"
+            f"{function.__name__}.jvp: returned {len(tangents)} tangents for {len(results)} "
+            "outputs; return a tuple with one for each, None for an output that does not move"
         )
 
 
@@ -303,20 +303,20 @@ class _OfBatches:
         """Gradients of whole batches, summed over the examples for an input they share."""
         with self._among_examples():
             returned = self.function.run_backward(self.ctx, [self.example(g) for g in grads])
-            found = tuple([self._fitted(*pair) for pair in enumerate(_as_tuple(returned))])
+            gradients = tuple([self._fitted(*pair) for pair in enumerate(_as_tuple(returned))])
         ctx._once = self.ctx._once
         return tuple(
             self._whole(g) if k >= len(self.batched) or self.batched[k] else self._summed(g)
-            for k, g in enumerate(found)
+            for k, g in enumerate(gradients)
         )
 
     def run_jvp(self, ctx: FunctionCtx, tangents: Sequence[Tensor | None]) -> Any:
         """Tangents of the outputs for all examples."""
         with self._among_examples(), self.ctx._running_jvp():
-            found = self.function.run_jvp(self.ctx, self._examples(tangents))
-        if isinstance(found, tuple):
-            return tuple([self._whole(t) for t in found])
-        return self._whole(found)
+            out_tangents = self.function.run_jvp(self.ctx, self._examples(tangents))
+        if isinstance(out_tangents, tuple):
+            return tuple([self._whole(t) for t in out_tangents])
+        return self._whole(out_tangents)
 
     def _examples(self, wholes: Sequence[Any]) -> tuple:
         return tuple(

@@ -7,7 +7,7 @@ kernel reads it where NumPy's C structure keeps it, right behind the head of the
 what must hold for the caller's kernel to run: that it is an ndarray, dtype, contiguity, size. Equal
 dtypes may be different objects (those of unpickled arrays are), so scalar type and byte order are
 compared. The offsets are compared with what NumPy says once per process; where they differ, or no
-object is to be read (``layout.is_readable``), NumPy is asked each time.
+object is to be read (``offsets.is_readable``), NumPy is asked each time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Addresses(NamedTuple):
     total: int
     """The (real) elements of all tensors."""
     arrays: list[np.ndarray]
-    """What lies there; it has to live as long as the addresses are used."""
+    """The arrays, which have to live as long as the addresses are used."""
     copies: Copies
     """Arrays that a kernel cannot take as they are, and the copies that stand in for them."""
 
@@ -97,14 +97,14 @@ def copied_addresses(
             if not array.flags.writeable:
                 copy = array  # which is then refused
         plain.append(copy)
-    found = addresses(plain, count, elements, frozen, dtype)
-    if found is None:
+    read = addresses(plain, count, elements, frozen, dtype)
+    if read is None:
         shapes = ", ".join(f"{a.shape} {a.dtype}" for a in arrays)
         raise NumgradRuntimeError(
             f"an update of {count} tensors got arrays that do not belong together, or that must "
             f"not be written: {shapes}"
         )
-    return found._replace(copies=copies)
+    return read._replace(copies=copies)
 
 
 _COLLECT = f"""
@@ -188,7 +188,7 @@ def _ask(
     pointers: np.ndarray,
     starts: np.ndarray,
 ) -> int:
-    """What the kernel does, by asking NumPy."""
+    """Do as the kernel does, by asking NumPy."""
     count = pointers.shape[1]
     starts[0] = 0
     for k, array in enumerate(arrays):

@@ -8,7 +8,7 @@ A text defines ``kernel(me, args, count, names)``, which is called as CPython ca
 int64, and so is what it returns, a reference to the result, or 0 with an error set: Note [Objects
 in machine code] in ``objects``. One text serves many functions, whose ``self`` differ.
 
-``self`` is a bytes object: what it holds the text finds ``BYTES`` of ``layout`` behind its address.
+``self`` is a bytes object, whose contents lie ``offsets.BYTES`` behind its address.
 """
 
 from __future__ import annotations

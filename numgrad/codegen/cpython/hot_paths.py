@@ -3,11 +3,11 @@
 Note [Hot paths]
 ----------------
 Every small operation and every node of a backward goes through one of two forms of the same code:
-in Python, and in machine code (``function``) that does the most common case of it three to four
+in Python, and in machine code (``builtin``) that does the most common case of it three to four
 times as fast. To load that takes two milliseconds; to make it, which is done once for all programs,
 a quarter of a second, and short programs are not to wait for it. So it is loaded when the first
 kernel has been, and made after ``ENOUGH`` times that Python did what it could have done. Where
-machine code cannot read objects (Note [Known versions] in ``layout``), or the user's setting
+machine code cannot read objects (Note [Known versions] in ``offsets``), or the user's setting
 forbids it (``ng.config.machine_code``), all stays with Python, which gives the same results.
 """
 

@@ -9,7 +9,7 @@ of arrays where NumPy's public structure has them, and puts them into slots of e
 other callers or a result. What is not plain, such as a subclass of ``numpy.ndarray``, an array of
 another rank or a float for an integer, it leaves to the slow entry, written in Python, which
 converts it or says what is wrong. The slow entry serves alone where objects are not to be read
-(``layout.is_readable``).
+(``offsets.is_readable``).
 
 Dtypes of the same size are not told apart: callers pass those of the signature.
 """
