@@ -98,8 +98,8 @@ def rows_by_point(y: Tensor, x: Sequence[Tensor]) -> list[np.ndarray | None]:
 class _Walk:
     """One backward with gradients by point.
 
-    ``arrived`` has for each value, by the ``_key`` of its edge, the axis of points or ``SHARED``, its
-    gradients, and whether these may be added to.
+    ``arrived`` has for each value, by the ``_key`` of its edge, the axis of points or ``SHARED``,
+    its gradients, and whether these may be added to.
     """
 
     def __init__(self, y: Tensor) -> None:
