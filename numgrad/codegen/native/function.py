@@ -461,7 +461,11 @@ def _end(body: FunctionBody, signature: Signature, operands: list[str]) -> None:
                 raise Unsupported("a result that is no number")
             dtype, _ = kinds[0]
             if dtype != signature.result:
-                raise Unsupported(f"a result of {dtype} for {signature.result}")
+                if dtype.kind != "i" or signature.result != INT64:
+                    raise Unsupported(f"a result of {dtype} for {signature.result}")
+                wide = f"%wide{number}"
+                lines.append(f"  {wide} = sext {scalar_type(dtype)} {returned} to i64")
+                dtype, returned = INT64, wide
             text = f"  store {scalar_type(dtype)} {returned}, ptr {operands[0]}\n{text}"
         lines.append(text)
     f.lines = lines
