@@ -123,7 +123,7 @@ def _pretend(target: Target) -> dict[str, Any]:
         return payload
 
     def refuse(kernel: Any, *_: Any) -> Any:
-        report["refused"][kernel.name] = kernel.hosted
+        report["refused"][kernel.name] = kernel.numba_reason
         kernel.entry = kernel.code = lambda *_: None
         return kernel
 

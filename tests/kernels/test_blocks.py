@@ -55,7 +55,7 @@ SIZES = [(1, 1, 1), (3, 5, 7), (4, 8, 16), (18, 18, 128), (9, 300, 33), (17, 40,
 def test_values_and_edges(dtype):
     draw = np.random.default_rng(0)
     compiled = kernel(dtype)
-    assert not compiled.hosted
+    assert not compiled.numba_reason
     for rows, count, columns in SIZES:
         a = draw.normal(size=(rows, count)).astype(dtype)
         b = draw.normal(size=(count, columns)).astype(dtype)
@@ -104,7 +104,7 @@ def test_bits_for_vectors_of_any_width(monkeypatch):
 
 def test_calls_for_their_effects_are_not_joined():
     compiled = compile_kernel("blocks_twice", TWICE, "void(int64, int64, int64, int64)")
-    assert not compiled.hosted
+    assert not compiled.numba_reason
     a, b, c = np.full(1, 2.0), padded(np.full((1, 1), 3.0)), np.zeros(1)
     compiled.entry(20, a.ctypes.data, b.ctypes.data, c.ctypes.data)
     assert c[0] == 120
