@@ -18,7 +18,7 @@ from numgrad.errors import (
 )
 from numgrad.kernels import quasi_newton
 from numgrad.kernels.products.linalg import dot_kernel
-from numgrad.nn.module.foreign import array_of
+from numgrad.nn.module.state_dict import array_of
 from numgrad.optim.formula import as_float
 from numgrad.optim.line_search import Trial, strong_wolfe
 from numgrad.optim.optimizer import Optimizer

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.nn.module.foreign import array_of, is_array
+from numgrad.nn.module.state_dict import array_of, is_array
 from numgrad.tensors.tensor import Tensor
 
 

@@ -35,7 +35,7 @@ from numgrad.errors import (
     NumgradValueError,
     warn,
 )
-from numgrad.nn.module.foreign import array_of, is_array
+from numgrad.nn.module.state_dict import array_of, is_array
 from numgrad.optim.optimizer import Optimizer
 from numgrad.tensors.tensor import Tensor
 
