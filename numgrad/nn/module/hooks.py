@@ -4,7 +4,7 @@ Note [Hooks of a module]
 ------------------------
 Forward: those of all modules before the module's own, each in the order of registration (or first,
 where registered with ``prepend``): pre-hooks, ``forward``, hooks. For backward hooks the arguments
-and the results of the call pass through a node each (see ``backward_hooks``).
+and the results of the call pass through a node each (Note [Passages]).
 
 Note [Passages]
 ---------------
