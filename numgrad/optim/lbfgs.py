@@ -23,7 +23,7 @@ from numgrad.optim.formula import as_float
 from numgrad.optim.line_search import Trial, strong_wolfe
 from numgrad.optim.optimizer import Optimizer
 from numgrad.optim.options import declared, option
-from numgrad.optimize.packing import Packing
+from numgrad.optimize.unknowns import Packing
 from numgrad.tensors.tensor import Tensor
 
 LEAST_CURVATURE = 1e-10

@@ -9,10 +9,10 @@ import numpy as np
 from scipy import optimize
 
 from numgrad.errors import NumgradValueError
-from numgrad.optimize.bounds import ends_of_arrays
-from numgrad.optimize.uncertainty import covariance, standard_errors
+from numgrad.optimize.constraints import ends_of_arrays
+from numgrad.optimize.curve_fit import covariance, standard_errors
+from numgrad.optimize.objective import Values, sum_of_squares
 from numgrad.optimize.unknowns import Unknowns
-from numgrad.optimize.values import Values, sum_of_squares
 from numgrad.optimize.watch import Watch
 
 TOLERANCE = 1e-15
