@@ -1,4 +1,4 @@
-"""A user's function of a nesting as one of arrays; its derivatives, also as operators."""
+"""A user's function of a nesting as one of a list of arrays, and its derivatives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator
 
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.core.interpreter import state
@@ -16,9 +15,8 @@ from numgrad.core.op import OPS
 from numgrad.core.tree import leaves, unflatten
 from numgrad.core.wrappers import FunctionWrapper
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
-from numgrad.optimize.objective import Values
 from numgrad.optimize.unknowns import Unknowns
-from numgrad.optimize.watch import SOLVING, Watch
+from numgrad.optimize.watch import SOLVING
 from numgrad.tensors.labels import unlabelled
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms import hessian, hvp, jacobian, value_and_grad
@@ -186,49 +184,3 @@ def independent(name: str, value: Any) -> NumgradRuntimeError:
         "unknowns, so there is no gradient; compute it from the argument without float(), "
         "np.asarray, detach() or no_grad, or choose a method without gradients"
     )
-
-
-def linear_operator(f: Callable[..., Any], x: Any, args: Any = ()) -> LinearOperator:
-    """The derivative of a function at a point as a ``scipy.sparse.linalg.LinearOperator``.
-
-    ``f`` is called once, and recorded; a product with the Jacobian ``J``, or with its transpose,
-    costs about one pass through the record. Of ``ng.grad(f)`` it is the Hessian.
-
-    Parameters
-    ----------
-    f
-        ``f(x, *args)`` returns real numbers: an array of any shape or several. ``x`` is nested and
-        shaped as the point, with Tensors in it.
-    x
-        The point: an array, or a nesting of arrays (``ng.tree``). A list or tuple of numbers is an
-        array.
-    args
-        Further arguments of ``f``, a tuple.
-
-    Returns
-    -------
-    scipy.sparse.linalg.LinearOperator
-        Of shape (values, unknowns), both as vectors of float64, complex unknowns as pairs of reals.
-
-    Raises
-    ------
-    NumgradTypeError
-        If the point has something besides numbers in it, or ``f`` does not return real numbers.
-    NumgradValueError
-        If values are not finite.
-
-    Examples
-    --------
-    >>> import numpy as np, numgrad as ng
-    >>> from scipy.sparse.linalg import cg
-    >>> def loss(x):
-    ...     return np.sum(x**2) + 0.25 * np.sum(np.diff(x) ** 4)
-    >>> x = np.linspace(0, 1, 5) ** 2
-    >>> hessian = ng.linear_operator(ng.grad(loss), x)
-    >>> step, status = cg(hessian, ng.grad(loss)(x))
-    >>> hessian.shape, status, bool(loss(x - step) < loss(x))
-    ((5, 5), 0, True)
-    """
-    name = "linear_operator"
-    unknowns = Unknowns(name, x, "x")
-    return Values(name, f, unknowns, args, False, Watch(name)).operator(unknowns.x0)

@@ -9,7 +9,7 @@ from scipy import optimize
 
 import numgrad as ng
 from numgrad.errors import NumgradError
-from numgrad.optimize.curve_fit import covariance, standard_errors
+from numgrad.optimize.least_squares import covariance, standard_errors
 
 X = np.linspace(0, 4, 30)
 Y = 2 * np.exp(-0.7 * X) + 0.3 + 0.01 * np.cos(40 * X)
