@@ -19,7 +19,7 @@ from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Parameter, Tensor
 from numgrad.core.absent import absent as _absent
 from numgrad.errors import NumgradKeyError, NumgradRuntimeError, NumgradTypeError, NumgradValueError
-from numgrad.nn.container.modules import ModuleDict, ModuleList
+from numgrad.nn.container import ModuleDict, ModuleList
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.parameter import Buffer
 from numgrad.tensors.creation import asarray
@@ -379,7 +379,7 @@ def remove_parametrizations(
         else:
             tensor = Parameter(value, requires_grad=needs)
     elif found.is_tensor:
-        tensor = originals[0]
+        (tensor,) = originals
     else:
         raise NumgradValueError(
             f"{name}: {tensor_name!r} is made of {found.ntensors} tensors; only its value can be "
@@ -389,7 +389,7 @@ def remove_parametrizations(
     del modules[tensor_name]
     if not modules:
         del module.parametrizations
-        module.__class__ = type(module).__bases__[0]
+        (module.__class__,) = type(module).__bases__
     if learned:
         module.register_parameter(tensor_name, tensor)
     else:

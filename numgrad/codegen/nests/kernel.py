@@ -1,0 +1,395 @@
+"""One kernel: statements brought into loops, memory for what they store, the entry point.
+
+Note [Rows]
+-----------
+A program that was unrolled from a Python loop has hundreds of temporary arrays of one length. They
+are rows of one array, which is a single allocation to compile and to run. Lengths of rows are
+whole lines of the CPU's caches, and a line lies in between: rows of a power of two would compete
+for the same places there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.dtypes import type_name
+from numgrad.codegen.emitter import Emitter
+from numgrad.codegen.estimate import L3_NS
+from numgrad.codegen.nests.block_products import ProductCode
+from numgrad.codegen.nests.lanes import choose_lanes
+from numgrad.codegen.nests.nest import Nest, NestWriter
+from numgrad.codegen.nests.pieces import RunWriter
+from numgrad.codegen.nests.polynomial import constant, multiply, value_of
+from numgrad.codegen.nests.statements import (
+    Bodies,
+    Statement,
+    alive_terms,
+    expensive,
+    make_statements,
+)
+from numgrad.codegen.nests.tasks import TaskWriter, Work
+from numgrad.codegen.nests.terms import PART, PRODUCT, Term, Terms, count
+from numgrad.codegen.nests.tree import Item, Loop, build, paths
+from numgrad.codegen.nests.write import text
+from numgrad.codegen.reduction_loops import numpy_name
+
+ROWS = 16
+"""Arrays of a kernel's own of one length from which on they are rows of one array."""
+LINE = 64
+"""Bytes of a line of the CPU's caches."""
+_ARRAY = re.compile(r"\bx\d+\b")
+ROWS_NS = 20_000.0
+"""Work of a block of rows of a matrix product, at least."""
+SERIAL, PARALLEL = "@SERIAL@", "@PARALLEL@"
+"""Begin the lines that only one variant of a kernel has."""
+LONG_NS = 100_000.0
+"""From which time on other Python threads run beside a kernel."""
+
+
+def variant(body: str, *, parallel: bool) -> str:
+    """The text of a kernel whose tasks threads share, or not."""
+    own, other = (PARALLEL, SERIAL) if parallel else (SERIAL, PARALLEL)
+    lines = [line.replace(own, "") for line in body.splitlines(True) if other not in line]
+    return "".join(lines).replace("@RANGE@", "prange" if parallel else "range")
+
+
+@dataclass
+class Written:
+    """A kernel's source and what calling it takes.
+
+    Attributes
+    ----------
+    arrays, scalars, lengths
+        What the entry point takes: terms in memory (results last), numbers, axes of ``sizes``.
+    work
+        What the loop takes that has most to do: threads share the iterations of one loop.
+    long
+        Whether other Python threads are to run beside it.
+    writer
+        Who wrote it, with bodies and storage of all statements, for reports.
+    works
+        What each loop and each matrix product takes, in order.
+    """
+
+    body: str
+    emitter: Emitter
+    arrays: list[Term]
+    results: list[Term]
+    scalars: list[Term]
+    lengths: list[str]
+    work: Work
+    long: bool
+    nests: list[Nest]
+    writer: KernelWriter
+    works: list[Work]
+
+    @property
+    def arguments(self) -> list[str]:
+        """The parameters of the entry point."""
+        given = [f"x{t.number}" for t in (*self.arrays, *self.results)]
+        return [*given, *(f"r{t.number}" for t in self.scalars), *self.lengths]
+
+    def source(self, *, parallel: bool) -> str:
+        """The source of the serial or the parallel variant."""
+        return self.emitter.header() + variant(self.body, parallel=parallel)
+
+    def signature(self) -> str:
+        """Numba's signature of the entry point."""
+        parts = [
+            f"{type_name(t.dtype)}[{', '.join([':'] * (len(t.shape) - 1) + ['::1'])}]"
+            if t.shape
+            else f"{type_name(t.dtype)}[::1]"
+            for t in (*self.arrays, *self.results)
+        ]
+        parts += [type_name(t.dtype) for t in self.scalars]
+        parts += ["int64"] * len(self.lengths)
+        return f"void({', '.join(parts)})"
+
+
+class KernelWriter(TaskWriter):
+    """Writes the entry point of a kernel.
+
+    Parameters
+    ----------
+    stored
+        Terms that this kernel computes and keeps.
+    exported
+        Numbers of the terms that other kernels or the caller read.
+    joined
+        Arrays that some of ``stored`` are parts of, which others read.
+    emitter
+        Writes functions of single elements.
+    products
+        Code that multiplies matrices.
+    contract
+        Whether a product and a sum may become one instruction.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        stored: Sequence[Term],
+        exported: set[int],
+        emitter: Emitter,
+        products: ProductCode,
+        joined: Sequence[Term] = (),
+        contract: bool = False,
+    ) -> None:
+        self.joined, self.hint, self.contract = joined, terms.sizes.hint_of, contract
+        bodies, statements, items = arrange(terms, stored, exported)
+        super().__init__(bodies, statements, items, exported, emitter)
+        self.products = products
+        self.pieces = 0
+
+    # ------------------------------------------------------------------------------------- source
+
+    def write(self) -> Written:
+        """The kernel."""
+        functions, nests, works, kept = self._write_items()
+        guessed = [self._guess_ns(work) for work in works]
+        head = [*self._temporaries(kept), *self._addresses()]
+        body = [*functions, f"def kernel({', '.join(self._parameters())}):", *head, *self.lines]
+        kept += self.blocks.names()
+        body += [f"    {self.use('touch', 'codegen.accumulation')}({name})" for name in kept]
+        if len(body) == len(functions) + 1:
+            body.append("    pass")
+        source = "\n".join(body).replace("@SCOPES@", str(len(self.scopes))) + "\n"
+        return Written(
+            source, self.emitter, self.arrays, self.results, self.scalars,
+            self.lengths, works[guessed.index(max(guessed))], sum(guessed) > LONG_NS, nests, self,
+            works[1:],
+        )  # fmt: skip
+
+    def _write_items(self) -> tuple[list[str], list[Nest], list[Work], list[str]]:
+        """Write what is computed: functions, nests, their work, arrays in use."""
+        nests: list[Nest] = []
+        functions: list[str] = []
+        works: list[Work] = [Work()]
+        kept: list[str] = []
+        for item in self.runs:
+            if isinstance(item, list):
+                self._run(item, functions)
+                continue
+            if isinstance(item, Statement):
+                self._statement(item, works)
+                continue
+            writer = NestWriter(
+                self.products,
+                len(nests),
+                item,
+                self.bodies,
+                self.storage,
+                self.emitter,
+                self.hint,
+                self.contract,
+            )
+            nest = writer.write()
+            nests.append(nest)
+            functions += [*nest.lines, "", ""]
+            works.append(self._call(nest, kept))
+        return functions, nests, works, kept
+
+    def _parameters(self) -> list[str]:
+        names = list(self.arguments)
+        self.results = [t for n, t in self.terms.items() if n in self.exported]
+        self.results += self.joined
+        self.arrays = [
+            t for n, t in self.outside.items() if self.storage[n].memory and f"a{n}" in names
+        ]
+        self.scalars = [
+            t for n, t in self.outside.items() if not self.storage[n].memory and f"r{n}" in names
+        ]
+        self.lengths = sorted({n for n in names if n.startswith("n")}, key=lambda n: int(n[1:]))
+        given = [f"x{t.number}" for t in (*self.arrays, *self.results)]
+        return [*given, *(f"r{t.number}" for t in self.scalars), *self.lengths]
+
+    def _temporaries(self, kept: list[str]) -> list[str]:
+        """Lines that make the arrays of the kernel's own: Note [Rows]."""
+        lines = self.blocks.allocations()
+        named = {name for line in self.lines for name in _ARRAY.findall(line)}
+        alike: dict[tuple[Any, ...], list[int]] = {}
+        for number, term in self.terms.items():
+            place, size = self.storage[number], count(term.shape)
+            inside = place.whole and place.memory and not place.name.startswith("s_")
+            if term.op == PART or not inside or number in self.exported:
+                continue
+            self.need(size)
+            by_address = value_of(size) is None and f"x{number}" not in named
+            alike.setdefault((size, term.dtype) if by_address else (), []).append(number)
+        rows = {key: numbers for key, numbers in alike.items() if key and len(numbers) >= ROWS}
+        own = {n for key, numbers in alike.items() if key not in rows for n in numbers}
+        for number in filter(own.__contains__, self.terms):
+            term = self.terms[number]
+            size, dtype = text(count(term.shape)), numpy_name(term.dtype)
+            lines.append(f"    x{number} = np.empty({size}, {dtype})")
+            lines.append(f"    a{number} = int64(x{number}.ctypes.data)")
+            kept.append(f"x{number}")
+        for (size, dtype), numbers in rows.items():
+            lines += _rows(numbers, text(size), dtype)
+            kept.append(f"x{numbers[0]}")
+        return lines
+
+    def _addresses(self) -> list[str]:
+        """Lines that find the addresses of arguments."""
+        lines = []
+        self._parameters()
+        for term in (*self.arrays, *self.results):
+            if term in self.joined or self.storage[term.number].memory:
+                lines.append(f"    a{term.number} = int64(x{term.number}.ctypes.data)")
+        return lines
+
+    def _run(self, run: list[Statement], functions: list[str]) -> None:
+        """Small arrays, element by element."""
+        writer = RunWriter(
+            self.bodies, self.storage, self.emitter, self.blocks,
+            first=self.pieces, counter=self.counter,
+        )  # fmt: skip
+        writer.write(run, contract=self.contract)
+        functions += writer.functions
+        self.lines += writer.calls
+        self.counter, self.pieces = writer.counter, self.pieces + len(writer.calls)
+        self.arguments.update((name, None) for name in writer.needed if not name.startswith("s_"))
+
+    def _guess_ns(self, work: Work) -> float:
+        return self.hint(work.picoseconds) / 1000 + self.hint(work.moved) * L3_NS
+
+    def _statement(self, statement: Statement, works: list[Work]) -> None:
+        """A number, computed between the nests, or a matrix product."""
+        if statement.term.op == PRODUCT:
+            works.append(self._product(statement.term))
+            return
+        (value,) = self.values(1, [self.bodies.body(statement)])
+        number = statement.term.number
+        self.put(1, f"r{number} = {value}")
+        self._hand_out(number, f"r{number}")
+
+    def _product(self, term: Term) -> Work:
+        """Multiply matrices, blocks of rows in turn."""
+        k, sizes = term.number, term.detail
+        addresses = [self.address(x) for x in (*term.args, term)]
+        for length in (sizes.batch, sizes.m, sizes.n, sizes.k):
+            self.need(length)
+        rows, columns, inner = text(sizes.m), text(sizes.n), text(sizes.k)
+        kind, width = type_name(term.dtype), term.dtype.itemsize
+        batch = text(sizes.batch)
+        stored_a = rows if sizes.trans[0] else inner
+        stored_b = inner if sizes.trans[1] else columns
+        step_a = "1" if sizes.trans[0] else f"({inner})"
+        gemm = self.use("gemm", self.products.blas)
+
+        def multiplied(first: str, some: str) -> str:
+            """The call for some rows, from one on, of a matrix."""
+            places = [
+                (addresses[0], sizes.shared[0], f"({rows}) * ({inner})", f"{first} * {step_a}"),
+                (addresses[1], sizes.shared[1], f"({inner}) * ({columns})", "0"),
+                (addresses[2], False, f"({rows}) * ({columns})", f"{first} * ({columns})"),
+            ]
+            at = [
+                f"{address} + ({'0' if shared else f'matrix{k} * {matrix}'} + {row}) * {width}"
+                for address, shared, matrix, row in places
+            ]
+            given = [
+                kind, str(int(sizes.trans[0])), str(int(sizes.trans[1])), some, columns, inner,
+                at[0], stored_a, at[1], stored_b, at[2], columns, "0", "1",
+            ]  # fmt: skip
+            return f"{gemm}({', '.join(given)})"
+
+        if batch == "1":
+            self.put(1, f"{SERIAL}matrix{k} = 0", f"{SERIAL}{multiplied('0', rows)}")
+        else:
+            self.put(1, f"{SERIAL}for matrix{k} in range({batch}):")
+            self.put(2, f"{SERIAL}{multiplied('0', rows)}")
+        # any blocks of rows have the bits of the whole, so there are as many as threads
+        multiply_ns = self.products.multiply_ns[term.dtype.name]
+        products_of_task = int(ROWS_NS / multiply_ns)
+        pays = f"({batch}) * ({rows}) * ({columns}) * ({inner}) // {products_of_task}"
+        limit = self.use("thread_limit", self.products.blas)
+        for line in (
+            f"rows{k} = {rows}",
+            f"workers{k} = max(1, min({limit}(), {pays}))",
+            f"blocks{k} = -(-workers{k} // max({batch}, 1))",
+            f"step{k} = max(-(-rows{k} // (4 * blocks{k})) * 4, 4)",
+            f"blocks{k} = -(-rows{k} // step{k})",
+            f"for task{k} in prange(blocks{k} * ({batch})):",
+            f"    matrix{k} = task{k} // blocks{k}",
+            f"    first{k} = (task{k} - matrix{k} * blocks{k}) * step{k}",
+            f"    some{k} = min(step{k}, rows{k} - first{k})",
+            "    " + multiplied(f"first{k}", f"some{k}"),
+        ):
+            self.put(1, f"{PARALLEL}{line}")
+        self.emitter.externals.add(self.products.gemm(term.dtype.name))
+        time = constant(round(1000 * multiply_ns))
+        for length in (sizes.batch, sizes.m, sizes.n, sizes.k):
+            time = multiply(time, length)
+        return Work(time, self._moved([x.number for x in (*term.args, term)]))
+
+
+def _rows(numbers: Sequence[int], size: str, dtype: np.dtype) -> list[str]:
+    """Lines that make arrays of one size: Note [Rows]."""
+    first, *others = numbers
+    unit = max(LINE // dtype.itemsize, 1)
+    places = [
+        f"    a{number} = a{first} + {k * dtype.itemsize} * row{first}"
+        for k, number in enumerate(others, start=1)
+    ]
+    return [
+        f"    row{first} = -(-({size}) // {unit}) * {unit} + {unit}",
+        f"    x{first} = np.empty(({len(numbers)}, row{first}), {numpy_name(dtype)})",
+        f"    a{first} = int64(x{first}.ctypes.data)",
+        *places,
+    ]
+
+
+def arrange(
+    terms: Terms, stored: Sequence[Term], exported: Collection[int]
+) -> tuple[Bodies, list[Statement], list[Item]]:
+    """Statements and loops for stored terms, more of which are stored where that saves work."""
+    hint = terms.sizes.hint_of
+    kept = list(stored)
+    while True:
+        statements, loops = make_statements(kept, hint)
+        bodies = Bodies(kept)
+        alive = alive_terms(statements, bodies, exported)
+        if len(alive) < len(kept):
+            kept = [t for t in kept if t.number in alive]
+            continue
+        items = build(statements, bodies, loops)
+        for item in items:
+            if isinstance(item, Loop):
+                choose_lanes(item, bodies, loops, exported)
+        more = _worth_keeping(bodies, items)
+        if not more:
+            return bodies, statements, items
+        kept += more
+
+
+def _worth_keeping(bodies: Bodies, items: Sequence[Item]) -> list[Term]:
+    """Expensive terms that would be computed at several places of the same nest."""
+    found: dict[int, Term] = {}
+    for item in items:
+        if not isinstance(item, Loop):
+            continue
+        seen: dict[int, tuple[int, ...]] = {}
+        for statement, path in paths(item):
+            body = bodies.body(statement)
+            around = {loop for each in path for loop in each.merged}
+            for term, needed in expensive(body, bodies):
+                place = tuple(map(id, path))
+                wasted = bool(around - needed) if path[0].lanes else _again_and_again(path, needed)
+                if term.number in bodies.stored:
+                    continue  # another term may have the same value at some places
+                if wasted or seen.setdefault(term.number, place) != place:
+                    found[term.number] = term
+    return list(found.values())
+
+
+def _again_and_again(path: Sequence[Loop], needed: set[int]) -> bool:
+    """Whether the innermost loop that a term needs is within one that it does not."""
+    needs = [not needed.isdisjoint(each.merged) for each in path]
+    first = needs.index(False) if False in needs else len(needs)
+    return any(needs[first:])

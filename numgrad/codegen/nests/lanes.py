@@ -1,0 +1,171 @@
+"""Which outermost loops are cut into blocks of iterations that are computed side by side.
+
+Note [Lanes]
+------------
+An outermost loop may be cut into blocks of iterations that are computed side by side
+(``Loop.lanes``), for two reasons. A loop inside may be too short for SIMD: then the index of the
+block runs innermost. And what is computed once an iteration may be expensive: then it is computed
+for a whole block at once, between loops over the rows of the block (``Loop.rows``).
+
+Note [Rows of results]
+----------------------
+Stores from lane to lane, each of which goes to a line of the cache of its own, take longer than
+what is stored took to compute: derivatives of examples are arrays with the examples in front. What
+nothing else in a block reads, and is made of arrays in memory, is computed row by row instead,
+after the loops that it shared, that loop innermost along which its elements are beside each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+from itertools import pairwise
+
+from numgrad.codegen.nests.block_products import block_product, take_apart
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import value_of
+from numgrad.codegen.nests.statements import Bodies, Loops, Statement, expensive
+from numgrad.codegen.nests.terms import ONE, SCAN, SCATTER
+from numgrad.codegen.nests.tree import Item, Loop, coefficient, paths, touched
+
+SHORT = 48
+"""Iterations below which an innermost loop does not pay."""
+FEWEST = 16
+"""The same of a loop that has its elements beside each other, around loops that have not."""
+WIDE = 512
+"""Elements of an iteration from which a block of them does not stay in a cache."""
+
+
+def choose_lanes(top: Loop, bodies: Bodies, loops: Loops, exported: Collection[int]) -> None:
+    """Cut the outermost loop into blocks where that pays: Note [Lanes].
+
+    ``exported`` are the numbers of the terms that are in memory when the kernel ends.
+    """
+    children = [item for item in top.items if isinstance(item, Loop)]
+    if not children or _hint(top, loops) < FEWEST:
+        return
+    if _hint(top, loops) < SHORT and not _walks_across(top, bodies, loops):
+        return
+    if any(s.term.op in (SCAN, SCATTER) for s in top.statements()):
+        return
+    hint = partial(_hint_of, loops)
+    multiplies = [
+        any(block_product(s, [top, *path], bodies, hint) for s, path in paths(child))
+        for child in children
+    ]
+    short = [
+        found or max(_hint(x, loops) for x in _innermost(child)) < SHORT
+        for found, child in zip(multiplies, children, strict=True)
+    ]
+    once = {
+        term
+        for statement in top.statements()
+        for term, needed in expensive(bodies.body(statement), bodies)
+        if needed <= set(top.merged)
+    }
+    inside = sum(_size(child, loops) for child in children)
+    if any(short) or (once and inside < WIDE):
+        top.lanes = True
+        for child, is_short in zip(children, short, strict=True):
+            child.rows = not is_short
+        take_apart(top, bodies, hint, exported)
+        _rows_of_results(top, bodies, loops, exported)
+
+
+def _rows_of_results(top: Loop, bodies: Bodies, loops: Loops, exported: Collection[int]) -> None:
+    """Take statements out of loops around lanes: Note [Rows of results]."""
+    inside = top.statements()
+    made = {s.term.number for s in inside}
+    read = {symbol.detail[0] for s in inside for symbol in bodies.loads(s)}
+
+    def order(s: Statement, path: list[Loop]) -> list[Loop] | None:
+        """The loops that the rows of a statement have, if it is to be taken out."""
+        sources = {symbol.detail[0] for symbol in bodies.loads(s)} & made
+        if s.reduced or s.small or s.term.number in read or not sources <= set(exported):
+            return None
+        offset = s.term.offset(s.index)
+        steps = [coefficient(offset, loop.loop) for loop in path]
+        if (
+            coefficient(offset, top.loop) == ONE
+            or ONE not in steps
+            or expensive(bodies.body(s), bodies)
+        ):
+            return None
+        inner = path[steps.index(ONE)]
+        if len(path) < 2 or _hint(inner, loops) < FEWEST:
+            return None
+        return [*(loop for loop in path if loop is not inner), inner]
+
+    items: list[Item] = []
+    for child in top.items:
+        items.append(child)
+        if not isinstance(child, Loop) or child.rows:
+            continue
+        apart: dict[tuple[int, ...], tuple[Loop, Loop]] = {}
+        for s, path in paths(child):
+            found = order(s, path)
+            if found is None:
+                continue
+            path[-1].items.remove(s)
+            key = tuple([loop.loop for loop in found])
+            if key not in apart:
+                copies = [Loop(loop.loop, loop.length, [], loop.merged) for loop in found]
+                for outer, inner in pairwise(copies):
+                    outer.items.append(inner)
+                copies[0].rows = True
+                apart[key] = copies[0], copies[-1]
+            apart[key][1].items.append(s)
+        _without_empty(child)
+        if not child.items:
+            items.pop()
+        items += [outermost for outermost, _ in apart.values()]
+    top.items = items
+
+
+def _without_empty(loop: Loop) -> None:
+    """Drop loops in which nothing is left."""
+    for item in loop.items:
+        if isinstance(item, Loop):
+            _without_empty(item)
+    loop.items = [x for x in loop.items if not isinstance(x, Loop) or x.items]
+
+
+def _walks_across(top: Loop, bodies: Bodies, loops: Loops) -> bool:
+    """Whether more elements are beside each other in the outermost loop than in those inside."""
+    inside = _within(top)
+    found = 0
+    for statement in top.statements():
+        for offset in touched(statement, bodies):
+            outer = coefficient(offset, top.loop)
+            for loop in inside if outer else ():
+                inner = coefficient(offset, loop.loop)
+                if inner and ONE in (inner, outer) and inner != outer:
+                    found += _hint(loop, loops) if outer == ONE else -_hint(loop, loops)
+    return found > 0
+
+
+def _within(loop: Loop) -> list[Loop]:
+    inner = [item for item in loop.items if isinstance(item, Loop)]
+    return [found for item in inner for found in (item, *_within(item))]
+
+
+def _size(loop: Loop, loops: Loops) -> float:
+    """Elements computed inside."""
+    inner = sum(_size(item, loops) if isinstance(item, Loop) else 1 for item in loop.items)
+    return _hint(loop, loops) * inner
+
+
+def _hint(loop: Loop, loops: Loops) -> int:
+    return _hint_of(loops, loop.length)
+
+
+def _hint_of(loops: Loops, length: Length) -> int:
+    value = value_of(length)
+    return value if value is not None else max(loops.hint_of(length), 1)
+
+
+def _innermost(loop: Loop) -> list[Loop]:
+    inner = [item for item in loop.items if isinstance(item, Loop)]
+    if not inner:
+        return [loop]
+    return [found for item in inner for found in _innermost(item)]

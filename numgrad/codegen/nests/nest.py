@@ -1,0 +1,303 @@
+"""The loops of a kernel written out.
+
+Note [Nests]
+------------
+Each outermost loop of a kernel is a function of its own, a *nest*, that does a range of iterations,
+a *task*. Tasks depend on lengths alone; what is reduced over the outermost loop is reduced for each
+task, and the partial results are put together in order of the tasks, sums with compensation. The
+serial and the parallel variant run the same tasks, so results are bitwise the same for any number
+of threads.
+
+Note [Unrolling]
+----------------
+A loop right around a loop over lanes does several iterations in each of them: what they read is
+read once, and partial sums stay in registers in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from numgrad.codegen.nests.block_products import BlockProducts
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import add, constant, multiply, value_of
+from numgrad.codegen.nests.statements import Statement, expensive
+from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE, SCAN, SCATTER, count
+from numgrad.codegen.nests.tree import Item, Loop
+from numgrad.codegen.nests.write import text
+from numgrad.codegen.reduction_loops import numpy_name
+from numgrad.codegen.tasks import LANES
+
+MOST_UNROLLED, OF_ANY_LENGTH = 12, 4
+"""Iterations of a loop around lanes done at a time, if its length is fixed and if it may change."""
+MOST_TOTALS = 4
+"""The same of loops that add up over lanes: each total takes registers."""
+MEMORY_NS, BLOCK_NS = 0.3, 0.05
+"""What an element costs besides arithmetic: read from memory, or from a block in a cache."""
+
+
+@dataclass
+class Nest:
+    """A nest as written: its function, and what calling it takes."""
+
+    number: int
+    loop: Loop
+    lines: list[str]
+    arguments: list[str]
+    scalars: list[Statement]
+    rows: list[Statement]
+    work_ps: Length = ()
+    per_iteration: Length = ()
+    serial: bool = False
+
+
+class NestWriter(BlockProducts):
+    """Writes the function of one nest."""
+
+    # ------------------------------------------------------------------------------- the function
+
+    def write(self) -> Nest:
+        """The nest."""
+        reduced = [s for s in self.statements if self._first_reduced(s) == 0]
+        scalars = [s for s in reduced if not self._in_memory(s)]
+        rows = [s for s in reduced if self._in_memory(s)]
+        body = self.lines = []
+        for s in scalars:
+            body.append(f"    acc{s.term.number} = {self._identity(s.term)}")
+        for s in rows:
+            self._clear(1, s, 0)
+        self._hoist(1, self.top)
+        self._start_scans(1, self.top)
+        self.zeros = frozenset(self.top.merged[:-1])
+        if self.top.lanes:
+            self.put(1, f"for base in range(lo, hi, {LANES}):")
+            self.put(2, f"width = min({LANES}, hi - base)")
+            self._items(2, self.top.items, [self.top])
+        else:
+            self._iterations(1, [self.top], "lo", "hi")
+        self.zeros = frozenset()
+        allocations = self._allocations()
+        if scalars:
+            self.put(1, "return " + ", ".join(f"acc{s.term.number}" for s in scalars))
+        head = [f"@{self.use('contracted' if self.contract else 'outlined', 'codegen.device')}"]
+        given = ["lo", "hi", *self.arguments]
+        head.append(f"def nest_{self.number}({', '.join(given)}):")
+        head.append(f"    {self.use('stay_apart', 'codegen.accumulation')}()")
+        head += allocations
+        total = len(self.scopes)
+        lines = [line.replace("@SCOPES@", str(total)) for line in (*head, *body)]
+        return Nest(
+            self.number, self.top, lines, list(self.arguments), scalars, rows,
+            self.work_ps, _elements(self.top.items),
+            any(s.scanned == self.top.loop for s in self.statements),
+        )  # fmt: skip
+
+    def _allocations(self) -> list[str]:
+        """Allocate what lives in the nest only, and keep it alive to the end."""
+        lines = []
+        for s in self.statements:
+            place, number = self.storage[s.term.number], s.term.number
+            if place.whole or not place.memory:
+                continue
+            shape = [s.term.shape[a] for a in place.axes]
+            size = count([*shape, constant(LANES)] if place.lanes else shape)
+            self.need(size)
+            lines.append(f"    m{number} = np.empty({text(size)}, {numpy_name(s.term.dtype)})")
+            lines.append(f"    {place.name} = int64(m{number}.ctypes.data)")
+            self.put(1, f"{self.use('touch', 'codegen.accumulation')}(m{number})")
+        for name, size, dtype in self.aside:
+            self.need(size)
+            lines.append(f"    m_{name} = np.empty({text(size)}, {numpy_name(dtype)})")
+            lines.append(f"    {name} = int64(m_{name}.ctypes.data)")
+            self.put(1, f"{self.use('touch', 'codegen.accumulation')}(m_{name})")
+        return lines
+
+    # ------------------------------------------------------------------------------------- loops
+
+    def _items(self, depth: int, items: Sequence[Item], path: list[Loop]) -> None:
+        run: list[Statement] = []
+        for item in items:
+            if isinstance(item, Statement):
+                run.append(item)
+                continue
+            self._run(depth, run, path)
+            run = []
+            if item.product and self.multiply(depth, item, path):
+                continue
+            if item.rows:
+                before = dict(self.names)
+                self.put(depth, "for lane in range(width):", f"    i{self.top.loop} = base + lane")
+                self._loop(depth + 1, item, path)
+                self.names = before
+            else:
+                self._loop(depth, item, path)
+        self._run(depth, run, path)
+
+    def _loop(self, depth: int, loop: Loop, path: list[Loop]) -> None:
+        inside = loop.statements()
+        starting = [s for s in inside if self._first_reduced(s) == len(path)]
+        for s in starting:
+            if self._in_memory(s):
+                self._clear(depth, s, len(path))
+        for s in inside:
+            if self._partial_from(s) == len(path):
+                self.put(depth, f"acc{s.term.number} = {self._identity(s.term)}")
+        self._set_aside(depth, loop)
+        before = dict(self.names)
+        self._hoist(depth, loop)
+        self._start_scans(depth, loop)
+        self.need(loop.length)
+        around = self.zeros
+        self.zeros = around.union(loop.merged[:-1])
+        unit = self._unit(loop)
+        if unit > 1:
+            self._unrolled(depth, loop, unit, [*path, loop])
+        else:
+            self._iterations(depth, [*path, loop], "0", text(loop.length))
+        self.names, self.zeros = before, around
+        for s in inside:
+            if self._partial_from(s) == len(path):
+                if s in starting:
+                    self._settled(depth, s)
+                else:
+                    self._add_to_storage(depth, s, f"acc{s.term.number}")
+
+    def _iterations(self, depth: int, path: list[Loop], start: str, stop: str) -> None:
+        """A loop, in the ranges that it has."""
+        loop = path[-1]
+
+        def write(depth: int, start: str, stop: str, hoist: bool) -> None:
+            if hoist:
+                self._hoist(depth, loop)
+            self._open(depth, loop, start, stop)
+            self._items(depth + 1, loop.items, path)
+
+        self.in_ranges(depth, path, start, stop, write)
+
+    def _unit(self, loop: Loop) -> int:
+        """How many iterations of a loop are computed in one loop over lanes: Note [Unrolling]."""
+        run = [s for s in loop.items if isinstance(s, Statement)]
+        if len(run) < len(loop.items) or not self._side_by_side(run[0]):
+            return 1
+        if any(expensive(self.body(s), self.bodies) or self._moves(s, loop) for s in run):
+            return 1
+        length = value_of(loop.length)
+        if length is None:
+            return OF_ANY_LENGTH if self.hint(loop.length) >= 2 * OF_ANY_LENGTH else 1
+        totals = any(self.lane in s.reduced.values() for s in run)
+        most = MOST_TOTALS if totals else MOST_UNROLLED
+        return -(-length // max(-(-length // most), 1))
+
+    def _moves(self, s: Statement, loop: Loop) -> bool:
+        """Whether each iteration of a loop around lanes stores another row of lanes.
+
+        Several rows of one array in a loop over lanes would keep it from being written in vectors.
+        """
+        if self.lane in s.reduced.values() or not self.storage[s.term.number].memory:
+            return False
+        return not self._is_over(s, loop)
+
+    def _unrolled(self, depth: int, loop: Loop, unit: int, path: list[Loop]) -> None:
+        """A loop around lanes, several iterations at a time."""
+        run = [s for s in loop.items if isinstance(s, Statement)]
+        k, length = loop.loop, value_of(loop.length)
+        stop = str(length // unit * unit) if length else f"({text(loop.length)}) // {unit} * {unit}"
+        self.put(depth, f"for k{k} in range(0, {stop}, {unit}):")
+        self.unrolled = k
+        self._run(depth + 1, run, path, [f"i{k} = k{k} + {u}" for u in range(unit)])
+        work = self.work_ps
+        if length is None:
+            self._open(depth, loop, stop, text(loop.length))
+            self._run(depth + 1, run, path)
+        elif length % unit:
+            rest = range(length // unit * unit, length)
+            self.unrolled = k
+            self._run(depth, run, path, [f"i{k} = {place}" for place in rest])
+        self.work_ps = work
+
+    def _run(
+        self, depth: int, run: list[Statement], path: list[Loop], places: Sequence[str] = ("",)
+    ) -> None:
+        """Statements one after the other, at the same place, or some places, in the loops."""
+        if not run:
+            return
+        cost = self.emitter.cost_ns
+        if not self._side_by_side(run[0]):
+            for s in run:
+                self._statement(depth, s)
+            self.account(self.emitter.cost_ns - cost + MEMORY_NS, path)
+            return
+        before = dict(self.names)
+        over = [s for s in run if self.lane in s.reduced.values()]
+        copies = [
+            (f"_{u}" if u else "", [place] if place else []) for u, place in enumerate(places)
+        ]
+        for copy, _ in copies:
+            for s in over:
+                self.put(depth, f"lane{s.term.number}{copy} = {self._identity(s.term)}")
+        self.put(depth, "for lane in range(width):")
+        self.put(depth + 1, f"i{self.lane} = base + lane")
+        self.chains = {}
+        for number, (self.copy, place) in enumerate(copies, start=1):
+            self.last_copy = number == len(copies)
+            if self.copy:
+                self.names, self.emitter.cost_ns = dict(before), cost
+            self.put(depth + 1, *place)
+            for s in run:
+                self._statement(depth + 1, s)
+        self.names, self.unrolled = before, None
+        for copy, place in copies if over else ():
+            self.put(depth, *place)
+            for s in over:
+                value = f"lane{s.term.number}{copy}"
+                if self._in_memory(s) and self._partial_from(s) is None:
+                    self._add_to_storage(depth, s, value)
+                else:
+                    self._accumulate(depth, s, f"acc{s.term.number}", value)
+        self.account(self.emitter.cost_ns - cost + BLOCK_NS, path)
+
+    def _statement(self, depth: int, s: Statement) -> None:
+        term = s.term
+        if term.op == SCATTER:
+            self._scatter(depth, s)
+            return
+        if term.op == SCAN:
+            self._scan(depth, s)
+            return
+        body = self.body(s)
+        fused = (
+            body.detail == FUSED
+            and term.op == REDUCE
+            and bool(self._reduced_loops(s))
+            and body not in self.names
+        )
+        value, *factor = self.values(depth, list(body.args) if fused else [body])
+        if term.op != REDUCE:
+            symbol = self.bodies.load(term, s.index)
+            if value.isidentifier():
+                self.names[symbol] = value
+            else:
+                self.put(depth, f"r{term.number} = {value}")
+                self.names[symbol] = f"r{term.number}"
+            if self.storage[term.number].memory:
+                self.store(depth, s, self.names[symbol])
+        elif self._side_by_side(s) and self.lane in s.reduced.values():
+            self._accumulate(depth, s, f"lane{term.number}{self.copy}", value, *factor)
+        elif not self._reduced_loops(s):
+            self.names[self.bodies.load(term, s.index)] = value
+            if self.storage[term.number].memory:
+                self.store(depth, s, value)
+        elif self._partial_from(s) is not None:
+            self._accumulate(depth, s, f"acc{term.number}", value, *factor)
+        else:
+            self._add_to_storage(depth, s, value, *factor)
+
+
+def _elements(items: Sequence[Item]) -> Length:
+    """Elements that items compute, those of a run counted once."""
+    total: Length = ONE if any(isinstance(item, Statement) for item in items) else ()
+    for item in items:
+        if isinstance(item, Loop):
+            total = add(total, multiply(item.length, _elements(item.items)))
+    return total

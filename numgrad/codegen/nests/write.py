@@ -1,0 +1,451 @@
+"""Values read and stored at addresses; reductions, scans and scattered sums of a nest.
+
+Note [Accumulators]
+-------------------
+A reduction over the innermost loops is accumulated in a variable. Where loops of the result lie
+inside of a reduced one, the storage of the result holds the partial sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from numgrad.codegen.dtypes import type_name
+from numgrad.codegen.emitter import Emitter
+from numgrad.codegen.nests.indices import COMPUTED, LOOP, Index, loops_in
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import add, constant, multiply, text_of
+from numgrad.codegen.nests.statements import Bodies, Statement
+from numgrad.codegen.nests.terms import PART, SCATTER, Term, ravel
+from numgrad.codegen.nests.tree import Loop, paths
+from numgrad.codegen.reduction_plan import identity, step_of
+from numgrad.codegen.symbols import Symbol, in_order
+from numgrad.codegen.tasks import LANES
+
+
+@dataclass
+class Storage:
+    """Where a stored term is kept.
+
+    Attributes
+    ----------
+    axes
+        The axes that memory has; those of loops that are open wherever the term is used are left
+        out.
+    lanes
+        Whether there is a last axis for the iterations side by side.
+    whole
+        Whether it outlives its nest: an argument or a temporary of the kernel.
+    first
+        The element of the memory at which it begins.
+    """
+
+    name: str
+    axes: tuple[int, ...]
+    lanes: bool = False
+    whole: bool = False
+    memory: bool = True
+    first: int = 0
+
+
+def name_of(k: int) -> str:
+    """The name of a length, of the index of a loop or of a computed integer."""
+    if k >= COMPUTED:
+        return f"j{k - COMPUTED}"
+    return f"n{k}" if k < LOOP else f"i{k - LOOP}"
+
+
+def text(length: Length) -> str:
+    """An expression of lengths and loop indices."""
+    return text_of(length, name_of)
+
+
+def without(length: Length, zeros: frozenset[int]) -> Length:
+    """A length with the indices of some loops at 0."""
+    if not zeros:
+        return length
+    kept = []
+    for product, factor in length:
+        factors = []
+        for atom in product:
+            if atom[0] == "axis":
+                if atom[1] - LOOP in zeros:
+                    break
+                factors.append(atom)
+            else:
+                factors.append((atom[0], without(atom[1], zeros), without(atom[2], zeros)))
+        else:
+            kept.append((tuple(factors), factor))
+    return tuple(kept)
+
+
+class SourceWriter:
+    """Writes values and stores; keeps track of what they need from outside."""
+
+    def __init__(
+        self,
+        bodies: Bodies,
+        storage: dict[int, Storage],
+        emitter: Emitter,
+        names: dict[Symbol, str],
+    ) -> None:
+        self.bodies, self.storage, self.emitter = bodies, storage, emitter
+        self.names = dict(names)
+        self.lines: list[str] = []
+        self.zeros: frozenset[int] = frozenset()
+        self.arguments: dict[str, None] = {}
+        self.scopes: dict[str, int] = {}
+        self.counter = 0
+        self._depends: dict[Symbol, frozenset[int]] = {}
+        self._reads: dict[Symbol, frozenset[int]] = {}
+
+    def use(self, function: str, module: str) -> str:
+        """Import a function of the kernel library."""
+        self.emitter.imports[function] = f"numgrad.{module}:{function}"
+        return function
+
+    def put(self, depth: int, *lines: str) -> None:
+        """Append lines."""
+        self.lines += ["    " * depth + line for line in lines]
+
+    # ------------------------------------------------------------------------------------ values
+
+    def values(self, depth: int, roots: list[Symbol]) -> list[str]:
+        """Write what computes symbols; their texts."""
+        for symbol in in_order(roots, self.names):
+            if symbol.op == "load":
+                self._load(depth, symbol)
+            elif symbol.op == "computed":
+                (value,) = self._block(depth, symbol.args)
+                self.names[symbol] = self.bodies.name(symbol)
+                self.put(depth, f"{self.names[symbol]} = int64({value})")
+            elif symbol.op == "index":
+                place = without(symbol.detail, self.zeros)
+                self.need(place)
+                self.names[symbol] = f"int64({text(place)})"
+        return self._block(depth, roots)
+
+    def _block(self, depth: int, roots: Sequence[Symbol]) -> list[str]:
+        if all(symbol in self.names for symbol in roots):
+            return [self.names[symbol] for symbol in roots]
+        lines, values = self.emitter.block(roots, self.names, slow=True)
+        self.put(depth, *lines)
+        return values
+
+    def _load(self, depth: int, symbol: Symbol) -> None:
+        """Write a read of memory, unless the value is at hand."""
+        number, index = symbol.detail
+        term = self.bodies.terms[number]
+        unguarded = self.names.get(self.bodies.load(term, index))
+        if unguarded is not None:
+            self.names[symbol] = unguarded
+            return
+        guard = [a for a in symbol.args if a.op != "computed"]
+        self.counter += 1
+        name = self.names[symbol] = f"e{self.counter}"
+        flags = self._block(depth, guard)
+        self.put(depth, f"{name} = {self.read(term, index, *flags)}")
+
+    def depends(self, symbol: Symbol) -> frozenset[int]:
+        """The loops that a symbol depends on."""
+        return self._gather(symbol, self._depends, self._load_loops)
+
+    def reads(self, symbol: Symbol) -> frozenset[int]:
+        """The numbers of the terms that a symbol reads."""
+        return self._gather(symbol, self._reads, lambda s: {s.detail[0]} if s.op == "load" else ())
+
+    def _load_loops(self, load: Symbol) -> Iterable[int]:
+        if load.op == "index":
+            return loops_in(load.detail)
+        _, index = load.detail
+        parts = [index[1]] if index[:1] == ("flat",) else index
+        return {u for part in parts for u in loops_in(part)}
+
+    def _gather(
+        self,
+        root: Symbol,
+        known: dict[Symbol, frozenset[int]],
+        of_load: Callable[[Symbol], Iterable[int]],
+    ) -> frozenset[int]:
+        if root not in known:
+            at_hand = all(a in known for a in root.args)
+            for symbol in [root] if at_hand else in_order([root], known):
+                found = [known[a] for a in symbol.args]
+                if symbol.op in ("load", "index"):
+                    found.append(frozenset(of_load(symbol)))
+                known[symbol] = frozenset().union(*found)
+        return known[root]
+
+    # ------------------------------------------------------------------------------------ memory
+
+    def place(self, term: Term, index: Index) -> tuple[str, Length]:
+        """Name of the address and offset of an element, of the first lane."""
+        place = self.storage[term.number]
+        if index[:1] == ("flat",):
+            offset: Length = without(index[1], self.zeros)  # pyright: ignore
+        else:
+            shape = [term.shape[a] for a in place.axes]
+            parts = tuple(without(index[a], self.zeros) for a in place.axes)
+            offset = term.offset(parts) if term.op == PART else ravel(shape, parts)
+        if place.first:
+            offset = add(offset, constant(place.first))
+        if place.lanes:
+            offset = multiply(offset, constant(LANES))
+        self.need(offset)
+        if place.whole:
+            self.arguments[place.name] = None
+        return place.name, offset
+
+    def _place(self, term: Term, index: Index) -> tuple[str, str]:
+        """Name of the address and text of the offset of an element."""
+        name, offset = self.place(term, index)
+        if self.storage[term.number].lanes:
+            return name, f"{text(offset)} + lane" if offset else "lane"
+        return name, text(offset)
+
+    def address(self, term: Term) -> str:
+        """Where an array begins that code reads or writes as a whole."""
+        place = self.storage[term.number]
+        self.arguments[place.name] = None
+        return (
+            f"({place.name} + {place.first * term.dtype.itemsize})" if place.first else place.name
+        )
+
+    def _scope(self, name: str) -> str:
+        return f"{self.scopes.setdefault(name, len(self.scopes))}, @SCOPES@"
+
+    def read(self, term: Term, index: Index, flag: str = "") -> str:
+        """A read of an element, only if a condition holds, else zero."""
+        place = self.storage[term.number]
+        if not place.memory:
+            self.arguments[place.name] = None
+            return place.name
+        name, where = self._place(term, index)
+        load = self.use("load_if" if flag else "load", "codegen.intrinsics")
+        parts = [type_name(term.dtype), flag, name, where, self._scope(name)]
+        return f"{load}({', '.join(filter(None, parts))})"
+
+    def store(self, depth: int, s: Statement, value: str, *, index: Index | None = None) -> None:
+        """Store an element, that of the loops unless another is given."""
+        name, where = self._place(s.term, s.index if index is None else index)
+        store = self.use("store", "codegen.intrinsics")
+        self.put(depth, f"{store}({value}, {name}, {where}, {self._scope(name)})")
+
+    def need(self, length: Length) -> None:
+        """Take the lengths that an expression mentions as arguments."""
+        for product, _ in length:
+            for atom in product:
+                if atom[0] == "axis":
+                    if atom[1] < LOOP:
+                        self.arguments[f"n{atom[1]}"] = None
+                else:
+                    self.need(atom[1])
+                    self.need(atom[2])
+
+
+class Accumulating(SourceWriter):
+    """What a nest accumulates, and where."""
+
+    def __init__(
+        self,
+        number: int,
+        loop: Loop,
+        bodies: Bodies,
+        storage: dict[int, Storage],
+        emitter: Emitter,
+        hint: Callable[[Length], int],
+        contract: bool = False,
+    ) -> None:
+        super().__init__(bodies, storage, emitter, {})
+        self.number, self.top, self.hint, self.contract = number, loop, hint, contract
+        self.aside: list[tuple[str, Length, np.dtype]] = []
+        self.copy = ""
+        self.unrolled: int | None = None  # the loop of which several iterations are written
+        self.chains: dict[int, str] = {}  # what statements have added up in these so far
+        self.last_copy = True
+        self.work_ps: Length = ()
+        self.statements = loop.statements()
+        self.produced = {s.term.number for s in self.statements}
+        self.paths = {id(s): path for s, path in paths(loop)}
+        self.lane = loop.loop if loop.lanes else None
+        self.in_rows = {
+            id(s)
+            for item in loop.items
+            if isinstance(item, Loop) and item.rows
+            for s in item.statements()
+        }
+
+    def body(self, s: Statement) -> Symbol:
+        """The body of a statement where it is written."""
+        return self.bodies.body(s)
+
+    def _side_by_side(self, s: Statement) -> bool:
+        """Whether the index of a block runs innermost around a statement."""
+        return self.lane is not None and id(s) not in self.in_rows
+
+    def account(self, cost_ns: float, path: Sequence[Loop]) -> None:
+        """Count the work of a run of statements."""
+        times = constant(max(round(1000 * cost_ns), 1))
+        for loop in path[1:]:
+            times = multiply(times, loop.length)
+        self.work_ps = add(self.work_ps, times)
+
+    def _scatter(self, depth: int, s: Statement) -> None:
+        """Add to an element whose place is computed."""
+        value, place = self.body(s).args
+        value, _ = self.values(depth, [value, place])
+        self._add_to_storage(depth, s, value, index=self.bodies.target(s, place))
+
+    def _scan(self, depth: int, s: Statement) -> None:
+        """Go on from the element before, a variable if the loop is innermost, else in memory."""
+        term, number = s.term, s.term.number
+        kind = term.detail[0]
+        body = self.body(s)
+        value, *factor = self.values(depth, list(body.args) if body.op == "pair" else [body])
+        before = f"acc{number}"
+        if not self._carried(s):
+            before = f"b{number}"
+            shift = [
+                add(i, constant(-1)) if loop == s.scanned else i
+                for i, loop in zip(s.index, s.loops, strict=True)
+            ]
+            self.put(depth, f"{before} = {self.read(term, tuple(shift), f'i{s.scanned} > 0')}")
+        if factor:
+            before = f"({before} * {factor[0]})"
+        new = f"{type_name(term.dtype)}({before} {'*' if kind == 'prod' else '+'} {value})"
+        if not self._has_start(s):
+            first = f"i{s.scanned} == 0"
+            if term.dtype.kind == "c":
+                new = f"({value} if {first} else {new})"
+            else:
+                new = f"{self.use('select', 'codegen.intrinsics')}({first}, {value}, {new})"
+        self.put(depth, f"r{number} = {new}")
+        self.names[self.bodies.load(term, s.index)] = f"r{number}"
+        if self._carried(s):
+            self.put(depth, f"acc{number} = r{number}")
+        if self.storage[number].memory:
+            self.store(depth, s, f"r{number}")
+
+    def _has_start(self, s: Statement) -> bool:
+        """Whether a scan starts with a number that does not change the first element."""
+        return self._carried(s) and s.term.detail[0] != "recurrence" and s.term.dtype.kind != "c"
+
+    def _carried(self, s: Statement) -> bool:
+        """Whether a variable holds the previous element of a scan."""
+        return s.scanned is not None and self.paths[id(s)][-1].loop == s.scanned
+
+    def _start_scans(self, depth: int, loop: Loop) -> None:
+        for s in loop.items:
+            if isinstance(s, Statement) and self._carried(s):
+                start = 1 if s.term.detail[0] == "prod" else -0.0  # -0.0 + x is x, also for -0.0
+                self.put(
+                    depth, f"acc{s.term.number} = {self.emitter.constant(start, s.term.dtype)}"
+                )
+
+    # ------------------------------------------------------------------------------ accumulators
+
+    def _reduced_loops(self, s: Statement) -> set[int]:
+        return {loop for loop in s.reduced.values() if loop is not None}
+
+    def _is_over(self, s: Statement, loop: Loop) -> bool:
+        return bool(self._reduced_loops(s) & set(loop.merged))
+
+    def _first_reduced(self, s: Statement) -> int | None:
+        """The depth of the outermost loop that the statement reduces over."""
+        for depth, loop in enumerate(self.paths[id(s)]):
+            if self._is_over(s, loop):
+                return depth
+        return None
+
+    def _partial_from(self, s: Statement) -> int | None:
+        """The depth of the outermost of the inner loops that a variable accumulates over.
+
+        In lanes, a loop over lanes that is no reduction is inside of all others.
+        """
+        path = self.paths[id(s)]
+        if s.term.op == SCATTER or (self._side_by_side(s) and not self._is_over(s, self.top)):
+            return None
+        depth = len(path)
+        while depth > 0 and self._is_over(s, path[depth - 1]):
+            depth -= 1
+        return depth if depth < len(path) else None
+
+    def _in_memory(self, s: Statement) -> bool:
+        """Whether the storage of a reduction holds its partial results."""
+        first = self._first_reduced(s)
+        return first is not None and self._partial_from(s) != first
+
+    def _identity(self, term: Term) -> str:
+        return self.emitter.constant(identity(term.detail[0], term.dtype), term.dtype)
+
+    def _accumulate(self, depth: int, s: Statement, name: str, *value: str) -> None:
+        self.put(depth, f"{name} = {self._stepped(s.term, name, *value)}")
+
+    def _stepped(self, term: Term, before: str, *value: str) -> str:
+        """A partial result with one more value, or with the product of two factors."""
+        if len(value) == 2:
+            step = self.use("add_product", "codegen.intrinsics")
+        else:
+            step = self._step(term)
+        return f"{step}({', '.join([before, *value])})"
+
+    def _step(self, term: Term) -> str:
+        kind = term.detail[0]
+        step = step_of(kind, term.dtype)
+        if term.dtype.kind == "f" and step in ("sum", "multiply"):
+            return self.use(
+                "add_any_order" if step == "sum" else "multiply_any_order", "codegen.intrinsics"
+            )
+        return self.use("add" if step == "sum" else step, "codegen.accumulation")
+
+    def _clear(self, depth: int, s: Statement, first: int) -> None:
+        """Set storage that partial results are added to."""
+        term = s.term
+        path = self.paths[id(s)][first:]
+        inner = {u for loop in path for u in loop.merged if u in s.loops}
+        if s.scattered is not None and s.loops[s.scattered] is not None:
+            inner.add(s.loops[s.scattered])  # pyright: ignore
+        lengths = {u: term.shape[a] for a, u in enumerate(s.loops)}
+        for loop in [u for u in s.loops if u in inner]:  # as they lie in memory
+            self.need(lengths[loop])
+            self.put(depth, f"for i{loop} in range({text(lengths[loop])}):")
+            depth += 1
+        if self._side_by_side(s) and self.lane in s.loops:
+            self.put(depth, "for lane in range(width):", f"    i{self.lane} = base + lane")
+            depth += 1
+        self.store(depth, s, self._identity(term))
+
+    def _add_to_storage(
+        self, depth: int, s: Statement, *value: str, index: Index | None = None
+    ) -> None:
+        index = s.index if index is None else index
+        name = f"b{s.term.number}_{self.counter}"
+        self.counter += 1
+        chained = self.unrolled in self._reduced_loops(s)
+        if chained and id(s) in self.chains:
+            name = self.chains[id(s)]
+        else:
+            self.put(depth, f"{name} = {self.read(s.term, index)}")
+        step = step_of(s.term.detail[0], s.term.dtype)
+        if s.term.dtype.kind == "f" and step in ("sum", "multiply") and len(value) == 1:
+            new = f"{name} {'+' if step == 'sum' else '*'} {value[0]}"
+        else:
+            new = self._stepped(s.term, name, *value)
+            if s.term.dtype.kind in "iu":  # which arithmetic widens
+                new = f"{type_name(s.term.dtype)}({new})"
+        if chained and not self.last_copy:
+            self.chains[id(s)] = f"b{s.term.number}_{self.counter}"
+            self.counter += 1
+            self.put(depth, f"{self.chains[id(s)]} = {new}")
+        else:
+            self.store(depth, s, new, index=index)
+
+    def _settled(self, depth: int, s: Statement) -> None:
+        """A reduction that a variable accumulated is complete."""
+        name = f"acc{s.term.number}"
+        self.names[self.bodies.load(s.term, s.index)] = name
+        if self.storage[s.term.number].memory:
+            self.store(depth, s, name)

@@ -1,0 +1,378 @@
+"""Dropout: random elements, or whole channels, set to zero in training.
+
+The random numbers follow from one seed a call, drawn from NumPy's global generator: they repeat
+after ``ng.random.manual_seed``, and when ``ng.checkpoint`` computes a part again. Examples of a
+batched computation (``vmap``) share them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen import threads
+from numgrad.core.abstract import ones
+from numgrad.core.batching import BatchOperand, apply
+from numgrad.core.declare import primitive
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Op
+from numgrad.core.options import Option, option
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.kernels.dropout import BITS, dropout_kernel
+from numgrad.nn.applied import Applied, applies
+from numgrad.random.draws import draw_seed
+from numgrad.tensors.creation import asarray
+from numgrad.tensors.inplace import assign
+from numgrad.tensors.inplace import inplace as write
+from numgrad.tensors.tensor import Tensor
+
+_ELEMENT_NS = 0.4  # a random number, read and written
+
+
+@primitive(
+    name="dropout",
+    internal=True,
+    method=False,
+    linear=True,
+    lowering="numgrad.nn.lowerings",
+)
+def _dropout(x, seed, *, p, group=1):
+    """The operand with random elements set to zero and the others divided by ``1 - p``.
+
+    Elements are dropped with probability ``p``, ``group`` of them in C order together; a seed
+    decides which. The operation is its own gradient.
+    """
+    if x.dtype.kind not in "fc":
+        raise NumgradTypeError(
+            f"dropout: the input must be floating or complex, got {x.dtype}; convert with astype"
+        )
+    x = np.asarray(x, order="C")  # ascontiguousarray gives 0-d an axis
+    out = np.empty(x.shape, x.dtype)
+    if not out.size:
+        return out
+    source, to, size = x.ravel(), out.ravel(), out.size
+    if x.dtype.kind == "c":  # both parts of a number are dropped together
+        part = np.float32 if x.dtype == np.complex64 else np.float64
+        source, to, group = source.view(part), to.view(part), 2 * group
+    entry = threads.choose(
+        partial(dropout_kernel, source.dtype, False),
+        partial(dropout_kernel, source.dtype, True),
+        size * _ELEMENT_NS,
+    )
+    scale = 0.0 if p == 1 else 1 / (1 - p)
+    entry(source, to, int(seed), round(p * 2**BITS), scale, group)
+    return out
+
+
+_dropout.shape(lambda x, seed, *, p, group: x)
+
+
+_dropout.no_derivative("seed")
+
+
+_dropout.vjp(x=lambda g, seed, p, group: _dropout(g, seed, p=p, group=group))
+
+
+_dropout.calls = [
+    (((3, 4),), lambda x: _dropout(x, 1, p=0.4)),
+    (((2, 3, 4),), lambda x: _dropout(x, 1, p=0.4, group=4)),
+    (((),), lambda x: _dropout(x, 2, p=0.1)),
+    (((0, 3),), lambda x: _dropout(x, 1, p=0.5)),
+]
+
+
+@_dropout.batch
+def _batched_dropout(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    """Elements of their own for each example that has a seed; else the same of all."""
+    x, seed = operands
+    if seed.batched:
+        return bind(op, (x.repeated(size), apply("getitem", seed.value, index=0)), params)
+    mask = bind(op, (ones(x.shape, x.value.dtype), seed.value), params)
+    return apply("multiply", x.value, mask)
+
+
+PROBABILITY = Option(name="p", annotation="float", at_least=0, at_most=1)
+
+
+def _applied(name: str, input: Any, p: float, training: bool, inplace: bool, group: int) -> Tensor:
+    PROBABILITY.check(name, p)
+    input = asarray(input)
+    if not training or p == 0:
+        return input
+    params = {"p": float(p), "group": group}
+    if inplace:
+        return write(_dropout, f"{name}_", input, (draw_seed(),), params)
+    return _dropout(input, draw_seed(), **params)
+
+
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """The input with elements set to zero with probability ``p``, others divided by ``1 - p``.
+
+    Parameters
+    ----------
+    input
+        Floating or complex array.
+    p
+        Probability of a zero.
+    training
+        Otherwise the input is returned as it is.
+    inplace
+        Write to the input.
+
+    Raises
+    ------
+    NumgradValueError
+        If ``p`` lies outside of 0 to 1.
+
+    References
+    ----------
+    N. Srivastava et al., "Dropout: a simple way to prevent neural networks from overfitting",
+    Journal of Machine Learning Research 15 (2014).
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.random.manual_seed(0)
+    >>> y = ng.nn.functional.dropout(ng.ones(1000), 0.2)
+    >>> sorted(set(y.tolist()))
+    [0.0, 1.25]
+    """
+    return _applied("dropout", input, p, training, inplace, 1)
+
+
+def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """``dropout`` of whole channels of shape ``(batch, channels, length)``, batch optional.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> y = ng.nn.functional.dropout1d(ng.ones((4, 3, 5)))
+    >>> bool((y.min(axis=2) == y.max(axis=2)).all())
+    True
+    """
+    return _of_channels("dropout1d", input, p, training, inplace, 1)
+
+
+def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """``dropout`` of whole channels of shape ``(batch, channels, height, width)``, batch optional.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> y = ng.nn.functional.dropout2d(ng.ones((4, 3, 5, 5)))
+    >>> bool((y.min(axis=(2, 3)) == y.max(axis=(2, 3))).all())
+    True
+    """
+    return _of_channels("dropout2d", input, p, training, inplace, 2)
+
+
+def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """``dropout`` of whole channels of shape ``(batch, channels, *lengths)``, batch optional.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> y = ng.nn.functional.dropout3d(ng.ones((4, 3, 2, 5, 5)))
+    >>> bool((y.min(axis=(2, 3, 4)) == y.max(axis=(2, 3, 4))).all())
+    True
+    """
+    return _of_channels("dropout3d", input, p, training, inplace, 3)
+
+
+def alpha_dropout(
+    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Dropout that keeps mean 0 and variance 1, for networks of ``selu``.
+
+    Dropped elements take the limit of ``selu`` on the left, and all are scaled and moved.
+
+    Parameters
+    ----------
+    input
+        Real floating array.
+    p
+        Probability of being dropped.
+    training
+        Otherwise the input is returned as it is.
+    inplace
+        Write to the input.
+
+    Raises
+    ------
+    NumgradValueError
+        If ``p`` lies outside of 0 to 1.
+
+    References
+    ----------
+    G. Klambauer et al., "Self-normalizing neural networks", NeurIPS 2017.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.random.manual_seed(0)
+    >>> y = ng.nn.functional.alpha_dropout(ng.ones(1000), 0.2, training=True)
+    >>> len(set(y.tolist()))
+    2
+    """
+    return _alpha("alpha_dropout", input, p, training, inplace, 1)
+
+
+def feature_alpha_dropout(
+    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """``alpha_dropout`` of whole channels of shape ``(batch, channels, ...)``; arguments as there.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> y = ng.nn.functional.feature_alpha_dropout(ng.ones((4, 3, 5)), training=True)
+    >>> bool((y.min(axis=2) == y.max(axis=2)).all())
+    True
+    """
+    shape = tuple(asarray(input).shape)
+    if len(shape) < 2:
+        raise NumgradValueError(
+            f"feature_alpha_dropout: takes (batch, channels, ...), got shape {shape}"
+        )
+    return _alpha("feature_alpha_dropout", input, p, training, inplace, prod(shape[2:]))
+
+
+_LIMIT = -1.7580993408473766
+"""What ``selu`` tends to on the left."""
+
+
+def _alpha(name: str, input: Any, p: float, training: bool, inplace: bool, group: int) -> Tensor:
+    PROBABILITY.check(name, p)
+    x = asarray(input)
+    if not training or p == 0:
+        return x
+    kept = _dropout(np.ones(x.shape, x.dtype), draw_seed(), p=float(p), group=group) * (1.0 - p)
+    scale = 0.0 if p == 1 else 1 / math.sqrt((1 - p) * (1 + p * _LIMIT**2))
+    shift = (1.0 - kept) * (_LIMIT * scale) - p * scale * _LIMIT
+    # x enters by a product alone, whose gradient needs nothing of it: it may be written to
+    y = x * (kept * scale) + shift
+    return assign(f"{name}_", x, y) if inplace else y
+
+
+def _of_channels(
+    name: str, input: Any, p: float, training: bool, inplace: bool, axes: int
+) -> Tensor:
+    input = asarray(input)
+    if input.ndim not in (axes + 1, axes + 2):
+        raise NumgradValueError(
+            f"{name}: takes (batch, channels) and {axes} more axes, or these without the batch; "
+            f"got shape {tuple(input.shape)}"
+        )
+    return _applied(name, input, p, training, inplace, prod(input.shape[-axes:]))
+
+
+class _Dropout(Applied):
+    """What the kinds of dropout have in common."""
+
+    shown = ("p", "inplace")
+
+
+@applies(dropout)
+class Dropout(_Dropout):
+    """Set elements to zero with probability ``p`` in training, divide others by ``1 - p``.
+
+    Raises
+    ------
+    NumgradValueError
+        If ``p`` lies outside of 0 to 1.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> layer = ng.nn.Dropout(0.2)
+    >>> layer
+    Dropout(p=0.2, inplace=False)
+    >>> layer.eval()(ng.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
+
+    p: float = option(default=0.5, at_least=0, at_most=1)
+    inplace: bool = False
+
+
+@applies(dropout1d, like=dropout)
+class Dropout1d(_Dropout):
+    """``Dropout`` of whole channels of shape ``(batch, channels, length)``, batch optional.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.Dropout1d(1.0)(ng.ones((1, 1, 3)))
+    tensor([[[0., 0., 0.]]])
+    """
+
+    p: float = option(default=0.5, at_least=0, at_most=1)
+    inplace: bool = False
+
+
+@applies(dropout2d, like=dropout)
+class Dropout2d(_Dropout):
+    """``Dropout`` of whole channels of shape ``(batch, channels, height, width)``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.Dropout2d(1.0)(ng.ones((1, 1, 1, 3)))
+    tensor([[[[0., 0., 0.]]]])
+    """
+
+    p: float = option(default=0.5, at_least=0, at_most=1)
+    inplace: bool = False
+
+
+@applies(dropout3d, like=dropout)
+class Dropout3d(_Dropout):
+    """``Dropout`` of whole channels of shape ``(batch, channels, *lengths)``, batch optional.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.Dropout3d(1.0)(ng.ones((1, 1, 1, 1, 3)))
+    tensor([[[[[0., 0., 0.]]]]])
+    """
+
+    p: float = option(default=0.5, at_least=0, at_most=1)
+    inplace: bool = False
+
+
+@applies(alpha_dropout)
+class AlphaDropout(_Dropout):
+    """Dropout that keeps mean 0 and variance 1, for networks of ``SELU``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.AlphaDropout(0.2).eval()(ng.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
+
+    p: float = option(default=0.5, at_least=0, at_most=1)
+    inplace: bool = False
+
+
+@applies(feature_alpha_dropout, like=alpha_dropout)
+class FeatureAlphaDropout(_Dropout):
+    """``AlphaDropout`` of whole channels of shape ``(batch, channels, ...)``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> y = ng.nn.FeatureAlphaDropout()(ng.ones((4, 3, 5)))
+    >>> bool((y.min(axis=2) == y.max(axis=2)).all())
+    True
+    """
+
+    p: float = option(default=0.5, at_least=0, at_most=1)
+    inplace: bool = False
