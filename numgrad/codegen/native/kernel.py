@@ -55,8 +55,9 @@ class NativeCode:
         """The Python function of an object."""
         kernel = self.kernel
         bound = entry.bind(
-            payload, kernel.name, self.signature, nogil=kernel.nogil or kernel.parallel
-        )
+            payload, kernel.name, self.signature, nogil=kernel.nogil or kernel.parallel,
+            lasting=kernel.lasting,
+        )  # fmt: skip
         self._address = bound.address
         return bound.entry
 
