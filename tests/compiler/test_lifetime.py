@@ -152,5 +152,6 @@ time.sleep(0.05)
 
 
 def test_the_end_of_the_process_and_forks():
-    done = subprocess.run([sys.executable, "-c", END], capture_output=True, text=True, timeout=120)
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", END]  # of os.fork
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
