@@ -148,9 +148,9 @@ from numgrad.transforms import while_loop as while_loop
 
 # isort: split
 from numgrad.core.op import OPS as _OPS
-from numgrad.operations.late import LATE as _LATE
-from numgrad.operations.late import NAMESPACES as _NAMESPACES
-from numgrad.operations.late import declared as _declared
+from numgrad.operations.lazy_operations import LATE as _LATE
+from numgrad.operations.lazy_operations import NAMESPACES as _NAMESPACES
+from numgrad.operations.lazy_operations import declared as _declared
 from numgrad.tensors import numpy_protocol as _numpy_protocol  # noqa: F401 (for what it attaches)
 
 __version__ = "0.1.0"

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 import numgrad as ng
 import numgrad.nn
 from numgrad.core.interpreter import state
-from numgrad.operations.late import declare_all
+from numgrad.operations.lazy_operations import declare_all
 
 declare_all()  # tests go through the whole table
 

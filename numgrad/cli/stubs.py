@@ -22,7 +22,7 @@ from numgrad.core.documentation import returned, summary
 from numgrad.core.op import OPS, Op
 from numgrad.libraries import PACKAGE
 from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
-from numgrad.operations.late import LATE, NAMESPACES
+from numgrad.operations.lazy_operations import LATE, NAMESPACES
 from numgrad.operations.shape import Spread
 from numgrad.tensors.inplace_methods import has_inplace_form, inplace_names
 from numgrad.tensors.tensor import Tensor

@@ -18,7 +18,7 @@ import numpy as np
 
 from numgrad.compiler.lower.expand import form
 from numgrad.core.op import OPS, Op
-from numgrad.operations.late import NAMESPACES, declare_all
+from numgrad.operations.lazy_operations import NAMESPACES, declare_all
 from numgrad.tensors import numpy_protocol, reasons
 from numgrad.tensors.numpy_writes import WRITES
 

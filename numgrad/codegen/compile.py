@@ -7,7 +7,7 @@ Note [Two compilers]
 --------------------
 Most text goes straight to LLVM (``native``), in a tenth of a second and without Numba. What is not
 in its language, and what calls users' own compiled functions, Numba compiles (``hosted``):
-``Kernel.hosted`` says why. Results have the same bits.
+``Kernel.numba_reason`` says why. Results have the same bits.
 
 Note [Kernel cache]
 -------------------
@@ -72,7 +72,7 @@ class Kernel:
 
     Attributes
     ----------
-    hosted
+    numba_reason
         Why Numba compiled it; empty if it went straight to LLVM.
     code
         What was compiled: where it is, LLVM's language, assembly.
@@ -85,7 +85,7 @@ class Kernel:
     nogil: bool
     functions: dict[str, Any]
     lasting: bool = True
-    hosted: str = ""
+    numba_reason: str = ""
     from_cache: bool = False
     entry: Callable[..., Any] = field(init=False)
     code: Any = field(init=False, repr=False)
@@ -153,7 +153,7 @@ def compile_kernel(
             kernel = Kernel(name, source, signature, parallel, nogil, functions, lasting)
             _prepare(kernel, externals)
             found = _load_or_compile(kernel, tuple(externals), keep and not functions)
-            (_loaded if lasting or found.hosted else _passing)[key] = found
+            (_loaded if lasting or found.numba_reason else _passing)[key] = found
     return found
 
 
@@ -172,11 +172,11 @@ def _prepare(kernel: Kernel, externals: Iterable[str]) -> None:
 
 
 def _load_or_compile(kernel: Kernel, externals: tuple[str, ...], keep: bool) -> Kernel:
-    if not kernel.hosted:
+    if not kernel.numba_reason:
         try:
             return _native(kernel, externals, keep)
         except Unsupported as reason:
-            kernel.hosted = str(reason)
+            kernel.numba_reason = str(reason)
     return _hosted(kernel, externals, keep)
 
 

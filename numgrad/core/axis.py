@@ -233,11 +233,11 @@ class AxisPlan(AxisCall, Plan):
         "entry",
         "floating",
         "functions",
+        "grad_mask",
         "inverse",
-        "keeps",
         "large",
         "order",
-        "records",
+        "save_masks",
         "scalars",
         "shape",
         "simple",
@@ -286,10 +286,10 @@ class AxisPlan(AxisCall, Plan):
         result = self._read(reader, {"x": self._input(reader)})
         self.dtype = kernel_dtype(result.dtype)
         self.floating = self.dtype.kind in "fc"
-        self.records = op.differentiable and self.differentiable(0)
+        self.grad_mask = op.differentiable and self.differentiable(0)
         self.large = self.order is None and prod(self.counts) > LARGE
         saved = sum({"x": 1, "y": 2}[n] for n in self.saves(1)) if op.formulas else 0
-        self.keeps = (0, saved)
+        self.save_masks = (0, saved)
         self.entry: Callable[..., Any] = self._compile_forward
 
     def _compile_forward(self, *arguments: Any) -> None:

@@ -256,7 +256,7 @@ class Elementwise(Planned):
         except NumgradTypeError:  # not defined for the dtype
             return
         yield f"{self.name} forward"
-        mask = plan.records & ~self.refused_mask
+        mask = plan.grad_mask & ~self.refused_mask
         if mask:
             values = dict.fromkeys(self.inputs, x) | {"y": out}
             plan.backward(mask, out, [values[name] for name in plan.saves(mask)])
@@ -280,11 +280,11 @@ class ElementwisePlan(Plan):
         "flat",
         "floating",
         "functions",
-        "keeps",
+        "grad_mask",
         "large",
         "layout",
         "loop",
-        "records",
+        "save_masks",
         "scalars",
         "shape",
         "simple",
@@ -321,7 +321,7 @@ class ElementwisePlan(Plan):
         self.floating = all(d.kind in "fc" for d in self.loop)
         # which operands can receive a gradient, and per mask what is saved, as bits: operands in
         # order, then y
-        self.records = sum(
+        self.grad_mask = sum(
             1 << k
             for k, meta in enumerate(metas)
             if op.differentiable
@@ -335,7 +335,7 @@ class ElementwisePlan(Plan):
         # one length is read faster than a tuple of one
         self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
         self.entry = self._forward() if self.layout.size else _nothing
-        self.keeps = [self._keeps(mask) for mask in range(1 << len(metas))]
+        self.save_masks = [self._keeps(mask) for mask in range(1 << len(metas))]
 
     def _operands(self) -> list[LoopOperand]:
         masks = iter(self.layout.masks[1:])
@@ -347,7 +347,7 @@ class ElementwisePlan(Plan):
         ]
 
     def _keeps(self, mask: int) -> int:
-        if mask & ~self.records:
+        if mask & ~self.grad_mask:
             return 0
         order = (*self.op.inputs, "y")
         return sum(1 << order.index(name) for name in self.saves(mask))

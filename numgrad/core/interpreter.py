@@ -78,7 +78,7 @@ class RawInterpreter(Interpreter):
 raw = RawInterpreter()
 
 
-class Ground(Interpreter):
+class BaseInterpreter(Interpreter):
     """Says what arrays are as well; what lies under all other interpreters."""
 
     draws = True
@@ -393,18 +393,18 @@ def bind_recorded(op: Any, args: tuple, params: dict[str, Any]) -> tuple[Any, An
 def above_ground() -> int:
     """How many interpreters lie below the first that a trace on top of them sees."""
     stack = state.interpreters
-    grounds = (k + 1 for k in reversed(range(len(stack))) if isinstance(stack[k], Ground))
+    grounds = (k + 1 for k in reversed(range(len(stack))) if isinstance(stack[k], BaseInterpreter))
     return next(grounds, 0)
 
 
 def drawn(*given: Any, **options: Any) -> Any:
-    """``Ground.drawn`` by who says what a random number is here."""
+    """``BaseInterpreter.drawn`` by who says what a random number is here."""
     levels = (each for each in reversed(state.interpreters) if each.draws)
     return next(levels, state.ground).drawn(*given, **options)
 
 
 def drawn_together(draws: Any) -> list[Any]:
-    """``Ground.drawn_together`` by who says what a random number is here."""
+    """``BaseInterpreter.drawn_together`` by who says what a random number is here."""
     levels = (each for each in reversed(state.interpreters) if each.draws)
     return next(levels, state.ground).drawn_together(draws)
 

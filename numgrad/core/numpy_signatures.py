@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-# ``NUMGRAD_UPDATE_GOLDEN=1 python -m pytest tests/test_numpy_signatures.py`` writes them anew.
+# ``NUMGRAD_UPDATE_GOLDEN=1 python -m pytest tests/core/test_numpy_signatures.py`` writes them anew.
 SIGNATURES = """\
 arange(start_or_stop, /, stop=None, step=1, *, dtype=None, device=None, like=None)
 array(object, dtype=None, *, copy=True, order='K', subok=False, ndmin=0, ndmax=0, like=None)

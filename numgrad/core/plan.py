@@ -40,9 +40,9 @@ class Planned(Op):
     """An operation whose calls are planned by dtypes and shapes: Note [Plans].
 
     A plan has what the eager hot path reads: ``entry``, ``allocate`` and ``dtype`` of the result,
-    ``flat`` (operands are passed as they are), ``dims``, ``floating``, ``records`` (a bit for each
-    operand that may get a gradient) and ``keeps`` (for each mask a bit for each operand that is
-    saved, and one for the result).
+    ``flat`` (operands are passed as they are), ``dims``, ``floating``, ``grad_mask`` (a bit for
+    each operand that may get a gradient) and ``save_masks`` (for each mask of operands that require
+    grad, a bit for each operand that is saved and one for the result).
     """
 
     plans: dict[tuple, Any]

@@ -78,7 +78,7 @@ class Prepared(Primitive):
 class PreparedCall(PrimitiveCall):
     """How a prepared operation is computed for operands of given dtypes and shapes."""
 
-    __slots__ = ("compute", "functions", "picks", "records", "slots")
+    __slots__ = ("compute", "functions", "grad_mask", "picks", "slots")
 
     def __init__(
         self, op: Prepared, metas: tuple, params: dict[str, Any], compute: Callable[..., Any]
@@ -87,7 +87,7 @@ class PreparedCall(PrimitiveCall):
         self.compute = compute
         """The outcome for arrays, in whatever way the body returns it."""
         self.functions = {}
-        self.records = 0
+        self.grad_mask = 0
         """A bit for each operand that may get a gradient; of its first results."""
         self.slots: tuple[int, ...] = ()
         """What ``Tensor._slot`` is of each of several outputs; 0 for those without gradients."""
@@ -114,7 +114,7 @@ class PreparedCall(PrimitiveCall):
         self.slots = tuple([(k + 1) * (kind in "fc") for k, kind in enumerate(kinds)])
         self.out_metas = self.results if self.op.outputs else ()
         if self.op.differentiable:
-            self.records = sum(1 << k for k in range(len(self.metas)) if self.differentiable(k))
+            self.grad_mask = sum(1 << k for k in range(len(self.metas)) if self.differentiable(k))
         self.nout = len(outs)
 
     def with_notes(self, aux: tuple) -> PreparedCall:

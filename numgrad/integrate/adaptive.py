@@ -13,9 +13,9 @@ flow through that one only.
 Note [Loops of steps]
 ---------------------
 In compiled functions one loop without derivatives tries the steps, and collects lengths and slopes
-(Note [Walks] in ``compiler.run.walk``); a step refused has length zero and the slopes there. A step
-with a given length judges nothing: the loop of such steps would collect the same, so of it only the
-transposed loop runs. The states asked for are interpolated from what was collected.
+(Note [Walks] in ``compiler.run.adaptive_loop``); a step refused has length zero and the slopes
+there. A step with a given length judges nothing: the loop of such steps would collect the same, so
+of it only the transposed loop runs. The states asked for are interpolated from what was collected.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from numgrad.integrate.motion import Leaves, Motion, beside
 from numgrad.integrate.runge_kutta import Tableau
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.lanes import chosen, decided
+from numgrad.transforms.divergent_batches import chosen, decided
 from numgrad.transforms.loops import scan, while_loop
 from numgrad.transforms.products import stop_gradient
 
@@ -246,8 +246,8 @@ class Solver:
 
     def _compiled(self, start: Reached) -> Leaves:
         """A native loop forward, and its transposed loop: Note [Loops of steps]."""
-        from numgrad.compiler.run.inner import with_length
-        from numgrad.compiler.run.walk import walked
+        from numgrad.compiler.run.adaptive_loop import walked
+        from numgrad.compiler.run.subgraph import with_length
 
         fixed = stop_gradient(start)
         count = np.asarray(0, np.int64)
@@ -270,7 +270,7 @@ class Solver:
 
     def _along(self, start: Reached, walk: Any, length: Any) -> Leaves:
         """The states asked for, of the steps that a walk has taken."""
-        from numgrad.compiler.run.walk import known
+        from numgrad.compiler.run.adaptive_loop import known
 
         n = len(self.motion.start)
 

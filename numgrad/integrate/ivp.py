@@ -25,7 +25,7 @@ from numgrad.integrate.solving import SolverSettings, solved
 from numgrad.integrate.system import OdeSystem, Slopes
 from numgrad.integrate.times import Times
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.chosen import check_function
+from numgrad.transforms.argnums import check_function
 from numgrad.transforms.closures import captured
 from numgrad.transforms.mapping import vmap
 

@@ -13,7 +13,7 @@ from numgrad.core.op import OPS
 from numgrad.core.tree import Nesting, align, flatten, leaves, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.chosen import check_function
+from numgrad.transforms.argnums import check_function
 
 
 def _numeric(x: Any) -> bool:

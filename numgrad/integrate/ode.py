@@ -16,7 +16,7 @@ from numgrad.integrate.motion import Motion, as_number
 from numgrad.integrate.runge_kutta import TABLEAUS
 from numgrad.operations.shape import as_index
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.chosen import check_function
+from numgrad.transforms.argnums import check_function
 from numgrad.transforms.loops import fori_loop, scan
 
 METHODS = (*TABLEAUS, "rk4")

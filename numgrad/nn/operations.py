@@ -17,7 +17,7 @@ from numgrad.nn.normalization import batch_operation as normalization_batch_oper
 from numgrad.nn.normalization import operation as normalization  # noqa: F401
 from numgrad.nn.pooling import operation as pooling  # noqa: F401
 from numgrad.nn.recurrent import operation as recurrent  # noqa: F401
-from numgrad.operations.late import declare_all
+from numgrad.operations.lazy_operations import declare_all
 from numgrad.tensors.inspection import table as ops
 
 declare_all()

@@ -108,9 +108,9 @@ class ProductPlan(Plan):
         "floating",
         "form",
         "functions",
-        "keeps",
+        "grad_mask",
         "loose",
-        "records",
+        "save_masks",
         "shape",
         "sizes",
         "ta",
@@ -141,10 +141,10 @@ class ProductPlan(Plan):
         # what the hot path looks at, as in the plans of elementwise operations
         self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
         self.floating = self.dtype.kind in "fc"
-        self.records = sum(
+        self.grad_mask = sum(
             1 << k for k, m in enumerate(self.metas) if self.floating and m.dtype.kind in "fc"
         )
-        self.keeps = [0 if mask & ~self.records else (0, 2, 1, 3)[mask] for mask in range(4)]
+        self.save_masks = [0 if mask & ~self.grad_mask else (0, 2, 1, 3)[mask] for mask in range(4)]
 
     def _arrange_shapes(self, a: tuple[int, ...], b: tuple[int, ...]) -> None:
         """Find form, sizes (m, k, n) and the shape of the result."""
@@ -174,7 +174,7 @@ class ProductPlan(Plan):
         return self._saves[mask]
 
     def differentiable(self, k: int) -> bool:
-        return bool(self.records >> k & 1)
+        return bool(self.grad_mask >> k & 1)
 
     # ------------------------------------------------------------------------------- operands
 

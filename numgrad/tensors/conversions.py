@@ -24,7 +24,7 @@ from numgrad.errors import (
     NumgradValueError,
     warn,
 )
-from numgrad.operations.late import declared
+from numgrad.operations.lazy_operations import declared
 from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_constructor, asked_by_product
 from numgrad.tensors.labels import asked_by_brackets, priority_over_pandas
 from numgrad.tensors.library_calls import library_call

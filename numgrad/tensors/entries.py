@@ -343,12 +343,12 @@ class Template:
 
     def recorded(self) -> list[str]:
         """Return the result, with a node if gradients may be asked for."""
-        mask, lines = "mask", ["mask &= plan.records", "if not mask or mode != 2:"]
+        mask, lines = "mask", ["mask &= plan.grad_mask", "if not mask or mode != 2:"]
         if self.count == 1:
-            mask, lines = "1", ["if not (a._requires_grad and mode == 2 and plan.records):"]
+            mask, lines = "1", ["if not (a._requires_grad and mode == 2 and plan.grad_mask):"]
         lines += [
             *_inside(self.noted("Tensor(out) if mode != 3 else new_tensor(out)", "-1")),
-            f"keeps = plan.keeps[{mask}]",
+            f"save_mask = plan.save_masks[{mask}]",
             *self.saved(),
         ]
         for place, a in enumerate(self.names):
@@ -374,7 +374,7 @@ class Template:
         ]
 
     def saved(self, kept: str = "", place: int = 0) -> list[str]:
-        """Put together what a backward needs: operands by bits of ``keeps``, then the result."""
+        """Collect what a backward needs, operands by bits of ``save_mask``, then the result."""
         values = []
         for a in self.names:
             plain = f"{a}._memory is None"
@@ -385,7 +385,7 @@ class Template:
         if place == len(values):
             return [f"saved = ({kept})"]
         return [
-            f"if keeps & {1 << place}:",
+            f"if save_mask & {1 << place}:",
             *_inside(self.saved(f"{kept}{values[place]}, ", place + 1)),
             "else:",
             *_inside(self.saved(kept, place + 1)),

@@ -319,7 +319,7 @@ def _written_by_kernel(op: Elementwise, name: str, operands: tuple) -> bool:
         return False
     if not plan.reads_once():
         return False
-    mask = sum(1 << k for k, a in enumerate(operands) if _requires_grad(a)) & plan.records
+    mask = sum(1 << k for k, a in enumerate(operands) if _requires_grad(a)) & plan.grad_mask
     mask *= state.grad_enabled
     if not mask and _is_recorded(target, False):  # what is written has no gradient
         return False

@@ -23,7 +23,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.numpy_signatures import signature_of
 from numgrad.core.op import FOUND, OPS, Op
 from numgrad.errors import NumgradTypeError
-from numgrad.operations.late import declare_for, of_namespace
+from numgrad.operations.lazy_operations import declare_for, of_namespace
 from numgrad.tensors.creation import empty_like, full_like, ones_like, zeros_like
 from numgrad.tensors.labels import defers
 from numgrad.tensors.library_calls import in_solver

@@ -21,7 +21,7 @@ from numgrad.core.arguments import REQUIRED
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError
-from numgrad.operations.late import declared
+from numgrad.operations.lazy_operations import declared
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.numpy_calls import NOT_GIVEN, Translation, mask_of
 from numgrad.tensors.numpy_writes import requires_grad, store, ufunc_at

@@ -90,7 +90,7 @@ class PreparedTemplate:
         kept = [f"{a} if ({is_tensor(a)}) and {a}._memory is None else keep({a})" for a in names]
         lines = [
             f"out{', aux' * self.notes} = plan.compute({given})",
-            "mask &= plan.records",
+            "mask &= plan.grad_mask",
             "if not mask or mode != 2:",
             *inside(self.constant()),
             "picked = plan.picks.get(mask)",

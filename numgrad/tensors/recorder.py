@@ -44,8 +44,8 @@ _OBJECTS: dict[str, Any] = {
 _context = np.array([0, *map(id, _OBJECTS.values())])
 """Whether calls are watched, and where the objects are that the text names."""
 _RECORD = (
-    "plan", "packed", "slots", "rank", "dtype", "result", "records",
-    *(f"keeps{mask}" for mask in range(8)),
+    "plan", "packed", "slots", "rank", "dtype", "result", "grad_mask",
+    *(f"save_mask{mask}" for mask in range(8)),
     *(f"length{axis}" for axis in range(launches.MOST_AXES)),
 )  # fmt: skip
 """Words of a record; then come those of each operand, and the slots of the kernel."""
@@ -227,8 +227,9 @@ def recorded(context, args, count, record, mask, out):
     poke(next_of({known["COUNTER"]}), node + {n["sequence"]})
     edges = new_tuple(count)
     poke(edges, node + {n["edges"]})
-    keeps = peek(int64, record + {at["keeps0"]} + 8 * mask)
-    saved = new_tuple((keeps & 1) + (keeps >> 1 & 1) + (keeps >> 2 & 1) + (keeps >> 3 & 1))
+    save_mask = peek(int64, record + {at["save_mask0"]} + 8 * mask)
+    count_saved = (save_mask & 1) + (save_mask >> 1 & 1) + (save_mask >> 2 & 1)
+    saved = new_tuple(count_saved + (save_mask >> 3 & 1))
     poke(saved, node + {n["saved"]})
     if edges == 0 or saved == 0 or peek(int64, node + {n["sequence"]}) == 0:
         release(node)
@@ -243,12 +244,12 @@ def recorded(context, args, count, record, mask, out):
                 edge = x
         keep(edge)
         poke(edge, edges + {TUPLE} + 8 * k)
-        if keeps >> k & 1:
+        if save_mask >> k & 1:
             keep(x)
             poke(x, place)
             place += 8
         k += 1
-    if keeps >> count & 1:
+    if save_mask >> count & 1:
         keep(out)
         poke(out, place)
     return node
@@ -323,7 +324,7 @@ def kernel(me, args, count, names):
         if error_set() != 0:
             return 0
         return call_python(slow, args, count, names)
-    mask = peek(int64, flags) & peek(int64, known + {at["records"]})
+    mask = peek(int64, flags) & peek(int64, known + {at["grad_mask"]})
     node = int64(0)
     if mask != 0 and mode == {known["RECORDING"]}:
         node = recorded(context, args, count, known, mask, out)
@@ -451,10 +452,10 @@ def _record(op: Op, plan: Any, operands: Sequence[tuple]) -> launches.Words:
         result = places[len(operands) + len(between)]
         head[1:] = [
             slots.packed, len(slots.words), len(plan.shape), id(plan.dtype), result,
-            int(plan.records),
+            int(plan.grad_mask),
         ]  # fmt: skip
     lengths = [*plan.shape, *[0] * launches.MOST_AXES][: launches.MOST_AXES]
-    words = [*head, *plan.keeps, *[0] * (8 - len(plan.keeps)), *lengths]
+    words = [*head, *plan.save_masks, *[0] * (8 - len(plan.save_masks)), *lengths]
     for (kind, *_), shape, place in zip(operands, shapes, places, strict=False):
         if shape is None:
             words += [launches.NUMBER, id(kind), *launches.operand(0, place)[2:]]

@@ -18,12 +18,12 @@ from numgrad.autograd.variable import INFERENCE, NO_GRAD_VIEW, Tensor, Version, 
 from numgrad.core.arguments import complete
 from numgrad.core.call import Call
 from numgrad.core.composite import Composite
-from numgrad.core.interpreter import Ground, state
+from numgrad.core.interpreter import BaseInterpreter, state
 from numgrad.core.op import Op
 from numgrad.core.view import View
 
 
-class RecordingInterpreter(Ground):
+class RecordingInterpreter(BaseInterpreter):
     """Computes, or has computed, what operations mean, and keeps a tape of it."""
 
     def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:

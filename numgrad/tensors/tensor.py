@@ -12,7 +12,7 @@ from numgrad.autograd.variable import Tensor
 from numgrad.core.documentation import Page
 from numgrad.core.interpreter import install_eager
 from numgrad.core.op import OPS, Op
-from numgrad.operations import late
+from numgrad.operations import lazy_operations
 from numgrad.tensors import inplace_methods as methods
 from numgrad.tensors.attributes import TensorAttributes
 from numgrad.tensors.conversions import TensorConversions
@@ -29,7 +29,7 @@ def _complete() -> None:
     """Attach everything to ``Tensor``: methods of the table first, then what is special."""
     for op in list(OPS.values()):
         attach(op)
-    for name in late.METHODS:
+    for name in lazy_operations.METHODS:
         setattr(Tensor, name, _late_method(name))
     for body in (TensorAttributes, TensorConversions):
         for name, member in vars(body).items():
@@ -75,7 +75,7 @@ def _late_method(name: str) -> Callable[..., Any]:
     """The method of an operation that is not declared yet, which its own will replace."""
 
     def method(self: Tensor, *args: Any, **params: Any) -> Any:
-        return late.declared(name)(self, *args, **params)
+        return lazy_operations.declared(name)(self, *args, **params)
 
     method.__name__ = method.__qualname__ = name
     return method
@@ -87,7 +87,7 @@ class _Eager(EagerInterpreter):
     def attach(self, op: Op, before: Op | None) -> None:
         method = getattr(Tensor, op.name, None)
         replaced = before is not None and getattr(method, "__wrapped__", None) is before
-        if method is None or replaced or op.name in late.METHODS:
+        if method is None or replaced or op.name in lazy_operations.METHODS:
             attach(op)
 
 

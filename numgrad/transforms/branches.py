@@ -13,8 +13,8 @@ from numgrad.core.op import OPS
 from numgrad.core.tree import Nesting, align, flatten, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.chosen import check_function
-from numgrad.transforms.lanes import (
+from numgrad.transforms.argnums import check_function
+from numgrad.transforms.divergent_batches import (
     branched,
     check_shapes,
     decided,

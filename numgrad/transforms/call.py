@@ -25,7 +25,7 @@ from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.labels import unlabelled
 from numgrad.tensors.random_state import RepeatedDraws
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.chosen import Chosen
+from numgrad.transforms.argnums import Argnums
 from numgrad.transforms.linearization import Linearization, Product, filled
 
 _PRODUCTS = frozenset({"vjp", "jvp", "linearize"})
@@ -52,7 +52,7 @@ class TransformedCall:
 
     def __init__(
         self,
-        chosen: Chosen,
+        chosen: Argnums,
         args: tuple,
         kwargs: dict[str, Any] | None = None,
         *,
@@ -338,7 +338,7 @@ def _called(function: Callable) -> str:
     return getattr(function, "__name__", "the function")
 
 
-def real_number(chosen: Chosen, value: Tensor) -> Tensor:
+def real_number(chosen: Argnums, value: Tensor) -> Tensor:
     """What a function returned, if it has a gradient."""
     single = value._array.size == 1
     if not single or (value._array.dtype.kind == "c") != chosen.holomorphic:

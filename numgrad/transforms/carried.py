@@ -35,7 +35,7 @@ from numgrad.core.tree import Nesting, align, flatten, map_leaves, paths, unflat
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.tensors.random_state import RandomState, reached
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.lanes import leaf
+from numgrad.transforms.divergent_batches import leaf
 
 _FLOAT = np.dtype(np.float64)
 DEFAULTS = {np.dtype(name) for name in ("bool", "int64", "float64", "complex128")}

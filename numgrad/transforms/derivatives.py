@@ -19,8 +19,8 @@ from numgrad.core.wrappers import wrapper
 from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradRuntimeError
 from numgrad.tensors.random_state import RandomState
 from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.argnums import Argnames, Argnums, ArgnumsLike, choose
 from numgrad.transforms.call import TransformedCall
-from numgrad.transforms.chosen import Argnames, Argnums, Chosen, choose
 from numgrad.transforms.compiled import compiled_whole
 from numgrad.transforms.linearization import (
     dual_columns,
@@ -32,7 +32,7 @@ from numgrad.transforms.linearization import (
 
 def value_and_grad(
     f: Callable[..., Any],
-    argnums: Argnums = None,
+    argnums: ArgnumsLike = None,
     has_aux: bool = False,
     argnames: Argnames = None,
     holomorphic: bool = False,
@@ -95,7 +95,7 @@ def value_and_grad(
     return wrapper(made, value_and_grad, f, argnums, has_aux, argnames, holomorphic)
 
 
-def _value_and_grad(chosen: Chosen, has_aux: bool) -> Callable[..., Any]:
+def _value_and_grad(chosen: Argnums, has_aux: bool) -> Callable[..., Any]:
     @functools.wraps(chosen.function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         with TransformedCall(chosen, args, kwargs) as call:
@@ -112,7 +112,7 @@ def _value_and_grad(chosen: Chosen, has_aux: bool) -> Callable[..., Any]:
 
 def grad(
     f: Callable[..., Any],
-    argnums: Argnums = None,
+    argnums: ArgnumsLike = None,
     has_aux: bool = False,
     argnames: Argnames = None,
     holomorphic: bool = False,
@@ -142,7 +142,7 @@ def grad(
 
 def jacobian(
     f: Callable[..., Any],
-    argnums: Argnums = None,
+    argnums: ArgnumsLike = None,
     has_aux: bool = False,
     argnames: Argnames = None,
     holomorphic: bool = False,
@@ -188,7 +188,7 @@ def jacobian(
 
 def jacrev(
     f: Callable[..., Any],
-    argnums: Argnums = None,
+    argnums: ArgnumsLike = None,
     has_aux: bool = False,
     argnames: Argnames = None,
     holomorphic: bool = False,
@@ -209,7 +209,7 @@ def jacrev(
 
 def jacfwd(
     f: Callable[..., Any],
-    argnums: Argnums = None,
+    argnums: ArgnumsLike = None,
     has_aux: bool = False,
     argnames: Argnames = None,
     holomorphic: bool = False,
@@ -235,7 +235,7 @@ def _sparse() -> Any:
     return import_module("numgrad.transforms.sparse_derivatives")
 
 
-def _jacobian(chosen: Chosen, has_aux: bool, derive: Callable[..., Any]) -> Callable[..., Any]:
+def _jacobian(chosen: Argnums, has_aux: bool, derive: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(chosen.function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         again = derive is _by_duals
@@ -349,7 +349,7 @@ def _prefers_columns(values: list[Tensor], call: TransformedCall) -> bool:
 
 def hessian(
     f: Callable[..., Any],
-    argnums: Argnums = None,
+    argnums: ArgnumsLike = None,
     has_aux: bool = False,
     argnames: Argnames = None,
     holomorphic: bool = False,

@@ -4,7 +4,7 @@ Note [Loops in eager code]
 --------------------------
 They are Python loops on the tape. What a loop carries along has one dtype, shape and nesting
 throughout: Note [Dtypes of a carry] in ``carried``. Inside ``vmap`` a ``while_loop`` goes on until
-all examples are done: Note [Examples that part ways] in ``lanes``.
+all examples are done: Note [Examples that part ways] in ``divergent_batches``.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from numgrad.core.tree import Nesting, flatten, map_leaves, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_index, as_operand
 from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.argnums import check_function
 from numgrad.transforms.carried import CarryingLoop, copied, nested_alike
-from numgrad.transforms.chosen import check_function
-from numgrad.transforms.kept import STATES, Save, in_segments, recomputed, steps_between
-from numgrad.transforms.lanes import advanced, decided, leaf, numbered, truth
+from numgrad.transforms.checkpointing import STATES, Save, in_segments, recomputed, steps_between
+from numgrad.transforms.divergent_batches import advanced, decided, leaf, numbered, truth
 
 
 def scan(

@@ -15,8 +15,8 @@ from numgrad.core.tree import Nesting, align, map_leaves, unflatten
 from numgrad.core.wrappers import recorded_wrapper, wrapper
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.argnums import Argnums, check_function, choose
 from numgrad.transforms.call import TransformedCall
-from numgrad.transforms.chosen import Chosen, check_function, choose
 from numgrad.transforms.compiled import jitted_in
 from numgrad.transforms.linearization import filled
 
@@ -258,7 +258,7 @@ def stop_gradient(tree: Any) -> Any:
 # ---------------------------------------------------------------------------------------- vectors
 
 
-def _all(name: str, f: Callable[..., Any], primals: Sequence[Any]) -> Chosen:
+def _all(name: str, f: Callable[..., Any], primals: Sequence[Any]) -> Argnums:
     check_function(name, f)
     if not primals:
         raise NumgradTypeError(f"{name}: there is nothing to differentiate by; give arguments")

@@ -14,8 +14,8 @@ from numgrad.autograd.stencils import CutPart, parts_of
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.argnums import Argnums
 from numgrad.transforms.call import TransformedCall
-from numgrad.transforms.chosen import Chosen
 from numgrad.transforms.colouring import (
     Colouring,
     as_pattern,
@@ -31,7 +31,7 @@ _COLUMNS_COST = 4
 """What the transposed map costs at once, in products."""
 
 
-def jacobian(chosen: Chosen, has_aux: bool, sparsity: Any) -> Callable[..., Any]:
+def jacobian(chosen: Argnums, has_aux: bool, sparsity: Any) -> Callable[..., Any]:
     """``ng.jacobian`` with a pattern."""
     compressed = _Compressed(chosen.name, sparsity, symmetric=False)
 
@@ -44,7 +44,7 @@ def jacobian(chosen: Chosen, has_aux: bool, sparsity: Any) -> Callable[..., Any]
     return differentiated
 
 
-def hessian(chosen: Chosen, has_aux: bool, sparsity: Any) -> Callable[..., Any]:
+def hessian(chosen: Argnums, has_aux: bool, sparsity: Any) -> Callable[..., Any]:
     """``ng.hessian`` with a pattern."""
     compressed = _Compressed(chosen.name, sparsity, symmetric=True)
 

@@ -147,7 +147,7 @@ def _compile(target: Target, operations: tuple[str, ...]) -> dict[str, Any]:
 
     from numgrad.core.op import OPS
     from numgrad.nn import operations as _  # noqa: F401 (completes the table)
-    from numgrad.operations.late import declare_all
+    from numgrad.operations.lazy_operations import declare_all
 
     declare_all()
     for operation in operations or OPS:

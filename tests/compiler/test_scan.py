@@ -10,7 +10,7 @@ import pytest
 import numgrad as ng
 from numgrad.compiler.run import loop_program
 from numgrad.errors import NumgradIndexError
-from tests.test_loops import WEIGHTS, remembering
+from tests.transforms.test_loops import WEIGHTS, remembering
 
 RNG = np.random.default_rng(0)
 P = np.array([10.0, 28.0, 8 / 3])

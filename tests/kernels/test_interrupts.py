@@ -219,7 +219,7 @@ import sys
 import numpy as np
 import numgrad as ng
 from numgrad.core.op import Op
-from numgrad.operations.late import declare_all
+from numgrad.operations.lazy_operations import declare_all
 
 init, met = Op.__init__, set()
 

@@ -1,5 +1,5 @@
 """Every operation, those that are declared when asked for included."""
 
-from numgrad.operations.late import declare_all
+from numgrad.operations.lazy_operations import declare_all
 
 declare_all()

@@ -13,7 +13,7 @@ import pytest
 import numgrad as ng
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import OPS
-from numgrad.operations.late import declare_all
+from numgrad.operations.lazy_operations import declare_all
 from numgrad.testing import gradgradcheck
 from tests.operations.reference import by_name
 

@@ -44,20 +44,20 @@ from numgrad.compiler.call.content import SMALL, Content
 from numgrad.compiler.call.library_objects import of_library
 from numgrad.compiler.call.methods import METHODS, WeakMethod
 from numgrad.compiler.call.names import WORD, asked_in, modules_in, names_in
-from numgrad.compiler.call.place import (
+from numgrad.compiler.call.process_state import ProcessState
+from numgrad.compiler.call.reads import Mention, PlainReads, Sites, all_codes
+from numgrad.compiler.call.source import (
     CONTENT,
     FIXED,
     IDENTITY,
     VALUE,
-    Place,
+    Source,
     fixed_place,
     is_atom,
     of_method,
     of_sparse,
     place_of,
 )
-from numgrad.compiler.call.process_state import ProcessState
-from numgrad.compiler.call.reads import Mention, PlainReads, Sites, all_codes
 from numgrad.compiler.call.standard_objects import of_memory, of_standard
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.op import Op
@@ -80,7 +80,7 @@ _RECORDS = {("types", "SimpleNamespace"), ("argparse", "Namespace"), ("_thread",
 """Classes of Python's own whose objects hold what users put there."""
 
 
-class Surroundings:
+class Captures:
     """Everything that a function can reach, by place.
 
     Attributes
@@ -111,21 +111,21 @@ class Surroundings:
         self._weak = {id(instance()): instance for instance in weak}
         while True:
             known = len(self.names) + len(self._asked)
-            self.arrays: dict[int, Place] = {}
+            self.arrays: dict[int, Source] = {}
             self.codes: dict[CodeType, None] = {}
             self._classes: set[type] = set()
             self._mentions: dict[int, list[Mention]] = {}
             self._before: dict[int, Content] = {}
-            self.guards: list[Place] = []
-            self.generators: list[Place] = []
+            self.guards: list[Source] = []
+            self.generators: list[Source] = []
             self.sources: set[int] = set()
             self.process = ProcessState()
             self.opaque = False
             self._lengths: list[tuple[Any, int]] = []
             self._missing: set[str] = set()
             self._seen: set[int] = set()
-            self._queue: list[Place] = [
-                Place(value, FIXED, value, "{0}", name) for name, value in roots
+            self._queue: list[Source] = [
+                Source(value, FIXED, value, "{0}", name) for name, value in roots
             ]
             self._walk()
             if len(self.names) + len(self._asked) == known:
@@ -135,7 +135,7 @@ class Surroundings:
                 place.value = None
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[Source]:
         """All that was found, holders before what they hold."""
         return self._queue
 
@@ -149,7 +149,7 @@ class Surroundings:
             name in sys.modules for name in self._missing
         )
 
-    def contents(self, inputs: set[int], looked_at: set[int]) -> Iterator[Place]:
+    def contents(self, inputs: set[int], looked_at: set[int]) -> Iterator[Source]:
         """The places of arrays that code may look at, and of those that it does.
 
         Of ``inputs`` it does so only if they are among the latter. What the function itself changes
@@ -212,7 +212,7 @@ class Surroundings:
 
     # ------------------------------------------------------------------------ what is in what
 
-    def _parts(self, value: Any) -> Iterator[Place]:
+    def _parts(self, value: Any) -> Iterator[Source]:
         standard = of_standard(value, self._weak)
         if standard is not None:
             yield from standard
@@ -226,10 +226,10 @@ class Surroundings:
         elif isinstance(value, FunctionType):
             yield from self._of_function(value)
         elif isinstance(value, METHODS):
-            yield Place(value.__func__, FIXED, value, "{0}.__func__", value.__name__)
-            yield Place(value.__self__, FIXED, value, "{0}.__self__", _type_name(value.__self__))
+            yield Source(value.__func__, FIXED, value, "{0}.__func__", value.__name__)
+            yield Source(value.__self__, FIXED, value, "{0}.__self__", _type_name(value.__self__))
         elif isinstance(value, partial):
-            yield Place(value.func, FIXED, value, "{0}.func", ".func")
+            yield Source(value.func, FIXED, value, "{0}.func", ".func")
             names = _positional(value.func)
             for number, part in enumerate(value.args):
                 name = f"default {names[number]}" if number < len(names) else f".args[{number}]"
@@ -237,7 +237,7 @@ class Surroundings:
             yield from _of_keywords(value.keywords)
         elif isinstance(value, dict | MappingProxyType):
             self._lengths.append((value, len(value)))
-            yield Place(len(value), VALUE, value, "_len({0})", "[...]")
+            yield Source(len(value), VALUE, value, "_len({0})", "[...]")
             for key, part in value.items():
                 simple = type(key) in (str, int)
                 access = f"{{0}}[{key!r}]" if simple else "{0}[{1}]"
@@ -245,7 +245,7 @@ class Surroundings:
         elif isinstance(value, list | tuple | deque):
             fixed = isinstance(value, tuple)
             if not fixed:
-                yield Place(len(value), VALUE, value, "_len({0})", "[...]")
+                yield Source(len(value), VALUE, value, "_len({0})", "[...]")
             for number, part in enumerate(value):
                 make = fixed_place if fixed else place_of
                 yield make(part, value, f"{{0}}[{number}]", f"[{number}]")
@@ -257,20 +257,20 @@ class Surroundings:
         elif isinstance(value, type):
             yield from self._of_class(value)
         elif type(value) is set and len(value) <= SMALL // 8:
-            yield Place(frozenset(value), VALUE, value, "_frozenset({0})", "{...}")
+            yield Source(frozenset(value), VALUE, value, "_frozenset({0})", "{...}")
         elif isinstance(value, bytearray | PlainArray | memoryview):
-            yield Place(bytes(value), VALUE, value, "_bytes({0})", "[...]")
+            yield Source(bytes(value), VALUE, value, "_bytes({0})", "[...]")
         elif isinstance(value, ChainMap | UserDict | UserList):
             inner = "maps" if isinstance(value, ChainMap) else "data"
             yield place_of(getattr(value, inner), value, f"{{0}}.{inner}", f".{inner}")
         elif isinstance(value, BuiltinFunctionType | CodeType | np.ufunc | set | frozenset):
             return
         elif _wraps(value):
-            yield Place(value.__wrapped__, FIXED, value, "{0}.__wrapped__", _name(value))
+            yield Source(value.__wrapped__, FIXED, value, "{0}.__wrapped__", _name(value))
         else:
             yield from self._of_object(value)
 
-    def _of_function(self, function: FunctionType) -> Iterator[Place]:
+    def _of_function(self, function: FunctionType) -> Iterator[Source]:
         code = function.__code__
         names, attributes, texts = names_in(code)
         library = _is_library(function.__globals__.get("__name__", ""))
@@ -292,15 +292,15 @@ class Surroundings:
             name = code.co_varnames[code.co_argcount - len(defaults) + number]
             yield fixed_place(value, defaults, f"{{0}}[{number}]", f"default {name}")
         if defaults and not library:  # which are replaced as a whole
-            yield Place(defaults, IDENTITY, function, "{0}.__defaults__", ".__defaults__")
+            yield Source(defaults, IDENTITY, function, "{0}.__defaults__", ".__defaults__")
         keywords = function.__kwdefaults__ or {}
         if library:
             for name, value in keywords.items():
                 yield fixed_place(value, keywords, f"{{0}}[{name!r}]", f"default {name}")
             return
-        yield Place(code, IDENTITY, function, "{0}.__code__", ".__code__")  # reloaders replace it
+        yield Source(code, IDENTITY, function, "{0}.__code__", ".__code__")  # reloaders replace it
         if keywords:
-            yield Place(keywords, IDENTITY, function, "{0}.__kwdefaults__", ".__kwdefaults__")
+            yield Source(keywords, IDENTITY, function, "{0}.__kwdefaults__", ".__kwdefaults__")
             yield from _of_keywords(keywords)
         yield from self._imported(function)
         yield from self._absent(function, function, vars(function))
@@ -316,18 +316,18 @@ class Surroundings:
             self._evaluates = True
             names |= self.names
         if not (names | attributes).isdisjoint(("environ", "getenv")):
-            yield Place(os.environ, FIXED, os.environ, "{0}", "os.environ")
+            yield Source(os.environ, FIXED, os.environ, "{0}", "os.environ")
         for name in names:
             found = function.__globals__.get(name, function)
             yield from self.process.places(found, attributes)
             if isinstance(found, ModuleType):
-                yield Place(found, FIXED, function.__globals__, f"{{0}}[{name!r}]", name)
+                yield Source(found, FIXED, function.__globals__, f"{{0}}[{name!r}]", name)
             elif found is not function:
                 yield place_of(found, function.__globals__, f"{{0}}[{name!r}]", name)
             elif name in asked:
-                yield Place(False, VALUE, function.__globals__, f"({name!r} in {{0}})", name)
+                yield Source(False, VALUE, function.__globals__, f"({name!r} in {{0}})", name)
 
-    def _imported(self, function: FunctionType) -> Iterator[Place]:
+    def _imported(self, function: FunctionType) -> Iterator[Source]:
         """The modules that code of a function imports when it runs."""
         for name in modules_in(function, self.names):
             found = sys.modules.get(name)
@@ -336,9 +336,9 @@ class Surroundings:
                 continue
             yield from self.process.places(found, names_in(function.__code__)[1])
             if not _is_library(name):
-                yield Place(found, IDENTITY, sys.modules, f"{{0}}[{name!r}]", name)
+                yield Source(found, IDENTITY, sys.modules, f"{{0}}[{name!r}]", name)
 
-    def _of_object(self, value: Any) -> Iterator[Place]:
+    def _of_object(self, value: Any) -> Iterator[Source]:
         kind = type(value)
         if is_sparse_kind(kind):
             yield from of_sparse(value)
@@ -357,14 +357,14 @@ class Surroundings:
         yield from of_memory(value)
         holder = self._weak.get(id(value), value)
         if not _is_library(kind.__module__) and value.__class__ is kind:  # it may be replaced
-            yield Place(True, VALUE, holder, "({0}.__class__ is {1})", ".__class__", key=kind)
+            yield Source(True, VALUE, holder, "({0}.__class__ is {1})", ".__class__", key=kind)
         attributes = getattr(value, "__dict__", None)
         own = attributes if type(attributes) is dict else {}
         self._lengths.append((own, len(own)))
         shared = holder is value and not isinstance(value, threading.local)
         if shared and own and value.__dict__ is own and not _is_library(kind.__module__):
             access = "({0}.__dict__ is {1})"
-            yield Place(True, VALUE, value, access, ".__dict__", key=own)
+            yield Source(True, VALUE, value, access, ".__dict__", key=own)
         frozen = is_dataclass(kind) and kind.__dataclass_params__.frozen  # pyright: ignore
         place = fixed_place if frozen else place_of
         members = self._members(kind)
@@ -382,13 +382,13 @@ class Surroundings:
             and type(attributes) is dict
             and not any(_is_library(b.__module__) for b in kind.__mro__[:-1])
         ):
-            yield Place(len(own), VALUE, holder, "_len({0}.__dict__)", ".__dict__")
+            yield Source(len(own), VALUE, holder, "_len({0}.__dict__)", ".__dict__")
         yield from self._absent(value, holder, attributes)
         for name, member in members:
             if _is_descriptor(member) and _is_users(type(member).__get__):
                 holds = next(base for base in kind.__mro__ if name in vars(base))
                 access = f"{{0}}.__dict__[{name!r}]"
-                yield Place(member, IDENTITY, holds, access, f"{holds.__name__}.{name}")
+                yield Source(member, IDENTITY, holds, access, f"{holds.__name__}.{name}")
             slot = type(member).__name__ == "member_descriptor" and hasattr(value, name)
             constant = _is_constant(member) and not name.startswith("__")
             if constant and name in own:  # and who reads the class gets the other
@@ -400,22 +400,22 @@ class Surroundings:
             elif name in own:
                 yield place(own[name], own, f"{{0}}[{name!r}]", f".{name}")
 
-    def _absent(self, value: Any, holder: Any, attributes: Any) -> Iterator[Place]:
+    def _absent(self, value: Any, holder: Any, attributes: Any) -> Iterator[Source]:
         """The attributes that an object lacks, where code may ask whether it has them."""
         for name in sorted(self._asked):
             if getattr_static(value, name, _NOTHING) is _NOTHING:
                 if attributes is not None:
                     access = f"({name!r} in {{0}}.__dict__)"
-                    yield Place(False, VALUE, holder, access, f".{name}")
+                    yield Source(False, VALUE, holder, access, f".{name}")
             elif attributes is None and not hasattr(value, name):  # a slot
-                yield Place(False, VALUE, holder, f"_has({{0}}, {name!r})", f".{name}")
+                yield Source(False, VALUE, holder, f"_has({{0}}, {name!r})", f".{name}")
 
-    def _of_class(self, kind: type) -> Iterator[Place]:
+    def _of_class(self, kind: type) -> Iterator[Source]:
         """What is read of a class itself: constants that users keep there."""
         if _is_library(kind.__module__):
             return
         if not _is_library(type(kind).__module__):  # a metaclass has methods and properties
-            yield Place(type(kind), IDENTITY, kind, "{0}.__class__", ".__class__")
+            yield Source(type(kind), IDENTITY, kind, "{0}.__class__", ".__class__")
             self._members(type(kind))
         yield from self._absent(kind, kind, vars(kind))
         for name, member in self._members(kind):
@@ -448,7 +448,7 @@ class Surroundings:
                     self._read_code(function, kind)
         return sorted(found.items())
 
-    def _overridden(self, kind: type, names: Iterable[str]) -> Iterator[Place]:
+    def _overridden(self, kind: type, names: Iterable[str]) -> Iterator[Source]:
         """What ``super()`` leads to from methods of a class."""
         for name in names:
             bases = [base for base in kind.__mro__ if name in vars(base)]
@@ -458,7 +458,7 @@ class Surroundings:
                 if not _is_library(above.__module__):
                     member = vars(above)[name]
                     access = f"{{0}}.__dict__[{name!r}]"
-                    yield Place(member, IDENTITY, above, access, f"{above.__name__}.{name}")
+                    yield Source(member, IDENTITY, above, access, f"{above.__name__}.{name}")
 
     def _read_code(self, function: FunctionType, kind: type) -> None:
         """Note the names in a method, and what else it reads."""
@@ -466,7 +466,7 @@ class Surroundings:
         self._asked |= asked_in(function.__code__)
         self.names |= attributes | texts
         if id(function) not in self._seen:
-            place = Place(function, FIXED, function, "{0}", f"{kind.__name__}.{function.__name__}")
+            place = Source(function, FIXED, function, "{0}", f"{kind.__name__}.{function.__name__}")
             self._queue.append(place)
 
 
@@ -480,9 +480,9 @@ def _random_kinds() -> tuple[tuple[type, ...], tuple[type, ...], tuple[type, ...
     return (np.random.Generator,), (np.random.RandomState,), (np.random.BitGenerator,)
 
 
-def _of_keywords(keywords: dict[str, Any]) -> Iterator[Place]:
+def _of_keywords(keywords: dict[str, Any]) -> Iterator[Source]:
     """What a function gets by keyword, as defaults or from a partial, which may be changed."""
-    yield Place(len(keywords), VALUE, keywords, "_len({0})", ".keywords")
+    yield Source(len(keywords), VALUE, keywords, "_len({0})", ".keywords")
     for name, value in keywords.items():
         yield place_of(value, keywords, f"{{0}}[{name!r}]", f"default {name}")
 

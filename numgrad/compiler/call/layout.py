@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.place import Place
 from numgrad.compiler.call.signature import TENSOR, Leaf
+from numgrad.compiler.call.source import Source
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.graph.sizes import Size, Sizes
 from numgrad.core.tree import Nesting
@@ -39,7 +39,7 @@ class Input:
 
     value: Value
     leaf: Leaf | None = None
-    place: Place | None = None
+    place: Source | None = None
     source: Any = None
     gradient: bool = False
 
@@ -79,7 +79,7 @@ class Result:
     same: int | None = None
     views: Any = None
     gradient_of: Tensor | None = None
-    place: Place | None = None
+    place: Source | None = None
 
 
 @dataclass
@@ -91,7 +91,7 @@ class GradientResult:
     """
 
     tensor: Tensor
-    place: Place | None
+    place: Source | None
     number: int | None
     present: bool
 
@@ -139,10 +139,10 @@ class CallLayout:
     writes: list[int]
     touched: list[int]
     gradients: list[GradientResult]
-    bare: list[tuple[Tensor, Place | None]]
+    bare: list[tuple[Tensor, Source | None]]
     as_tensors: bool
     mode: int
-    guards: list[Place]
+    guards: list[Source]
     sizes: Sizes
     run: Callable[..., tuple[Any, ...]]
     record: Callable[..., Sequence[Any]] | None = None

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from numgrad.compiler.call.content import Content
-from numgrad.compiler.call.place import CONTENT, Place, place_of
+from numgrad.compiler.call.source import CONTENT, Source, place_of
 
 _MOST = 64
 """Attributes that an object may have to be looked at."""
 
 
-def of_library(value: Any, names: set[str], *, inner: bool = False) -> Iterator[Place]:
+def of_library(value: Any, names: set[str], *, inner: bool = False) -> Iterator[Source]:
     """The places of numbers in an object of a library; code mentions ``names``.
 
     One that is ``inner`` is what another hands its work to.
@@ -28,7 +28,7 @@ def of_library(value: Any, names: set[str], *, inner: bool = False) -> Iterator[
     kind = type(value)
     package = kind.__module__.partition(".")[0]
     if package == "pandas" and hasattr(value, "equals"):
-        yield Place(Labelled(value), CONTENT, value, "{0}", "[...]")
+        yield Source(Labelled(value), CONTENT, value, "{0}", "[...]")
         return
     found = vars(value) if type(getattr(value, "__dict__", None)) is dict else {}
     if len(found) > _MOST:
@@ -46,7 +46,7 @@ def of_library(value: Any, names: set[str], *, inner: bool = False) -> Iterator[
         if name in names:
             yield place_of(part, holder, access, f".{name}")
         else:
-            yield Place(Content(part, whole=True), CONTENT, holder, access, f".{name}")
+            yield Source(Content(part, whole=True), CONTENT, holder, access, f".{name}")
 
 
 class Labelled:

@@ -20,21 +20,21 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.closure import Surroundings
+from numgrad.compiler.call.closure import Captures
 from numgrad.compiler.call.content import Content
-from numgrad.compiler.call.place import CONTENT, FIXED, IDENTITY, Place
+from numgrad.compiler.call.source import CONTENT, FIXED, IDENTITY, Source
 from numgrad.core.abstract import AbstractArray
 from numgrad.random import Generator
 
 
-def made_by_trace(before: Surroundings) -> list[Place]:
+def made_by_trace(before: Captures) -> list[Source]:
     """Guards of what has come into containers and attributes since ``before``."""
     if not before.has_grown():
         return []
     known = {_key(place): place for place in before.places}
     new: set[int] = set()
-    found: list[Place] = []
-    for place in Surroundings(before.roots).places:
+    found: list[Source] = []
+    for place in Captures(before.roots).places:
         parent = place.parent
         if parent is None or _key(place) in known or place.treatment == FIXED:
             continue
@@ -55,7 +55,7 @@ def made_by_trace(before: Surroundings) -> list[Place]:
     return found
 
 
-def _key(place: Place) -> tuple[Any, ...]:
+def _key(place: Source) -> tuple[Any, ...]:
     return id(place.holder), place.access, repr(place.key) if place.key is not None else None
 
 
@@ -63,7 +63,7 @@ def _is_traced(value: Any) -> bool:
     return isinstance(value, Tensor) and isinstance(value._array, AbstractArray)
 
 
-def _lengths(place: Place, known: dict[tuple[Any, ...], Place]) -> Iterator[Place]:
+def _lengths(place: Source, known: dict[tuple[Any, ...], Source]) -> Iterator[Source]:
     """The guards of how many things there were beside something."""
     holder = id(place.holder)
     for before in known.values():

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from numgrad.compiler.call.place import VALUE, Place
+from numgrad.compiler.call.source import VALUE, Source
 from numgrad.compiler.messages import warn_at
 from numgrad.libraries import is_users
 
@@ -89,7 +89,7 @@ class ProcessState:
         self._read = _objects(_READERS)
         self._clocks = _objects(_CLOCKS)
 
-    def places(self, found: Any, attributes: Collection[str]) -> Iterator[Place]:
+    def places(self, found: Any, attributes: Collection[str]) -> Iterator[Source]:
         """The places of what code gets from a global, whose attributes it names."""
         parts = [found]
         if isinstance(found, ModuleType):
@@ -102,7 +102,7 @@ class ProcessState:
                 _, module, name = known
                 read = _READERS[module][name]
                 access = "{0}({1})"
-                yield Place(read(part), VALUE, read, access, f"{module}.{name}", key=part)
+                yield Source(read(part), VALUE, read, access, f"{module}.{name}", key=part)
             known = self._clocks.get(id(part))
             if known is not None:
                 by_method = known[1] == "datetime"

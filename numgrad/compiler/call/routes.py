@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.compiler.call.closure import Surroundings
+from numgrad.compiler.call.closure import Captures
 from numgrad.compiler.call.names import asks_for_kinds
-from numgrad.compiler.call.place import VALUE, Place, is_atom
 from numgrad.compiler.call.reads import all_codes
+from numgrad.compiler.call.source import VALUE, Source, is_atom
 from numgrad.core.wrappers import FunctionWrapper
 from numgrad.errors import NumgradTypeError
 from numgrad.libraries import is_users_module
@@ -50,12 +50,12 @@ _TYPED = {
 _STORES = {"STORE_ATTR", "STORE_GLOBAL", "DELETE_ATTR", "DELETE_GLOBAL"}
 
 
-def key_of(place: Place) -> Key:
+def key_of(place: Source) -> Key:
     """What tells two places apart, as long as their holders live."""
     return id(place.holder), place.access
 
 
-def is_number(place: Place) -> bool:
+def is_number(place: Source) -> bool:
     """Whether a place holds a floating number whose value is guarded."""
     return place.treatment == VALUE and _is_floating(place.value)
 
@@ -95,9 +95,9 @@ class Routes:
         One place of each number that can be replaced.
     """
 
-    def __init__(self, around: Surroundings, keys: Collection[Key]) -> None:
-        self.places: dict[Key, Place] = {}
-        self._leading: dict[int, list[Place]] = {}
+    def __init__(self, around: Captures, keys: Collection[Key]) -> None:
+        self.places: dict[Key, Source] = {}
+        self._leading: dict[int, list[Source]] = {}
         self._copied: set[int] = set()
         self._attributes: set[Key] = set()
         if not keys or not all(map(takes_stand_ins, around.codes)):
@@ -106,7 +106,7 @@ class Routes:
         for place in around.places:
             if not is_atom(place.value):
                 self._leading.setdefault(id(place.value), []).append(place)
-        readers: dict[Key, list[Place]] = {}
+        readers: dict[Key, list[Source]] = {}
         for place in around.places:
             if key_of(place) in keys and is_number(place):
                 readers.setdefault(key_of(place), []).append(place)
@@ -117,7 +117,7 @@ class Routes:
                 continue
             self.places[key] = found[0]
 
-    def _is_attribute(self, place: Place) -> bool:
+    def _is_attribute(self, place: Source) -> bool:
         owner = place.parent.value if place.parent is not None else None
         kind = type(owner)
         name = place.name.rpartition(".")[2]
@@ -130,7 +130,7 @@ class Routes:
             and all(is_atom(vars(base)[name]) for base in kind.__mro__ if name in vars(base))
         )
 
-    def _is_variable(self, place: Place) -> bool:
+    def _is_variable(self, place: Source) -> bool:
         reader = place.parent.value if place.parent is not None else None
         needed: set[int] = set()
         if not (_is_read_by(place, reader) and self._can_copy(reader, needed)):
@@ -178,7 +178,7 @@ def _is_of_transform(value: Any) -> bool:
     return type(value).__module__.startswith(("numgrad.autograd.", "numgrad.transforms."))
 
 
-def _is_read_by(place: Place, function: Any) -> bool:
+def _is_read_by(place: Source, function: Any) -> bool:
     """Whether a place is an enclosed variable or a global of a function."""
     if type(function) is not FunctionType:
         return False

@@ -8,7 +8,6 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.layout import CallLayout, Input
-from numgrad.compiler.call.place import CONTENT, IDENTITY, VALUE, Place
 from numgrad.compiler.call.signature import (
     ARRAY,
     NUMBER,
@@ -19,6 +18,7 @@ from numgrad.compiler.call.signature import (
     Leaf,
     same,
 )
+from numgrad.compiler.call.source import CONTENT, IDENTITY, VALUE, Source
 
 _MODES = {1: "no_grad", 2: "recording", 3: "inference mode"}
 
@@ -69,7 +69,7 @@ def _shape(pattern: tuple) -> str:
     return f"({inside}{',' if len(pattern) == 1 else ''})"
 
 
-def _of_place(place: Place) -> str | None:
+def _of_place(place: Source) -> str | None:
     try:
         value = place.read()
     except Exception:

@@ -9,7 +9,7 @@ from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.tasks import LANES
 from numgrad.codegen.vector_loops import VectorLoop, vector_loops
 from numgrad.compiler.call.layout import CallLayout, Input
-from numgrad.compiler.call.place import CONTENT, IDENTITY, Place
+from numgrad.compiler.call.source import CONTENT, IDENTITY, Source
 from numgrad.compiler.graph.graph import CALL, TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import text_of, value_of
@@ -83,7 +83,7 @@ def _of_layout(layout: CallLayout) -> Lines:
         yield "guards: none"
 
 
-def _of_guard(place: Place) -> str:
+def _of_guard(place: Source) -> str:
     if place.is_length:
         return f"len({place.name.removesuffix('[...]')}) == {place.value}"
     if place.treatment == IDENTITY:
@@ -141,7 +141,7 @@ def _of_kernel(step: KernelStep, program: KernelProgram, names: _Names) -> Lines
     variants = [
         ("parallel" if parallel else "serial")
         + (" from disk" if kernel.from_cache else "")
-        + (f" by Numba ({kernel.hosted})" if kernel.hosted else "")
+        + (f" by Numba ({kernel.numba_reason})" if kernel.numba_reason else "")
         for (parallel, _), kernel in step.kernels.items()
     ]
     made = f"{', '.join(variants)}, {step.seconds:.2f} s" if variants else "not compiled yet"

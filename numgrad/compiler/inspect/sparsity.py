@@ -18,13 +18,13 @@ from numgrad.core.interpreter import state
 from numgrad.core.tree import flatten, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.argnums import ArgnumsLike, choose
 from numgrad.transforms.call import TransformedCall
-from numgrad.transforms.chosen import Argnums, choose
 from numgrad.transforms.derivatives import grad
 
 
 def sparsity(
-    f: Callable[..., Any], *args: Any, order: int = 1, argnums: Argnums = None
+    f: Callable[..., Any], *args: Any, order: int = 1, argnums: ArgnumsLike = None
 ) -> sparse.csr_array:
     """Find which elements of the Jacobian or Hessian of a function may differ from zero.
 

@@ -7,8 +7,8 @@ from numgrad.codegen.symbols import Symbol
 from numgrad.codegen.tasks import LANES
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, multiply
-from numgrad.compiler.lower.aside import MOST_ASIDE, Aside
 from numgrad.compiler.lower.block_products import BlockProduct, block_product
+from numgrad.compiler.lower.hoisting import MOST_ASIDE, InvariantHoisting
 from numgrad.compiler.lower.statements import Statement
 from numgrad.compiler.lower.terms import ONE
 from numgrad.compiler.lower.tree import Loop, coefficient
@@ -16,11 +16,11 @@ from numgrad.compiler.lower.write import text, without
 from numgrad.kernels.products.blocks import SLACK
 from numgrad.kernels.products.gemm import MULTIPLY_NS
 
-Place = tuple[str, Length]
+Source = tuple[str, Length]
 """Name of an address, and the offset of an element."""
 
 
-class BlockProducts(Aside):
+class BlockProducts(InvariantHoisting):
     """Writes products of blocks."""
 
     def multiply(self, depth: int, loop: Loop, path: list[Loop]) -> bool:
@@ -63,7 +63,7 @@ class BlockProducts(Aside):
         size = s.term.dtype.itemsize
         loops = frozenset((rows.loop, other.loop))
 
-        def address(place: Place) -> str:
+        def address(place: Source) -> str:
             name, offset = place
             offset = multiply(without(offset, loops), constant(size))
             return f"{name} + {text(offset)}" if offset else name
@@ -85,7 +85,7 @@ class BlockProducts(Aside):
         ]  # fmt: skip
         self.put(depth, f"{function}({', '.join(given)})")
 
-    def _lanes_of(self, depth: int, symbol: Symbol, loop: Loop) -> Place:
+    def _lanes_of(self, depth: int, symbol: Symbol, loop: Loop) -> Source:
         """Where a value is side by side for all iterations of a loop; else it is laid there."""
         if symbol.op == "load" and not symbol.args and symbol not in self.names:
             number, index = symbol.detail
@@ -95,7 +95,7 @@ class BlockProducts(Aside):
             self.keep_aside(depth, symbol, [loop])
         return self.kept[symbol]
 
-    def _rows_of(self, depth: int, symbol: Symbol, loop: Loop) -> Place:
+    def _rows_of(self, depth: int, symbol: Symbol, loop: Loop) -> Source:
         """Where the rows of a value are, one for each lane; they are laid there."""
         name = f"h{len(self.aside)}"
         before = self.names

@@ -9,9 +9,9 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.graph import Value
-from numgrad.compiler.run.inner import joined, run_inner
-from numgrad.compiler.run.inner_program import InnerPart
 from numgrad.compiler.run.steps import draws_before
+from numgrad.compiler.run.subgraph import joined, run_inner
+from numgrad.compiler.run.subgraph_program import Subgraph
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.body import DependentDrawError, TracedBody, trace_body
 from numgrad.compiler.trace.cut import extract
@@ -85,7 +85,7 @@ def _traced(
     return body, [None if x is None else next(outputs) for x in kept]
 
 
-def _with_all(body: TracedBody, sources: Sequence[Any]) -> InnerPart:
+def _with_all(body: TracedBody, sources: Sequence[Any]) -> Subgraph:
     """A branch that takes and returns the states of generators from which any of them draws."""
     graph, own = body.graph, len(body.sources)
     number, *rest = graph.inputs
@@ -98,20 +98,20 @@ def _with_all(body: TracedBody, sources: Sequence[Any]) -> InnerPart:
             known[id(source)] = [value, value]
     first, last = zip(*(known[id(source)] for source in sources), strict=True)
     inputs, outputs = [number, *first, *rest[own:]], [*results, *last]
-    return InnerPart(extract(graph, inputs, outputs), states=len(sources))
+    return Subgraph(extract(graph, inputs, outputs), states=len(sources))
 
 
-def _given_all(bodies: Sequence[TracedBody]) -> list[InnerPart]:
+def _given_all(bodies: Sequence[TracedBody]) -> list[Subgraph]:
     """Branches that are all given the number, and the random numbers that any of them draws."""
     drawn = [body.graph.inputs[1 : len(body.graph.inputs) - len(body.outside)] for body in bodies]
     every = [v for values in drawn for v in values]
     if not every:
-        return [InnerPart(body.graph) for body in bodies]
+        return [Subgraph(body.graph) for body in bodies]
     found = []
     for body in bodies:
         number, *rest = body.graph.inputs
         read = rest[len(rest) - len(body.outside) :]
-        found.append(InnerPart(extract(body.graph, [number, *every, *read], body.graph.outputs)))
+        found.append(Subgraph(extract(body.graph, [number, *every, *read], body.graph.outputs)))
     return found
 
 

@@ -25,7 +25,6 @@ from numgrad import config
 from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import TENSORS, Tensor, refresh
 from numgrad.compiler.call.layout import PLAIN, RECORDING, CallLayout, Input, Result
-from numgrad.compiler.call.place import CONTENT, FIXED, IDENTITY, READERS, Place
 from numgrad.compiler.call.signature import (
     ARRAY,
     LEAST,
@@ -37,6 +36,7 @@ from numgrad.compiler.call.signature import (
     Leaf,
     same,
 )
+from numgrad.compiler.call.source import CONTENT, FIXED, IDENTITY, READERS, Source
 from numgrad.compiler.graph.sizes import Size, lengths_in
 from numgrad.core.interpreter import state
 from numgrad.core.tree import MAPPING, SEQUENCE, Nesting, container_of
@@ -233,7 +233,7 @@ class DispatchWriter:
 
     # -------------------------------------------------------------------------- surroundings
 
-    def _access(self, place: Place) -> str:
+    def _access(self, place: Source) -> str:
         holder = self._hold(place.holder)
         text = place.access.replace(
             "{0}", f"{holder}()" if isinstance(place.holder, ref) else holder
@@ -263,13 +263,13 @@ class DispatchWriter:
         for tensor, place in self.layout.bare:
             yield f"{self._source(tensor, place)}._grad is None"
 
-    def _source(self, source: Any, place: Place | None) -> str:
+    def _source(self, source: Any, place: Source | None) -> str:
         """What reads something captured."""
         if place is None or place.treatment == FIXED:
             return self._hold(source)
         return self._access(place)
 
-    def _of_place(self, place: Place) -> str:
+    def _of_place(self, place: Source) -> str:
         """The condition that something around the function is what it was."""
         text = self._access(place)
         if place.treatment == IDENTITY:

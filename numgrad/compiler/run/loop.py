@@ -5,7 +5,7 @@ Note [Derivatives of loops]
 The gradient of a loop is again a loop, from the end to the start: its step computes the step of the
 first one anew from the carry that was kept, and pulls the cotangent of the carry back through it.
 What all steps read has its gradients summed up in the carry, or after the loop (Note [Products
-after a loop] in ``stacked``). Tangents go along with the carry, and
+after a loop] in ``deferred_products``). Tangents go along with the carry, and
 a batch of loops is a loop of batches. All of these are bodies traced from the graph of the first
 one, so they can be differentiated and batched again.
 """
@@ -20,8 +20,8 @@ from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
+from numgrad.compiler.run.deferred_products import product, with_factors
 from numgrad.compiler.run.loop_program import Body
-from numgrad.compiler.run.stacked import product, with_factors
 from numgrad.compiler.trace.body import trace_body
 from numgrad.compiler.trace.generators import (
     one_of_all,

@@ -9,9 +9,9 @@ from typing import Any
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
 from numgrad.compiler.call.layout import RECORDING, CallLayout
-from numgrad.compiler.call.place import CONTENT, IDENTITY, VALUE, Place
 from numgrad.compiler.call.routes import Key, is_number, key_of
 from numgrad.compiler.call.signature import TENSOR, Arguments
+from numgrad.compiler.call.source import CONTENT, IDENTITY, VALUE, Source
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.messages import no_internal_error
 from numgrad.compiler.run.dispatch import MISS, NAMES, DispatchWriter, compiled
@@ -23,11 +23,11 @@ from numgrad.compiler.trace.capture import Traced, trace
 from numgrad.errors import NumgradAssertionError
 
 
-def needed_guards(traced: Traced) -> list[Place]:
+def needed_guards(traced: Traced) -> list[Source]:
     """What is to be checked at each call, holders before what they hold."""
-    needed: dict[int, Place] = {}
+    needed: dict[int, Source] = {}
 
-    def need(place: Place) -> None:
+    def need(place: Source) -> None:
         if place.is_filled:
             return  # a list that the function itself fills while it is traced
         for part in reversed(list(place.path)):

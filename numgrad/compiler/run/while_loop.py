@@ -4,7 +4,7 @@ Note [Loops without a known length]
 -----------------------------------
 A step returns the new carry, the last of it whether there is another step. Nothing is kept while
 the loop runs but how many steps it made: its gradient is that of a loop of so many steps, in a part
-(Note [Parts] in ``inner``) that takes this number.
+(Note [Parts] in ``subgraph``) that takes this number.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.passes.common import join_common
-from numgrad.compiler.run.inner import pulled
-from numgrad.compiler.run.inner_program import InnerPart
 from numgrad.compiler.run.loop import dense, derived, of_batch, scan, state_of_batch
 from numgrad.compiler.run.loop_program import Body
 from numgrad.compiler.run.steps import settled, without_invariants
+from numgrad.compiler.run.subgraph import pulled
+from numgrad.compiler.run.subgraph_program import Subgraph
 from numgrad.compiler.run.while_program import run_until
 from numgrad.compiler.trace.body import owned, trace_body
 from numgrad.compiler.trace.generators import (
@@ -63,7 +63,7 @@ def _known(body: Body, lengths: tuple) -> dict[int, Any]:
 # -------------------------------------------------------------------------------------- gradients
 
 
-def _counted(body: Body) -> tuple[InnerPart, list[Any]]:
+def _counted(body: Body) -> tuple[Subgraph, list[Any]]:
     """The loop of so many steps, as a part: it takes their number and what the loop takes."""
     metas, c = body.metas, body.carries
     axes: list[int] = []
@@ -77,7 +77,7 @@ def _counted(body: Body) -> tuple[InnerPart, list[Any]]:
         return list(bind(scan, tuple(given[1:]), params)[:c])
 
     traced = trace_body(function, [Meta((), INT), *metas], sizes=body.graph.sizes)
-    return InnerPart(traced.graph, axes[0]), traced.outside
+    return Subgraph(traced.graph, axes[0]), traced.outside
 
 
 def _pulled(
@@ -151,7 +151,7 @@ def _loop(body: Body, operands: Sequence[Any], known: dict[int, Any] | None = No
 
 @while_loop.batch
 def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int) -> Any:
-    """A loop until all examples are done: Note [Examples that part ways] in ``lanes``."""
+    """A loop to the last example's end: Note [Examples that part ways] in ``divergent_batches``."""
     body: Body = params["body"]
     c, until = body.carries, body.until
     assert until is not None

@@ -14,15 +14,15 @@ from numgrad.autograd.argument import told
 from numgrad.autograd.batching.selected import Selected, refuse
 from numgrad.autograd.engine import backward as engine
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.closure import Surroundings
+from numgrad.compiler.call.closure import Captures
 from numgrad.compiler.call.layout import GradientResult, Input, Result
 from numgrad.compiler.call.made import made_by_trace
 from numgrad.compiler.call.names import asks_for_kinds
-from numgrad.compiler.call.place import CONTENT, READ, Place, is_atom
 from numgrad.compiler.call.process_state import clocks_watched
 from numgrad.compiler.call.reads import Sites
 from numgrad.compiler.call.routes import Key, Routes
 from numgrad.compiler.call.signature import DEEPEST, NUMBER, SCALAR, STATIC, TENSOR, Arguments, Leaf
+from numgrad.compiler.call.source import CONTENT, READ, Source, is_atom
 from numgrad.compiler.graph.graph import CALL, Graph, Value
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.messages import name_line, no_internal_error, raised_at
@@ -77,16 +77,16 @@ class Traced:
     inputs: list[Input]
     results: list[Result]
     nesting: Any
-    surroundings: Surroundings
+    surroundings: Captures
     known: set[int]
     looked_at: set[int]
     touched: list[int] = field(default_factory=list)
     gradients: list[GradientResult] = field(default_factory=list)
-    bare: list[tuple[Tensor, Place | None]] = field(default_factory=list)
+    bare: list[tuple[Tensor, Source | None]] = field(default_factory=list)
     recorded: list[int] = field(default_factory=list)
     wanted: list[int] = field(default_factory=list)
     parts: Cut | None = None
-    made: list[Place] = field(default_factory=list)
+    made: list[Source] = field(default_factory=list)
 
 
 def trace(
@@ -101,7 +101,7 @@ def trace(
     """
     parameters = arguments.parameters
     static = [(leaf.path, leaf.given) for leaf in arguments.leaves if leaf.kind == STATIC]
-    surroundings = Surroundings([(parameters.name, parameters.function), *static])
+    surroundings = Captures([(parameters.name, parameters.function), *static])
     tracer = Tracer(dynamic=dynamic, source_of=lambda array: source_of(array, surroundings))
     tracer.owners = surroundings.arrays.keys()
     tracer.sources = surroundings.sources
@@ -268,7 +268,7 @@ def _sources(tracer: Tracer, captured: Captured) -> list[Any]:
     return list({id(x): x for x in (captured.source, *aliases)}.values())
 
 
-def _source(tracer: Tracer, captured: Captured, surroundings: Surroundings) -> Any:
+def _source(tracer: Tracer, captured: Captured, surroundings: Captures) -> Any:
     """Of Tensors and arrays over the same memory the one to read at each call."""
     if captured.gradient:
         return captured.source

@@ -10,12 +10,12 @@ import numpy as np
 
 from numgrad.autograd.batching.batch import Batched, refuse
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.place import Place
+from numgrad.compiler.call.source import Source
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.builder import GraphBuilder
-from numgrad.compiler.trace.shown import Source
+from numgrad.compiler.trace.shown import ArrayOrigin
 from numgrad.compiler.trace.views import to_axes
 from numgrad.errors import NumgradTypeError
 
@@ -48,7 +48,7 @@ class Captured:
     array: Any
     gradient: bool = False
     made: bool = False
-    place: Place | None = None
+    place: Source | None = None
 
 
 class Capturing(GraphBuilder):
@@ -82,7 +82,7 @@ class Capturing(GraphBuilder):
         self,
         *,
         dynamic: bool = True,
-        source_of: Callable[[np.ndarray], Source | None] | None = None,
+        source_of: Callable[[np.ndarray], ArrayOrigin | None] | None = None,
     ) -> None:
         super().__init__(dynamic)
         self.source_of = source_of or _itself
@@ -138,7 +138,7 @@ class Capturing(GraphBuilder):
         value = self.graph.input(self._symbols(array.shape), array.dtype)
         return self._enter_captured(array, value, source, False)
 
-    def _view_of(self, source: Source, array: np.ndarray) -> TracedArray:
+    def _view_of(self, source: ArrayOrigin, array: np.ndarray) -> TracedArray:
         """A view that NumPy made of something around the function."""
         self.viewed.add(id(source.owner))
         if source.axes is None:
@@ -178,7 +178,7 @@ class Capturing(GraphBuilder):
         *,
         gradient: bool = False,
         made: bool = False,
-        place: Place | None = None,
+        place: Source | None = None,
     ) -> TracedArray:
         self.captured.append(Captured(value, source, frozen, array, gradient, made, place))
         traced = TracedArray(self, value)
@@ -199,5 +199,5 @@ class Capturing(GraphBuilder):
         return id(array) in self._inputs or self.source_of(array) is not None
 
 
-def _itself(array: np.ndarray) -> Source:
-    return Source(array, array, tuple(range(array.ndim)), None)
+def _itself(array: np.ndarray) -> ArrayOrigin:
+    return ArrayOrigin(array, array, tuple(range(array.ndim)), None)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.compiler.call.closure import Surroundings
+from numgrad.compiler.call.closure import Captures
 from numgrad.compiler.call.library_objects import blocks_of
-from numgrad.compiler.call.place import CONTENT, Place
 from numgrad.compiler.call.reads import all_codes
+from numgrad.compiler.call.source import CONTENT, Source
 from numgrad.compiler.messages import warn_at
 from numgrad.errors import warn
 
@@ -21,7 +21,7 @@ from numgrad.errors import warn
 def warn_of_frozen(
     function: str,
     source: np.ndarray,
-    around: Surroundings,
+    around: Captures,
     stored: Collection[int],
     line: str | None,
 ) -> None:
@@ -47,14 +47,14 @@ def warn_of_frozen(
     )
 
 
-def _reads_more(around: Surroundings) -> bool:
+def _reads_more(around: Captures) -> bool:
     """Whether code reads files, or objects whose state is not compared."""
     return around.opaque or any(
         not _READING.isdisjoint(part.co_names) for code in around.codes for part in all_codes(code)
     )
 
 
-def _is_compared(array: np.ndarray, around: Surroundings) -> bool:
+def _is_compared(array: np.ndarray, around: Captures) -> bool:
     """Whether its memory is that of something whose content is compared at each call."""
     for place in around.guards:
         if place.treatment == CONTENT:
@@ -128,7 +128,7 @@ def _numbers(code: CodeType) -> Iterator[Any]:
             yield part
 
 
-def generator_states(generators: Sequence[Place]) -> dict[str, Any]:
+def generator_states(generators: Sequence[Source]) -> dict[str, Any]:
     """What Python's, NumPy's and the given generators of random numbers are about to draw.
 
     NumPy's global one is None before it is imported, which takes 20 ms.
@@ -142,7 +142,7 @@ def generator_states(generators: Sequence[Place]) -> dict[str, Any]:
     return found
 
 
-def warn_of_draws(function: str, before: dict[str, Any], generators: Sequence[Place]) -> None:
+def warn_of_draws(function: str, before: dict[str, Any], generators: Sequence[Source]) -> None:
     """Warn of generators from which a function drew while it was traced."""
     now = generator_states(generators)
     if before["np.random"] is None and now["np.random"] is not None:

@@ -9,7 +9,7 @@ do in ``no_grad``. Both are views and take no time. A backward that a user asks 
 is such a constant; one of a transform or of a formula is not, since a trace is to follow it.
 """
 
-# ruff: noqa: D102 (the docstrings are those of ``Ground``)
+# ruff: noqa: D102 (the docstrings are those of ``BaseInterpreter``)
 
 from __future__ import annotations
 

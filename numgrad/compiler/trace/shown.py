@@ -13,8 +13,8 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.closure import Surroundings
-from numgrad.compiler.call.place import Place
+from numgrad.compiler.call.closure import Captures
+from numgrad.compiler.call.source import Source
 
 _Form = tuple[tuple[int, ...], tuple[int, ...], np.dtype]
 
@@ -63,7 +63,7 @@ class _Memory:
 
 
 @dataclass(frozen=True)
-class Source:
+class ArrayOrigin:
     """What an ndarray is read from at each call.
 
     Attributes
@@ -81,13 +81,13 @@ class Source:
     owner: Any
     array: np.ndarray
     axes: tuple[int, ...] | None
-    place: Place | None
+    place: Source | None
 
 
-def source_of(array: np.ndarray, around: Surroundings) -> Source | None:
+def source_of(array: np.ndarray, around: Captures) -> ArrayOrigin | None:
     """The array of the surroundings whose memory an ndarray shows; None if it has its own."""
     if id(array) in around.arrays:
-        return Source(array, array, tuple(range(array.ndim)), None)
+        return ArrayOrigin(array, array, tuple(range(array.ndim)), None)
     owner = _owner(array)
     low, high = byte_bounds(array)
     for place in around.arrays.values():
@@ -97,7 +97,7 @@ def source_of(array: np.ndarray, around: Surroundings) -> Source | None:
             continue
         first, last = byte_bounds(whole)
         if first <= low and high <= last:
-            return Source(found, whole, *_how(array, whole, place))
+            return ArrayOrigin(found, whole, *_how(array, whole, place))
     return None
 
 
@@ -110,8 +110,8 @@ def _owner(array: np.ndarray) -> Any:
 
 
 def _how(
-    array: np.ndarray, whole: np.ndarray, place: Place
-) -> tuple[tuple[int, ...] | None, Place | None]:
+    array: np.ndarray, whole: np.ndarray, place: Source
+) -> tuple[tuple[int, ...] | None, Source | None]:
     """The order of axes that makes one of the other, or where to find it."""
     if array.dtype == whole.dtype and _address(array) == _address(whole):
         left = list(zip(whole.shape, whole.strides, strict=True))

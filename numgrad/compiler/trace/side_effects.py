@@ -5,8 +5,8 @@ Note [Side effects of steps]
 A step is traced, not run: what it prints, writes to a file, or puts into a list around it would
 come about once, while it is compiled, and never again. What it changes around itself is found by
 comparison: what its code can reach is noted before the trace, and looked at after it, as
-Note [Reach of a step] in ``reach`` says. A new key of a dictionary, or a new attribute, is no
-change unless something traced is kept there: functions remember so what they computed. The step
+Note [Reach of a step] in ``state_snapshot`` says. A new key of a dictionary, or a new attribute, is
+no change unless something traced is kept there: functions remember so what they computed. The step
 is then traced again, in which what it remembers is there and does not grow.
 
 What leaves no trace, such as a print, is seen by a profile function of this thread, before it is
@@ -29,7 +29,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, NoReturn
 
-from numgrad.compiler.trace.reach import (
+from numgrad.compiler.trace.state_snapshot import (
     CHANGES,
     STREAMS,
     Reach,

@@ -72,8 +72,8 @@ class LinearPlan(Plan):
         "entry",
         "floating",
         "functions",
-        "keeps",
-        "records",
+        "grad_mask",
+        "save_masks",
         "shape",
         "sizes",
     )
@@ -92,13 +92,15 @@ class LinearPlan(Plan):
         self.sizes = (prod(x.shape[:-1]), inner, n)
         self.floating = self.dtype.kind in "fc"
         self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
-        self.records = sum(
+        self.grad_mask = sum(
             1 << k
             for k, a in enumerate((x, w, b))
             if self.floating and a is not None and a.dtype.kind in "fc"
         )
         self._saves = [(), ("weight",), ("x",), ("x", "weight")]
-        self.keeps = [0 if mask & ~self.records else (0, 2, 1, 3)[mask & 3] for mask in range(8)]
+        self.save_masks = [
+            0 if mask & ~self.grad_mask else (0, 2, 1, 3)[mask & 3] for mask in range(8)
+        ]
         self.functions = {}
         self.entry = self._forward(b is not None)
         if not self.direct:
@@ -108,7 +110,7 @@ class LinearPlan(Plan):
         return self._saves[mask & 3]
 
     def differentiable(self, k: int) -> bool:
-        return bool(self.records >> k & 1)
+        return bool(self.grad_mask >> k & 1)
 
     def _forward(self, bias: bool) -> Callable[..., Any]:
         m, inner, n = self.sizes

@@ -18,7 +18,7 @@ from numgrad.codegen.tasks import LANES
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, multiply
 from numgrad.compiler.lower.access import loop_index
-from numgrad.compiler.lower.in_ranges import InRanges
+from numgrad.compiler.lower.index_set_splitting import IndexSetSplitting
 from numgrad.compiler.lower.statements import loads
 from numgrad.compiler.lower.terms import ONE, ravel
 from numgrad.compiler.lower.tree import Loop, coefficient
@@ -30,7 +30,7 @@ MOST_ASIDE = 65536
 """Bytes of a block that are kept."""
 
 
-class Aside(InRanges):
+class InvariantHoisting(IndexSetSplitting):
     """Writes before a loop what does not change in it."""
 
     def __init__(self, *given: Any, **options: Any) -> None:

@@ -14,7 +14,7 @@ from numgrad.compiler.lower.tree import Loop
 from numgrad.compiler.lower.write import text, without
 
 
-class InRanges(Accumulating):
+class IndexSetSplitting(Accumulating):
     """Writes loops in the ranges that they have."""
 
     def __init__(self, *given: Any, **options: Any) -> None:

@@ -88,7 +88,7 @@ CASES: dict[str, tuple[Formula, tuple[int, ...], list[dict[str, int]]]] = {
 @pytest.fixture
 def perf(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
     """Imports a module of ``perf``."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent.parent / "perf"))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "perf"))
     return import_module
 
 

@@ -3,7 +3,7 @@
 Note [Parts]
 ------------
 A branch is a graph within the graph: an operation takes a number, which says which of several
-``InnerPart``s computes its results, and what these read. A loop whose number of steps nobody knows
+``Subgraph``s computes its results, and what these read. A loop whose number of steps nobody knows
 before it runs has no place for that length in the graph around it: so it is a part too, in which
 the length is an axis, that takes it as its number. The derivatives of a part, and that part for a
 batch, are parts of the same kind, traced from its graph.
@@ -23,8 +23,8 @@ from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.graph.shapes import results_of
-from numgrad.compiler.run.inner_program import InnerPart
 from numgrad.compiler.run.loop import dense, is_zero
+from numgrad.compiler.run.subgraph_program import Subgraph
 from numgrad.compiler.trace.body import trace_body
 from numgrad.compiler.trace.generators import one_of_all
 from numgrad.compiler.trace.one_call import OfOneCall, follows
@@ -35,7 +35,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Op
 
-Parts = tuple[InnerPart, ...]
+Parts = tuple[Subgraph, ...]
 
 EXPECTED = 100
 """How long kernels expect what is found while running to be."""
@@ -79,13 +79,13 @@ def with_length(function: Callable[[Any], list[Any]], number: Any) -> list[Any]:
         return function(length)
 
     traced = trace_body(of_length, [Meta((), np.dtype(np.int64))])
-    return list(run_inner((InnerPart(traced.graph, axes[0]),), (number, *traced.outside)))
+    return list(run_inner((Subgraph(traced.graph, axes[0]),), (number, *traced.outside)))
 
 
 def _derived(
     parts: Parts,
     key: Any,
-    make: Callable[[InnerPart], tuple[Callable[[Sequence[Tensor]], list[Any]], list[Meta]]],
+    make: Callable[[Subgraph], tuple[Callable[[Sequence[Tensor]], list[Any]], list[Meta]]],
     states: int = 0,
 ) -> tuple[Parts, list[Any]]:
     """What is made from each part, and what the new ones read besides."""
@@ -95,14 +95,14 @@ def _derived(
         if known is None:
             function, metas = make(part)
             traced = trace_body(function, metas, sizes=part.graph.sizes)
-            known = InnerPart(traced.graph, part.axis, states), traced.outside
+            known = Subgraph(traced.graph, part.axis, states), traced.outside
             if not traced.outside:
                 part.derived[key] = known
         found.append(known)
     return joined(found)
 
 
-def joined(found: Sequence[tuple[InnerPart, list[Any]]]) -> tuple[Parts, list[Any]]:
+def joined(found: Sequence[tuple[Subgraph, list[Any]]]) -> tuple[Parts, list[Any]]:
     """Parts that read the same operands: what each of them reads besides."""
     count = len(found[0][0].graph.inputs) - len(found[0][1])
     besides: dict[int, Any] = {}
@@ -142,7 +142,7 @@ def pulled(
     of = [k for k in of if not is_zero(g[k])]
     wanted = [k for k, x in enumerate(inputs) if follows(x)]
 
-    def make(part: InnerPart) -> tuple[Callable[..., list[Any]], list[Meta]]:
+    def make(part: Subgraph) -> tuple[Callable[..., list[Any]], list[Meta]]:
         metas = part.metas
 
         def function(given: Sequence[Tensor]) -> list[Any]:
@@ -191,7 +191,7 @@ def pushed(t_inputs, inputs, parts, lengths):
     moving = [k for k, x in enumerate(inputs) if follows(x)]
     moved = [k for k, m in enumerate(results) if follows(m)]
 
-    def make(part: InnerPart) -> tuple[Callable[..., list[Any]], list[Meta]]:
+    def make(part: Subgraph) -> tuple[Callable[..., list[Any]], list[Meta]]:
         metas = part.metas
 
         def function(given: Sequence[Tensor]) -> list[Any]:
@@ -248,7 +248,7 @@ def _with_states(found: list[Any], count: int, operands: Sequence[BatchOperand],
 def _batch(parts: Parts, batched: tuple[bool, ...], size: int) -> tuple[Parts, list[Any]]:
     """Parts for a batch, whose results are batches."""
 
-    def make(part: InnerPart) -> tuple[Callable[..., list[Any]], list[Meta]]:
+    def make(part: Subgraph) -> tuple[Callable[..., list[Any]], list[Meta]]:
         metas = [
             Meta((size, *m.shape), m.dtype) if b else m
             for m, b in zip(part.metas, batched, strict=True)
@@ -267,7 +267,9 @@ def _batch(parts: Parts, batched: tuple[bool, ...], size: int) -> tuple[Parts, l
 def _of_each(
     parts: Parts, operands: Sequence[BatchOperand], known: dict[int, Any], size: int
 ) -> Any:
-    """Results of the part that each example chooses: Note [Examples that part ways] in ``lanes``.
+    """Results of the part that each example chooses.
+
+    Note [Examples that part ways] in ``divergent_batches``.
 
     A part that no example chooses does not run.
     """
@@ -299,7 +301,7 @@ def _of_each(
     return _with_states(found, states, operands, size)
 
 
-def _nothing(part: InnerPart) -> InnerPart:
+def _nothing(part: Subgraph) -> Subgraph:
     """Zeros in place of what a part computes; states of generators as they were."""
     if "nothing" not in part.derived:
         results, states = part.results, part.states
@@ -310,7 +312,7 @@ def _nothing(part: InnerPart) -> InnerPart:
             return [*made, *(OPS["broadcast_to"](x, m.shape) for x, m in pairs)]
 
         traced = trace_body(function, part.metas, sizes=part.graph.sizes)
-        part.derived["nothing"] = InnerPart(traced.graph, states=states)
+        part.derived["nothing"] = Subgraph(traced.graph, states=states)
     return part.derived["nothing"]
 
 

@@ -14,7 +14,7 @@ from numgrad.core.composite import Composite
 from numgrad.core.formula import DECLARED, DERIVED, REFUSED
 from numgrad.core.op import OPS
 from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
-from numgrad.operations.late import declare_all
+from numgrad.operations.lazy_operations import declare_all
 from numgrad.testing import gradcheck, gradgradcheck
 from numgrad.testing.samples import samples
 from tests.operations.reference import by_name

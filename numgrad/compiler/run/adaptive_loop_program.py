@@ -18,7 +18,7 @@ Walk = tuple[int, list[np.ndarray]]
 """How many steps a loop made, and what these gave, along a first axis."""
 
 
-class WalkProgram(LoopProgram):
+class AdaptiveLoopProgram(LoopProgram):
     """A loop until the carry says that it is over, which collects.
 
     Note [Walks remembered]
@@ -98,8 +98,8 @@ def _bits(arrays: Sequence[np.ndarray]) -> list[tuple]:
     return [(a.shape, a.tobytes()) for a in arrays]
 
 
-def program_of(body: Body) -> WalkProgram:
+def program_of(body: Body) -> AdaptiveLoopProgram:
     """The program of a body, made once."""
     if body._program is None:
-        body._program = WalkProgram(body)
+        body._program = AdaptiveLoopProgram(body)
     return body._program

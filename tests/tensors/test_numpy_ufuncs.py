@@ -12,7 +12,7 @@ from numgrad.core.numpy_signatures import signature_of
 from numgrad.operations.special_functions.declare import SpecialFunction
 from numgrad.tensors import numpy_protocol
 from numgrad.tensors.numpy_ufuncs import scipy_ufuncs, title
-from tests.test_numpy_parameters import assert_same, leaf
+from tests.tensors.test_numpy_parameters import assert_same, leaf
 
 X = np.array([[0.5, 0.25, 0.75], [0.125, 0.625, 0.375]])
 I = np.array([[3, 1, 2], [6, 5, 4]])  # noqa: E741

@@ -28,7 +28,7 @@ HANDWRITTEN = ("lorenz", "lstm", "heat", "wave", "hidden_markov")
 @pytest.fixture
 def perf(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
     """Imports a module of ``perf``."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent.parent / "perf"))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "perf"))
     return import_module
 
 

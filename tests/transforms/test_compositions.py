@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from tests.compositions import FUNCTIONS, TRANSFORMS, check
+from tests.transforms.compositions import FUNCTIONS, TRANSFORMS, check
 
 EAGER = [name for name in TRANSFORMS if name != "jit"]
 PAIRS = list(itertools.product(EAGER, EAGER))

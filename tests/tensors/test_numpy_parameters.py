@@ -18,8 +18,8 @@ from numgrad.core.op import Op
 from numgrad.tensors import numpy_protocol
 from numgrad.tensors.numpy_ufuncs import title
 from numgrad.testing import gradcheck
-from tests import parameters_statistics
 from tests.quiet import quiet
+from tests.tensors import parameters_statistics
 
 X = np.array([[0.5, -1.25, 2.0], [3.5, 0.75, -0.5]])
 I = np.array([[3, 1, 2], [6, 5, 4]])  # noqa: E741

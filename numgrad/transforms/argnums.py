@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 from numgrad.core.numpy_signatures import signature_of
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
-Argnums: TypeAlias = int | Sequence[int] | None
+ArgnumsLike: TypeAlias = int | Sequence[int] | None
 Argnames: TypeAlias = str | Sequence[str] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Argnums:
     """Arguments by position, by name, or both; ``choose`` makes it when a function is transformed.
 
     Attributes
@@ -81,18 +81,18 @@ class Chosen:
 def choose(
     name: str,
     f: Callable[..., Any],
-    argnums: Argnums = None,
+    argnums: ArgnumsLike = None,
     argnames: Argnames = None,
     holomorphic: bool = False,
-) -> Chosen:
+) -> Argnums:
     """Arguments that are checked; the first one if none is named."""
     check_function(name, f)
     if argnames is None:
         numbers, single = _numbers(name, 0 if argnums is None else argnums)
-        return Chosen(name, f, numbers, single, holomorphic=holomorphic)
+        return Argnums(name, f, numbers, single, holomorphic=holomorphic)
     numbers, single = ((), False) if argnums is None else _numbers(name, argnums)
     names = (argnames,) if isinstance(argnames, str) else _names(name, argnames)
-    return Chosen(
+    return Argnums(
         name, f, numbers, single, names, isinstance(argnames, str), holomorphic, _positions(f)
     )
 

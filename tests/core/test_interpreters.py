@@ -8,13 +8,16 @@ import pytest
 
 import numgrad as ng
 from numgrad.compiler.trace.interpreter import TraceInterpreter
-from numgrad.core.interpreter import Ground, Interpreter, State, eagerly, state
+from numgrad.core.interpreter import BaseInterpreter, Interpreter, State, eagerly, state
 from numgrad.errors import NumgradTraceError
 from numgrad.tensors.eager import EagerInterpreter
 
 PACKAGE = Path(ng.__file__).parent
 VOCABULARY = {
-    name for kind in (Interpreter, Ground) for name in vars(kind) if not name.startswith("_")
+    name
+    for kind in (Interpreter, BaseInterpreter)
+    for name in vars(kind)
+    if not name.startswith("_")
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-PERF = Path(__file__).parent.parent / "perf"
+PERF = Path(__file__).parents[2] / "perf"
 
 
 @pytest.fixture

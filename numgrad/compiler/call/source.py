@@ -44,7 +44,7 @@ READERS: dict[str, Any] = {
 
 
 @dataclass
-class Place:
+class Source:
     """Where something is found.
 
     Attributes
@@ -76,7 +76,7 @@ class Place:
     access: str
     name: str
     key: Any = None
-    parent: Place | None = None
+    parent: Source | None = None
     shown: Any = None
     kept: bool = False
 
@@ -120,33 +120,33 @@ class Place:
         return spelled, None
 
     @property
-    def path(self) -> Iterator[Place]:
+    def path(self) -> Iterator[Source]:
         """The place itself, then the places that lead to it."""
-        place: Place | None = self
+        place: Source | None = self
         while place is not None:
             yield place
             place = place.parent
 
 
-def of_method(kind: type, name: str, found: Any) -> Place:
+def of_method(kind: type, name: str, found: Any) -> Source:
     """What a class gives for a method, which may be replaced there or in a class above."""
     if isinstance(found, MethodType):  # made anew each time
-        return Place(found.__func__, IDENTITY, kind, f"{{0}}.{name}.__func__", f".{name}")
-    return Place(found, IDENTITY, kind, f"{{0}}.{name}", f".{name}")
+        return Source(found.__func__, IDENTITY, kind, f"{{0}}.{name}.__func__", f".{name}")
+    return Source(found, IDENTITY, kind, f"{{0}}.{name}", f".{name}")
 
 
-def of_sparse(matrix: Any) -> Iterator[Place]:
+def of_sparse(matrix: Any) -> Iterator[Source]:
     """The elements of a matrix of SciPy's, and what says where they are."""
     for name in ("data", "indices", "indptr", "coords", "offsets", "rows"):
         if name in vars(matrix):
             treatment = READ if name == "data" else IDENTITY
-            yield Place(vars(matrix)[name], treatment, matrix, f"{{0}}.{name}", f".{name}")
+            yield Source(vars(matrix)[name], treatment, matrix, f"{{0}}.{name}", f".{name}")
     if "indptr" in vars(matrix):  # they are sorted in place
         sorted_already = matrix.has_sorted_indices
-        yield Place(sorted_already, VALUE, matrix, "{0}.has_sorted_indices", ".has_sorted_indices")
+        yield Source(sorted_already, VALUE, matrix, "{0}.has_sorted_indices", ".has_sorted_indices")
 
 
-def place_of(value: Any, holder: Any, access: str, name: str, key: Any = None) -> Place:
+def place_of(value: Any, holder: Any, access: str, name: str, key: Any = None) -> Source:
     """A place whose content may change."""
     if is_atom(value):
         treatment = VALUE
@@ -154,13 +154,13 @@ def place_of(value: Any, holder: Any, access: str, name: str, key: Any = None) -
         treatment = READ
     else:
         treatment = IDENTITY
-    return Place(value, treatment, holder, access, name, key)
+    return Source(value, treatment, holder, access, name, key)
 
 
-def fixed_place(value: Any, holder: Any, access: str, name: str) -> Place:
+def fixed_place(value: Any, holder: Any, access: str, name: str) -> Source:
     """A place whose content cannot change."""
     treatment = READ if isinstance(value, np.ndarray | Tensor) else FIXED
-    return Place(value, treatment, holder, access, name)
+    return Source(value, treatment, holder, access, name)
 
 
 def is_atom(value: Any) -> bool:

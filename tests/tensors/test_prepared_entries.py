@@ -11,7 +11,7 @@ from numgrad.core.interpreter import bind
 from numgrad.core.op import OPS
 from numgrad.profiler import profile
 from numgrad.tensors.prepared_entries import ComposedTemplate, PreparedTemplate
-from tests.test_entries import kinds
+from tests.tensors.test_entries import kinds
 
 R = np.random.default_rng(0)
 

@@ -4,8 +4,8 @@ Note [Walks]
 ------------
 A walk chooses its steps as it goes: how many, and how long. It is a loop without derivatives, and
 collects what its steps give. ``walk_length`` says how many they were; then, in a part of that
-length (Note [Parts] in ``inner``), ``walk_rows`` gives what was collected. ``known_loop`` is the
-loop with derivatives that makes the same steps, given all that the walk has chosen; as what it
+length (Note [Parts] in ``subgraph``), ``walk_rows`` gives what was collected. ``replayed_loop`` is
+the loop with derivatives that makes the same steps, given all that the walk has chosen; as what it
 would collect is known, only its transposed loop and its tangents are ever computed.
 """
 
@@ -22,10 +22,10 @@ from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.lower.lowering import lowering
 from numgrad.compiler.lower.terms import Term, Terms
 from numgrad.compiler.passes.common import join_common
+from numgrad.compiler.run.adaptive_loop_program import program_of
 from numgrad.compiler.run.loop import derived, of_batch, pulled, scan
 from numgrad.compiler.run.loop_program import Body
 from numgrad.compiler.run.steps import settled, without_invariants
-from numgrad.compiler.run.walk_program import program_of
 from numgrad.compiler.run.while_loop import of_those
 from numgrad.compiler.trace.body import trace_body
 from numgrad.compiler.trace.one_call import OfOneCall
@@ -58,7 +58,7 @@ def walk_rows(*inputs, body, length, lengths=()):
     return tuple(program_of(body).rows(inputs, lengths))
 
 
-# of what is collected ``known_loop`` has the derivatives
+# of what is collected ``replayed_loop`` has the derivatives
 walk_length.no_derivative()
 walk_rows.no_derivative()
 
@@ -73,7 +73,7 @@ def _of_rows(*inputs: Meta, body: Body, length: Any, lengths: tuple) -> tuple[Me
 
 
 @primitive(internal=True, method=False, outputs=True, materializes=False)
-def known_loop(*inputs, body, length, lengths=()):
+def replayed_loop(*inputs, body, length, lengths=()):
     """What a loop collects, of which the last operands are known to be that.
 
     Its body collects the carry before each step last of all.
@@ -81,12 +81,12 @@ def known_loop(*inputs, body, length, lengths=()):
     return tuple(inputs[len(body.graph.inputs) :])
 
 
-@known_loop.shape
+@replayed_loop.shape
 def _known_shapes(*inputs: Meta, body: Body, length: Any, lengths: tuple) -> tuple[Meta, ...]:
     return tuple(inputs[len(body.graph.inputs) :])
 
 
-@lowering("known_loop")
+@lowering("replayed_loop")
 def _known(terms: Terms, node: TracedNode, args: list[Term]) -> list[Term]:
     return args[len(args) - len(node.outputs) :]
 
@@ -106,15 +106,15 @@ def _known_pulled(
 
 
 _gradients = OfOneCall(_known_pulled)
-known_loop.implied = ("index",)
-known_loop.vjp(
+replayed_loop.implied = ("index",)
+replayed_loop.vjp(
     inputs=lambda g, inputs, y, index, body, length, lengths: _gradients(
         g, inputs, y, index, body=body, length=length, lengths=lengths
     )
 )
 
 
-@known_loop.jvp
+@replayed_loop.jvp
 def _known_pushed(t_inputs, inputs, body, length, lengths):
     count = len(body.graph.inputs)
     pushed = scan.jvp_formula
@@ -126,7 +126,7 @@ def _known_pushed(t_inputs, inputs, body, length, lengths):
 # ----------------------------------------------------------------------------------------- batches
 
 
-@known_loop.batch
+@replayed_loop.batch
 def _known_of_batches(
     op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
 ) -> Any:
@@ -268,5 +268,5 @@ def known(
     graph, outside = without_invariants(traced.graph, len(metas), traced.outside)
     body = Body(graph, len(carry), len(xs))
     params = {"body": body, "length": length, "lengths": body.lengths()}
-    found = list(bind(known_loop, (*carry, *xs, *outside, *rows), params))
+    found = list(bind(replayed_loop, (*carry, *xs, *outside, *rows), params))
     return found[: -len(carry)], found[-len(carry) :]

@@ -17,7 +17,7 @@ from numgrad.compiler.trace.cut import extract
 from numgrad.core.formula import Meta
 
 
-class InnerPart:
+class Subgraph:
     """A graph within a graph.
 
     Attributes
@@ -56,9 +56,9 @@ class InnerPart:
         """The axes whose lengths it reads, and no operand has."""
         return lengths_read(self.graph) - {self.axis}
 
-    def with_inputs(self, inputs: Sequence[Value]) -> InnerPart:
+    def with_inputs(self, inputs: Sequence[Value]) -> Subgraph:
         """The same for other inputs, which hold its own."""
-        return InnerPart(extract(self.graph, inputs, self.graph.outputs), self.axis, self.states)
+        return Subgraph(extract(self.graph, inputs, self.graph.outputs), self.axis, self.states)
 
     @cached_property
     def optimized(self) -> Graph:
