@@ -15,7 +15,6 @@ refuse something.
 from __future__ import annotations
 
 import gc
-import opcode
 import signal
 import sys
 import threading
@@ -26,17 +25,11 @@ from functools import wraps
 from types import FrameType
 from typing import Any
 
+from numgrad.core.bytecode import is_silent
 from numgrad.core.interpreter import State, state
 from numgrad.errors import REFUSED
 
 _FINALIZE = weakref.finalize.__call__.__code__
-_SILENT = frozenset(
-    number
-    for name, number in opcode.opmap.items()
-    if name.startswith(("STORE_FAST", "DELETE_FAST", "STORE_GLOBAL", "DELETE_GLOBAL"))
-    or name.startswith(("STORE_DEREF", "DELETE_DEREF", "POP_TOP"))
-)
-"""Instructions that call nothing, except finalizers of what they let go of."""
 
 
 def _to_base() -> tuple[dict[str, Any], tuple]:
@@ -136,7 +129,7 @@ def runs_aside(entry: int) -> bool:
         code, caller = frame.f_code, frame.f_back
         if code.co_name == "__del__" or code is _FINALIZE:
             return True
-        if caller is not None and caller.f_code.co_code[caller.f_lasti] in _SILENT:
+        if caller is not None and is_silent(caller):
             return True
         frame = caller
     return False

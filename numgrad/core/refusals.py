@@ -12,12 +12,12 @@ an array for which the answer is no.
 
 from __future__ import annotations
 
-import dis
 import sys
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 from numgrad.core.asides import runs_aside
+from numgrad.core.bytecode import has_handler
 from numgrad.errors import REFUSED, NumgradError
 from numgrad.libraries import PACKAGE, is_of_arrays, is_pythons
 
@@ -101,12 +101,6 @@ def _caught_by_user(error: BaseException) -> bool:
     if traceback is None:  # it was made and not raised
         return False
     frame: FrameType | None = traceback.tb_frame
-    if frame.f_code.co_filename.startswith(PACKAGE) and not _has_handler(traceback):
+    if frame.f_code.co_filename.startswith(PACKAGE) and not has_handler(traceback):
         frame = frame.f_back  # it went into C, where NumPy replaced it by an error of its own
     return frame is not None and not (is_of_arrays(frame) or is_pythons(frame.f_code.co_filename))
-
-
-def _has_handler(traceback: TracebackType) -> bool:
-    """Whether code catches what is raised at the place that it came to."""
-    entries: Any = dis.Bytecode(traceback.tb_frame.f_code).exception_entries  # pyright: ignore
-    return any(entry.start <= traceback.tb_lasti < entry.end for entry in entries)

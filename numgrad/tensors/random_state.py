@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from types import CodeType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any, Self
 
 import numpy as np
 
+from numgrad.core.bytecode import facts
 from numgrad.core.interpreter import state
 from numgrad.core.op import Op
 from numgrad.libraries import is_users_module
@@ -159,15 +160,7 @@ def _variables(function: FunctionType) -> Iterator[Any]:
             yield cell.cell_contents
         except ValueError:  # not assigned yet
             continue
-    for name in _names(function.__code__):
+    for name in facts(function.__code__).names:
         value = function.__globals__.get(name)
         if not (isinstance(value, _CONTAINERS) or callable(value)):
             yield value
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    """Names that code and the functions defined in it look up."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)

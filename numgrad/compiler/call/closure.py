@@ -26,6 +26,7 @@ from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import is_dataclass, replace
 from functools import _lru_cache_wrapper, cached_property, partial
+from importlib.util import resolve_name
 from inspect import getattr_static
 from itertools import pairwise
 from types import (
@@ -43,9 +44,7 @@ from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.content import SMALL, Content
 from numgrad.compiler.call.library_objects import of_library
 from numgrad.compiler.call.methods import METHODS, WeakMethod
-from numgrad.compiler.call.names import WORD, asked_in, modules_in, names_in
 from numgrad.compiler.call.process_state import ProcessState
-from numgrad.compiler.call.reads import Mention, PlainReads, Sites, all_codes
 from numgrad.compiler.call.source import (
     CONTENT,
     FIXED,
@@ -60,6 +59,7 @@ from numgrad.compiler.call.source import (
 )
 from numgrad.compiler.call.standard_objects import of_memory, of_standard
 from numgrad.core.abstract import AbstractArray
+from numgrad.core.bytecode import WORD, Mention, PlainReads, Sites, all_codes, facts
 from numgrad.core.op import Op
 from numgrad.core.wrappers import FunctionWrapper
 from numgrad.libraries import is_users_module
@@ -74,6 +74,8 @@ _NO_OPERATORS = {
     *("__setstate__", "__str__"),
 }
 """Methods with names in underscores that code does not call by its syntax."""
+_IMPORTERS = {"import_module", "__import__", "modules"}
+"""Names of what gives a module for a name, besides imports."""
 _LIMIT = 20_000
 """How many objects are looked at."""
 _RECORDS = {("types", "SimpleNamespace"), ("argparse", "Namespace"), ("_thread", "_local")}
@@ -106,11 +108,11 @@ class Captures:
         self.names: set[str] = {"__call__", "__getattr__", "forward"}
         self._asked: set[str] = set()
         self._random = _random_kinds()
-        self._evaluates = False
+        self._evaluates = self._builds_names = False
         weak = [m.instance for _, m in roots if isinstance(m, WeakMethod)]
         self._weak = {id(instance()): instance for instance in weak}
         while True:
-            known = len(self.names) + len(self._asked)
+            known = len(self.names) + len(self._asked) + self._builds_names
             self.arrays: dict[int, Source] = {}
             self.codes: dict[CodeType, None] = {}
             self._classes: set[type] = set()
@@ -128,7 +130,7 @@ class Captures:
                 Source(value, FIXED, value, "{0}", name) for name, value in roots
             ]
             self._walk()
-            if len(self.names) + len(self._asked) == known:
+            if len(self.names) + len(self._asked) + self._builds_names == known:
                 break
         for place in self._queue:
             if place.treatment == FIXED and id(place.value) in self._weak:
@@ -272,7 +274,8 @@ class Captures:
 
     def _of_function(self, function: FunctionType) -> Iterator[Source]:
         code = function.__code__
-        names, attributes, texts = names_in(code)
+        has = facts(code)
+        names, attributes, texts = has.globals, has.attributes, has.strings
         library = _is_library(function.__globals__.get("__name__", ""))
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             try:
@@ -284,8 +287,7 @@ class Captures:
             if not library:
                 yield from self.process.places(value, attributes)
         if not library:
-            self._asked |= asked_in(code)
-            self.names |= attributes | texts
+            self._note_names(code)
             self.codes.update(dict.fromkeys(all_codes(code)))
         defaults = function.__defaults__ or ()
         for number, value in enumerate(defaults):
@@ -329,12 +331,12 @@ class Captures:
 
     def _imported(self, function: FunctionType) -> Iterator[Source]:
         """The modules that code of a function imports when it runs."""
-        for name in modules_in(function, self.names):
+        for name in _modules_in(function, self.names):
             found = sys.modules.get(name)
             if found is None:
                 self._missing.add(name)
                 continue
-            yield from self.process.places(found, names_in(function.__code__)[1])
+            yield from self.process.places(found, facts(function.__code__).attributes)
             if not _is_library(name):
                 yield Source(found, IDENTITY, sys.modules, f"{{0}}[{name!r}]", name)
 
@@ -361,6 +363,10 @@ class Captures:
         attributes = getattr(value, "__dict__", None)
         own = attributes if type(attributes) is dict else {}
         self._lengths.append((own, len(own)))
+        if self._builds_names and not _is_library(kind.__module__):
+            self.names.update(own)
+            bases = (base for base in kind.__mro__ if not _is_library(base.__module__))
+            self.names.update(n for base in bases for n in vars(base) if not n.startswith("__"))
         shared = holder is value and not isinstance(value, threading.local)
         if shared and own and value.__dict__ is own and not _is_library(kind.__module__):
             access = "({0}.__dict__ is {1})"
@@ -441,7 +447,7 @@ class Captures:
             members = [vars(b)[name] for b in kind.__mro__ if name in vars(b)]
             found[name] = members[0] if members else _NOTHING
             for function in (f for m in members for f in _functions(m)):  # super() reaches all
-                attributes = names_in(function.__code__)[1]
+                attributes = facts(function.__code__).attributes
                 if _is_library(function.__globals__.get("__name__")):
                     names |= attributes - found.keys()
                 else:
@@ -453,18 +459,30 @@ class Captures:
         for name in names:
             bases = [base for base in kind.__mro__ if name in vars(base)]
             for base, above in pairwise(bases):
-                if not any("super" in f.__code__.co_names for f in _functions(vars(base)[name])):
+                functions = _functions(vars(base)[name])
+                if not any("super" in facts(f.__code__).names for f in functions):
                     break
                 if not _is_library(above.__module__):
                     member = vars(above)[name]
                     access = f"{{0}}.__dict__[{name!r}]"
                     yield Source(member, IDENTITY, above, access, f"{above.__name__}.{name}")
 
+    def _note_names(self, code: CodeType) -> None:
+        """Note the names in code of the user's, and those of which it may ask whether they exist.
+
+        Strings may be names, for ``getattr(self, "weight")``.
+        """
+        has = facts(code)
+        self.names |= has.attributes | has.strings
+        self._builds_names = self._builds_names or has.builds_names
+        if has.mentions(("getattr", "hasattr", "vars")):
+            self._asked.update(filter(str.isidentifier, has.strings))
+        if "AttributeError" in has.names:
+            self._asked |= has.attributes
+
     def _read_code(self, function: FunctionType, kind: type) -> None:
         """Note the names in a method, and what else it reads."""
-        _, attributes, texts = names_in(function.__code__)
-        self._asked |= asked_in(function.__code__)
-        self.names |= attributes | texts
+        self._note_names(function.__code__)
         if id(function) not in self._seen:
             place = Source(function, FIXED, function, "{0}", f"{kind.__name__}.{function.__name__}")
             self._queue.append(place)
@@ -478,6 +496,22 @@ def _random_kinds() -> tuple[tuple[type, ...], tuple[type, ...], tuple[type, ...
     if "numpy.random" not in sys.modules:
         return (), (), ()
     return (np.random.Generator,), (np.random.RandomState,), (np.random.BitGenerator,)
+
+
+def _modules_in(function: FunctionType, known: set[str]) -> Iterator[str]:
+    """The full names of modules that a function, and those defined in it, import when they run.
+
+    They may do so by name, which is then a string of the code or among those that are ``known``.
+    """
+    package = function.__globals__.get("__package__") or ""
+    has = facts(function.__code__)
+    for name, level in has.imports:
+        try:
+            yield resolve_name("." * level + name, package) if level else name
+        except ImportError:  # beyond the package: the import says so
+            continue
+    if has.mentions(_IMPORTERS):
+        yield from sorted((has.strings | known) & sys.modules.keys())
 
 
 def _of_keywords(keywords: dict[str, Any]) -> Iterator[Source]:

@@ -14,12 +14,10 @@ thread that traces and the number to others.
 
 from __future__ import annotations
 
-import dis
 import threading
 from abc import ABCMeta
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import lru_cache
 from inspect import getattr_static
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -27,9 +25,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.compiler.call.closure import Captures
-from numgrad.compiler.call.names import asks_for_kinds
-from numgrad.compiler.call.reads import all_codes
 from numgrad.compiler.call.source import VALUE, Source, is_atom
+from numgrad.core.bytecode import facts
 from numgrad.core.wrappers import FunctionWrapper
 from numgrad.errors import NumgradTypeError
 from numgrad.libraries import is_users_module
@@ -47,7 +44,6 @@ _TYPED = {
     "subtract",
 }
 """Functions that make NumPy's numbers of Python's, where operators do not."""
-_STORES = {"STORE_ATTR", "STORE_GLOBAL", "DELETE_ATTR", "DELETE_GLOBAL"}
 
 
 def key_of(place: Source) -> Key:
@@ -64,26 +60,14 @@ def _is_floating(value: Any) -> bool:
     return type(value) in (float, np.float64, np.float32)
 
 
-@lru_cache(maxsize=4096)
 def takes_stand_ins(code: CodeType) -> bool:
     """Whether code does the same with a stand-in for a number, or raises an error.
 
     It does not if it catches errors, asks what an object is, or stores something around itself.
     """
-    for part in all_codes(code):
-        if not (_UNKNOWN | _TYPED).isdisjoint(part.co_names) or asks_for_kinds(part):
-            return False
-        steps = list(dis.get_instructions(part))
-        for step, after in zip(steps, [*steps[1:], None], strict=True):
-            if step.opname in _STORES:
-                return False
-            if step.opname == "STORE_DEREF" and step.argval in part.co_freevars:
-                return False
-            if step.opname == "PUSH_EXC_INFO" and (
-                after is None or after.opname != "WITH_EXCEPT_START"
-            ):
-                return False
-    return True
+    has = facts(code)
+    stores = has.sets_attributes or has.assigns_outside
+    return not (stores or has.catches or has.asks_for_kinds or has.mentions(_UNKNOWN | _TYPED))
 
 
 class Routes:

@@ -13,7 +13,7 @@ from weakref import ref
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.reads import DEFAULT, Mention
+from numgrad.core.bytecode import DEFAULT, Mention
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype, type(Ellipsis))
 _ACCESS = re.compile(r"\{0\}(?:\.__dict__)?(?:\.(\w+)|\['(\w+)'\]|\[(\d+)\])")

@@ -11,12 +11,12 @@ from math import prod
 import numpy as np
 from scipy import sparse
 
+from numgrad.codegen.nests.terms import Term
 from numgrad.compiler.graph.evaluate import compute
 from numgrad.compiler.graph.graph import Graph, TracedNode, Value
 from numgrad.compiler.inspect.dependence import RULES, Dependence, Pattern, stacked
 from numgrad.compiler.inspect.positions import lengths, places, places_in, shape_of
 from numgrad.compiler.lower.expand import Expansion
-from numgrad.compiler.lower.terms import Term
 
 _MOVES = ("concat", "stack", "roll", "copy")
 """Operations that may be no terms and do nothing but put elements elsewhere."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.codegen.nests.polynomial import value_of
+from numgrad.codegen.nests.terms import Term
 from numgrad.compiler.graph.graph import Graph, Value
-from numgrad.compiler.graph.polynomial import value_of
-from numgrad.compiler.lower.terms import Term
 
 
 def lengths(shape: Sequence[Any]) -> tuple[int, ...]:
@@ -74,7 +74,7 @@ def _slice(start: int, step: Any, count: int) -> slice:
 
 
 def chosen(term: Term, args: Sequence[np.ndarray]) -> np.ndarray:
-    """What is put together of several arrays: ``compiler.lower.choose``."""
+    """What is put together of several arrays: ``codegen.nests.indices``."""
     kind, detail = term.detail
     shape = lengths(term.shape)
     if kind == "join":

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
+from numgrad.codegen.nests.terms import Term, Terms
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.lower.lowering import lowering
-from numgrad.compiler.lower.terms import Term, Terms
 from numgrad.compiler.passes.common import join_common
 from numgrad.compiler.run.adaptive_loop_program import program_of
 from numgrad.compiler.run.loop import derived, of_batch, pulled, scan

@@ -18,8 +18,8 @@ from numgrad.codegen import threads
 from numgrad.codegen.collection import collection_later
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.estimate import serial_ns
+from numgrad.codegen.nests.kernel import Written
 from numgrad.codegen.trials import VariantTrial
-from numgrad.compiler.lower.kernel import Written
 from numgrad.compiler.messages import no_internal_error
 from numgrad.compiler.progress import announced
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.codegen.nests.terms import Term
 from numgrad.compiler.graph.evaluate import compute
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.sizes import Sizes
-from numgrad.compiler.lower.terms import Term
 from numgrad.compiler.messages import name_line
 from numgrad.errors import NumgradError
 

@@ -17,9 +17,7 @@ from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.closure import Captures
 from numgrad.compiler.call.layout import GradientResult, Input, Result
 from numgrad.compiler.call.made import made_by_trace
-from numgrad.compiler.call.names import asks_for_kinds
 from numgrad.compiler.call.process_state import clocks_watched
-from numgrad.compiler.call.reads import Sites
 from numgrad.compiler.call.routes import Key, Routes
 from numgrad.compiler.call.signature import DEEPEST, NUMBER, SCALAR, STATIC, TENSOR, Arguments, Leaf
 from numgrad.compiler.call.source import CONTENT, READ, Source, is_atom
@@ -41,6 +39,7 @@ from numgrad.compiler.trace.shared import share
 from numgrad.compiler.trace.shown import source_of
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.compiler.trace.unrolled import warn_of_loops
+from numgrad.core.bytecode import Sites, facts
 from numgrad.core.tree import flatten
 from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradTypeError
 
@@ -129,7 +128,7 @@ def trace(
             value = tracer.value(tracer.promotion.numbers[key])
             inputs[value] = Input(value, None, replace(place, treatment=READ), place.value)
     kinds = []
-    if any(map(asks_for_kinds, surroundings.codes)):
+    if any(facts(code).asks_for_kinds for code in surroundings.codes):
         pairs = zip((t for t, _ in owners), arguments.dynamic, strict=True)
         kinds = [(t, type(leaf.given)) for t, leaf in pairs if leaf.shows_kind]
     drawn = generator_states(surroundings.generators)

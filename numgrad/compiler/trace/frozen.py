@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from sys import getrefcount, modules
 from types import CodeType
 from typing import Any
@@ -12,9 +12,9 @@ import numpy as np
 
 from numgrad.compiler.call.closure import Captures
 from numgrad.compiler.call.library_objects import blocks_of
-from numgrad.compiler.call.reads import all_codes
 from numgrad.compiler.call.source import CONTENT, Source
 from numgrad.compiler.messages import warn_at
+from numgrad.core.bytecode import facts
 from numgrad.errors import warn
 
 
@@ -49,9 +49,7 @@ def warn_of_frozen(
 
 def _reads_more(around: Captures) -> bool:
     """Whether code reads files, or objects whose state is not compared."""
-    return around.opaque or any(
-        not _READING.isdisjoint(part.co_names) for code in around.codes for part in all_codes(code)
-    )
+    return around.opaque or any(facts(code).mentions(_READING) for code in around.codes)
 
 
 def _is_compared(array: np.ndarray, around: Captures) -> bool:
@@ -94,7 +92,7 @@ def _is_plain_constant(array: np.ndarray, codes: Iterable[CodeType]) -> bool:
         return True
     if array.size > _FEW:
         return False
-    written = {abs(n) for code in codes for part in all_codes(code) for n in _numbers(part)}
+    written = {abs(n) for code in codes for n in facts(code).numbers}
     return all(abs(n) in written for n in array.ravel().tolist())
 
 
@@ -116,16 +114,6 @@ _OWN_REFERENCES = 5
 _OF_BASE = 3
 """Of an array below it: the view, the variable, and the parameter of ``getrefcount``."""
 _FEW = 64
-
-
-def _numbers(code: CodeType) -> Iterator[Any]:
-    """The numbers that stand in code."""
-    parts: list[Any] = list(code.co_consts)
-    for part in parts:  # grows meanwhile
-        if isinstance(part, tuple | frozenset):
-            parts.extend(part)
-        elif isinstance(part, bool | int | float | complex):
-            yield part
 
 
 def generator_states(generators: Sequence[Source]) -> dict[str, Any]:

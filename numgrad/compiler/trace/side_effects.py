@@ -33,8 +33,8 @@ from numgrad.compiler.trace.state_snapshot import (
     CHANGES,
     STREAMS,
     Reach,
-    stored,
 )
+from numgrad.core.bytecode import facts
 from numgrad.errors import NumgradTraceError
 from numgrad.libraries import is_users
 
@@ -95,7 +95,7 @@ class SideEffects:
         code = frame.f_code
         where, assigned, names = (
             f"{code.co_filename}:{code.co_firstlineno}",
-            stored(code),
+            facts(code).assigned,
             frame.f_locals,
         )
         free = {n: names[n] for n in code.co_freevars if n in names and not self._makes(code, n)}

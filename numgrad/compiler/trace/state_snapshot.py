@@ -13,7 +13,6 @@ only if code at hand writes to arrays.
 
 from __future__ import annotations
 
-import dis
 import functools
 import itertools
 import operator
@@ -34,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.compiler.trace.arrays import TracedArray
+from numgrad.core.bytecode import facts
 from numgrad.core.tree import leaves
 from numgrad.core.wrappers import FunctionWrapper
 from numgrad.libraries import is_users, is_users_module
@@ -51,7 +51,6 @@ CHANGES = {
     "sort", "symmetric_difference_update", "update",
 }  # fmt: skip
 """Methods that change a container."""
-_WRITES = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
 _WRITERS = {
     "at", "byteswap", "copyto", "fill", "fill_diagonal", "itemset", "partition", "place", "put",
     "put_along_axis", "putmask", "readinto", "resize", "setfield", "setitem", "shuffle", "sort",
@@ -409,34 +408,15 @@ class _Form:
 
 @cache
 def _form(code: CodeType) -> _Form:
-    inner = [_form(x) for x in code.co_consts if isinstance(x, CodeType)]
-    names = dict.fromkeys([*code.co_names, *(n for form in inner for n in form.names)])
+    has = facts(code)
+    names = dict.fromkeys(has.names)
     if "globals" in names:
-        names |= dict.fromkeys(x for x in code.co_consts if isinstance(x, str))
-    steps = list(dis.get_instructions(code))
-    subscripts = any(step.opname in _WRITES for step in steps)
-    writes = (
-        subscripts
-        or not _WRITERS.isdisjoint(names)
-        or any(isinstance(x, tuple) and "out" in x for x in code.co_consts)
-        or any(step.opname == "BINARY_OP" and step.argrepr.endswith("=") for step in steps)
-    )
+        names |= dict.fromkeys(has.strings)
     return _Form(
         tuple(names),
-        bool(stored(code)) or not _SUSPECT.isdisjoint(names) or any(f.suspect for f in inner),
-        subscripts or not CHANGES.isdisjoint(names) or any(f.changes for f in inner),
-        writes or any(f.writes for f in inner),
-    )
-
-
-@cache
-def stored(code: CodeType) -> frozenset[str]:
-    """The names around code that it assigns."""
-    free = set(code.co_freevars)
-    return frozenset(
-        step.argval
-        for step in dis.get_instructions(code)
-        if step.opname == "STORE_GLOBAL" or (step.opname == "STORE_DEREF" and step.argval in free)
+        has.assigns_outside or has.mentions(_SUSPECT),
+        has.sets_elements or has.mentions(CHANGES),
+        has.sets_elements or has.updates or "out" in has.keywords or has.mentions(_WRITERS),
     )
 
 

@@ -11,8 +11,8 @@ import sys
 from collections import Counter
 from types import CodeType, FrameType
 
-from numgrad.compiler.call.reads import Sites
 from numgrad.compiler.graph.graph import Graph
+from numgrad.core.bytecode import Sites
 from numgrad.errors import UnrolledLoopWarning, warn
 from numgrad.libraries import is_users
 
