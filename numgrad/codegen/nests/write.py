@@ -469,8 +469,8 @@ class Accumulating(SourceWriter):
         lengths = {u: term.shape[a] for a, u in enumerate(s.loops)}
         for loop in [u for u in s.loops if u in inner]:  # as they lie in memory
             self.need(lengths[loop])
-            first, stop = self.bounds(loop, lengths[loop])
-            self.put(depth, f"for i{loop} in range({first}, {stop}):")
+            start, stop = self.bounds(loop, lengths[loop])  # pyright: ignore
+            self.put(depth, f"for i{loop} in range({start}, {stop}):")
             depth += 1
         if self._side_by_side(s) and self.lane in s.loops:
             self.put(depth, "for lane in range(width):", f"    i{self.lane} = base + lane")
