@@ -358,10 +358,7 @@ class Accumulating(SourceWriter):
         if not self._carried(s):
             before = f"b{number}"
             tiled = self._scans_alone(self.paths[id(s)][-2])
-            shift = [
-                i if loop != s.scanned else preceding(loop) if self.apart else add(i, constant(-1))
-                for i, loop in zip(s.index, s.loops, strict=True)
-            ]
+            shift = [self._shifted(i, s.scanned, u) for i, u in zip(s.index, s.loops, strict=True)]
             flag = "" if tiled else f"i{s.scanned} > 0"
             self.put(depth, f"{before} = {self.read(term, tuple(shift), flag, apart=self.apart)}")
         if factor:
@@ -381,6 +378,12 @@ class Accumulating(SourceWriter):
             self.put(depth, f"acc{number} = r{number}")
         if self.storage[number].memory:
             self.store(depth, s, f"r{number}")
+
+    def _shifted(self, index: Length, scanned: int | None, loop: int | None) -> Length:
+        """The index of the element before, along the loop of a scan."""
+        if loop is None or loop != scanned:
+            return index
+        return preceding(loop) if self.apart else add(index, constant(-1))
 
     def _has_start(self, s: Statement) -> bool:
         """Whether a scan starts with a number that does not change the first element."""
