@@ -12,7 +12,7 @@ from numgrad.kernels.complex_table import EXPORTED, OF_WHOLE_ORDER
 from numgrad.kernels.scipy_functions import CALLED, MOST, NO, NOTHING
 from numgrad.kernels.special import EULER_MACLAURIN, exported
 from numgrad.kernels.vmath.complex_exponential import exp_c128
-from numgrad.kernels.vmath.complex_logarithm import log1p_c128, log_c128
+from numgrad.kernels.vmath.complex_inverse import log1p_c128, log_c128
 
 D_ONE, D_HALF, D_FAR = np.float64(1.0), np.float64(0.5), np.float64(12.0)
 ROOT_HALF = np.float64(0.5**0.5)

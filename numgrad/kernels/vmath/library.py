@@ -56,7 +56,7 @@ _REAL = {
     "floor_divide": ("vmath.scalar", "floor_divide"),
     "sign": ("vmath.scalar", "sign"),
     **{
-        f"to_{kind}": ("vmath.casts", f"to_{kind}")
+        f"to_{kind}": ("vmath.scalar", f"to_{kind}")
         for kind in ("int32", "int64", "uint32", "uint64")
     },
     "fmax": ("vmath.scalar", "fmax"),
@@ -68,9 +68,10 @@ _COMPLEX = {
         "exponential": (
             "exp exp2 expm1 sin cos tan sinh cosh tanh sigmoid softplus power float_power"
         ),
-        "logarithm": "log log2 log10 log1p logit",
-        "parts": "sqrt absolute sign reciprocal",
-        "inverse": "arcsin arccos arctan arcsinh arccosh arctanh",
+        "inverse": (
+            "sqrt absolute sign reciprocal log log2 log10 log1p logit "
+            "arcsin arccos arctan arcsinh arccosh arctanh"
+        ),
     }.items()
     for name in names.split()
 }
