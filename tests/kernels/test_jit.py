@@ -246,7 +246,7 @@ def test_every_instruction_has_a_definition_for_numba():
 
 def test_what_is_for_compiled_functions_cannot_be_called_by_python():
     from numgrad.codegen.intrinsics import fma
-    from numgrad.kernels.special import _gammaln
+    from numgrad.kernels.scipy_functions import _gammaln
     from numgrad.kernels.vmath.exponential import exp_f64
 
     for function in (exp_f64, fma, _gammaln):

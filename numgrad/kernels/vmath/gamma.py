@@ -13,7 +13,7 @@ import numpy as np
 
 from numgrad.codegen.device import device, outlined
 from numgrad.codegen.intrinsics import estrin, minimum, select
-from numgrad.kernels.special import scipy_digamma_f64, scipy_gammaln_f64
+from numgrad.kernels.scipy_functions import scipy_digamma_f64, scipy_gammaln_f64
 from numgrad.kernels.vmath.logarithm import log_f64
 from numgrad.kernels.vmath.precision import through_float64
 

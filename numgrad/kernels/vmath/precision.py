@@ -65,10 +65,20 @@ def _counterpart(name: str, value: Any, names: dict[str, Any]) -> Any:
 def through_float64(double: DeviceFunction) -> DeviceFunction:
     """The form for float32 that computes in float64 and rounds once."""
 
-    def narrow(x):
+    def of_one(x):
         return np.float32(double(np.float64(x)))
 
-    return _named(narrow, double, inline=double.inline)
+    def of_two(a, x):
+        return np.float32(double(np.float64(a), np.float64(x)))
+
+    def of_three(a, b, x):
+        return np.float32(double(np.float64(a), np.float64(b), np.float64(x)))
+
+    def of_four(a, b, c, x):
+        return np.float32(double(np.float64(a), np.float64(b), np.float64(c), np.float64(x)))
+
+    count = double.py_func.__code__.co_argcount
+    return _named((of_one, of_two, of_three, of_four)[count - 1], double, inline=True)
 
 
 def through_complex128(double: DeviceFunction) -> DeviceFunction:
