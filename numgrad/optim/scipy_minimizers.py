@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.nn.utils.tensors import Tensors, listed
+from numgrad.nn.utils.convert_parameters import Tensors, listed
 from numgrad.tensors.tensor import Tensor
 
 

@@ -1,4 +1,4 @@
-"""Normalization of the elements, or of groups of channels, of each example.
+"""Normalization of the last axes, or of groups of channels, of each example.
 
 Note [Statistics in formulas]
 -----------------------------
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.variable import Tensor
 from numgrad.codegen import threads
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.batching import BatchOperand
@@ -25,10 +26,15 @@ from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.normalization import channel_sums_kernel, rows_backward_kernel, rows_kernel
+from numgrad.nn import init
+from numgrad.nn.module.module import Module
+from numgrad.nn.module.parameter import empty_parameter
+from numgrad.nn.module.vocabulary import checked
 from numgrad.operations.shape import as_operand, reshape
 
 Extents = tuple[int, int, int, int]
 """Note [Extents of normalization] in ``kernels.normalization``."""
+
 
 _ELEMENT_NS = 0.5  # one pass over an element
 
@@ -233,8 +239,8 @@ def _trailing(operation: str, x: Any, normalized_shape: Any, parameters: dict) -
     return (prod(x.shape[:lead]), 1, prod(shape), 1)
 
 
-@composite(method=False, real=True, smooth=True)
-def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
+@composite(name="layer_norm", method=False, real=True, smooth=True)
+def _layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     """Normalize over the last axes: ``(x - mean) / sqrt(var + eps) * weight + bias``.
 
     ``normalized_shape`` gives the lengths of these axes; ``weight`` and ``bias`` have that shape.
@@ -264,14 +270,14 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     return normalize_groups(x, weight, bias, extents=extents, eps=eps)
 
 
-layer_norm.calls = [
-    (((3, 2, 2), (2, 2), (2, 2)), lambda x, w, b: layer_norm(x, (2, 2), w, b)),
-    (((0, 2), (2,), (2,)), lambda x, w, b: layer_norm(x, 2, w, b)),
+_layer_norm.calls = [
+    (((3, 2, 2), (2, 2), (2, 2)), lambda x, w, b: _layer_norm(x, (2, 2), w, b)),
+    (((0, 2), (2,), (2,)), lambda x, w, b: _layer_norm(x, 2, w, b)),
 ]
 
 
-@composite(method=False, real=True, smooth=True)
-def rms_norm(x, normalized_shape, weight=None, eps=None):
+@composite(name="rms_norm", method=False, real=True, smooth=True)
+def _rms_norm(x, normalized_shape, weight=None, eps=None):
     """Divide by the root mean square over the last axes: ``x / sqrt(mean(x**2) + eps) * weight``.
 
     ``eps=None`` is the machine epsilon of the operand's dtype.
@@ -302,14 +308,14 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     return normalize_groups(x, weight, None, extents=extents, eps=eps, centered=False)
 
 
-rms_norm.calls = [
-    (((3, 4), (4,)), lambda x, w: rms_norm(x, 4, w, 0.1)),
-    (((0, 2), (2,)), lambda x, w: rms_norm(x, 2, w)),
+_rms_norm.calls = [
+    (((3, 4), (4,)), lambda x, w: _rms_norm(x, 4, w, 0.1)),
+    (((0, 2), (2,)), lambda x, w: _rms_norm(x, 2, w)),
 ]
 
 
-@composite(method=False, real=True, smooth=True)
-def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
+@composite(name="group_norm", method=False, real=True, smooth=True)
+def _group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
     """Normalize each of ``num_groups`` groups of channels (axis 1) of each example (axis 0).
 
     Parameters
@@ -347,9 +353,9 @@ def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
     return normalize_groups(x, weight, bias, extents=extents, eps=eps)
 
 
-group_norm.calls = [
-    (((2, 4, 3), (4,), (4,)), lambda x, w, b: group_norm(x, 2, w, b)),
-    (((2, 4, 0), (4,), (4,)), lambda x, w, b: group_norm(x, 2, w, b)),
+_group_norm.calls = [
+    (((2, 4, 3), (4,), (4,)), lambda x, w, b: _group_norm(x, 2, w, b)),
+    (((2, 4, 0), (4,), (4,)), lambda x, w, b: _group_norm(x, 2, w, b)),
 ]
 
 
@@ -363,3 +369,333 @@ def _normalize_groups(
     outer, *rest = params["extents"]
     arguments = (x.value, *(p.value for p in parameters))
     return bind(op, arguments, {**params, "extents": (size * outer, *rest)})
+
+
+def layer_norm(
+    input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Tensor:
+    """``(input - mean) / sqrt(variance + eps) * weight + bias`` over the last axes.
+
+    Parameters
+    ----------
+    input
+        An array whose last axes have the lengths ``normalized_shape``.
+    normalized_shape
+        An integer or several.
+    weight, bias
+        Of that shape, or None.
+    eps
+        Added to the (biased) variance.
+
+    Raises
+    ------
+    NumgradValueError
+        If shapes do not fit.
+
+    References
+    ----------
+    J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer normalization", arXiv:1607.06450 (2016).
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.functional.layer_norm(ng.tensor([[1.0, 3.0], [0.0, 8.0]]), (2,), eps=0.0)
+    tensor([[-1.,  1.],
+            [-1.,  1.]])
+    """
+    return _layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def rms_norm(
+    input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
+) -> Tensor:
+    """``input / sqrt(mean(input**2) + eps) * weight`` over the last axes.
+
+    Parameters
+    ----------
+    input
+        An array whose last axes have the lengths ``normalized_shape``.
+    normalized_shape
+        An integer or several.
+    weight
+        Of that shape, or None.
+    eps
+        Added to the mean square; None is the machine epsilon of the input's dtype.
+
+    Raises
+    ------
+    NumgradValueError
+        If shapes do not fit.
+
+    References
+    ----------
+    B. Zhang, R. Sennrich, "Root mean square layer normalization", NeurIPS 2019.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.functional.rms_norm(ng.tensor([1.0, 7.0]), (2,), eps=0.0)
+    tensor([0.2, 1.4])
+    """
+    return _rms_norm(input, normalized_shape, weight, eps)
+
+
+def group_norm(
+    input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Tensor:
+    """Each group of channels of each example, normalized, ``* weight + bias``.
+
+    Parameters
+    ----------
+    input
+        Of shape (examples, channels, ...).
+    num_groups
+        Into how many equal groups the channels are split.
+    weight, bias
+        Of shape (channels,), or None.
+    eps
+        Added to the (biased) variance.
+
+    Raises
+    ------
+    NumgradValueError
+        If the channels cannot be split so, or shapes do not fit.
+
+    References
+    ----------
+    Y. Wu, K. He, "Group normalization", ECCV 2018.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.functional.group_norm(ng.tensor([[1.0, 3.0, 0.0, 8.0]]), 2, eps=0.0)
+    tensor([[-1.,  1., -1.,  1.]])
+    """
+    return _group_norm(input, num_groups, weight, bias, eps)
+
+
+class _Affine(Module):
+    """A normalization that is followed by a weight and a bias, where it has them."""
+
+    weight: Any
+    bias: Any
+
+    def _make_parameters(
+        self, shape: tuple[int, ...], weight: bool, bias: bool, device: Any, dtype: Any
+    ) -> None:
+        for name, wanted in (("weight", weight), ("bias", bias)):
+            self.register_parameter(name, empty_parameter(shape, dtype, device) if wanted else None)
+
+    def reset_parameters(self) -> None:
+        """Set weights to one and biases to zero."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+# --------------------------------------------------------------------------- of each example
+
+
+def _lengths(layer: str, normalized_shape: Any) -> tuple[int, ...]:
+    """``normalized_shape`` as a tuple."""
+    try:
+        given = normalized_shape
+        lengths = [n.__index__() for n in ((given,) if hasattr(given, "__index__") else given)]
+    except (AttributeError, TypeError):
+        raise NumgradTypeError(
+            f"{layer}: normalized_shape is an integer or several, got {normalized_shape!r}"
+        ) from None
+    if lengths and min(lengths) < 0:
+        raise NumgradValueError(
+            f"{layer}: normalized_shape is {normalized_shape!r}; lengths must be at least 0"
+        )
+    return tuple(lengths)
+
+
+class LayerNorm(_Affine):
+    """Normalize each example over its last axes.
+
+    Parameters
+    ----------
+    normalized_shape
+        Lengths of these axes, or of one.
+    eps
+        Added to variances.
+    elementwise_affine
+        Whether there is a ``weight``, of that shape, at first 1.
+    bias
+        Whether there is a ``bias`` too, at first 0.
+    device
+        None or ``"cpu"``.
+    dtype
+        Of the parameters, by default float64.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> layer = ng.nn.LayerNorm(4)
+    >>> layer
+    LayerNorm((4,), eps=1e-05, elementwise_affine=True, bias=True)
+    >>> layer(ng.ones((3, 4))).shape
+    (3, 4)
+    """
+
+    @checked
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = _lengths("LayerNorm", normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        affine = elementwise_affine
+        self._make_parameters(self.normalized_shape, affine, affine and bias, device, dtype)
+        self.reset_parameters()
+
+    def forward(self, input: Any) -> Tensor:
+        """Apply the layer."""
+        return layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """The arguments of the constructor."""
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, "
+            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
+        )
+
+
+class RMSNorm(_Affine):
+    """Divide each example by its root mean square over its last axes.
+
+    Parameters
+    ----------
+    normalized_shape
+        Lengths of these axes, or of one.
+    eps
+        Added to the mean square; None is the machine epsilon of the input's dtype.
+    elementwise_affine
+        Whether there is a ``weight``, of that shape, at first 1.
+    device
+        None or ``"cpu"``.
+    dtype
+        Of the weight, by default float64.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> layer = ng.nn.RMSNorm(2, eps=0.0)
+    >>> layer
+    RMSNorm((2,), eps=0.0, elementwise_affine=True)
+    >>> layer(ng.tensor([1.0, 7.0])).detach()
+    tensor([0.2, 1.4])
+    """
+
+    bias = None
+
+    @checked
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = _lengths("RMSNorm", normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        self.register_parameter(
+            "weight",
+            empty_parameter(self.normalized_shape, dtype, device) if elementwise_affine else None,
+        )
+        self.reset_parameters()
+
+    def forward(self, input: Any) -> Tensor:
+        """Apply the layer."""
+        return rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        """The arguments of the constructor."""
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        )
+
+
+class GroupNorm(_Affine):
+    """Normalize groups of channels of each example.
+
+    Parameters
+    ----------
+    num_groups
+        Into how many equal groups the channels are split.
+    num_channels
+        Number of channels, axis 1 of the input.
+    eps
+        Added to variances.
+    affine
+        Whether there is a ``weight``, of shape (num_channels,), at first 1.
+    device
+        None or ``"cpu"``.
+    dtype
+        Of the parameters, by default float64.
+    bias
+        Whether ``affine`` means a ``bias`` too, at first 0.
+
+    Raises
+    ------
+    NumgradValueError
+        If the channels cannot be split so.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> layer = ng.nn.GroupNorm(2, 4)
+    >>> layer
+    GroupNorm(2, 4, eps=1e-05, affine=True, bias=True)
+    >>> layer(ng.ones((3, 4, 5))).shape
+    (3, 4, 5)
+    """
+
+    @checked
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups:
+            raise NumgradValueError(
+                f"GroupNorm: num_channels={num_channels} cannot be split into "
+                f"num_groups={num_groups} equal groups"
+            )
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        self._make_parameters((num_channels,), affine, affine and bias, device, dtype)
+        self.reset_parameters()
+
+    def forward(self, input: Any) -> Tensor:
+        """Apply the layer."""
+        return group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """The arguments of the constructor."""
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )

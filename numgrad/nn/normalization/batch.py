@@ -1,21 +1,28 @@
 """Normalization of channels over a batch: by its own statistics, or by given ones.
 
-Formulas compute the statistics anew: Note [Statistics in formulas] in ``normalization.operation``.
+Formulas compute the statistics anew: Note [Statistics in formulas] in ``normalization.layer``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.modes import no_grad
+from numgrad.autograd.variable import Tensor
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.normalization import channel_map_kernel, channel_sums_kernel
-from numgrad.nn.normalization.operation import (
+from numgrad.nn.module.parameter import Buffer
+from numgrad.nn.module.vocabulary import checked
+from numgrad.nn.normalization.layer import (
     Extents,
+    _Affine,
     check_channels,
     computing_dtype,
     flat,
@@ -23,6 +30,7 @@ from numgrad.nn.normalization.operation import (
     per_channel,
 )
 from numgrad.operations.shape import reshape
+from numgrad.tensors.creation import asarray
 
 
 def _channels(operation: str, x: Any) -> Extents:
@@ -349,3 +357,290 @@ def _by_backward(call, mask, g, x=None, mean: Any = None, variance=None, weight=
 normalize_by.calls = [
     (((0, 2), (2,), (2,), (2,)), lambda x, m, v, w: normalize_by(x, m, np.exp(v), w)),
 ]
+
+
+def batch_norm(
+    input: Any,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """``(input - mean) / sqrt(variance + eps) * weight + bias`` for each channel.
+
+    Parameters
+    ----------
+    input
+        Of shape (examples, channels, ...).
+    running_mean, running_var
+        Of shape (channels,). In training they are written to, after the result is known:
+        ``(1 - momentum) * running + momentum * statistic``, with the unbiased variance; they may be
+        None then. Otherwise they are what is normalized by.
+    weight, bias
+        Of shape (channels,), or None.
+    training
+        Normalize by mean and (biased) variance of the input.
+    momentum
+        Weight of the newest statistics.
+    eps
+        Added to variances.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of the input.
+
+    Raises
+    ------
+    NumgradValueError
+        If shapes do not fit, if a channel has but one element in training, or if the running
+        statistics are missing outside of it.
+
+    References
+    ----------
+    S. Ioffe, C. Szegedy, "Batch normalization: accelerating deep network training by reducing
+    internal covariate shift", ICML 2015.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor([[1.0, 2.0], [3.0, 6.0]])
+    >>> ng.nn.functional.batch_norm(x, None, None, training=True, eps=0.0)
+    tensor([[-1., -1.],
+            [ 1.,  1.]])
+    """
+    input = asarray(input)
+    if not training:
+        if running_mean is None or running_var is None:
+            raise NumgradValueError(
+                "batch_norm: outside of training running_mean and running_var are needed; pass "
+                "them, or training=True to normalize by the batch"
+            )
+        return normalize_by(input, running_mean, running_var, weight, bias, eps=eps)
+    shape = input.shape
+    count = prod(shape[:1] + shape[2:])
+    if len(shape) > 1 and count == 1:
+        raise NumgradValueError(
+            f"batch_norm: an input of shape {shape} has one value for each channel, of which there "
+            "is no variance; train with more examples, or call eval() first"
+        )
+    _check_running(shape, running_mean, running_var)
+    out, mean, variance = batch_normalize(input, weight, bias, eps=eps)
+    if not count:
+        return out
+    learn(running_mean, running_var, mean, variance, count, momentum)
+    return out
+
+
+def learn(
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    mean: Tensor,
+    variance: Tensor,
+    count: float,
+    momentum: float,
+) -> None:
+    """Take the statistics of ``count`` elements, with the biased variance, into running ones."""
+    unbiased = count / (count - 1)
+    for running, new, factor in ((running_mean, mean, 1), (running_var, variance, unbiased)):
+        if running is not None:
+            with no_grad():
+                newest = momentum * factor * _numbers(new)
+                running.copy_((1 - momentum) * _numbers(running) + newest)
+
+
+def _numbers(tensor: Tensor) -> Any:
+    """What statistics are computed with: NumPy is quicker for few numbers, if they are known."""
+    found = state.ground.numbers(tensor)
+    return tensor.detach() if found is None else found
+
+
+def _check_running(shape: tuple[int, ...], *running: Tensor | None) -> None:
+    for statistic in running:
+        if statistic is not None and statistic.shape != shape[1:2]:
+            raise NumgradValueError(
+                f"batch_norm: running statistics of shape {statistic.shape} for an input of shape "
+                f"{shape}; give one number for each of its {shape[1]} channels (axis 1)"
+            )
+
+
+# --------------------------------------------------------------------------- of a whole batch
+
+
+class ChannelNorm(_Affine):
+    """What the layers that normalize channels, and learn their statistics, have in common."""
+
+    ranks: Sequence[int]
+    expected: str
+    running_mean: Any
+    running_var: Any
+    num_batches_tracked: Any
+
+    @checked
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        self._make_parameters((num_features,), affine, affine and bias, device, dtype)
+        if track_running_stats:
+            dtype = np.float64 if dtype is None else dtype
+            self.running_mean = Buffer(np.zeros(num_features, dtype))
+            self.running_var = Buffer(np.ones(num_features, dtype))
+            self.num_batches_tracked = Buffer(np.array(0, np.int64))
+        else:
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                self.register_buffer(name, None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Forget what was learnt of the statistics."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Set weights to one, biases to zero, and forget what was learnt of the statistics."""
+        self.reset_running_stats()
+        super().reset_parameters()
+
+    def forward(self, input: Any) -> Tensor:
+        """Normalize a batch; in training, update the running statistics."""
+        input = asarray(input)
+        self._check_input(input)
+        learns = self.training and self.track_running_stats
+        batches = self.num_batches_tracked if learns else None
+        momentum = self.momentum
+        if momentum is None:
+            momentum = 1 / (int(batches) + 1) if batches is not None else 0.0
+        by_batch = self.training or self.running_mean is None
+        running = self.running_mean, self.running_var
+        if self.training and not learns:
+            running = None, None
+        out = self._normalize(input, *running, by_batch, momentum)
+        if batches is not None:
+            batches.add_(1)
+        return out
+
+    def _normalize(
+        self, input: Tensor, mean: Any, variance: Any, by_batch: bool, momentum: float
+    ) -> Tensor:
+        """By running statistics, or by those of the batch, from which the running ones learn."""
+        return batch_norm(
+            input, mean, variance, self.weight, self.bias, by_batch, momentum, self.eps
+        )
+
+    def _check_input(self, input: Tensor) -> None:
+        name, shape = type(self).__name__, input.shape
+        if len(shape) not in self.ranks:
+            raise NumgradValueError(
+                f"{name}: an input of shape {shape} has {len(shape)} axes; expected {self.expected}"
+            )
+        if shape[1] != self.num_features:
+            raise NumgradValueError(
+                f"{name}: an input of shape {shape} has {shape[1]} channels (axis 1), the layer "
+                f"was made for num_features={self.num_features}"
+            )
+
+    def extra_repr(self) -> str:
+        """The arguments of the constructor."""
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+            f"affine={self.affine}, bias={self.bias is not None}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class BatchNorm1d(ChannelNorm):
+    """Normalize each channel by its statistics over a batch.
+
+    Parameters
+    ----------
+    num_features
+        Number of channels.
+    eps
+        Added to variances.
+    momentum
+        Weight of the newest statistics in the running ones; None is the mean of all batches.
+    affine
+        Whether there is a ``weight``, of shape (num_features,), at first 1.
+    track_running_stats
+        Whether there are the buffers ``running_mean``, ``running_var`` and
+        ``num_batches_tracked``, by which inputs are normalized in evaluation mode. Without them,
+        the statistics are always those of the batch.
+    device
+        None or ``"cpu"``.
+    dtype
+        Of parameters and buffers, by default float64.
+    bias
+        Whether ``affine`` means a ``bias`` too, at first 0.
+
+    Notes
+    -----
+    Takes inputs of shape (examples, channels) or (examples, channels, length). The result is
+    normalized by the biased variance, the running one is unbiased.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> layer = ng.nn.BatchNorm1d(2)
+    >>> layer
+    BatchNorm1d(2, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+    >>> y = layer(ng.tensor([[1.0, 2.0], [3.0, 6.0]]))
+    >>> layer.running_mean
+    tensor([0.2, 0.4])
+    """
+
+    ranks = (2, 3)
+    expected = "(examples, channels) or (examples, channels, length)"
+
+
+class BatchNorm2d(ChannelNorm):
+    """Normalize each channel of images by its statistics over a batch.
+
+    Takes inputs of shape (examples, channels, height, width); parameters are those of
+    ``BatchNorm1d``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.BatchNorm2d(3, affine=False)(ng.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
+    """
+
+    ranks = (4,)
+    expected = "(examples, channels, height, width)"
+
+
+class BatchNorm3d(ChannelNorm):
+    """Normalize each channel of volumes by its statistics over a batch.
+
+    Takes inputs of shape (examples, channels, depth, height, width); parameters are those of
+    ``BatchNorm1d``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.BatchNorm3d(3)(ng.ones((2, 3, 4, 4, 4))).shape
+    (2, 3, 4, 4, 4)
+    """
+
+    ranks = (5,)
+    expected = "(examples, channels, depth, height, width)"

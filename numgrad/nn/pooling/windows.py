@@ -18,13 +18,18 @@ from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.pooling import pooling_kernel
-from numgrad.operations.shape import reshape
+from numgrad.nn.applied import Applied
+from numgrad.nn.module.vocabulary import along_axes
+from numgrad.operations.shape import as_index, as_operand, reshape
 from numgrad.operations.take import gather_along, gather_along_backward
 
 Axis = tuple[tuple[int, int, int], ...]
 """The windows along an axis: start, stop, divisor."""
 
+
 _ELEMENT_NS = 1.5
+
+
 _INT64 = np.dtype(np.int64)
 
 
@@ -286,12 +291,135 @@ def _not_floating(rank: int, dtype: np.dtype) -> NumgradTypeError:
 spread_windows.shape(
     lambda x, *, windows, shape: Meta((*x.shape[: x.ndim - len(windows)], *shape), x.dtype)
 )
+
+
 average_windows.vjp(
     x=lambda g, meta_x, windows: spread_windows(
         g, windows=windows, shape=tuple(meta_x.shape[len(meta_x.shape) - len(windows) :])
     )
 )
+
+
 spread_windows.vjp(x=lambda g, windows: average_windows(g, windows=windows))
+
 
 for _op in (average_windows, max_pool, max_pool_indices, spread_windows):
     _op.batch(unchanged)
+
+
+def as_image(operation: str, rank: int, x: Any) -> Any:
+    """``x`` as an operand, with channels and ``rank`` axes of positions."""
+    x = as_operand(x)
+    if len(x.shape) not in (rank + 1, rank + 2):
+        raise NumgradValueError(
+            f"{operation}: needs an input with {rank + 2} axes (samples, channels, positions), or "
+            f"{rank + 1} for one sample; got shape {tuple(x.shape)}"
+        )
+    return x
+
+
+def windows_along(
+    operation: str, rank: int, kernel_size: Any, stride: Any, padding: Any
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Kernel, stride and padding along each axis."""
+    kernel = along_axes(operation, "kernel_size", kernel_size, rank, 1)
+    given = kernel if stride is None else along_axes(operation, "stride", stride, rank, 1)
+    return kernel, given, along_axes(operation, "padding", padding, rank, 0)
+
+
+def spans(kernel: tuple[int, ...], dilation: tuple[int, ...]) -> tuple[int, ...]:
+    """How far a window reaches along each axis."""
+    return tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))
+
+
+def check_padding(operation: str, padding: tuple[int, ...], reach: tuple[int, ...]) -> None:
+    """Raise unless each window, half of it outside at most, has an element of the input."""
+    if any(2 * p > r for p, r in zip(padding, reach, strict=True)):
+        raise NumgradValueError(
+            f"{operation}: padding {padding} is more than half of what a window spans, {reach}; "
+            "use less padding or a larger window"
+        )
+
+
+@lru_cache(1024)
+def windows_of_average(
+    name: str,
+    lengths: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor: int | None,
+) -> tuple[Axis, ...]:
+    """Windows of an average, whose divisors are their number of elements unless one is given."""
+    windows = []
+    for axis, (n, k, s, p) in enumerate(zip(lengths, kernel, stride, padding, strict=True)):
+        count = output_length(name, lengths, axis, k, s, p, 1, ceil_mode)
+        along = []
+        for start in range(-p, -p + count * s, s):
+            lo, hi = max(start, 0), min(start + k, n)
+            size = min(start + k, n + p) - start if count_include_pad else hi - lo
+            if divisor is not None:
+                size = divisor if axis == 0 else 1
+            along.append((lo, max(lo, hi), size))
+        windows.append(tuple(along))
+    return tuple(windows)
+
+
+def check_divisor(operation: str, divisor: Any) -> None:
+    """Raise unless ``divisor`` is an integer to divide by, or None."""
+    if divisor is not None and as_index(operation, divisor, "divisor_override") == 0:
+        raise NumgradValueError(f"{operation}: divisor_override must not be 0")
+
+
+@lru_cache(1024)
+def divided(lengths: tuple[int, ...], output: tuple[int, ...]) -> tuple[Axis, ...]:
+    """Windows that divide each axis into parts of equal length, as nearly as can be."""
+    return tuple(
+        tuple(
+            (k * n // m, -(-(k + 1) * n // m), -(-(k + 1) * n // m) - k * n // m) for k in range(m)
+        )
+        for n, m in zip(lengths, output, strict=True)
+    )
+
+
+def parts(operation: str, output_size: Any, lengths: tuple[int, ...]) -> tuple[int, ...]:
+    """Into how many parts axes of these lengths are divided; None keeps the length."""
+    rank = len(lengths)
+    several = isinstance(output_size, tuple | list) or getattr(output_size, "ndim", 0) == 1
+    given = tuple(output_size) if several else (output_size,) * rank
+    if len(given) == rank:
+        given = tuple(n if m is None else m for m, n in zip(given, lengths, strict=True))
+    return along_axes(operation, "output_size", given, rank, 0)
+
+
+_LEAST = {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1}
+
+
+class _Pool(Applied):
+    """What layers with windows have in common."""
+
+    shown = ("kernel_size", "stride", "padding")
+    rank = 2
+
+    def _check_options(self, options: dict[str, Any]) -> None:
+        if options["stride"] is None:
+            options["stride"] = options["kernel_size"]
+        name = type(self).__name__
+        found = {
+            key: along_axes(name, key, options.get(key, 1), self.rank, least)
+            for key, least in _LEAST.items()
+        }
+        reach = spans(found["kernel_size"], found["dilation"])
+        check_padding(name, found["padding"], reach)
+        check_divisor(name, options.get("divisor_override"))
+
+
+class AdaptivePool(Applied):
+    """What layers with parts have in common."""
+
+    rank = 2
+
+    def _check_options(self, options: dict[str, Any]) -> None:
+        parts(type(self).__name__, options["output_size"], (1,) * self.rank)

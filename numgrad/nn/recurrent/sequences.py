@@ -1,4 +1,4 @@
-"""Recurrent layers: one layer's way through time, for RNN, GRU and LSTM.
+"""Recurrent layers as operations: one layer's way through time, for RNN, GRU and LSTM.
 
 All take ``a``, what the gates get from the inputs at each time, (time, batch, gates * hidden); the
 first state ``h``, (batch, hidden); the recurrent weight, (gates * hidden, hidden), and its bias.
@@ -33,7 +33,11 @@ from numgrad.operations.matmul import matmul
 from numgrad.operations.special import sigmoid
 
 _GATE_NS = 4.0  # activation of one gate of one unit
+
+
 _MULTIPLY_NS = 0.05  # one multiplication and addition inside BLAS
+
+
 _NOGIL_NS = 100_000.0  # from which time on other Python threads run beside a kernel
 
 
@@ -246,6 +250,8 @@ rnn_sequence.calls = [
     (((2, 1, 2), (1, 2), (2, 2)), lambda *x: rnn_sequence(*x)),
     (((1, 1, 2), (1, 2), (2, 2), (2,)), lambda *x: rnn_sequence(*x, nonlinearity="relu")),
 ]
+
+
 rnn_sequence.kink(
     a=([[[0.0, 2.0]]], [[[0, 1]]]),
     h=([[0.0, 0.0]], [[0, 1]]),

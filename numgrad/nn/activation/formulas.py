@@ -1,4 +1,4 @@
-"""Activation functions, element by element.
+"""Activation functions as operations: formulas and their gradients.
 
 Note [Parameters of activations]
 --------------------------------
@@ -17,6 +17,8 @@ from numgrad.operations.real import ndtr, normal_density, real_elementwise, scip
 from numgrad.operations.special import sigmoid, softplus
 
 SELU_ALPHA = 1.6732632423543772848170429916717
+
+
 SELU_SCALE = 1.0507009873554804934193349852946
 """Constants that keep mean and variance of a deep network: https://arxiv.org/abs/1706.02515."""
 
@@ -48,6 +50,8 @@ def _leak_vjp(g, x):
 leaky_relu.vjp(
     x=lambda g, x, negative_slope: np.where(x > 0, g, g * negative_slope), negative_slope=_leak_vjp
 )
+
+
 leaky_relu.kink(x=([0.0, -0.0, 2.0], [0.01, 0.01, 1]), negative_slope=(0.01, None))
 
 
@@ -74,6 +78,8 @@ def prelu(x, weight):
 
 
 prelu.vjp(x=lambda g, x, weight: np.where(x > 0, g, g * weight), weight=_leak_vjp)
+
+
 prelu.kink(x=([0.0], [0.25]), weight=([0.25], [0]))
 
 
@@ -98,6 +104,8 @@ elu.vjp(
     x=lambda g, x, alpha: np.where(x > 0, g, g * (alpha * np.exp(x))),
     alpha=lambda g, x: np.where(x > 0, 0, g * np.expm1(x)),
 )
+
+
 elu.kink(x=([0.0, -0.0, -np.inf], [1, 1, 0]), alpha=(1.0, None))
 
 
@@ -117,6 +125,8 @@ def selu(x):
 
 
 selu.vjp(x=lambda g, x: g * np.where(x > 0, SELU_SCALE, (SELU_SCALE * SELU_ALPHA) * np.exp(x)))
+
+
 selu.kink(x=([0.0, -np.inf], [1.0507009873554805 * 1.6732632423543772, 0]))
 
 
@@ -147,7 +157,11 @@ def _celu_vjp_alpha(g, x, alpha):
 
 
 celu.vjp(x=lambda g, x, alpha: np.where(x > 0, g, g * np.exp(x / alpha)), alpha=_celu_vjp_alpha)
+
+
 celu.calls = [(((2, 3), ()), lambda x, alpha: celu(x - 1.2, alpha))] * 3
+
+
 celu.kink(x=([0.0, -np.inf], [1, 0]), alpha=(2.0, None))
 
 
@@ -335,6 +349,8 @@ hardtanh.vjp(
     min_val=lambda g, x, min_val: np.where(x <= min_val, g, 0),
     max_val=lambda g, x, min_val, max_val: np.where((x > min_val) & (x >= max_val), g, 0),
 )
+
+
 hardtanh.kink(x=([0.0, 6.0, 3.0, -1.0], [0, 0, 1, 0]), min_val=(0.0, None), max_val=(6.0, None))
 
 
@@ -352,6 +368,8 @@ def softplus_scaled(x, beta, threshold):
 softplus_scaled.vjp(
     x=lambda g, x, beta, threshold: np.where(x * beta > threshold, g, g * sigmoid(x * beta))
 )
+
+
 softplus_scaled.kink(
     x=([10.0, 11.0, -np.inf], [1 / (1 + np.exp(-20)), 1, 0]),
     beta=(2.0, None),
