@@ -97,7 +97,12 @@ astype eigh.1 eigh.2 lu.2 lstsq.2 cross.3 cross.4 cross.5 clip.1
 """Calls with parameters, or of results, that NumPy's or SciPy's function has not."""
 
 
-@pytest.mark.parametrize("op", **by_name([op for op in OPS.values() if op.calls and op.ref]))
+COMPARED = [
+    op for op in OPS.values() if op.calls and op.ref and op.__module__.startswith("numgrad.")
+]
+
+
+@pytest.mark.parametrize("op", **by_name(COMPARED))
 def test_values_of_declared_calls(op):
     """The same call, with the function of NumPy or SciPy in the place of the operation."""
     for k, (shapes, call) in enumerate(op.calls):
