@@ -18,8 +18,8 @@ The formulas are those of ``operations.linear_algebra``; ``has`` says which grad
 import numpy as np
 
 from numgrad.codegen.device import device, outlined
-from numgrad.kernels.fortran import lapack
 from numgrad.kernels.matrices.elementary import copy, product
+from numgrad.kernels.products.blas import lapack
 
 
 @outlined

@@ -11,7 +11,6 @@ import numpy as np
 
 from numgrad.codegen.device import device, outlined
 from numgrad.codegen.intrinsics import fabs, sqrt
-from numgrad.kernels.fortran import lapack
 from numgrad.kernels.matrices.elementary import (
     NOT_FINITE,
     NOT_FOUND,
@@ -21,6 +20,7 @@ from numgrad.kernels.matrices.elementary import (
     is_finite,
     product,
 )
+from numgrad.kernels.products.blas import lapack
 from numgrad.kernels.vmath.complex_inverse import sqrt_c128
 from numgrad.kernels.vmath.roots import hypot_f64
 

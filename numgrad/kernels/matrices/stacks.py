@@ -29,8 +29,8 @@ from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.device import ExternalFunction
 from numgrad.codegen.dtypes import short, type_name
 from numgrad.codegen.linker import external_symbol
-from numgrad.kernels import fortran
 from numgrad.kernels.products import gemm
+from numgrad.kernels.products.blas import lapack_external
 
 SERIAL = 64
 """Rows from which matrices are handled one after the other, with the threads LAPACK has itself."""
@@ -146,7 +146,7 @@ class StackKernel:
         """The functions of LAPACK and BLAS that it calls."""
         products = np.result_type(dtype, np.complex64) if self.products == "C" else dtype
         own = np.result_type(dtype, np.float64) if self.in_double else dtype
-        of_lapack = [fortran.external(name, own) for name in self.lapack]
+        of_lapack = [lapack_external(name, own) for name in self.lapack]
         return [*of_lapack, gemm.external("gemm", products.name)]
 
 
