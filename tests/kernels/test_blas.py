@@ -114,7 +114,8 @@ LENGTHS = (1, 3, 8, 33)
 
 # the dtypes differ in the length of a vector and in what computes complex elements
 DTYPES = [
-    pytest.param(name, marks=pytest.mark.slow if name == "complex64" else ()) for name in blas.DTYPES
+    pytest.param(name, marks=pytest.mark.slow if name == "complex64" else ())
+    for name in blas.DTYPES
 ]
 
 
