@@ -49,7 +49,7 @@ class ExpressionWriter:
     Attributes
     ----------
     names
-        What local names stand for; ``slots`` are those in memory: Note [Variables] in ``names``.
+        What local names stand for; ``slots`` are those in memory: Note [Variables] in ``syntax``.
     lanes
         While the body of a loop, or a function that it calls, is written in lanes.
     """
