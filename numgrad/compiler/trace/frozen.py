@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from operator import length_hint
 from sys import getrefcount, modules
-from types import CodeType
+from types import CodeType, GeneratorType
 from typing import Any
 
 import numpy as np
@@ -124,10 +126,23 @@ def generator_states(generators: Sequence[Source]) -> dict[str, Any]:
     known = np.random.get_state() if "numpy.random" in modules else None
     found: dict[str, Any] = {"np.random": known, "random": random.getstate()}
     for place in generators:
-        source = place.value
-        is_legacy = isinstance(source, np.random.RandomState)
-        found[place.name] = source.get_state() if is_legacy else source.bit_generator.state
+        found[place.name] = _position(place.value)
     return found
+
+
+def _position(source: Any) -> Any:
+    """How far a generator of random numbers, an iterator or a file has come, if that shows."""
+    if isinstance(source, random.Random):
+        return source.getstate()
+    if isinstance(source, GeneratorType):
+        frame = source.gi_frame
+        return frame and (frame.f_lasti, *map(id, frame.f_locals.values()))
+    if isinstance(source, Iterator):
+        with suppress(AttributeError, OSError, ValueError):  # no file, or a closed one
+            return source.tell()  # pyright: ignore
+        return length_hint(source, -1), repr(source)
+    is_legacy = isinstance(source, np.random.RandomState)
+    return source.get_state() if is_legacy else source.bit_generator.state
 
 
 def warn_of_draws(function: str, before: dict[str, Any], generators: Sequence[Source]) -> None:
@@ -135,8 +150,16 @@ def warn_of_draws(function: str, before: dict[str, Any], generators: Sequence[So
     now = generator_states(generators)
     if before["np.random"] is None and now["np.random"] is not None:
         before = {**before, "np.random": _first_state()}
+    iterators = {place.name for place in generators if isinstance(place.value, Iterator)}
     for name, state in now.items():
         if not _same(state, before[name]):
+            if name in iterators:
+                warn(
+                    f"jit: {function} took what comes next from {name} while it was traced, and "
+                    "that becomes part of the compiled function: each call has the same; take it "
+                    "outside, and pass it as an argument"
+                )
+                continue
             warn(
                 f"jit: {function} drew random numbers from {name} while it was traced, and what it "
                 "drew becomes part of the compiled function: each call has the same numbers; draw "
