@@ -30,7 +30,7 @@ from llvmlite.binding import ffi
 
 from numgrad.codegen.cpython import c_api, layout
 from numgrad.codegen.interrupts import deferred
-from numgrad.codegen.native.side_by_side import at_once, emitted, parsed, side_by_side
+from numgrad.codegen.native.division import at_once, emitted, parsed, side_by_side
 
 EXPORTS = (
     "body", "packed", "numba_entry", "entry", "parallel_for", "thread_limit", "lost", "overhead",
