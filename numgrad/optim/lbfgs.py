@@ -22,7 +22,7 @@ from numgrad.nn.module.state_dict import array_of
 from numgrad.optim.formula import as_float
 from numgrad.optim.optimizer import Optimizer
 from numgrad.optim.options import declared, option
-from numgrad.optimize.packing import Packing
+from numgrad.optimize.unknowns import Packing
 from numgrad.tensors.tensor import Tensor
 
 ARMIJO = 1e-4

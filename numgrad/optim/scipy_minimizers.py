@@ -164,7 +164,7 @@ def _bounds(packing: Any, bounds: Any) -> Any:
     """Bounds of the packed vector."""
     from scipy.optimize import Bounds
 
-    from numgrad.optimize.bounds import fill_bounds
+    from numgrad.optimize.constraints import fill_bounds
 
     if isinstance(bounds, Bounds):
         return bounds
