@@ -34,9 +34,10 @@ have work once for each kind of arguments.
    kernel is compiled when it is first called. ``dispatch`` writes the Python function that
    recognises arguments, checks the guards, and runs the program. ``specialise`` holds one kind of
    arguments with its program, ``tape`` makes it a node of the eager tape, ``check`` compares calls
-   with eager ones, ``replay`` calls the operations of a graph anew. A ``scan`` is an operation with
-   a graph for its step, which ``trace.body`` traces: ``loop`` has its derivatives, ``loop_program``
-   runs it; ``walk`` is a loop that finds its own length, for solvers.
+   with eager ones, ``replay`` calls the operations of a graph again.
+7. ``loops`` has operations that are given a graph, which ``trace.body`` traces: ``body`` has the
+   derivatives of a graph, ``scan``, ``while_loop``, ``adaptive_loop`` (for solvers) and
+   ``subgraph`` (branches) the rules of ``trace.body_primitive``, ``program`` runs loops.
 
 For people: ``inspect`` has ``report`` and ``stats``, with ``lower.account`` (what a loop computes
 and moves) and ``lower.outline`` (which loops LLVM vectorised), and ``reasons`` (why a function was

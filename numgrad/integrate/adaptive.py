@@ -13,9 +13,10 @@ flow through that one only.
 Note [Loops of steps]
 ---------------------
 In compiled functions one loop without derivatives tries the steps, and collects lengths and slopes
-(Note [Walks] in ``compiler.run.adaptive_loop``); a step refused has length zero and the slopes
-there. A step with a given length judges nothing: the loop of such steps would collect the same, so
-of it only the transposed loop runs. The states asked for are interpolated from what was collected.
+(Note [Adaptive loops] in ``compiler.loops.adaptive_loop``); a step refused has length zero and the
+slopes there. A step with a given length judges nothing: the loop of such steps would collect the
+same, so of it only the transposed loop runs. The states asked for are interpolated from what was
+collected.
 """
 
 from __future__ import annotations
@@ -246,12 +247,13 @@ class Solver:
 
     def _compiled(self, start: Reached) -> Leaves:
         """A native loop forward, and its transposed loop: Note [Loops of steps]."""
-        from numgrad.compiler.run.adaptive_loop import walked
-        from numgrad.compiler.run.subgraph import with_length
+        from numgrad.compiler.loops.adaptive_loop import run_adaptive
+        from numgrad.compiler.loops.subgraph import with_length
 
         fixed = stop_gradient(start)
         count = np.asarray(0, np.int64)
-        walk = walked(self._judged, [fixed.t, *fixed.y, *fixed.k, fixed.size, as_operand(count)])
+        carry = [fixed.t, *fixed.y, *fixed.k, fixed.size, as_operand(count)]
+        walk = run_adaptive(self._judged, carry)
         return with_length(partial(self._along, start, walk), walk.length)
 
     def _judged(self, carry: Sequence[Any]) -> tuple[list[Any], Any, list[Any]]:
@@ -270,8 +272,6 @@ class Solver:
 
     def _along(self, start: Reached, walk: Any, length: Any) -> Leaves:
         """The states asked for, of the steps that a walk has taken."""
-        from numgrad.compiler.run.adaptive_loop import known
-
         n = len(self.motion.start)
 
         def take(given: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -283,7 +283,9 @@ class Solver:
 
         h, *rows = walk.rows(length)
         carry = [start.t, *start.y, *start.k]
-        stages, before = known(take, carry, [h], rows, length)
+        from numgrad.compiler.loops.adaptive_loop import replay_adaptive
+
+        stages, before = replay_adaptive(take, carry, [h], rows, length)
         slopes = [before[1 + n :], *([*stages[i : i + n]] for i in range(0, len(stages), n))]
         steps = TakenStep(before[0], h, before[1 : 1 + n], slopes)
         targets = self.times[1:]

@@ -123,7 +123,7 @@ def _compiled(
     name: str, which: Tensor, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]
 ) -> Any:
     """As a part of the compiled function, of which one branch runs."""
-    from numgrad.compiler.run.branches import compiled_branches
+    from numgrad.compiler.loops.branches import compiled_branches
 
     nesting: Nesting = None
     shapes: dict[int, Any] = {}

@@ -133,7 +133,7 @@ def _compiled(
     everything: bool,
 ) -> tuple[Any, Any]:
     """As a loop of the compiled function."""
-    from numgrad.compiler.run.steps import compiled_scan
+    from numgrad.compiler.loops.scan import compiled_scan
 
     structure: Nesting = None
     places: list[int] = []
@@ -273,7 +273,7 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     check_function("while_loop", body)
     loop = CarryingLoop("while_loop", init, [])
     if state.ground.deferred:
-        from numgrad.compiler.run.while_loop import compiled_while
+        from numgrad.compiler.loops.while_loop import compiled_while
 
         def of(leaves: Sequence[Any]) -> Any:
             return unflatten(loop.nesting, iter(leaves))

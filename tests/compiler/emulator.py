@@ -47,7 +47,7 @@ CUTTING = (
     "multiply_blocks", "tasks",
 )  # fmt: skip
 """Modules that cut what is computed into tasks and blocks."""
-COMPILING = ("run.specialise", "run.loop_program", "run.subgraph_program")
+COMPILING = ("run.specialise", "loops.program", "loops.body")
 """Modules that compile graphs."""
 
 
@@ -82,7 +82,7 @@ def emulating(
     sizes |= {"PIECE": piece, "SHORTEST": shortest, "LEAST": least}
     changes = [(_module(name), "compile_graph", emulated) for name in COMPILING]
     entry = property(lambda self: functools.partial(run_loop, self.written))
-    changes.append((_module("run.loop_program").LoopProgram, "entry", entry))
+    changes.append((_module("loops.program").LoopProgram, "entry", entry))
     for name in CUTTING:
         module = _module(f"lower.{name}")
         changes += [(module, key, value) for key, value in sizes.items() if hasattr(module, key)]

@@ -29,27 +29,20 @@ def run_of(node: TracedNode) -> Callable[..., tuple[Any, ...]]:
     return _RUNS.get(node.name, _run_operation)
 
 
-def _run_loop(
-    node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
-) -> tuple[Any, ...]:
-    """The results of a loop, which are new arrays."""
-    params = node.params
-    known = [sizes.evaluate(n, lengths) for n in (params["length"], *params["lengths"])]
-    return tuple(params["body"].run(given, known[0], params["reverse"], known[1:]))
-
-
-def _run_inner(
+def _run_body(
     node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
 ) -> tuple[Any, ...]:
     """The results of a graph within the graph, which are new arrays."""
-    known = [sizes.evaluate(n, lengths) for n in node.params["lengths"]]
-    params = {**node.params, "lengths": known}
+    params = dict(node.params)
+    params["lengths"] = [sizes.evaluate(n, lengths) for n in params["lengths"]]
+    if "length" in params:
+        params["length"] = sizes.evaluate(params["length"], lengths)
     try:
-        found = node.op.function(*given, **params)  # pyright: ignore
+        results = node.op.function(*given, **params)  # pyright: ignore
     except NumgradError as error:
         name_line(error, node.line)
         raise
-    return found if type(found) is tuple else (found,)
+    return results if type(results) is tuple else (results,)
 
 
 def _run_operation(
@@ -70,5 +63,5 @@ def _run_operation(
     return tuple(results)
 
 
-_INNER = ("subgraph", "walk_length", "walk_rows", "while_loop")
-_RUNS = {"scan": _run_loop, **dict.fromkeys(_INNER, _run_inner)}
+_BODIES = ("adaptive_length", "adaptive_rows", "scan", "subgraph", "while_loop")
+_RUNS = dict.fromkeys(_BODIES, _run_body)

@@ -25,10 +25,9 @@ from numgrad.autograd.function.record import as_tensors, run
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.trace.arrays import TracedArray
+from numgrad.compiler.trace.body_primitive import BodyPrimitive
 from numgrad.compiler.trace.linear import is_linear
-from numgrad.compiler.trace.one_call import OfOneCall
 from numgrad.core.batching import BatchOperand
-from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Op
@@ -174,17 +173,6 @@ def run_ruled(
     return run(Ruled(function) if getattr(function, "own_rule", True) else function, args, keywords)
 
 
-@primitive(internal=True, method=False, outputs=True, materializes=False)
-def ruled(*inputs, rule, count):
-    """The outputs of a Function, the operands after ``count`` arguments of it."""
-    return tuple([y.copy() for y in inputs[count:]])
-
-
-@ruled.shape
-def _results(*inputs: Meta, rule: Rule | Ended, count: int) -> tuple[Meta, ...]:
-    return tuple(inputs[count:])
-
-
 def _ended(function: Any, sources: Sequence[Any], found: Sequence[Any]) -> Sequence[Any]:
     """Gradients of a backward that is differentiable once."""
     return ended(Ended(f"{function.__name__}.backward: {ONCE}"), sources, found)
@@ -211,70 +199,80 @@ def _of_sums(rule: Any, sources: Sequence[Any], g: Sequence[Any], found: list[An
     return found
 
 
-def _pulled(
-    g: Sequence[Any], inputs: Sequence[Any], y: Sequence[Any], params: dict[str, Any]
-) -> list[Any]:
-    """The gradients of the arguments."""
-    rule, count = params["rule"], params["count"]
-    again = state.grad_enabled
-    sources = list(inputs[:count])
-    moving = [k for k, x in enumerate(sources) if x.dtype.kind in "fc"]
-    for k in moving:
-        followed = again and sources[k].requires_grad
-        x = sources[k]
-        sources[k] = OPS["positive"](x) if followed else Tensor(x._array, True)
-    with enable_grad():
-        out = rule(sources)
-    pairs = [(a, b) for a, b in zip(out, g, strict=True) if b is not None and a.requires_grad]
-    found: Sequence[Any] = [None] * len(moving)
-    if pairs:
-        roots, weights = zip(*pairs, strict=True)
-        leaves = [sources[k] for k in moving]
-        found = dense_grad(roots, leaves, weights, allow_unused=True, create_graph=again)
-    ends = [k for k, x in enumerate(found) if x is not None] if rule.once else []
-    if ends and not again:  # of a graph, which may be differentiated
-        found = list(found)
-        known = [*sources, *(b for _, b in pairs)]
-        for k, x in zip(ends, _ended(rule.function, known, [found[k] for k in ends]), strict=True):
-            found[k] = x
-    if pairs and state.ground.inner and not again:
-        found = _of_sums(rule, sources, [b for _, b in pairs], list(found))
-    by_operand = dict(zip(moving, found, strict=True))
-    return [by_operand.get(k) for k in range(len(inputs))]
+class RuledPrimitive(BodyPrimitive):
+    """The rules of ``ruled``: those that the Function has."""
 
+    def shape(self, inputs: Sequence[Meta], params: dict[str, Any]) -> tuple[Meta, ...]:
+        """``([a], [y]) -> [y]``."""
+        return tuple(inputs[params["count"] :])
 
-@ruled.jvp
-def _pushed(t_inputs, inputs, rule, count):
-    """The tangents of the outputs."""
-    if isinstance(rule, Ended) and rule.forward:
-        return tuple(t_inputs[count:])
-    with dual_level():
-        given = list(inputs[:count])
-        for k, t in enumerate(t_inputs[:count]):
-            if t is not None:
-                given[k] = make_dual(given[k], t)
-        return tuple([unpack_dual(y)[1] for y in rule(given)])
+    def vjp(
+        self, g: Sequence[Any], inputs: Sequence[Any], y: Sequence[Any], params: dict[str, Any]
+    ) -> list[Any]:
+        """The gradients of the arguments."""
+        rule, count = params["rule"], params["count"]
+        again = state.grad_enabled
+        sources = list(inputs[:count])
+        moving = [k for k, x in enumerate(sources) if x.dtype.kind in "fc"]
+        for k in moving:
+            followed = again and sources[k].requires_grad
+            x = sources[k]
+            sources[k] = OPS["positive"](x) if followed else Tensor(x._array, True)
+        with enable_grad():
+            out = rule(sources)
+        pairs = [(a, b) for a, b in zip(out, g, strict=True) if b is not None and a.requires_grad]
+        found: Sequence[Any] = [None] * len(moving)
+        if pairs:
+            roots, weights = zip(*pairs, strict=True)
+            leaves = [sources[k] for k in moving]
+            found = dense_grad(roots, leaves, weights, allow_unused=True, create_graph=again)
+        ends = [k for k, x in enumerate(found) if x is not None] if rule.once else []
+        if ends and not again:  # of a graph, which may be differentiated
+            found = list(found)
+            known = [*sources, *(b for _, b in pairs)]
+            for k, x in zip(
+                ends, _ended(rule.function, known, [found[k] for k in ends]), strict=True
+            ):
+                found[k] = x
+        if pairs and state.ground.inner and not again:
+            found = _of_sums(rule, sources, [b for _, b in pairs], list(found))
+        by_operand = dict(zip(moving, found, strict=True))
+        return [by_operand.get(k) for k in range(len(inputs))]
 
+    def jvp(
+        self, tangents: Sequence[Any], inputs: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """The tangents of the outputs."""
+        rule, count = params["rule"], params["count"]
+        if isinstance(rule, Ended) and rule.forward:
+            return tuple(tangents[count:])
+        with dual_level():
+            given = list(inputs[:count])
+            for k, t in enumerate(tangents[:count]):
+                if t is not None:
+                    given[k] = make_dual(given[k], t)
+            return tuple([unpack_dual(y)[1] for y in rule(given)])
 
-@ruled.batch
-def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int) -> Any:
-    count = params["count"]
-    sources = operands[:count]
-    if params["rule"].batched is not None:
-        if not isinstance(params["rule"], Ended):
-            params = {**params, "rule": Ended(params["rule"].batched)}
+    def batch(
+        self, op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+    ) -> Any:
+        """Outputs for a batch, with gradients only where the Function has them."""
+        count = params["count"]
+        sources = operands[:count]
+        if params["rule"].batched is not None:
+            if not isinstance(params["rule"], Ended):
+                params = {**params, "rule": Ended(params["rule"].batched)}
+            with BatchingInterpreter(size, examples=True) as level:
+                whole = [
+                    level.unwrap(level.wrap(o.value) if o.batched else o.value) for o in operands
+                ]
+            return bind(op, tuple(whole), params)
         with BatchingInterpreter(size, examples=True) as level:
-            whole = [level.unwrap(level.wrap(o.value) if o.batched else o.value) for o in operands]
-        return bind(op, tuple(whole), params)
-    with BatchingInterpreter(size, examples=True) as level:
-        given = [level.wrap(o.value) if o.batched else o.value for o in sources]
-        return tuple([level.unwrap(y) for y in params["rule"](given)])
+            given = [level.wrap(o.value) if o.batched else o.value for o in sources]
+            return tuple([level.unwrap(y) for y in params["rule"](given)])
 
 
-_gradients = OfOneCall(_pulled)
-ruled.implied = ("index",)
-ruled.vjp(
-    inputs=lambda g, inputs, y, index, rule, count: _gradients(
-        g, inputs, y, index, rule=rule, count=count
-    )
-)
+@RuledPrimitive.declare(outputs=True, materializes=False)
+def ruled(*inputs, rule, count):
+    """The outputs of a Function, the operands after ``count`` arguments of it."""
+    return tuple([y.copy() for y in inputs[count:]])

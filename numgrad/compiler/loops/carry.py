@@ -1,4 +1,4 @@
-"""The loop that a step makes: traced until its dtypes stay, without what no step changes."""
+"""The carry of a loop: dtypes that its step leaves alone, states of generators, invariants."""
 
 from __future__ import annotations
 
@@ -10,66 +10,15 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph
-from numgrad.compiler.passes.common import join_common
-from numgrad.compiler.run.loop import scan
-from numgrad.compiler.run.loop_program import Body
 from numgrad.compiler.run.replay import replay
-from numgrad.compiler.trace.body import DependentDrawError, TracedBody, owned, trace_body
+from numgrad.compiler.trace.body import TracedBody, trace_body
 from numgrad.compiler.trace.cut import extract
 from numgrad.compiler.trace.generators import (
-    generator_states,
     parameter,
-    put_generator_states,
 )
-from numgrad.core.draws import Draw, Draws, of_steps
+from numgrad.core.draws import Draw, Draws
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, drawn_together
 from numgrad.core.op import OPS
-
-
-def compiled_scan(
-    function: Callable[[Sequence[Tensor]], tuple[list[Any], list[Any]]],
-    carry: Sequence[Any],
-    weak: Sequence[bool],
-    xs: Sequence[Any],
-    length: Any,
-    reverse: bool,
-    everything: bool = False,
-) -> tuple[list[Any], list[Any]]:
-    """The loop of a step, which takes and returns flat lists: the last carry, what was collected.
-
-    The dtypes of carries become those that the step gives them.
-    """
-
-    def step(given: Sequence[Tensor]) -> list[Any]:
-        new, rows = function([*owned(given[: len(carry)]), *given[len(carry) :]])
-        return [*new, *rows, *given[: len(new)]]
-
-    rest = [Meta(a.shape[1:], a.dtype) for a in xs]
-    try:
-        carry, traced = settled(step, carry, weak, rest, draws=True)
-    except DependentDrawError:
-        carry, traced = settled(step, carry, weak, rest, carries=True)
-    if traced.draws:
-        xs = [*xs, *drawn_together(of_steps(draws_before(traced), length, reverse))]
-    sources = traced.sources
-    if sources:
-        traced = carrying(traced, len(carry), len(xs))
-        carry = [*carry, *generator_states(sources)]
-    join_common(traced.graph)
-    graph, outside = traced.graph, traced.outside
-    if not (
-        isinstance(length, int) and length == 0
-    ):  # computed for no step, they may have no value
-        graph, outside = without_invariants(graph, len(carry) + len(xs), outside)
-    body = Body(graph, len(carry), len(xs))
-    operands = (*carry, *xs, *outside)
-    params = {"length": length, "reverse": reverse, "lengths": body.lengths()}
-    found = bind(scan, operands, {"body": body, **params})
-    rows = found[len(carry) : len(found) - len(carry)]
-    count = len(carry) - len(sources)
-    put_generator_states(sources, found[count : len(carry)])
-    return list(found[:count]), list(rows)
 
 
 def carrying(body: TracedBody, carries: int, xs: int) -> TracedBody:
@@ -93,7 +42,7 @@ def draws_before(body: TracedBody) -> list[Draw | Draws]:
     return [draw.on(computed) for draw in body.draws]
 
 
-def settled(
+def fix_carry_dtypes(
     step: Callable[..., list[Any]],
     carry: Sequence[Any],
     weak: Sequence[bool],
@@ -153,20 +102,20 @@ def without_invariants(
     needed = list(dict.fromkeys(v for v in (*users, *graph.outputs) if v in computed))
     if not needed:
         return graph, list(outside)
-    taken = outside if ran is None else [_followed_if(ran, x) for x in outside]
-    values = replay(extract(graph, read, needed), taken)
+    inputs = outside if ran is None else [_differentiable_if(ran, x) for x in outside]
+    values = replay(extract(graph, read, needed), inputs)
     part = extract(graph, [*graph.inputs, *needed], graph.outputs)
     used = {v for node in part.nodes for v in node.inputs} | set(part.outputs)
     operands = list(zip(part.inputs[given:], [*outside, *values], strict=True))
-    kept = [v for v, _ in operands if v in used]
+    read = [v for v, _ in operands if v in used]
     return (
-        extract(part, [*part.inputs[:given], *kept], part.outputs),
+        extract(part, [*part.inputs[:given], *read], part.outputs),
         [x for v, x in operands if v in used],
     )
 
 
-def _followed_if(ran: Any, x: Any) -> Any:
-    """``x``, whose derivatives are followed only where ``ran``."""
+def _differentiable_if(ran: Any, x: Any) -> Any:
+    """``x``, which requires grad only where ``ran``."""
     if not isinstance(x, Tensor) or x.dtype.kind not in "fc":
         return x
     return OPS["where"](ran, x, x.detach())
