@@ -1,13 +1,16 @@
-"""Draw data and fitted curves, one panel per problem."""
+"""Draw data and fitted curves with their bands of confidence, one panel per problem."""
 
 from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+import numgrad as ng
 from numgrad.cli.fit import Fit
 from numgrad.cli.nist import Problem
+from numgrad.optimize.uncertainty import covariance
 
 
 def draw(path: Path, fitted: list[tuple[Problem, Fit]]) -> None:
@@ -20,15 +23,24 @@ def draw(path: Path, fitted: list[tuple[Problem, Fit]]) -> None:
         _panel(axes, problem, fit)
     for axes in panels[len(fitted) :]:
         axes.set_visible(False)
-    figure.savefig(path, dpi=110)
+    date = {"Date": None} if path.suffix == ".svg" else None
+    with mpl.rc_context({"svg.hashsalt": "numgrad"}):  # the same drawing is the same file
+        figure.savefig(path, dpi=110, metadata=date)
 
 
 def _panel(axes: Axes, problem: Problem, fit: Fit) -> None:
     for x, y, curve_x, curve, label in _series(problem, fit.parameters):
         (dots,) = axes.plot(x, y, ".", markersize=4, alpha=0.6, label=label)
-        axes.plot(curve_x, curve, "-", linewidth=1.2, color=dots.get_color() if label else "C3")
+        (line,) = axes.plot(
+            curve_x, curve, "-", linewidth=1.2, color=dots.get_color() if label else "C3"
+        )
         if label:
             axes.legend(fontsize="x-small")
+        else:
+            half = half_width(problem, fit, curve_x)
+            axes.fill_between(
+                curve_x, curve - half, curve + half, color=line.get_color(), alpha=0.25
+            )
     axes.set_title(f"{problem.name}: {fit.digits:.1f} digits", fontsize="medium")
     axes.set_xlabel("x" if problem.x.ndim == 1 else "x1", fontsize="small")
     axes.set_ylabel("y", fontsize="small")
@@ -47,3 +59,13 @@ def _series(problem: Problem, b):
         rows = second == value
         curve = problem.model(b, np.stack([grid, np.full_like(grid, value)]))
         yield first[rows], problem.y[rows], grid, curve, f"x2 = {value:g}"
+
+
+def half_width(problem: Problem, fit: Fit, x: np.ndarray, level: float = 0.95) -> np.ndarray:
+    """Half the width of the curve's band of confidence at ``x``, by the delta method."""
+    b = fit.parameters
+    free = problem.y.size - b.size
+    parameters = covariance(ng.jacfwd(problem.residual)(b), fit.rss / free)
+    slopes = ng.jacfwd(lambda b: problem.model(b, x))(b)
+    variance = np.einsum("ij,jk,ik->i", slopes, parameters, slopes)
+    return ng.stats.t.ppf((1 + level) / 2, free) * np.sqrt(variance)

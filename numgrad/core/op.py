@@ -40,7 +40,8 @@ class Op(Documented):
     Attributes
     ----------
     name, inputs, params
-        Name, positional inputs, keyword parameters with their defaults.
+        Name, by default that of the function; positional inputs, keyword parameters with their
+        defaults.
     ref
         The NumPy function with the same meaning, or a dotted name of one elsewhere.
     declared, complex_formulas
@@ -92,6 +93,7 @@ class Op(Documented):
         self,
         function: Callable[..., Any],
         *,
+        name: str = "",
         ref: Any = None,
         dunder: str | None = None,
         method: bool | str = True,
@@ -116,7 +118,7 @@ class Op(Documented):
     ) -> None:
         code = function.__code__
         self.function, self._line = function, code.co_firstlineno
-        self.name = function.__name__.rstrip("_")
+        self.name = name or function.__name__.rstrip("_")
         self.__name__ = self.name
         self.__qualname__ = self.name
         self.__module__ = function.__module__

@@ -34,32 +34,30 @@ from numgrad.nn.activation.piecewise import rrelu as rrelu
 from numgrad.nn.activation.piecewise import softshrink as softshrink
 from numgrad.nn.activation.piecewise import tanhshrink as tanhshrink
 from numgrad.nn.activation.piecewise import threshold as threshold
-from numgrad.nn.attention.functional import (
-    scaled_dot_product_attention as scaled_dot_product_attention,
-)
+from numgrad.nn.attention import scaled_dot_product_attention as scaled_dot_product_attention
 from numgrad.nn.convolution.functional import conv1d as conv1d
 from numgrad.nn.convolution.functional import conv2d as conv2d
 from numgrad.nn.convolution.functional import conv_transpose1d as conv_transpose1d
 from numgrad.nn.convolution.functional import conv_transpose2d as conv_transpose2d
 from numgrad.nn.convolution.volume import conv3d as conv3d
 from numgrad.nn.convolution.volume import conv_transpose3d as conv_transpose3d
-from numgrad.nn.dropout.functional import alpha_dropout as alpha_dropout
-from numgrad.nn.dropout.functional import dropout as dropout
-from numgrad.nn.dropout.functional import dropout1d as dropout1d
-from numgrad.nn.dropout.functional import dropout2d as dropout2d
-from numgrad.nn.dropout.functional import dropout3d as dropout3d
-from numgrad.nn.dropout.functional import feature_alpha_dropout as feature_alpha_dropout
-from numgrad.nn.embedding.bag import embedding_bag as embedding_bag
-from numgrad.nn.embedding.functional import embedding as embedding
-from numgrad.nn.embedding.functional import one_hot as one_hot
-from numgrad.nn.interpolation.functional import interpolate as interpolate
-from numgrad.nn.interpolation.functional import upsample as upsample
-from numgrad.nn.interpolation.functional import upsample_bilinear as upsample_bilinear
-from numgrad.nn.interpolation.functional import upsample_nearest as upsample_nearest
-from numgrad.nn.interpolation.grid import affine_grid as affine_grid
-from numgrad.nn.interpolation.grid import grid_sample as grid_sample
-from numgrad.nn.linear.functional import bilinear as bilinear
-from numgrad.nn.linear.functional import linear as linear
+from numgrad.nn.dropout import alpha_dropout as alpha_dropout
+from numgrad.nn.dropout import dropout as dropout
+from numgrad.nn.dropout import dropout1d as dropout1d
+from numgrad.nn.dropout import dropout2d as dropout2d
+from numgrad.nn.dropout import dropout3d as dropout3d
+from numgrad.nn.dropout import feature_alpha_dropout as feature_alpha_dropout
+from numgrad.nn.embedding import embedding as embedding
+from numgrad.nn.embedding import one_hot as one_hot
+from numgrad.nn.embedding_bag import embedding_bag as embedding_bag
+from numgrad.nn.interpolation import affine_grid as affine_grid
+from numgrad.nn.interpolation import grid_sample as grid_sample
+from numgrad.nn.interpolation import interpolate as interpolate
+from numgrad.nn.interpolation import upsample as upsample
+from numgrad.nn.interpolation import upsample_bilinear as upsample_bilinear
+from numgrad.nn.interpolation import upsample_nearest as upsample_nearest
+from numgrad.nn.linear import bilinear as bilinear
+from numgrad.nn.linear import linear as linear
 from numgrad.nn.loss.ctc import ctc_loss as ctc_loss
 from numgrad.nn.loss.distance import cosine_embedding_loss as cosine_embedding_loss
 from numgrad.nn.loss.distance import cosine_similarity as cosine_similarity
@@ -95,7 +93,7 @@ from numgrad.nn.normalization.functional import layer_norm as layer_norm
 from numgrad.nn.normalization.functional import local_response_norm as local_response_norm
 from numgrad.nn.normalization.functional import normalize as normalize
 from numgrad.nn.normalization.functional import rms_norm as rms_norm
-from numgrad.nn.padding.functional import pad as pad
+from numgrad.nn.padding import pad as pad
 from numgrad.nn.pooling.fractional import fractional_max_pool2d as fractional_max_pool2d
 from numgrad.nn.pooling.fractional import fractional_max_pool3d as fractional_max_pool3d
 from numgrad.nn.pooling.functional import adaptive_avg_pool1d as adaptive_avg_pool1d
@@ -116,11 +114,11 @@ from numgrad.nn.pooling.places import max_unpool3d as max_unpool3d
 from numgrad.nn.pooling.volume import adaptive_avg_pool3d as adaptive_avg_pool3d
 from numgrad.nn.pooling.volume import avg_pool3d as avg_pool3d
 from numgrad.nn.pooling.volume import max_pool3d as max_pool3d
-from numgrad.nn.rearrangement.functional import channel_shuffle as channel_shuffle
-from numgrad.nn.rearrangement.functional import fold as fold
-from numgrad.nn.rearrangement.functional import pixel_shuffle as pixel_shuffle
-from numgrad.nn.rearrangement.functional import pixel_unshuffle as pixel_unshuffle
-from numgrad.nn.rearrangement.functional import unfold as unfold
+from numgrad.nn.rearrangement import channel_shuffle as channel_shuffle
+from numgrad.nn.rearrangement import fold as fold
+from numgrad.nn.rearrangement import pixel_shuffle as pixel_shuffle
+from numgrad.nn.rearrangement import pixel_unshuffle as pixel_unshuffle
+from numgrad.nn.rearrangement import unfold as unfold
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",

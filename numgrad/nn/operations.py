@@ -5,11 +5,13 @@ must be new.
 """
 
 from numgrad.core.declare import elementwise, primitive
+from numgrad.nn import (
+    dropout,  # noqa: F401
+    embedding,  # noqa: F401
+    linear,  # noqa: F401
+)
 from numgrad.nn.activation import operation as activation  # noqa: F401
 from numgrad.nn.convolution import operation as convolution  # noqa: F401
-from numgrad.nn.dropout import operation as dropout  # noqa: F401
-from numgrad.nn.embedding import operation as embedding  # noqa: F401
-from numgrad.nn.linear import operation as linear  # noqa: F401
 from numgrad.nn.loss import cross_entropy as loss_cross_entropy  # noqa: F401
 from numgrad.nn.loss import ctc_operation as loss_ctc  # noqa: F401
 from numgrad.nn.loss import operation as loss  # noqa: F401

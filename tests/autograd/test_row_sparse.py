@@ -8,7 +8,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.kernels import row_sparse as kernels
-from numgrad.nn.embedding.operation import embedding
+from numgrad.nn.embedding import _embedding as embedding
 
 RNG = np.random.default_rng(5)
 WEIGHT = RNG.normal(size=(6, 3))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from numgrad.cli import main, nist
-from numgrad.cli.fit import digits_of_agreement
+from numgrad.cli.fit import digits_of_agreement, fit_least_squares
 from numgrad.cli.progress import Progress
 
 
@@ -118,6 +118,23 @@ def test_the_plot_is_written_where_asked_or_in_the_current_folder(capsys, monkey
     assert main([*options, "--json", "--plot", "fits.svg"]) == 0
     assert "<svg" in (tmp_path / "fits.svg").read_text(encoding="utf-8")
     json.loads(capsys.readouterr().out)
+
+
+def test_the_band_is_that_of_the_linearised_model():
+    pytest.importorskip("matplotlib")
+    from numgrad.cli.plot import half_width
+
+    problem = nist.load("Misra1a")
+    b, x, grid = problem.certified, problem.x, np.linspace(100.0, 700.0, 5)
+
+    def slopes(x):  # of b1 * (1 - exp(-b2 * x)), by hand
+        return np.stack([1 - np.exp(-b[1] * x), b[0] * x * np.exp(-b[1] * x)], axis=1)
+
+    fit = fit_least_squares(problem, 2)
+    parameters = problem.rss / (x.size - 2) * np.linalg.inv(slopes(x).T @ slopes(x))
+    variance = np.sum(slopes(grid) @ parameters * slopes(grid), axis=1)
+    expected = 2.178812829667 * np.sqrt(variance)  # Student's quantile of 0.975, 12 degrees
+    np.testing.assert_allclose(half_width(problem, fit, grid), expected, rtol=1e-5)
 
 
 def test_an_unwritable_plot_is_reported(capsys, tmp_path):

@@ -20,7 +20,9 @@ SCOPE = [
     "numgrad/autograd/forward",
 ]
 """Formulas and their gradients, optimizers, schedules, losses, distributions, passes, engine."""
-APART = ["numgrad/nn/parallel", "lowering.py", "numgrad/nn/module", "numgrad/nn/applied.py"]
+APART = [
+    "numgrad/nn/parallel", "numgrad/nn/lowerings.py", "numgrad/nn/module", "numgrad/nn/applied.py",
+]  # fmt: skip
 """Of these: what is no formula, and what tests of several processes are about."""
 
 _SWAPS = [

@@ -5,7 +5,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.nn import functional as F
-from numgrad.nn.embedding.operation import embedding
+from numgrad.nn.embedding import _embedding as embedding
 
 RNG = np.random.default_rng(11)
 WEIGHT = RNG.normal(size=(6, 3))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.nn.embedding.operation import embedding
+from numgrad.nn.embedding import _embedding as embedding
 
 RNG = np.random.default_rng(23)
 WEIGHT = RNG.normal(size=(7, 3))

@@ -14,7 +14,7 @@ from numgrad.nn.convolution.volume import conv3d, conv_transpose3d
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import empty_parameter
-from numgrad.nn.padding.functional import MODES, pad
+from numgrad.nn.padding import MODES, pad
 
 _CONVOLVE = (functional.conv1d, functional.conv2d, conv3d)
 _TRANSPOSE = (functional.conv_transpose1d, functional.conv_transpose2d, conv_transpose3d)

@@ -22,7 +22,7 @@ from numgrad.nn.convolution.functional import (
     pairs_of,
 )
 from numgrad.nn.convolution.operation import convolution
-from numgrad.nn.padding.functional import pad
+from numgrad.nn.padding import pad
 from numgrad.operations.arrangement import moveaxis, permute_dims
 from numgrad.operations.index import getitem
 from numgrad.operations.scatter import index_add

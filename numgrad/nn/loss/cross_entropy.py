@@ -115,7 +115,7 @@ def _results(dtype: np.dtype, shape: tuple[int, ...], reduction: str) -> tuple:
 @primitive(
     internal=True,
     method=False,
-    lowering="numgrad.nn.loss.lowering",
+    lowering="numgrad.nn.lowerings",
 )
 def class_distribution(target, weight, *, shape, dtype, ignore_index, label_smoothing):
     """Weighted probabilities of the classes that class indices stand for, zeros where ignored."""
@@ -149,7 +149,7 @@ def _distribution_result(target, weight, *, shape, dtype, ignore_index, label_sm
     method=False,
     auxiliaries=("rows", "result"),
     real=True,
-    lowering="numgrad.nn.loss.lowering",
+    lowering="numgrad.nn.lowerings",
 )
 def cross_entropy(x, target, weight=None, *, ignore_index, reduction, label_smoothing):
     """Negative logarithm of the ``softmax`` of logits at class indices."""
@@ -257,7 +257,7 @@ cross_entropy.kink(
     auxiliaries=("result",),
     real=True,
     smooth=True,
-    lowering="numgrad.nn.loss.lowering",
+    lowering="numgrad.nn.lowerings",
 )
 def nll_loss(x, target, weight=None, *, ignore_index, reduction):
     """Negative of logarithms of probabilities at class indices."""

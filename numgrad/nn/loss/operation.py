@@ -179,7 +179,7 @@ weighted_bernoulli_logit_error.vjp(
     differentiable=False,
     method=False,
     effects=True,
-    lowering="numgrad.nn.loss.lowering",
+    lowering="numgrad.nn.lowerings",
 )
 def require_between(x, *, low, high, problem):
     """Raise, and say what the problem is, unless all elements lie between two bounds."""

@@ -77,7 +77,7 @@ def _gradient_sums(
     errors=[(((3, 2), (3,), (2,)), {}, "NumgradValueError"), (((3,),), {}, "NumgradValueError")],
     real=True,
     smooth=True,
-    lowering="numgrad.nn.normalization.lowering",
+    lowering="numgrad.nn.lowerings",
 )
 def batch_normalize(x, weight=None, bias=None, *, eps=1e-5):
     """Normalize each channel (axis 1) over the batch and everything after: result, mean, variance.
@@ -220,7 +220,7 @@ batch_normalize.calls = [
     errors=[(((3, 2), (3,), (3,), (2,), (2,)), {}, "NumgradValueError")],
     real=True,
     smooth=True,
-    lowering="numgrad.nn.normalization.lowering",
+    lowering="numgrad.nn.lowerings",
 )
 def normalize_by(x, mean, variance, weight=None, bias=None, *, eps=1e-5):
     """``(x - mean) / sqrt(variance + eps) * weight + bias``, all by channels (axis 1).

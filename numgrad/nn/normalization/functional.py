@@ -15,7 +15,7 @@ from numgrad.nn.normalization.batch_operation import batch_normalize, normalize_
 from numgrad.nn.normalization.operation import group_norm as _group_norm
 from numgrad.nn.normalization.operation import layer_norm as _layer_norm
 from numgrad.nn.normalization.operation import rms_norm as _rms_norm
-from numgrad.nn.padding.functional import pad
+from numgrad.nn.padding import pad
 from numgrad.operations.shape import as_index, broadcast_to
 from numgrad.tensors.creation import asarray
 

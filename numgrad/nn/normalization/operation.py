@@ -102,7 +102,7 @@ def check_channels(operation: str, name: str, a: Any, width: int) -> None:
     ],
     real=True,
     smooth=True,
-    lowering="numgrad.nn.normalization.lowering",
+    lowering="numgrad.nn.lowerings",
 )
 def normalize_groups(x, weight=None, bias=None, *, extents, eps=1e-5, centered=True):
     """``(x - mean) / sqrt(var + eps)`` of each group of channels, then ``* weight + bias``.

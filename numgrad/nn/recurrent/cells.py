@@ -8,7 +8,7 @@ from typing import Any
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradValueError
 from numgrad.nn import init
-from numgrad.nn.linear.functional import linear
+from numgrad.nn.linear import linear
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import empty_parameter

@@ -12,8 +12,8 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradTypeError, NumgradValueError, warn
 from numgrad.nn import init
-from numgrad.nn.dropout.functional import dropout
-from numgrad.nn.linear.functional import linear
+from numgrad.nn.dropout import dropout
+from numgrad.nn.linear import linear
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import empty_parameter

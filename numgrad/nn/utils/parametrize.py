@@ -19,7 +19,7 @@ from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Parameter, Tensor
 from numgrad.core.absent import absent as _absent
 from numgrad.errors import NumgradKeyError, NumgradRuntimeError, NumgradTypeError, NumgradValueError
-from numgrad.nn.container.modules import ModuleDict, ModuleList
+from numgrad.nn.container import ModuleDict, ModuleList
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.parameter import Buffer
 from numgrad.tensors.creation import asarray

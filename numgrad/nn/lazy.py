@@ -27,7 +27,7 @@ from numgrad.nn.convolution.module import (
     ConvTranspose2d,
     ConvTranspose3d,
 )
-from numgrad.nn.linear.module import Linear
+from numgrad.nn.linear import Linear
 from numgrad.nn.module.module import Module
 from numgrad.nn.normalization.instance_module import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from numgrad.nn.normalization.module import BatchNorm1d, BatchNorm2d, BatchNorm3d

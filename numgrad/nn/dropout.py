@@ -8,19 +8,95 @@ batched computation (``vmap``) share them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.options import Option
-from numgrad.errors import NumgradValueError
-from numgrad.nn.dropout.operation import dropout as _dropout
+from numgrad.codegen import threads
+from numgrad.core.abstract import ones
+from numgrad.core.batching import BatchOperand, apply
+from numgrad.core.declare import primitive
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Op
+from numgrad.core.options import Option, option
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.kernels.dropout import BITS, dropout_kernel
+from numgrad.nn.applied import Applied, applies
 from numgrad.random.draws import draw_seed
 from numgrad.tensors.creation import asarray
 from numgrad.tensors.inplace import assign
 from numgrad.tensors.inplace import inplace as write
 from numgrad.tensors.tensor import Tensor
+
+_ELEMENT_NS = 0.4  # a random number, read and written
+
+
+@primitive(
+    name="dropout",
+    internal=True,
+    method=False,
+    linear=True,
+    lowering="numgrad.nn.lowerings",
+)
+def _dropout(x, seed, *, p, group=1):
+    """The operand with random elements set to zero and the others divided by ``1 - p``.
+
+    Elements are dropped with probability ``p``, ``group`` of them in C order together; a seed
+    decides which. The operation is its own gradient.
+    """
+    if x.dtype.kind not in "fc":
+        raise NumgradTypeError(
+            f"dropout: the input must be floating or complex, got {x.dtype}; convert with astype"
+        )
+    x = np.asarray(x, order="C")  # ascontiguousarray gives 0-d an axis
+    out = np.empty(x.shape, x.dtype)
+    if not out.size:
+        return out
+    source, to, size = x.ravel(), out.ravel(), out.size
+    if x.dtype.kind == "c":  # both parts of a number are dropped together
+        part = np.float32 if x.dtype == np.complex64 else np.float64
+        source, to, group = source.view(part), to.view(part), 2 * group
+    entry = threads.choose(
+        partial(dropout_kernel, source.dtype, False),
+        partial(dropout_kernel, source.dtype, True),
+        size * _ELEMENT_NS,
+    )
+    scale = 0.0 if p == 1 else 1 / (1 - p)
+    entry(source, to, int(seed), round(p * 2**BITS), scale, group)
+    return out
+
+
+_dropout.shape(lambda x, seed, *, p, group: x)
+
+
+_dropout.no_derivative("seed")
+
+
+_dropout.vjp(x=lambda g, seed, p, group: _dropout(g, seed, p=p, group=group))
+
+
+_dropout.calls = [
+    (((3, 4),), lambda x: _dropout(x, 1, p=0.4)),
+    (((2, 3, 4),), lambda x: _dropout(x, 1, p=0.4, group=4)),
+    (((),), lambda x: _dropout(x, 2, p=0.1)),
+    (((0, 3),), lambda x: _dropout(x, 1, p=0.5)),
+]
+
+
+@_dropout.batch
+def _batched_dropout(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    """Elements of their own for each example that has a seed; else the same of all."""
+    x, seed = operands
+    if seed.batched:
+        return bind(op, (x.repeated(size), apply("getitem", seed.value, index=0)), params)
+    mask = bind(op, (ones(x.shape, x.value.dtype), seed.value), params)
+    return apply("multiply", x.value, mask)
+
 
 PROBABILITY = Option(name="p", annotation="float", at_least=0, at_most=1)
 
@@ -195,3 +271,108 @@ def _of_channels(
             f"got shape {tuple(input.shape)}"
         )
     return _applied(name, input, p, training, inplace, prod(input.shape[-axes:]))
+
+
+class _Dropout(Applied):
+    """What the kinds of dropout have in common."""
+
+    shown = ("p", "inplace")
+
+
+@applies(dropout)
+class Dropout(_Dropout):
+    """Set elements to zero with probability ``p`` in training, divide others by ``1 - p``.
+
+    Raises
+    ------
+    NumgradValueError
+        If ``p`` lies outside of 0 to 1.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> layer = ng.nn.Dropout(0.2)
+    >>> layer
+    Dropout(p=0.2, inplace=False)
+    >>> layer.eval()(ng.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
+
+    p: float = option(default=0.5, at_least=0, at_most=1)
+    inplace: bool = False
+
+
+@applies(dropout1d, like=dropout)
+class Dropout1d(_Dropout):
+    """``Dropout`` of whole channels of shape ``(batch, channels, length)``, batch optional.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.Dropout1d(1.0)(ng.ones((1, 1, 3)))
+    tensor([[[0., 0., 0.]]])
+    """
+
+    p: float = option(default=0.5, at_least=0, at_most=1)
+    inplace: bool = False
+
+
+@applies(dropout2d, like=dropout)
+class Dropout2d(_Dropout):
+    """``Dropout`` of whole channels of shape ``(batch, channels, height, width)``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.Dropout2d(1.0)(ng.ones((1, 1, 1, 3)))
+    tensor([[[[0., 0., 0.]]]])
+    """
+
+    p: float = option(default=0.5, at_least=0, at_most=1)
+    inplace: bool = False
+
+
+@applies(dropout3d, like=dropout)
+class Dropout3d(_Dropout):
+    """``Dropout`` of whole channels of shape ``(batch, channels, *lengths)``, batch optional.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.Dropout3d(1.0)(ng.ones((1, 1, 1, 1, 3)))
+    tensor([[[[[0., 0., 0.]]]]])
+    """
+
+    p: float = option(default=0.5, at_least=0, at_most=1)
+    inplace: bool = False
+
+
+@applies(alpha_dropout)
+class AlphaDropout(_Dropout):
+    """Dropout that keeps mean 0 and variance 1, for networks of ``SELU``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.AlphaDropout(0.2).eval()(ng.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
+
+    p: float = option(default=0.5, at_least=0, at_most=1)
+    inplace: bool = False
+
+
+@applies(feature_alpha_dropout, like=alpha_dropout)
+class FeatureAlphaDropout(_Dropout):
+    """``AlphaDropout`` of whole channels of shape ``(batch, channels, ...)``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> y = ng.nn.FeatureAlphaDropout()(ng.ones((4, 3, 5)))
+    >>> bool((y.min(axis=2) == y.max(axis=2)).all())
+    True
+    """
+
+    p: float = option(default=0.5, at_least=0, at_most=1)
+    inplace: bool = False

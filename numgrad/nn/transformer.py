@@ -1,4 +1,4 @@
-"""Stacks of transformer layers: encoder, decoder, and both."""
+"""Transformers: layers of attention and feed-forward networks, and stacks of them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,215 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.errors import NumgradValueError
+from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn import init
+from numgrad.nn.activation import functional as F
 from numgrad.nn.activation.functional import relu
-from numgrad.nn.container.modules import ModuleList
+from numgrad.nn.attention import MultiheadAttention
+from numgrad.nn.container import ModuleList
+from numgrad.nn.dropout import Dropout
+from numgrad.nn.linear import Linear
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.options import checked
 from numgrad.nn.normalization.module import LayerNorm
-from numgrad.nn.transformer.layer import TransformerDecoderLayer, TransformerEncoderLayer
 from numgrad.tensors.creation import asarray
+
+_ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
+
+
+class _TransformerLayer(Module):
+    """What both kinds of layers have: self-attention, a feed-forward network, normalizations."""
+
+    sublayers: int
+
+    @checked
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Any], Any] = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        made = {"device": device, "dtype": dtype}
+        attention = {"dropout": dropout, "bias": bias, "batch_first": batch_first, **made}
+        self.self_attn = MultiheadAttention(d_model, nhead, **attention)
+        if self.sublayers == 3:
+            self.multihead_attn = MultiheadAttention(d_model, nhead, **attention)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **made)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **made)
+        self.norm_first = norm_first
+        for k in range(1, self.sublayers + 1):
+            setattr(self, f"norm{k}", LayerNorm(d_model, layer_norm_eps, bias=bias, **made))
+        for k in range(1, self.sublayers + 1):
+            setattr(self, f"dropout{k}", Dropout(dropout))
+        self.activation = _activation(type(self).__name__, activation)
+
+    def _add(self, k: int, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """``x`` and what a sublayer makes of it, normalized before or after."""
+        norm, dropout = getattr(self, f"norm{k}"), getattr(self, f"dropout{k}")
+        if self.norm_first:
+            return x + dropout(sublayer(norm(x)))
+        return norm(x + dropout(sublayer(x)))
+
+    def _attend(self, mask: Any, padding: Any, is_causal: bool) -> Callable[[Tensor], Tensor]:
+        return lambda x: self.self_attn(
+            x, x, x, key_padding_mask=padding, need_weights=False, attn_mask=mask,
+            is_causal=is_causal,
+        )[0]  # fmt: skip
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+
+def _activation(layer: str, given: Any) -> Callable[[Any], Any]:
+    if isinstance(given, str):
+        if given not in _ACTIVATIONS:
+            raise NumgradValueError(
+                f"{layer}: activation is {given!r}; it must be 'relu', 'gelu' or a function"
+            )
+        return _ACTIVATIONS[given]
+    if not callable(given):
+        raise NumgradTypeError(
+            f"{layer}: activation is {given!r}; it must be 'relu', 'gelu' or a function"
+        )
+    return given
+
+
+class TransformerEncoderLayer(_TransformerLayer):
+    """Self-attention and a feed-forward network, each added to what comes in and normalized.
+
+    Parameters
+    ----------
+    d_model
+        Features of inputs and results.
+    nhead
+        Number of heads of the attention.
+    dim_feedforward
+        Features inside the feed-forward network.
+    dropout
+        Probability of zeros, of weights of the attention too.
+    activation
+        ``"relu"``, ``"gelu"``, or a function or module: the nonlinearity of the network.
+    layer_norm_eps
+        Added to variances.
+    batch_first
+        Whether inputs have shape (batch, length, features) rather than (length, batch, features).
+    norm_first
+        Whether to normalize before attention and network rather than after the sums.
+    bias
+        Whether linear maps and normalizations have biases.
+    device
+        None or ``"cpu"``.
+    dtype
+        Of the parameters, by default float64.
+
+    References
+    ----------
+    A. Vaswani et al., "Attention is all you need", NeurIPS 2017.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> layer = ng.nn.TransformerEncoderLayer(d_model=8, nhead=2, dim_feedforward=16)
+    >>> layer(ng.ones((5, 3, 8))).shape
+    (5, 3, 8)
+    """
+
+    sublayers = 2
+
+    def forward(
+        self,
+        src: Any,
+        src_mask: Any = None,
+        src_key_padding_mask: Any = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Apply the layer.
+
+        Parameters
+        ----------
+        src
+            Of shape (length, batch, d_model), with ``batch_first`` (batch, length, d_model), or
+            without a batch.
+        src_mask
+            Of shape (length, length) or (batch * heads, length, length): bool, True for what a
+            position must not attend to, or numbers to add.
+        src_key_padding_mask
+            Of shape (batch, length): bool, True for positions to leave out, or numbers to add.
+        is_causal
+            A hint that ``src_mask`` is causal; without it positions attend to earlier ones only.
+        """
+        x = self._add(1, asarray(src), self._attend(src_mask, src_key_padding_mask, is_causal))
+        return self._add(2, x, self._feed_forward)
+
+
+class TransformerDecoderLayer(_TransformerLayer):
+    """Self-attention, attention to a memory, and a feed-forward network.
+
+    Parameters are those of ``TransformerEncoderLayer``.
+
+    References
+    ----------
+    A. Vaswani et al., "Attention is all you need", NeurIPS 2017.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> layer = ng.nn.TransformerDecoderLayer(d_model=8, nhead=2, dim_feedforward=16)
+    >>> layer(ng.ones((5, 3, 8)), memory=ng.ones((7, 3, 8))).shape
+    (5, 3, 8)
+    """
+
+    sublayers = 3
+
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """Apply the layer.
+
+        Parameters
+        ----------
+        tgt
+            Of shape (length, batch, d_model), with ``batch_first`` (batch, length, d_model), or
+            without a batch.
+        memory
+            What an encoder gave, its length may be another.
+        tgt_mask, memory_mask
+            Of shapes (length, length) and (length, length of the memory), or with an axis of
+            (batch * heads) before: bool, True for what a position must not attend to, or numbers
+            to add.
+        tgt_key_padding_mask, memory_key_padding_mask
+            Of shape (batch, length): bool, True for positions to leave out, or numbers to add.
+        tgt_is_causal, memory_is_causal
+            Hints that masks are causal; without these positions attend to earlier ones only.
+        """
+        memory = asarray(memory)
+
+        def attend_to_memory(x: Tensor) -> Tensor:
+            return self.multihead_attn(
+                x, memory, memory, key_padding_mask=memory_key_padding_mask, need_weights=False,
+                attn_mask=memory_mask, is_causal=memory_is_causal,
+            )[0]  # fmt: skip
+
+        x = self._add(1, asarray(tgt), self._attend(tgt_mask, tgt_key_padding_mask, tgt_is_causal))
+        return self._add(3, self._add(2, x, attend_to_memory), self._feed_forward)
 
 
 class _Layers(Module):

@@ -10,8 +10,8 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradValueError
 from numgrad.nn.activation.functional import log_softmax
-from numgrad.nn.container.modules import ModuleList, Sequential
-from numgrad.nn.linear.module import Linear
+from numgrad.nn.container import ModuleList, Sequential
+from numgrad.nn.linear import Linear
 from numgrad.nn.module.module import Module
 from numgrad.operations.join import concat
 from numgrad.operations.search import argmax

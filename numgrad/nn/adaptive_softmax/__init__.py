@@ -1,1 +1,0 @@
-"""Softmax over many classes, of which few are frequent."""

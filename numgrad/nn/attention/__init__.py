@@ -1,1 +1,0 @@
-"""Attention: the operation, its function, its modules."""

@@ -1,1 +1,0 @@
-"""Modules that hold modules or parameters."""

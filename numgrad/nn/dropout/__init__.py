@@ -1,1 +1,0 @@
-"""Dropout: the operation, its function, its modules."""

@@ -1,1 +1,0 @@
-"""Embedding: the operation, its function, its modules."""

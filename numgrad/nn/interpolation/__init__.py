@@ -1,1 +1,0 @@
-"""Interpolation: images of another size, or seen through a grid."""

@@ -1,1 +1,0 @@
-"""Layers that learn the length of their input from the first one."""

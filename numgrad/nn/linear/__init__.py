@@ -1,1 +1,0 @@
-"""Linear: the operation, its function, its modules."""

@@ -1,0 +1,325 @@
+"""Operations of layers as terms of a compiled function, imported when the compiler meets one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64
+from numgrad.compiler.graph.graph import TracedNode
+from numgrad.compiler.graph.polynomial import Terms as Length
+from numgrad.compiler.graph.polynomial import value_of
+from numgrad.compiler.lower.lookup import gather, positions, require, scatter, spread, where
+from numgrad.compiler.lower.lowering import Arithmetic, column, lowering, operands, shape_of
+from numgrad.compiler.lower.product import multiplied, swapped
+from numgrad.compiler.lower.terms import Term, Terms, count
+from numgrad.kernels.dropout import BITS
+
+
+@lowering("linear")
+def _linear(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
+    """``x @ weight.T + bias``."""
+    x, weight = args[:2]
+    product = multiplied(terms, node, x, swapped(terms, weight))
+    if product is None or len(args) == 2:
+        return product
+    dtype = node.outputs[0].dtype
+    return terms.map("add", (product, terms.cast(args[2], dtype)), dtype)
+
+
+_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+_UINT64 = np.dtype(np.uint64)
+
+
+@lowering("dropout")
+def _dropout(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
+    """Note [Random numbers by position] in ``kernels.dropout``."""
+    x, seed = args
+    p, group = node.params["p"], node.params["group"]
+    if not isinstance(p, int | float):
+        return None
+    bits = Arithmetic(terms, _UINT64)
+
+    def mixed(z: Term) -> Term:
+        for shift, factor in ((30, _FIRST), (27, _SECOND)):
+            z = bits("multiply", bits("bitwise_xor", z, bits("right_shift", z, shift)), factor)
+        return bits("bitwise_xor", z, bits("right_shift", z, 31))
+
+    place = terms.iota(x.shape, divisor=terms.length(group))
+    state = bits("add", mixed(bits.of(seed)), bits("multiply", place, _STEP))
+    number = bits("right_shift", mixed(state), 11)
+    kept = terms.map("greater_equal", (number, bits.of(round(p * 2**BITS))), BOOL)
+    scale = 0.0 if p == 1 else 1 / (1 - p)
+    if x.dtype.kind == "c":
+        of = Arithmetic(terms, np.dtype(f"f{x.dtype.itemsize // 2}"))
+        parts = [
+            of("multiply", terms.map(part, (x,), of.dtype), scale) for part in ("real", "imag")
+        ]
+        scaled = terms.map("from_parts", parts, x.dtype)
+    else:
+        scaled = Arithmetic(terms, x.dtype)("multiply", x, scale)
+    return where(terms, kept, scaled, terms.constant(x.dtype.type(0).item(), x.dtype))
+
+
+@lowering("embedding")
+def _embedding(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
+    weight, indices = args
+    place = positions(terms, indices, weight.shape[0], wrap=False)
+    if place is None:
+        return None
+    shape = shape_of(terms, node)
+    return gather(terms, weight, spread(terms, place, 0, shape), 0, len(indices.shape), shape)
+
+
+@lowering("embedding_backward")
+def _embedding_backward(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
+    x, indices = args
+    params, shape = node.params, shape_of(terms, node)
+    place = positions(terms, indices, shape[0], wrap=False)
+    if params["scaled"] or place is None:
+        return None
+    place = spread(terms, place, 0, x.shape)
+    if params["padding_idx"] is not None:
+        row = terms.constant(int(params["padding_idx"]), INT64)
+        if params["padding_idx"] < 0:
+            row = terms.map("add", (row, terms.size(shape[0], INT64)), INT64)
+        padding = terms.map("equal", (place, row), BOOL)
+        x = where(terms, padding, terms.constant(x.dtype.type(0).item(), x.dtype), x)
+    return scatter(terms, x, place, 0, len(indices.shape), shape)
+
+
+@lowering("batch_normalize")
+def _batch_normalize(terms: Terms, node: TracedNode, args: list[Term]) -> list[Term] | None:
+    x, weight, bias = operands(node, args, 3)
+    assert x is not None
+    out = node.outputs[0]
+    if value_of(count(x.shape)) == 0:
+        return None
+    of, rank = Arithmetic(terms, out.dtype), len(x.shape)
+    x = of.of(x)
+    axes = tuple(a for a in range(rank) if a != 1)
+    size = of.length(count([x.shape[a] for a in axes]))
+    mean = of("divide", terms.reduce("sum", x, axes), size)
+    apart = of("subtract", x, column(terms, mean, rank, 1))
+    variance = of("divide", terms.reduce("sum", of("multiply", apart, apart), axes), size)
+    rstd = of("divide", 1.0, of("sqrt", of("add", variance, float(node.params["eps"]))))
+    scale = rstd if weight is None else of("multiply", rstd, weight)
+    result = of("multiply", apart, column(terms, scale, rank, 1))
+    if bias is not None:
+        result = of("add", result, column(terms, of.of(bias), rank, 1))
+    return [result, mean, variance, rstd]
+
+
+@lowering("normalize_by")
+def _normalize_by(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
+    x, mean, variance, weight, bias = operands(node, args, 5)
+    assert x is not None
+    assert mean is not None
+    assert variance is not None
+    of, rank = Arithmetic(terms, node.outputs[0].dtype), len(x.shape)
+    given = (mean, variance, weight, bias)
+    if any(a is not None and a.shape != (x.shape[1],) for a in given):
+        return None
+    deviation = of("sqrt", of("add", variance, float(node.params["eps"])))
+    scale = of("divide", 1.0 if weight is None else weight, deviation)
+    apart = of("subtract", x, column(terms, of.of(mean), rank, 1))
+    result = of("multiply", apart, column(terms, scale, rank, 1))
+    return result if bias is None else of("add", result, column(terms, of.of(bias), rank, 1))
+
+
+@lowering("normalize_groups")
+def _normalize_groups(terms: Terms, node: TracedNode, args: list[Term]) -> list[Term] | None:
+    x, weight, bias = operands(node, args, 3)
+    assert x is not None
+    params = node.params
+    extents = tuple(map(terms.length, params["extents"]))
+    if value_of(count(extents)) == 0:
+        return None
+    of = Arithmetic(terms, node.outputs[0].dtype)
+    split = _split(x.shape, extents)
+    if split is None:
+        seen, axes, channels = terms.reshape(of.of(x), extents), (2, 3), (1, *extents[1:3], 1)
+        channels = tuple([terms.length(n) if isinstance(n, int) else n for n in channels])
+    else:
+        seen, axes = of.of(x), tuple(range(split, len(x.shape)))
+        channels = x.shape[split:]
+    size = of.length(count([seen.shape[a] for a in axes]))
+
+    def average(a: Term) -> Term:
+        return of("divide", of.reduce("sum", a, axes), size)
+
+    mean = average(seen) if params["centered"] else None
+    apart = seen if mean is None else of("subtract", seen, mean)
+    squares = average(of("multiply", apart, apart))
+    rstd = of("divide", 1.0, of("sqrt", of("add", squares, float(params["eps"]))))
+    result = of("multiply", apart, rstd)
+    if weight is not None:
+        result = of("multiply", result, terms.reshape(of.of(weight), channels))
+    if bias is not None:
+        result = of("add", result, terms.reshape(of.of(bias), channels))
+    rows = terms.shape(node.outputs[1].shape)
+    none = terms.broadcast(of.of(0.0), rows)
+    means = none if mean is None else terms.reshape(mean, rows)
+    return [terms.reshape(result, x.shape), means, terms.reshape(rstd, rows)]
+
+
+def _split(shape: tuple[Length, ...], extents: tuple[Length, ...]) -> int | None:
+    """From which axis on all of them are normalized together, if that is so."""
+    outer, groups, channels, inner = extents
+    if value_of(groups) != 1 or value_of(inner) != 1:
+        return None
+    for k in range(len(shape)):
+        if count(shape[:k]) == outer and count(shape[k:]) == channels:
+            return k
+    return None
+
+
+def _class_axis(rank: int) -> int:
+    return 0 if rank == 1 else 1
+
+
+def _labels(terms: Terms, target: Term, classes: Length, ignored: int) -> tuple[Term, Term]:
+    """Class indices that are in range, and which of them count."""
+    target = terms.cast(target, INT64)
+    zero = terms.constant(0, INT64)
+    valid = terms.map("not_equal", (target, terms.constant(ignored, INT64)), BOOL)
+    low = terms.map("greater_equal", (target, zero), BOOL)
+    high = terms.map("less", (target, terms.size(classes, INT64)), BOOL)
+    inside = terms.map("logical_and", (low, high), BOOL)
+    out = terms.map("logical_not", (valid,), BOOL)
+    require(terms, terms.map("logical_or", (out, inside), BOOL))
+    return where(terms, inside, target, zero), valid
+
+
+def _reduced(
+    terms: Terms, losses: Term, weights: Term, valid: Term, reduction: str
+) -> tuple[Term, Term]:
+    """The loss, and the numbers that eager code keeps: the loss and its divisor."""
+    dtype = losses.dtype
+    of = Arithmetic(terms, dtype)
+    wide = Arithmetic(terms, FLOAT64)
+    if reduction == "none":
+        return losses, terms.broadcast(of.of(0.0), (terms.length(2),))
+    every = tuple(range(len(losses.shape)))
+
+    def total(x: Term) -> Term:
+        x = wide.of(x)
+        return terms.reduce("sum", x, every) if every else x
+
+    divisor = wide.of(1.0)
+    if reduction == "mean":
+        divisor = total(where(terms, valid, terms.broadcast(weights, valid.shape), of.of(0.0)))
+    loss = of.of(wide("divide", total(losses), divisor))
+    kept = [terms.insert(of.of(x), (0,)) for x in (loss, divisor)]
+    return loss, terms.choose("join", kept, 0, (terms.length(2),))
+
+
+@lowering("cross_entropy")
+def _cross_entropy(terms: Terms, node: TracedNode, args: list[Term]) -> list[Term] | None:
+    x, target, weight = operands(node, args, 3)
+    params = node.params
+    assert x is not None
+    assert target is not None
+    if target.dtype.kind not in "iu" or value_of(count(x.shape)) == 0:
+        return None
+    axis = _class_axis(len(x.shape))
+    classes, of = x.shape[axis], Arithmetic(terms, x.dtype)
+    place, valid = _labels(terms, target, classes, params["ignore_index"])
+    smoothing = float(params["label_smoothing"])
+    shift = of.reduce("max", x, (axis,))
+    apart = of("subtract", x, shift)
+    sums = terms.reduce("sum", of("exp", apart), (axis,))
+    logarithm = of("log", sums)
+    weights = of.of(1.0) if weight is None else _picked(terms, of.of(weight), place)
+    largest = terms.drop(shift, (axis,))
+    chosen = of("subtract", gather(terms, x, place, axis, 0, place.shape), largest)
+    loss = of(
+        "multiply", of("multiply", 1.0 - smoothing, weights), of("subtract", logarithm, chosen)
+    )
+    if smoothing > 0:
+        even = of("divide", smoothing, of.length(classes))
+        whole = of.length(classes) if weight is None else terms.reduce("sum", of.of(weight), (0,))
+        if weight is not None:
+            apart = of("multiply", apart, column(terms, of.of(weight), len(x.shape), axis))
+        distances = terms.reduce("sum", apart, (axis,))
+        rest = of("subtract", of("multiply", whole, logarithm), distances)
+        loss = of("add", loss, of("multiply", even, rest))
+    loss = where(terms, valid, loss, of.of(0.0))
+    out, result = _reduced(terms, loss, weights, valid, params["reduction"])
+    flat = [terms.insert(terms.reshape(a, (count(a.shape),)), (0,)) for a in (largest, sums)]
+    rows = terms.choose("join", flat, 0, (terms.length(2), count(target.shape)))
+    return [out, rows, result]
+
+
+@lowering("nll_loss")
+def _nll_loss(terms: Terms, node: TracedNode, args: list[Term]) -> list[Term] | None:
+    x, target, weight = operands(node, args, 3)
+    assert x is not None
+    assert target is not None
+    if target.dtype.kind not in "iu" or value_of(count(x.shape)) == 0:
+        return None
+    axis = _class_axis(len(x.shape))
+    of = Arithmetic(terms, x.dtype)
+    place, valid = _labels(terms, target, x.shape[axis], node.params["ignore_index"])
+    weights = of.of(1.0) if weight is None else _picked(terms, of.of(weight), place)
+    chosen = gather(terms, x, place, axis, 0, place.shape)
+    loss = where(terms, valid, of("negative", of("multiply", chosen, weights)), of.of(0.0))
+    return list(_reduced(terms, loss, weights, valid, node.params["reduction"]))
+
+
+def _picked(terms: Terms, weight: Term, place: Term) -> Term:
+    """The weights of classes."""
+    return gather(terms, weight, place, 0, len(place.shape), place.shape)
+
+
+@lowering("class_distribution")
+def _class_distribution(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
+    target, weight = operands(node, args, 2)
+    assert target is not None
+    out, params = node.outputs[0], node.params
+    shape = terms.shape(out.shape)
+    axis = _class_axis(len(shape))
+    of = Arithmetic(terms, out.dtype)
+    smoothing = float(params["label_smoothing"])
+    target = terms.cast(target, INT64)
+    valid = terms.map("not_equal", (target, terms.constant(params["ignore_index"], INT64)), BOOL)
+    of_rows = terms.map("equal", (terms.insert(target, (axis,)), terms.iota(shape, axis)), BOOL)
+    chosen = terms.map("logical_and", (of_rows, terms.insert(valid, (axis,))), BOOL)
+    even, others, sharp = of.of(0.0), of.of(0.0), of.of(1.0)
+    if smoothing:
+        even = of("divide", smoothing, of.length(shape[axis]))
+        others = where(terms, terms.insert(valid, (axis,)), even, others)
+        sharp = of("add", even, 1.0 - smoothing)
+    found = where(terms, chosen, sharp, others)
+    zero = terms.constant(0, INT64)
+    low = terms.map("greater_equal", (target, zero), BOOL)
+    inside = terms.map("less", (target, terms.size(shape[axis], INT64)), BOOL)
+    inside = terms.map("logical_and", (low, inside), BOOL)
+    weights, whole = of.of(1.0), of.length(shape[axis])
+    if weight is not None:
+        weight = of.of(weight)
+        found = of("multiply", found, column(terms, weight, len(shape), axis))
+        weights = _picked(terms, weight, where(terms, inside, target, zero))
+        whole = terms.reduce("sum", weight, (0,))
+    total = where(terms, inside, of("multiply", weights, 1.0 - smoothing), of.of(0.0))
+    if smoothing:
+        total = of("add", total, of("multiply", even, whole))
+    found = terms.broadcast(found, shape)
+    if value_of(shape[axis]) != 0:
+        terms.sums[found, (axis,)] = where(terms, valid, total, of.of(0.0))
+    return found
+
+
+@lowering("require_between")
+def _require_between(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
+    (x,) = args
+    low, high = (
+        terms.constant(np.asarray(node.params[k]).astype(x.dtype).item(), x.dtype)
+        for k in ("low", "high")
+    )
+    above = terms.map("greater_equal", (x, low), BOOL)
+    require(
+        terms, terms.map("logical_and", (above, terms.map("less_equal", (x, high), BOOL)), BOOL)
+    )
+    return terms.constant(True, BOOL)

@@ -1,1 +1,0 @@
-"""Padding: the operation, its function, its modules."""

@@ -1,1 +1,0 @@
-"""Rearrangement: elements of images moved between places and channels."""

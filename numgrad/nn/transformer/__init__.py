@@ -1,1 +1,0 @@
-"""Transformers: layers of attention and feed-forward networks."""
