@@ -6,7 +6,7 @@ Note [Map of ng.jit]
 have work once for each kind of arguments.
 
 1. ``call`` says what a call is: ``signature`` the kind of its arguments, ``layout`` its inputs and
-   results, ``closure`` what the function reads from outside, by the ``names`` in its code,
+   results, ``captures`` what the function reads from outside, by the ``names`` in its code,
    ``methods`` those of objects, ``library_objects`` what is in those of libraries,
    ``standard_objects`` in those of Python's own, ``made`` what a function stores there itself.
 2. ``trace`` runs the function once on Tensors whose arrays are without numbers (``arrays`` and, for

@@ -13,10 +13,16 @@ from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 from numgrad import config
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
-from numgrad.compiler.call.layout import RECORDING
-from numgrad.compiler.call.methods import METHODS, WeakMethod
+from numgrad.compiler.call.call_layout import RECORDING
 from numgrad.compiler.call.routes import Key
-from numgrad.compiler.call.signature import Arguments, Parameters, hashed_key, same_key
+from numgrad.compiler.call.signature import (
+    METHODS,
+    Arguments,
+    Parameters,
+    WeakMethod,
+    hashed_key,
+    same_key,
+)
 from numgrad.compiler.collecting import seldom_collecting
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.inspect.reasons import difference
@@ -24,7 +30,7 @@ from numgrad.compiler.inspect.stats import FUNCTIONS, Statistics
 from numgrad.compiler.messages import no_internal_error
 from numgrad.compiler.progress import announced
 from numgrad.compiler.run.dispatch import MISS, NAMES, compiled
-from numgrad.compiler.run.options import Options
+from numgrad.compiler.run.program import Options
 from numgrad.compiler.run.specialise import Specialisation, changing_numbers
 from numgrad.compiler.trace.capture import trace
 from numgrad.core.interpreter import state

@@ -29,8 +29,8 @@ from numgrad.codegen.library import LIBRARY, REAL_BESIDE
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.lower.kernel import Written
 from numgrad.compiler.lower.loop import LoopKernel
-from numgrad.compiler.run.kernel_step import KernelStep
 from numgrad.compiler.run.program import KernelProgram, Options
+from numgrad.compiler.run.steps import KernelStep
 from numgrad.core.op import OPS
 
 UNWRITTEN = {

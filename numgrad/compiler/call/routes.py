@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.compiler.call.closure import Captures
+from numgrad.compiler.call.captures import Captures
 from numgrad.compiler.call.source import VALUE, Source, is_atom
 from numgrad.core.bytecode import facts
 from numgrad.core.wrappers import FunctionWrapper
@@ -46,14 +46,14 @@ _TYPED = {
 """Functions that make NumPy's numbers of Python's, where operators do not."""
 
 
-def key_of(place: Source) -> Key:
+def key_of(source: Source) -> Key:
     """What tells two places apart, as long as their holders live."""
-    return id(place.holder), place.access
+    return id(source.holder), source.access
 
 
-def is_number(place: Source) -> bool:
+def is_number(source: Source) -> bool:
     """Whether a place holds a floating number whose value is guarded."""
-    return place.treatment == VALUE and _is_floating(place.value)
+    return source.treatment == VALUE and _is_floating(source.value)
 
 
 def _is_floating(value: Any) -> bool:
@@ -79,45 +79,45 @@ class Routes:
         One place of each number that can be replaced.
     """
 
-    def __init__(self, around: Captures, keys: Collection[Key]) -> None:
-        self.places: dict[Key, Source] = {}
+    def __init__(self, captures: Captures, keys: Collection[Key]) -> None:
+        self.sources: dict[Key, Source] = {}
         self._leading: dict[int, list[Source]] = {}
         self._copied: set[int] = set()
         self._attributes: set[Key] = set()
-        if not keys or not all(map(takes_stand_ins, around.codes)):
+        if not keys or not all(map(takes_stand_ins, captures.codes)):
             return
-        self._root = around.places[0].value
-        for place in around.places:
-            if not is_atom(place.value):
-                self._leading.setdefault(id(place.value), []).append(place)
+        self._root = captures.sources[0].value
+        for source in captures.sources:
+            if not is_atom(source.value):
+                self._leading.setdefault(id(source.value), []).append(source)
         readers: dict[Key, list[Source]] = {}
-        for place in around.places:
-            if key_of(place) in keys and is_number(place):
-                readers.setdefault(key_of(place), []).append(place)
+        for source in captures.sources:
+            if key_of(source) in keys and is_number(source):
+                readers.setdefault(key_of(source), []).append(source)
         for key, found in readers.items():
             if all(map(self._is_attribute, found)):
                 self._attributes.add(key)
             elif not all(map(self._is_variable, found)):
                 continue
-            self.places[key] = found[0]
+            self.sources[key] = found[0]
 
-    def _is_attribute(self, place: Source) -> bool:
-        owner = place.parent.value if place.parent is not None else None
+    def _is_attribute(self, source: Source) -> bool:
+        owner = source.parent.value if source.parent is not None else None
         kind = type(owner)
-        name = place.name.rpartition(".")[2]
+        name = source.name.rpartition(".")[2]
         return (
             type(kind) in (type, ABCMeta)
             and is_users_module(kind.__module__)
-            and getattr(owner, "__dict__", None) is place.holder
-            and place.access == f"{{0}}[{name!r}]"
+            and getattr(owner, "__dict__", None) is source.holder
+            and source.access == f"{{0}}[{name!r}]"
             and kind.__getattribute__ is object.__getattribute__
             and all(is_atom(vars(base)[name]) for base in kind.__mro__ if name in vars(base))
         )
 
-    def _is_variable(self, place: Source) -> bool:
-        reader = place.parent.value if place.parent is not None else None
+    def _is_variable(self, source: Source) -> bool:
+        reader = source.parent.value if source.parent is not None else None
         needed: set[int] = set()
-        if not (_is_read_by(place, reader) and self._can_copy(reader, needed)):
+        if not (_is_read_by(source, reader) and self._can_copy(reader, needed)):
             return False
         self._copied |= needed
         return True
@@ -132,13 +132,13 @@ class Routes:
                 return False
         elif type(value) is not FunctionType and not _is_of_transform(value):
             return False
-        for place in self._leading[id(value)]:
-            if place.parent is None:
+        for source in self._leading[id(value)]:
+            if source.parent is None:
                 if value is not self._root:
                     return False
                 continue
-            above = place.parent.value
-            if type(above) is FunctionType and not _is_read_by(place, above):
+            above = source.parent.value
+            if type(above) is FunctionType and not _is_read_by(source, above):
                 return False
             if not self._can_copy(above, needed):
                 return False
@@ -149,10 +149,10 @@ class Routes:
         """The function, which reads other numbers in their places."""
         with ExitStack() as stack:
             for key, number in numbers.items():
-                place = self.places[key]
+                source = self.sources[key]
                 if key in self._attributes:
-                    owner = place.parent.value  # pyright: ignore
-                    name = place.name.rpartition(".")[2]
+                    owner = source.parent.value  # pyright: ignore
+                    name = source.name.rpartition(".")[2]
                     stack.enter_context(_attribute(owner, name, number))
             yield _Copies(numbers, self._copied).of(self._root)
 
@@ -162,12 +162,12 @@ def _is_of_transform(value: Any) -> bool:
     return type(value).__module__.startswith(("numgrad.autograd.", "numgrad.transforms."))
 
 
-def _is_read_by(place: Source, function: Any) -> bool:
+def _is_read_by(source: Source, function: Any) -> bool:
     """Whether a place is an enclosed variable or a global of a function."""
     if type(function) is not FunctionType:
         return False
-    return type(place.holder) is CellType or (
-        place.holder is function.__globals__ and place.access.startswith("{0}[")
+    return type(source.holder) is CellType or (
+        source.holder is function.__globals__ and source.access.startswith("{0}[")
     )
 
 

@@ -17,13 +17,14 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import MethodType
 from typing import Any
+from weakref import ReferenceType, ref
 
 import numpy as np
 
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.compiler.call.methods import WeakMethod
 from numgrad.core.numpy_signatures import signature_of
 from numgrad.core.tree import Nesting, flatten, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -412,3 +413,33 @@ def _leaf(function: str, path: str, value: Any, donated: bool) -> Leaf:
         "a number, nor a tuple, list or dict of them; pass its arrays, or name it in "
         "static_argnames to compile for this very object"
     )
+
+
+# ----------------------------------------------------------------------------------------- methods
+
+
+class WeakMethod:
+    """A method of an object that it does not keep alive."""
+
+    def __init__(self, function: Callable[..., Any], instance: Any) -> None:
+        self.__func__ = function
+        self.__name__, self.__qualname__ = function.__name__, function.__qualname__
+        self.__module__, self.__doc__ = function.__module__, function.__doc__
+        self.instance: ReferenceType[Any] = ref(instance)
+
+    @property
+    def __self__(self) -> Any:
+        return self.instance()
+
+    @property
+    def method(self) -> MethodType:
+        """The method, which keeps it alive."""
+        return MethodType(self.__func__, self.__self__)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the method."""
+        return self.method(*args, **kwargs)
+
+
+METHODS = (MethodType, WeakMethod)
+"""What has ``__func__`` and ``__self__``."""

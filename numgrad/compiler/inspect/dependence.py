@@ -12,6 +12,8 @@ taken for dense. No number that depends on an argument is looked at: where it de
 everything that it could be read counts. So the pattern holds whatever the values are. Arrays that
 the function reads from outside are looked at where they are indices. Integers and booleans have no
 derivative, so their pattern is empty.
+
+Note [Propagated patterns] in ``dependence`` says the rest.
 """
 
 from __future__ import annotations
@@ -23,16 +25,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from numgrad.compiler.graph.evaluate import compute
 from numgrad.compiler.graph.graph import Graph, TracedNode, Value
 from numgrad.compiler.graph.polynomial import value_of
-from numgrad.compiler.inspect.positions import (
-    chosen,
-    flat,
-    lengths,
-    places,
-    shape_of,
-    viewed,
-)
 from numgrad.compiler.lower.expand import Expansion
 from numgrad.compiler.lower.product import ProductSizes
 from numgrad.compiler.lower.terms import (
@@ -312,3 +307,227 @@ class Dependence:
 
 _REDUCTIONS = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "any": np.any,
                "all": np.all}  # fmt: skip
+
+
+# ---------------------------------------------------------------------------- dependent operations
+
+
+_MOVES = ("concat", "stack", "roll", "copy")
+"""Operations that may be no terms and do nothing but put elements elsewhere."""
+
+
+def patterns(
+    graph: Graph, given: dict[Value, Pattern], known: dict[Value, np.ndarray], columns: int
+) -> list[Pattern]:
+    """The patterns of the outputs of a graph whose lengths are all numbers.
+
+    ``given`` are those of its inputs, ``known`` the numbers of inputs that depend on nothing.
+    """
+    return Dependence(Expansion(graph), graph, given, known, columns).outputs()
+
+
+Rule = Callable[[Dependence, TracedNode, Sequence[Term], Sequence[Pattern]], list[Pattern]]
+
+
+def _moved(
+    self: Dependence, node: TracedNode, args: Sequence[Term], parts: Sequence[Pattern]
+) -> list[Pattern]:
+    """Elements that are put elsewhere: the operation says where, applied to their positions."""
+    counts = [prod(lengths(a.shape)) for a in args]
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    at = [places(a) + start for a, start in zip(args, starts, strict=False)]
+    rows = [self._empty(n) if p is None else p for n, p in zip(counts, parts, strict=True)]
+    (found,) = compute(node, at, lambda n: self.graph.sizes.evaluate(n, {}))
+    return [stacked(rows)[np.asarray(found).ravel()]]
+
+
+def _looped(
+    self: Dependence, node: TracedNode, args: Sequence[Term], parts: Sequence[Pattern]
+) -> list[Pattern]:
+    """A loop: its step is gone through as often as it runs, or until nothing changes."""
+    body, length = node.params["body"], self.graph.sizes.evaluate(node.params["length"], {})
+    carry, xs, outside = body.parts(list(parts))
+    numbers = body.parts([self.value(a) for a in args])
+    inputs = body.parts(body.graph.inputs)
+    fixed = {v: x for v, x in zip(inputs[2], numbers[2], strict=True) if x is not None}
+    steps = range(length)[::-1] if node.params["reverse"] else range(length)
+    expansion = Expansion(body.graph)
+    collected: dict[int, list[Pattern]] = {}
+    for step in steps:
+        rows = [_row_of(x, step, length) for x in xs]
+        here = {v: x[step] for v, x in zip(inputs[1], numbers[1], strict=True) if x is not None}
+        given = dict(zip(body.graph.inputs, [*carry, *rows, *outside], strict=True))
+        made = Dependence(expansion, body.graph, given, fixed | here, self.columns)
+        found = made.outputs()
+        carry = found[: body.carries]
+        collected[step] = found[body.carries :]
+    results = list(carry)
+    for k, value in enumerate(node.outputs[body.carries :]):
+        if value.dtype.kind not in "fc" or not length:
+            results.append(None)
+            continue
+        count = prod(shape_of(self.graph, value)) // length
+        pieces = [collected[step][k] for step in range(length)]
+        pieces = [self._empty(count) if p is None else p for p in pieces]
+        results.append(stacked(pieces))
+    return results
+
+
+def _row_of(part: Pattern, step: int, length: int) -> Pattern:
+    if part is None:
+        return None
+    count = part.shape[0] // length
+    return part[step * count : (step + 1) * count]
+
+
+def _multiplied(
+    self: Dependence, node: TracedNode, args: Sequence[Term], parts: Sequence[Pattern]
+) -> list[Pattern]:
+    """The product of a sparse matrix and a vector or matrix."""
+    pattern, adjoint = node.params["pattern"], node.params["adjoint"]
+    rows, columns = pattern.places(adjoint)
+    count, inner = pattern.shape[::-1] if adjoint else pattern.shape
+    width = prod(lengths(args[1].shape)[1:])
+    wide = np.arange(width)
+    at = (rows[:, None] * width + wide).ravel()
+    found = None
+    if parts[1] is not None:
+        ones = np.ones(at.size, bool)
+        source = (columns[:, None] * width + wide).ravel()
+        found = sparse.csr_array((ones, (at, source)), shape=(count * width, inner * width))
+        found = found @ parts[1]
+    if parts[0] is not None:
+        of_data = parts[0][np.repeat(np.arange(rows.size), width)]
+        found = self._united([found, self._grouped(of_data, at, count * width)])
+    return [found]
+
+
+def _convolved(
+    self: Dependence, node: TracedNode, args: Sequence[Term], parts: Sequence[Pattern]
+) -> list[Pattern]:
+    """A convolution: what lies under the window, along the axes that it moves along."""
+    shapes = [lengths(a.shape) for a in args]
+    (out,) = (shape_of(self.graph, v) for v in node.outputs)
+    axes = node.params.get("axes", (0,))
+    full = node.name == "convolve_whole" or node.params.get("mode") == "full"
+    where = np.indices(out)
+    found = []
+    for own, other, part in zip(shapes, shapes[::-1], parts, strict=True):
+        if part is None:
+            continue
+        rows, columns = [], []
+        inside = all(other[a] <= own[a] for a in axes)
+        window = [other[a] if full or inside else own[a] for a in axes]
+        for offset in np.ndindex(*window):
+            at = [w if own[a] > 1 or a in axes else 0 * w for a, w in enumerate(where)]
+            for a, o in zip(axes, offset, strict=True):
+                at[a] = at[a] - o if full else at[a] + o if inside else 0 * at[a] + o
+            within = np.all([(i >= 0) & (i < n) for i, n in zip(at, own, strict=True)], axis=0)
+            rows.append(places_in(out)[within])
+            columns.append(np.ravel_multi_index([i[within] for i in at], own))
+        at = np.concatenate(rows), np.concatenate(columns)
+        moved = sparse.csr_array((np.ones(at[0].size, bool), at), shape=(prod(out), prod(own)))
+        found.append(moved @ part)
+    return [self._united(found)]
+
+
+RULES.update(
+    {
+        **dict.fromkeys(("convolve_whole", "correlate_inside"), _convolved),
+        **dict.fromkeys(_MOVES, _moved),
+        "scan": _looped,
+        "sparse_matmul": _multiplied,
+    }
+)
+
+
+# --------------------------------------------------------------------------------------- positions
+
+
+def lengths(shape: Sequence[Any]) -> tuple[int, ...]:
+    """The shape of a term as numbers."""
+    return tuple([value_of(n) or 0 for n in shape])
+
+
+def shape_of(graph: Graph, value: Value) -> tuple[int, ...]:
+    """The shape of a value as numbers."""
+    return tuple([graph.sizes.evaluate(n, {}) for n in value.shape])
+
+
+def places(term: Term) -> np.ndarray:
+    """The positions of the elements of a term, in its shape."""
+    return places_in(lengths(term.shape))
+
+
+def places_in(shape: tuple[int, ...]) -> np.ndarray:
+    """The positions of the elements of an array, in its shape."""
+    return np.arange(prod(shape)).reshape(shape)
+
+
+def flat(index: Sequence[np.ndarray], shape: tuple[int, ...], like: tuple[int, ...]) -> np.ndarray:
+    """Positions in an array of that shape."""
+    if not shape:
+        return np.zeros(like, np.int64)
+    full = [np.broadcast_to(i, like) for i in index]
+    return np.ravel_multi_index(full, shape) if prod(like) else np.zeros(like, np.int64)
+
+
+def viewed(term: Term, x: np.ndarray) -> np.ndarray:
+    """What a view of an array is."""
+    kind, detail = term.detail
+    shape = lengths(term.shape)
+    if kind == "broadcast":
+        return np.broadcast_to(x, shape)
+    if kind == "permute":
+        return x.transpose(detail)
+    if kind == "getitem":
+        rest = iter(shape)
+        return x[tuple([_basic(part, rest) for part in detail])]
+    if kind == "diagonal":
+        return np.diagonal(x, *detail)
+    return x.reshape(shape)
+
+
+def _basic(part: tuple, rest: Any) -> Any:
+    """A position or slice, of which the detail of a view has start and step."""
+    start = value_of(part[0]) or 0
+    if len(part) == 1:
+        return start
+    step = part[1] if isinstance(part[1], int) else value_of(part[1])
+    return _slice(start, step, next(rest))
+
+
+def _slice(start: int, step: Any, count: int) -> slice:
+    if not count:
+        return slice(0, 0)
+    stop = start + step * (count - 1) + (1 if step > 0 else -1)
+    return slice(start, stop if stop >= 0 else None, step)
+
+
+def chosen(term: Term, args: Sequence[np.ndarray]) -> np.ndarray:
+    """What is put together of several arrays: ``compiler.lower.choose``."""
+    kind, detail = term.detail
+    shape = lengths(term.shape)
+    if kind == "join":
+        return np.concatenate(args, axis=detail)
+    x, other = args
+    if kind == "triangle":
+        offset, lower = detail
+        k = value_of(offset) or 0
+        row, column = np.ogrid[: shape[-2], : shape[-1]]
+        chosen = row + k >= column if lower else row + k <= column
+        return np.where(chosen, np.broadcast_to(x, shape), other)
+    out = np.array(np.broadcast_to(other, shape))
+    if kind == "diagonal":
+        on = np.diagonal(out, *detail)
+        on.flags.writeable = True
+        on[...] = x
+        return out
+    index = [
+        value_of(part[0]) or 0
+        if len(part) == 1
+        else _slice(value_of(part[0]) or 0, part[1], value_of(part[2]) or 0)
+        for part in detail
+    ]
+    out[tuple(index)] = x
+    return out

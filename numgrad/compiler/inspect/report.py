@@ -8,7 +8,7 @@ from numgrad.codegen import threads
 from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.tasks import LANES
 from numgrad.codegen.vector_loops import VectorLoop, vector_loops
-from numgrad.compiler.call.layout import CallLayout, Input
+from numgrad.compiler.call.call_layout import CallLayout, Input
 from numgrad.compiler.call.source import CONTENT, IDENTITY, Source
 from numgrad.compiler.graph.graph import CALL, TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
@@ -20,10 +20,9 @@ from numgrad.compiler.lower.outline import SourceLoop, judge, source_loops
 from numgrad.compiler.lower.statements import Statement
 from numgrad.compiler.lower.terms import BUFFER, PRODUCT, SCALAR, Term
 from numgrad.compiler.passes import Record
-from numgrad.compiler.run.kernel_step import KernelStep
 from numgrad.compiler.run.program import KernelProgram
-from numgrad.compiler.run.segment import Segment
 from numgrad.compiler.run.specialise import Specialisation
+from numgrad.compiler.run.steps import KernelStep, Segment
 
 WIDTH = 100
 Lines = Iterator[str]
@@ -74,7 +73,7 @@ def _of_layout(layout: CallLayout) -> Lines:
     for line, length in layout.sizes.fixed.items():
         yield f"  length {length} is fixed, {line} reads it; a loop of any length is ng.scan"
     lengths = [g.text(lambda k: f"n{k}") for g in layout.sizes.relations()]
-    around = [_of_guard(place) for place in layout.guards if not place.is_code]
+    around = [_of_guard(source) for source in layout.guards if not source.is_code]
     if lengths or around:
         yield "guards"
         for text in lengths + around:
@@ -83,14 +82,14 @@ def _of_layout(layout: CallLayout) -> Lines:
         yield "guards: none"
 
 
-def _of_guard(place: Source) -> str:
-    if place.is_length:
-        return f"len({place.name.removesuffix('[...]')}) == {place.value}"
-    if place.treatment == IDENTITY:
-        return f"{place.name} is the same {type(place.value).__name__}"
-    if place.treatment == CONTENT:
-        return f"{place.name} is as it was"
-    return f"{place.name} == {' '.join(repr(place.value).split())}"
+def _of_guard(source: Source) -> str:
+    if source.is_length:
+        return f"len({source.name.removesuffix('[...]')}) == {source.value}"
+    if source.treatment == IDENTITY:
+        return f"{source.name} is the same {type(source.value).__name__}"
+    if source.treatment == CONTENT:
+        return f"{source.name} is as it was"
+    return f"{source.name} == {' '.join(repr(source.value).split())}"
 
 
 def _of_input(entry: Input, layout: CallLayout) -> str:
@@ -98,7 +97,7 @@ def _of_input(entry: Input, layout: CallLayout) -> str:
     lengths = ", ".join(str(layout.sizes.resolve(n)) for n in value.shape)
     written = ", written" if layout.inputs.index(entry) in layout.writes else ""
     origin = "" if entry.leaf is not None else ", read at each call"
-    if entry.leaf is None and entry.place is None:
+    if entry.leaf is None and entry.source is None:
         origin = ", held"
     return f"{entry.name}: {value.dtype}[{lengths}]{origin}{written}"
 
@@ -130,11 +129,11 @@ def _of_passes(records: Sequence[Record], now: int) -> Lines:
 
 
 def _of_segment(node: TracedNode) -> Lines:
-    place = f" ({node.line})" if node.line else ""
+    source = f" ({node.line})" if node.line else ""
     if node.op == CALL:
-        yield f"segment: a call of a Python function{place}; nothing else knows what it does"
+        yield f"segment: a call of a Python function{source}; nothing else knows what it does"
     else:
-        yield f"segment: {node.name}{place} runs by itself; it has no form as a loop of a kernel"
+        yield f"segment: {node.name}{source} runs by itself; it has no form as a loop of a kernel"
 
 
 def _of_kernel(step: KernelStep, program: KernelProgram, names: _Names) -> Lines:
@@ -207,8 +206,8 @@ def _of_memory(step: KernelStep, names: _Names) -> Lines:
     for item in written.writer.items:
         for statement in [item] if isinstance(item, Statement) else item.statements():
             term = statement.term
-            place = written.writer.storage[term.number]
-            if place.whole and place.memory and stored_name(term) not in handed:
+            source = written.writer.storage[term.number]
+            if source.whole and source.memory and stored_name(term) not in handed:
                 temporary[term.number] = term
     if temporary:
         yield from _wrapped("temporary arrays: ", [names.typed(t) for t in temporary.values()])
@@ -221,9 +220,9 @@ def _of_account(found: Account, names: _Names) -> Lines:
         for verb, terms in (("reads", found.reads), ("writes", found.writes))
         if terms
     ]
-    registers = [names.of(t) for t, place in found.held if not place.memory]
-    blocks = [names.of(t) for t, place in found.held if place.memory and place.lanes]
-    small = [names.of(t) for t, place in found.held if place.memory and not place.lanes]
+    registers = [names.of(t) for t, source in found.held if not source.memory]
+    blocks = [names.of(t) for t, source in found.held if source.memory and source.lanes]
+    small = [names.of(t) for t, source in found.held if source.memory and not source.lanes]
     parts += [f"registers hold {', '.join(registers)}"] * bool(registers)
     parts += [f"blocks of {LANES} hold {', '.join(blocks)}"] * bool(blocks)
     parts += [f"local arrays hold {', '.join(small)}"] * bool(small)
@@ -235,8 +234,8 @@ def _of_account(found: Account, names: _Names) -> Lines:
 
 def _of_operations(nodes: Iterable[TracedNode]) -> Lines:
     for line, operations in by_line(nodes):
-        place = line.replace("\\", "/").rsplit("/", 1)[-1]
-        yield from _wrapped(f"{place}: " if place else "", operations)
+        source = line.replace("\\", "/").rsplit("/", 1)[-1]
+        yield from _wrapped(f"{source}: " if source else "", operations)
 
 
 def _of_loops(nest: Nest, vectorised: Sequence[VectorLoop] | None, names: _Names) -> Lines:

@@ -1,4 +1,4 @@
-"""``sparsity``: which elements of a derivative may differ from zero."""
+"""``sparsity``: elements of a derivative that may differ from zero."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from numgrad.autograd.modes import enable_grad
-from numgrad.compiler.inspect.dependent_operations import patterns
+from numgrad.compiler.inspect.dependence import patterns
 from numgrad.compiler.passes import optimize
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.tracer import Tracer

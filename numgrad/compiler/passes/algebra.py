@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.compiler.graph.graph import SIZE, Graph, TracedNode, Value
+from numgrad.compiler.passes.broadcasts import constant_of, source
 from numgrad.compiler.passes.rewriting import Rewriting, rewrite
-from numgrad.compiler.passes.uniform import constant_of, source
 
 
 def simplify_algebra(graph: Graph) -> int:

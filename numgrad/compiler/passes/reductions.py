@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from numgrad.compiler.graph.graph import Graph, Length, TracedNode, Value
-from numgrad.compiler.passes.groups import groups
 from numgrad.compiler.passes.rewriting import Rewriting, is_one, rewrite
+from numgrad.compiler.passes.views import groups
 from numgrad.core.axis import AxisOp
 
 _ANY_ORDER = ("sum", "mean", "prod", "max", "min", "any", "all", "count_nonzero", "var", "std")

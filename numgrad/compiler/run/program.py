@@ -7,13 +7,21 @@ a call of a Python function. Everything that does not wait for such a *segment* 
 kernel, then come the segments whose operands are ready, then the next kernel. The function that
 calls them in order is generated, so that a call decides nothing but whether the work is worth
 several threads.
+
+Note [Leases]
+-------------
+Such an array lies over a *lease*, which it, and every view of it, keeps alive; the lease gives the
+memory back when it dies. Counting references to the array would not do: how many of them a variable
+or an argument counts as differs between versions of Python.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from math import prod
+from typing import Any, Protocol
 from weakref import WeakSet
 
 import numpy as np
@@ -42,11 +50,8 @@ from numgrad.compiler.lower.terms import (
     count,
 )
 from numgrad.compiler.passes import optimize
-from numgrad.compiler.run.buffers import SMALLEST, Reused
-from numgrad.compiler.run.kernel_step import KernelStep, first_call
-from numgrad.compiler.run.options import Options
-from numgrad.compiler.run.segment import Segment, run_of
-from numgrad.errors import NumgradAssertionError, generated
+from numgrad.compiler.run.steps import KernelStep, Segment, first_call, run_of
+from numgrad.errors import NumgradAssertionError, NumgradTypeError, NumgradValueError, generated
 
 
 def compile_graph(graph: Graph, options: Options | None = None) -> KernelProgram:
@@ -409,3 +414,108 @@ def _fail(graph: Graph, *inputs: Any) -> None:
     """Raise the error that an operation has for these inputs, as running them one by one does."""
     evaluate.compile_graph(graph).run(*inputs)
     raise NumgradAssertionError("a compiled function saw an error that its operations do not raise")
+
+
+# ----------------------------------------------------------------------------------------- options
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a backend is told besides the graph.
+
+    Attributes
+    ----------
+    name
+        Name of the function, for sources and reports.
+    parallel
+        ``"auto"``, or whether loops run in several threads.
+    contract
+        Whether multiplications and additions of several operations may become one instruction.
+    cache
+        Whether kernels are kept on disk.
+    donated
+        Which inputs of the graph may be overwritten.
+    """
+
+    name: str = "function"
+    parallel: bool | str = "auto"
+    contract: bool = False
+    cache: bool = True
+    donated: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.parallel not in ("auto", True, False):
+            raise NumgradValueError(
+                f'jit: parallel is "auto", True or False, got {self.parallel!r}'
+            )
+        for name in ("contract", "cache"):
+            if not isinstance(getattr(self, name), bool):
+                raise NumgradTypeError(f"jit: {name} is a bool, got {getattr(self, name)!r}")
+
+
+class Program(Protocol):
+    """A graph made to run.
+
+    Backends may add ``report() -> str``, ``source`` (a string), and ``steps``, of which some have
+    ``kernels``, a dictionary of kernels compiled so far.
+    """
+
+    def run(self, *inputs: Any) -> tuple[Any, ...]:
+        """Outputs of the graph, then what it writes, for C-contiguous arrays and numbers."""
+        ...
+
+
+# ----------------------------------------------------------------------------------------- buffers
+
+
+SMALLEST, LARGEST = 32 * 1024 * 1024, 512 * 1024 * 1024
+"""Bytes of results that are kept; the C library keeps smaller ones itself."""
+
+
+class Lease:
+    """The right to use some memory: Note [Leases]."""
+
+    __slots__ = ("__array_interface__", "__weakref__", "_free", "_memory")
+
+    def __init__(
+        self, memory: np.ndarray, free: list[np.ndarray], shape: tuple, dtype: np.dtype
+    ) -> None:
+        self._memory, self._free = memory, free
+        self.__array_interface__ = {
+            "shape": shape,
+            "typestr": dtype.str,
+            "data": (memory.ctypes.data, False),
+            "version": 3,
+        }
+
+    def __del__(self) -> None:
+        if not self._free:
+            self._free.append(self._memory)
+
+
+class Reused:
+    """Makes the array of one large result."""
+
+    __slots__ = ("_dtype", "_free")
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self._dtype = dtype
+        self._free: list[np.ndarray] = []
+
+    def __call__(self, shape: Any) -> np.ndarray:
+        """An array of this shape, with whatever is in its memory."""
+        size = prod(shape) * self._dtype.itemsize
+        if not SMALLEST <= size <= LARGEST:
+            return np.empty(shape, self._dtype)
+        try:
+            memory = self._free.pop()  # no other thread gets the same
+        except IndexError:
+            memory = None
+        if memory is None or memory.nbytes != size:
+            memory = np.empty(size, np.uint8)
+        return np.asarray(Lease(memory, self._free, tuple(shape), self._dtype))
+
+
+def owns(array: np.ndarray) -> bool:
+    """Whether an array is no view of another one."""
+    return array.flags.owndata or type(array.base) is Lease

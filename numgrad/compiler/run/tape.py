@@ -15,12 +15,11 @@ from numgrad.autograd.saved import keep, stale
 from numgrad.autograd.variable import Tensor, Version, shared_version
 from numgrad.codegen.locks import TRACING
 from numgrad.compiler.graph.graph import Graph, Value
-from numgrad.compiler.run.buffers import owns
-from numgrad.compiler.run.options import Program
+from numgrad.compiler.run.program import Program, owns
 from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace.cut import Cut
 from numgrad.compiler.trace.dead_end import NUMBER, operation_of
-from numgrad.compiler.trace.linear import is_linear
+from numgrad.compiler.trace.ruled import is_linear
 from numgrad.core.call import Call
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state

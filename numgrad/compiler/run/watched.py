@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from numgrad.codegen.locks import ENTRIES
-from numgrad.compiler.run.kernel_step import KernelStep
 from numgrad.compiler.run.program import PROGRAMS, KernelProgram
-from numgrad.compiler.run.segment import Segment
+from numgrad.compiler.run.steps import KernelStep, Segment
 from numgrad.errors import generated
 
 

@@ -10,7 +10,7 @@ from numgrad.compiler.graph.graph import Shape, Value
 from numgrad.compiler.graph.shapes import hinted
 from numgrad.compiler.messages import user_line
 from numgrad.compiler.trace.builder import GraphBuilder
-from numgrad.compiler.trace.memory import CONSTANTS, Step, shares_memory, steps_between, written
+from numgrad.compiler.trace.views import CONSTANTS, Step, shares_memory, steps_between, written
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError

@@ -11,7 +11,7 @@ import numpy as np
 from numgrad.compiler.graph.graph import Graph, Shape, Value
 from numgrad.compiler.graph.graph import Meta as Result
 from numgrad.compiler.graph.shapes import same_shape
-from numgrad.compiler.trace.unrolled import CallingLines
+from numgrad.compiler.trace.diagnostics import CallingLines
 from numgrad.core.op import OPS, Op
 
 

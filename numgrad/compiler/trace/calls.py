@@ -11,20 +11,20 @@ import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype, resolve
 from numgrad.compiler.graph.graph import SIZE, Shape, Value
-from numgrad.compiler.graph.shapes import broadcast, hinted
+from numgrad.compiler.graph.shapes import broadcast, hinted, specialised
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.builder import GraphBuilder
-from numgrad.compiler.trace.infer import primitive_results
 from numgrad.compiler.trace.views import VIEWS, canonical_index, to_shape
 from numgrad.core.axis import AxisCall, AxisOp, normalize_axes
 from numgrad.core.call import Call
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.formula import Meta
+from numgrad.core.interpreter import eagerly, raw
 from numgrad.core.op import Op
 from numgrad.core.primitive import Primitive
 from numgrad.core.view import View
-from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.errors import NumgradError, NumgradTypeError, NumgradValueError
 
 _IDENTITIES = ("conjugate", "positive")
 """Operations that give real numbers back."""
@@ -349,3 +349,47 @@ def _primitive(
     )
     traced = tuple([_array(tracer, v) for v in made[: len(outs)]])
     return traced if many else traced[0], call
+
+
+# ------------------------------------------------------------------------------------------- infer
+
+
+def primitive_results(
+    op: Op, metas: Sequence[Meta | None], params: dict[str, Any]
+) -> tuple[tuple[Meta, ...], tuple[Meta, ...]]:
+    """What the outputs and the auxiliaries of a call are."""
+    if op.shape_rule is None:
+        found = _by_running(op, metas, params)
+    else:
+        try:
+            found = op.shape_rule(*metas, **params)
+        except NumgradError:
+            # the same again, so that the message names the lengths of the call
+            op.shape_rule(*[m and Meta(hinted(m.shape), m.dtype) for m in metas], **_plain(params))
+            raise
+    aux: Any = ()
+    if op.auxiliaries:
+        found, aux = found
+    outs = tuple(found) if getattr(op, "outputs", False) else (found,)
+    return outs, tuple(aux)
+
+
+def _by_running(op: Op, metas: Sequence[Meta | None], params: dict[str, Any]) -> Any:
+    """What the operation gives for ones in place of its operands."""
+    arrays = [None if m is None else np.ones(specialised(m.shape), m.dtype) for m in metas]
+    with eagerly(raw, grad_enabled=False):
+        out, call = op.run(arrays, _plain(params))
+    outs = tuple(Meta(o.shape, o.dtype) for o in (out if type(out) is tuple else (out,)))
+    found: Any = outs if type(out) is tuple else outs[0]
+    return (found, tuple(Meta(a.shape, a.dtype) for a in call.aux)) if op.auxiliaries else found
+
+
+def _plain(value: Any) -> Any:
+    """Parameters with numbers in place of sizes."""
+    if isinstance(value, dict):
+        return {name: _plain(v) for name, v in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    if isinstance(value, slice):
+        return slice(*map(_plain, (value.start, value.stop, value.step)))
+    return value.__index__() if hasattr(value, "terms") else value

@@ -100,8 +100,8 @@ class Promotion:
         self.error: NumgradTraceError | None = None
         self._alone: dict[Value, bool] = {}
         self._computed: list[Tensor] = []
-        for key, place in routes.places.items():
-            number = place.value
+        for key, source in routes.sources.items():
+            number = source.value
             if type(number) is float:
                 tensor = tracer.number(number)
             else:

@@ -1,4 +1,4 @@
-"""The tracer: what a function computes, written into a graph while the function runs once.
+"""The tracer: operations of a function that runs once, written into a graph.
 
 Note [Tracing a function]
 -------------------------
@@ -25,8 +25,8 @@ from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.cut import extract
 from numgrad.compiler.trace.effects import Effects
-from numgrad.compiler.trace.memory import CONSTANTS
 from numgrad.compiler.trace.promoted import Promotion
+from numgrad.compiler.trace.views import CONSTANTS
 from numgrad.core.interpreter import eagerly, raw
 from numgrad.core.op import Op
 
@@ -153,7 +153,7 @@ class Tracer(Effects):
         found = [t for v, t in self._tensors if v is value]
         for captured in self.captured:
             if captured.value is value:
-                found += [captured.source, *self.aliases.get(id(captured.array), ())]
+                found += [captured.owner, *self.aliases.get(id(captured.array), ())]
         return found
 
     # ---------------------------------------------------------------------------------- arrays

@@ -1,4 +1,4 @@
-"""A kernel of a compiled graph: its variants for one thread and for several, and which one runs.
+"""Steps of a program: kernels in their variants, and other code between them.
 
 Note [Threads on demand]
 ------------------------
@@ -12,16 +12,25 @@ leaves it open whether threads save anything, it is compiled when that would be 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.collection import collection_later
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.trials import VariantTrial
+from numgrad.compiler.graph.evaluate import compute
+from numgrad.compiler.graph.graph import TracedNode
+from numgrad.compiler.graph.sizes import Sizes
 from numgrad.compiler.lower.kernel import Written
-from numgrad.compiler.messages import no_internal_error
+from numgrad.compiler.lower.terms import Term
+from numgrad.compiler.messages import name_line, no_internal_error
 from numgrad.compiler.progress import announced
+from numgrad.errors import NumgradError
 
 SIZES = 256
 """How many different works of a kernel have trials."""
@@ -112,3 +121,57 @@ def first_call(step: KernelStep, namespace: dict[str, Any], name: str, *argument
     """Compile the serial variant and replace this function by its entry point."""
     entry = namespace[name] = step.kernel(nogil=step.written.long).entry
     entry(*arguments)
+
+
+# ----------------------------------------------------------------------------------------- segment
+
+
+@dataclass
+class Segment:
+    """Other code that runs between kernels: a node computed by its operation."""
+
+    node: TracedNode
+    results: list[Term] = field(default_factory=list)
+
+
+def run_of(node: TracedNode) -> Callable[..., tuple[Any, ...]]:
+    """What computes a node, given it, the sizes of its graph, operands and lengths of axes."""
+    return _RUNS.get(node.name, _run_operation)
+
+
+def _run_body(
+    node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
+) -> tuple[Any, ...]:
+    """The results of a graph within the graph, which are new arrays."""
+    params = dict(node.params)
+    params["lengths"] = [sizes.evaluate(n, lengths) for n in params["lengths"]]
+    if "length" in params:
+        params["length"] = sizes.evaluate(params["length"], lengths)
+    try:
+        results = node.op.function(*given, **params)  # pyright: ignore
+    except NumgradError as error:
+        name_line(error, node.line)
+        raise
+    return results if type(results) is tuple else (results,)
+
+
+def _run_operation(
+    node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
+) -> tuple[Any, ...]:
+    """The results of a node, contiguous."""
+    found = compute(node, list(given), lambda n: sizes.evaluate(n, lengths))
+    results = [np.asarray(f, order="C") for f in found]
+    if node.params.get("writes"):
+        return tuple(results)
+    others = [a for a in given if isinstance(a, np.ndarray)]
+    owners = {*map(id, others), *(id(a.base) for a in others)}
+    for k, result in enumerate(results):  # it may have given back an operand, or a view of one
+        if result.base is None and id(result) not in owners:
+            owners.add(id(result))
+        elif any(np.may_share_memory(result, a) for a in (*others, *results[:k])):
+            results[k] = result.copy()
+    return tuple(results)
+
+
+_BODIES = ("adaptive_length", "adaptive_rows", "scan", "subgraph", "while_loop")
+_RUNS: dict[str, Callable[..., tuple[Any, ...]]] = dict.fromkeys(_BODIES, _run_body)

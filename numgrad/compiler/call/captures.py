@@ -13,6 +13,15 @@ and so is what is in an array that is no input: plain NumPy may have computed wi
 Which attributes of an object count is told by the names in the code that can get at it. The code
 of libraries (what is installed, and Python's own) is taken for constant, and neither its globals
 nor its objects are searched, those of this library excepted.
+
+Note [Caches]
+-------------
+A function may keep what it computes: ``if "w" not in cache: cache["w"] = ...``, ``setdefault``,
+``functools.cached_property``. The compiled function has it as a constant, since it was not there
+before the trace. So what keys and attributes hold that came during the trace is guarded as it is
+then. If it is a traced Tensor, the function is traced again, and told if it uses it; if it is a
+generator of random numbers, too, since that goes on where the first call left it. Elements of lists
+are left out: a list that the trace appends to is a record of traces.
 """
 
 from __future__ import annotations
@@ -41,15 +50,16 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.content import SMALL, Content
-from numgrad.compiler.call.library_objects import of_library
-from numgrad.compiler.call.methods import METHODS, WeakMethod
+from numgrad.compiler.call.library_objects import of_library, of_memory, of_standard
 from numgrad.compiler.call.process_state import ProcessState
+from numgrad.compiler.call.signature import METHODS, WeakMethod
 from numgrad.compiler.call.source import (
     CONTENT,
     FIXED,
     IDENTITY,
+    SMALL,
     VALUE,
+    Content,
     Source,
     fixed_place,
     is_atom,
@@ -57,7 +67,6 @@ from numgrad.compiler.call.source import (
     of_sparse,
     place_of,
 )
-from numgrad.compiler.call.standard_objects import of_memory, of_standard
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.bytecode import WORD, Mention, PlainReads, Sites, all_codes, facts
 from numgrad.core.op import Op
@@ -93,7 +102,7 @@ class Captures:
         What must stay the same in any case: numbers, functions, lengths of containers.
     generators
         The places of NumPy's generators of random numbers.
-    sources
+    bit_generators
         The ids of what these, and generators of ours, draw from.
     codes
         The user's code, that of the function itself first.
@@ -120,7 +129,7 @@ class Captures:
             self._before: dict[int, Content] = {}
             self.guards: list[Source] = []
             self.generators: list[Source] = []
-            self.sources: set[int] = set()
+            self.bit_generators: set[int] = set()
             self.process = ProcessState()
             self.opaque = False
             self._lengths: list[tuple[Any, int]] = []
@@ -132,12 +141,12 @@ class Captures:
             self._walk()
             if len(self.names) + len(self._asked) + self._builds_names == known:
                 break
-        for place in self._queue:
-            if place.treatment == FIXED and id(place.value) in self._weak:
-                place.value = None
+        for source in self._queue:
+            if source.treatment == FIXED and id(source.value) in self._weak:
+                source.value = None
 
     @property
-    def places(self) -> list[Source]:
+    def sources(self) -> list[Source]:
         """All that was found, holders before what they hold."""
         return self._queue
 
@@ -158,15 +167,15 @@ class Captures:
         while it is traced, such as a counter, is none of them.
         """
         everything = not self.names.isdisjoint(("items", "values", "popitem"))
-        for array, place in self.arrays.items():
-            named = type(place.key) is not str or place.key in self.names or everything
+        for array, source in self.arrays.items():
+            named = type(source.key) is not str or source.key in self.names or everything
             before = self._before.get(array)
             if array in looked_at:
-                yield replace(place, value=Content(place.value, whole=True), treatment=CONTENT)
-            elif before and named and array not in inputs and before(place.value):
-                whole = isinstance(place.value, np.ndarray) and place.value.nbytes > SMALL
-                content = Content(place.value, whole=True) if whole else before
-                yield replace(place, value=content, treatment=CONTENT)
+                yield replace(source, value=Content(source.value, whole=True), treatment=CONTENT)
+            elif before and named and array not in inputs and before(source.value):
+                whole = isinstance(source.value, np.ndarray) and source.value.nbytes > SMALL
+                content = Content(source.value, whole=True) if whole else before
+                yield replace(source, value=content, treatment=CONTENT)
 
     def plainly_read(self, inputs: Iterable[int], sites: Sites, viewed: set[int]) -> set[int]:
         """Those of input arrays that plain NumPy may read too: Note [Plain reads]."""
@@ -177,39 +186,39 @@ class Captures:
         queue = self._queue
         new, old, bits = self._random
         leaves = (np.ndarray, Tensor, Op, Generator, *new, *old, *bits)
-        for count, place in enumerate(queue):  # grows meanwhile
+        for count, source in enumerate(queue):  # grows meanwhile
             if count > _LIMIT:
                 return
-            value = place.value
-            if place.treatment in (IDENTITY, VALUE, CONTENT):
-                self.guards.append(place)
-            if place.treatment == CONTENT:
+            value = source.value
+            if source.treatment in (IDENTITY, VALUE, CONTENT):
+                self.guards.append(source)
+            if source.treatment == CONTENT:
                 continue
             if type(value) is str and value.isidentifier():  # for getattr(self, name)
                 self.names.add(value)
             elif type(value) is str and self._evaluates:
                 self.names.update(WORD.findall(value))
             if isinstance(value, np.ndarray):
-                self._mentions.setdefault(id(value), []).append(place.mention)
+                self._mentions.setdefault(id(value), []).append(source.mention)
             if id(value) in self._seen or is_atom(value):
                 continue
             self._seen.add(id(value))
             if isinstance(value, leaves):
                 if isinstance(value, np.ndarray | Tensor):
-                    self.arrays[id(value)] = place
+                    self.arrays[id(value)] = source
                     if not (isinstance(value, Tensor) and isinstance(value._array, AbstractArray)):
                         self._before[id(value)] = Content(value)
                 elif isinstance(value, (*new, *old)):
-                    self.generators.append(place)
+                    self.generators.append(source)
                 if isinstance(value, (*new, Generator)):
-                    self.sources.add(id(value.bit_generator))  # pyright: ignore
+                    self.bit_generators.add(id(value.bit_generator))  # pyright: ignore
                 elif isinstance(value, bits):
-                    self.sources.add(id(value))
+                    self.bit_generators.add(id(value))
                 if not isinstance(value, Tensor):
                     continue
             for part in self._parts(value):
-                part.parent = place
-                part.name = f"{place.name}{part.name}" if part.name[:1] in ".[" else part.name
+                part.parent = source
+                part.name = f"{source.name}{part.name}" if part.name[:1] in ".[" else part.name
                 queue.append(part)
 
     # ------------------------------------------------------------------------ what is in what
@@ -282,8 +291,8 @@ class Captures:
                 value = cell.cell_contents
             except ValueError:  # not assigned yet
                 continue
-            place = (fixed_place if library else place_of)(value, cell, "{0}.cell_contents", name)
-            yield place
+            source = (fixed_place if library else place_of)(value, cell, "{0}.cell_contents", name)
+            yield source
             if not library:
                 yield from self.process.places(value, attributes)
         if not library:
@@ -372,7 +381,7 @@ class Captures:
             access = "({0}.__dict__ is {1})"
             yield Source(True, VALUE, value, access, ".__dict__", key=own)
         frozen = is_dataclass(kind) and kind.__dataclass_params__.frozen  # pyright: ignore
-        place = fixed_place if frozen else place_of
+        source = fixed_place if frozen else place_of
         members = self._members(kind)
         methods = [
             name
@@ -400,11 +409,11 @@ class Captures:
             if constant and name in own:  # and who reads the class gets the other
                 yield place_of(getattr(kind, name), kind, f"{{0}}.{name}", f".{name}")
             if slot or constant:
-                yield place(getattr(value, name), holder, f"{{0}}.{name}", f".{name}")
+                yield source(getattr(value, name), holder, f"{{0}}.{name}", f".{name}")
             elif name in own and not shared:
-                yield place(own[name], holder, f"{{0}}.__dict__[{name!r}]", f".{name}")
+                yield source(own[name], holder, f"{{0}}.__dict__[{name!r}]", f".{name}")
             elif name in own:
-                yield place(own[name], own, f"{{0}}[{name!r}]", f".{name}")
+                yield source(own[name], own, f"{{0}}[{name!r}]", f".{name}")
 
     def _absent(self, value: Any, holder: Any, attributes: Any) -> Iterator[Source]:
         """The attributes that an object lacks, where code may ask whether it has them."""
@@ -484,8 +493,8 @@ class Captures:
         """Note the names in a method, and what else it reads."""
         self._note_names(function.__code__)
         if id(function) not in self._seen:
-            place = Source(function, FIXED, function, "{0}", f"{kind.__name__}.{function.__name__}")
-            self._queue.append(place)
+            name = f"{kind.__name__}.{function.__name__}"
+            self._queue.append(Source(function, FIXED, function, "{0}", name))
 
 
 def _random_kinds() -> tuple[tuple[type, ...], tuple[type, ...], tuple[type, ...]]:
@@ -574,3 +583,51 @@ def _type_name(value: Any) -> str:
 
 def _name(value: Callable[..., Any]) -> str:
     return getattr(value, "__name__", type(value).__name__)
+
+
+# -------------------------------------------------------------------------------------------- made
+
+
+def made_by_trace(before: Captures) -> list[Source]:
+    """Guards of what has come into containers and attributes since ``before``."""
+    if not before.has_grown():
+        return []
+    known = {_key(source): source for source in before.sources}
+    new: set[int] = set()
+    found: list[Source] = []
+    for source in Captures(before.roots).sources:
+        parent = source.parent
+        if parent is None or _key(source) in known or source.treatment == FIXED:
+            continue
+        if isinstance(parent.value, list | deque) and id(parent) not in new:
+            continue
+        if _key(parent) not in known and id(parent) not in new:
+            continue
+        new.add(id(source))
+        if _is_traced(source.value) or isinstance(source.value, Generator):
+            found += _lengths(source, known)
+        elif isinstance(source.value, np.ndarray):
+            content = Content(source.value, whole=True)
+            found.append(replace(source, value=content, treatment=CONTENT))
+        elif isinstance(source.value, Tensor):
+            found.append(replace(source, treatment=IDENTITY))
+        else:
+            found.append(source)
+    return found
+
+
+def _key(source: Source) -> tuple[Any, ...]:
+    return id(source.holder), source.access, repr(source.key) if source.key is not None else None
+
+
+def _is_traced(value: Any) -> bool:
+    return isinstance(value, Tensor) and isinstance(value._array, AbstractArray)
+
+
+def _lengths(source: Source, known: dict[tuple[Any, ...], Source]) -> Iterator[Source]:
+    """The guards of how many things there were beside something."""
+    holder = id(source.holder)
+    for before in known.values():
+        inside = before.parent is not None and before.is_length
+        if inside and holder in (id(before.holder), id(getattr(before.holder, "__dict__", None))):
+            yield replace(before, kept=True)
