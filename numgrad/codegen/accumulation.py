@@ -8,15 +8,7 @@ which may fold their columns. What compiled functions need is less, and takes le
 
 from numgrad.codegen import intrinsics
 from numgrad.codegen.device import device, instruction, outlined
-
-
-@instruction
-def stay_apart():
-    """Keep the function that calls this from being inlined.
-
-    Inlined copies of a loop would be optimised once more at each place, and might then add in
-    another order.
-    """
+from numgrad.codegen.intrinsics import stay_apart
 
 
 @outlined

@@ -55,8 +55,10 @@ def kernel(x, out, outer, length, inner):
         start = block * length * inner + left
         corner = block * inner + left
         place = out[corner : corner + columns]
-        best = x[start : start + columns].copy()
+        first = x[start : start + columns]
+        best = np.empty({tile}, x.dtype)
         for j in range(columns):
+            best[j] = first[j]
             place[j] = 0
         for k in range(1, length):
             lo = start + k * inner
@@ -115,7 +117,7 @@ def argreduce_kernel(kind: str, dtype: np.dtype, columns: bool, parallel: bool) 
         **names,
     )
     header = (
-        "from numba import int32, int64, prange\n"
+        "import numpy as np\nfrom numba import int32, int64, prange\n"
         "from numgrad.codegen.intrinsics import select\n"
         f"from numgrad.codegen.accumulation import {', '.join(imported)}\n"
     )

@@ -5,9 +5,10 @@ code, so an entry never goes stale; see Note [Kernel cache].
 
 Note [Two compilers]
 --------------------
-Most text goes straight to LLVM (``native``), in a tenth of a second and without Numba. What is not
-in its language, and what calls users' own compiled functions, Numba compiles (``hosted``):
-``Kernel.numba_reason`` says why. Results have the same bits.
+Text goes straight to LLVM (``native``), in a tenth of a second and without Numba; all of ours does,
+which ``tests/conftest.py`` watches. What calls users' own compiled functions, and what a formula of
+theirs has that is not in the language, Numba compiles (``hosted``): ``Kernel.numba_reason`` says
+why. Results have the same bits.
 
 Note [Kernel cache]
 -------------------

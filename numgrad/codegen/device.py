@@ -12,6 +12,8 @@ from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from typing import Any
 
+from numgrad.errors import NumgradNotImplementedError
+
 # Numba gives each function an entry point for Python and one for C; these are optimised again in
 # every kernel that links the function. Only kernels are called from Python, nothing from C.
 _WITHOUT_WRAPPERS: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -44,6 +46,9 @@ class DeviceFunction(LibraryFunction):
         Whether it is inlined into the kernels that call it.
     contract
         Whether a product and a sum in it may become one instruction.
+    for_numba
+        The Python function that Numba compiles in its place, if it has instructions of which Numba
+        has no form: Note [Two compilers] in ``compile``.
     """
 
     __name__: str
@@ -54,6 +59,7 @@ class DeviceFunction(LibraryFunction):
         self.py_func = function
         self.inline = inline
         self.contract = contract
+        self.for_numba = function
 
     @cached_property
     def dispatcher(self) -> Any:
@@ -65,7 +71,7 @@ class DeviceFunction(LibraryFunction):
             options["forceinline"] = True
         if self.contract:
             options["fastmath"] = {"contract"}
-        return numba.njit(self.py_func, error_model="numpy", **options)
+        return numba.njit(self.for_numba, error_model="numpy", **options)
 
     def numba_type(self) -> Any:
         return self.dispatcher._numba_type_
@@ -92,9 +98,10 @@ def contracted(function: Callable) -> DeviceFunction:
 class Instruction(LibraryFunction):
     """What a compiler writes itself where a function calls it: machine instructions, a few lines.
 
-    It is known by its module and name. Numba's definition, which types the call and writes the
-    code, is the function of that name in the module ``<module>_numba``. The native compiler's,
-    which writes the code, is in ``<module>_native`` or in its own table.
+    It is known by its module and name. The native compiler's definition, which writes the code, is
+    in its own table or the function of that name in the module ``<module>_native``. Numba has
+    definitions, in ``intrinsics_numba``, of those only that stand in a kernel beside calls of
+    functions that users compiled.
 
     Attributes
     ----------
@@ -115,10 +122,19 @@ class Instruction(LibraryFunction):
         from numba.core.registry import cpu_target
         from numba.extending import intrinsic
 
-        definitions = importlib.import_module(f"{self.__module__}_numba")
+        definitions = importlib.import_module("numgrad.codegen.intrinsics_numba")
+        if self.external is not None:
+            definition = definitions.kernel_call(self.external, self.__name__)
+        else:
+            definition = getattr(definitions, self.__name__, None)
+        if definition is None:
+            raise NumgradNotImplementedError(
+                f"{self.__name__}: Numba has no form of this instruction of {self.__module__}; "
+                "only kernels that call no function compiled by Numba may use it"
+            )
         defined: Any = intrinsic(prefer_literal=self.literal)
         typing: Any = cpu_target.typing_context
-        self._defined = defined(getattr(definitions, self.__name__))  # Numba holds it weakly
+        self._defined = defined(definition)  # Numba holds it weakly
         typing.refresh()
         return typing.resolve_value_type(self._defined)
 

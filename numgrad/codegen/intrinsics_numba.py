@@ -5,8 +5,10 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 
 from numgrad.codegen.intrinsics import HAS_FMA
+from numgrad.codegen.linker import external_symbol
 
 _INT_OF_FLOAT = {types.float32: types.int32, types.float64: types.int64}
 _FLOAT_OF_INT = {i: f for f, i in _INT_OF_FLOAT.items()}
@@ -93,6 +95,64 @@ maximum = _float_intrinsic("llvm.maximum", 2)
 minimum = _float_intrinsic("llvm.minimum", 2)
 
 
+def estrin(typingctx, x, coefficients):
+    if not (
+        isinstance(x, types.Float)
+        and isinstance(coefficients, types.UniTuple)
+        and coefficients.dtype == x
+    ):
+        return None
+
+    def codegen(context, builder, signature, args):
+        power = args[0]
+        terms = [builder.extract_value(args[1], i) for i in range(coefficients.count)]
+        while len(terms) > 1:
+            odd = terms[-1:] if len(terms) % 2 else []
+            pairs = zip(terms[0::2], terms[1::2], strict=False)
+            terms = [_multiply_add(builder, b, power, a) for a, b in pairs] + odd
+            if len(terms) > 1:
+                power = builder.fmul(power, power)
+        return terms[0]
+
+    return x(x, coefficients), codegen
+
+
+def stay_apart(typingctx):
+    def codegen(context, builder, signature, args):
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.none(), codegen
+
+
+def kernel_call(external: Callable[[str, str], str], name: str) -> Callable[..., Any]:
+    """Define the call of a kernel of integers, which has a form for each dtype ``like``."""
+
+    def call(typingctx, like, *integers):
+        kinds: Any = integers[0] if isinstance(integers[0], types.BaseTuple) else integers
+        symbol = external_symbol(external(name, like.dtype.name))
+        together: Any = types.StarArgTuple.from_types(tuple(kinds))
+
+        def codegen(context, builder, signature, args):
+            values = [
+                context.cast(builder, builder.extract_value(args[1], k), kind, types.int64)
+                for k, kind in enumerate(kinds)
+            ]
+            convention, taken = context.call_conv, [types.int64] * len(values)
+            kind = convention.get_function_type(types.none, taken)
+            function = cgutils.get_or_insert_function(builder.module, kind, symbol)
+            convention.call_function(builder, function, types.none, taken, values)
+            return context.get_dummy_value()
+
+        return types.none(like, together), codegen
+
+    return call
+
+
+def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    return builder.fma(a, b, c) if HAS_FMA else builder.fadd(builder.fmul(a, b), c)
+
+
 def add_any_order(typingctx, a, b):
     if not (a == b and isinstance(a, types.Float)):
         return None
@@ -118,9 +178,7 @@ def mul_add(typingctx, a, b, c):
         return None
 
     def codegen(context, builder, signature, args):
-        if HAS_FMA:
-            return builder.fma(*args)
-        return builder.fadd(builder.fmul(args[0], args[1]), args[2])
+        return _multiply_add(builder, *args)
 
     return a(a, a, a), codegen
 

@@ -21,15 +21,10 @@ have work once for each kind of arguments.
 3. ``graph`` is what comes out. Lengths are symbols: ``sizes``, on ``polynomial``, ``shapes``.
    ``evaluate`` runs a graph one operation at a time, as a reference.
 4. ``passes`` rewrite the graph so that less is computed; ``rewriting`` is how.
-5. ``lower`` makes source of it. ``expand`` reads operations as ``terms``: scalar functions,
-   reductions and index maps; ``lowering`` finds how those are written that are no formula of single
-   elements: by ``lookup``, ``placing``, ``product``, or the module that the operation names.
-   ``stored`` decides what is kept in memory, ``statements`` gives each of that its loops, ``tree``
-   nests and joins these, ``lanes`` cuts some into blocks and ``block_products`` takes products out
-   of these: ``arrange`` does it all. ``storage`` says where results are kept, ``nest`` and
-   ``tasks`` write loops and their calls, on ``write``; ``kernel`` puts the source together,
-   ``loop`` that of a loop over steps. Small arrays of fixed shape have no loops:
-   ``elements`` reads them as scalars, ``pieces`` writes these.
+5. ``lower`` reads it as terms: scalar functions, reductions and index maps. ``expand`` reads
+   formulas; ``lowering`` finds how those operations are written that are no formula of single
+   elements: by ``lookup``, ``placing``, ``matrices``, or the module that the operation names. From
+   terms the source of kernels is made by ``codegen.nests``, which has a map of its own.
 6. ``run`` computes. ``program`` puts kernels and what runs between them into one Python function; a
    kernel is compiled when it is first called. ``dispatch`` writes the Python function that
    recognises arguments, checks the guards, and runs the program. ``specialise`` holds one kind of
@@ -39,8 +34,8 @@ have work once for each kind of arguments.
    derivatives of a graph, ``scan``, ``while_loop``, ``adaptive_loop`` (for solvers) and
    ``subgraph`` (branches) the rules of ``trace.body_primitive``, ``program`` runs loops.
 
-For people: ``inspect`` has ``report`` and ``stats``, with ``lower.account`` (what a loop computes
-and moves) and ``lower.outline`` (which loops LLVM vectorised), and ``reasons`` (why a function was
+For people: ``inspect`` has ``report`` and ``stats``, with ``nests.account`` (what a loop computes
+and moves, and whether LLVM vectorised it), and ``reasons`` (why a function was
 traced again); ``messages`` has the user's line in errors and warnings, ``progress`` what is shown
 while a function is compiled.
 """

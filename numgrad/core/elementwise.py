@@ -176,10 +176,6 @@ class Elementwise(Planned):
             result = reader.lift(self.function(*cast))
         return reader.cast(result, out)
 
-    def emitter(self) -> Emitter:
-        functions = {f"user:{name}": kernel for name, kernel in USER_KERNELS.items()}
-        return Emitter(scalar_functions=functions)
-
     # --------------------------------------------------------------------------------- calls
 
     def run(
@@ -265,6 +261,12 @@ class Elementwise(Planned):
 
 USER_KERNELS: dict[str, Any] = {}
 """Users' scalar functions by operation name."""
+
+
+def formula_emitter() -> Emitter:
+    """A writer of formulas, which knows users' scalar functions."""
+    functions = {f"user:{name}": kernel for name, kernel in USER_KERNELS.items()}
+    return Emitter(scalar_functions=functions)
 
 
 class ElementwisePlan(Plan):
@@ -386,7 +388,7 @@ class ElementwisePlan(Plan):
         def entry(parallel: bool, nogil: bool) -> Any:
             found = kernels.get((*key, parallel, nogil))
             if found is None:
-                symbols, emitter = read(Reader()), self.op.emitter()
+                symbols, emitter = read(Reader()), formula_emitter()
                 kernel = elementwise_kernel(
                     name,
                     emitter,
@@ -404,7 +406,7 @@ class ElementwisePlan(Plan):
             return entry(False, False)
         cost = self.op._cost.get(key)
         if cost is None:
-            symbols, emitter = read(Reader()), self.op.emitter()
+            symbols, emitter = read(Reader()), formula_emitter()
             emitter.block(
                 [symbols[o.name] for o in outputs], {symbols[o.name]: o.name for o in inputs}
             )
@@ -434,7 +436,7 @@ class ElementwisePlan(Plan):
         key = (self.dtype, *self.loop)
         found = self.op._reads_once.get(key)
         if found is None:
-            reader, emitter = Reader(), self.op.emitter()
+            reader, emitter = Reader(), formula_emitter()
             inputs = [reader.input(o.name, o.dtype) for o in self._operands()]
             _, condition = emitter.rare([self.op.read(reader, inputs)], dict.fromkeys(inputs, "x"))
             found = self.op._reads_once[key] = not condition
@@ -490,7 +492,7 @@ class ElementwisePlan(Plan):
         if self.scalars[k] or self.metas[k] != Meta(self.shape, self.dtype):
             return False
         values, gradients = self.symbols(Reader(), mask)
-        _, condition = self.op.emitter().rare([gradients[k]], dict.fromkeys(values.values(), "x"))
+        _, condition = formula_emitter().rare([gradients[k]], dict.fromkeys(values.values(), "x"))
         return gradients[k] is not values["g"] and not condition  # see ``reads_once``
 
     def _compile_backward(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import value_of
+from numgrad.codegen.nests.terms import Term, Terms, count
 from numgrad.compiler.graph.graph import TracedNode
-from numgrad.compiler.graph.polynomial import Terms as Length
-from numgrad.compiler.graph.polynomial import value_of
 from numgrad.compiler.lower.lookup import gather, positions, require, scatter, spread, where
 from numgrad.compiler.lower.lowering import Arithmetic, column, lowering, operands, shape_of
-from numgrad.compiler.lower.product import multiplied, swapped
-from numgrad.compiler.lower.terms import Term, Terms, count
+from numgrad.compiler.lower.matrices import multiplied, swapped
 from numgrad.kernels.dropout import BITS
 
 

@@ -20,7 +20,7 @@ from numgrad.core.formula import Meta
 from numgrad.operations.data_dependent import OUTSIDE, no_shape
 from numgrad.operations.join import concat
 from numgrad.operations.shape import as_operand, reshape
-from numgrad.operations.sorting import argsort
+from numgrad.operations.sorting import sort
 from numgrad.operations.take import take, take_backward
 
 _REMEDY = OUTSIDE
@@ -164,12 +164,13 @@ def unique_consecutive(x, return_inverse=False, return_counts=False, axis=None):
         x = reshape(x, (-1,))
     axis_ = 0 if axis is None else one_axis("unique_consecutive", axis, len(shape))
     places, inverse, counts = runs(x, axis=axis_)
-    found = [take(x, places, axis=axis_)]
+    values = take(x, places, axis=axis_)
+    more = []
     if return_inverse:
-        found.append(reshape(inverse, shape) if axis is None else inverse)
+        more.append(reshape(inverse, shape) if axis is None else inverse)
     if return_counts:
-        found.append(counts)
-    return tuple(found) if len(found) > 1 else found[0]
+        more.append(counts)
+    return (values, *more) if more else values
 
 
 class UniqueAll(NamedTuple):
@@ -415,7 +416,7 @@ def setxor1d(a, b, assume_unique=False):
     if not assume_unique:
         a, b = unique(a), unique(b)
     joined = concat(a, b, axis=0)
-    joined = take(joined, argsort(joined, stable=True))
+    joined = sort(joined)
     if not joined.shape[0]:
         return joined
     edge = np.ones(1, bool)

@@ -11,10 +11,10 @@ from typing import Any
 
 from numgrad.autograd.node import Node
 from numgrad.codegen.estimate import serial_ns
-from numgrad.compiler.graph.polynomial import evaluate
-from numgrad.compiler.lower.account import account
-from numgrad.compiler.lower.statements import Statement
-from numgrad.compiler.lower.terms import PRODUCT
+from numgrad.codegen.nests.account import account
+from numgrad.codegen.nests.polynomial import evaluate
+from numgrad.codegen.nests.statements import Statement
+from numgrad.codegen.nests.terms import PRODUCT
 from numgrad.core.call import Call
 from numgrad.profiler.notes import (
     KERNEL,

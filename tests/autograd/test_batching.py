@@ -22,8 +22,6 @@ from numgrad.testing.samples import AXES, BROADCASTS, draw
 from tests.operations.cases import followed
 from tests.operations.reference import by_name
 
-pytestmark = pytest.mark.slow
-
 SIZE = 3
 INDICES = np.array([[2, -1, 0], [1, 1, -3]])
 ROWS = np.array([[2, 1, 0], [1, 1, 0]])
@@ -95,7 +93,8 @@ MORE = {
 }  # fmt: skip
 
 ELSEWHERE = {
-    "bitwise_count", "exponents", "gcd", "lcm", "nextafter", "ruled", "running_places", "spacing",
+    "bitwise_count", "exponents", "gcd", "lcm", "nextafter", "refused", "ruled", "running_places",
+    "spacing",
 }  # fmt: skip
 """What cannot be drawn here, and is tried where its family is: integers, pairs of results."""
 
@@ -206,8 +205,23 @@ def assert_equal(actual, expected, case=""):
 # ---------------------------------------------------------------------------- every operation
 
 
-@pytest.mark.parametrize("op", **by_name(OPERATIONS))
+# one operation for each rule; the rules of what is elementwise or along axes serve many
+RULES = {find_rule(op): op for op in reversed(OPERATIONS)}
+WITH_RULES = [op for op in OPERATIONS if RULES[find_rule(op)] is op and find_rule(op)]
+
+
+@pytest.mark.parametrize("op", **by_name(WITH_RULES))
+def test_batch_of_a_rule_is_the_examples(op):
+    check_batch(op)
+
+
+@pytest.mark.slow(cases=0)
+@pytest.mark.parametrize("op", **by_name([op for op in OPERATIONS if op not in WITH_RULES]))
 def test_batch_is_the_examples(op):
+    check_batch(op)
+
+
+def check_batch(op):
     found = list(cases(op))
     assert found, f"{op.name} has no samples; add one to MORE"
     for case in found:
@@ -222,6 +236,7 @@ RECORDED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", **by_name(RECORDED))
 def test_gradients_through_a_batch(op):
     for case in cases(op):
@@ -243,6 +258,7 @@ def test_gradients_through_a_batch(op):
         assert_equal(*gradients, case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", **by_name([op for op in OPERATIONS if op.formulas]))
 def test_formulas_take_batched_gradients(op):
     """What a batched backward does: many cotangents, one set of saved values."""
@@ -274,6 +290,7 @@ def test_formulas_take_batched_gradients(op):
             assert_equal([actual], [OPS["stack"](*expected)], f"{op.name} {shapes} {params}")
 
 
+@pytest.mark.slow
 def test_operations_of_layers_bring_their_rules():
     for name in ("convolution", "embedding", "linear", "max_pool", "normalize_groups"):
         assert OPS[name].batching is not None
@@ -354,6 +371,7 @@ def test_agrees_with_other_libraries(name):
         np.testing.assert_allclose(a.numpy(), e, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_agrees_with_torch():
     torch = pytest.importorskip("torch")
 
@@ -376,6 +394,7 @@ def test_agrees_with_torch():
         np.testing.assert_allclose(a.numpy(), e.numpy(), rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_gradients_of_examples():
     """Examples never meet: one backward gives the gradient of every example."""
     x = ng.tensor(X, requires_grad=True)
@@ -431,6 +450,7 @@ def test_a_backward_with_a_batch_of_cotangents():
 # --------------------------------------------------------------------------------------- levels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["exp", "sum", "cumsum", "matrix_transpose", "unstack", "ravel"])
 def test_nested_levels_on_one_operand(name):
     op, x = OPS[name], ng.tensor(draw(OPS[name], (2, SIZE, 4, 3)))
@@ -468,6 +488,7 @@ def test_every_pair_of_two_levels():
     assert_equal(*(ng.autograd.grad(y, (a, b), weights) for y in (found, expected)))
 
 
+@pytest.mark.slow
 def test_what_an_inner_level_does_not_see():
     with BatchingInterpreter(2) as outer:
         x = outer.wrap(ng.tensor(X[:2]))
@@ -492,6 +513,7 @@ def rotated(a, b):
     return a[::-1] * b
 
 
+@pytest.mark.slow
 def test_an_operation_without_a_rule_is_called_in_a_loop():
     split = View(halves, register=False).vjp(x=lambda g: OPS["concat"](*g))
     turn = Primitive(rotated, register=False)
@@ -509,6 +531,7 @@ def test_an_operation_without_a_rule_is_called_in_a_loop():
         split(level.wrap(np.ones((0, 4))))
 
 
+@pytest.mark.slow
 def test_the_loop_agrees_with_a_rule():
     operands = [BatchOperand(ng.tensor(X), True), BatchOperand(ng.tensor(X[0]), False)]
     looped = by_example(OPS["multiply"], operands, {}, SIZE)
@@ -535,6 +558,7 @@ def level():
         yield entered
 
 
+@pytest.mark.slow
 def test_a_batched_value_looks_like_an_example(level):
     x = level.wrap(ng.tensor(X.astype(np.float32), requires_grad=True))
     assert isinstance(x, ng.Tensor)
@@ -587,6 +611,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED)
 def test_numbers_of_an_example_cannot_be_looked_at(level, name):
     x = level.wrap(ng.tensor(V, requires_grad=True))
@@ -609,6 +634,7 @@ ERRORS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_name_what_the_caller_sees(level, name):
     function, kind, match = ERRORS[name]
@@ -617,12 +643,14 @@ def test_errors_name_what_the_caller_sees(level, name):
     assert isinstance(caught.value, ng.NumgradError)
 
 
+@pytest.mark.slow
 def test_an_error_of_one_example_only(level):
     indices = level.wrap(np.array([[0, 1], [2, 3], [4, 5]]))
     with pytest.raises(ng.NumgradIndexError, match="index 4"):
         np.take(level.wrap(V), indices)
 
 
+@pytest.mark.slow
 def test_a_batched_value_ends_with_its_context():
     with BatchingInterpreter(SIZE) as level:
         x = level.wrap(ng.tensor(V))
@@ -635,6 +663,7 @@ def test_a_batched_value_ends_with_its_context():
         x * other.wrap(ng.tensor(V))
 
 
+@pytest.mark.slow
 def test_a_value_of_an_inner_level_cannot_be_kept():
     with BatchingInterpreter(2) as outer:
         with BatchingInterpreter(SIZE) as inner:
@@ -643,6 +672,7 @@ def test_a_value_of_an_inner_level_cannot_be_kept():
             outer.unwrap(x)
 
 
+@pytest.mark.slow
 def test_wrap_needs_the_batch_axis(level):
     for value in (np.ones(()), np.ones((4, 3)), ng.ones(2)):
         with pytest.raises(ng.NumgradValueError, match=r"batch of 3.*moveaxis"):
@@ -650,6 +680,7 @@ def test_wrap_needs_the_batch_axis(level):
     assert level.wrap([1, 2, 3]).dtype == np.int64
 
 
+@pytest.mark.slow
 def test_nothing_is_recorded_without_grad(level):
     x = ng.tensor(X, requires_grad=True)
     with ng.no_grad():

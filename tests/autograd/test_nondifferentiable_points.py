@@ -16,8 +16,6 @@ import numgrad as ng
 from numgrad.core.op import OPS
 from tests.operations.cases import TABLE
 
-pytestmark = pytest.mark.slow
-
 inf, nan = math.inf, math.nan
 
 
@@ -246,6 +244,7 @@ def test_gradient(row):
         np.testing.assert_allclose(actual, g, rtol=1e-14, atol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_second_derivative_does_not_raise(row):
     with np.errstate(invalid="ignore"):  # infinities of opposite sign that meet are no error here
@@ -253,6 +252,7 @@ def test_second_derivative_does_not_raise(row):
     assert all(g is None or g.dtype.kind in "fc" for g in found)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("row", [row for row in ROWS if row.peer is not None], ids=str)
 def test_expected_gradient_is_that_of_torch(row):

@@ -1,5 +1,7 @@
 """Code generation for another system: ``python -m tests.codegen.other_systems TARGET [NAME...]``.
 
+With ``translated`` for the target, and dtypes for names, kernels are translated and not compiled.
+
 Everything that this process compiles is compiled for the target and looked at, nothing is run. It
 prints, as JSON, how many modules were compiled, how many of them let LLVM choose the order of a
 sum, which kernels the compiler refused, and which symbols their objects need from outside.
@@ -91,12 +93,16 @@ def _undefined_macho(code: bytes) -> set[str]:
     return names
 
 
-def _pretend(target: Target) -> dict[str, Any]:
-    """Compile for ``target`` from now on, load nothing; where it is written what came up."""
+def _pretend(target: Target | None) -> dict[str, Any]:
+    """Compile for ``target`` from now on, load nothing; where it is written what came up.
+
+    Without a target kernels are only translated.
+    """
     report: dict[str, Any] = {"modules": 0, "any_order": 0, "refused": {}, "symbols": set()}
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-    binding.get_process_triple = lambda: target.triple
+    if target is not None:
+        binding.initialize_all_targets()
+        binding.initialize_all_asmprinters()
+        binding.get_process_triple = lambda: target.triple
 
     from numgrad.codegen import compile as compiling
     from numgrad.codegen.native import machine
@@ -109,6 +115,10 @@ def _pretend(target: Target) -> dict[str, Any]:
         return made.create_target_machine(
             cpu=name, features=features, opt=effort, reloc=reloc, codemodel="jitdefault", jit=True
         )
+
+    def count(text: str, unique: str, **options: Any) -> bytes:
+        report["modules"] += 1
+        return b""
 
     def look(text: str, unique: str, **options: Any) -> bytes:
         payload = compile_ir(text, unique, **options)
@@ -123,12 +133,13 @@ def _pretend(target: Target) -> dict[str, Any]:
         return payload
 
     def refuse(kernel: Any, *_: Any) -> Any:
-        report["refused"][kernel.name] = kernel.hosted
+        report["refused"][kernel.name] = kernel.numba_reason
         kernel.entry = kernel.code = lambda *_: None
         return kernel
 
-    compile_ir, machine.compile_ir = machine.compile_ir, look
-    machine._new_machine = new_machine
+    compile_ir, machine.compile_ir = machine.compile_ir, count if target is None else look
+    if target is not None:
+        machine._new_machine = new_machine
     machine.load = lambda payload: dict.fromkeys(machine.EXPORTS, 0)
     NativeCode.load = lambda self, payload: lambda *_: None
     NativeCode.address = property(lambda self: 0)  # pyright: ignore
@@ -137,13 +148,22 @@ def _pretend(target: Target) -> dict[str, Any]:
 
 
 def main(name: str, *operations: str) -> None:
+    if name == "translated":
+        with tempfile.TemporaryDirectory() as os.environ["NUMGRAD_CACHE_DIR"]:
+            print(json.dumps(_compile(None, (), operations)))
+        return
     target = TARGETS[name]
     os.environ.update(NUMBA_CPU_NAME=target.cpu, NUMBA_CPU_FEATURES=target.features)
     with tempfile.TemporaryDirectory() as os.environ["NUMGRAD_CACHE_DIR"]:
         print(json.dumps(_compile(target, operations)))
 
 
-def _compile(target: Target, operations: tuple[str, ...]) -> dict[str, Any]:
+DTYPES = ("float64", "float32", "complex128", "complex64")
+
+
+def _compile(
+    target: Target | None, operations: tuple[str, ...], dtypes: tuple[str, ...] = DTYPES
+) -> dict[str, Any]:
     report = _pretend(target)
 
     from numgrad.core.op import OPS
@@ -152,7 +172,7 @@ def _compile(target: Target, operations: tuple[str, ...]) -> dict[str, Any]:
 
     declare_all()
     for operation in operations or OPS:
-        for dtype in ("float64", "float32", "complex128", "complex64"):
+        for dtype in dtypes:
             list(OPS[operation].warm(dtype))
     return {**report, "symbols": sorted(report["symbols"])}
 

@@ -26,7 +26,7 @@ from numgrad.codegen.intrinsics import add_any_order, load, store
 def native(text, signature, **options):
     """The kernel of a text, which must not be one for Numba."""
     kernel = compiler.compile_kernel("native", HEADER + text, signature, keep=False, **options)
-    assert not kernel.hosted
+    assert not kernel.numba_reason
     return kernel
 
 
@@ -184,7 +184,7 @@ def kernel(x, y, n):
 def test_what_is_not_in_the_language_goes_to_numba():
     text = "import numpy as np\ndef kernel(x):\n    x[0] = np.sinh(x[1])\n"
     kernel = compiler.compile_kernel("hosted", text, "void(float64[::1])", keep=False)
-    assert "sinh" in kernel.hosted
+    assert "sinh" in kernel.numba_reason
     x = np.array([0.0, 1.0])
     kernel.entry(x)
     assert x[0] == pytest.approx(np.sinh(1.0))
@@ -199,7 +199,7 @@ def test_what_goes_to_numba_is_translated_in_one_process_only(monkeypatch, tmp_p
     for again in (False, True):
         monkeypatch.setattr(compiler, "_loaded", {})
         kernel = compiler.compile_kernel("hosted_once", text, "void(float64[::1])")
-        assert "sinh" in kernel.hosted
+        assert "sinh" in kernel.numba_reason
         assert kernel.from_cache == again
     assert len(tries) == 1
 
@@ -208,7 +208,7 @@ def test_what_llvm_does_not_take_goes_to_numba(monkeypatch):
     monkeypatch.setattr(NativeCode, "translated", lambda self: "define nonsense")
     text = "def kernel(x):\n    x[0] = 2.0 * x[1]\n"
     kernel = compiler.compile_kernel("refused", text, "void(float64[::1])", keep=False)
-    assert "LLVM does not take" in kernel.hosted
+    assert "LLVM does not take" in kernel.numba_reason
     x = np.array([0.0, 1.0])
     kernel.entry(x)
     assert x[0] == 2.0

@@ -56,7 +56,7 @@ def computed(length, kind, bits):
     source += f"# for vectors of {bits} bits\n"
     found = np.full(length, 7, kind), z.copy(), np.zeros(1, kind)
     kernel = compile_kernel("stencil", source, signature, keep=False)
-    assert not kernel.hosted
+    assert not kernel.numba_reason
     kernel.entry(x0, x1, *found, n)
     text = translate(source, parse(signature), has_fma=False)
     return found, (y, v1 + z, total), text

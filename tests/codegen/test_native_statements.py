@@ -8,7 +8,7 @@ from numgrad.codegen.compile import compile_kernel
 
 def native(source, signature, parallel=False):
     kernel = compile_kernel("statements", source, signature, parallel=parallel, keep=False)
-    assert not kernel.hosted
+    assert not kernel.numba_reason
     return kernel.entry
 
 

@@ -26,9 +26,9 @@ import scipy.special
 from numgrad.codegen import tasks
 from numgrad.codegen.dtypes import KERNEL_DTYPES, type_name
 from numgrad.codegen.library import LIBRARY, REAL_BESIDE
+from numgrad.codegen.nests.kernel import Written
+from numgrad.codegen.nests.loop import LoopKernel
 from numgrad.compiler.graph.graph import Graph
-from numgrad.compiler.lower.kernel import Written
-from numgrad.compiler.lower.loop import LoopKernel
 from numgrad.compiler.run.program import KernelProgram, Options
 from numgrad.compiler.run.steps import KernelStep
 from numgrad.core.op import OPS
@@ -43,8 +43,8 @@ UNWRITTEN = {
 
 
 CUTTING = (
-    "lanes", "write", "nest", "kernel", "pieces", "ranges", "hoisting", "block_products",
-    "multiply_blocks", "tasks",
+    "lanes", "write", "nest", "kernel", "pieces", "index_set_splitting", "hoisting",
+    "block_products", "tasks",
 )  # fmt: skip
 """Modules that cut what is computed into tasks and blocks."""
 COMPILING = ("run.specialise", "loops.program", "loops.body")
@@ -84,7 +84,7 @@ def emulating(
     entry = property(lambda self: functools.partial(run_loop, self.written))
     changes.append((_module("loops.program").LoopProgram, "entry", entry))
     for name in CUTTING:
-        module = _module(f"lower.{name}")
+        module = importlib.import_module(f"numgrad.codegen.nests.{name}")
         changes += [(module, key, value) for key, value in sizes.items() if hasattr(module, key)]
     before = [getattr(module, key) for module, key, _ in changes]
     try:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.compiler.lower import lanes, product
+from numgrad.codegen.nests import lanes
+from numgrad.compiler.lower import matrices as product
 from tests.compiler.emulator import emulating
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.compiler.lower import tree
+from numgrad.codegen.nests import tree
 from tests.compiler import programs
 from tests.compiler.emulator import emulated, emulating
 from tests.compiler.tracing import trace

@@ -300,6 +300,27 @@ def test_algebra_keeps_zeros_infinities_and_nans(function, expected):
     assert bits_left(function, np.float32) == expected
 
 
+STEPS = [
+    *(lambda x, n=n: x + n for n in (0.0, -0.0)),
+    *(lambda x, n=n: x - n for n in (0.0, -0.0)),
+    *(lambda x, n=n: n - x for n in (0.0, -0.0, 1.0)),
+    *(lambda x, n=n: x * n for n in (0.0, 1.0, -1.0, 2.0, 0.5)),
+    *(lambda x, n=n: x / n for n in (1.0, -1.0, 2.0)),
+    *(lambda x, n=n: n / x for n in (0.0, 1.0)),
+    *(lambda x, n=n: np.where(x > 1, n, x) for n in (0.0, -0.0, 1.0)),
+    np.negative, np.absolute, np.square, np.exp, np.sign, np.positive,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(STEPS)))
+def test_every_two_steps_keep_zeros_infinities_and_nans(number):
+    """What a rule says of a number holds for numbers that other steps made."""
+    first = STEPS[number]
+    with np.errstate(all="ignore"):
+        bits_left(lambda x: tuple(second(first(x)) for second in STEPS))
+        bits_left(lambda x: tuple(first(x) + second(x) for second in STEPS))
+
+
 def test_algebra_of_other_dtypes():
     whole = np.arange(5)
     assert left(lambda x: x + 0, whole) == []

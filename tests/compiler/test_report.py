@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.codegen.vector_loops import VectorLoop, vector_loops
+from numgrad.codegen.nests.account import VectorLoop, judge, source_loops, vector_loops
 from numgrad.compiler import progress
-from numgrad.compiler.lower.outline import judge, source_loops
 
 RNG = np.random.default_rng(0)
 

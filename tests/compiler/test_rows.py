@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.compiler.lower import kernel, tree
+from numgrad.codegen.nests import kernel, tree
 from tests.compiler.emulator import emulating
 
 

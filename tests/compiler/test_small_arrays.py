@@ -31,7 +31,7 @@ def source(fast):
 
 @pytest.mark.parametrize("piece", [3, 20, 500])
 def test_steps_in_pieces(monkeypatch, piece):
-    monkeypatch.setattr("numgrad.compiler.lower.pieces.PIECE", piece)
+    monkeypatch.setattr("numgrad.codegen.nests.pieces.PIECE", piece)
     both = ng.value_and_grad(lorenz, argnums=(0, 1))
     value, (by_state, by_p) = both(*POINT)
     with emulating(piece=piece):
@@ -98,7 +98,7 @@ def test_large_arrays_of_fixed_shape_keep_their_loops():
 
 
 def test_the_shortest_arrays_have_no_loop_however_many_there_are(monkeypatch):
-    monkeypatch.setattr("numgrad.compiler.lower.elements.MOST_SCALARS", 10)
+    monkeypatch.setattr("numgrad.codegen.nests.small_arrays.MOST_SCALARS", 10)
     with emulating():
         fast = ng.jit(lambda s, p: lorenz(s, p), dynamic=False)
         assert fast(*POINT) == pytest.approx(lorenz(*POINT), rel=1e-14)

@@ -28,14 +28,15 @@ BATCHED = """
 from numba import {dtype}
 from numgrad.kernels.products.blas import batched_gemm
 
-def kernel(sizes, a, lda, stride_a, b, ldb, stride_b, c, ldc, stride_c, add):
-    count, trans_a, trans_b, m, n, k = sizes
+def kernel(
+    count, trans_a, trans_b, m, n, k, a, lda, stride_a, b, ldb, stride_b, c, ldc, stride_c, add
+):
     batched_gemm(
         {dtype}, count, trans_a, trans_b, m, n, k,
         a, lda, stride_a, b, ldb, stride_b, c, ldc, stride_c, add, 0,
     )
 """
-BATCHED_SIGNATURE = f"void(UniTuple(int64, 6), {', '.join(['int64'] * 10)})"
+BATCHED_SIGNATURE = f"void({', '.join(['int64'] * 16)})"
 WIDE = {
     "float32": np.float64,
     "float64": np.longdouble,
@@ -241,7 +242,7 @@ def test_batches(dtype, share):
                     for name, (rows, columns) in (("a", shape_a), ("b", shape_b), ("c", (m, n)))
                 ]
                 batched_entry(dtype)(
-                    (count, trans_a, trans_b, m, n, k),
+                    count, trans_a, trans_b, m, n, k,
                     a.ctypes.data, shape_a[1], strides[0], b.ctypes.data, shape_b[1], strides[1],
                     c.ctypes.data, n, strides[2], add,
                 )  # fmt: skip
@@ -271,7 +272,7 @@ def parallel_entry():
 def test_shared_out_products_are_kept_on_disk():
     parallel_entry()
     (kernel,) = (k for k in jit._loaded.values() if k.name == "parallel_gemm_float32")
-    assert not kernel.hosted
+    assert not kernel.numba_reason
     assert list(disk.root().glob("parallel_gemm_float32-*.bin"))
 
 
@@ -281,7 +282,7 @@ def test_products_are_compiled_without_numba():
         products.address(f"batched_gemm_{dtype}")
     kernels = [k for k in jit._loaded.values() if k.name.startswith(("gemm_", "batched_gemm_"))]
     assert len(kernels) >= 8
-    assert not any(k.hosted for k in kernels)
+    assert not any(k.numba_reason for k in kernels)
 
 
 def shared_out(count, trans_a, trans_b, a, b, c):

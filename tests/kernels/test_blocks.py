@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -55,7 +56,7 @@ SIZES = [(1, 1, 1), (3, 5, 7), (4, 8, 16), (18, 18, 128), (9, 300, 33), (17, 40,
 def test_values_and_edges(dtype):
     draw = np.random.default_rng(0)
     compiled = kernel(dtype)
-    assert not compiled.hosted
+    assert not compiled.numba_reason
     for rows, count, columns in SIZES:
         a = draw.normal(size=(rows, count)).astype(dtype)
         b = draw.normal(size=(count, columns)).astype(dtype)
@@ -104,7 +105,22 @@ def test_bits_for_vectors_of_any_width(monkeypatch):
 
 def test_calls_for_their_effects_are_not_joined():
     compiled = compile_kernel("blocks_twice", TWICE, "void(int64, int64, int64, int64)")
-    assert not compiled.hosted
+    assert not compiled.numba_reason
     a, b, c = np.full(1, 2.0), padded(np.full((1, 1), 3.0)), np.zeros(1)
     compiled.entry(20, a.ctypes.data, b.ctypes.data, c.ctypes.data)
     assert c[0] == 120
+
+
+@pytest.mark.slow(cases=0)  # Numba takes seconds
+def test_bits_beside_a_function_that_a_user_compiled():
+    half = numba.njit(lambda x: x / 2)
+    source = SOURCE.format(dtype="float64", size=8) + "    user_half(1.0)\n"
+    signature = f"void({', '.join(['int64'] * 11)})"
+    beside = compile_kernel("beside", source, signature, functions={"user_half": half})
+    assert "others have compiled" in beside.numba_reason
+    draw = np.random.default_rng(0)
+    a, b, c = (draw.normal(size=shape) for shape in ((18, 20), (20, 33), (18, 33)))
+    found = c.copy(), c.copy()
+    for compiled, result in zip((kernel("float64"), beside), found, strict=True):
+        multiplied(compiled, a, b, result, True)
+    np.testing.assert_array_equal(*found)

@@ -131,7 +131,7 @@ def test_a_kernel_that_cannot_be_written_serves_its_process(tmp_path, monkeypatc
     monkeypatch.setattr(CPUCodeLibrary, "serialize_using_object_code", lost)
     with pytest.warns(RuntimeWarning, match=r"could not be kept \(object code not found\)"):
         kernel = jit.compile_kernel("unwritten", HOSTED, SIGNATURE)
-    assert kernel.hosted
+    assert kernel.numba_reason
 
 
 GRADIENT = """

@@ -222,3 +222,51 @@ def test_gradients_far_out(name, z, expected):
     x = ng.tensor(np.array(z), requires_grad=True)
     ng.real(getattr(ng, name)(x)).backward()
     np.testing.assert_allclose(np.asarray(x.grad), expected, rtol=1e-14, atol=1e-300)
+
+
+def raised(z, w):
+    return ng.power(ng.tensor(z), ng.tensor(w)).numpy()
+
+
+@both_dtypes
+def test_powers_are_accurate(dtype):
+    """Against mpmath: the error grows with the exponent's size and the logarithm's."""
+    draw = np.random.default_rng(0)
+    z = (draw.normal(size=60) + 1j * draw.normal(size=60)) * 10.0 ** draw.uniform(-4, 4, 60)
+    eps = np.finfo(dtype).eps
+    for w in (
+        3 * draw.normal(size=60) + 1j * draw.normal(size=60),
+        draw.integers(-8, 9, 60) + 0j,
+        draw.uniform(-6, 6, 60) + 0j,
+    ):
+        z, w = z.astype(dtype), w.astype(dtype)
+        with mpmath.workdps(40):
+            exact = [
+                complex(mpmath.mpc(complex(a)) ** mpmath.mpc(complex(b)))
+                for a, b in zip(z, w, strict=True)
+            ]
+        error = np.abs(raised(z, w) - exact) / np.abs(exact)
+        assert (error <= eps * (4 + np.abs(w * np.log(np.abs(z))) + 4 * np.abs(w))).all()
+
+
+def test_powers_that_are_known():
+    z = np.array([3 - 4j, 1e200 + 1e200j, 1j, -2.0, 0.0, 0.0, 0.0, 0.0, np.inf, 2.0])
+    w = np.array([2, -2, 3, 0, 0, 2, 0.5 + 1j, -1, 1, 1], complex)
+    expected = np.array([-7 - 24j, 0, -1j, 1, 1, 0, 0, np.nan, np.inf, 2])
+    found = raised(z, w)
+    np.testing.assert_array_equal(found.real, expected.real)
+    np.testing.assert_array_equal(
+        found.imag[expected == expected], expected[expected == expected].imag
+    )
+    assert np.isnan(found[7].imag)
+
+
+def test_powers_do_not_overflow_on_the_way():
+    """``exp(w log z)`` where neither ``|z|**p`` nor ``exp(-q angle)`` is a number."""
+    z, w = np.array([1e300j, 1e-300j]), np.array([1.5 + 250j, -1.5 - 250j])
+    with mpmath.workdps(40):
+        exact = [
+            complex(mpmath.mpc(complex(a)) ** mpmath.mpc(complex(b)))
+            for a, b in zip(z, w, strict=True)
+        ]
+    np.testing.assert_allclose(raised(z, w), exact, rtol=1e-10)

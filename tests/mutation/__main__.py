@@ -18,7 +18,7 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-from tests.mutation.mutants import ROOT, Mutant, draw
+from tests.mutation.mutants import ROOT, Mutant, draw, text_of
 from tests.mutation.selection import Order, files_for, texts
 
 ACCEPTED = Path(__file__).with_name("accepted.txt")
@@ -27,7 +27,12 @@ ACCEPTED = Path(__file__).with_name("accepted.txt")
 def accepted() -> set[str]:
     """The keys of mutants that change nothing that can be seen; the lines above say why."""
     lines = ACCEPTED.read_text().splitlines()
-    return {line for line in lines if line and not line.startswith("#")}
+    known = {line for line in lines if line and not line.startswith("#")}
+    for line in known:
+        path, before, _ = line.split(" | ", 2)
+        if not (ROOT / path).exists() or before not in text_of(path):
+            print(f"{ACCEPTED.name}: no such line any more: {line}")
+    return known
 
 
 def copy_of(root: Path, target: Path) -> Path:
@@ -134,13 +139,18 @@ def main() -> int:
                 print("tests fail without any change")
                 return 2
         for number, mutant in enumerate(drawn, 1):
+            start = time.monotonic()
             if mutant.key() in known:
                 outcome = "accepted"
             else:
                 outcome = run(mutant, copy, given.limit, Path(scratch, "log"))
+            spent = time.monotonic() - start
             counts[outcome] += 1
             by = killer(Path(scratch, "log")) if outcome == "killed" else ""
-            print(f"{number:4d} {outcome:9s} {mutant.path}:{mutant.line} {by}", flush=True)
+            print(
+                f"{number:4d} {outcome:9s} {spent:4.0f} s {mutant.path}:{mutant.line} {by}",
+                flush=True,
+            )
             if outcome in ("survived", "untested", "too slow"):
                 survivors.append(mutant)
                 print("       ", *mutant.lines(), sep="\n          ", flush=True)

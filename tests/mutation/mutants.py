@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -50,6 +52,12 @@ OPERATORS = [
 """One other operator for each: what fails at once, such as ``x << y`` of floats, tells nothing."""
 
 
+@cache
+def text_of(path: str) -> str:
+    """The text of a file, as it was when first asked for: the checkout may be edited meanwhile."""
+    return (ROOT / path).read_text()
+
+
 @dataclass(frozen=True)
 class Mutant:
     """One change of one file."""
@@ -64,14 +72,13 @@ class Mutant:
         from cosmic_ray.mutating import mutate_code
         from cosmic_ray.plugins import get_operator
 
-        text = (ROOT / self.path).read_text()
-        changed = mutate_code(text, get_operator(self.operator)(), self.occurrence)
+        changed = mutate_code(text_of(self.path), get_operator(self.operator)(), self.occurrence)
         assert changed is not None
         return changed
 
     def lines(self) -> tuple[str, str]:
         """The first line that differs, before and after."""
-        before, after = (ROOT / self.path).read_text().split("\n"), self.code().split("\n")
+        before, after = text_of(self.path).split("\n"), self.code().split("\n")
         pairs = zip(before, after, strict=False)
         return next((a.strip(), b.strip()) for a, b in pairs if a != b)
 
@@ -92,11 +99,11 @@ def mutants_of(path: Path) -> list[Mutant]:
     from cosmic_ray.ast import Visitor, get_ast
     from cosmic_ray.plugins import get_operator
 
-    text = path.read_text()
+    name = path.relative_to(ROOT).as_posix()
+    text = text_of(name)
     tree = ast.parse(text)
     apart = {*_lines_apart(tree), *_lines_of_samples(tree)}
     found: list[Mutant] = []
-    name = path.relative_to(ROOT).as_posix()
     operators = {each: get_operator(each)() for each in OPERATORS}
     met = dict.fromkeys(OPERATORS, 0)
 
@@ -132,23 +139,29 @@ def _lines_apart(tree: ast.Module) -> Iterator[int]:
 
 def _lines_of_samples(tree: ast.Module) -> Iterator[int]:
     """Calls that an operation declares for tests, and constants that they alone use."""
-    declared = [
-        node
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Attribute)
-        and node.targets[0].attr in ("calls", "errors")
-    ]
-    inside = {n.id for d in declared for n in ast.walk(d) if isinstance(n, ast.Name)}
+    declared = [node for node in tree.body if _declares(node)]
     others = [node for node in tree.body if node not in declared]
+    samples = [d for node in others for d in getattr(node, "decorator_list", [])]
+    inside = {n.id for d in (*declared, *samples) for n in ast.walk(d) if isinstance(n, ast.Name)}
+    apart = {n for d in samples for n in ast.walk(d)}
+    uses = Counter(
+        n.id for o in others for n in ast.walk(o) if isinstance(n, ast.Name) and n not in apart
+    )
     for node in others:
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)]) if name in inside:
-                uses = [n for o in others for n in ast.walk(o) if isinstance(n, ast.Name)]
-                if sum(n.id == name for n in uses) == 1:
-                    declared.append(node)
+            case ast.Assign(targets=[ast.Name(id=name)]) if name in inside and uses[name] == 1:
+                declared.append(node)
     for node in declared:
         yield from range(node.lineno, (node.end_lineno or 0) + 1)
+
+
+def _declares(node: ast.stmt) -> bool:
+    match node:
+        case ast.Assign(targets=[ast.Attribute(attr="calls" | "errors")]):
+            return True
+        case ast.For(body=body):
+            return all(map(_declares, body))
+    return False
 
 
 def draw(count: int, seed: int, only: str = "") -> list[Mutant]:

@@ -7,21 +7,26 @@ import re
 from functools import cache
 from pathlib import Path
 
-from tests.mutation.mutants import ROOT, Mutant
+from tests.mutation.mutants import ROOT, Mutant, text_of
+
+TABLE = [
+    "tests/operations/test_table.py",
+    "tests/operations/test_table_all.py",
+    "tests/operations/test_formulas.py",
+    "tests/compiler/test_trace.py",
+    "tests/autograd/test_batching.py",
+    "tests/autograd/test_forward_ad.py",
+]
+"""Tests that have a case for each operation, whose name stands in brackets."""
 
 HOMES = {
-    "numgrad/operations": [
-        "tests/operations/test_table.py",
-        "tests/operations/test_table_all.py",
-        "tests/operations/test_formulas.py",
-        "tests/compiler/test_trace.py",
-    ],
+    "numgrad/operations": TABLE,
     "numgrad/optim/lr_scheduler": [
         "tests/optim/test_lr_scheduler.py",
         "tests/optim/test_lr_scheduler_rules.py",
     ],
     "numgrad/optim": ["tests/optim"],
-    "numgrad/nn": ["tests/nn"],
+    "numgrad/nn": ["tests/nn", *TABLE],
     "numgrad/stats": ["tests/stats"],
     "numgrad/compiler/passes": [
         "tests/compiler/test_passes.py",
@@ -40,7 +45,7 @@ HOMES = {
 
 def names_of(mutant: Mutant) -> tuple[set[str], set[str]]:
     """The names of the statement that is changed, and all that the file defines."""
-    text = (ROOT / mutant.path).read_text()
+    text = text_of(mutant.path)
     near: set[str] = set()
     defined: set[str] = set()
     for node in ast.parse(text).body:
@@ -111,20 +116,29 @@ class Order:
     def pytest_collection_modifyitems(self, config, items):
         """Sort the tests, and leave out those of other operations."""
         ranks = {item: self._rank(item) for item in items}
-        # what no test names, a method of a plan, concerns all
-        kept = [item for item in items if ranks[item] < 3] or [*items]
-        config.hook.pytest_deselected(items=[*({*items} - {*kept})])
-        items[:] = sorted(kept, key=ranks.__getitem__)
+        if self.inside_table and not any(r < 2 for i, r in ranks.items() if _of_table(i)):
+            chosen = [*items]  # what no test names, a method of a plan, concerns all
+        else:
+            chosen = [item for item in items if ranks[item] < 3]
+        config.hook.pytest_deselected(items=[*({*items} - {*chosen})])
+        items[:] = sorted(chosen, key=ranks.__getitem__)
 
     def _rank(self, item) -> int:
-        bracket = item.name[len(getattr(item, "originalname", item.name)) :]
+        bracket = _bracket(item)
         if says(bracket, self.near):
             return 0
         if says(bracket, self.defined):
             return 1
-        name = item.nodeid.split("::")[0]
-        if self.inside_table and name.startswith(self.home):
+        if _of_table(item):
             return 3
-        if name.startswith(self.home):
+        if item.nodeid.startswith(self.home):
             return 1
         return 2 if says(Path(str(item.path)).read_text(), self.near) else 3
+
+
+def _of_table(item) -> bool:
+    return bool(_bracket(item)) and item.nodeid.split("::")[0] in TABLE
+
+
+def _bracket(item) -> str:
+    return item.name[len(getattr(item, "originalname", item.name)) :]

@@ -99,6 +99,27 @@ def test_values_by_numpy():
     )
 
 
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_instance_norm_by_numpy(rank):
+    """Each channel of each example by its own statistics, with and without a batch axis."""
+    x, axes = draw(2, 3, *(4, 3, 2)[:rank]), tuple(range(2, 2 + rank))
+    layer = getattr(nn, f"InstanceNorm{rank}d")(3, eps=0.1, affine=True, momentum=0.3,
+                                                track_running_stats=True)  # fmt: skip
+    layer.weight.detach()[:], layer.bias.detach()[:] = draw(3), draw(3)
+    column = (slice(None), *(None,) * rank)
+    w, b = (p.numpy(force=True)[column] for p in (layer.weight, layer.bias))
+    expected = standardized(x, axes, 0.1) * w + b
+    np.testing.assert_allclose(layer(x).detach(), expected, rtol=1e-5)
+    mean = 0.3 * x.mean(axes).mean(0)
+    var = 0.7 + 0.3 * x.var(axes, ddof=1).mean(0)
+    np.testing.assert_allclose(layer.running_mean, mean, rtol=1e-5)
+    np.testing.assert_allclose(layer.running_var, var, rtol=1e-5)
+    layer.eval()
+    m, v = layer.running_mean.numpy()[column], layer.running_var.numpy()[column]
+    expected = (x - m) / np.sqrt(v + 0.1) * w + b
+    np.testing.assert_allclose(layer(x[1]).detach(), expected[1], rtol=1e-5)
+
+
 def test_eps_of_rms_norm_is_that_of_the_dtype():
     for dtype in (np.float32, np.float64):
         x = np.zeros(4, dtype)

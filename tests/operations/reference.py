@@ -2,7 +2,8 @@
 
 import importlib
 import itertools
-from types import FunctionType
+from functools import partial
+from types import CellType, FunctionType
 
 import numpy as np
 
@@ -60,6 +61,24 @@ def reference(op):
         return function
     assert op.ref is not None, f"{op.name} has no reference: declare one with ref="
     return op.ref
+
+
+def with_reference(function, op):
+    """A declared call as one of the operation's reference, wherever it mentions the operation."""
+    theirs = reference(op)
+
+    def exchanged(value):
+        return theirs if value is op else value
+
+    if isinstance(function, partial):
+        return partial(with_reference(function.func, op), *map(exchanged, function.args))
+    return FunctionType(
+        function.__code__,
+        {name: exchanged(value) for name, value in function.__globals__.items()},
+        function.__name__,
+        tuple(map(exchanged, function.__defaults__ or ())),
+        tuple(CellType(exchanged(cell.cell_contents)) for cell in function.__closure__ or ()),
+    )
 
 
 def special_values(dtype):

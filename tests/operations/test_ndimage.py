@@ -182,3 +182,18 @@ def test_an_image_is_registered():
 def test_errors_name_the_operation_and_what_was_seen(call, says):
     with pytest.raises(ng.NumgradValueError, match=says):
         call(ng.ndimage, ng.ones((2, 3)))
+
+
+@pytest.mark.parametrize("mode", ["reflect", "constant"])
+@pytest.mark.parametrize("shape", [(0, 2), (2, 0)])
+def test_filters_of_no_pixels_keep_the_shape(shape, mode):
+    """Those that look beyond the edges, where there is nothing to look at."""
+    for name, *args in (
+        ("correlate", np.ones((2, 2))), ("convolve1d", [1.0, 2.0]), ("uniform_filter", 3),
+        ("gaussian_filter", 1.0), ("median_filter", 3), ("maximum_filter", 3), ("sobel",),
+    ):  # fmt: skip
+        image = ng.zeros(shape, requires_grad=True)
+        found = getattr(ng.ndimage, name)(image, *args, mode=mode)
+        assert found.shape == getattr(scipy.ndimage, name)(np.zeros(shape), *args, mode=mode).shape
+        found.sum().backward()
+        assert image.grad.shape == shape

@@ -8,25 +8,51 @@ import pytest
 
 import numgrad as ng
 from numgrad.core.axis import AxisOp
+from numgrad.core.op import OPS
+from numgrad.operations.special_functions.declare import ParameterDerivative
 from numgrad.testing import gradcheck
-from numgrad.testing.samples import samples
-from tests.operations.cases import TABLE, cases, prepare
-from tests.operations.reference import ELEMENTWISE, by_name, reference
+from numgrad.testing.samples import draw, samples
+from tests.operations.cases import TABLE, Case, cases, prepare
+from tests.operations.directions import check_along_a_direction
+from tests.operations.reference import ELEMENTWISE, by_name, reference, with_reference
 from tests.quiet import quiet
 
 OTHERS = [op for op in TABLE if op not in ELEMENTWISE]
 
 
 # elementwise ones share the loops around their formulas, which test_formulas.py goes through
-CHOSEN = [*OTHERS, *[op for op in TABLE if op in ELEMENTWISE][::6]]
-
-
-@pytest.mark.parametrize("op", **by_name(CHOSEN))
+@pytest.mark.parametrize("op", **by_name([op for op in TABLE if op in ELEMENTWISE][::6]))
 def test_gradient(op):
-    case = next(cases(op), None)
-    if case is None:
-        pytest.skip("what it takes cannot be drawn: it has tests of its own")
+    case = next(cases(op))
     assert gradcheck(case.function, case.tensors(), check_grad_dtypes=True)
+
+
+@pytest.mark.parametrize("op", **by_name(OTHERS))
+def test_derivatives_along_a_direction(op):
+    """First and second ones, of every case: a wrong number anywhere changes them."""
+    for case in cases(op):
+        check_along_a_direction(case)
+
+
+FURTHER = [
+    op
+    for op in OPS.values()
+    if isinstance(op, ParameterDerivative)
+    and op.formulas
+    and not op.name.endswith("_path")  # of what was drawn: as its probability stays, not it
+]
+
+
+@pytest.mark.parametrize("op", **by_name(FURTHER))
+def test_derivatives_of_derivatives_by_parameters(op):
+    case = next(cases(op))
+    check_along_a_direction(Case(op, case.operands, case.differentiable))
+
+
+@pytest.mark.parametrize("op", **by_name([op for op in OTHERS if not op.real]))
+def test_complex_derivatives_along_a_direction(op):
+    for case in cases(op, np.complex128):
+        check_along_a_direction(case)
 
 
 @pytest.mark.parametrize("op", **by_name(OTHERS))
@@ -53,14 +79,6 @@ def gradients(case, wanted, **options):
     return [np.zeros(()) if x is None else x.numpy(force=True) for x in found]
 
 
-@pytest.mark.parametrize("op", **by_name([op for op in OTHERS if not op.real]))
-def test_complex_gradient(op):
-    case = next(cases(op, np.complex128), None)
-    if case is None:
-        pytest.skip("what it takes cannot be drawn, or is refused")
-    assert gradcheck(case.function, case.tensors(), check_grad_dtypes=True)
-
-
 VALUED = [o for o in TABLE if o in ELEMENTWISE or isinstance(o, AxisOp)]
 
 
@@ -71,3 +89,24 @@ def test_value(op):
     expected = quiet(reference(op), *args, **sample.params)
     actual = op(*map(ng.tensor, args), **sample.params).numpy()
     np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-14)
+
+
+OTHER_FORMS = """
+astype eigh.1 eigh.2 lu.2 lstsq.2 cross.3 cross.4 cross.5 clip.1
+"""
+"""Calls with parameters, or of results, that NumPy's or SciPy's function has not."""
+
+
+@pytest.mark.parametrize("op", **by_name([op for op in OPS.values() if op.calls and op.ref]))
+def test_values_of_declared_calls(op):
+    """The same call, with the function of NumPy or SciPy in the place of the operation."""
+    for k, (shapes, call) in enumerate(op.calls):
+        if not {op.name, f"{op.name}.{k}"}.isdisjoint(OTHER_FORMS.split()):
+            continue
+        arrays = [draw(op, shape, np.float64, k) for k, shape in enumerate(shapes)]
+        expected, found = quiet(with_reference(call, op), *arrays), call(*map(ng.tensor, arrays))
+        if not isinstance(expected, tuple | list):
+            expected, found = (expected,), (found,)
+        assert len(found) == len(expected)
+        for a, e in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, e, rtol=1e-9, atol=1e-11)

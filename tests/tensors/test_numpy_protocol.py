@@ -246,3 +246,12 @@ def test_out_that_carries_no_gradient_is_the_reason_given():
     for call in (lambda: np.add(t, 1.0, out=np.zeros(1)), lambda: np.exp(t, out=np.zeros(1))):
         with pytest.raises(ng.NumgradTypeError, match="out= is an ndarray, which carries no grad"):
             call()
+
+
+def test_functions_that_numpy_has_in_linalg_as_well():
+    a, b = np.arange(1.0, 10.0).reshape(3, 3), np.cos(np.arange(9.0)).reshape(3, 3)
+    for name, *rest in (("cross", b), ("diagonal",), ("matmul", b), ("matrix_transpose",),
+                        ("outer", b[0]), ("tensordot", b), ("trace",), ("vecdot", b)):  # fmt: skip
+        first = a[0] if name == "outer" else a
+        found = getattr(np.linalg, name)(ng.tensor(first, requires_grad=True), *rest)
+        np.testing.assert_allclose(found.detach(), getattr(np.linalg, name)(first, *rest))

@@ -334,10 +334,21 @@ def test_complex_systems_and_products():
         return ng.tensor(x, requires_grad=True)
 
     for d in (data, data + 0.3j * rng.normal(size=data.shape)):
-        given = leaf(d), leaf(rng.normal(size=(6, 2)) + 1j)
+        given = leaf(d), leaf(rng.normal(size=(6, 2)) + 1j * rng.normal(size=(6, 2)))
+        expected = densely(d, pattern, given[1].detach().numpy())
+        np.testing.assert_allclose(solved(given[0], pattern, given[1]).detach(), expected)
         assert gradcheck(lambda d, b: solved(d, pattern, b), given)
         assert gradgradcheck(lambda d, b: solved(d, pattern, b), given)
         assert gradcheck(lambda d, x: ng.sparse.matmul(d, pattern, x), given)
+
+
+def test_gradients_of_matrices_in_a_batch():
+    """The outer product at the places of the pattern, which is a rule for whole batches."""
+    pattern, x = ng.sparse.pattern(sp.csr_array(SQUARE)), rng.normal(size=6)
+    data = sp.csr_array(SQUARE).data
+    jacobian = ng.jacobian(lambda d: ng.sparse.matmul(d, pattern, x))(data)
+    rows, columns = sp.csr_array(SQUARE).tocoo().coords
+    np.testing.assert_allclose(jacobian, np.eye(6)[:, rows] * x[columns])
 
 
 def test_one_factorisation_serves_the_adjoint_system(monkeypatch):

@@ -52,15 +52,7 @@ _PLAIN: dict[Any, Any] = {}
 
 
 class CallWriter(ExpressionWriter):
-    """Translates calls.
-
-    Attributes
-    ----------
-    failed
-        Where a function says that memory ran out; empty in those that need none.
-    """
-
-    failed = ""
+    """Translates calls."""
 
     def inlined_body(self, function: SourceFunction) -> CallWriter:
         """What translates a function that is written here."""
@@ -381,11 +373,11 @@ def call(
     if result == "void" and body.lanes is not None:
         raise NotVector("a call with effects")
     operands = [p for a in arguments for p in flatten(a, f)]
-    failing = function.allocates
+    failing = function.allocates or module.check_bounds
     if failing:
-        if not body.failed:
+        if not f.failed:
             raise Unsupported("a function that allocates")
-        operands.append(("ptr", body.failed))
+        operands.append(("ptr", f.failed))
     given = ", ".join(f"{kind} {text}" for kind, text in operands)
     if result == "void":
         f.effect(f"call void @{name}({given})")
@@ -410,10 +402,10 @@ def call(
 
 
 def leave_if_failed(body: CallWriter) -> None:
-    """Return if a function that was called ran out of memory."""
+    """Return if a function that was called failed."""
     f = body.f
     failed, there = f.label("failed"), f.label("there")
-    flag = f.value(f"load i8, ptr {body.failed}")
+    flag = f.value(f"load i8, ptr {f.failed}")
     f.branch(f.value(f"icmp ne i8 {flag}, 0"), failed, there)
     f.begin(failed)
     body.leave(None, nothing=True)
@@ -428,11 +420,12 @@ def _write(
     name = module.unique(function.name)
     kinds = [kind for a in arguments for kind, _ in flatten(a, body.f)]
     parameters = [(kind, f"%a{k}") for k, kind in enumerate(kinds)]
-    if function.allocates:
+    failing = function.allocates or module.check_bounds
+    if failing:
         parameters.append(("ptr", "%failed"))
     f = FunctionWriter(module, name, parameters)
+    f.failed = "%failed" if failing else ""
     inner = body.separate_body(f, function)
-    inner.failed = "%failed" if function.allocates else ""
     inner.lanes = Lanes(vector) if vector else None
     operands = [text for _, text in parameters]
     inner.translated([rebuilt(a, operands) for a in arguments])

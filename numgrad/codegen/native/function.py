@@ -6,6 +6,8 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
 from numgrad.codegen.native.accesses import NotVector
@@ -46,6 +48,8 @@ class FunctionBody(CallWriter):
         Whether this is a function written where it is called.
     parallel
         Whether ``prange`` shares its iterations out to threads.
+    result_dtype
+        Of a kernel that has a result, which is converted to it; else None.
     """
 
     def __init__(
@@ -62,9 +66,9 @@ class FunctionBody(CallWriter):
         self.variables = function.variables
         self.inlined = False
         self.result: Any = None
+        self.result_dtype: np.dtype | None = None
         self.returns: Any = None
         self.owned = 0
-        self.fails = self.lacks = False
         self.loops: list[tuple[str, str]] = []
         self.repetition = Repetition()
         f.contract = " contract" if function.contract else f.contract
@@ -89,6 +93,10 @@ class FunctionBody(CallWriter):
             if self.f.ended:
                 break
             form = statement.__dict__.get("form")
+            if self.f.module.check_bounds:
+                first_line = ast.unparse(statement).partition("\n")[0]
+                self.f.statement = f"{self.function.name}: {first_line}"
+                form = None
             if form is None or not self.repetition.translate(self, statement, form):
                 self.do(statement)
 
@@ -246,9 +254,9 @@ class FunctionBody(CallWriter):
         """An array that lives until the function returns."""
         if self.lanes is not None:
             raise NotVector("an array of its own")
-        if not self.failed:
-            raise Unsupported("an array of its own")
         f = self.f
+        if not f.failed:
+            raise Unsupported("an array of its own")
         shape, *kind = arguments
         lengths = shape if isinstance(shape, tuple) else (shape,)
         numbers = tuple(do.cast(f, self.as_number(n), INT64) for n in lengths)
@@ -265,7 +273,7 @@ class FunctionBody(CallWriter):
         data = f.value(f"call noalias ptr {made}")
         there = f.label("there")
         f.branch(f.value(f"icmp eq ptr {data}, null"), "missing", there)
-        self.fails = self.lacks = True
+        f.fails = f.lacks = True
         f.begin(there)
         return Array(dtype, data, numbers, None, data)
 
@@ -273,9 +281,11 @@ class FunctionBody(CallWriter):
         """Return from the function, giving back its memory."""
         f = self.f
         if nothing:  # every allocation may lead here, so the memory is given back in one place
-            self.fails = True
+            f.fails = True
             f.jump("nothing")
             return
+        if self.result_dtype is not None and isinstance(value, Number):
+            value = do.cast(f, value, self.result_dtype)
         parts = flat(value)
         kinds = tuple((x.dtype, x.lanes) for x in parts)
         shape = value if isinstance(value, tuple) else None
@@ -301,11 +311,11 @@ class FunctionBody(CallWriter):
         """End the function: its result's type, and what it returns."""
         if not self.f.ended:
             self.leave(None)
-        if self.lacks:  # every allocation may lead here
+        if self.f.lacks:  # every allocation may lead here
             self.f.begin("missing")
-            self.f.effect(f"store i8 1, ptr {self.failed}")
+            self.f.effect(f"store i8 1, ptr {self.f.failed}")
             self.f.jump("nothing")
-        if self.fails:
+        if self.f.fails:
             self.f.begin("nothing")
             self.f.effect("@LEAVE@")
             self.f.leave("@NOTHING@")
@@ -412,7 +422,7 @@ def write_body(
     parameters = [("ptr", "%slots")] if packed else [(k, f"%p{n}") for n, k in enumerate(kinds)]
     f = FunctionWriter(module, "packed" if packed else "body", parameters)
     body = FunctionBody(f, function, write_loop, has_fma=has_fma, parallel=parallel)
-    body.failed = f.slot("i8", "0")
+    f.failed, body.result_dtype = f.slot("i8", "0"), signature.result
     operands = _from_slots(f, kinds) if packed else [text for _, text in parameters]
     values: list[Value] = []
     for number, argument in enumerate(signature.arguments):
@@ -448,7 +458,7 @@ def _end(body: FunctionBody, signature: Signature, operands: list[str]) -> None:
     """Turn what the kernel returns into a status and a result in memory."""
     f = body.f
     result, (kinds, several) = body.finish()
-    status = f"  %status@N@ = load i8, ptr {body.failed}\n  %code@N@ = zext i8 %status@N@ to i32\n"
+    status = f"  %status@N@ = load i8, ptr {f.failed}\n  %code@N@ = zext i8 %status@N@ to i32\n"
     lines = []
     for number, line in enumerate(f.lines):
         if not line.startswith("  ret "):
@@ -459,9 +469,6 @@ def _end(body: FunctionBody, signature: Signature, operands: list[str]) -> None:
         if signature.result is not None and returned != "poison":
             if several or len(kinds) != 1 or signature.result.kind in "bc":
                 raise Unsupported("a result that is no number")
-            dtype, _ = kinds[0]
-            if dtype != signature.result:
-                raise Unsupported(f"a result of {dtype} for {signature.result}")
-            text = f"  store {scalar_type(dtype)} {returned}, ptr {operands[0]}\n{text}"
+            text = f"  store {scalar_type(signature.result)} {returned}, ptr {operands[0]}\n{text}"
         lines.append(text)
     f.lines = lines

@@ -201,7 +201,7 @@ def _peek(body: InstructionContext, like: Any, place: Number) -> Number:
 def _prefetch(body: InstructionContext, row: Array, index: Number) -> None:
     if body.lanes is not None:
         raise NotVector("a prefetch")
-    place = memory.address(body.f, memory.element_of(body.f, row, [index]))
+    place = memory.address(body.f, memory.Element(row.dtype, row.data, index, row.root))
     name = body.f.module.declare("llvm.prefetch.p0", "void", ["ptr", "i32", "i32", "i32"])
     body.f.effect(f"call void {name}(ptr {place}, i32 1, i32 3, i32 1)")  # a write, near, of data
 

@@ -39,6 +39,8 @@ class ModuleText:
         Bytes of the smallest elements of which the CPU reads and writes those that a mask names.
     wide
         Whether a vector of the CPU is as long as a line of its caches.
+    check_bounds
+        Whether indices are compared with the lengths of arrays: Note [Bounds] in ``memory``.
     """
 
     def __init__(
@@ -48,9 +50,10 @@ class ModuleText:
         very_long: bool = False,
         least_masked: int = 4,
         wide: bool = False,
+        check_bounds: bool = False,
     ) -> None:
         self.long, self.very_long, self.least_masked = long, very_long, least_masked
-        self.wide = wide
+        self.wide, self.check_bounds = wide, check_bounds
         self.declarations: dict[str, str] = {}
         self.functions: list[str] = []
         self.constants: dict[str, str] = {}
@@ -103,6 +106,16 @@ class FunctionWriter:
     Equal instructions without effects are written once, as long as the first dominates: ``inside``
     ends what a branch or a loop has made. In loops (``repeated``) they are written before the
     outermost loop that makes none of their operands, so LLVM need not look for what to move there.
+
+    Attributes
+    ----------
+    failed
+        Address of the flag that says that something failed; empty in functions that need none.
+    fails, lacks
+        Whether some block leads to ``nothing``, which returns without a result, or to ``missing``,
+        where memory ran out.
+    statement
+        What is being translated, for reports.
     """
 
     def __init__(
@@ -125,6 +138,8 @@ class FunctionWriter:
         self._scopes: dict[int, str] = {}
         self._accesses: dict[int, str] = {}
         self.notes: list[Note] | None = None
+        self.failed = self.statement = ""
+        self.fails = self.lacks = False
 
     @property
     def lines(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 from collections.abc import Callable
@@ -11,15 +12,16 @@ from typing import Any
 from numgrad.codegen.native import entry, fast_entry, machine
 from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.native.signature import parse
-from numgrad.errors import NumgradTypeError
+from numgrad.errors import NumgradIndexError, NumgradTypeError
+
+CHECK_BOUNDS = os.environ.get("NUMGRAD_BOUNDSCHECK", "0") not in ("", "0")
+"""Whether kernels check indices: Note [Bounds] in ``memory``."""
 
 
 class NativeCode:
     """A kernel's code: text in LLVM's language and the object made of it."""
 
     def __init__(self, kernel: Any) -> None:
-        if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0"):
-            raise Unsupported("bounds are to be checked")
         if kernel.functions:
             raise Unsupported("it calls functions that others have compiled")
         self.kernel = kernel
@@ -36,7 +38,12 @@ class NativeCode:
 
         kernel = self.kernel
         try:
-            body = translate(kernel.source, self.signature, parallel=kernel.parallel)
+            body = translate(
+                kernel.source,
+                self.signature,
+                parallel=kernel.parallel,
+                check_bounds=CHECK_BOUNDS,
+            )
         except (AttributeError, TypeError, ValueError, KeyError, IndexError) as error:
             # such as an operator that an array has and a number has not
             raise Unsupported(f"{type(error).__name__}: {error}") from error
@@ -54,11 +61,13 @@ class NativeCode:
     def load(self, payload: bytes) -> Callable[..., Any]:
         """The Python function of an object."""
         kernel = self.kernel
+        if CHECK_BOUNDS:
+            _link_report()
         bound = entry.bind(
             payload, kernel.name, self.signature, nogil=kernel.nogil or kernel.parallel
         )
         self._address = bound.address
-        return bound.entry
+        return _reporting(kernel.name, bound.entry) if CHECK_BOUNDS else bound.entry
 
     @property
     def address(self) -> int:
@@ -88,4 +97,39 @@ def _own_digest() -> str:
 
 def native_stamp() -> str:
     """What besides its source and the kernel library decides a native kernel's machine code."""
-    return f"{_own_digest()} {machine.stamp()}"
+    return f"{_own_digest()} {machine.stamp()}{' bounds' if CHECK_BOUNDS else ''}"
+
+
+# --------------------------------------------------------------- Note [Bounds] in ``memory``
+
+_report = (ctypes.c_int64 * 4)()
+
+
+@cache
+def _link_report() -> None:
+    """Make the memory of reports known to the linker."""
+    from llvmlite import binding
+
+    from numgrad.codegen.native.memory import REPORT
+
+    binding.add_symbol(REPORT, ctypes.addressof(_report))
+
+
+def _reporting(name: str, run: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel's entry that raises what the kernel reports."""
+
+    def entry(*arguments: Any) -> Any:
+        _report[0] = 0
+        try:
+            return run(*arguments)
+        except MemoryError:
+            statement, axis, index, length = _report
+            if not statement:
+                raise
+            text = ctypes.string_at(statement).decode()
+            raise NumgradIndexError(
+                f"kernel {name}: index {index} is out of range for axis {axis} with {length} "
+                f"elements, in {text}"
+            ) from None
+
+    return entry

@@ -33,7 +33,9 @@ def write_loop(body: FunctionBody, node: ast.For) -> None:
     if function is PRANGE and body.parallel:
         _shared(body, node, bounds)
         return
-    if step.literal == 1 and is_straight(node.body):
+    if body.f.module.check_bounds:
+        pass
+    elif step.literal == 1 and is_straight(node.body):
         try:
             write_in_lanes(body, node, start, stop)
             return
@@ -160,7 +162,7 @@ def _shared(body: FunctionBody, node: ast.For, bounds: tuple[Number, Number, Num
     operands = [pair for value in given.values() for pair in flatten(value, f)]
     context = "{ ptr" + "".join(f", {kind}" for kind, _ in operands) + " }"
     memory = f.slot(context)
-    for k, (kind, text) in enumerate([("ptr", body.failed), *operands]):
+    for k, (kind, text) in enumerate([("ptr", f.failed), *operands]):
         place = f.value(f"getelementptr {context}, ptr {memory}, i32 0, i32 {k}")
         f.effect(f"store {kind} {text}, ptr {place}")
     _write_task(body, node, name, given, context)
@@ -182,7 +184,7 @@ def _write_task(
     for k, kind in enumerate(["ptr", *(kind for kind, _ in texts)]):
         place = f.pure(f"getelementptr {context}, ptr %context, i32 0, i32 {k}")
         loaded.append(f.pure(f"load {kind}, ptr {place}"))
-    inner.failed = loaded.pop(0)
+    f.failed = loaded.pop(0)
     fixed: dict[str, Value] = {k: rebuilt(value, loaded) for k, value in given.items()}
     inner.variables = body.variables - set(fixed)
     inner.names.update(fixed)

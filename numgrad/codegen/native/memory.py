@@ -1,4 +1,14 @@
-"""Reads and writes of memory, of one element or of one a lane."""
+"""Reads and writes of memory, of one element or of one a lane.
+
+Note [Bounds]
+-------------
+``NUMGRAD_BOUNDSCHECK=1`` has kernels compiled that compare each index of an array with the length
+of its axis before they read or write. The first one out of range makes the kernel return as if
+memory had run out, and ``NativeCode`` raises the IndexError: it says statement, axis, index and
+length. Such kernels have other names on disk. Their loops are not in lanes, so sums may have other
+last bits. Where the text gives an address and no array (``load``, ``store``, products), lengths are
+not known; sources of compiled functions are run by the tests' emulator, which checks these too.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +44,37 @@ class Element:
     metadata: str = ""
 
 
+REPORT = "numgrad_bounds_report"
+"""The linker's name of where a statement, an axis, an index and a length are reported."""
+
+
 def element_of(f: FunctionWriter, array: Array, index: Sequence[Number]) -> Element:
     """An element of an array."""
+    if f.module.check_bounds:
+        _check_bounds(f, index, array.shape)
+    return _element_at(f, array, index)
+
+
+def _check_bounds(f: FunctionWriter, index: Sequence[Number], lengths: Sequence[Number]) -> None:
+    """Leave the function where an index is out of range, after a report: Note [Bounds]."""
+    for axis, (place, length) in enumerate(zip(index, lengths, strict=True)):
+        within, beyond = f.label("within"), f.label("beyond")
+        f.branch(f.pure(f"icmp ult i64 {place.part}, {length.part}"), within, beyond)
+        f.begin(beyond)
+        f.module.declarations[REPORT] = f"@{REPORT} = external global [4 x i64]"
+        text = f.statement.encode()
+        escaped = "".join(f"\\{byte:02x}" for byte in text)
+        statement = f.module.constant(f'[{len(text) + 1} x i8] c"{escaped}\\00"')
+        address = f"ptrtoint (ptr {statement} to i64)"
+        for word, number in enumerate((address, str(axis), place.part, length.part)):
+            f.effect(f"store i64 {number}, ptr getelementptr (i64, ptr @{REPORT}, i64 {word})")
+        f.effect(f"store i8 1, ptr {f.failed}")
+        f.fails = True
+        f.jump("nothing")
+        f.begin(within)
+
+
+def _element_at(f: FunctionWriter, array: Array, index: Sequence[Number]) -> Element:
     if array.strides is None:
         offset = integer(0)
         for place, length in zip(index, array.shape, strict=True):
@@ -56,7 +95,10 @@ def view(f: FunctionWriter, array: Array, index: Sequence[Number | slice]) -> Ar
         else p
         for p in index
     ]
-    first = element_of(f, array, starts)
+    if f.module.check_bounds:
+        at = [axis for axis, p in enumerate(index) if not isinstance(p, slice)]
+        _check_bounds(f, [starts[axis] for axis in at], [array.shape[axis] for axis in at])
+    first = _element_at(f, array, starts)
     kept = [a for a, p in enumerate(index) if isinstance(p, slice)]
     shape = []
     for a in kept:

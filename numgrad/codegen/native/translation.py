@@ -16,7 +16,12 @@ on LLVM is to take less time."""
 
 
 def translate(
-    source: str, signature: Signature, *, has_fma: bool = HAS_FMA, parallel: bool = False
+    source: str,
+    signature: Signature,
+    *,
+    has_fma: bool = HAS_FMA,
+    parallel: bool = False,
+    check_bounds: bool = False,
 ) -> str:
     """The module of a kernel whose text defines ``kernel``: its body is ``@body``."""
     module = ModuleText(
@@ -24,6 +29,7 @@ def translate(
         very_long=len(source) > VERY_LONG,
         least_masked=machine.least_masked(),
         wide=machine.vector_bits() == 512,
+        check_bounds=check_bounds,
     )
     kernel = KernelText(source).functions["kernel"]
     write_body(module, kernel, signature, write_loop, has_fma=has_fma, parallel=parallel)

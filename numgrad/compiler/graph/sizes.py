@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.compiler.graph.polynomial import (
+from numgrad.codegen.nests.polynomial import (
     Atom,
     Terms,
     add,

@@ -4,7 +4,7 @@ Note [Propagated patterns]
 --------------------------
 The pattern of an array is a boolean matrix: a row for each of its elements, a column for each
 element that is differentiated by. It is propagated through the terms of a graph
-(``compiler.lower.terms``), of which there are few kinds, so every operation that is written with
+(``codegen.nests.terms``), of which there are few kinds, so every operation that is written with
 terms is known. An element of a map depends on what the elements of its operands depend on; views
 and joins only say where elements come from, which is found by applying them to an array of
 positions; sums, products and scans unite rows. What is no term (a sort, a call of Python code) is
@@ -25,12 +25,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from numgrad.compiler.graph.evaluate import compute
-from numgrad.compiler.graph.graph import Graph, TracedNode, Value
-from numgrad.compiler.graph.polynomial import value_of
-from numgrad.compiler.lower.expand import Expansion
-from numgrad.compiler.lower.product import ProductSizes
-from numgrad.compiler.lower.terms import (
+from numgrad.codegen.nests.polynomial import value_of
+from numgrad.codegen.nests.terms import (
     BUFFER,
     CHOOSE,
     CONSTANT,
@@ -46,6 +42,10 @@ from numgrad.compiler.lower.terms import (
     VIEW,
     Term,
 )
+from numgrad.compiler.graph.evaluate import compute
+from numgrad.compiler.graph.graph import Graph, TracedNode, Value
+from numgrad.compiler.lower.expand import Expansion
+from numgrad.compiler.lower.matrices import ProductSizes
 from numgrad.errors import NumgradError
 
 Pattern = Any
@@ -505,7 +505,7 @@ def _slice(start: int, step: Any, count: int) -> slice:
 
 
 def chosen(term: Term, args: Sequence[np.ndarray]) -> np.ndarray:
-    """What is put together of several arrays: ``compiler.lower.choose``."""
+    """What is put together of several arrays: ``codegen.nests.indices``."""
     kind, detail = term.detail
     shape = lengths(term.shape)
     if kind == "join":

@@ -6,19 +6,27 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from numgrad.codegen import threads
 from numgrad.codegen.estimate import serial_ns
+from numgrad.codegen.nests.account import (
+    Account,
+    SourceLoop,
+    VectorLoop,
+    account,
+    by_line,
+    judge,
+    source_loops,
+    stored_name,
+    vector_loops,
+)
+from numgrad.codegen.nests.nest import Nest
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import text_of, value_of
+from numgrad.codegen.nests.statements import Statement
+from numgrad.codegen.nests.terms import BUFFER, PRODUCT, SCALAR, Term
 from numgrad.codegen.tasks import LANES
-from numgrad.codegen.vector_loops import VectorLoop, vector_loops
 from numgrad.compiler.call.call_layout import CallLayout, Input
 from numgrad.compiler.call.source import CONTENT, IDENTITY, Source
 from numgrad.compiler.graph.graph import CALL, TracedNode
-from numgrad.compiler.graph.polynomial import Terms as Length
-from numgrad.compiler.graph.polynomial import text_of, value_of
 from numgrad.compiler.inspect.stats import Statistics
-from numgrad.compiler.lower.account import Account, account, by_line, stored_name
-from numgrad.compiler.lower.nest import Nest
-from numgrad.compiler.lower.outline import SourceLoop, judge, source_loops
-from numgrad.compiler.lower.statements import Statement
-from numgrad.compiler.lower.terms import BUFFER, PRODUCT, SCALAR, Term
 from numgrad.compiler.passes import Record
 from numgrad.compiler.run.program import KernelProgram
 from numgrad.compiler.run.specialise import Specialisation

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
+from numgrad.codegen.nests.terms import Term, Terms
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.loops.body import LoopBody
 from numgrad.compiler.loops.carry import fix_carry_dtypes, without_invariants
@@ -26,7 +27,6 @@ from numgrad.compiler.loops.program import AdaptiveLoopProgram
 from numgrad.compiler.loops.scan import Scan, scan
 from numgrad.compiler.loops.while_loop import batched_until
 from numgrad.compiler.lower.lowering import lowering
-from numgrad.compiler.lower.terms import Term, Terms
 from numgrad.compiler.passes.common import join_common
 from numgrad.compiler.trace.body import trace_body
 from numgrad.compiler.trace.body_primitive import BodyPrimitive

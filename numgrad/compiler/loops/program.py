@@ -12,16 +12,18 @@ import numpy as np
 
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import BOOL
+from numgrad.codegen.nests.loop import LoopKernel, LoopWriter
+from numgrad.codegen.nests.terms import first_stored
 from numgrad.compiler.graph import evaluate
 from numgrad.compiler.graph.shapes import length_arrays, with_lengths
 from numgrad.compiler.loops.body import LoopBody
 from numgrad.compiler.lower.expand import Expansion
-from numgrad.compiler.lower.loop import LoopKernel, LoopWriter
 from numgrad.compiler.lower.lowering import find_lowering
-from numgrad.compiler.lower.stored import first_stored
+from numgrad.compiler.lower.matrices import PRODUCTS
 from numgrad.compiler.passes import optimize
 from numgrad.compiler.run.program import compile_graph, stored_as
 from numgrad.compiler.trace.cut import extract
+from numgrad.core.elementwise import formula_emitter
 
 FIRST, SECONDS, MOST = 256, 0.05, 1 << 40
 """Steps of the first call of a kernel for some shapes, and what later ones may take: between calls
@@ -107,8 +109,8 @@ class LoopProgram:
         body = self.body
         ranks = [len(v.shape) for v in self.graph.outputs]
         writer = LoopWriter(
-            terms, stored, inputs, results, ranks, body.carries, body.xs, check, body.until,
-            body.keeps,
+            terms, stored, inputs, results, ranks, body.carries, body.xs,
+            formula_emitter(), PRODUCTS, check, body.until, body.keeps,
         )  # fmt: skip
         return writer.loop()
 
@@ -135,7 +137,7 @@ class LoopProgram:
     def _made(self, shapes: Sequence[tuple], length: int, reverse: bool) -> list[np.ndarray]:
         """Memory for what the loop returns; some rows are those of others.
 
-        Note [Places of a carry] in ``carries`` says which.
+        Note [Places of a carry] in ``nests.loop`` says which.
         """
         c, shared = self.body.carries, self.written.shared if self.written else {}
         more: dict[int, int] = {}

@@ -18,12 +18,15 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import BOOL, FLOAT32, FLOAT64
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import constant
+from numgrad.codegen.nests.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
 from numgrad.codegen.symbols import AXIS, Reader, Symbol, in_order
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
 from numgrad.compiler.graph.shapes import same_shape
-from numgrad.compiler.lower import lookup, matrices, placing, product  # noqa: F401 (for what they declare)
+from numgrad.compiler.graph.sizes import Size, terms_of
+from numgrad.compiler.lower import lookup, matrices, placing  # noqa: F401 (for what they declare)
 from numgrad.compiler.lower.lowering import LOWERINGS, find_lowering, lowering, shape_of
-from numgrad.compiler.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
 from numgrad.core.axis import AxisOp
 from numgrad.core.composite import Composite
 from numgrad.core.documentation import DESCRIBERS
@@ -58,7 +61,15 @@ class Expansion:
         self, graph: Graph, *, inline: bool = False, within: Expansion | None = None,
         given: Sequence[Term] = (), lengths: Mapping[int, int] | None = None,
     ) -> None:  # fmt: skip
-        self.terms = within.terms if within else Terms(graph.sizes, in_loop=inline, lengths=lengths)
+        sizes = graph.sizes
+
+        def length(n: int | Size) -> Length:
+            """The polynomial of a length of the graph, or its value for known lengths."""
+            if lengths is None:
+                return sizes.known(terms_of(n))
+            return constant(sizes.evaluate(n, lengths))
+
+        self.terms = within.terms if within else Terms(sizes, length, in_loop=inline)
         self.inline = within.inline if within else inline
         self.of: dict[Value, Term] = {}
         self.opaque: list[TracedNode] = []

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from numgrad.codegen.dtypes import BOOL, INT64
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import add, constant, multiply, value_of
+from numgrad.codegen.nests.terms import GATHER, ONE, SCAN, SCATTER, Term, Terms, count
 from numgrad.codegen.reduction_plan import identity
 from numgrad.compiler.graph.graph import TracedNode
-from numgrad.compiler.graph.polynomial import Terms as Length
-from numgrad.compiler.graph.polynomial import add, constant, multiply, value_of
 from numgrad.compiler.lower.lowering import Lowering, lowering, shape_of
-from numgrad.compiler.lower.terms import GATHER, ONE, SCAN, SCATTER, Term, Terms, count
 
 
 def positions(terms: Terms, indices: Term, length: Length, *, wrap: bool = True) -> Term | None:

@@ -7,9 +7,9 @@ from importlib import import_module
 
 import numpy as np
 
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.terms import Term, Terms
 from numgrad.compiler.graph.graph import TracedNode
-from numgrad.compiler.graph.polynomial import Terms as Length
-from numgrad.compiler.lower.terms import Term, Terms
 
 Lowering = Callable[[Terms, TracedNode, list[Term]], Term | list[Term] | None]
 """Writes a node with terms as operands; None where other code has to compute it."""

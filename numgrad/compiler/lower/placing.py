@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import add, constant, divide, value_of
+from numgrad.codegen.nests.terms import ONE, Term, Terms, count
 from numgrad.compiler.graph.graph import TracedNode
-from numgrad.compiler.graph.polynomial import Terms as Length
-from numgrad.compiler.graph.polynomial import add, constant, divide, value_of
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.lower.lowering import Lowering, lowering, shape_of
-from numgrad.compiler.lower.terms import ONE, Term, Terms, count
 
 MANY, SMALL = 16, 2048
 """Arrays up to which they are joined here: every element asks which one it belongs to. A result of

@@ -30,15 +30,10 @@ from numgrad.codegen import threads
 from numgrad.codegen.collection import collection_later
 from numgrad.codegen.dtypes import BOOL
 from numgrad.codegen.estimate import MEMORY_NS
-from numgrad.compiler.graph import evaluate
-from numgrad.compiler.graph.graph import CALL, Graph
-from numgrad.compiler.graph.polynomial import Terms as Length
-from numgrad.compiler.graph.polynomial import text_of, value_of
-from numgrad.compiler.graph.sizes import lengths_in
-from numgrad.compiler.lower.expand import Expansion
-from numgrad.compiler.lower.kernel import KernelWriter
-from numgrad.compiler.lower.stored import first_stored, reachable
-from numgrad.compiler.lower.terms import (
+from numgrad.codegen.nests.kernel import KernelWriter
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import text_of, value_of
+from numgrad.codegen.nests.terms import (
     BUFFER,
     CHOOSE,
     CONSTANT,
@@ -48,9 +43,17 @@ from numgrad.compiler.lower.terms import (
     VIEW,
     Term,
     count,
+    first_stored,
+    reachable,
 )
+from numgrad.compiler.graph import evaluate
+from numgrad.compiler.graph.graph import CALL, Graph
+from numgrad.compiler.graph.sizes import lengths_in
+from numgrad.compiler.lower.expand import Expansion
+from numgrad.compiler.lower.matrices import PRODUCTS
 from numgrad.compiler.passes import optimize
 from numgrad.compiler.run.steps import KernelStep, Segment, first_call, run_of
+from numgrad.core.elementwise import formula_emitter
 from numgrad.errors import NumgradAssertionError, NumgradTypeError, NumgradValueError, generated
 
 
@@ -290,7 +293,9 @@ class KernelProgram:
             if any(p.number in numbers for p in parts)
         ]
         contract = self.options.contract
-        writer = KernelWriter(self.expansion.terms, ready, exported, joined, contract)
+        writer = KernelWriter(
+            self.expansion.terms, ready, exported, formula_emitter(), PRODUCTS, joined, contract
+        )
         written = writer.write()
         number = sum(isinstance(step, KernelStep) for step in self.steps)
         step = KernelStep(f"jit_{self.options.name}_{number}", written, self.options.cache)

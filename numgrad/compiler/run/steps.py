@@ -22,12 +22,12 @@ from numgrad.codegen import threads
 from numgrad.codegen.collection import collection_later
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.estimate import serial_ns
+from numgrad.codegen.nests.kernel import Written
+from numgrad.codegen.nests.terms import Term
 from numgrad.codegen.trials import VariantTrial
 from numgrad.compiler.graph.evaluate import compute
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.sizes import Sizes
-from numgrad.compiler.lower.kernel import Written
-from numgrad.compiler.lower.terms import Term
 from numgrad.compiler.messages import name_line, no_internal_error
 from numgrad.compiler.progress import announced
 from numgrad.errors import NumgradError

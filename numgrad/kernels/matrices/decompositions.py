@@ -14,8 +14,8 @@ rows or more that ``svd`` is given, and in a third of complex ones.
 import numpy as np
 
 from numgrad.codegen.device import outlined
+from numgrad.kernels.fortran import lapack
 from numgrad.kernels.matrices.copying import copy
-from numgrad.kernels.matrices.fortran import lapack
 
 
 @outlined

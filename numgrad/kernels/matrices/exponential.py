@@ -9,8 +9,8 @@ import numpy as np
 
 from numgrad.codegen.device import device, outlined
 from numgrad.codegen.intrinsics import fabs
+from numgrad.kernels.fortran import lapack
 from numgrad.kernels.matrices.copying import copy, turn
-from numgrad.kernels.matrices.fortran import lapack
 from numgrad.kernels.matrices.products import product
 from numgrad.kernels.vmath.complex_exponential import exp_c128, sinh_c128
 from numgrad.kernels.vmath.exponential import exp_f64

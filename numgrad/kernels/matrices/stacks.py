@@ -13,7 +13,7 @@ import numpy as np
 from numgrad.codegen import threads
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import short, type_name
-from numgrad.kernels.matrices import fortran
+from numgrad.kernels import fortran
 from numgrad.kernels.products import gemm
 
 SERIAL = 64

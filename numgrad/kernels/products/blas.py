@@ -4,7 +4,7 @@ What is called here is compiled by ``products``; a kernel names ``products.exter
 externals.
 """
 
-from numgrad.codegen.device import ExternalFunction, device, instruction, literal_instruction
+from numgrad.codegen.device import ExternalFunction, device, instruction
 from numgrad.kernels.products.gemm import external
 
 # The number of threads that a launch allows: what ``numba.get_num_threads`` asks too, but that by
@@ -54,11 +54,6 @@ def parallel_gemm(like, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add):
     calls it, outside prange, is to be called through ``threads.launch``. Complex matrices are left
     to BLAS.
     """
-
-
-@literal_instruction
-def blas_gemm(like, bits, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add):
-    """What ``gemm`` leaves to BLAS, whose integers have ``bits``."""
 
 
 @device

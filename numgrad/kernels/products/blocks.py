@@ -16,7 +16,7 @@ add that changes no sum which begins with zero.
 
 from numgrad.codegen.accumulation import stay_apart
 from numgrad.codegen.device import outlined
-from numgrad.codegen.intrinsics import peek
+from numgrad.codegen.intrinsics import load, mul_add, peek, store
 from numgrad.kernels.products.tiles import (
     broad_bytes,
     broad_finite,
@@ -71,6 +71,21 @@ def block_product(like, size, a, row_a, step_a, b, row_b, count, c, row_c, rows,
             )
             if not whole:
                 gather(like, edge, pitch, size, height, kept, corner, row_c)
+
+
+def _one_by_one(like, size, a, row_a, step_a, b, row_b, count, c, row_c, rows, columns, add):
+    """The same sums, of which each is added up by itself."""
+    for i in range(rows):
+        for j in range(columns):
+            place = c + i * row_c + j * size
+            total = load(like, place, 0, 0, 1) if add else like(0)
+            for k in range(count):
+                x = load(like, a + i * row_a + k * step_a, 0, 0, 1)
+                total = mul_add(x, load(like, b + k * row_b + j * size, 0, 0, 1), total)
+            store(total, place, 0, 0, 1)
+
+
+block_product.for_numba = _one_by_one
 
 
 @outlined

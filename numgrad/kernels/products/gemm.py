@@ -145,7 +145,7 @@ _IMPORTS = """
 from numba import {dtype}
 from numgrad.codegen.accumulation import stay_apart
 from numgrad.codegen.device import outlined
-from numgrad.kernels.products.blas import blas_gemm
+from numgrad.kernels.fortran import blas_gemm
 from numgrad.kernels.products.tiles import clear, complex_element, dots, element, gather
 from numgrad.kernels.products.tiles import gather_rows, stack, tile, turn
 """

@@ -7,15 +7,15 @@ The loops are written as the instructions they shall become, for compilers to ha
 do: analysing, vectorising and unrolling loops over addresses took five times as long.
 """
 
-from numgrad.codegen.device import instruction, literal_instruction
+from numgrad.codegen.device import instruction
 
 
-@literal_instruction
+@instruction
 def stack(size):
     """Address of ``size`` bytes (a literal) on the stack of the calling function."""
 
 
-@literal_instruction
+@instruction
 def tile(like, rows, vectors, width, a, row_a, step_a, b, row_b, count, c, row_c, left, add):
     """``c[r, j] = sum(a[r, l] * b[l, j] for l in range(count))`` in registers.
 
@@ -30,7 +30,7 @@ def broad_bytes():
     """Bytes of a row of ``broad_tile``."""
 
 
-@literal_instruction
+@instruction
 def broad_tile(like, rows, a, row_a, step_a, b, row_b, count, c, row_c, left, add):
     """``tile`` of two vectors as wide as this CPU has them."""
 
@@ -40,7 +40,7 @@ def broad_finite(like, b, row_b, count):
     """Whether ``count`` rows of ``broad_tile`` hold numbers that are finite, as 0 or 1."""
 
 
-@literal_instruction
+@instruction
 def dots(like, rows, a, row_a, x, count, c, row_c, left, add):
     """``c[r] = sum(a[r, l] * x[l] for l in range(count))`` in several lanes.
 
@@ -64,12 +64,12 @@ def gather(like, source, row, step, rows, columns, target, pitch):
     """Copy a matrix of ``rows`` and ``columns`` to one with contiguous rows ``pitch`` apart."""
 
 
-@literal_instruction
+@instruction
 def gather_rows(like, width, source, row, rows, target, pitch):
     """Copy rows of ``width`` bytes (a literal), a SIMD vector, to ones ``pitch`` apart."""
 
 
-@literal_instruction
+@instruction
 def turn(like, width, source, column, rows, target, pitch):
     """The same of a matrix whose columns are contiguous, ``column`` apart."""
 

@@ -7,9 +7,8 @@ polynomial in ``1 / x`` over the root of ``x``. Both are right to 2**-55 of the 
 import numpy as np
 
 from numgrad.codegen.device import device
-from numgrad.codegen.intrinsics import fabs, maximum, minimum, select, sqrt
+from numgrad.codegen.intrinsics import estrin, fabs, maximum, minimum, select, sqrt
 from numgrad.kernels.vmath.exponential import exp_f64
-from numgrad.kernels.vmath.polynomial import estrin
 
 _NEAR = (  # 1 / k!**2: those of I0 in x**2 / 4
     np.float64(1.0),

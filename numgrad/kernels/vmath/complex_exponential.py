@@ -1,4 +1,4 @@
-"""Exponential, trigonometric and hyperbolic functions of complex numbers, and the logistic ones.
+"""Exponential, trigonometric and hyperbolic functions of complex numbers, powers, logistic ones.
 
 Method: each part is a product of real functions of ``x`` and ``y``, or a quotient whose denominator
 is a sum of squares, so that the parts are accurate one by one; where a part is a sum that cancels
@@ -15,7 +15,7 @@ stays ``p 2**k`` until it is multiplied.
 import numpy as np
 
 from numgrad.codegen.device import device, outlined
-from numgrad.codegen.intrinsics import copysign, fabs, rint, select
+from numgrad.codegen.intrinsics import copysign, fabs, floor, rint, select
 from numgrad.kernels.vmath.complex_logarithm import log_of_modulus
 from numgrad.kernels.vmath.complex_single import single
 from numgrad.kernels.vmath.double_double import two_prod_f64
@@ -36,9 +36,12 @@ from numgrad.kernels.vmath.exponential import (
 from numgrad.kernels.vmath.hyperbolic import cosh_f64, sinh_f64
 from numgrad.kernels.vmath.inverse_trigonometric import atan2_f64
 from numgrad.kernels.vmath.logarithm import log1p_f64
+from numgrad.kernels.vmath.power import pow_slow_f64
+from numgrad.kernels.vmath.roots import hypot_f64
 from numgrad.kernels.vmath.trigonometric import sincos_f64
 
-D_INF = np.float64(np.inf)
+D_INF, D_NAN = np.float64(np.inf), np.float64(np.nan)
+MOST_PRODUCTS = np.float64(100.0)  # the largest exponent of a power taken by products
 D_HALF, D_FOUR = np.float64(0.5), np.float64(4.0)
 LOW, HIGH = np.float64(-800.0), np.float64(1460.0)  # exp times any sine is 0, or infinite
 LOW_2, HIGH_2 = np.float64(-1150.0), np.float64(2106.0)
@@ -259,6 +262,59 @@ def softplus_c128(z):
         real = log_of_modulus(a, D_ZERO, s)
     return complex(real, atan2_f64(s, a))
 
+
+@outlined
+def product_power_c128(z, n):
+    """``z`` to the power of an int64 ``n >= 1``, by products."""
+    power, square = z, z
+    n = n - 1
+    while n > 0:
+        if (n & 1) != 0:
+            power = power * square
+        n = n >> 1
+        square = square * square
+    return power
+
+
+@outlined
+def power_c128(z, w):
+    """``z`` to the power ``w``: by products for small integers, else ``exp(w log z)``.
+
+    The power 0 is 1; zero to another one is zero if its real part is positive, else NaN.
+    """
+    x, y, p, q = z.real, z.imag, w.real, w.imag
+    if p == D_ZERO and q == D_ZERO:
+        return complex(D_ONE, D_ZERO)
+    if x == D_ZERO and y == D_ZERO:
+        nothing = select(p > D_ZERO, D_ZERO, D_NAN)
+        return complex(nothing, nothing)
+    if q == D_ZERO and p == floor(p) and fabs(p) <= MOST_PRODUCTS:
+        power = product_power_c128(z, np.int64(fabs(p)))
+        if p < D_ZERO:
+            power = np.divide(complex(D_ONE, D_ZERO), power)
+        if (p > D_ZERO and p <= D_TWO) or (is_finite(power.real) and is_finite(power.imag)):
+            return power
+    angle, size = atan2_f64(y, x), log_of_modulus(x, D_ZERO, y)
+    turned = select(q == D_ZERO, D_ZERO, q * size) + p * angle
+    modulus = pow_slow_f64(hypot_f64(x, y), p)
+    if q != D_ZERO:
+        modulus = modulus * exp_f64(-q * angle)
+        if modulus == D_ZERO or not is_finite(modulus):
+            return exp_c128(complex(p * size - q * angle, turned))
+    s, c = sincos_f64(turned)
+    return complex(modulus * c, modulus * s)
+
+
+float_power_c128 = power_c128
+
+
+@device
+def power_c64(z, w):
+    """``z`` to the power ``w``."""
+    return np.complex64(power_c128(np.complex128(z), np.complex128(w)))
+
+
+float_power_c64 = power_c64
 
 exp_c64, exp2_c64, expm1_c64 = single(exp_c128), single(exp2_c128), single(expm1_c128)
 sinh_c64, cosh_c64, tanh_c64 = single(sinh_c128), single(cosh_c128), single(tanh_c128)

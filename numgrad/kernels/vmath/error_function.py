@@ -18,7 +18,7 @@ accurate as the rest, down to subnormal results. The degree of p is 21 (float64,
 import numpy as np
 
 from numgrad.codegen.device import device
-from numgrad.codegen.intrinsics import bits, fabs, from_bits, mul_add, select
+from numgrad.codegen.intrinsics import bits, estrin, fabs, from_bits, mul_add, select
 from numgrad.kernels.vmath.double_double import fast_two_sum
 from numgrad.kernels.vmath.exponential import (
     F_SHIFT,
@@ -33,7 +33,6 @@ from numgrad.kernels.vmath.exponential import (
     square_terms_f64,
 )
 from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
-from numgrad.kernels.vmath.polynomial import estrin
 
 _ZERO_F64, _ONE_F64, _TWO_F64 = np.float64(0.0), np.float64(1.0), np.float64(2.0)
 _EDGE_F64 = np.float64(0.8203125)  # 105 / 128

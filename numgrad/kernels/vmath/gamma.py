@@ -12,10 +12,9 @@ is negative, tiny or huge goes to SciPy's functions: Note [Rare arguments] in ``
 import numpy as np
 
 from numgrad.codegen.device import device, outlined
-from numgrad.codegen.intrinsics import minimum, select
+from numgrad.codegen.intrinsics import estrin, minimum, select
 from numgrad.kernels.special import scipy_digamma_f64, scipy_gammaln_f64
 from numgrad.kernels.vmath.logarithm import log_f64
-from numgrad.kernels.vmath.polynomial import estrin
 
 _GAMMALN_AT_2 = (  # gammaln(2 + t) / t on |t| <= 1/2: error 2**-60
     np.float64(0.42278433509846713),

@@ -16,7 +16,16 @@ count less. The last bits of the coefficients were searched for; all arguments w
 import numpy as np
 
 from numgrad.codegen.device import device
-from numgrad.codegen.intrinsics import bits, copysign, fabs, from_bits, mul_add, select, sqrt
+from numgrad.codegen.intrinsics import (
+    bits,
+    copysign,
+    estrin,
+    fabs,
+    from_bits,
+    mul_add,
+    select,
+    sqrt,
+)
 from numgrad.kernels.vmath.double_double import (
     fast_two_sum,
     two_prod_f32,
@@ -57,7 +66,6 @@ from numgrad.kernels.vmath.logarithm import (
     special_cases_f64,
 )
 from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
-from numgrad.kernels.vmath.polynomial import estrin
 
 # ---- float64 ----
 D_ZERO, D_HALF, D_ONE, D_TWO = (

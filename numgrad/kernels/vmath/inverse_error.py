@@ -13,9 +13,8 @@ polynomials relative to the function: 2**-56 (float64), 2**-27 (float32). Argume
 import numpy as np
 
 from numgrad.codegen.device import device
-from numgrad.codegen.intrinsics import fabs, maximum, minimum, select, sqrt
+from numgrad.codegen.intrinsics import estrin, fabs, maximum, minimum, select, sqrt
 from numgrad.kernels.vmath.logarithm import log_f32, log_f64
-from numgrad.kernels.vmath.polynomial import estrin
 
 _CENTRE_F64 = (  # erfinv(x) / x in (w - 3.125) / 3.125
     np.float64(1.6536545626831027),

@@ -20,10 +20,9 @@ remainders do not underflow, and puts finite numbers for infinities and for 0/0.
 import numpy as np
 
 from numgrad.codegen.device import device
-from numgrad.codegen.intrinsics import bits, fabs, from_bits, mul_add, select, sqrt
+from numgrad.codegen.intrinsics import bits, estrin, fabs, from_bits, mul_add, select, sqrt
 from numgrad.kernels.vmath.double_double import fast_two_sum
 from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
-from numgrad.kernels.vmath.polynomial import estrin
 
 _ZERO_F64, _HALF_F64, _ONE_F64 = np.float64(0.0), np.float64(0.5), np.float64(1.0)
 _TWO_F64, _FOUR_F64, _INF_F64 = np.float64(2.0), np.float64(4.0), np.float64(np.inf)

@@ -65,7 +65,9 @@ _REAL = {
 _COMPLEX = {
     name: f"vmath.complex_{module}"
     for module, names in {
-        "exponential": "exp exp2 expm1 sin cos tan sinh cosh tanh sigmoid softplus",
+        "exponential": (
+            "exp exp2 expm1 sin cos tan sinh cosh tanh sigmoid softplus power float_power"
+        ),
         "logarithm": "log log2 log10 log1p logit",
         "parts": "sqrt absolute sign reciprocal",
         "inverse": "arcsin arccos arctan arcsinh arccosh arctanh",

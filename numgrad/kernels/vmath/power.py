@@ -21,12 +21,11 @@ where y = 0 or |x| = 1, and a factor for negative x.
 import numpy as np
 
 from numgrad.codegen.device import device
-from numgrad.codegen.intrinsics import bits, fabs, from_bits, mul_add, rint, select
+from numgrad.codegen.intrinsics import bits, estrin, fabs, from_bits, mul_add, rint, select
 from numgrad.kernels.vmath.double_double import fast_two_sum
 from numgrad.kernels.vmath.exponential import SHIFT_ONCE, clamp, scale_f32, scale_f64
 from numgrad.kernels.vmath.logarithm import split_f64
 from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
-from numgrad.kernels.vmath.polynomial import estrin
 
 D_ZERO, D_HALF, D_ONE, D_TWO = (
     np.float64(0.0),

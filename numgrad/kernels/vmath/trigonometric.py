@@ -19,10 +19,9 @@ of two floats and corrects the quotient by its remainder.
 import numpy as np
 
 from numgrad.codegen.device import device, outlined
-from numgrad.codegen.intrinsics import bits, fabs, from_bits, mul_add, select
+from numgrad.codegen.intrinsics import bits, estrin, fabs, from_bits, mul_add, select
 from numgrad.kernels.vmath.huge_argument import reduce_huge_f64
 from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
-from numgrad.kernels.vmath.polynomial import estrin
 
 FAST_LIMIT_F64 = np.float64(2.0**30)  # k stays below 2**30: x 2/pi is then known to 2**-22
 FAST_LIMIT_F32 = np.float32(2.0**17)  # k 4.4e-8 (the second part) must stay small against 1

@@ -379,7 +379,7 @@ def remove_parametrizations(
         else:
             tensor = Parameter(value, requires_grad=needs)
     elif found.is_tensor:
-        tensor = originals[0]
+        (tensor,) = originals
     else:
         raise NumgradValueError(
             f"{name}: {tensor_name!r} is made of {found.ntensors} tensors; only its value can be "
@@ -389,7 +389,7 @@ def remove_parametrizations(
     del modules[tensor_name]
     if not modules:
         del module.parametrizations
-        module.__class__ = type(module).__bases__[0]
+        (module.__class__,) = type(module).__bases__
     if learned:
         module.register_parameter(tensor_name, tensor)
     else:

@@ -160,7 +160,7 @@ def as_stack(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """The matrices as an array (count, rows, columns), of any strides."""
     if a.dtype != dtype:
         a = a.astype(dtype)
-    return a if a.ndim == 3 else a.reshape(prod(a.shape[:-2]), *a.shape[-2:])
+    return a.reshape(prod(a.shape[:-2]), *a.shape[-2:])
 
 
 def as_vectors(x: np.ndarray) -> np.ndarray:

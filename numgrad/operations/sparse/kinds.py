@@ -44,5 +44,6 @@ def asked_by_constructor(value: Any) -> bool:
     It replaces errors there by one that only says that the argument is not known.
     """
     frame = sys._getframe(2)
-    known = frame.f_code.co_name == "__init__" and frame.f_locals.get("arg1") is value
-    return known and str(frame.f_globals.get("__name__")).startswith("scipy.sparse")
+    return frame.f_locals.get("arg1") is value and str(frame.f_globals.get("__name__")).startswith(
+        "scipy.sparse"
+    )

@@ -1,4 +1,4 @@
-"""The native compiler's definition of ``blas.blas_gemm``: a call by Fortran's convention."""
+"""The native compiler's definitions of the instructions of ``fortran``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,38 @@ from numgrad.codegen.linker import external_symbol
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native.accesses import NotVector
 from numgrad.codegen.native.instructions import InstructionContext
-from numgrad.codegen.native.values import Known, Number, constant, scalar_type
+from numgrad.codegen.native.values import (
+    INT32,
+    Array,
+    Known,
+    Number,
+    constant,
+    scalar_type,
+)
+from numgrad.kernels.fortran import external
 from numgrad.kernels.products.gemm import BLAS
+
+
+def lapack(
+    body: InstructionContext, like: Known, name: Known, *given: Array | Number | Known
+) -> None:
+    if body.lanes is not None:
+        raise NotVector("a native function")
+    f = body.f
+
+    def address(value: Array | Number | Known) -> str:
+        if isinstance(value, Array):
+            return value.data
+        if isinstance(value, Known):
+            return f.module.constant(f'[1 x i8] c"{value.value}"')
+        place = f.slot("i32")
+        f.effect(f"store i32 {do.cast(f, value, INT32).part}, ptr {place}")
+        return place
+
+    places = [address(value) for value in given]
+    symbol = external_symbol(external(name.value, body.dtype_of(like)))
+    function = f.module.declare(symbol, "void", ["ptr"] * len(places))
+    f.effect(f"call void {function}({', '.join(f'ptr {place}' for place in places)})")
 
 
 def blas_gemm(

@@ -19,15 +19,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from numgrad.codegen.nests.block_products import BlockProducts
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import add, constant, multiply, value_of
+from numgrad.codegen.nests.statements import Statement, expensive
+from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE, SCAN, SCATTER, count
+from numgrad.codegen.nests.tree import Item, Loop
+from numgrad.codegen.nests.write import text
 from numgrad.codegen.reduction_loops import numpy_name
 from numgrad.codegen.tasks import LANES
-from numgrad.compiler.graph.polynomial import Terms as Length
-from numgrad.compiler.graph.polynomial import add, constant, multiply, value_of
-from numgrad.compiler.lower.multiply_blocks import BlockProducts
-from numgrad.compiler.lower.statements import Statement, expensive
-from numgrad.compiler.lower.terms import FUSED, ONE, REDUCE, SCAN, SCATTER, count
-from numgrad.compiler.lower.tree import Item, Loop
-from numgrad.compiler.lower.write import text
 
 MOST_UNROLLED, OF_ANY_LENGTH = 12, 4
 """Iterations of a loop around lanes done at a time, if its length is fixed and if it may change."""

@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from numgrad.compiler.graph.polynomial import Terms as Length
-from numgrad.compiler.graph.polynomial import multiply
-from numgrad.compiler.lower.access import Index, loop_index, loops_in, single_loop
-from numgrad.compiler.lower.statements import Bodies, Loops, Statement
-from numgrad.compiler.lower.terms import FUSED, ONE, Term, ravel
+from numgrad.codegen.nests.indices import Index, loop_index, loops_in, single_loop
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import multiply
+from numgrad.codegen.nests.statements import Bodies, Loops, Statement
+from numgrad.codegen.nests.terms import FUSED, ONE, Term, ravel
 
 MOST_TOGETHER = 300
 """Statements among which loops are shared: what comes later starts anew, as choosing loops takes

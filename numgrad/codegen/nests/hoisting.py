@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from numgrad.codegen.dtypes import type_name
+from numgrad.codegen.nests.index_set_splitting import IndexSetSplitting
+from numgrad.codegen.nests.indices import loop_index
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import add, constant, multiply
+from numgrad.codegen.nests.statements import loads
+from numgrad.codegen.nests.terms import ONE, ravel
+from numgrad.codegen.nests.tree import Loop, coefficient
+from numgrad.codegen.nests.write import text
 from numgrad.codegen.symbols import Symbol, in_order
 from numgrad.codegen.tasks import LANES
-from numgrad.compiler.graph.polynomial import Terms as Length
-from numgrad.compiler.graph.polynomial import add, constant, multiply
-from numgrad.compiler.lower.access import loop_index
-from numgrad.compiler.lower.index_set_splitting import IndexSetSplitting
-from numgrad.compiler.lower.statements import loads
-from numgrad.compiler.lower.terms import ONE, ravel
-from numgrad.compiler.lower.tree import Loop, coefficient
-from numgrad.compiler.lower.write import text
 
 FEW = 4
 """Iterations of a loop from which on what they share is kept."""

@@ -18,14 +18,14 @@ import numpy as np
 
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.emitter import Emitter
+from numgrad.codegen.nests.polynomial import constant, value_of
+from numgrad.codegen.nests.small_arrays import extents
+from numgrad.codegen.nests.statements import Bodies, Statement
+from numgrad.codegen.nests.terms import Term, ravel
+from numgrad.codegen.nests.tree import Item
+from numgrad.codegen.nests.write import SourceWriter, Storage
 from numgrad.codegen.reduction_loops import numpy_name
 from numgrad.codegen.symbols import Symbol, in_order
-from numgrad.compiler.graph.polynomial import constant, value_of
-from numgrad.compiler.lower.elements import extents
-from numgrad.compiler.lower.statements import Bodies, Statement
-from numgrad.compiler.lower.terms import Term, ravel
-from numgrad.compiler.lower.tree import Item
-from numgrad.compiler.lower.write import SourceWriter, Storage
 
 PIECE = 500
 """Scalar operations of a function."""

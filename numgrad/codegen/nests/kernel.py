@@ -11,7 +11,7 @@ for the same places there.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,17 +20,23 @@ import numpy as np
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.estimate import L3_NS
+from numgrad.codegen.nests.block_products import ProductCode
+from numgrad.codegen.nests.lanes import choose_lanes
+from numgrad.codegen.nests.nest import Nest, NestWriter
+from numgrad.codegen.nests.pieces import RunWriter
+from numgrad.codegen.nests.polynomial import constant, multiply, value_of
+from numgrad.codegen.nests.statements import (
+    Bodies,
+    Statement,
+    alive_terms,
+    expensive,
+    make_statements,
+)
+from numgrad.codegen.nests.tasks import TaskWriter, Work
+from numgrad.codegen.nests.terms import PART, PRODUCT, Term, Terms, count
+from numgrad.codegen.nests.tree import Item, Loop, build, paths
+from numgrad.codegen.nests.write import text
 from numgrad.codegen.reduction_loops import numpy_name
-from numgrad.compiler.graph.polynomial import constant, multiply, value_of
-from numgrad.compiler.lower.arrange import arrange
-from numgrad.compiler.lower.nest import Nest, NestWriter
-from numgrad.compiler.lower.pieces import RunWriter
-from numgrad.compiler.lower.statements import Statement
-from numgrad.compiler.lower.tasks import TaskWriter, Work
-from numgrad.compiler.lower.terms import PART, PRODUCT, Term, Terms, count
-from numgrad.compiler.lower.write import text
-from numgrad.core.elementwise import USER_KERNELS
-from numgrad.kernels.products import gemm as products
 
 ROWS = 16
 """Arrays of a kernel's own of one length from which on they are rows of one array."""
@@ -116,6 +122,10 @@ class KernelWriter(TaskWriter):
         Numbers of the terms that other kernels or the caller read.
     joined
         Arrays that some of ``stored`` are parts of, which others read.
+    emitter
+        Writes functions of single elements.
+    products
+        Code that multiplies matrices.
     contract
         Whether a product and a sum may become one instruction.
     """
@@ -125,13 +135,15 @@ class KernelWriter(TaskWriter):
         terms: Terms,
         stored: Sequence[Term],
         exported: set[int],
+        emitter: Emitter,
+        products: ProductCode,
         joined: Sequence[Term] = (),
         contract: bool = False,
     ) -> None:
         self.joined, self.hint, self.contract = joined, terms.sizes.hint_of, contract
         bodies, statements, items = arrange(terms, stored, exported)
-        kernels = {f"user:{name}": kernel for name, kernel in USER_KERNELS.items()}
-        super().__init__(bodies, statements, items, exported, Emitter(scalar_functions=kernels))
+        super().__init__(bodies, statements, items, exported, emitter)
+        self.products = products
         self.pieces = 0
 
     # ------------------------------------------------------------------------------------- source
@@ -167,7 +179,14 @@ class KernelWriter(TaskWriter):
                 self._statement(item, works)
                 continue
             writer = NestWriter(
-                len(nests), item, self.bodies, self.storage, self.emitter, self.hint, self.contract
+                self.products,
+                len(nests),
+                item,
+                self.bodies,
+                self.storage,
+                self.emitter,
+                self.hint,
+                self.contract,
             )
             nest = writer.write()
             nests.append(nest)
@@ -261,7 +280,7 @@ class KernelWriter(TaskWriter):
         stored_a = rows if sizes.trans[0] else inner
         stored_b = inner if sizes.trans[1] else columns
         step_a = "1" if sizes.trans[0] else f"({inner})"
-        gemm = self.use("gemm", "kernels.products.blas")
+        gemm = self.use("gemm", self.products.blas)
 
         def multiplied(first: str, some: str) -> str:
             """The call for some rows, from one on, of a matrix."""
@@ -286,9 +305,10 @@ class KernelWriter(TaskWriter):
             self.put(1, f"{SERIAL}for matrix{k} in range({batch}):")
             self.put(2, f"{SERIAL}{multiplied('0', rows)}")
         # any blocks of rows have the bits of the whole, so there are as many as threads
-        products_of_task = int(ROWS_NS / products.MULTIPLY_NS[term.dtype.name])
+        multiply_ns = self.products.multiply_ns[term.dtype.name]
+        products_of_task = int(ROWS_NS / multiply_ns)
         pays = f"({batch}) * ({rows}) * ({columns}) * ({inner}) // {products_of_task}"
-        limit = self.use("thread_limit", "kernels.products.blas")
+        limit = self.use("thread_limit", self.products.blas)
         for line in (
             f"rows{k} = {rows}",
             f"workers{k} = max(1, min({limit}(), {pays}))",
@@ -302,8 +322,8 @@ class KernelWriter(TaskWriter):
             "    " + multiplied(f"first{k}", f"some{k}"),
         ):
             self.put(1, f"{PARALLEL}{line}")
-        self.emitter.externals.add(products.external("gemm", term.dtype.name))
-        time = constant(round(1000 * products.MULTIPLY_NS[term.dtype.name]))
+        self.emitter.externals.add(self.products.gemm(term.dtype.name))
+        time = constant(round(1000 * multiply_ns))
         for length in (sizes.batch, sizes.m, sizes.n, sizes.k):
             time = multiply(time, length)
         return Work(time, self._moved([x.number for x in (*term.args, term)]))
@@ -323,3 +343,53 @@ def _rows(numbers: Sequence[int], size: str, dtype: np.dtype) -> list[str]:
         f"    a{first} = int64(x{first}.ctypes.data)",
         *places,
     ]
+
+
+def arrange(
+    terms: Terms, stored: Sequence[Term], exported: Collection[int]
+) -> tuple[Bodies, list[Statement], list[Item]]:
+    """Statements and loops for stored terms, more of which are stored where that saves work."""
+    hint = terms.sizes.hint_of
+    kept = list(stored)
+    while True:
+        statements, loops = make_statements(kept, hint)
+        bodies = Bodies(kept)
+        alive = alive_terms(statements, bodies, exported)
+        if len(alive) < len(kept):
+            kept = [t for t in kept if t.number in alive]
+            continue
+        items = build(statements, bodies, loops)
+        for item in items:
+            if isinstance(item, Loop):
+                choose_lanes(item, bodies, loops, exported)
+        more = _worth_keeping(bodies, items)
+        if not more:
+            return bodies, statements, items
+        kept += more
+
+
+def _worth_keeping(bodies: Bodies, items: Sequence[Item]) -> list[Term]:
+    """Expensive terms that would be computed at several places of the same nest."""
+    found: dict[int, Term] = {}
+    for item in items:
+        if not isinstance(item, Loop):
+            continue
+        seen: dict[int, tuple[int, ...]] = {}
+        for statement, path in paths(item):
+            body = bodies.body(statement)
+            around = {loop for each in path for loop in each.merged}
+            for term, needed in expensive(body, bodies):
+                place = tuple(map(id, path))
+                wasted = bool(around - needed) if path[0].lanes else _again_and_again(path, needed)
+                if term.number in bodies.stored:
+                    continue  # another term may have the same value at some places
+                if wasted or seen.setdefault(term.number, place) != place:
+                    found[term.number] = term
+    return list(found.values())
+
+
+def _again_and_again(path: Sequence[Loop], needed: set[int]) -> bool:
+    """Whether the innermost loop that a term needs is within one that it does not."""
+    needs = [not needed.isdisjoint(each.merged) for each in path]
+    first = needs.index(False) if False in needs else len(needs)
+    return any(needs[first:])

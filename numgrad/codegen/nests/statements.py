@@ -17,12 +17,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from numgrad.codegen.dtypes import BOOL, INT64
-from numgrad.codegen.symbols import Reader, Symbol, in_order
-from numgrad.compiler.graph.polynomial import Terms as Length
-from numgrad.compiler.graph.polynomial import divide
-from numgrad.compiler.lower.access import (
+from numgrad.codegen.nests.indices import (
     COMPUTED,
+    Alternative,
+    Condition,
     Index,
+    alternatives,
     computed_in,
     loop_index,
     loops_in,
@@ -30,10 +30,10 @@ from numgrad.compiler.lower.access import (
     source_index,
     walking_loop,
 )
-from numgrad.compiler.lower.choose import Alternative, Condition, alternatives
-from numgrad.compiler.lower.elements import Elements, small_terms
-from numgrad.compiler.lower.stored import reachable
-from numgrad.compiler.lower.terms import (
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import divide
+from numgrad.codegen.nests.small_arrays import Elements, small_terms
+from numgrad.codegen.nests.terms import (
     CHOOSE,
     CONSTANT,
     GATHER,
@@ -48,7 +48,9 @@ from numgrad.compiler.lower.terms import (
     VIEW,
     Term,
     ravel,
+    reachable,
 )
+from numgrad.codegen.symbols import Reader, Symbol, in_order
 
 Guard = tuple[Condition, ...]
 

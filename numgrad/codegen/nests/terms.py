@@ -4,19 +4,27 @@ An operation of the table is expanded by reading its formula: ``softmax`` become
 and a few functions of one element. A *term* is one of these, with a shape; equal terms are one.
 What a term means at an index is found by walking it (``statements``), so that nothing says yet
 which terms are ever stored in memory.
+
+``first_stored`` says which terms are stored in memory; the others are computed where they are read.
+
+Note [Repeated terms]
+---------------------
+Elements beside each other, as of ``y[1:] * y[:-1]``, read a term twice, and a chain of such steps
+twice as often with each step. So the ways to a term are counted, from what is stored down, as the
+views and choices that lie on them; a term reached in several ways is stored if computing it takes
+longer than reading it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from numgrad.codegen.library import LIBRARY
-from numgrad.compiler.graph.polynomial import Terms as Length
-from numgrad.compiler.graph.polynomial import add, constant, multiply
-from numgrad.compiler.graph.sizes import Sizes, terms_of
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import add, constant, multiply
 
 ONE = constant(1)
 
@@ -47,7 +55,7 @@ class Term:
     """An array that is ``op`` of other arrays.
 
     ``op`` is one of the names above, or a scalar function of ``codegen.emitter`` whose operands
-    broadcast. ``shape`` holds lengths as polynomials (``sizes.Terms``).
+    broadcast. ``shape`` holds lengths as polynomials (``polynomial.Terms``).
 
     Attributes
     ----------
@@ -89,8 +97,27 @@ class Term:
         return f"<t{self.number} {self.op} {self.dtype}>"
 
 
+class Lengths(Protocol):
+    """Knowledge about lengths of axes: those of a call, and what holds of them in every call."""
+
+    def hint_of(self, terms: Length) -> int:
+        """The value of a polynomial in the call that a kernel is first written for."""
+        ...
+
+    def exceeds(self, length: Length, number: int) -> bool:
+        """Whether a length is certain to be more than a number."""
+        ...
+
+
 class Terms:
     """Makes terms; equal ones are the same object.
+
+    Parameters
+    ----------
+    sizes
+        Knowledge about lengths of axes.
+    length
+        The polynomial of a length as the user of terms writes it.
 
     Attributes
     ----------
@@ -103,9 +130,9 @@ class Terms:
     """
 
     def __init__(
-        self, sizes: Sizes, *, in_loop: bool = False, lengths: Mapping[int, int] | None = None
+        self, sizes: Lengths, length: Callable[[Any], Length], *, in_loop: bool = False
     ) -> None:
-        self.sizes, self.in_loop, self._lengths = sizes, in_loop, lengths
+        self.sizes, self.length, self.in_loop = sizes, length, in_loop
         self.checks: list[Term] = []
         self.sums: dict[tuple[Term, tuple[int, ...]], Term] = {}
         self._interned: dict[tuple, Term] = {}
@@ -126,12 +153,6 @@ class Terms:
             found = self._interned[key] = Term(op, args, dtype, detail, shape, self.count)
             self.count += 1
         return found
-
-    def length(self, length: Any) -> Length:
-        """A length of a graph's value as a polynomial."""
-        if self._lengths is not None:
-            return constant(self.sizes.evaluate(length, self._lengths))
-        return self.sizes.known(terms_of(length))
 
     def shape(self, shape: Sequence[Any]) -> tuple[Length, ...]:
         """A shape of a graph's value."""
@@ -304,3 +325,116 @@ def ravel(shape: Sequence[Length], index: tuple[Length, ...]) -> Length:
             offset = add(offset, multiply(i, stride))
             stride = multiply(stride, n)
     return offset
+
+
+WORTH = 10
+"""Simple functions from which on an element is rather read than computed once more."""
+EXPENSIVE = 10
+"""Simple functions that take as long as an expensive one."""
+_MOST_WAYS = 8
+_MOST_WORK = 1000
+
+Way = tuple[int, ...]
+_WHOLE = (REDUCE, SCATTER, SCAN, PRODUCT, MATRIX)
+"""Terms that are stored, as no element of them is computed alone."""
+
+
+def _repeated(order: Sequence[Term], stored: Collection[int]) -> list[Term]:
+    """Terms worth storing, of those in ``order``, operands first; ``stored`` are stored anyway."""
+    work: dict[int, int] = {}
+    for term in order:
+        work[term.number] = _work(term, work, stored)
+    ways: dict[int, set[Way]] = {}
+    found: list[Term] = []
+    for term in reversed(order):
+        number = term.number
+        known = ways.get(number, set())
+        if number not in stored and work[number] * (len(known) - 1) >= WORTH:
+            found.append(term)
+            known = {()}
+        elif number in stored or not known:
+            known = {()}
+        moved = {(*way, number) for way in known} if _moves(term) else known
+        for a in term.args:
+            if not a.in_memory and a.op not in (CONSTANT, SIZE, IOTA):
+                reached = ways.setdefault(a.number, set())
+                if len(reached) < _MOST_WAYS:
+                    reached |= moved
+    return found
+
+
+def _work(term: Term, work: dict[int, int], stored: Collection[int]) -> int:
+    """Simple functions that computing an element takes."""
+    if term.in_memory or term.number in stored or term.op in _WHOLE:
+        return 0
+    inner = sum(work[a.number] for a in term.args)
+    own = EXPENSIVE if term.is_expensive else 1 if term.is_map or term.op == CHOOSE else 0
+    return min(inner + own, _MOST_WORK)
+
+
+def _moves(term: Term) -> bool:
+    """Whether a term reads its operands at other indices than its own."""
+    if term.op == VIEW:
+        return term.detail[0] not in ("broadcast", "insert", "drop")
+    return term.op in (CHOOSE, GATHER)
+
+
+DEEP = 100
+"""Functions within one another that a body is read through; beyond them a term is stored, which in
+the loop where it is read costs nothing."""
+
+
+def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
+    """The terms that have to be stored, by number: results, reductions, operands of other code."""
+    found: dict[int, Term] = {t.number: t for t in roots}
+    depth: dict[int, int] = {}
+    costly: set[int] = set()  # of which computing an element anew takes longer than reading it
+    order = reachable(roots)
+    for term in order:
+        if term.is_expensive or (
+            (term.op in (VIEW, CHOOSE, GATHER) or term.is_map)
+            and any(a.number in costly for a in term.args)
+        ):
+            costly.add(term.number)
+        below = max((depth[a.number] for a in term.args if a.number not in found), default=0)
+        depth[term.number] = below + 1
+        if depth[term.number] > DEEP and term.is_map:
+            found[term.number] = term
+        if term.op in _WHOLE:
+            found[term.number] = term
+        if term.op in (OPAQUE, PRODUCT):
+            found.update((a.number, a) for a in term.args)
+        elif term.op == GATHER and term.args[0].number in costly:
+            found[term.args[0].number] = term.args[0]
+        elif term.op == PART:
+            found[term.number] = term
+        elif term.op == VIEW and term.detail[0] == "reshape":
+            found[term.args[0].number] = term.args[0]
+    found.update((t.number, t) for t in _repeated(order, found.keys()))
+    return {n: t for n, t in found.items() if not (t.in_memory or t.op in (CONSTANT, SIZE))}
+
+
+def reachable(roots: Iterable[Term], known: Container[int] = ()) -> list[Term]:
+    """Terms that roots depend on and the roots, operands first, except for what is ``known``."""
+    order: list[Term] = []
+    seen: set[int] = set()
+    stack: list[Term | None] = [*roots]
+    stack.reverse()
+    open_: list[Term] = []  # whose operands are on the stack, above a None
+    while stack:
+        term = stack.pop()
+        if term is None:
+            order.append(open_.pop())
+            continue
+        number = term.number
+        if number in seen or number in known:
+            continue
+        seen.add(number)
+        left = [a for a in reversed(term.args) if a.number not in seen]
+        if left:
+            open_.append(term)
+            stack.append(None)
+            stack += left
+        else:
+            order.append(term)
+    return order

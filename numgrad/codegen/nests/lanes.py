@@ -21,12 +21,12 @@ from collections.abc import Collection
 from functools import partial
 from itertools import pairwise
 
-from numgrad.compiler.graph.polynomial import Terms as Length
-from numgrad.compiler.graph.polynomial import value_of
-from numgrad.compiler.lower.block_products import block_product, take_apart
-from numgrad.compiler.lower.statements import Bodies, Loops, Statement, expensive
-from numgrad.compiler.lower.terms import ONE, SCAN, SCATTER
-from numgrad.compiler.lower.tree import Item, Loop, coefficient, paths, touched
+from numgrad.codegen.nests.block_products import block_product, take_apart
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import value_of
+from numgrad.codegen.nests.statements import Bodies, Loops, Statement, expensive
+from numgrad.codegen.nests.terms import ONE, SCAN, SCATTER
+from numgrad.codegen.nests.tree import Item, Loop, coefficient, paths, touched
 
 SHORT = 48
 """Iterations below which an innermost loop does not pay."""

@@ -3,25 +3,36 @@
 Note [Loops over steps]
 -----------------------
 What a step computes it stores where it belongs: a row of what is collected, or the next carry (Note
-[Places of a carry] in ``carries``). What else it returns unchanged is copied. All of it is one
+[Places of a carry]). What else it returns unchanged is copied. All of it is one
 function of the kernel, which knows of no two addresses that they do not overlap: from step to step
 they do.
+
+Note [Places of a carry]
+------------------------
+A part of the carry that a step computes goes to a second buffer; then the two change places. Where
+what was before each step is collected, as gradients ask for it, no buffer is needed: a step reads
+its part in the row that is collected, and writes the next one. A part that a step takes over from
+another one, as methods do that look at two moments, moves along as an address. Collected, its rows
+are those of the other part one step earlier, and the first is what the loop starts with: so both
+share one array, which has a row more. That holds for what gradients alone read, since a user may
+write to what a loop returns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from numgrad.codegen.dtypes import type_name
+from numgrad.codegen.emitter import Emitter
+from numgrad.codegen.nests.block_products import ProductCode
+from numgrad.codegen.nests.kernel import KernelWriter, variant
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.terms import CONSTANT, SCALAR, SIZE, Term, Terms, count
+from numgrad.codegen.nests.write import text
 from numgrad.codegen.reduction_loops import numpy_name
-from numgrad.compiler.graph.polynomial import Terms as Length
-from numgrad.compiler.lower.carries import Carries
-from numgrad.compiler.lower.kernel import KernelWriter, variant
-from numgrad.compiler.lower.terms import CONSTANT, SCALAR, SIZE, Term, Terms, count
-from numgrad.compiler.lower.write import text
 
 STEPS, REVERSE = "steps", "reverse"
 """Parameters: how many steps there are, and whether they begin at the end."""
@@ -37,7 +48,7 @@ class LoopKernel:
         Axes of ``sizes`` that it takes after all arrays, steps and direction.
     shared
         Results that are rows of others, by number, and how many steps earlier: Note [Places of a
-        carry] in ``carries``.
+        carry].
     """
 
     source: str
@@ -67,6 +78,8 @@ class LoopWriter(KernelWriter):
         terms may have more or fewer than what they are stored for.
     carries, xs
         How many of the inputs the first two are.
+    emitter, products
+        As for other kernels.
     check
         A condition that must be false in each step: where it is true the loop ends, and the last
         argument holds the number of that step.
@@ -86,6 +99,8 @@ class LoopWriter(KernelWriter):
         ranks: Sequence[int],
         carries: int,
         xs: int,
+        emitter: Emitter,
+        products: ProductCode,
         check: Term | None = None,
         until: int | None = None,
         keeps: bool = False,
@@ -94,7 +109,8 @@ class LoopWriter(KernelWriter):
         self.ranks, self.check, self.until = ranks, check, until
         self.places = Carries.of(inputs, results, carries, keeps)
         wanted = {t.number for t in (*results, *([check] if check else []))}
-        super().__init__(terms, stored, {t.number for t in stored} & wanted)
+        exported = {t.number for t in stored} & wanted
+        super().__init__(terms, stored, exported, emitter, products)
 
     def _scope(self, name: str) -> str:
         return "0, 1"  # Note [Loops over steps]
@@ -298,3 +314,59 @@ class LoopWriter(KernelWriter):
         for k in range(self.carries):
             lines += self._copy(self.inputs[k], f"a_c{k}", f"h{k}")
         return lines
+
+
+@dataclass
+class Carries:
+    """The parts of a carry, by number, and where they are.
+
+    Attributes
+    ----------
+    rows
+        The result that collects a part which is computed, in whose rows it lies.
+    source
+        The part before the step that a part is after it.
+    spare
+        For a part that is computed and has a buffer: the one whose buffer is then free.
+    shared
+        For the result that collects a part: that whose rows it shares, and how many steps earlier.
+    """
+
+    rows: dict[int, int] = field(default_factory=dict)
+    source: dict[int, int] = field(default_factory=dict)
+    spare: dict[int, int] = field(default_factory=dict)
+    shared: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, inputs: Sequence[Term], returned: Sequence[Term], count: int, keeps: bool
+    ) -> Carries:
+        """Those of a loop that takes and returns these, the first ``count`` as its carry.
+
+        With ``keeps`` the last results are the carry before each step, for gradients only.
+        """
+        found = cls()
+        place = {t.number: k for k, t in enumerate(inputs[:count]) if t.op != SCALAR}
+        collected: dict[int, int] = {}
+        own = len(returned) - count if keeps else len(returned)
+        for k, term in reversed([*enumerate(returned)][count:]):
+            if term.number in place:
+                collected.setdefault(place[term.number], k)
+        after: dict[int, int] = {}
+        for k, term in enumerate(returned[:count]):
+            i = place.get(term.number, k)
+            if i != k and i not in after and k in place.values():
+                found.source[k], after[i] = i, k
+        for k in range(count):
+            if k in found.source:
+                continue
+            if k in collected and returned[k].number != inputs[k].number:
+                found.rows[k] = collected[k]
+            last, depth = k, 0
+            while last in after:
+                last, depth = after[last], depth + 1
+                if min(found.rows.get(k, 0), collected.get(last, 0)) < own:
+                    continue
+                found.shared[collected[last]] = found.rows[k], depth
+            found.spare[k] = last
+        return found

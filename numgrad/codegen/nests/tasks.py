@@ -1,0 +1,289 @@
+"""Memory for the results of statements; nests called for each of their tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from numgrad.codegen.emitter import Emitter
+from numgrad.codegen.nests.nest import Nest
+from numgrad.codegen.nests.pieces import Blocks, runs
+from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import add, constant, multiply, value_of
+from numgrad.codegen.nests.small_arrays import elements
+from numgrad.codegen.nests.statements import Bodies, Statement
+from numgrad.codegen.nests.terms import BUFFER, PART, PRODUCT, SCATTER, Term, count
+from numgrad.codegen.nests.tree import Item, Loop, paths
+from numgrad.codegen.nests.write import SourceWriter, Storage, text
+from numgrad.codegen.reduction_loops import numpy_name
+from numgrad.codegen.reduction_plan import step_of
+from numgrad.codegen.tasks import TASK
+
+
+class StoredStatements(SourceWriter):
+    """Statements of a kernel in their loops, and what each is kept in.
+
+    Attributes
+    ----------
+    terms
+        What the kernel computes and keeps, by number.
+    outside
+        What it reads of others.
+    runs
+        Its outermost loops, and the statements between them.
+    loops_of
+        By number of a term, which of these its statement is in, and the loops around it.
+    """
+
+    def __init__(
+        self,
+        bodies: Bodies,
+        statements: Sequence[Statement],
+        items: Sequence[Item],
+        exported: set[int],
+        emitter: Emitter,
+    ) -> None:
+        super().__init__(bodies, {}, emitter, {})
+        self.statements, self.items = statements, items
+        self.exported, self.terms = exported, bodies.stored
+        self.blocks = Blocks()
+        self.runs = runs(items)
+        self.loops_of: dict[int, tuple[int, list[Loop]]] = {}
+        self._place_statements()
+        self.outside: dict[int, Term] = {}
+        self._find_storage()
+
+    def _place_statements(self) -> None:
+        for number, item in enumerate(self.runs):
+            if isinstance(item, list):
+                self.loops_of.update({s.term.number: (number, []) for s in item})
+            elif isinstance(item, Statement):
+                self.loops_of[item.term.number] = (number, [])
+            else:
+                for statement, path in paths(item):
+                    self.loops_of[statement.term.number] = (number, path)
+
+    def _find_storage(self) -> None:
+        readers: dict[int, list[Statement]] = {}
+        self._searched: set[int] = set()  # read at places that are computed
+        for statement in self.statements:
+            for symbol in self.bodies.loads(statement):
+                readers.setdefault(symbol.detail[0], []).append(statement)
+                if symbol.args:
+                    self._searched.add(symbol.detail[0])
+        for number, term in self.bodies.terms.items():
+            if number not in self.terms:
+                self.outside[number] = term
+                memory = term.op == BUFFER or bool(term.shape)
+                name = f"a{number}" if memory else f"r{number}"
+                axes = tuple(range(len(term.shape)))
+                self.storage[number] = Storage(name, axes, whole=True, memory=memory)
+        for statement in self.statements:
+            term = statement.term
+            self.storage[term.number] = self._storage(statement, readers.get(term.number, []))
+
+    def _storage(self, statement: Statement, readers: list[Statement]) -> Storage:
+        term = statement.term
+        number = term.number
+        item, path = self.loops_of[number]
+        everything = tuple(range(len(term.shape)))
+        if term.op in (PART, PRODUCT):
+            owner = term.detail[0] if term.op == PART else number
+            return Storage(f"a{owner}", everything, whole=True)
+        elsewhere = any(self.loops_of[r.term.number][0] != item for r in readers)
+        if statement.small and number not in self.exported:
+            return self._storage_of_small(term, elsewhere)
+        over_top = bool(path) and not {*path[0].merged}.isdisjoint(statement.reduced.values())
+        looped = any(loop is not None for loop in statement.loops)
+        if not (path or statement.small) or (over_top and not looped):
+            return Storage(f"r{number}", (), whole=True, memory=False)
+        if number in self.exported or elsewhere or over_top:
+            return Storage(f"a{number}", everything, whole=True)
+        return self._storage_in_nest(statement, readers, path)
+
+    def _storage_of_small(self, term: Term, elsewhere: bool) -> Storage:
+        """A place in a block for what a nest, another run or a computed index reads."""
+        everything = tuple(range(len(term.shape)))
+        memory = elsewhere or term.number in self._searched
+        length = elements(term.shape)
+        if not memory or not length:
+            return Storage(f"r{term.number}", everything, memory=False)
+        name, first = self.blocks.take(term.dtype, length)
+        return Storage(name, everything, whole=True, first=first)
+
+    def _storage_in_nest(
+        self, statement: Statement, readers: list[Statement], path: list[Loop]
+    ) -> Storage:
+        """An array of what one iteration of the loops shared with all readers needs."""
+        term = statement.term
+        common = list(path)
+        for reader in readers:
+            other = self.loops_of[reader.term.number][1]
+            common = [a for a, b in zip(common, other, strict=False) if a is b]
+        open_loops = {loop for each in common for loop in each.merged}
+        for each in reversed(path):  # a scan takes up what the loops inside of its own left
+            if statement.scanned is None or each.loop == statement.scanned:
+                break
+            open_loops.difference_update(each.merged)
+        axes = tuple(
+            a
+            for a, loop in enumerate(statement.loops)
+            if loop is not None and loop not in open_loops
+        )
+        lanes = path[0].lanes and not (len(common) > 1 and common[1].rows)
+        if lanes:
+            memory = bool(axes or statement.reduced) or not self._same_run(statement, readers)
+        else:
+            memory = bool(axes) or term.op == SCATTER
+        return Storage(f"a{term.number}", axes, lanes=lanes, memory=memory)
+
+    def _same_run(self, statement: Statement, readers: Sequence[Statement]) -> bool:
+        """Whether readers follow a statement without a loop in between."""
+        _, path = self.loops_of[statement.term.number]
+        run: list[Statement] = []
+        for item in path[-1].items:
+            if isinstance(item, Loop):
+                run = [] if statement not in run else run
+                if statement in run:
+                    break
+            else:
+                run.append(item)
+        return statement in run and all(reader in run for reader in readers)
+
+
+@dataclass
+class Work:
+    """What one loop, or matrix product, takes.
+
+    Attributes
+    ----------
+    picoseconds
+        Of arithmetic in one thread.
+    moved
+        Bytes of the arrays that it reads and writes.
+    """
+
+    picoseconds: Length = ()
+    moved: Length = ()
+
+
+class TaskWriter(StoredStatements):
+    """Writes the calls of nests."""
+
+    def _call(self, nest: Nest, kept: list[str]) -> Work:
+        """Run a nest."""
+        k, loop = nest.number, nest.loop
+        produced = {s.term.number for s in loop.statements()}
+        rows = {f"a{s.term.number}": s for s in nest.rows}
+        for name in nest.arguments:
+            if name.startswith("s_"):
+                continue
+            number = int(name[1:])
+            inside = number in produced and number not in self.exported
+            if name.startswith("n") or not (name in rows or inside):
+                self.arguments[name] = None
+        self.need(loop.length)
+        self.need(nest.per_iteration)
+        total, inner = text(loop.length), text(nest.per_iteration)
+        value = value_of(nest.per_iteration)
+        row = " + ".join(text(count(s.term.shape)) for s in nest.rows)
+        for s in nest.rows:
+            self.need(count(s.term.shape))
+        self.put(1, f"total{k} = {total}")
+        if nest.serial:
+            self.put(1, f"step{k}, tasks{k} = max(total{k}, 1), 1")
+        else:
+            least = "" if value is None or row else str(-(-TASK // max(value, 1)))
+            if not least:
+                least = f"{self.use('least_step', 'codegen.tasks')}({inner}, {row or 0})"
+            cut = self.use("cut_in_lanes" if loop.lanes else "cut", "codegen.tasks")
+            self.put(1, f"step{k}, tasks{k} = {cut}(total{k}, {least})")
+        partial = (*nest.scalars, *nest.rows)
+        depth = 1
+        if partial:  # one task computes the results where they belong
+            self.put(1, f"if tasks{k} == 1:")
+            results = [f"r{s.term.number}" for s in nest.scalars]
+            self.put(2, self._task(nest, results, "0", f"total{k}", nest.arguments))
+            self.put(1, "else:")
+            depth = 2
+        alike: dict[tuple[str, str], list[Statement]] = {}
+        for s in nest.scalars:
+            kind = step_of(s.term.detail[0], s.term.dtype), numpy_name(s.term.dtype)
+            alike.setdefault(kind, []).append(s)
+        place = {
+            s.term.number: (f"p{group[0].term.number}", column)
+            for group in alike.values()
+            for column, s in enumerate(group)
+        }
+        for group in (*alike.values(), *([s] for s in nest.rows)):
+            n, dtype = group[0].term.number, numpy_name(group[0].term.dtype)
+            size = self._columns(group, nest)
+            self.put(depth, f"p{n} = np.empty((tasks{k} + 1, {size}), {dtype})")
+            if group[0] in nest.rows:
+                self.put(depth, f"q{n} = int64(p{n}.ctypes.data)")
+        self.put(depth, f"for task{k} in @RANGE@(tasks{k}):")
+        given = [self._row(rows[a].term, k) if a in rows else a for a in nest.arguments]
+        of_task = [place[s.term.number] for s in nest.scalars]
+        results = [f"{name}[task{k}, {column}]" for name, column in of_task]
+        stop = f"min(task{k} * step{k} + step{k}, total{k})"
+        self.put(depth + 1, self._task(nest, results, f"task{k} * step{k}", stop, given))
+        for group in (*alike.values(), *([s] for s in nest.rows)):
+            self._finish(depth, group, k, nest)
+        for s in nest.scalars:
+            self._hand_out(s.term.number, f"r{s.term.number}")
+        moved = self._moved([int(name[1:]) for name in nest.arguments if name[0] == "a"])
+        return Work(multiply(loop.length, nest.work_ps), moved)
+
+    def _task(
+        self, nest: Nest, results: list[str], start: str, stop: str, given: Sequence[str]
+    ) -> str:
+        """The call of a nest for one task."""
+        call = f"nest_{nest.number}({', '.join([start, stop, *given])})"
+        return f"{', '.join(results)} = {call}" if results else call
+
+    def _row(self, term: Term, k: int) -> str:
+        """Where a task keeps its partial sums."""
+        size = text(multiply(count(term.shape), constant(term.dtype.itemsize)))
+        return f"q{term.number} + task{k} * ({size})"
+
+    def _columns(self, group: Sequence[Statement], nest: Nest) -> str:
+        """How many numbers a task keeps of results that are put together in the same way."""
+        return text(count(group[0].term.shape)) if group[0] in nest.rows else str(len(group))
+
+    def _finish(self, depth: int, group: Sequence[Statement], k: int, nest: Nest) -> None:
+        """Put the partial results of tasks together."""
+        term = group[0].term
+        n, size = term.number, self._columns(group, nest)
+        many = group[0] in nest.rows
+        step = step_of(term.detail[0], term.dtype)
+        join = self.use(f"join_{'rows' if many else 'few'}_{step}", "codegen.accumulation")
+        if many:
+            whole = f"x{n}.reshape({size})" if n in self.exported else f"x{n}"
+            self.put(depth, f"{join}(p{n}, tasks{k}, {size}, {whole})")
+            return
+        self.put(depth, f"{join}(p{n}, tasks{k}, {size})")
+        for column, s in enumerate(group):
+            self.put(depth, f"r{s.term.number} = p{n}[0, {column}]")
+
+    def _hand_out(self, number: int, value: str) -> None:
+        """A number is known."""
+        term = self.terms[number]
+        if term.op == PART:
+            whole, shape, axis, start = term.detail
+            place = ", ".join(text(start) if a == axis else "0" for a in range(len(shape)))
+            self.need(start)
+            self.put(1, f"x{whole}[{place}] = {value}")
+            return
+        self.names[self.bodies.load(term, ())] = value
+        if number in self.exported:
+            first = ", ".join(["0"] * max(len(term.shape), 1))
+            self.put(1, f"x{number}[{first}] = {value}")
+
+    def _moved(self, numbers: Iterable[int]) -> Length:
+        """What the arrays of some terms hold, each once."""
+        total: Length = ()
+        for term in {n: self.terms.get(n) or self.outside.get(n) for n in numbers}.values():
+            if term is not None:
+                size = multiply(count(term.shape), constant(term.dtype.itemsize))
+                total = add(total, size)
+        return total
