@@ -130,13 +130,13 @@ def _compiled(
 
     def leaves_of(k: int) -> list[Any]:
         nonlocal nesting
-        found: list[Any] = []
+        outputs: list[Any] = []
         result = branches[k](*operands)
         if not k:
-            nesting = flatten(result, found)
-        elif (where := align(nesting, result, found, "the result")) is not None:
+            nesting = flatten(result, outputs)
+        elif (where := align(nesting, result, outputs, "the result")) is not None:
             refuse_nesting(name, where)
-        made = [None if x is None else leaf(name, "what a branch returns", x) for x in found]
+        made = [None if x is None else leaf(name, "what a branch returns", x) for x in outputs]
         for place, x in enumerate(made):
             if x is not None:
                 check_shapes(name, shapes.setdefault(place, x.shape), x.shape)

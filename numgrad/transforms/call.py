@@ -111,7 +111,7 @@ class TransformedCall:
     # ----------------------------------------------------------------------------- the function
 
     def run(self, tensors: Sequence[Tensor], has_aux: bool = False) -> tuple[Any, Any]:
-        """What the function returns for these, and ``aux``; it may not call ``backward``."""
+        """Results of the function for these, and ``aux``; it may not call ``backward``."""
         self.has_aux = has_aux
         args, kwargs = list(self.arguments[0]), self.arguments[1].copy()
         remaining = iter(tensors)
@@ -139,7 +139,7 @@ class TransformedCall:
         return result
 
     def value(self, has_aux: bool = False) -> Tensor:
-        """What the function returns, which is one array."""
+        """The result of the function, which is one array."""
         result, self.aux = self.run(self.tensors, has_aux)
         value = _as_tensor(self.name, self.chosen.function, result)
         if value._array.dtype.kind not in "fc":
@@ -148,7 +148,7 @@ class TransformedCall:
         return value
 
     def outputs(self, has_aux: bool = False) -> list[Tensor]:
-        """What the function returns: the arrays in it, as Tensors."""
+        """The arrays that the function returns, as Tensors."""
         result, self.aux = self.run(self.tensors, has_aux)
         values = self.arrays(result)
         self.look_outside(values)
@@ -167,10 +167,10 @@ class TransformedCall:
 
     def arrays(self, result: Any) -> list[Tensor]:
         """The arrays in what the function returned, whose nesting is kept in ``structure``."""
-        found: list[Any] = []
-        self.structure = flatten(result, found)
+        results: list[Any] = []
+        self.structure = flatten(result, results)
         function = self.chosen.function
-        values = [_as_tensor(self.name, function, leaf) for leaf in found]
+        values = [_as_tensor(self.name, function, leaf) for leaf in results]
         kinds = [v._array.dtype.kind in "fc" for v in values]
         if not all(kinds) and not (self.name in _PRODUCTS and any(kinds)):
             other = values[kinds.index(False)]
@@ -181,9 +181,9 @@ class TransformedCall:
 
     def look_outside(self, values: Sequence[Tensor]) -> None:
         """Find out whether values depend on anything that may be differentiated outside."""
-        found = [*values, *(leaf for leaf in leaves(self.aux) if isinstance(leaf, Tensor))]
+        results = [*values, *(leaf for leaf in leaves(self.aux) if isinstance(leaf, Tensor))]
         followed = state.ground.deferred and not self.constant  # by who compiles it
-        self.outside = followed or (self.records and self.leads_outside(found))
+        self.outside = followed or (self.records and self.leads_outside(results))
 
     # -------------------------------------------------------------------------- the derivative
 
@@ -198,14 +198,14 @@ class TransformedCall:
         recorded = self.outside if create_graph is None else create_graph
         return self.filled(Linearization([value], self.tensors, recorded).gradient())
 
-    def filled(self, found: Product, shape: tuple = ()) -> list[Tensor]:
+    def filled(self, product: Product, shape: tuple = ()) -> list[Tensor]:
         """Derivatives of something of that shape by the inputs, with zeros for None.
 
         The engine gives the conjugate of the derivative of a holomorphic function.
         """
         dense = [
             filled(None, shape + t._array.shape, t._array.dtype) if part is None else part
-            for part, t in zip(found, self.tensors, strict=True)
+            for part, t in zip(product, self.tensors, strict=True)
         ]
         return list(map(OPS["conjugate"], dense)) if self.chosen.holomorphic else dense
 
@@ -296,7 +296,7 @@ def _numbers(name: str, what: str, value: Any) -> Any:
 
 
 def _as_tensor(name: str, function: Callable, value: Any) -> Tensor:
-    """What a function returned; numbers and arrays depend on nothing."""
+    """A result of a function; numbers and arrays depend on nothing."""
     value = unlabelled(value)
     if isinstance(value, Tensor):
         return value
@@ -339,7 +339,7 @@ def _called(function: Callable) -> str:
 
 
 def real_number(chosen: Argnums, value: Tensor) -> Tensor:
-    """What a function returned, if it has a gradient."""
+    """A result of a function, if it has a gradient."""
     single = value._array.size == 1
     if not single or (value._array.dtype.kind == "c") != chosen.holomorphic:
         remedy = "take its .real or its absolute value" if single else "sum it, or use ng.jacobian"

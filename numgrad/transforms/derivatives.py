@@ -100,11 +100,11 @@ def _value_and_grad(chosen: Argnums, has_aux: bool) -> Callable[..., Any]:
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         with TransformedCall(chosen, args, kwargs) as call:
             value = call.value(has_aux)
-            found = call.gradients(value)
+            results = call.gradients(value)
         out = call.kind(value)
         if isinstance(out, np.ndarray):
             out = out.reshape(())[()]
-        gradient = call.result(map(call.kind, found))
+        gradient = call.result(map(call.kind, results))
         return ((out, call.kinds(call.aux)), gradient) if has_aux else (out, gradient)
 
     return differentiated
@@ -231,7 +231,7 @@ def jacfwd(
 
 
 def _sparse() -> Any:
-    """What computes with sparse patterns, which needs SciPy: imported when first used."""
+    """The module for sparse patterns, which needs SciPy: imported when first used."""
     return import_module("numgrad.transforms.sparse_derivatives")
 
 
@@ -275,10 +275,10 @@ def _by_points(values: Sequence[Tensor], call: TransformedCall) -> list[list[Ten
         raise NumgradNotImplementedError("points: for outer transforms, or of other kinds")
     table = []
     for v in values:
-        found = rows_by_point(v, call.tensors)
+        results = rows_by_point(v, call.tensors)
         table.append([
             filled(None if part is None else Tensor(part), v._array.shape + t._array.shape, t.dtype)
-            for part, t in zip(found, call.tensors, strict=True)
+            for part, t in zip(results, call.tensors, strict=True)
         ])  # fmt: skip
     return table
 
@@ -316,8 +316,8 @@ def _once_more(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]
         table = columns_by_duals(evaluate, call.tensors)
     finally:
         random.restore()  # the function was called once
-    for y, found in zip(values, again, strict=True):
-        if not np.array_equal(y._array, found._array, equal_nan=True):
+    for y, value in zip(values, again, strict=True):
+        if not np.array_equal(y._array, value._array, equal_nan=True):
             raise NumgradNotImplementedError("columns: of random numbers, by one call only")
     return table
 
@@ -394,8 +394,8 @@ def hessian(
             else:
                 first = _recorded_rows(values, call)
             tables = [_by_lines(rows, call) for rows in first]
-        found = [call.result([call.result(map(call.kind, r)) for r in table]) for table in tables]
-        result = unflatten(call.structure, iter(found))
+        results = [call.result([call.result(map(call.kind, r)) for r in table]) for table in tables]
+        result = unflatten(call.structure, iter(results))
         return (result, call.kinds(call.aux)) if has_aux else result
 
     return wrapper(differentiated, hessian, f, argnums, has_aux, argnames, holomorphic)

@@ -1,4 +1,4 @@
-"""What a function reads besides its arguments: enclosed variables, globals, attributes.
+"""Captures of a function, besides its arguments: enclosed variables, globals, attributes.
 
 Note [Places]
 -------------
@@ -156,7 +156,7 @@ class Captures:
 
     def has_grown(self) -> bool:
         """Whether there are keys or attributes by now that were not there."""
-        return any(len(found) != count for found, count in self._lengths) or any(
+        return any(len(value) != count for value, count in self._lengths) or any(
             name in sys.modules for name in self._missing
         )
 
@@ -329,25 +329,25 @@ class Captures:
         if not (names | attributes).isdisjoint(("environ", "getenv")):
             yield Source(os.environ, FIXED, os.environ, "{0}", "os.environ")
         for name in names:
-            found = function.__globals__.get(name, function)
-            yield from self.process.places(found, attributes)
-            if isinstance(found, ModuleType):
-                yield Source(found, FIXED, function.__globals__, f"{{0}}[{name!r}]", name)
-            elif found is not function:
-                yield place_of(found, function.__globals__, f"{{0}}[{name!r}]", name)
+            value = function.__globals__.get(name, function)
+            yield from self.process.places(value, attributes)
+            if isinstance(value, ModuleType):
+                yield Source(value, FIXED, function.__globals__, f"{{0}}[{name!r}]", name)
+            elif value is not function:
+                yield place_of(value, function.__globals__, f"{{0}}[{name!r}]", name)
             elif name in asked:
                 yield Source(False, VALUE, function.__globals__, f"({name!r} in {{0}})", name)
 
     def _imported(self, function: FunctionType) -> Iterator[Source]:
         """The modules that code of a function imports when it runs."""
         for name in _modules_in(function, self.names):
-            found = sys.modules.get(name)
-            if found is None:
+            module = sys.modules.get(name)
+            if module is None:
                 self._missing.add(name)
                 continue
-            yield from self.process.places(found, facts(function.__code__).attributes)
+            yield from self.process.places(module, facts(function.__code__).attributes)
             if not _is_library(name):
-                yield Source(found, IDENTITY, sys.modules, f"{{0}}[{name!r}]", name)
+                yield Source(module, IDENTITY, sys.modules, f"{{0}}[{name!r}]", name)
 
     def _of_object(self, value: Any) -> Iterator[Source]:
         kind = type(value)
@@ -359,9 +359,9 @@ class Captures:
             and not kind.__module__.startswith("numgrad.")
             and (kind.__module__, kind.__name__) not in _RECORDS
         ):
-            found = [*of_memory(value), *of_library(value, self.names)]
-            self.opaque = self.opaque or not found
-            yield from found
+            results = [*of_memory(value), *of_library(value, self.names)]
+            self.opaque = self.opaque or not results
+            yield from results
             return
         if kind.__module__.startswith("numgrad.optim"):  # a step reads its options at each call
             return
@@ -426,7 +426,7 @@ class Captures:
                 yield Source(False, VALUE, holder, f"_has({{0}}, {name!r})", f".{name}")
 
     def _of_class(self, kind: type) -> Iterator[Source]:
-        """What is read of a class itself: constants that users keep there."""
+        """The constants of a class that users keep there."""
         if _is_library(kind.__module__):
             return
         if not _is_library(type(kind).__module__):  # a metaclass has methods and properties
@@ -435,36 +435,36 @@ class Captures:
         yield from self._absent(kind, kind, vars(kind))
         for name, member in self._members(kind):
             if member is not _NOTHING and not name.startswith("__"):
-                found = getattr(kind, name, _NOTHING)
-                shown = isinstance(found, (*_VARIABLES, type)) or is_atom(found)
+                value = getattr(kind, name, _NOTHING)
+                shown = isinstance(value, (*_VARIABLES, type)) or is_atom(value)
                 if shown or _is_constant(member):
-                    yield place_of(found, kind, f"{{0}}.{name}", f".{name}")
+                    yield place_of(value, kind, f"{{0}}.{name}", f".{name}")
                 elif kind not in self._classes and any(map(_is_users, _functions(member))):
-                    yield of_method(kind, name, found)
+                    yield of_method(kind, name, value)
 
     def _members(self, kind: type) -> list[tuple[str, Any]]:
         """The attributes that code with objects of a class looks up, and what the class has.
 
         What the methods of our own classes look up counts for objects of these alone.
         """
-        names, found = set(self.names), {}
+        names, mapping = set(self.names), {}
         for base in kind.__mro__[:-1]:
             operators = (n for n, m in vars(base).items() if isinstance(m, FunctionType))
             names.update(n for n in operators if n.startswith("__") and n not in _NO_OPERATORS)
         while names:
             name = names.pop()
             members = [vars(b)[name] for b in kind.__mro__ if name in vars(b)]
-            found[name] = members[0] if members else _NOTHING
+            mapping[name] = members[0] if members else _NOTHING
             for function in (f for m in members for f in _functions(m)):  # super() reaches all
                 attributes = facts(function.__code__).attributes
                 if _is_library(function.__globals__.get("__name__")):
-                    names |= attributes - found.keys()
+                    names |= attributes - mapping.keys()
                 else:
                     self._read_code(function, kind)
-        return sorted(found.items())
+        return sorted(mapping.items())
 
     def _overridden(self, kind: type, names: Iterable[str]) -> Iterator[Source]:
-        """What ``super()`` leads to from methods of a class."""
+        """The members that ``super()`` leads to from methods of a class."""
         for name in names:
             bases = [base for base in kind.__mro__ if name in vars(base)]
             for base, above in pairwise(bases):
@@ -524,7 +524,7 @@ def _modules_in(function: FunctionType, known: set[str]) -> Iterator[str]:
 
 
 def _of_keywords(keywords: dict[str, Any]) -> Iterator[Source]:
-    """What a function gets by keyword, as defaults or from a partial, which may be changed."""
+    """Arguments by keyword, as defaults or from a partial, which may be changed."""
     yield Source(len(keywords), VALUE, keywords, "_len({0})", ".keywords")
     for name, value in keywords.items():
         yield place_of(value, keywords, f"{{0}}[{name!r}]", f"default {name}")
@@ -594,7 +594,7 @@ def made_by_trace(before: Captures) -> list[Source]:
         return []
     known = {_key(source): source for source in before.sources}
     new: set[int] = set()
-    found: list[Source] = []
+    results: list[Source] = []
     for source in Captures(before.roots).sources:
         parent = source.parent
         if parent is None or _key(source) in known or source.treatment == FIXED:
@@ -605,15 +605,15 @@ def made_by_trace(before: Captures) -> list[Source]:
             continue
         new.add(id(source))
         if _is_traced(source.value) or isinstance(source.value, Generator):
-            found += _lengths(source, known)
+            results += _lengths(source, known)
         elif isinstance(source.value, np.ndarray):
             content = Content(source.value, whole=True)
-            found.append(replace(source, value=content, treatment=CONTENT))
+            results.append(replace(source, value=content, treatment=CONTENT))
         elif isinstance(source.value, Tensor):
-            found.append(replace(source, treatment=IDENTITY))
+            results.append(replace(source, treatment=IDENTITY))
         else:
-            found.append(source)
-    return found
+            results.append(source)
+    return results
 
 
 def _key(source: Source) -> tuple[Any, ...]:

@@ -49,10 +49,10 @@ def of_library(value: Any, names: set[str], *, inner: bool = False) -> Iterator[
     if package == "pandas" and hasattr(value, "equals"):
         yield Source(Labelled(value), CONTENT, value, "{0}", "[...]")
         return
-    found = vars(value) if type(getattr(value, "__dict__", None)) is dict else {}
-    if len(found) > _MOST:
+    results = vars(value) if type(getattr(value, "__dict__", None)) is dict else {}
+    if len(results) > _MOST:
         return
-    sources = [(part, found, f"{{0}}[{name!r}]", name) for name, part in found.items()]
+    sources = [(part, results, f"{{0}}[{name!r}]", name) for name, part in results.items()]
     slots = (
         n for b in kind.__mro__ for n, m in vars(b).items() if isinstance(m, MemberDescriptorType)
     )
@@ -69,30 +69,30 @@ def of_library(value: Any, names: set[str], *, inner: bool = False) -> Iterator[
 
 
 class Labelled:
-    """What a Series, DataFrame or Index of pandas holds: a ``Content`` of its arrays and labels."""
+    """Content of a Series, DataFrame or Index of pandas: a ``Content`` of its arrays and labels."""
 
-    def __init__(self, found: Any) -> None:
-        self.kind: Any = type(found)
-        self.attrs = copy.deepcopy(getattr(found, "attrs", None))
-        self.labels = _labels(found)
-        blocks = blocks_of(found)
+    def __init__(self, value: Any) -> None:
+        self.kind: Any = type(value)
+        self.attrs = copy.deepcopy(getattr(value, "attrs", None))
+        self.labels = _labels(value)
+        blocks = blocks_of(value)
         self.blocks: list[Content] | None = None
         self.copy: Any = None
         if blocks is None:
-            self.copy = found.copy(deep=True)
+            self.copy = value.copy(deep=True)
         else:
             self.blocks = [Content(block, whole=True) for block in blocks]
 
-    def __call__(self, found: Any) -> bool:
+    def __call__(self, value: Any) -> bool:
         """Whether what is there now is as good as what was."""
-        if type(found) is not self.kind or getattr(found, "attrs", None) != self.attrs:
+        if type(value) is not self.kind or getattr(value, "attrs", None) != self.attrs:
             return False
-        for before, now in zip(self.labels, _labels(found), strict=True):
+        for before, now in zip(self.labels, _labels(value), strict=True):
             if before is not now and not before.equals(now):
                 return False
         if self.blocks is None:
-            return bool(found.equals(self.copy))
-        blocks = blocks_of(found)
+            return bool(value.equals(self.copy))
+        blocks = blocks_of(value)
         return (
             blocks is not None
             and len(blocks) == len(self.blocks)
@@ -100,14 +100,14 @@ class Labelled:
         )
 
 
-def _labels(found: Any) -> list[Any]:
+def _labels(value: Any) -> list[Any]:
     """The indices along the axes; None for an index itself."""
-    return list(getattr(found, "axes", ()))
+    return list(getattr(value, "axes", ()))
 
 
-def blocks_of(found: Any) -> list[np.ndarray] | None:
+def blocks_of(value: Any) -> list[np.ndarray] | None:
     """The arrays of numbers behind it, if it has no others."""
-    arrays = getattr(getattr(found, "_mgr", None), "arrays", None)
+    arrays = getattr(getattr(value, "_mgr", None), "arrays", None)
     if arrays is None or not all(
         type(a) is np.ndarray and a.dtype.kind in "biufcmM" for a in arrays
     ):
@@ -153,16 +153,16 @@ def of_memory(value: Any) -> Iterator[Source]:
 
 
 def _of_reference(value: Any, weak: dict[int, Any]) -> Iterator[Source]:
-    found = value()  # as a holder, a reference would stand for what it leads to
-    yield Source(found is None, VALUE, None, "({1}() is None)", "()", key=value)
-    if found is not None:
-        weak.setdefault(id(found), value)
-        part = fixed_place(found, None, "{1}()", "()")
+    result = value()  # as a holder, a reference would stand for what it leads to
+    yield Source(result is None, VALUE, None, "({1}() is None)", "()", key=value)
+    if result is not None:
+        weak.setdefault(id(result), value)
+        part = fixed_place(result, None, "{1}()", "()")
         part.key = value
         yield part
 
 
 def _of_proxy(value: Any, weak: dict[int, Any]) -> Iterator[Source]:
-    found = value.__init__.__self__  # a proxy passes on all that it is asked for
-    weak.setdefault(id(found), ref(found))
-    yield fixed_place(found, value, "{0}.__init__.__self__", "")
+    item = value.__init__.__self__  # a proxy passes on all that it is asked for
+    weak.setdefault(id(item), ref(item))
+    yield fixed_place(item, value, "{0}.__init__.__self__", "")

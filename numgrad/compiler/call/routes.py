@@ -47,7 +47,7 @@ _TYPED = {
 
 
 def key_of(source: Source) -> Key:
-    """What tells two places apart, as long as their holders live."""
+    """The key of a source, as long as its holder lives."""
     return id(source.holder), source.access
 
 
@@ -71,7 +71,7 @@ def takes_stand_ins(code: CodeType) -> bool:
 
 
 class Routes:
-    """What leads to numbers around a function, and how others come into their places.
+    """Paths from a function to the numbers that it captures, and how others come into their places.
 
     Attributes
     ----------
@@ -94,12 +94,12 @@ class Routes:
         for source in captures.sources:
             if key_of(source) in keys and is_number(source):
                 readers.setdefault(key_of(source), []).append(source)
-        for key, found in readers.items():
-            if all(map(self._is_attribute, found)):
+        for key, reads in readers.items():
+            if all(map(self._is_attribute, reads)):
                 self._attributes.add(key)
-            elif not all(map(self._is_variable, found)):
+            elif not all(map(self._is_variable, reads)):
                 continue
-            self.sources[key] = found[0]
+            self.sources[key] = reads[0]
 
     def _is_attribute(self, source: Source) -> bool:
         owner = source.parent.value if source.parent is not None else None
@@ -201,14 +201,14 @@ class _Shown:
             return self.number
         if isinstance(self.default, _Shown):  # of another object of the class
             return self.default.__get__(instance, owner)
-        found = self.default
+        value = self.default
         if instance is not None:
-            found = instance.__dict__.get(self.name, found)
-        if found is self.missing:
+            value = instance.__dict__.get(self.name, value)
+        if value is self.missing:
             raise AttributeError(
                 f"{type(instance).__name__!r} object has no attribute {self.name!r}"
             )
-        return found
+        return value
 
     def __set__(self, instance: Any, value: Any) -> None:
         instance.__dict__[self.name] = value
@@ -232,9 +232,9 @@ class _Copies:
         """A copy of a function and of what it calls; anything else as it is."""
         if id(value) not in self._copied:
             return value
-        found = self._made.get(id(value))
-        if found is not None:
-            return found
+        cached = self._made.get(id(value))
+        if cached is not None:
+            return cached
         if type(value) is FunctionWrapper:
             copied = value.made_of_others(tuple(map(self.of, value.made_of)))
             self._made[id(value)] = copied
@@ -257,9 +257,9 @@ class _Copies:
         for cell, other in zip(cells, new, strict=True):
             self._fill(cell, other)
         if first:
-            for name, found in before.items():
+            for name, item in before.items():
                 number = self._numbers.get((id(before), f"{{0}}[{name!r}]"))
-                around[name] = self.of(found) if number is None else number
+                around[name] = self.of(item) if number is None else number
         return copied
 
     def _fill(self, cell: CellType, other: CellType) -> None:
@@ -268,8 +268,8 @@ class _Copies:
             other.cell_contents = number
             return
         try:
-            found = cell.cell_contents
+            value = cell.cell_contents
         except ValueError:  # not assigned yet
             return
-        other.cell_contents = found
-        other.cell_contents = self.of(found)
+        other.cell_contents = value
+        other.cell_contents = self.of(value)

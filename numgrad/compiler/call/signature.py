@@ -59,10 +59,10 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
             break
         inner = inner.__wrapped__
     try:
-        found = signature_of(inner, follow_wrapped=False)
+        result = signature_of(inner, follow_wrapped=False)
     except (TypeError, ValueError):  # a builtin without a signature
-        found = _ANY
-    listed = list(found.parameters.values())
+        result = _ANY
+    listed = list(result.parameters.values())
     if any(p.name.startswith("_") for p in listed):  # names that dispatchers use
         return list(_ANY.parameters.values())
     return listed
@@ -107,7 +107,7 @@ class Parameters:
     def _chosen(self, option: str, given: Any) -> set[str | int]:
         """Names of parameters, or positions among ``*args``."""
         listed = (given,) if isinstance(given, int | str) else tuple(given)
-        found: set[str | int] = set()
+        members: set[str | int] = set()
         for item in listed:
             if isinstance(item, str):
                 if item not in self.names and self.double_star is None:
@@ -115,21 +115,21 @@ class Parameters:
                         f"jit: {option} names {item!r}, and the parameters of {self.name} are "
                         f"{', '.join(self.names) or 'none'}"
                     )
-                found.add(item)
+                members.add(item)
                 continue
             if isinstance(item, bool) or not isinstance(item, int):
                 raise NumgradTypeError(f"jit: {option} are integers or names, got {item!r}")
             number = item + len(self.positional) if item < 0 else item
             if 0 <= number < len(self.positional):
-                found.add(self.positional[number])
+                members.add(self.positional[number])
             elif self.star is not None and item >= 0:
-                found.add(number - len(self.positional))
+                members.add(number - len(self.positional))
             else:
                 raise NumgradValueError(
                     f"jit: {option} names argument {item}, and {self.name} takes "
                     f"{len(self.positional)} by position"
                 )
-        return found
+        return members
 
     @property
     def header(self) -> str:
@@ -234,7 +234,7 @@ class Leaf:
         return self.kind in (NUMBER, SCALAR) or type(self.given) is np.ndarray
 
     def key(self, dynamic: bool, recorded: bool) -> tuple:
-        """What a compiled function is made for."""
+        """The kind of arguments that a compiled function is made for."""
         if self.kind == STATIC:
             return STATIC, type(self.value), self.value
         if self.kind == NUMBER:
@@ -291,12 +291,12 @@ class Arguments:
         if names & p.static:
             self.leaves.append(_static(p.name, name, value))
             return None
-        found: list[Any] = []
-        nesting = flatten(value, found, DEEPEST)
+        results: list[Any] = []
+        nesting = flatten(value, results, DEEPEST)
         donated = bool(names & p.donated)
         self.leaves.extend(
             _leaf(p.name, path, leaf, donated)
-            for path, leaf in zip(paths(nesting, name), found, strict=True)
+            for path, leaf in zip(paths(nesting, name), results, strict=True)
         )
         return nesting
 
@@ -314,7 +314,7 @@ class Arguments:
         return self.rebuild([leaf.value for leaf in self.leaves])
 
     def key(self, dynamic: bool, recorded: bool) -> tuple:
-        """What a compiled function is made for; the last part is for the mode of the thread."""
+        """The kind of arguments that a compiled function is made for; last the mode of the thread."""
         return tuple(self.nestings), tuple([leaf.key(dynamic, recorded) for leaf in self.leaves])
 
     @property
@@ -349,7 +349,7 @@ def same_key(a: tuple, b: tuple) -> bool:
 
 
 def hashed_key(key: tuple) -> tuple:
-    """What equal keys have in common and can be looked up by: all but nestings and static values.
+    """A hash of a key, of which equal keys have the same: of all but nestings and static values.
 
     Static values may have no hash, and be equal in other ways than by ``==``.
     """
@@ -442,4 +442,4 @@ class WeakMethod:
 
 
 METHODS = (MethodType, WeakMethod)
-"""What has ``__func__`` and ``__self__``."""
+"""Classes of methods, with ``__func__`` and ``__self__``."""

@@ -26,7 +26,7 @@ CONTENT = "content"
 
 
 def value_in_context(variable: ContextVar[Any]) -> Any:
-    """What a context variable is where the caller runs; None if it has no value there."""
+    """The value of a context variable where the caller runs; None if it has no value there."""
     try:
         return variable.get()
     except LookupError:
@@ -97,7 +97,7 @@ class Source:
         return filled and not self.kept and self.read() != self.value
 
     def read(self) -> Any:
-        """What is found there now."""
+        """The value that is there now."""
         holder = self.holder() if isinstance(self.holder, ref) else self.holder
         names = {**READERS, "_holder": holder, "_key": self.key}
         return eval(self.access.replace("{0}", "_holder").replace("{1}", "_key"), names)
@@ -128,11 +128,11 @@ class Source:
             source = source.parent
 
 
-def of_method(kind: type, name: str, found: Any) -> Source:
-    """What a class gives for a method, which may be replaced there or in a class above."""
-    if isinstance(found, MethodType):  # made anew each time
-        return Source(found.__func__, IDENTITY, kind, f"{{0}}.{name}.__func__", f".{name}")
-    return Source(found, IDENTITY, kind, f"{{0}}.{name}", f".{name}")
+def of_method(kind: type, name: str, value: Any) -> Source:
+    """The source of a method of a class, which may be replaced there or in a class above."""
+    if isinstance(value, MethodType):  # made anew each time
+        return Source(value.__func__, IDENTITY, kind, f"{{0}}.{name}.__func__", f".{name}")
+    return Source(value, IDENTITY, kind, f"{{0}}.{name}", f".{name}")
 
 
 def of_sparse(matrix: Any) -> Iterator[Source]:
@@ -186,7 +186,7 @@ _BLOCK = 1 << 18
 
 
 class Content:
-    """What plain NumPy may have read of an array.
+    """Content of an array that plain NumPy may have read.
 
     Another is as good as one by its numbers; as a very large one if it is the same and a sample of
     its numbers is; of a Tensor only the shape can be read while a function is traced. Without
@@ -203,14 +203,14 @@ class Content:
             if whole or array.nbytes <= SMALL:
                 self.numbers = list(_blocks(array))
 
-    def __call__(self, found: Any) -> bool:
+    def __call__(self, value: Any) -> bool:
         """Whether what is there now is as good as what was."""
         return (
-            type(found) is self.kind
-            and found.shape == self.shape
-            and found.dtype == self.dtype
-            and (self.array is None or found is self.array())
-            and (self.numbers is None or all(map(bytes.__eq__, self.numbers, _blocks(found))))
+            type(value) is self.kind
+            and value.shape == self.shape
+            and value.dtype == self.dtype
+            and (self.array is None or value is self.array())
+            and (self.numbers is None or all(map(bytes.__eq__, self.numbers, _blocks(value))))
         )
 
 

@@ -52,7 +52,7 @@ Pattern = Any
 """A boolean ``csr_array``; None for want of any dependence."""
 
 RULES: dict[str, Callable[..., list[Pattern]]] = {}
-"""What operations that are no terms do to patterns: ``dependent_operations``."""
+"""Rules of operations that are no terms."""
 
 
 def stacked(rows: Sequence[Pattern]) -> Pattern:
@@ -85,7 +85,7 @@ class Dependence:
     # ---------------------------------------------------------------------------------- patterns
 
     def pattern(self, term: Term) -> Pattern:
-        """What the elements of a term depend on."""
+        """The pattern of a term."""
         pending = [term]
         while pending:  # a chain of operations may be longer than Python nests calls
             top = pending[-1]
@@ -130,11 +130,11 @@ class Dependence:
         ])  # fmt: skip
 
     def _united(self, parts: Sequence[Pattern]) -> Pattern:
-        found = None
+        result = None
         for part in parts:
-            if part is not None and part is not found:
-                found = part if found is None else found + part
-        return found
+            if part is not None and part is not result:
+                result = part if result is None else result + part
+        return result
 
     def _empty(self, count: int) -> Pattern:
         return sparse.csr_array((count, self.columns), dtype=bool)
@@ -165,11 +165,11 @@ class Dependence:
         axis, span = term.detail
         source = lengths(x.shape)
         index = np.ogrid[tuple(slice(n) for n in shape)]
-        found = self._positions(place, source[axis : axis + 1])
-        if found is None:  # any element along the axis
-            part, found = self._reduced(part, x, (axis,)), np.zeros(shape, np.int64)
+        result = self._positions(place, source[axis : axis + 1])
+        if result is None:  # any element along the axis
+            part, result = self._reduced(part, x, (axis,)), np.zeros(shape, np.int64)
             source = tuple(1 if a == axis else n for a, n in enumerate(source))
-        at = (*index[:axis], np.broadcast_to(found, shape), *index[axis + span :])
+        at = (*index[:axis], np.broadcast_to(result, shape), *index[axis + span :])
         return part[flat(at, source, shape).ravel()]
 
     def _scattered(self, term: Term, part: Pattern, shape: tuple[int, ...]) -> Pattern:
@@ -178,13 +178,13 @@ class Dependence:
         x, place = term.args
         axis, span = term.detail[1]
         source = lengths(x.shape)
-        found = self._positions(place, shape[axis : axis + 1])
-        if found is None:  # anywhere along the axis
+        result = self._positions(place, shape[axis : axis + 1])
+        if result is None:  # anywhere along the axis
             united = self._reduced(part, x, tuple(range(axis, axis + span)))
             kept = tuple(1 if a == axis else n for a, n in enumerate(shape))
             return united[np.broadcast_to(np.arange(prod(kept)).reshape(kept), shape).ravel()]
         index = np.ogrid[tuple(slice(n) for n in source)]
-        at = (*index[:axis], np.broadcast_to(found, source), *index[axis + span :])
+        at = (*index[:axis], np.broadcast_to(result, source), *index[axis + span :])
         return self._grouped(part, flat(at, shape, source), prod(shape))
 
     def _scanned(self, term: Term, parts: Sequence[Pattern], shape: tuple[int, ...]) -> Pattern:
@@ -245,9 +245,9 @@ class Dependence:
 
     def _positions(self, place: Term, lengths: tuple[int, ...]) -> Any:
         """Positions along an axis of that length, if they are known and in range."""
-        found = self.value(place)
-        known = found is not None and lengths and np.all((found >= 0) & (found < lengths[0]))
-        return found if known else None
+        result = self.value(place)
+        known = result is not None and lengths and np.all((result >= 0) & (result < lengths[0]))
+        return result if known else None
 
     # ----------------------------------------------------------------------------------- numbers
 
@@ -337,8 +337,8 @@ def _moved(
     starts = np.concatenate([[0], np.cumsum(counts)])
     at = [places(a) + start for a, start in zip(args, starts, strict=False)]
     rows = [self._empty(n) if p is None else p for n, p in zip(counts, parts, strict=True)]
-    (found,) = compute(node, at, lambda n: self.graph.sizes.evaluate(n, {}))
-    return [stacked(rows)[np.asarray(found).ravel()]]
+    (result,) = compute(node, at, lambda n: self.graph.sizes.evaluate(n, {}))
+    return [stacked(rows)[np.asarray(result).ravel()]]
 
 
 def _looped(
@@ -358,9 +358,9 @@ def _looped(
         here = {v: x[step] for v, x in zip(inputs[1], numbers[1], strict=True) if x is not None}
         given = dict(zip(body.graph.inputs, [*carry, *rows, *outside], strict=True))
         made = Dependence(expansion, body.graph, given, fixed | here, self.columns)
-        found = made.outputs()
-        carry = found[: body.carries]
-        collected[step] = found[body.carries :]
+        result = made.outputs()
+        carry = result[: body.carries]
+        collected[step] = result[body.carries :]
     results = list(carry)
     for k, value in enumerate(node.outputs[body.carries :]):
         if value.dtype.kind not in "fc" or not length:
@@ -390,16 +390,16 @@ def _multiplied(
     width = prod(lengths(args[1].shape)[1:])
     wide = np.arange(width)
     at = (rows[:, None] * width + wide).ravel()
-    found = None
+    result = None
     if parts[1] is not None:
         ones = np.ones(at.size, bool)
         source = (columns[:, None] * width + wide).ravel()
-        found = sparse.csr_array((ones, (at, source)), shape=(count * width, inner * width))
-        found = found @ parts[1]
+        result = sparse.csr_array((ones, (at, source)), shape=(count * width, inner * width))
+        result = result @ parts[1]
     if parts[0] is not None:
         of_data = parts[0][np.repeat(np.arange(rows.size), width)]
-        found = self._united([found, self._grouped(of_data, at, count * width)])
-    return [found]
+        result = self._united([result, self._grouped(of_data, at, count * width)])
+    return [result]
 
 
 def _convolved(
@@ -411,7 +411,7 @@ def _convolved(
     axes = node.params.get("axes", (0,))
     full = node.name == "convolve_whole" or node.params.get("mode") == "full"
     where = np.indices(out)
-    found = []
+    results = []
     for own, other, part in zip(shapes, shapes[::-1], parts, strict=True):
         if part is None:
             continue
@@ -427,8 +427,8 @@ def _convolved(
             columns.append(np.ravel_multi_index([i[within] for i in at], own))
         at = np.concatenate(rows), np.concatenate(columns)
         moved = sparse.csr_array((np.ones(at[0].size, bool), at), shape=(prod(out), prod(own)))
-        found.append(moved @ part)
-    return [self._united(found)]
+        results.append(moved @ part)
+    return [self._united(results)]
 
 
 RULES.update(
@@ -473,7 +473,7 @@ def flat(index: Sequence[np.ndarray], shape: tuple[int, ...], like: tuple[int, .
 
 
 def viewed(term: Term, x: np.ndarray) -> np.ndarray:
-    """What a view of an array is."""
+    """A view of an array, by a term."""
     kind, detail = term.detail
     shape = lengths(term.shape)
     if kind == "broadcast":
@@ -505,7 +505,7 @@ def _slice(start: int, step: Any, count: int) -> slice:
 
 
 def chosen(term: Term, args: Sequence[np.ndarray]) -> np.ndarray:
-    """What is put together of several arrays: ``codegen.nests.indices``."""
+    """An array put together of several: ``codegen.nests.indices``."""
     kind, detail = term.detail
     shape = lengths(term.shape)
     if kind == "join":

@@ -87,28 +87,28 @@ def _of_captured(layout: CallLayout) -> str | None:
     for entry in layout.inputs:
         if entry.leaf is None and entry.source is not None:
             try:
-                found = entry.source.read()
+                value = entry.source.read()
             except Exception:
                 return f"{entry.source.name} is gone"
             if entry.is_number:
-                if type(found) is not type(entry.owner):
-                    old, new = type(entry.owner).__name__, type(found).__name__
+                if type(value) is not type(entry.owner):
+                    old, new = type(entry.owner).__name__, type(value).__name__
                     return f"{entry.source.name} was of type {old}, now of type {new}"
                 continue
-            if not isinstance(found, (Tensor, np.ndarray)):
-                return f"{entry.source.name} was an array, now of type {type(found).__name__}"
-            if not _suits(entry, found):
+            if not isinstance(value, (Tensor, np.ndarray)):
+                return f"{entry.source.name} was an array, now of type {type(value).__name__}"
+            if not _suits(entry, value):
                 return f"the array {entry.source.name} has another shape, dtype or requires_grad"
     return None
 
 
-def _suits(entry: Input, found: Any) -> bool:
+def _suits(entry: Input, item: Any) -> bool:
     value = entry.value
-    if isinstance(found, Tensor) != isinstance(entry.owner, Tensor):
+    if isinstance(item, Tensor) != isinstance(entry.owner, Tensor):
         return False
-    if entry.tensor and found._requires_grad != entry.owner._requires_grad:
+    if entry.tensor and item._requires_grad != entry.owner._requires_grad:
         return False
-    return found.dtype == value.dtype and found.shape == entry.owner.shape
+    return item.dtype == value.dtype and item.shape == entry.owner.shape
 
 
 def _of_sizes(layout: CallLayout, arguments: Arguments) -> str | None:

@@ -1,4 +1,4 @@
-"""What became of a jitted function, for people."""
+"""A report of a jitted function, for people."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ WIDTH = 100
 Lines = Iterator[str]
 
 
-def report(name: str, found: Sequence[Specialisation], statistics: Statistics) -> str:
+def report(name: str, specialisations: Sequence[Specialisation], statistics: Statistics) -> str:
     """A text on all specialisations of a function."""
     s = statistics
     lines = [
         f"{name}: {s.calls} calls, {s.traces} traces, {s.compiles} kernels "
         f"({s.cache_hits} from disk), {s.seconds:.2f} s"
     ]
-    for number, specialisation in enumerate(found):
+    for number, specialisation in enumerate(specialisations):
         lines += ["", f"specialisation {number}, traced in {specialisation.tracing_seconds:.2f} s"]
         if specialisation.reason:
             lines.append(f"  made because {specialisation.reason}")
@@ -164,15 +164,15 @@ def _of_kernel(step: KernelStep, program: KernelProgram, names: _Names) -> Lines
         if isinstance(item, Statement) and item.term.op != PRODUCT:
             between.append(item)
             continue
-        found = account(item, written.writer, program.expansion.origin)
+        result = account(item, written.writer, program.expansion.origin)
         if isinstance(item, Statement):
             yield f"  matrix product {names.of(item.term)}"
-            yield from _indented(_indented(_of_account(found, names)))
+            yield from _indented(_indented(_of_account(result, names)))
         else:
             nest = next(nests)
             yield f"  nest {nest.number}"
             loops = _of_loops(nest, vectorised.get(f"nest_{nest.number}"), names)
-            yield from _indented(_indented(_of_account(found, names)))
+            yield from _indented(_indented(_of_account(result, names)))
             yield from _indented(_indented(loops))
     if between:
         yield "  numbers, between the nests"
@@ -221,22 +221,22 @@ def _of_memory(step: KernelStep, names: _Names) -> Lines:
         yield from _wrapped("temporary arrays: ", [names.typed(t) for t in temporary.values()])
 
 
-def _of_account(found: Account, names: _Names) -> Lines:
-    yield from _of_operations(found.nodes)
+def _of_account(value: Account, names: _Names) -> Lines:
+    yield from _of_operations(value.nodes)
     parts = [
         f"{verb} {', '.join(dict.fromkeys(map(names.of, terms)))}"
-        for verb, terms in (("reads", found.reads), ("writes", found.writes))
+        for verb, terms in (("reads", value.reads), ("writes", value.writes))
         if terms
     ]
-    registers = [names.of(t) for t, source in found.held if not source.memory]
-    blocks = [names.of(t) for t, source in found.held if source.memory and source.lanes]
-    small = [names.of(t) for t, source in found.held if source.memory and not source.lanes]
+    registers = [names.of(t) for t, source in value.held if not source.memory]
+    blocks = [names.of(t) for t, source in value.held if source.memory and source.lanes]
+    small = [names.of(t) for t, source in value.held if source.memory and not source.lanes]
     parts += [f"registers hold {', '.join(registers)}"] * bool(registers)
     parts += [f"blocks of {LANES} hold {', '.join(blocks)}"] * bool(blocks)
     parts += [f"local arrays hold {', '.join(small)}"] * bool(small)
     yield from _wrapped("", parts, "; ")
-    work = [f"{names.amount(found.moved)} bytes moved", f"{names.amount(found.flops)} flops"]
-    work += [f"{names.amount(times)} {name}" for name, times in found.functions.items()]
+    work = [f"{names.amount(value.moved)} bytes moved", f"{names.amount(value.flops)} flops"]
+    work += [f"{names.amount(times)} {name}" for name, times in value.functions.items()]
     yield from _wrapped("about ", work, "; ")
 
 
@@ -265,7 +265,7 @@ def _of_loop(loop: SourceLoop, names: _Names) -> str:
 
 
 class _Names:
-    """What terms and lengths of a program are called in a report."""
+    """Names of terms and lengths of a program in a report."""
 
     def __init__(self, program: KernelProgram) -> None:
         self.graph, self.terms = program.graph, program.expansion.terms
@@ -287,7 +287,7 @@ class _Names:
         return self._inputs.get(number, f"t{number}")
 
     def at(self, address: str) -> str:
-        """What is at an address: a term, or what a nest puts aside for itself."""
+        """The thing at an address: a term, or what a nest puts aside for itself."""
         if not address.startswith("a"):
             return address
         return self._inputs.get(int(address[1:]), f"t{address[1:]}")

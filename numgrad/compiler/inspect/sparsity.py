@@ -91,9 +91,9 @@ def sparsity(
     with TraceInterpreter(tracer), enable_grad():
         tensors = [tracer.array(t.shape, t.dtype) for t in call.tensors]
         inputs = [tracer.value(t) for t in tensors]
-        found: list[Any] = []
-        flatten(traced(tensors), found)
-        tracer.graph.outputs = [tracer.value(call.arrays(x)[0]) for x in found]
+        results: list[Any] = []
+        flatten(traced(tensors), results)
+        tracer.graph.outputs = [tracer.value(call.arrays(x)[0]) for x in results]
     graph = tracer.graph
     optimize(graph)
     sizes = [int(t.size) for t in call.tensors]

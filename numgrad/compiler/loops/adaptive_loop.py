@@ -96,7 +96,7 @@ def adaptive_length(*inputs, body, lengths=()):
 
 @AdaptiveRows.declare(outputs=True)
 def adaptive_rows(*inputs, body, length, lengths=()):
-    """What an adaptive loop of ``length`` steps collects, along a first axis."""
+    """The rows that an adaptive loop of ``length`` steps collects, along a first axis."""
     return tuple(body.program(AdaptiveLoopProgram).rows(inputs, lengths))
 
 
@@ -140,7 +140,7 @@ def _of_scan(params: dict[str, Any]) -> dict[str, Any]:
 
 @ReplayedLoop.declare(outputs=True, materializes=False)
 def replayed_loop(*inputs, body, length, lengths=()):
-    """What a loop collects, of which the last operands are known to be that.
+    """The rows that a loop collects, which are the last operands.
 
     Its body collects the carry before each step last of all.
     """
@@ -170,7 +170,7 @@ class AdaptiveLoop:
     length: Any
 
     def rows(self, length: Any) -> list[Any]:
-        """What its steps collect, where ``length`` is the length."""
+        """The rows that its steps collect, where ``length`` is the length."""
         params = {"body": self.body, "length": length, "lengths": self.body.lengths()}
         return list(bind(adaptive_rows, self.operands, params))
 

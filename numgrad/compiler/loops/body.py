@@ -239,7 +239,7 @@ class LoopBody(Body):
         return LoopBody(whole, self.carries, self.xs), []
 
     def trimmed(self, used: Sequence[bool]) -> tuple[LoopBody, list[int], list[int]] | None:
-        """What is left for results that are used, and which inputs and results these are."""
+        """The body for results that are used, and which inputs and results these are."""
         graph, c = self.graph, self.carries
         number = {v: k for k, v in enumerate(graph.inputs)}
         needs = [{number[v] for v in ancestors([out]) if v in number} for out in graph.outputs]
@@ -269,7 +269,7 @@ class LoopBody(Body):
 
     @cached_property
     def structure_key(self) -> tuple:
-        """What is the same for equal bodies."""
+        """A key that is the same for equal bodies."""
         return (*graph_key(self.graph), self.carries, self.xs, self.keeps, self.until)
 
     @cached_property
@@ -330,7 +330,7 @@ class Subgraph(Body):
         return [*self.axes, *([] if self.axis is None else [self.axis])]
 
     def _compiled(self) -> Any:
-        """What runs it: arrays of no content after the operands have the lengths they lack."""
+        """The program; arrays of no content after the operands have the lengths that these lack."""
         part = extract(self.graph, self.graph.inputs, self.graph.outputs)
         return compile_graph(with_lengths(part, self._bound))
 

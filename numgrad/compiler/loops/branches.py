@@ -32,7 +32,7 @@ INT = np.dtype(np.int64)
 def compiled_branches(
     name: str, which: Tensor, functions: Sequence[Callable[[], list[Tensor | None]]]
 ) -> list[Tensor | None]:
-    """What the chosen one of ``functions`` returns, which all return lists of the same shapes.
+    """Results of one of ``functions``, which all return lists of the same shapes.
 
     Each place has the dtype that holds what all of them return there; where one returns None,
     there is nothing.

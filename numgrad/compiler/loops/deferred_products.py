@@ -22,7 +22,7 @@ SMALLEST = 64
 """Elements of a matrix that is added up in the loop in any case: they may stay in registers."""
 
 Factors = tuple[Value, Value]
-"""What is collected of ``transpose(a) @ b``: vectors or matrices."""
+"""Factors of ``transpose(a) @ b``: vectors or matrices."""
 
 
 def with_factors(
@@ -64,7 +64,7 @@ def product(pairs: Sequence[tuple[Any, Any]], dtype: Any) -> Any:
 
 
 def _in_a_row(x: Any) -> Any:
-    """What steps gave one below the other."""
+    """The rows of all steps, one below the other."""
     return OPS["reshape"](x, (x.shape[0] * x.shape[1], x.shape[2])) if x.ndim == 3 else x
 
 

@@ -43,7 +43,7 @@ _MOST_SIZES = 100
 
 @dataclass(eq=False)
 class KnownSizes:
-    """What a loop knows of operands of some shapes.
+    """Lengths, shapes and numbers of steps for operands of some shapes.
 
     Attributes
     ----------
@@ -216,7 +216,7 @@ class LoopProgram:
     def _sizes_for(
         self, operands: Sequence[np.ndarray], known: dict[int, int]
     ) -> tuple[tuple, KnownSizes]:
-        """What is known of operands of such shapes, and under which key."""
+        """The key of operands of such shapes, and the sizes for these."""
         key = (*[a.shape for a in operands], *known.items())
         sizes = self._sizes.get(key)
         if sizes is None:
@@ -326,7 +326,7 @@ class AdaptiveLoopProgram(LoopProgram):
         return run
 
     def rows(self, operands: Sequence[np.ndarray], lengths: Sequence[int]) -> list[np.ndarray]:
-        """What the steps give, which may be remembered."""
+        """The rows that the steps give, which may be remembered."""
         last = self._last  # another thread may put another one in its place
         if last is not None and last[0] == _bits(operands):
             return last[1][1]
@@ -378,5 +378,5 @@ class AdaptiveLoopProgram(LoopProgram):
 
 
 def _bits(arrays: Sequence[np.ndarray]) -> list[tuple]:
-    """What tells arrays of known dtypes from others."""
+    """The bits of arrays of known dtypes."""
     return [(a.shape, a.tobytes()) for a in arrays]

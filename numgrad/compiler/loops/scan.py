@@ -220,7 +220,7 @@ def _with_carries(new: list[Any], rows: list[Any], inputs: Sequence[Any]) -> lis
 
 
 def state_of_batch(x: Any, own: bool, size: int) -> Any:
-    """What a rule returns for the state of a generator."""
+    """The state of a generator as a rule returns it."""
     shared = BatchOperand(x, False)
     return shared.repeated(size) if own else shared
 

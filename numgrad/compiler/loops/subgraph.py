@@ -110,7 +110,7 @@ class SubgraphPrimitive(BodyPrimitive):
 
 @SubgraphPrimitive.declare(outputs=True)
 def subgraph(*inputs, parts, lengths=()):
-    """What one of ``parts`` computes, the first operand says which: Note [Subgraphs].
+    """The results of one of ``parts``, the first operand says which: Note [Subgraphs].
 
     ``lengths`` are those of the axes that the parts read and no operand has.
     """

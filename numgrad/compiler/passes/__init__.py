@@ -43,7 +43,7 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
 
 @dataclass(frozen=True)
 class Record:
-    """What one run of a pass did: nodes replaced or removed, and how many there were."""
+    """A run of a pass: nodes replaced or removed, and how many there were."""
 
     name: str
     changed: int

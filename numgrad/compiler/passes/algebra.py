@@ -37,10 +37,10 @@ def _rule(to: Rewriting, node: TracedNode) -> Value | tuple[Value, ...] | None:
 
 def _is(value: Value, number: Any, out: Value) -> bool:
     """Whether all elements are a number when they have the dtype of ``out``; zeros by sign."""
-    found = constant_of(value)
-    if found is None or found != number:
+    result = constant_of(value)
+    if result is None or result != number:
         return False
-    return number != 0 or out.dtype.kind not in "fc" or _sign(found) == _sign(number)
+    return number != 0 or out.dtype.kind not in "fc" or _sign(result) == _sign(number)
 
 
 def _sign(number: Any) -> tuple[bool, bool]:
@@ -106,10 +106,10 @@ def _never_negative_zero(value: Value, depth: int = 6) -> bool:
     """Whether no element is -0.0, as far as a few operations back say."""
     if value.dtype.kind in "biu":
         return True
-    found = source(value)
-    node = found.node
-    if constant_of(found) is not None:
-        return found.constant != 0 or not any(_sign(found.constant))
+    result = source(value)
+    node = result.node
+    if constant_of(result) is not None:
+        return result.constant != 0 or not any(_sign(result.constant))
     if node.op == SIZE or node.name in _POSITIVE:
         return True
     if depth == 0:

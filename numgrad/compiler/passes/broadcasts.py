@@ -25,11 +25,11 @@ def _rule(to: Rewriting, node: TracedNode) -> Value | None:
         return None
     if all(v.node.name not in REPEATING for v in node.inputs):
         return None
-    found = [v if (s := source(v)) is v else to.strong(s) for v in node.inputs]
-    if all(a is b for a, b in zip(found, node.inputs, strict=True)):
+    results = [v if (s := source(v)) is v else to.strong(s) for v in node.inputs]
+    if all(a is b for a, b in zip(results, node.inputs, strict=True)):
         return None
     (out,) = node.outputs
-    return to.broadcast(to.elementwise(node.op, found, out), out.shape)
+    return to.broadcast(to.elementwise(node.op, results, out), out.shape)
 
 
 # ----------------------------------------------------------------------------------------- uniform
@@ -61,5 +61,5 @@ def _adds_leading_ones(value: Value) -> bool:
 
 def constant_of(value: Value) -> Any:
     """The number that all elements are, if that is known, else None."""
-    found = source(value)
-    return found.node.params["value"] if found.node.op == CONSTANT else None
+    result = source(value)
+    return result.node.params["value"] if result.node.op == CONSTANT else None

@@ -117,8 +117,9 @@ def _part(whole: Value, index: tuple, value: Value) -> Part | None:
     if len(chosen) != 1:
         return None
     (axis,) = chosen
-    found = bounds(index[axis])
-    return None if found is None else Part(axis, *found, not isinstance(index[axis], slice), value)
+    results = bounds(index[axis])
+    one = not isinstance(index[axis], slice)
+    return None if results is None else Part(axis, *results, one, value)
 
 
 def _ordered(to: Rewriting, out: Value, parts: list[Part]) -> list[Part] | None:
@@ -132,7 +133,7 @@ def _ordered(to: Rewriting, out: Value, parts: list[Part]) -> list[Part] | None:
 
 
 def _gaps(out: Value, parts: list[Part]) -> list[tuple[Length, Length]]:
-    """What is before, between and after parts."""
+    """The gaps before, between and after parts."""
     ends = [0, *(part.stop for part in parts)]
     starts = [*(part.start for part in parts), out.shape[parts[0].axis]]
     return list(zip(ends, starts, strict=True))

@@ -29,13 +29,13 @@ def _reshape(to: Rewriting, node: TracedNode) -> Value | None:
     if x.node.name == "reshape":
         return to.reshape(x.node.inputs[0], out.shape)
     if x.node.name == "broadcast_to":
-        found = _repeated_groups(to, x, out)
-        return None if found is None else to.broadcast(found, out.shape)
+        result = _repeated_groups(to, x, out)
+        return None if result is None else to.broadcast(result, out.shape)
     return None
 
 
 def _repeated_groups(to: Rewriting, x: Value, out: Value) -> Value | None:
-    """What broadcasts to ``out``, a reshape of the broadcast ``x``, if axes stay apart."""
+    """The value that broadcasts to ``out``, a reshape of ``x`` broadcast, if no axis mixes."""
     runs = groups(x.shape, out.shape)
     if runs is None:
         return None
@@ -162,7 +162,7 @@ def groups(before: Shape, after: Shape) -> list[Group] | None:
     Axes of length 1 are in no run. None where lengths do not say how the axes correspond.
     """
     left, right = _longer(before), _longer(after)
-    found: list[Group] = []
+    results: list[Group] = []
     i = j = 0
     while i < len(left) and j < len(right):
         k, m = i + 1, j + 1
@@ -175,9 +175,9 @@ def groups(before: Shape, after: Shape) -> list[Group] | None:
                 a, k = a * before[left[k]], k + 1
             else:
                 b, m = b * after[right[m]], m + 1
-        found.append((tuple(left[i:k]), tuple(right[j:m])))
+        results.append((tuple(left[i:k]), tuple(right[j:m])))
         i, j = k, m
-    return found if i == len(left) and j == len(right) else None
+    return results if i == len(left) and j == len(right) else None
 
 
 def _longer(shape: Shape) -> list[int]:

@@ -46,7 +46,7 @@ from numgrad.tensors.recording import new_tensor
 _HELD = (ARRAY, TENSOR)
 """Kinds of arguments that are memory."""
 MISS: Any = type("Miss", (), {})()
-"""What a specialisation returns for arguments that it was not made for."""
+"""Result of a specialisation for arguments that it was not made for."""
 
 
 def _joined(kind: type, keys: Any, parts: list[Any]) -> Any:

@@ -110,22 +110,22 @@ class KernelProgram:
 
         Calls of Python functions, which may have effects, keep their order.
         """
-        found: dict[int, int] = {}
+        mapping: dict[int, int] = {}
 
         def settle(wanted: Sequence[Term]) -> None:
-            for term in reachable(wanted, found):
-                found[term.number] = max((found[a.number] for a in term.args), default=0)
+            for term in reachable(wanted, mapping):
+                mapping[term.number] = max((mapping[a.number] for a in term.args), default=0)
 
         latest = 0
         for node in self.expansion.opaque:
             operands = [self.expansion.of[v] for v in node.inputs]
             settle(operands)
-            stage = 1 + max((found[t.number] for t in operands), default=0)
+            stage = 1 + max((mapping[t.number] for t in operands), default=0)
             if node.op == CALL:
                 stage = latest = max(stage, latest)
-            found.update((self.expansion.of[v].number, stage) for v in node.outputs)
+            mapping.update((self.expansion.of[v].number, stage) for v in node.outputs)
         settle(terms)
-        return found
+        return mapping
 
     def _read_late(self, stored: Sequence[Term], stages: dict[int, int]) -> list[str]:
         """Copies of inputs that a call writes to and something reads after it."""
@@ -150,12 +150,12 @@ class KernelProgram:
         """Conditions that must be false, by the stage at which they are known: a number each."""
         terms = self.expansion.terms
         stages = self._stages(terms.checks)
-        found: dict[int, Term] = {}
+        mapping: dict[int, Term] = {}
         for term in terms.checks:
             stage = stages[term.number]
-            known = found.get(stage)
-            found[stage] = term if known is None else terms.map("logical_or", (known, term), BOOL)
-        return found
+            known = mapping.get(stage)
+            mapping[stage] = term if known is None else terms.map("logical_or", (known, term), BOOL)
+        return mapping
 
     def _joins(self, roots: Sequence[Term]) -> dict[int, tuple[Term, list[Term]]]:
         """Results that are put together from parts, each computed at its place."""
@@ -174,14 +174,14 @@ class KernelProgram:
         checks = self._checks()
         effects += checks.values()
         self._joined = self._joins(roots)
-        parts = [p for _, found in self._joined.values() for p in found]
+        parts = [p for _, value in self._joined.values() for p in value]
         targets = [*(t for t in roots if t.number not in self._joined), *parts, *effects]
         needed = reachable(targets)
         stored = first_stored(targets)
         stages = self._stages(needed)
-        for _, found in self._joined.values():
+        for _, value in self._joined.values():
             stages.update(
-                dict.fromkeys((p.number for p in found), max(stages[p.number] for p in found))
+                dict.fromkeys((p.number for p in value), max(stages[p.number] for p in value))
             )
         last = max((stages[t.number] for t in needed), default=0)
         segments: dict[int, list[Segment]] = {}
@@ -219,7 +219,7 @@ class KernelProgram:
         return "\n".join(lines) + "\n"
 
     def _returned(self, roots: list[Term], results: list[Term]) -> list[str]:
-        """What is returned, in memory of its own, what is kept for a backward excepted."""
+        """The results, in memory of their own, those saved for a backward excepted."""
         texts: list[str] = []
         taken: set[int] = set()
         own = len(self.graph.outputs) - self.graph.kept
@@ -239,14 +239,14 @@ class KernelProgram:
         return bool(self.expansion.opaque[term.detail[0]].params.get("writes"))
 
     def _read_lengths(self, body: list[str], returned: list[str]) -> list[str]:
-        found: dict[int, str] = {}
+        mapping: dict[int, str] = {}
         sizes = self.graph.sizes
         for k, value in enumerate(self.graph.inputs):
             for axis, length in enumerate(value.shape):
                 number = sizes.number(length)
                 if number is not None:
-                    found.setdefault(number, f"x{k}.shape[{axis}]")
-        return [f"    n{k} = {found[k]}" for k in sorted(self._lengths)]
+                    mapping.setdefault(number, f"x{k}.shape[{axis}]")
+        return [f"    n{k} = {mapping[k]}" for k in sorted(self._lengths)]
 
     def _text(self, length: Length) -> str:
         def name(k: int) -> str:
@@ -372,7 +372,7 @@ class KernelProgram:
         return f"{self._name(term)}.reshape(())"
 
     def _result(self, term: Term) -> str:
-        """What is returned of a term: nothing that the caller handed in."""
+        """The result for a term: nothing that the caller handed in."""
         name = self._name(term)
         if term.op == CONSTANT:
             value = repr(term.detail) if np.isfinite(term.detail) else f"float('{term.detail}')"
@@ -390,20 +390,20 @@ class KernelProgram:
 
 def stored_as(results: Sequence[Term]) -> list[Term]:
     """The terms that are stored for results; a reshaped term is stored as the original."""
-    found: list[Term] = []
+    outputs: list[Term] = []
     taken = {t.number for t in results}
     for term in results:
         base = term
         while base.op == VIEW and base.detail[0] in ("reshape", "insert", "drop"):
             base = base.args[0]
         free = not (base.op in (BUFFER, SCALAR, CONSTANT, SIZE) or base.number in taken)
-        found.append(base if free and base.shape and term.shape else term)
-        taken.add(found[-1].number)
-    return found
+        outputs.append(base if free and base.shape and term.shape else term)
+        taken.add(outputs[-1].number)
+    return outputs
 
 
 def _read_directly(term: Term, stored: Container[int]) -> Iterator[Term]:
-    """What the computation of a stored term reads."""
+    """The terms that the computation of a stored term reads."""
     stack, seen = list(term.args), set()
     while stack:
         x = stack.pop()
@@ -426,7 +426,7 @@ def _fail(graph: Graph, *inputs: Any) -> None:
 
 @dataclass(frozen=True)
 class Options:
-    """What a backend is told besides the graph.
+    """Options of a backend.
 
     Attributes
     ----------

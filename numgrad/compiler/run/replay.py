@@ -42,8 +42,8 @@ def replay(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, ...]:
     read = {v for node in graph.nodes for v in node.inputs}.union(graph.outputs)
     for node in graph.nodes:
         if node.op != INPUT:
-            found = _compute(node, known, length, read)
-            known.update(zip(node.outputs, found, strict=False))
+            results = _compute(node, known, length, read)
+            known.update(zip(node.outputs, results, strict=False))
     return tuple([known[value] for value in graph.outputs])
 
 
@@ -103,8 +103,8 @@ def notes(*inputs, op, settings, without, batches):
     (size, batched), rest = batches[0], batches[1:]
     if not size:
         metas = [Meta(x.shape, x.dtype) for x in inputs]
-        found = _results(*metas, op=op, settings=settings, without=without, batches=batches)
-        return tuple([np.zeros(m.shape, m.dtype) for m in found])
+        results = _results(*metas, op=op, settings=settings, without=without, batches=batches)
+        return tuple([np.zeros(m.shape, m.dtype) for m in results])
     examples = [
         notes.function(
             *[np.asarray(x[k]) if b else x for x, b in zip(inputs, batched, strict=True)],
@@ -116,10 +116,10 @@ def notes(*inputs, op, settings, without, batches):
 
 
 def _given(inputs: Sequence[Any], without: tuple[int, ...]) -> list[Any]:
-    found = list(inputs)
+    results = list(inputs)
     for place in without:
-        found.insert(place, None)
-    return found
+        results.insert(place, None)
+    return results
 
 
 @notes.shape
@@ -128,8 +128,8 @@ def _results(*inputs, op, settings, without, batches):
         return primitive_results(op, _given(inputs, without), dict(settings))[1]
     size, batched = batches[0]
     one = [Meta(m.shape[1:], m.dtype) if b else m for m, b in zip(inputs, batched, strict=True)]
-    found = _results(*one, op=op, settings=settings, without=without, batches=batches[1:])
-    return tuple([Meta((size, *m.shape), m.dtype) for m in found])
+    results = _results(*one, op=op, settings=settings, without=without, batches=batches[1:])
+    return tuple([Meta((size, *m.shape), m.dtype) for m in results])
 
 
 @notes.batch

@@ -23,7 +23,7 @@ from numgrad.errors import NumgradAssertionError
 
 
 def needed_guards(traced: Traced) -> list[Source]:
-    """What is to be checked at each call, holders before what they hold."""
+    """The guards of each call, holders before what they hold."""
     needed: dict[int, Source] = {}
 
     def need(source: Source) -> None:
@@ -48,14 +48,14 @@ def needed_guards(traced: Traced) -> list[Source]:
     return list(needed.values())
 
 
-def changing_numbers(found: Iterable[Specialisation]) -> set[Key]:
+def changing_numbers(results: Iterable[Specialisation]) -> set[Key]:
     """The places of numbers that differ between specialisations, or are inputs of one.
 
     None if the function stores something around itself when it is traced.
     """
     values: dict[Key, set[str]] = {}
     promoted: set[Key] = set()
-    for specialisation in found:
+    for specialisation in results:
         layout = specialisation.layout
         filled = any(source.is_filled for source in specialisation.traced.captures.guards)
         if specialisation.traced.made or filled:
@@ -160,14 +160,14 @@ class Specialisation:
 
     def _form(self, name: str, block: Callable[[], list[str]]) -> Callable[..., Any]:
         """A function of one form of the specialisation (``DispatchWriter``), made when needed."""
-        found = self._forms.get(name)
-        if found is None:
+        cached = self._forms.get(name)
+        if cached is None:
             with TRACING:
                 lines = block()
                 names = {**NAMES, **self.layout.names}
-                found = compiled(self._name, self._header, [lines], "return _MISS", names)
-                self._forms[name] = found
-        return found
+                cached = compiled(self._name, self._header, [lines], "return _MISS", names)
+                self._forms[name] = cached
+        return cached
 
     @property
     def enter(self) -> Callable[..., Any]:
@@ -203,19 +203,19 @@ class Specialisation:
 
     @property
     def programs(self) -> list[Program]:
-        """What was compiled so far, the backward included."""
+        """The programs compiled so far, the backward included."""
         backward = None if self.tape is None else self.tape.compiled_backward
         return [self.program] if backward is None else [self.program, backward]
 
     @property
     def steps(self) -> list[KernelStep]:
         """The kernels of all programs, compiled or not."""
-        found = [step for program in self.programs for step in getattr(program, "steps", ())]
-        return [step for step in found if isinstance(step, KernelStep)]
+        results = [step for program in self.programs for step in getattr(program, "steps", ())]
+        return [step for step in results if isinstance(step, KernelStep)]
 
     @property
     def seconds(self) -> float:
-        """What tracing, and compiling or loading kernels, took so far."""
+        """Seconds that tracing, and compiling or loading kernels, took so far."""
         return self.tracing_seconds + sum(step.seconds for step in self.steps)
 
     @property

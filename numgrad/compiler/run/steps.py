@@ -59,8 +59,8 @@ class KernelStep:
 
     def kernel(self, parallel: bool = False, nogil: bool = False) -> Kernel:
         """A variant."""
-        found = self.kernels.get((parallel, nogil))
-        if found is None:
+        cached = self.kernels.get((parallel, nogil))
+        if cached is None:
             written = self.written
             begin = time.perf_counter()
             with (
@@ -68,7 +68,7 @@ class KernelStep:
                 no_internal_error(f"it compiled the kernel {self.name}", KernelStep),
                 collection_later(),
             ):
-                found = self.kernels[parallel, nogil] = compile_kernel(
+                cached = self.kernels[parallel, nogil] = compile_kernel(
                     self.name,
                     written.source(parallel=parallel),
                     written.signature(),
@@ -79,7 +79,7 @@ class KernelStep:
                     keep=self.keep,
                 )
             self.seconds += time.perf_counter() - begin
-        return found
+        return cached
 
     def launch(self, computing_ns: float, moved: float, *arguments: Any) -> None:
         """Run with as many threads as are worth while."""
@@ -135,7 +135,7 @@ class Segment:
 
 
 def run_of(node: TracedNode) -> Callable[..., tuple[Any, ...]]:
-    """What computes a node, given it, the sizes of its graph, operands and lengths of axes."""
+    """The function that computes a node: of it, sizes of its graph, operands, lengths of axes."""
     return _RUNS.get(node.name, _run_operation)
 
 
@@ -159,8 +159,8 @@ def _run_operation(
     node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
 ) -> tuple[Any, ...]:
     """The results of a node, contiguous."""
-    found = compute(node, list(given), lambda n: sizes.evaluate(n, lengths))
-    results = [np.asarray(f, order="C") for f in found]
+    outputs = compute(node, list(given), lambda n: sizes.evaluate(n, lengths))
+    results = [np.asarray(f, order="C") for f in outputs]
     if node.params.get("writes"):
         return tuple(results)
     others = [a for a in given if isinstance(a, np.ndarray)]

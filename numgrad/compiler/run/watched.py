@@ -18,7 +18,7 @@ from numgrad.errors import generated
 
 
 class ProgramWatch(NamedTuple):
-    """What watches: each makes, of a function, one to be called in its place.
+    """Functions that watch: each makes, of a function, one to be called in its place.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class ProgramWatch(NamedTuple):
 
 _watch: ProgramWatch | None = None
 _plain: WeakKeyDictionary[KernelProgram, dict[str, Any]] = WeakKeyDictionary()
-"""What programs that are watched called before, and their code."""
+"""Functions that watched programs called before, and their code."""
 
 
 def watch(how: ProgramWatch | None) -> None:

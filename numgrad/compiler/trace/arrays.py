@@ -74,7 +74,7 @@ class TracedArray(AbstractArray):
         return value
 
     def view(self, value: Value) -> TracedArray:
-        """What was made of this array by views: one of its base if it shares memory, as NumPy's."""
+        """An array made of this one by views: one of its base if it shares memory, as NumPy's."""
         tail = steps_between(self.value, value)
         if tail is None:
             return TracedArray(self.tracer, value)
@@ -110,7 +110,7 @@ class TracedArray(AbstractArray):
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """What memory it shows; equal for arrays that differ in what derivatives follow."""
+        """The memory that it shows; equal for arrays that differ in what requires grad."""
         base = self if self.base is None else self.base
         return id(base), *[id(step) for step in self.steps if step.name not in CONSTANTS]
 
@@ -174,10 +174,10 @@ class TracedArray(AbstractArray):
 
     def outside(self, what: str, remedy: str = "") -> np.ndarray:
         """The numbers of an ndarray around the function, compared from now on at each call."""
-        found = self.tracer.look_at(self._value)
-        if found is None:
+        result = self.tracer.look_at(self._value)
+        if result is None:
             self.refuse(what, remedy)
-        return found
+        return result
 
     def __repr__(self) -> str:
         value = self._value

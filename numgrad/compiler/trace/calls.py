@@ -31,7 +31,7 @@ _IDENTITIES = ("conjugate", "positive")
 
 
 _EXACT = 2**53
-"""What larger integers are beside floating numbers, a graph holds as a floating number."""
+"""Integers beyond this are floating numbers in a graph, as they are beside such."""
 REGIONS = ("copy_slices", "region_backward")
 """Operations on the place of a view in its root."""
 INDEXED = ("getitem_backward", "index_put")
@@ -39,7 +39,7 @@ INDEXED = ("getitem_backward", "index_put")
 
 
 class _Traced:
-    """What calls of a trace have in common; gradients belong to the line of the call itself."""
+    """State of the calls in a trace; gradients belong to the line of the call itself."""
 
     __slots__ = ()
 
@@ -69,10 +69,10 @@ class _Traced:
         key = (op, mask, len(metas))
         if op.complex_formulas:  # which name others
             key = (op, mask, tuple([m.dtype for m in metas]))
-        found = self.tracer.saved.get(key)
-        if found is None:
-            found = self.tracer.saved[key] = super().saves(mask)  # pyright: ignore
-        return found
+        cached = self.tracer.saved.get(key)
+        if cached is None:
+            cached = self.tracer.saved[key] = super().saves(mask)  # pyright: ignore
+        return cached
 
 
 class TracedCall(_Traced, Call):
@@ -199,10 +199,10 @@ def _within(tracer: GraphBuilder, op: Elementwise, arrays: list[Any]) -> list[An
         ],
         loop,
     )
-    found = [a if new is n else new for a, n, new in zip(arrays, numbers, within, strict=True)]
+    results = [a if new is n else new for a, n, new in zip(arrays, numbers, within, strict=True)]
     return [  # beyond int64
         _array(tracer, tracer.constant(a, d)) if type(a) is int and d == np.uint64 else a
-        for a, d in zip(found, loop, strict=True)
+        for a, d in zip(results, loop, strict=True)
     ]
 
 
@@ -265,14 +265,14 @@ def _view(
     values = [_strong(tracer, a) for a in arrays]
     check_dtype(op.name, values[0].dtype)
     if op.name == "region":
-        found = params["where"].find(tracer, values[0])
+        result = params["where"].find(tracer, values[0])
     elif op.name in VIEWS:
-        found = VIEWS[op.name](tracer, *values, **params)
+        result = VIEWS[op.name](tracer, *values, **params)
     else:
         raise NumgradTypeError(f"{op.name}: cannot be traced")
     metas = tuple([Meta(tracer.resolved(v.shape), v.dtype) for v in values])
-    many = type(found) is tuple
-    outs = found if many else (found,)
+    many = type(result) is tuple
+    outs = result if many else (result,)
     source = arrays[0]
     looks = isinstance(source, TracedArray) and (op.name != "astype" or not params["copy"])
     traced = tuple([source.view(o) if looks else _array(tracer, o) for o in outs])
@@ -283,7 +283,7 @@ def _view(
 def _region(
     tracer: GraphBuilder, op: Op, values: list[Any], metas: list[Any], params: dict[str, Any]
 ) -> tuple[Any, Call]:
-    """What is written at a place, or its gradient."""
+    """The value that is written somewhere, or its gradient."""
     where = params["where"]
     if op.name == "copy_slices":
         out = where.replace(tracer, *values)
@@ -357,31 +357,31 @@ def _primitive(
 def primitive_results(
     op: Op, metas: Sequence[Meta | None], params: dict[str, Any]
 ) -> tuple[tuple[Meta, ...], tuple[Meta, ...]]:
-    """What the outputs and the auxiliaries of a call are."""
+    """Shapes and dtypes of the outputs and the auxiliaries of a call."""
     if op.shape_rule is None:
-        found = _by_running(op, metas, params)
+        results = _by_running(op, metas, params)
     else:
         try:
-            found = op.shape_rule(*metas, **params)
+            results = op.shape_rule(*metas, **params)
         except NumgradError:
             # the same again, so that the message names the lengths of the call
             op.shape_rule(*[m and Meta(hinted(m.shape), m.dtype) for m in metas], **_plain(params))
             raise
     aux: Any = ()
     if op.auxiliaries:
-        found, aux = found
-    outs = tuple(found) if getattr(op, "outputs", False) else (found,)
+        results, aux = results
+    outs = tuple(results) if getattr(op, "outputs", False) else (results,)
     return outs, tuple(aux)
 
 
 def _by_running(op: Op, metas: Sequence[Meta | None], params: dict[str, Any]) -> Any:
-    """What the operation gives for ones in place of its operands."""
+    """Results of the operation for ones in place of its operands."""
     arrays = [None if m is None else np.ones(specialised(m.shape), m.dtype) for m in metas]
     with eagerly(raw, grad_enabled=False):
         out, call = op.run(arrays, _plain(params))
     outs = tuple(Meta(o.shape, o.dtype) for o in (out if type(out) is tuple else (out,)))
-    found: Any = outs if type(out) is tuple else outs[0]
-    return (found, tuple(Meta(a.shape, a.dtype) for a in call.aux)) if op.auxiliaries else found
+    value: Any = outs if type(out) is tuple else outs[0]
+    return (value, tuple(Meta(a.shape, a.dtype) for a in call.aux)) if op.auxiliaries else value
 
 
 def _plain(value: Any) -> Any:

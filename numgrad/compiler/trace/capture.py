@@ -43,7 +43,7 @@ from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradType
 
 @dataclass
 class Traced:
-    """What one run of a function left behind.
+    """One run of a function.
 
     Attributes
     ----------
@@ -200,12 +200,12 @@ def trace(
         traced.looked_at |= captures.plainly_read(arrays, sites, tracer.viewed)
     graph.labels = {entry.value: entry.name for entry in traced.inputs}
     _check_overlap(parameters.name, tracer, traced)
-    if gradients is not None and gradients.found:
+    if gradients is not None and gradients.values:
         traced.recorded = [results[k].number or 0 for k in gradients.positions]
         numbers = {id(tensor): positions[value] for tensor, value in owners}
         traced.wanted = [numbers[id(t)] for t in gradients.targets]
         values = [entry.value for entry in traced.inputs]
-        traced.parts = cut(graph, values, gradients.cotangents, gradients.found)
+        traced.parts = cut(graph, values, gradients.cotangents, gradients.values)
     elif gradients is not None and gradients.error is not None:
         for k in gradients.positions:
             results[k].dead_end = DeadEnds(parameters.name, gradients.error)
@@ -240,10 +240,10 @@ def _argument(tracer: Tracer, leaf: Leaf, recorded: bool) -> Tensor:
 
 def _set_outputs(tracer: Tracer, traced: Traced) -> None:
     """Number what the graph computes: results, then gradients of captured Tensors."""
-    graph, found = tracer.graph, traced.captures.arrays
+    graph, value = tracer.graph, traced.captures.arrays
     graph.outputs = []
     for result in traced.results:
-        result.source = found.get(id(result.gradient_of))
+        result.source = value.get(id(result.gradient_of))
         if result.value is not None:
             result.number = len(graph.outputs)
             graph.outputs.append(result.value)
@@ -253,9 +253,9 @@ def _set_outputs(tracer: Tracer, traced: Traced) -> None:
         if write.value is not None:
             number = len(graph.outputs)
             graph.outputs.append(write.value)
-        source = found.get(id(tensor))
+        source = value.get(id(tensor))
         traced.gradients.append(GradientResult(tensor, source, number, id(tensor) in present))
-    traced.bare = [(t, found.get(id(t))) for t in tracer.without_gradient]
+    traced.bare = [(t, value.get(id(t))) for t in tracer.without_gradient]
 
 
 def _owners(tracer: Tracer, captured: Captured) -> list[Any]:
@@ -268,14 +268,14 @@ def _owner(tracer: Tracer, captured: Captured, captures: Captures) -> Any:
     """Of Tensors and arrays over the same memory the one to read at each call."""
     if captured.gradient:
         return captured.owner
-    found = _owners(tracer, captured)
-    recorded = [t for t in found if isinstance(t, Tensor) and t._requires_grad]
+    results = _owners(tracer, captured)
+    recorded = [t for t in results if isinstance(t, Tensor) and t._requires_grad]
     if len(recorded) > 1:
         raise NumgradNotImplementedError(
             f"jit: two Tensors of shape {recorded[0].shape} that require grad share one memory, "
             "and a compiled function knows them by it; clone() one of them"
         )
-    placed = [t for t in found if id(t) in captures.arrays]
+    placed = [t for t in results if id(t) in captures.arrays]
     return (*recorded, *placed, captured.owner)[0]
 
 
@@ -288,7 +288,7 @@ class _Gradients:
         Which leaves are differentiated, and these.
     cotangents
         Inputs of the graph for the gradients that arrive at these.
-    targets, found
+    targets, values
         The Tensors that have gradients, and those.
     error
         Why there are none, if that is so: the graph was freed, or something it needs changed.
@@ -303,7 +303,7 @@ class _Gradients:
         self.outputs = [leaves[k] for k in self.positions]
         self.cotangents: list[Value] = []
         self.targets: list[Tensor] = []
-        self.found: list[Value] = []
+        self.values: list[Value] = []
         self.error: NumgradError | None = None
         if not self.outputs:
             return
@@ -320,15 +320,15 @@ class _Gradients:
             cotangents.append(Tensor(TracedArray(tracer, self.cotangents[-1])))  # pyright: ignore
         with _without_hooks([t for t in captured if isinstance(t, Tensor)]):
             try:
-                found = engine.inner_grad(self.outputs, candidates, cotangents, allow_unused=True)
+                outputs = engine.inner_grad(self.outputs, candidates, cotangents, allow_unused=True)
             except NumgradError as error:  # a matter of the backward, if there is one
                 self.error = error
-                found = [None] * len(candidates)
-        for target, g in zip(candidates, found, strict=True):
+                outputs = [None] * len(candidates)
+        for target, g in zip(candidates, outputs, strict=True):
             if g is not None:
                 self.targets.append(target)
-                self.found.append(tracer.value(g))
-        if not self.found:  # all that requires grad was made inside
+                self.values.append(tracer.value(g))
+        if not self.values:  # all that requires grad was made inside
             del graph.nodes[before:]
             del graph.inputs[inputs:]
             del tracer.captured[count:]

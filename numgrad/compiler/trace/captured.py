@@ -138,20 +138,20 @@ class Capturing(GraphBuilder):
 
     def _capture(self, array: np.ndarray, owner: Any) -> TracedArray:
         self.lines.current()
-        found = self._inputs.get(id(array))
-        if found is not None:
+        cached = self._inputs.get(id(array))
+        if cached is not None:
             known = self.aliases.setdefault(id(array), [])
             if all(owner is not other for other in known):
                 known.append(owner)
-            return found[1]
+            return cached[1]
         if isinstance(owner, Batched):  # in the place of one array for all examples
             refuse("the array of a batched tensor")
         if id(owner) not in self.owners:
-            found = self.source_of(array)
-            if found is None and owner is array:
+            cached = self.source_of(array)
+            if cached is None and owner is array:
                 return self.freeze(array)
-            if found is not None and found.owner is not owner and id(found.owner) in self.owners:
-                return self._view_of(found, array)
+            if cached is not None and cached.owner is not owner and id(cached.owner) in self.owners:
+                return self._view_of(cached, array)
         value = self.graph.input(self._symbols(array.shape), array.dtype)
         return self._enter_captured(array, value, owner, False)
 
@@ -414,22 +414,22 @@ def source_of(array: np.ndarray, captures: Captures) -> ArrayOrigin | None:
     owner = _owner(array)
     low, high = byte_bounds(array)
     for source in captures.arrays.values():
-        found = source.value
-        whole = found._array if isinstance(found, Tensor) else found
+        value = source.value
+        whole = value._array if isinstance(value, Tensor) else value
         if type(whole) is not np.ndarray or _owner(whole) is not owner:
             continue
         first, last = byte_bounds(whole)
         if first <= low and high <= last:
-            return ArrayOrigin(found, whole, *_how(array, whole, source))
+            return ArrayOrigin(value, whole, *_how(array, whole, source))
     return None
 
 
 def _owner(array: np.ndarray) -> Any:
     """The object whose memory it is."""
-    found: Any = array
-    while isinstance(found, np.ndarray) and found.base is not None:
-        found = found.base
-    return found
+    value: Any = array
+    while isinstance(value, np.ndarray) and value.base is not None:
+        value = value.base
+    return value
 
 
 def _how(

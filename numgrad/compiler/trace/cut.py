@@ -101,12 +101,12 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
 def _dependents(graph: Graph, values: Sequence[Value]) -> set[TracedNode]:
     """Nodes that depend on any of ``values``; calls depend on the world."""
     reached = set(values)
-    found: set[TracedNode] = set()
+    members: set[TracedNode] = set()
     for node in graph.nodes:
         if (node.op == CALL and values is graph.inputs) or not reached.isdisjoint(node.inputs):
-            found.add(node)
+            members.add(node)
             reached.update(node.outputs)
-    return found
+    return members
 
 
 def ancestors(values: Sequence[Value]) -> Iterator[Value]:
@@ -116,9 +116,9 @@ def ancestors(values: Sequence[Value]) -> Iterator[Value]:
         stack = [] if value in seen else [value]
         seen.add(value)
         while stack:
-            found = stack.pop()
-            yield found
-            for part in found.node.inputs:
+            item = stack.pop()
+            yield item
+            for part in item.node.inputs:
                 if part not in seen:
                     seen.add(part)
                     stack.append(part)

@@ -60,8 +60,8 @@ def _is_compared(array: np.ndarray, captures: Captures) -> bool:
     """Whether its memory is that of something whose content is compared at each call."""
     for source in captures.guards:
         if source.treatment == CONTENT:
-            found = source.read()
-            arrays = [found] if isinstance(found, np.ndarray) else blocks_of(found) or ()
+            value = source.read()
+            arrays = [value] if isinstance(value, np.ndarray) else blocks_of(value) or ()
             if any(np.may_share_memory(array, each) for each in arrays):
                 return True
     return False
@@ -121,17 +121,17 @@ _FEW = 64
 
 
 def generator_states(generators: Sequence[Source]) -> dict[str, Any]:
-    """What Python's, NumPy's and the given generators of random numbers are about to draw.
+    """States of Python's, NumPy's and the given generators of random numbers.
 
     NumPy's global one is None before it is imported, which takes 20 ms.
     """
     known = np.random.get_state() if "numpy.random" in modules else None
-    found: dict[str, Any] = {"np.random": known, "random": random.getstate()}
+    mapping: dict[str, Any] = {"np.random": known, "random": random.getstate()}
     for source in generators:
         drawn: Any = source.value
         is_legacy = isinstance(drawn, np.random.RandomState)
-        found[source.name] = drawn.get_state() if is_legacy else drawn.bit_generator.state
-    return found
+        mapping[source.name] = drawn.get_state() if is_legacy else drawn.bit_generator.state
+    return mapping
 
 
 def warn_of_draws(function: str, before: dict[str, Any], generators: Sequence[Source]) -> None:
@@ -149,7 +149,7 @@ def warn_of_draws(function: str, before: dict[str, Any], generators: Sequence[So
 
 
 def _first_state() -> Any:
-    """What NumPy's global generator is about to draw when it has just been imported."""
+    """State of NumPy's global generator when it has just been imported."""
     source: Any = np.random.get_bit_generator()  # pyright: ignore
     return np.random.RandomState(type(source)(source.seed_seq)).get_state()
 

@@ -1,4 +1,4 @@
-"""What operations and arrays mean in a trace: nodes of the graph, and the tape as in eager code.
+"""Operations and arrays in a trace: nodes of the graph, and the tape as in eager code.
 
 Note [Constants of a trace]
 ---------------------------
@@ -284,8 +284,8 @@ class TraceInterpreter(RecordingInterpreter):
         # not a stack of numbers: a kernel would compare with the place of each
         whole = OPS["iota"](length=prod(shape))
         rows = OPS["reshape"](whole[places.start : places.stop], (len(places), *[1] * len(shape)))
-        found = OPS["equal"](rows, OPS["reshape"](whole, shape))
-        return self.tracer.lift(OPS["astype"](found, dtype))
+        result = OPS["equal"](rows, OPS["reshape"](whole, shape))
+        return self.tracer.lift(OPS["astype"](result, dtype))
 
     def is_zero(self, array: Any) -> bool:
         return type(array) is TracedArray and array.value in self.tracer.absent
@@ -350,9 +350,9 @@ class TraceInterpreter(RecordingInterpreter):
             return int(part)
         if isinstance(part, bool | np.bool_):
             return np.asarray(part)
-        found = example_index(part)
-        if found is not None:
-            return found
+        result = example_index(part)
+        if result is not None:
+            return result
         if isinstance(part, list | tuple) and any(isinstance(p, Tensor) for p in part):
             part = OPS["stack"](part)
         if isinstance(part, list | tuple):
@@ -410,8 +410,8 @@ class TraceInterpreter(RecordingInterpreter):
         return self.drawn_together(draw)[0]
 
     def drawn_together(self, draws: Draw | Draws) -> list[Tensor]:
-        found = self.tracer.drawn(draws)
-        return [Tensor(TracedArray(self.tracer, value)) for value in found]  # pyright: ignore
+        results = self.tracer.drawn(draws)
+        return [Tensor(TracedArray(self.tracer, value)) for value in results]  # pyright: ignore
 
     def seed(self) -> Tensor:
         source = np.random.get_bit_generator()  # pyright: ignore

@@ -155,10 +155,10 @@ class Promotion:
 
     def is_alone(self, value: Value) -> bool:
         """Whether a value depends on nothing but promoted numbers, and on one of them."""
-        found = self._alone.get(value)
-        if found is None:
+        cached = self._alone.get(value)
+        if cached is None:
             inputs = value.node.inputs
             known = [self.is_alone(v) for v in inputs if v.constant is None]
-            found = value.node.op != INPUT and bool(known) and all(known)
-            self._alone[value] = found
-        return found
+            cached = value.node.op != INPUT and bool(known) and all(known)
+            self._alone[value] = cached
+        return cached

@@ -87,7 +87,7 @@ class Rule:
         for k, x in zip(self.places, given, strict=True):
             args[k] = x
         try:
-            found, self.ctx = call_function(self.function, tuple(args), self.keywords)
+            result, self.ctx = call_function(self.function, tuple(args), self.keywords)
         except NumgradTraceError as error:
             raise NumgradTraceError(
                 f"{self.function.__name__}: is called again where something compiled is "
@@ -95,8 +95,8 @@ class Rule:
                 "argument, or differentiate inside of ng.jit, as in ng.jit(ng.hessian(f)), and run "
                 f"a loop that calls it outside ({error})"
             ) from error
-        found = found if isinstance(found, tuple) else (found,)
-        return [found[k] for k in self.outputs]
+        result = result if isinstance(result, tuple) else (result,)
+        return [result[k] for k in self.outputs]
 
 
 class Ended:
@@ -137,8 +137,8 @@ class Ruled:
             dirty = {"rule": Ended(f"{self.__name__}: {_DIRTY}"), "count": len(sources)}
             for t in ctx._dirty:
                 y = operand(ruled, t)[1]
-                found = state.ground.run(ruled, [*sources, y], dirty)[0]  # pyright: ignore
-                t._array.write(found[0].value)  # pyright: ignore
+                value = state.ground.run(ruled, [*sources, y], dirty)[0]  # pyright: ignore
+                t._array.write(value[0].value)  # pyright: ignore
         single = not isinstance(returned, tuple)
         outputs = [returned] if single else list(returned)
         rule.outputs = [
@@ -154,18 +154,18 @@ class Ruled:
         params = {"rule": rule, "count": len(sources)}
         arrays = [operand(ruled, outputs[k])[1] for k in rule.outputs]
         if arrays:
-            found = state.ground.run(ruled, [*sources, *arrays], params)[0]  # pyright: ignore
-            for k, array in zip(rule.outputs, found, strict=True):
+            value = state.ground.run(ruled, [*sources, *arrays], params)[0]  # pyright: ignore
+            for k, array in zip(rule.outputs, value, strict=True):
                 outputs[k]._array = array
         return outputs[0] if single else tuple(outputs)
 
     def run_backward(self, ctx: FunctionCtx, grads: Sequence[Tensor | None]) -> Any:
-        """What the backward returns, in the graph as in eager code differentiable once."""
-        found = self.function.run_backward(ctx, grads)
+        """Gradients of the backward, in the graph as in eager code differentiable once."""
+        results = self.function.run_backward(ctx, grads)
         if not ctx._once or state.grad_enabled:
-            return found
-        single = not isinstance(found, tuple)
-        parts = [found] if single else list(found)
+            return results
+        single = not isinstance(results, tuple)
+        parts = [results] if single else list(results)
         ends = [k for k, x in enumerate(parts) if isinstance(x, Tensor) and x.dtype.kind in "fc"]
         known: list[Any] = [Tensor(a) for a in self.sources]  # pyright: ignore
         known += [g for g in grads if isinstance(g, Tensor)]
@@ -174,7 +174,7 @@ class Ruled:
         return parts[0] if single else tuple(parts)
 
     def run_jvp(self, ctx: FunctionCtx, tangents: Sequence[Tensor | None]) -> Any:
-        """What the jvp returns."""
+        """Tangents that the jvp returns."""
         return self.function.run_jvp(ctx, tangents)
 
 
@@ -185,30 +185,30 @@ def run_ruled(
     return run(Ruled(function) if getattr(function, "own_rule", True) else function, args, keywords)
 
 
-def _ended(function: Any, sources: Sequence[Any], found: Sequence[Any]) -> Sequence[Any]:
+def _ended(function: Any, sources: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
     """Gradients of a backward that is differentiable once."""
-    return ended(Ended(f"{function.__name__}.backward: {ONCE}"), sources, found)
+    return ended(Ended(f"{function.__name__}.backward: {ONCE}"), sources, results)
 
 
-def ended(rule: Ended, sources: Sequence[Any], found: Sequence[Any]) -> Sequence[Any]:
+def ended(rule: Ended, sources: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
     """Gradients that depend on ``sources``, with that rule."""
-    if not found:
-        return found
-    return bind(ruled, (*sources, *found), {"rule": rule, "count": len(sources)})
+    if not results:
+        return results
+    return bind(ruled, (*sources, *results), {"rule": rule, "count": len(sources)})
 
 
-def _of_sums(rule: Any, sources: Sequence[Any], g: Sequence[Any], found: list[Any]) -> list[Any]:
+def _of_sums(rule: Any, sources: Sequence[Any], g: Sequence[Any], results: list[Any]) -> list[Any]:
     """Gradients in a step of a loop: Note [Rules that are not linear] in ``ruled``."""
-    places = [k for k, x in enumerate(found) if x is not None]
+    places = [k for k, x in enumerate(results) if x is not None]
     tracer: Any = state.ground.tracer  # pyright: ignore
-    given, made = [tracer.value(x) for x in g], [tracer.value(found[k]) for k in places]
+    given, made = [tracer.value(x) for x in g], [tracer.value(results[k]) for k in places]
     if is_linear(tracer.graph, given, made):
-        return found
+        return results
     end = Ended(f"{rule.name}: {_NOT_LINEAR}", forward=True)
-    parts = ended(end, [*sources, *g], [found[k] for k in places])
+    parts = ended(end, [*sources, *g], [results[k] for k in places])
     for k, x in zip(places, parts, strict=True):
-        found[k] = x
-    return found
+        results[k] = x
+    return results
 
 
 class RuledPrimitive(BodyPrimitive):
@@ -233,22 +233,22 @@ class RuledPrimitive(BodyPrimitive):
         with enable_grad():
             out = rule(sources)
         pairs = [(a, b) for a, b in zip(out, g, strict=True) if b is not None and a.requires_grad]
-        found: Sequence[Any] = [None] * len(moving)
+        results: Sequence[Any] = [None] * len(moving)
         if pairs:
             roots, weights = zip(*pairs, strict=True)
             leaves = [sources[k] for k in moving]
-            found = dense_grad(roots, leaves, weights, allow_unused=True, create_graph=again)
-        ends = [k for k, x in enumerate(found) if x is not None] if rule.once else []
+            results = dense_grad(roots, leaves, weights, allow_unused=True, create_graph=again)
+        ends = [k for k, x in enumerate(results) if x is not None] if rule.once else []
         if ends and not again:  # of a graph, which may be differentiated
-            found = list(found)
+            results = list(results)
             known = [*sources, *(b for _, b in pairs)]
             for k, x in zip(
-                ends, _ended(rule.function, known, [found[k] for k in ends]), strict=True
+                ends, _ended(rule.function, known, [results[k] for k in ends]), strict=True
             ):
-                found[k] = x
+                results[k] = x
         if pairs and state.ground.inner and not again:
-            found = _of_sums(rule, sources, [b for _, b in pairs], list(found))
-        by_operand = dict(zip(moving, found, strict=True))
+            results = _of_sums(rule, sources, [b for _, b in pairs], list(results))
+        by_operand = dict(zip(moving, results, strict=True))
         return [by_operand.get(k) for k in range(len(inputs))]
 
     def jvp(
@@ -301,13 +301,13 @@ _INNER = frozenset({"scan", "subgraph"})
 
 
 def is_linear(
-    graph: Graph, given: Collection[Value], found: Collection[Value], *, in_doubt: bool = False
+    graph: Graph, given: Collection[Value], results: Collection[Value], *, in_doubt: bool = False
 ) -> bool:
     """Whether ``found`` are linear in ``given``, as far as operations show.
 
     ``in_doubt`` is what loops and branches are taken for.
     """
-    moving, needed = set(given), set(ancestors(list(found)))
+    moving, needed = set(given), set(ancestors(list(results)))
     for node in graph.nodes:
         if needed.isdisjoint(node.outputs) or moving.isdisjoint(node.inputs):
             continue
@@ -318,7 +318,7 @@ def is_linear(
             moving.update(node.outputs)
         else:
             return False
-    return all(v in moving or _is_zero(v) for v in found)
+    return all(v in moving or _is_zero(v) for v in results)
 
 
 def _is_linear(node: TracedNode, moving: Collection[Value]) -> bool:

@@ -124,8 +124,8 @@ class SideEffects:
         if code in self.entered:
             return
         self.entered.add(code)
-        found = [(x, name, where) for name, x in free.items()]
-        self.around.look(found + self.around.named(code, frame.f_globals, where))
+        results = [(x, name, where) for name, x in free.items()]
+        self.around.look(results + self.around.named(code, frame.f_globals, where))
 
     def leaves(self, frame: FrameType) -> None:
         """The user's code has run: look at what it assigned around itself."""
@@ -172,7 +172,7 @@ class SideEffects:
 
 
 class _Profile:
-    """What Python calls with events of this thread."""
+    """The profile function of this thread."""
 
     def __init__(self, effects: SideEffects) -> None:
         self.effects = effects
@@ -281,7 +281,7 @@ _ITEM, _ATTRIBUTE, _VARIABLE = "{name}[{key!r}]", "{name}.{key}", "{key}"
 
 
 class Reach:
-    """What a step finds around itself: Note [Reach of a step]."""
+    """Snapshot of the state that a step can reach: Note [Reach of a step]."""
 
     def __init__(self) -> None:
         self.places: dict[Any, Reachable] = {}
@@ -291,9 +291,9 @@ class Reach:
         self._arrays: list[tuple[np.ndarray, str, str]] = []
         self._bytes = 0
 
-    def look(self, found: Iterable[tuple[Any, str, str]]) -> None:
+    def look(self, results: Iterable[tuple[Any, str, str]]) -> None:
         """Note what is reached from objects, each with its name and the line of a function."""
-        waiting = deque((x, name, where, bool(where)) for x, name, where in found)
+        waiting = deque((x, name, where, bool(where)) for x, name, where in results)
         while waiting and len(self.seen) < MOST:
             x, name, where, noted = waiting.popleft()
             if type(x) in _PLAIN or id(x) in self.seen:
@@ -307,17 +307,17 @@ class Reach:
 
     def named(self, code: CodeType, around: dict[str, Any], where: str) -> list[Any]:
         """Note the variables of a module that code names, and give what they hold."""
-        names, found = _form(code).names, []
+        names, results = _form(code).names, []
         self._variables(around, names, (id(around), code), where)
         for name in names:
             x = around.get(name)
             if not isinstance(x, ModuleType):
-                found.append((x, name, where))
+                results.append((x, name, where))
             elif is_users_module(x.__name__):
                 inside = vars(x)
                 self._variables(inside, names, (id(inside), code), where, name)
-                found += [(inside[n], f"{name}.{n}", where) for n in names if n in inside]
-        return found
+                results += [(inside[n], f"{name}.{n}", where) for n in names if n in inside]
+        return results
 
     def _variables(
         self, around: dict[str, Any], names: Iterable[str], key: Any, where: str, module: str = ""
@@ -381,16 +381,16 @@ class Reach:
     def _of_function(self, x: FunctionType) -> list[Any]:
         code, where = x.__code__, _place_of(x)
         noted = bool(where)
-        found: list[Any] = []
+        results: list[Any] = []
         for name, cell in zip(code.co_freevars, x.__closure__ or (), strict=True):
             with suppress(ValueError):  # not assigned yet
-                found.append((cell.cell_contents, name if noted else "", where, noted))
+                results.append((cell.cell_contents, name if noted else "", where, noted))
         names = code.co_varnames[: code.co_argcount]
         defaults = x.__defaults__ or ()
-        found += [(v, n, where, noted) for n, v in zip(names[::-1], defaults[::-1], strict=False)]
-        found += [(v, n, where, noted) for n, v in (x.__kwdefaults__ or {}).items()]
+        results += [(v, n, where, noted) for n, v in zip(names[::-1], defaults[::-1], strict=False)]
+        results += [(v, n, where, noted) for n, v in (x.__kwdefaults__ or {}).items()]
         if not noted:
-            return found
+            return results
         form = _form(code)
         self.suspect = self.suspect or form.suspect
         self.changes = self.changes or form.changes
@@ -401,8 +401,8 @@ class Reach:
                 picture = partial(_cells, x)
                 self.places[key] = Reachable(x, "", where, picture, picture(), _VARIABLE)
         self._note(x, x.__name__, where, partial(_items, vars(x)), _ATTRIBUTE)
-        found += [(v, f"{x.__name__}.{n}", where, True) for n, v in vars(x).items()]
-        return found + [(*f, True) for f in self.named(code, x.__globals__, where)]
+        results += [(v, f"{x.__name__}.{n}", where, True) for n, v in vars(x).items()]
+        return results + [(*f, True) for f in self.named(code, x.__globals__, where)]
 
     def _of_class(self, x: type, where: str) -> list[Any]:
         attributes = dict(vars(x))
@@ -425,12 +425,12 @@ class Reach:
             ]  # fmt: skip
         module, name = hasattr(kind, "named_modules"), name or kind.__name__
         line = where or next(filter(None, (_place_of(getattr(kind, n, None)) for n in _CALLS)), "")
-        found = _own_attributes(x, module)
+        result = _own_attributes(x, module)
         if line:
             self._note(x, name, line, partial(_own_attributes, x, module), _ATTRIBUTE)
-        reached = [(v, f"{name}.{n}", line, bool(line)) for n, v in found.items()]
+        reached = [(v, f"{name}.{n}", line, bool(line)) for n, v in result.items()]
         if module:
-            reached += [(v, "", "", False) for n, v in _attributes(x).items() if n not in found]
+            reached += [(v, "", "", False) for n, v in _attributes(x).items() if n not in result]
         return [*reached, (kind, kind.__name__, where, noted)]
 
     def _array(self, x: Any, name: str, where: str) -> None:
@@ -461,22 +461,22 @@ def _chosen(around: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def _cells(function: FunctionType) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):
-            found[name] = cell.cell_contents
-    return found
+            mapping[name] = cell.cell_contents
+    return mapping
 
 
 def _attributes(x: Any) -> dict[str, Any]:
     """The attributes that an object has itself, in its dictionary and in slots."""
-    found: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     with suppress(AttributeError):
-        found.update(object.__getattribute__(x, "__dict__"))
+        mapping.update(object.__getattribute__(x, "__dict__"))
     for name, slot in _slots(type(x)):
         with suppress(AttributeError):
-            found[name] = slot.__get__(x)
-    return found
+            mapping[name] = slot.__get__(x)
+    return mapping
 
 
 @cache
@@ -492,12 +492,12 @@ def _slots(kind: type) -> tuple[tuple[str, Any], ...]:
 
 def _own_attributes(x: Any, module: bool) -> dict[str, Any]:
     """Attributes but for the books of this package's base classes."""
-    found = _attributes(x)
-    return {n: v for n, v in found.items() if n not in _BOOKS} if module else found
+    result = _attributes(x)
+    return {n: v for n, v in result.items() if n not in _BOOKS} if module else result
 
 
 def _checksum(x: Any) -> Any:
-    """What says whether the elements of an array have changed."""
+    """A checksum of the elements of an array."""
     if not isinstance(x, np.ndarray):
         return len(x), zlib.crc32(x)
     x = np.asarray(x)
@@ -564,7 +564,7 @@ def _is_traced(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class _Form:
-    """What code and the functions in it could do."""
+    """Effects that code and the functions in it could have."""
 
     names: tuple[str, ...]
     suspect: bool

@@ -295,15 +295,15 @@ def take_parts(tracer: GraphBuilder, x: Value, parts: tuple, shape: Sequence[Len
 
 
 def _part_of_unit(tracer: GraphBuilder, x: Value, parts: tuple) -> Value:
-    """What is seen of zeros with a 1 somewhere: again that, or zeros alone."""
+    """A view of zeros with a 1 somewhere: again that, or zeros alone."""
     seen = np.arange(prod(x.shape)).reshape(x.shape)  # pyright: ignore
     for axis, part in reversed(list(enumerate(parts))):
         cut = isinstance(part, slice)
         chosen = np.arange(part.start, part.stop, part.step) if cut else part.__index__()
         seen = np.take(seen, chosen, axis)
-    (found,) = np.nonzero(seen.reshape(-1) == tracer.units[x])
-    if found.size:
-        return tracer.unit_value(seen.shape, int(found[0]), x.dtype)
+    (result,) = np.nonzero(seen.reshape(-1) == tracer.units[x])
+    if result.size:
+        return tracer.unit_value(seen.shape, int(result[0]), x.dtype)
     return tracer.zero_value(seen.shape, x.dtype)
 
 
@@ -413,7 +413,7 @@ class Step:
     shape: Shape
 
     def apply(self, tracer: GraphBuilder, x: Value) -> Value:
-        """What is seen of ``x``."""
+        """The view of ``x``."""
         if self.name in ("real", "imag"):
             return VIEWS[self.name](tracer, x)
         return tracer.add(OPS[self.name], (x,), self.params, [(self.shape, x.dtype)])[0]
@@ -469,7 +469,7 @@ class Step:
 
 
 def written(tracer: GraphBuilder, constant: str, old: Value, new: Value) -> Value:
-    """What is in memory where ``new`` is written, and derivatives follow it no more than told."""
+    """The value of memory where ``new`` is written, which requires grad no more than told."""
     if old.dtype.kind not in "fc":
         return new
     return tracer.add(OPS[f"written_{constant}"], (old, new), {}, [(old.shape, old.dtype)])[0]
@@ -491,14 +491,14 @@ def _summed(tracer: GraphBuilder, value: Value, shape: Shape) -> Value:
 
 def steps_between(whole: Value, part: Value) -> tuple[Step, ...] | None:
     """The canonical views by which ``part`` is made of ``whole``; None if it is not."""
-    found: list[Step] = []
+    results: list[Step] = []
     while part is not whole:
         node: TracedNode = part.node
         if isinstance(node.op, str) or not (node.op.name in _STEPS and node.inputs):
             return None
-        found.append(Step(node.op.name, node.params, node.inputs[0].shape, part.shape))
+        results.append(Step(node.op.name, node.params, node.inputs[0].shape, part.shape))
         part = node.inputs[0]
-    return tuple(reversed(found))
+    return tuple(reversed(results))
 
 
 CONSTANTS = ("detached", "unrecorded")
