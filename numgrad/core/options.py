@@ -165,7 +165,8 @@ def option(**given: Any) -> Any:
 def declare(cls: type, known: Mapping[str, Option]) -> dict[str, Option]:
     """Give a class the constructor of the options that its body declares, and return these.
 
-    ``known`` is the vocabulary. Options of a base class come first, in their places.
+    ``known`` is the vocabulary. Options of a base class come first, in their places; those by
+    keyword only come last.
     """
     found: dict[str, Option] = dict(getattr(cls, "_options", {}))
     keyword_only = False
@@ -188,6 +189,7 @@ def declare(cls: type, known: Mapping[str, Option]) -> dict[str, Option]:
                 annotation=annotation,
                 keyword_only=keyword_only,
             )
+    found = dict(sorted(found.items(), key=lambda entry: entry[1].keyword_only))
     made: Any = cls
     made._options = found
     made._checked = in_order(found.values())
@@ -233,7 +235,7 @@ def checked(known: Mapping[str, Option]) -> Callable[[_Constructor], _Constructo
 
 def _constructor(cls: type, options: Mapping[str, Option]) -> Any:
     """An ``__init__`` with the signature that the options say."""
-    taken = sorted((o for o in options.values() if o.init), key=lambda o: o.keyword_only)
+    taken = [o for o in options.values() if o.init]
     parameters = ["self"]
     for o in taken:
         if o.keyword_only and "*" not in parameters:

@@ -11,24 +11,22 @@ several together. Samplers such as ``WeightedRandomSampler`` say which samples c
 [(2,), (2,), (1,)]
 """
 
+# fmt: off
+# isort: off
+
 from numgrad.core.absent import absent as _absent
-from numgrad.data.collate import default_collate as default_collate
-from numgrad.data.combined import ChainDataset as ChainDataset
-from numgrad.data.combined import ConcatDataset as ConcatDataset
-from numgrad.data.combined import IterableDataset as IterableDataset
-from numgrad.data.combined import StackDataset as StackDataset
-from numgrad.data.dataset import Dataset as Dataset
-from numgrad.data.dataset import Subset as Subset
-from numgrad.data.dataset import TensorDataset as TensorDataset
-from numgrad.data.dataset import random_split as random_split
-from numgrad.data.distributed import DistributedSampler as DistributedSampler
-from numgrad.data.loader import DataLoader as DataLoader
-from numgrad.data.sampler import BatchSampler as BatchSampler
-from numgrad.data.sampler import RandomSampler as RandomSampler
-from numgrad.data.sampler import Sampler as Sampler
-from numgrad.data.sampler import SequentialSampler as SequentialSampler
-from numgrad.data.sampler import SubsetRandomSampler as SubsetRandomSampler
-from numgrad.data.sampler import WeightedRandomSampler as WeightedRandomSampler
+from numgrad.data.dataset import (
+    ChainDataset, ConcatDataset, Dataset, IterableDataset, StackDataset, Subset, TensorDataset,
+    random_split,
+)
+from numgrad.data.loader import DataLoader, default_collate
+from numgrad.data.sampler import (
+    BatchSampler, DistributedSampler, RandomSampler, Sampler, SequentialSampler,
+    SubsetRandomSampler, WeightedRandomSampler,
+)
+
+# isort: on
+# fmt: on
 
 __all__ = [
     "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler",

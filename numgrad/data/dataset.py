@@ -1,19 +1,134 @@
-"""Datasets: anything with ``__getitem__`` and ``__len__``, and what is made of those."""
+"""Datasets: rows of arrays, parts of other datasets, and several together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate, pairwise
 from math import floor, isclose
+from operator import index as as_integer
+from operator import itemgetter
 from typing import Any, Protocol
 
 import numpy as np
 
-from numgrad.data.columns import Columns, columns, samples_of
-from numgrad.errors import NumgradValueError
+from numgrad.codegen.dtypes import check_dtype
+from numgrad.core.masks import refuse_mask
+from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.random.generator import Generator, generator_of
 from numgrad.tensors.creation import asarray
 from numgrad.tensors.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Arrays with rows, and what makes a sample or a batch of one row or batch of each.
+
+    ``rows`` are the numbers of a ``Subset``'s samples, None for all.
+    """
+
+    arrays: tuple[Any, ...]
+    build: Callable[[list[Any]], Any]
+    rows: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.arrays[0]) if self.rows is None else len(self.rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        row = index if self.rows is None else self.rows[index]
+        return self.build([array[row] for array in self.arrays])
+
+    def subset(self, rows: np.ndarray) -> Columns:
+        """The columns with some of the samples."""
+        return replace(self, rows=rows if self.rows is None else self.rows[rows])
+
+    def batch(self, indices: np.ndarray) -> Any:
+        """What ``default_collate`` makes of the samples at ``indices``, without making them."""
+        rows = indices if self.rows is None else self.rows[indices]
+        return self.build([_take(array, rows) for array in self.arrays])
+
+
+def _take(array: Any, rows: np.ndarray) -> Tensor:
+    """A copy of some rows as a Tensor, recorded if the array requires grad."""
+    if isinstance(array, Tensor):
+        if array.requires_grad:
+            return array[rows]
+        array = array.numpy()
+    return Tensor(np.take(array, rows, axis=0))
+
+
+def columns_of(dataset: Any) -> Columns | None:
+    """A dataset as columns; None if it is not made of arrays and must be asked for samples.
+
+    Raises
+    ------
+    NumgradTypeError
+        If an array has no rows or a dtype that Tensors do not have.
+    NumgradValueError
+        If arrays have different numbers of rows.
+    """
+    if hasattr(dataset, "to_numpy"):  # of pandas and its like: rows by position, not by label
+        dataset = dataset.to_numpy()
+    if hasattr(dataset, "columns"):
+        return dataset.columns()
+    if _is_array(dataset):
+        return columns("a dataset", (dataset,), itemgetter(0))
+    if isinstance(dataset, dict):
+        if not all(map(_is_array, dataset.values())):
+            raise NumgradTypeError(
+                f"a dict with the keys {', '.join(map(repr, dataset))} is a dataset if all values "
+                "are arrays or Tensors with rows"
+            )
+        return columns("a dataset", dataset.values(), partial(_as_dict, tuple(dataset)))
+    if isinstance(dataset, tuple) and dataset and all(map(_is_array, dataset)):
+        named = hasattr(dataset, "_fields")
+        return columns("a dataset", dataset, type(dataset)._make if named else tuple)  # pyright: ignore
+    return None
+
+
+def columns(what: str, arrays: Iterable[Any], build: Callable[[list[Any]], Any]) -> Columns:
+    """Columns of arrays that were checked to have as many rows each."""
+    arrays = tuple(arrays)
+    shapes = [array.shape for array in arrays]
+    if not shapes or () in shapes:
+        raise NumgradTypeError(f"{what} is made of arrays with rows, got the shapes {shapes}")
+    if any(shape[0] != shapes[0][0] for shape in shapes):
+        raise NumgradValueError(
+            f"the arrays of {what} need the same number of rows, got the shapes {shapes}"
+        )
+    for array in arrays:
+        refuse_mask(what, array)
+        check_dtype(what, array.dtype)
+    return Columns(arrays, build)
+
+
+def samples_of(dataset: Any) -> Any:
+    """What has sample ``k`` at index ``k`` and the number of samples as its length.
+
+    Raises
+    ------
+    NumgradTypeError
+        If ``dataset`` is none.
+    """
+    found = columns_of(dataset)
+    if found is not None:
+        return found
+    if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
+        return dataset
+    raise NumgradTypeError(
+        f"{type(dataset).__name__} is no dataset: it needs __getitem__ and __len__; collect what "
+        "an iterator gives in a list"
+    )
+
+
+def _as_dict(keys: tuple, parts: list[Any]) -> dict[Any, Any]:
+    return dict(zip(keys, parts, strict=True))
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, Tensor | np.ndarray)
 
 
 class Dataset(Protocol):
@@ -152,3 +267,163 @@ def _counts(count: int, lengths: list[Any]) -> list[int]:
             f"number of samples, {count}, or 1 for fractions"
         )
     return lengths
+
+
+class IterableDataset:
+    """A dataset whose samples come one after another: derive a class and write ``__iter__``.
+
+    Samples joined by ``+`` make a ``ChainDataset``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> class Countdown(ng.data.IterableDataset):
+    ...     def __init__(self, start):
+    ...         self.start = start
+    ...
+    ...     def __iter__(self):
+    ...         return iter(range(self.start, 0, -1))
+    >>> [batch.tolist() for batch in ng.data.DataLoader(Countdown(5), batch_size=2)]
+    [[5, 4], [3, 2], [1]]
+    """
+
+    def __iter__(self) -> Iterator[Any]:
+        """The samples: to be overridden."""
+        raise NotImplementedError(f"{type(self).__name__}: defines no __iter__")
+
+    def __add__(self, other: IterableDataset) -> ChainDataset:
+        return ChainDataset([self, other])
+
+
+class ChainDataset(IterableDataset):
+    """The samples of several datasets that are only iterated, one after another.
+
+    Parameters
+    ----------
+    datasets
+        Each an ``IterableDataset``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> class Letters(ng.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter("ab")
+    >>> list(ng.data.ChainDataset([Letters(), Letters()]))
+    ['a', 'b', 'a', 'b']
+    """
+
+    def __init__(self, datasets: Iterable[IterableDataset]) -> None:
+        self.datasets = datasets
+
+    def __iter__(self) -> Iterator[Any]:
+        for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise NumgradTypeError(
+                    f"ChainDataset: joins datasets of the class IterableDataset, got "
+                    f"{type(dataset).__name__}; ConcatDataset joins others"
+                )
+            yield from dataset
+
+    def __len__(self) -> int:
+        return sum(len(dataset) for dataset in self.datasets)  # pyright: ignore
+
+
+class ConcatDataset:
+    """The samples of several datasets, one after another.
+
+    Parameters
+    ----------
+    datasets
+        At least one; each anything that ``DataLoader`` takes, with a length.
+
+    Raises
+    ------
+    NumgradTypeError
+        If one has no length or no samples by number.
+    NumgradValueError
+        If there is none.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> both = ng.data.ConcatDataset(["abc", "de"])
+    >>> len(both), both[3], both[-1]
+    (5, 'd', 'e')
+    """
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise NumgradValueError("ConcatDataset: takes at least one dataset, got none")
+        for dataset in self.datasets:
+            if isinstance(dataset, IterableDataset):
+                raise NumgradTypeError(
+                    f"ConcatDataset: {type(dataset).__name__} has no samples by number; "
+                    "ChainDataset joins datasets of its kind"
+                )
+        self._samples = [samples_of(dataset) for dataset in self.datasets]
+
+    @property
+    def cumulative_sizes(self) -> list[int]:
+        """Where each dataset ends."""
+        return list(accumulate(len(samples) for samples in self._samples))
+
+    def __getitem__(self, index: int) -> Any:
+        ends = self.cumulative_sizes
+        place = as_integer(index)
+        if not -ends[-1] <= place < ends[-1]:
+            raise NumgradIndexError(f"ConcatDataset: sample {index} of {ends[-1]}")
+        place %= ends[-1]
+        which = bisect_right(ends, place)
+        return self._samples[which][place - (ends[which - 1] if which else 0)]
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+
+class StackDataset:
+    """The samples of several datasets of equal length side by side, as tuples or dicts.
+
+    Parameters
+    ----------
+    *args
+        Datasets whose samples make tuples.
+    **kwargs
+        Datasets whose samples make dicts; not together with others.
+
+    Raises
+    ------
+    NumgradValueError
+        If lengths differ, or there are none or both kinds of arguments.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> pairs = ng.data.StackDataset("abc", [3, 4, 5])
+    >>> pairs[1]
+    ('b', 4)
+    >>> ng.data.StackDataset(letter="abc", number=[3, 4, 5])[0]
+    {'letter': 'a', 'number': 3}
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if bool(args) == bool(kwargs):
+            raise NumgradValueError(
+                "StackDataset: takes datasets by position or by name, at least one and not both"
+            )
+        self.datasets: Any = args or kwargs
+        parts = args or kwargs.values()
+        self._samples = [samples_of(dataset) for dataset in parts]
+        lengths = [len(samples) for samples in self._samples]
+        if len(set(lengths)) > 1:
+            raise NumgradValueError(f"StackDataset: datasets have different lengths, {lengths}")
+
+    def __getitem__(self, index: Any) -> Any:
+        parts = [samples[index] for samples in self._samples]
+        if isinstance(self.datasets, dict):
+            return dict(zip(self.datasets, parts, strict=True))
+        return tuple(parts)
+
+    def __len__(self) -> int:
+        return len(self._samples[0])

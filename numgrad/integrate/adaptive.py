@@ -31,8 +31,8 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import map_leaves
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
-from numgrad.integrate.motion import Leaves, Motion, beside
 from numgrad.integrate.runge_kutta import Tableau
+from numgrad.integrate.system import Leaves, Motion, beside
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.divergent_batches import chosen, decided

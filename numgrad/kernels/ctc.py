@@ -1,6 +1,6 @@
 """Kernels of connectionist temporal classification: threads share the examples.
 
-Note [Paths of labels] in ``nn.loss.ctc_operation`` says what ``alpha`` and ``beta`` are. All arrays
+Note [Paths of labels] in ``nn.loss.ctc`` says what ``alpha`` and ``beta`` are. All arrays
 are flat but those with a row for each example: ``states``, what each state stands for, and
 ``skips``, where a state may follow the one two before. ``alpha`` is kept from the forward pass of
 the same call; of ``beta`` only one time is.

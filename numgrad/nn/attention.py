@@ -13,8 +13,8 @@ from numgrad.nn import init
 from numgrad.nn.dropout import dropout
 from numgrad.nn.linear import Linear, linear
 from numgrad.nn.module.module import Module
-from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import empty_parameter
+from numgrad.nn.module.vocabulary import checked
 from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.join import concat
 from numgrad.operations.matmul import matmul

@@ -20,8 +20,8 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.nn.module.module import Module, indented
-from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import Parameter
+from numgrad.nn.module.vocabulary import checked
 from numgrad.operations.shape import reshape
 
 

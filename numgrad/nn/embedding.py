@@ -20,8 +20,8 @@ from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueErro
 from numgrad.kernels.row_sparse import gather_rows, scatter_rows
 from numgrad.nn import init
 from numgrad.nn.module.module import Module
-from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import Parameter, empty_parameter
+from numgrad.nn.module.vocabulary import checked
 from numgrad.operations.choice import where
 from numgrad.operations.shape import expand_dims
 from numgrad.operations.take import ALONG, INDICES

@@ -11,8 +11,8 @@ from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn import init
 from numgrad.nn.embedding import embedding, embedding_backward, padding_row
 from numgrad.nn.module.module import Module
-from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import Parameter, empty_parameter
+from numgrad.nn.module.vocabulary import checked
 from numgrad.operations.choice import where
 from numgrad.operations.shape import expand_dims, reshape
 from numgrad.operations.take import take, take_along_axis

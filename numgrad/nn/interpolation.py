@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.nn.activation.operation import hardtanh
+from numgrad.nn.activation.formulas import hardtanh
 from numgrad.nn.applied import Applied, applies
-from numgrad.nn.convolution.functional import along_axes
-from numgrad.nn.pooling.functional import adaptive_avg_pool1d, adaptive_avg_pool2d
-from numgrad.nn.pooling.volume import adaptive_avg_pool3d
+from numgrad.nn.module.vocabulary import along_axes
+from numgrad.nn.pooling.average import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from numgrad.operations.arrangement import moveaxis
 from numgrad.operations.choice import where
 from numgrad.operations.matmul import matmul

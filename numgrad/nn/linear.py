@@ -29,8 +29,8 @@ from numgrad.kernels.products import linalg
 from numgrad.kernels.products.linear import linear_backward_kernel, linear_kernel
 from numgrad.nn import init
 from numgrad.nn.module.module import Module
-from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import empty_parameter
+from numgrad.nn.module.vocabulary import checked
 from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.matmul import conjugated, matmul
 from numgrad.operations.shape import as_operand, expand_dims, reshape

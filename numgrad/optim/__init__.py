@@ -46,35 +46,31 @@ Examples
 tensor([1., 1.])
 """
 
+# fmt: off
+# isort: off
+
 from numgrad.core.absent import absent as _absent
-from numgrad.optim import lr_scheduler as lr_scheduler
-from numgrad.optim import swa_utils as swa_utils
-from numgrad.optim.adadelta import Adadelta as Adadelta
-from numgrad.optim.adafactor import Adafactor as Adafactor
-from numgrad.optim.adagrad import Adagrad as Adagrad
-from numgrad.optim.adam import Adam as Adam
-from numgrad.optim.adam import AdamW as AdamW
-from numgrad.optim.adamax import Adamax as Adamax
-from numgrad.optim.asgd import ASGD as ASGD
-from numgrad.optim.lbfgs import LBFGS as LBFGS
-from numgrad.optim.muon import Muon as Muon
-from numgrad.optim.nadam import NAdam as NAdam
-from numgrad.optim.optimizer import Optimizer as Optimizer
-from numgrad.optim.radam import RAdam as RAdam
-from numgrad.optim.rmsprop import RMSprop as RMSprop
-from numgrad.optim.rprop import Rprop as Rprop
-from numgrad.optim.scipy_minimizers import minimize as minimize
-from numgrad.optim.sgd import SGD as SGD
-from numgrad.optim.sparse_adam import SparseAdam as SparseAdam
+from numgrad.optim import lr_scheduler, swa_utils
+from numgrad.optim.adadelta import Adadelta
+from numgrad.optim.adafactor import Adafactor
+from numgrad.optim.adagrad import Adagrad
+from numgrad.optim.adam import Adam, AdamW, Adamax, NAdam, RAdam
+from numgrad.optim.asgd import ASGD
+from numgrad.optim.lbfgs import LBFGS
+from numgrad.optim.muon import Muon
+from numgrad.optim.optimizer import Optimizer
+from numgrad.optim.rmsprop import RMSprop
+from numgrad.optim.rprop import Rprop
+from numgrad.optim.scipy_minimizers import minimize
+from numgrad.optim.sgd import SGD
+from numgrad.optim.sparse_adam import SparseAdam
 from numgrad.optim.step_hooks import (
-    register_optimizer_step_post_hook as register_optimizer_step_post_hook,
+    register_optimizer_step_post_hook, register_optimizer_step_pre_hook,
 )
-from numgrad.optim.step_hooks import (
-    register_optimizer_step_pre_hook as register_optimizer_step_pre_hook,
-)
-from numgrad.optim.zero_redundancy_optimizer import (
-    ZeroRedundancyOptimizer as ZeroRedundancyOptimizer,
-)
+from numgrad.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
+
+# isort: on
+# fmt: on
 
 __all__ = [
     "ASGD",

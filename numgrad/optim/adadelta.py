@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
 from numgrad.optim.formula import formula
-from numgrad.optim.formula_optimizer import FormulaOptimizer
+from numgrad.optim.formula_optimizer import CapturableOptimizer
 from numgrad.optim.options import declared, option
 from numgrad.tensors.tensor import Tensor
 
@@ -30,7 +29,7 @@ def adadelta(p, g, square_avg, acc_delta, step, *, lr, rho, eps, weight_decay, d
 
 
 @declared
-class Adadelta(FormulaOptimizer):
+class Adadelta(CapturableOptimizer):
     r"""Adadelta: steps scaled by the size of former steps, in the units of the parameter.
 
     .. math::
@@ -63,7 +62,3 @@ class Adadelta(FormulaOptimizer):
     eps: float = option(default=1e-6, at_least=0, doc="Added to both averages.")
     weight_decay: float = 0
     foreach: bool | None = None
-    _: KW_ONLY
-    capturable: bool = False
-    maximize: bool = False
-    differentiable: bool = False

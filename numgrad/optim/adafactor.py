@@ -17,8 +17,7 @@ from numgrad.kernels import adafactor as kernels
 from numgrad.optim.formula import as_float
 from numgrad.optim.optimizer import Optimizer
 from numgrad.optim.options import declared, option
-from numgrad.optim.state_dict import Layout
-from numgrad.optim.validation import check_real
+from numgrad.optim.state_dict import Layout, check_real
 from numgrad.tensors.inplace import before_writing
 from numgrad.tensors.tensor import Tensor
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.optim.formula import formula
-from numgrad.optim.formula_optimizer import FormulaOptimizer
+from numgrad.optim.formula_optimizer import RecordableOptimizer
 from numgrad.optim.options import declared, option
 from numgrad.tensors.tensor import Tensor
 
@@ -25,7 +25,7 @@ def adagrad(p, g, sum, step, *, lr, lr_decay, eps, weight_decay, decay):
 
 
 @declared
-class Adagrad(FormulaOptimizer):
+class Adagrad(RecordableOptimizer):
     r"""Adagrad: steps that shrink where gradients have been large.
 
     .. math::
@@ -70,8 +70,6 @@ class Adagrad(FormulaOptimizer):
     eps: float = 1e-10
     foreach: bool | None = None
     _: KW_ONLY
-    maximize: bool = False
-    differentiable: bool = False
     fused: bool | None = None
 
     def starts(self, group: dict[str, Any]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Adam, with or without weight decay apart from the gradient."""
+"""Adam, and its variants: AdamW, Adamax, NAdam, RAdam."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.optim.formula import formula
-from numgrad.optim.formula_optimizer import FormulaOptimizer
+from numgrad.optim.formula_optimizer import CapturableOptimizer
 from numgrad.optim.options import declared, option
 from numgrad.tensors.tensor import Tensor
 
@@ -42,7 +42,7 @@ def adam(
 
 
 @declared
-class Adam(FormulaOptimizer):
+class Adam(CapturableOptimizer):
     r"""Adam: steps scaled by running averages of the gradient and of its square.
 
     .. math::
@@ -84,9 +84,6 @@ class Adam(FormulaOptimizer):
     )
     _: KW_ONLY
     foreach: bool | None = None
-    maximize: bool = False
-    capturable: bool = False
-    differentiable: bool = False
     fused: bool | None = None
     decoupled_weight_decay: bool = False
 
@@ -140,3 +137,196 @@ class AdamW(Adam):
         default=0.01, at_least=0, doc="Rate, times ``lr``, at which parameters shrink."
     )
     decoupled_weight_decay: bool = option(default=True, init=False)
+
+
+@formula("step")
+def adamax(p, g, exp_avg, exp_inf, step, *, lr, beta1, beta2, eps, weight_decay, decay):
+    """Adam's averages, the second of them a decaying maximum."""
+    step = step + 1
+    if decay:
+        g = g + weight_decay * p
+    exp_avg = exp_avg + (1 - beta1) * (g - exp_avg)
+    exp_inf = np.maximum(beta2 * exp_inf, np.abs(g) + eps)
+    p = p - lr / (1 - beta1**step) * (exp_avg / exp_inf)
+    return {"p": p, "exp_avg": exp_avg, "exp_inf": exp_inf, "step": step}
+
+
+@declared
+class Adamax(CapturableOptimizer):
+    r"""Adamax: Adam with a decaying maximum of gradients in place of their mean square.
+
+    .. math::
+        m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad
+        u \leftarrow \max(\beta_2 u, |g| + \epsilon), \quad
+        p \leftarrow p - \frac{\eta}{1 - \beta_1^t} \, \frac{m}{u}
+
+    References
+    ----------
+    D. P. Kingma, J. Ba, "Adam: A Method for Stochastic Optimization", 2015, section 7.1.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor([3.0, -2.0], requires_grad=True)
+    >>> optimizer = ng.optim.Adamax([x])
+    >>> for _ in range(3):
+    ...     optimizer.zero_grad()
+    ...     ng.sum(x * x).backward()
+    ...     optimizer.step()
+    >>> bool(ng.sum(x * x) < 13.0)
+    True
+    """
+
+    formula = adamax
+
+    params: Any
+    lr: float | Tensor = 0.002
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = option(default=1e-8, at_least=0, doc="Added to the gradient's magnitude.")
+    weight_decay: float = 0
+    foreach: bool | None = None
+
+
+@formula("mu_product", "step")
+def nadam(
+    p, g, exp_avg, exp_avg_sq, mu_product, step,
+    *, lr, beta1, beta2, eps, weight_decay, momentum_decay, decay, decoupled,
+):  # fmt: skip
+    """Adam whose step looks ahead along the momentum, with a schedule of momenta."""
+    step = step + 1
+    mu = beta1 * (1 - 0.5 * 0.96 ** (step * momentum_decay))
+    mu_next = beta1 * (1 - 0.5 * 0.96 ** ((step + 1) * momentum_decay))
+    mu_product = mu_product * mu
+    if decay and decoupled:
+        p = p * (1 - lr * weight_decay)
+    elif decay:
+        g = g + weight_decay * p
+    exp_avg = exp_avg + (1 - beta1) * (g - exp_avg)
+    exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * (g * g)
+    root = np.sqrt(exp_avg_sq / (1 - beta2**step)) + eps
+    p = p - lr * (1 - mu) / (1 - mu_product) * (g / root)
+    p = p - lr * mu_next / (1 - mu_product * mu_next) * (exp_avg / root)
+    return {
+        "p": p,
+        "exp_avg": exp_avg,
+        "exp_avg_sq": exp_avg_sq,
+        "mu_product": mu_product,
+        "step": step,
+    }
+
+
+@declared
+class NAdam(CapturableOptimizer):
+    r"""NAdam: Adam with Nesterov's momentum.
+
+    .. math::
+        \mu_t &= \beta_1 (1 - \tfrac12 0.96^{t \psi}), \quad
+        m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad
+        v \leftarrow \beta_2 v + (1 - \beta_2) g^2 \\
+        p &\leftarrow p - \eta \left(
+        \frac{1 - \mu_t}{1 - \prod_{i \le t} \mu_i} \, g
+        + \frac{\mu_{t+1}}{1 - \prod_{i \le t+1} \mu_i} \, m \right)
+        / \left( \sqrt{v / (1 - \beta_2^t)} + \epsilon \right)
+
+    References
+    ----------
+    T. Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor([3.0, -2.0], requires_grad=True)
+    >>> optimizer = ng.optim.NAdam([x])
+    >>> for _ in range(3):
+    ...     optimizer.zero_grad()
+    ...     ng.sum(x * x).backward()
+    ...     optimizer.step()
+    >>> bool(ng.sum(x * x) < 13.0)
+    True
+    """
+
+    formula = nadam
+
+    params: Any
+    lr: float | Tensor = 0.002
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0
+    momentum_decay: float = option(
+        default=0.004, at_least=0, doc=r"Rate :math:`\psi` at which the momentum reaches its end."
+    )
+    decoupled_weight_decay: bool = False
+    _: KW_ONLY
+    foreach: bool | None = None
+
+    def starts(self, group: dict[str, Any]) -> dict[str, float]:
+        return {"mu_product": 1.0}
+
+
+@formula("step")
+def radam(
+    p, g, exp_avg, exp_avg_sq, step,
+    *, lr, beta1, beta2, eps, weight_decay, decay, decoupled,
+):  # fmt: skip
+    """Adam, rectified by how well the average of squares is known."""
+    step = step + 1
+    correction = 1 - beta2**step
+    longest = 2 / (1 - beta2) - 1
+    length = longest - 2 * step * beta2**step / correction
+    known = length > 5
+    # where they are not used, any numbers above 4 leave no NaN in a gradient
+    length, longest = np.where(known, length, 6.0), np.where(known, longest, 6.0)
+    rectified = np.sqrt(
+        (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
+    )
+    if decay and decoupled:
+        p = p * (1 - lr * weight_decay)
+    elif decay:
+        g = g + weight_decay * p
+    exp_avg = exp_avg + (1 - beta1) * (g - exp_avg)
+    exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * (g * g)
+    adapted = rectified * np.sqrt(correction) / (np.sqrt(exp_avg_sq) + eps)
+    p = p - lr / (1 - beta1**step) * exp_avg * np.where(known, adapted, 1.0)
+    return {"p": p, "exp_avg": exp_avg, "exp_avg_sq": exp_avg_sq, "step": step}
+
+
+@declared
+class RAdam(CapturableOptimizer):
+    r"""RAdam: Adam that adapts only as far as the average of squares can be trusted.
+
+    .. math::
+        \rho_\infty &= \frac{2}{1 - \beta_2} - 1, \quad
+        \rho_t = \rho_\infty - \frac{2 t \beta_2^t}{1 - \beta_2^t}, \quad
+        r_t = \sqrt{\frac{(\rho_t - 4) (\rho_t - 2) \rho_\infty}
+        {(\rho_\infty - 4) (\rho_\infty - 2) \rho_t}} \\
+        p &\leftarrow p - \frac{\eta}{1 - \beta_1^t} \, m
+        \cdot \begin{cases} r_t \sqrt{1 - \beta_2^t} / (\sqrt{v} + \epsilon) & \rho_t > 5 \\
+        1 & \text{otherwise} \end{cases}
+
+    References
+    ----------
+    L. Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2020.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor([3.0, -2.0], requires_grad=True)
+    >>> optimizer = ng.optim.RAdam([x])
+    >>> for _ in range(3):
+    ...     optimizer.zero_grad()
+    ...     ng.sum(x * x).backward()
+    ...     optimizer.step()
+    >>> bool(ng.sum(x * x) < 13.0)
+    True
+    """
+
+    formula = radam
+
+    params: Any
+    lr: float | Tensor = 0.001
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0
+    decoupled_weight_decay: bool = False
+    _: KW_ONLY
+    foreach: bool | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY
 from functools import partial
 from operator import is_
 from typing import Any
@@ -17,11 +18,10 @@ from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.complex import imag, real
 from numgrad.operations.join import stack
 from numgrad.optim.formula import Formula, Settings, as_float, uniform_state
-from numgrad.optim.launch import FLOAT64, REAL, Launch, check, prepare, update_of
+from numgrad.optim.launch import FLOAT64, REAL, Launch, check, prepare, update_of, update_rows
 from numgrad.optim.optimizer import Optimizer
-from numgrad.optim.rows import update_rows
-from numgrad.optim.state_dict import Layout
-from numgrad.optim.validation import check_state
+from numgrad.optim.options import declared
+from numgrad.optim.state_dict import Layout, check_state
 from numgrad.tensors.creation import full_like, zeros_like
 from numgrad.tensors.inplace import before_writing
 from numgrad.tensors.tensor import Tensor
@@ -398,3 +398,20 @@ class FormulaOptimizer(Optimizer):
             if name in old:
                 state[name].copy_(value)
         param.copy_(new["p"])
+
+
+@declared
+class RecordableOptimizer(FormulaOptimizer):
+    """Base of those with the options that every formula allows, by keyword only."""
+
+    _: KW_ONLY
+    maximize: bool = False
+    differentiable: bool = False
+
+
+@declared
+class CapturableOptimizer(RecordableOptimizer):
+    """Base of those that take ``capturable`` besides, by keyword only."""
+
+    _: KW_ONLY
+    capturable: bool = False

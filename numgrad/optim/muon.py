@@ -13,8 +13,7 @@ from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueEr
 from numgrad.optim.formula import as_float
 from numgrad.optim.optimizer import Optimizer
 from numgrad.optim.options import declared, option
-from numgrad.optim.state_dict import Layout
-from numgrad.optim.validation import check_real
+from numgrad.optim.state_dict import Layout, check_real
 from numgrad.tensors.creation import zeros_like
 from numgrad.tensors.inplace import before_writing
 from numgrad.tensors.tensor import Tensor

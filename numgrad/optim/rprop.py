@@ -9,7 +9,7 @@ import numpy as np
 
 from numgrad.errors import NumgradValueError
 from numgrad.optim.formula import as_float, formula
-from numgrad.optim.formula_optimizer import FormulaOptimizer
+from numgrad.optim.formula_optimizer import CapturableOptimizer
 from numgrad.optim.options import declared, option
 from numgrad.tensors.tensor import Tensor
 
@@ -31,7 +31,7 @@ def rprop(p, g, prev, step_size, step, *, etaminus, etaplus, smallest, largest):
 
 
 @declared
-class Rprop(FormulaOptimizer):
+class Rprop(CapturableOptimizer):
     r"""Rprop: every element has a step size of its own, which the signs of gradients change.
 
     .. math::
@@ -70,10 +70,7 @@ class Rprop(FormulaOptimizer):
         default=(1e-6, 50), doc="The smallest and the largest."
     )
     _: KW_ONLY
-    capturable: bool = False
     foreach: bool | None = None
-    maximize: bool = False
-    differentiable: bool = False
 
     def _check_options(self, options: dict[str, Any]) -> None:
         super()._check_options(options)

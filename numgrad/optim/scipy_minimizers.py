@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.nn.utils.tensors import Tensors, listed
+from numgrad.nn.utils.convert_parameters import Tensors, listed
 from numgrad.tensors.tensor import Tensor
 
 
@@ -164,7 +164,7 @@ def _bounds(packing: Any, bounds: Any) -> Any:
     """Bounds of the packed vector."""
     from scipy.optimize import Bounds
 
-    from numgrad.optimize.bounds import fill_bounds
+    from numgrad.optimize.constraints import fill_bounds
 
     if isinstance(bounds, Bounds):
         return bounds

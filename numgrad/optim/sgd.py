@@ -7,7 +7,7 @@ from typing import Any
 
 from numgrad.errors import NumgradValueError
 from numgrad.optim.formula import formula
-from numgrad.optim.formula_optimizer import FormulaOptimizer
+from numgrad.optim.formula_optimizer import RecordableOptimizer
 from numgrad.optim.launch import Launch
 from numgrad.optim.options import declared, option
 from numgrad.tensors.tensor import Tensor
@@ -27,7 +27,7 @@ def sgd(
 
 
 @declared
-class SGD(FormulaOptimizer):
+class SGD(RecordableOptimizer):
     r"""Gradient descent, optionally with (Nesterov's) momentum.
 
     .. math::
@@ -71,9 +71,7 @@ class SGD(FormulaOptimizer):
         default=False, doc="Look ahead; needs a positive momentum and no dampening."
     )
     _: KW_ONLY
-    maximize: bool = False
     foreach: bool | None = None
-    differentiable: bool = False
     fused: bool | None = None
 
     def _check_options(self, options: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from numgrad.autograd.modes import no_grad
 from numgrad.core.absent import absent as _absent
 from numgrad.errors import NumgradAssertionError, NumgradValueError
 from numgrad.nn.module.module import Module
-from numgrad.nn.utils.update_many import update_many
+from numgrad.nn.utils.clip_grad import update_many
 from numgrad.optim.lr_scheduler.base import LRScheduler, check_optimizer, for_each_group
 from numgrad.optim.optimizer import Optimizer
 from numgrad.tensors.tensor import Tensor

@@ -246,7 +246,7 @@ class Request:
     # --- results
 
     def result(self, values: Sequence[Tensor], single: bool) -> Any:
-        """Results for the caller, without a graph unless asked for, without a tuple if ``single``."""
+        """Results for the caller: a graph only if asked for, a tuple unless ``single``."""
         kept = tuple(values if self.create_graph else (value.detach() for value in values))
         return kept[0] if single else kept
 

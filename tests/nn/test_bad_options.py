@@ -8,7 +8,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.errors import NumgradError, NumgradTypeError, NumgradValueError
-from numgrad.nn.module.options import COMMON
+from numgrad.nn.module.vocabulary import COMMON
 
 nn = ng.nn
 LAYERS = {

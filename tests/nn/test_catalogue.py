@@ -8,7 +8,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.errors import NumgradError
-from numgrad.nn.loss import ctc_operation
+from numgrad.nn.loss import ctc as ctc_operation
 from tests.nn import recorded
 from tests.nn.agreement import agrees_with_itself, agrees_with_torch, found_by
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.optim.line_search import Trial, strong_wolfe
+from numgrad.optim.lbfgs import Trial, strong_wolfe
 from tests import recorded
 from tests.optim import schedules
 from tests.optim.test_lbfgs import EASY, PROBLEMS, Run, plain

@@ -10,7 +10,7 @@ import numgrad as ng
 from numgrad.codegen import threads
 from numgrad.codegen.addresses import copied_addresses
 from numgrad.kernels import quasi_newton
-from numgrad.optim.line_search import Trial, strong_wolfe
+from numgrad.optim.lbfgs import Trial, strong_wolfe
 
 DATA = np.random.default_rng(0).standard_normal((20, 6))
 LABELS = (np.random.default_rng(1).standard_normal(20) > 0) * 1.0

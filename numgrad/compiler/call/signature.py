@@ -314,7 +314,7 @@ class Arguments:
         return self.rebuild([leaf.value for leaf in self.leaves])
 
     def key(self, dynamic: bool, recorded: bool) -> tuple:
-        """The kind of arguments that a compiled function is made for; last the mode of the thread."""
+        """The kind of arguments a compiled function is made for; last the mode of the thread."""
         return tuple(self.nestings), tuple([leaf.key(dynamic, recorded) for leaf in self.leaves])
 
     @property

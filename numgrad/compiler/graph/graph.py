@@ -306,7 +306,7 @@ class Graph:
 
     def to_dot(self) -> str:
         """The picture as DOT text, for Graphviz."""
-        from numgrad.diagrams.dot import to_dot
+        from numgrad.diagrams.diagram import to_dot
 
         return to_dot(self.diagram())
 

@@ -20,7 +20,7 @@ class TracedArray(AbstractArray):
     """An array of a trace: the value of the graph that it is now.
 
     ``base`` is the array of which it is a view, as for ndarrays: Note [Memory of a trace] in
-    ``memory``. ``locked`` says why it must not be written to, ``number`` that it stands for one of
+    ``views``. ``locked`` says why it must not be written to, ``number`` that it stands for one of
     Python's or NumPy's, which is no memory. ``row_of`` is an array of which it
     would be a view if it had not been read at an integer whose number comes later, and ``owed``
     such a row that was written to, which is ``unpaid`` until it is put into the array.

@@ -158,9 +158,10 @@ def _same(a: Any, b: Any) -> bool:
     """Whether two states of a generator are equal."""
     if isinstance(a, dict):
         return all(_same(part, b[key]) for key, part in a.items())
-    if isinstance(a, tuple):
-        return all(map(_same, a, b))
-    return np.array_equal(a, b) if isinstance(a, np.ndarray) else bool(a == b)
+    try:
+        return bool(a == b)
+    except ValueError:  # of arrays, or of a tuple that has some
+        return all(map(_same, a, b)) if isinstance(a, tuple) else np.array_equal(a, b)
 
 
 # ---------------------------------------------------------------------------------------- unrolled

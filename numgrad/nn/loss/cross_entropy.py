@@ -1,7 +1,8 @@
-"""Losses of a class index for each row: cross entropy of logits, negative log-likelihood."""
+"""Losses of a class for each row: cross entropy of logits, negative log-likelihood."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from functools import partial
 from math import prod
 from typing import Any
@@ -11,23 +12,36 @@ import numpy as np
 from numgrad.codegen import threads
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
-from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
-from numgrad.kernels.cross_entropy import (
-    cross_entropy_backward_kernel,
-    cross_entropy_kernel,
+from numgrad.core.options import option
+from numgrad.errors import (
+    NumgradIndexError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
 )
+from numgrad.kernels.cross_entropy import cross_entropy_backward_kernel, cross_entropy_kernel
 from numgrad.kernels.likelihood import likelihood_backward_kernel, likelihood_kernel
-from numgrad.operations.reduce import softmax, sum
-from numgrad.operations.shape import expand_dims
+from numgrad.nn.applied import applies
+from numgrad.nn.loss.reduction import Loss, check_reduction, reduced
+from numgrad.operations.reduce import log_softmax, softmax, sum
+from numgrad.operations.shape import astype, expand_dims, reshape
+from numgrad.tensors.creation import asarray
+from numgrad.tensors.tensor import Tensor
 
 # What losses of classes are tried with.
 _CLASSES = np.array([[2, 0], [-1, 1]])
+
+
 _CLASS_WEIGHT = np.array([0.5, 2.0, 1.0])
 
-REDUCTIONS = {"none": 0, "sum": 1, "mean": 2}
+
+REDUCTION_CODES = {"none": 0, "sum": 1, "mean": 2}
 """What becomes of the losses of single elements."""
 
+
 _ELEMENT_NS = {np.dtype(np.float32): 0.5, np.dtype(np.float64): 1.0}  # an exponential, mostly
+
+
 _NO_WEIGHT = {dtype: np.empty(0, dtype) for dtype in _ELEMENT_NS}
 
 
@@ -145,13 +159,14 @@ def _distribution_result(target, weight, *, shape, dtype, ignore_index, label_sm
 
 
 @primitive(
+    name="cross_entropy",
     internal=True,
     method=False,
     auxiliaries=("rows", "result"),
     real=True,
     lowering="numgrad.nn.lowerings",
 )
-def cross_entropy(x, target, weight=None, *, ignore_index, reduction, label_smoothing):
+def _cross_entropy(x, target, weight=None, *, ignore_index, reduction, label_smoothing):
     """Negative logarithm of the ``softmax`` of logits at class indices."""
     name = "cross_entropy"
     flat, indices, weight = _operands(name, x, target, weight)
@@ -160,14 +175,14 @@ def cross_entropy(x, target, weight=None, *, ignore_index, reduction, label_smoo
     losses, result, out = _results(x.dtype, target.shape, reduction)
     bad = _launch(
         cross_entropy_kernel, x.dtype, sizes, flat, indices, weight, losses.ravel(), rows[0],
-        rows[1], result, *sizes, ignore_index, label_smoothing, REDUCTIONS[reduction],
+        rows[1], result, *sizes, ignore_index, label_smoothing, REDUCTION_CODES[reduction],
     )  # fmt: skip
     if bad >= 0:
         _raise_for(name, bad, x, indices, ignore_index)
     return out, (rows, result)
 
 
-@cross_entropy.shape
+@_cross_entropy.shape
 def _cross_entropy_result(x, target, weight, *, ignore_index, reduction, label_smoothing):
     out = _losses_result("cross_entropy", x, target, weight, reduction)
     return out, (Meta((2, prod(target.shape)), x.dtype), Meta((2,), x.dtype))
@@ -186,10 +201,10 @@ def _cross_entropy_vjp(
     return _of_rows(slope, g, target, result, len(meta_x.shape), ignore_index, reduction)
 
 
-cross_entropy.vjp(x=_cross_entropy_vjp)
+_cross_entropy.vjp(x=_cross_entropy_vjp)
 
 
-@cross_entropy.vjp_kernel
+@_cross_entropy.vjp_kernel
 def _cross_entropy_backward(call, mask, g, x, target, weight, rows, result):
     params = call.params
     flat, target, weight = _operands("cross_entropy", x, target, weight)
@@ -199,12 +214,12 @@ def _cross_entropy_backward(call, mask, g, x, target, weight, rows, result):
         _launch(
             cross_entropy_backward_kernel, x.dtype, sizes, flat, target, weight,
             np.ascontiguousarray(g).ravel(), rows[0], rows[1], result, out.ravel(), *sizes,
-            params["ignore_index"], params["label_smoothing"], REDUCTIONS[params["reduction"]],
+            params["ignore_index"], params["label_smoothing"], REDUCTION_CODES[params["reduction"]],
         )  # fmt: skip
     return [out, None, None]
 
 
-cross_entropy.calls = [
+_cross_entropy.calls = [
     (
         ((2, 3),),
         lambda x: cross_entropy(
@@ -239,12 +254,16 @@ cross_entropy.calls = [
         ),
     ),
 ]
-cross_entropy.kink(
+
+
+_cross_entropy.kink(
     x=([[800.0, -800.0, -np.inf]], [[1, -1, 0]]),
     target=([1], None),
     params={"ignore_index": -100, "reduction": "mean", "label_smoothing": 0.0},
 )
-cross_entropy.kink(
+
+
+_cross_entropy.kink(
     x=([[np.inf, 0.0]], [[np.nan, np.nan]]),
     target=([1], None),
     params={"ignore_index": -100, "reduction": "mean", "label_smoothing": 0.0},
@@ -252,6 +271,7 @@ cross_entropy.kink(
 
 
 @primitive(
+    name="nll_loss",
     internal=True,
     method=False,
     auxiliaries=("result",),
@@ -259,20 +279,20 @@ cross_entropy.kink(
     smooth=True,
     lowering="numgrad.nn.lowerings",
 )
-def nll_loss(x, target, weight=None, *, ignore_index, reduction):
+def _nll_loss(x, target, weight=None, *, ignore_index, reduction):
     """Negative of logarithms of probabilities at class indices."""
     flat, indices, weight = _operands("nll_loss", x, target, weight)
     losses, result, out = _results(x.dtype, target.shape, reduction)
     bad = likelihood_kernel(x.dtype)(
         flat, indices, weight, losses.ravel(), result, *_sizes(x.shape), ignore_index,
-        REDUCTIONS[reduction],
+        REDUCTION_CODES[reduction],
     )  # fmt: skip
     if bad >= 0:
         _raise_for("nll_loss", bad, x, indices, ignore_index)
     return out, (result,)
 
 
-@nll_loss.shape
+@_nll_loss.shape
 def _nll_loss_result(x, target, weight, *, ignore_index, reduction):
     return _losses_result("nll_loss", x, target, weight, reduction), (Meta((2,), x.dtype),)
 
@@ -285,22 +305,22 @@ def _nll_loss_vjp(g, target, weight, meta_x, result, ignore_index, reduction):
     return _of_rows(-q, g, target, result, len(meta_x.shape), ignore_index, reduction)
 
 
-nll_loss.vjp(x=_nll_loss_vjp)
+_nll_loss.vjp(x=_nll_loss_vjp)
 
 
-@nll_loss.vjp_kernel
+@_nll_loss.vjp_kernel
 def _nll_loss_backward(call, mask, g, target, weight, result):
     (shape, dtype), params = (call.metas[0].shape, call.metas[0].dtype), call.params
     out = np.zeros(shape, dtype)
     _, target, weight = _operands("nll_loss", out, target, weight)
     likelihood_backward_kernel(dtype)(
         target, weight, np.ascontiguousarray(g).ravel(), result, out.ravel(), *_sizes(shape),
-        params["ignore_index"], REDUCTIONS[params["reduction"]],
+        params["ignore_index"], REDUCTION_CODES[params["reduction"]],
     )  # fmt: skip
     return [out, None, None]
 
 
-nll_loss.calls = [
+_nll_loss.calls = [
     (((2, 3),), lambda x: nll_loss(x, np.array([2, 0]), ignore_index=-1, reduction="sum")),
     *[
         (
@@ -311,3 +331,167 @@ nll_loss.calls = [
     ],
     (((0, 3),), lambda x: nll_loss(x, np.zeros(0, int), ignore_index=-1, reduction="sum")),
 ]
+
+
+def _class_weight(name: str, weight: Any) -> Any:
+    if isinstance(weight, Tensor) and weight.requires_grad:
+        raise NumgradRuntimeError(
+            f"{name}: there is no gradient for the weights of the classes; detach() them"
+        )
+    return weight
+
+
+def _class_indices(target: Any) -> Any:
+    """Indices as int64, so that they can be compared with any number."""
+    if target.dtype.kind in "iu" and target.dtype != np.int64:
+        return astype(target, dtype=np.int64)
+    return target
+
+
+def cross_entropy(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    *,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Negative logarithm of the ``softmax`` of logits at the classes of a target.
+
+    Parameters
+    ----------
+    input
+        Logits of shape ``(classes,)``, ``(batch, classes)`` or ``(batch, classes, ...)``.
+    target
+        Class indices in the shape of the input without its class axis; or probabilities in the
+        shape of the input, which may require grad.
+    weight
+        One factor for each class.
+    ignore_index
+        Rows with this index count for nothing; of class indices only.
+    reduction
+        ``"mean"`` divides by the weight of the classes indexed, with probabilities by the number of
+        rows. If nothing is left to divide by, it is NaN.
+    label_smoothing
+        Share of each target, from 0 to 1, that is spread evenly over the classes.
+
+    Raises
+    ------
+    NumgradIndexError
+        If an index is no class.
+    NumgradValueError
+        If shapes do not fit, or an option is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> logits = ng.tensor([[0.0, 0.0], [2.0, 0.0]], requires_grad=True)
+    >>> loss = ng.nn.functional.cross_entropy(logits, np.array([0, 1]), reduction="sum")
+    >>> loss.backward()
+    >>> logits.grad
+    tensor([[-0.5       ,  0.5       ],
+            [ 0.88079708, -0.88079708]])
+    """
+    check_reduction("cross_entropy", reduction)
+    if not 0 <= label_smoothing <= 1:
+        raise NumgradValueError(
+            f"cross_entropy: label_smoothing is a share from 0 to 1, got {label_smoothing}"
+        )
+    input, target = asarray(input), asarray(target)
+    weight = _class_weight("cross_entropy", weight)
+    if target.dtype.kind == "f" and target.shape == input.shape:
+        if ignore_index >= 0:
+            raise NumgradValueError(
+                "cross_entropy: ignore_index is an index of a class, and the target holds "
+                "probabilities; give those rows the weight 0 by yourself"
+            )
+        return _of_probabilities(input, target, weight, reduction, label_smoothing)
+    return _cross_entropy(
+        input,
+        _class_indices(target),
+        weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+        label_smoothing=float(label_smoothing),
+    )
+
+
+def _of_probabilities(
+    input: Tensor, target: Tensor, weight: Any, reduction: str, label_smoothing: float
+) -> Tensor:
+    axis = class_axis(input.ndim)
+    if label_smoothing:
+        even = label_smoothing / max(input.shape[axis], 1)
+        target = target * (1 - label_smoothing) + even
+    if weight is not None:
+        weight = asarray(weight)
+        if weight.shape != input.shape[axis : axis + 1]:
+            raise NumgradValueError(
+                f"cross_entropy: the weight has shape {weight.shape} and needs one number for each "
+                f"class, shape {input.shape[axis : axis + 1]}"
+            )
+        target = target * reshape(weight, (-1, *(1,) * (input.ndim - axis - 1)))
+    return reduced(-(log_softmax(input, axis=axis) * target).sum(axis=axis), reduction)
+
+
+def nll_loss(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    *,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """Negative of logarithms of probabilities at class indices; arguments as ``cross_entropy``.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> log_probabilities = ng.tensor([[-1.0, -2.0], [-3.0, -4.0]])
+    >>> ng.nn.functional.nll_loss(log_probabilities, np.array([0, 1])).item()
+    2.5
+    """
+    check_reduction("nll_loss", reduction)
+    return _nll_loss(
+        asarray(input),
+        _class_indices(asarray(target)),
+        _class_weight("nll_loss", weight),
+        ignore_index=ignore_index,
+        reduction=reduction,
+    )
+
+
+@applies(cross_entropy)
+class CrossEntropyLoss(Loss):
+    """Negative logarithm of the ``softmax`` of logits at the classes of a target.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> ng.nn.CrossEntropyLoss()(ng.zeros((1, 4)), np.array([2])).item()
+    1.3862943611198906
+    """
+
+    weight: Any = None
+    _: KW_ONLY
+    ignore_index: int = -100
+    reduction: str = "mean"
+    label_smoothing: float = option(default=0.0, at_least=0, at_most=1)
+
+
+@applies(nll_loss, like=cross_entropy)
+class NLLLoss(Loss):
+    """Negative of logarithms of probabilities at class indices.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> ng.nn.NLLLoss()(ng.tensor([[-1.0, -2.0]]), np.array([1])).item()
+    2.0
+    """
+
+    weight: Any = None
+    _: KW_ONLY
+    ignore_index: int = -100
+    reduction: str = "mean"

@@ -1,18 +1,264 @@
-"""The loss of sequences of labels whose times are unknown."""
+"""Connectionist temporal classification: the likelihood of labels whose times are unknown.
+
+Note [Paths of labels]
+----------------------
+Labels with a blank before, between and behind them are states; a path stays in its state, goes to
+the next, or to the one after that if a blank lies between two different labels. ``alpha`` has the
+logarithms of the probabilities of all paths from the start to each state at each time, ``beta`` of
+those from there to the end. What is impossible has a logarithm of ``NEVER``, with which differences
+stay numbers.
+
+The gradient of a likelihood are the probabilities of the states at each time, ``ctc_shares``. Their
+derivative is a symmetric matrix, so that one formula is both gradient and tangent: it carries the
+slopes of all logarithms along. It is made of operations, and has derivatives in turn.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from numgrad.codegen import threads
+from numgrad.codegen.dtypes import check_dtype
+from numgrad.core.declare import primitive
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
-from numgrad.nn.loss.ctc_operation import ctc
-from numgrad.nn.loss.functional import check_reduction
-from numgrad.operations.shape import reshape
+from numgrad.kernels.ctc import likelihood_kernel, shares_kernel
+from numgrad.nn.applied import applies
+from numgrad.nn.loss.reduction import Loss, check_reduction
+from numgrad.operations.arrangement import swapaxes
+from numgrad.operations.choice import where
+from numgrad.operations.compare import equal
+from numgrad.operations.index import getitem
+from numgrad.operations.join import concat, stack
+from numgrad.operations.matmul import matmul
+from numgrad.operations.reduce import logsumexp, sum
+from numgrad.operations.shape import broadcast_to, expand_dims, reshape
+from numgrad.operations.take import take_along_axis
 from numgrad.tensors.creation import asarray, tensor
 from numgrad.tensors.tensor import Tensor
+
+NEVER = -1e30
+
+
+class _Paths:
+    """States of each example, and which of them begin, follow each other, and end.
+
+    ``t_x``, if not None, is a direction, and slopes are those along it.
+    """
+
+    def __init__(self, x: Any, targets: Any, lengths: Any, blank: int, t_x: Any = None) -> None:
+        examples, labels = targets.shape
+        blanks = targets * 0 + blank
+        pairs = reshape(stack(blanks, targets, axis=2), (examples, 2 * labels))
+        self.states = concat(pairs, expand_dims(lengths * 0 + blank, 1), axis=1)
+        number = 2 * labels + 1
+        place = np.arange(number)
+        last = 2 * expand_dims(lengths, 1)
+        some = last > 0
+        self.begin = (place == 0) | ((place == 1) & some)
+        self.end = (place == last) | ((place == last - 1) & some)
+        before = concat(self.states[:, :2], self.states[:, : number - 2], axis=1)
+        skips = (place >= 2) & (self.states != blank) & (self.states != before)
+        self.skip = where(skips, 0.0, NEVER).astype(x.dtype)
+        self.never = self.skip[:, :1] * 0 + NEVER
+        places = broadcast_to(expand_dims(self.states, 0), (x.shape[0], examples, number))
+        self.logs = np.maximum(take_along_axis(x, places, axis=2), NEVER)
+        self.slopes = None if t_x is None else take_along_axis(t_x, places, axis=2)
+
+    def _slope(self, t: int) -> Any:
+        return None if self.slopes is None else getitem(self.slopes, t)
+
+    def _later(self, x: Any, fill: Any) -> tuple[Any, Any, Any]:
+        """What a state gets from itself and the two before it."""
+        one = concat(fill, x[:, :-1], axis=1)
+        return x, one, concat(fill, one[:, :-1], axis=1)
+
+    def _earlier(self, x: Any, fill: Any) -> tuple[Any, Any, Any]:
+        """What a state gets from itself and the two behind it."""
+        one = concat(x[:, 1:], fill, axis=1)
+        return x, one, concat(one[:, 1:], fill, axis=1)
+
+    def alpha(self) -> tuple[list[Any], list[Any]]:
+        """Logarithms of all paths from the start to each state at each time, and slopes."""
+        now, slope = where(self.begin, getitem(self.logs, 0), NEVER), self._slope(0)
+        found, slopes = [now], [slope]
+        for t in range(1, self.logs.shape[0]):
+            a, b, c = self._later(now, self.never)
+            steps = None if slope is None else self._later(slope, self.never * 0)
+            now, slope = _either((a, b, c + self.skip), steps)
+            now = now + getitem(self.logs, t)
+            slope = None if slope is None else slope + self._slope(t)
+            found.append(now)
+            slopes.append(slope)
+        return found, slopes
+
+    def beta(self, times: Any) -> tuple[list[Any], list[Any]]:
+        """Logarithms of all paths from each state to the end, what is seen there left out."""
+        stop = where(self.end, 0.0, NEVER).astype(self.logs.dtype)
+        last = expand_dims(times - 1, 1)
+        now, slope = stop, None if self.slopes is None else stop * 0
+        found, slopes = [now], [slope]
+        for t in range(self.logs.shape[0] - 2, -1, -1):
+            here = now + getitem(self.logs, t + 1)
+            a, b, _ = self._earlier(here, self.never)
+            _, _, c = self._earlier(here + self.skip, self.never)
+            steps = None
+            if slope is not None:
+                steps = self._earlier(slope + self._slope(t + 1), self.never * 0)
+            now, slope = _either((a, b, c), steps)
+            now = where(last == t, stop, now)
+            slope = None if slope is None else where(last == t, 0.0, slope)
+            found.append(now)
+            slopes.append(slope)
+        return found[::-1], slopes[::-1]
+
+
+def _either(terms: tuple[Any, Any, Any], slopes: Any) -> tuple[Any, Any]:
+    """The logarithm of the sum of exponentials, and its slope."""
+    a, b, c = terms
+    total = np.logaddexp(np.logaddexp(a, b), c)
+    if slopes is None:
+        return total, None
+    p, q, r = (np.exp(term - total) * slope for term, slope in zip(terms, slopes, strict=True))
+    return total, p + q + r
+
+
+def _impossible(likelihood: Any) -> Any:
+    return likelihood < NEVER / 2
+
+
+def _shares(
+    x: Any, targets: Any, times: Any, lengths: Any, blank: int, zero_infinity: bool, t_x: Any = None
+) -> Any:
+    """Probabilities of classes at each time, given the labels; with a direction their slopes."""
+    if not x.shape[0]:
+        return x * 0
+    paths = _Paths(x, targets, lengths, blank, t_x)
+    (alpha, t_alpha), (beta, t_beta) = paths.alpha(), paths.beta(times)
+    both = stack(alpha) + stack(beta)
+    likelihood = logsumexp(getitem(both, 0), axis=1, keepdims=True)
+    impossible = _impossible(likelihood)
+    likelihood = expand_dims(where(impossible, 0.0, likelihood), 0)
+    found = np.exp(both - likelihood)
+    if t_x is not None:
+        slopes = stack(t_alpha) + stack(t_beta)
+        first = getitem(found, slice(0, 1)) * getitem(slopes, slice(0, 1))
+        found = found * (slopes - sum(first, axis=2, keepdims=True))
+    found = where(impossible, 0.0 if zero_infinity else np.nan, found)
+    seen = expand_dims(np.arange(x.shape[0]), 1) < times
+    found = where(expand_dims(seen, 2), found, 0.0).astype(x.dtype)
+    classes = equal(expand_dims(paths.states, 2), np.arange(x.shape[2])).astype(x.dtype)
+    return swapaxes(matmul(swapaxes(found, axis1=0, axis2=1), classes), axis1=0, axis2=1)
+
+
+def _check_real(x: np.ndarray) -> None:
+    check_dtype("ctc_loss", x.dtype)
+    if x.dtype.kind != "f":
+        raise NumgradTypeError(
+            f"ctc_loss: logarithms of probabilities are real floating numbers, got {x.dtype}"
+        )
+
+
+_STATE_NS = 40.0  # two logarithms and six exponentials
+
+
+def _launched(
+    kernel: Any, x: np.ndarray, targets: Any, times: Any, lengths: Any, blank: int, *results: Any
+) -> None:
+    """Run a kernel on all examples."""
+    steps, examples, classes = x.shape
+    states = np.full((examples, 2 * targets.shape[1] + 1), blank, np.int64)
+    states[:, 1::2] = targets
+    skips = np.zeros(states.shape, np.int64)
+    skips[:, 3::2] = targets[:, 1:] != targets[:, :-1]
+    if not examples:
+        return
+    # classes that padding stands for are not looked at, but read
+    states = np.where(np.arange(states.shape[1]) < 2 * lengths[:, np.newaxis] + 1, states, blank)
+    entry = threads.choose(
+        partial(kernel, x.dtype, False),
+        partial(kernel, x.dtype, True),
+        _STATE_NS * steps * states.size if examples > 1 else 0.0,
+    )
+    alpha = np.empty((examples, steps * states.shape[1]), x.dtype)
+    entry(
+        np.ascontiguousarray(x).ravel(), states, skips, times.astype(np.int64),
+        2 * lengths.astype(np.int64), alpha, *results, examples * classes, classes,
+    )  # fmt: skip
+
+
+@primitive(internal=True, method=False, real=True, smooth=True)
+def ctc_shares(x, targets, times, lengths, *, blank, zero_infinity):
+    """Probabilities of classes at each time, given the labels: Note [Paths of labels]."""
+    _check_real(x)
+    out = np.zeros(x.shape, x.dtype)
+    beta = np.empty((x.shape[1], 2 * (2 * targets.shape[1] + 1)), x.dtype)
+    kernel = partial(shares_kernel, zeros=zero_infinity)
+    _launched(kernel, x, targets, times, lengths, blank, beta, out.ravel())
+    return out
+
+
+ctc_shares.shape(lambda x, targets, times, lengths, **_: Meta(x.shape, x.dtype))
+
+
+ctc_shares.no_derivative("targets", "times", "lengths")
+
+
+ctc_shares.vjp(
+    x=lambda g, x, targets, times, lengths, blank, zero_infinity: _shares(
+        x, targets, times, lengths, blank, zero_infinity, g
+    )
+)
+
+
+@primitive(internal=True, method=False, real=True, smooth=True)
+def ctc(x, targets, times, lengths, *, blank, zero_infinity):
+    """Negative log-likelihood of labels, for each example: Note [Paths of labels]."""
+    _check_real(x)
+    likelihood = np.empty(x.shape[1], x.dtype)
+    _launched(likelihood_kernel, x, targets, times, lengths, blank, likelihood)
+    instead = 0.0 if zero_infinity else np.inf
+    return np.where(_impossible(likelihood), instead, -likelihood).astype(x.dtype)
+
+
+ctc.shape(lambda x, targets, times, lengths, **_: Meta((x.shape[1],), x.dtype))
+
+
+def _ctc_vjp(g, x, targets, times, lengths, blank, zero_infinity):
+    shares = ctc_shares(x, targets, times, lengths, blank=blank, zero_infinity=zero_infinity)
+    return -shares * expand_dims(expand_dims(g, 0), 2)
+
+
+ctc.no_derivative("targets", "times", "lengths")
+
+
+ctc.vjp(x=_ctc_vjp)
+
+
+_TARGETS = np.array([[1, 1], [2, 0]])
+
+
+_CASES = [
+    (((3, 2, 3),), np.array([3, 2]), np.array([2, 1]), False),
+    (((2, 2, 3),), np.array([2, 1]), np.array([2, 0]), True),
+]
+
+
+for _op in (ctc, ctc_shares):
+    _op.calls = [
+        (
+            shapes,
+            lambda x, op=_op, times=times, lengths=lengths, zeros=zeros: op(
+                x, _TARGETS, times, lengths, blank=0, zero_infinity=zeros
+            ),
+        )
+        for shapes, times, lengths, zeros in _CASES
+    ]
+
 
 _NAME = "ctc_loss"
 
@@ -162,3 +408,20 @@ def _check_ranges(x: Tensor, labels: Tensor, times: Tensor, lengths: Tensor, bla
             )
         if (used == blank).any():
             raise NumgradValueError(f"{_NAME}: the blank, {blank}, cannot be a label")
+
+
+@applies(ctc_loss)
+class CTCLoss(Loss):
+    """Negative log-likelihood of labels, summed over all times at which they may be.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> log_probs = ng.tensor(np.log(np.full((2, 1, 2), 0.5)))
+    >>> round(ng.nn.CTCLoss()(log_probs, np.array([[1]]), [2], [1]).item(), 9)
+    0.287682072
+    """
+
+    blank: int = 0
+    reduction: str = "mean"
+    zero_infinity: bool = False

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.axis import one_axis
+from numgrad.core.options import option
 from numgrad.errors import NumgradValueError
-from numgrad.nn.loss.functional import check_reduction, reduced
+from numgrad.nn.applied import Applied, applies
+from numgrad.nn.loss.reduction import Loss, check_reduction, reduced
 from numgrad.operations.choice import clip, where
 from numgrad.operations.norm import vector_norm
 from numgrad.operations.shape import broadcast_to, reshape
@@ -183,3 +186,82 @@ def triplet_margin_loss(
     if swap:
         far = np.minimum(far, pairwise_distance(positive, negative, p, eps))
     return reduced(clip(margin + near - far, 0, None), reduction)
+
+
+@applies(cosine_embedding_loss)
+class CosineEmbeddingLoss(Loss):
+    """``1 - cos`` of pairs of vectors that belong together, else ``max(cos - margin, 0)``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor([[3.0, 4.0]])
+    >>> round(ng.nn.CosineEmbeddingLoss()(x, ng.tensor([[3.0, 0.0]]), ng.ones(1)).item(), 9)
+    0.4
+    """
+
+    margin: float = 0.0
+    _: KW_ONLY
+    reduction: str = "mean"
+
+
+@applies(triplet_margin_loss)
+class TripletMarginLoss(Loss):
+    """How far the positive is from being nearer to the anchor than the negative by a margin.
+
+    Raises
+    ------
+    NumgradValueError
+        If the margin is not positive.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> anchor, near, far = ng.zeros(2), ng.tensor([0.0, 1.0]), ng.tensor([0.0, 1.5])
+    >>> round(ng.nn.TripletMarginLoss()(anchor, near, far).item(), 9)
+    0.5
+    """
+
+    margin: float = 1.0
+    p: float = 2.0
+    eps: float = 1e-6
+    swap: bool = False
+    _: KW_ONLY
+    reduction: str = "mean"
+
+    def _check_options(self, options: dict[str, Any]) -> None:
+        super()._check_options(options)
+        margin = options["margin"]
+        if not margin > 0:
+            raise NumgradValueError(f"TripletMarginLoss: margin must be positive, got {margin}")
+
+
+@applies(pairwise_distance)
+class PairwiseDistance(Applied):
+    """Norm of the difference of vectors.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.PairwiseDistance(eps=0.0)(ng.tensor([3.0, 4.0]), ng.zeros(2)).item()
+    5.0
+    """
+
+    p: float = option(default=2.0, doc="Order of the norm.")
+    eps: float = option(default=1e-6, doc="Added to the difference.")
+    keepdim: bool = option(default=False, doc="Whether to keep the last axis, with length 1.")
+
+
+@applies(cosine_similarity)
+class CosineSimilarity(Applied):
+    """Cosine of the angle between vectors.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.CosineSimilarity()(ng.tensor([[3.0, 4.0]]), ng.tensor([[3.0, 0.0]]))
+    tensor([0.6])
+    """
+
+    dim: int = option(default=1, doc="The axis of the vectors.")
+    eps: float = option(default=1e-8, at_least=0, doc="Smallest length.")

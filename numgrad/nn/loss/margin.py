@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from math import inf
 from typing import Any
 
 import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.nn.loss import operation as ops
+from numgrad.nn.applied import applies
 from numgrad.nn.loss.distance import pairwise_distance
-from numgrad.nn.loss.functional import check_reduction, reduced
+from numgrad.nn.loss.likelihood import require_between
+from numgrad.nn.loss.reduction import Loss, check_reduction, reduced
 from numgrad.operations.choice import clip, where
 from numgrad.operations.real import log_sigmoid, relu
 from numgrad.operations.shape import expand_dims
@@ -176,7 +178,7 @@ def multi_margin_loss(
         raise NumgradValueError(f"{name}: p is {p!r}; it must be 1 or 2")
     input, target, single = _rows(name, input, target, "examples")
     classes = input.shape[1]
-    ops.require_between(
+    require_between(
         target, low=0, high=classes - 1, problem=f"{name}: targets must be below {classes}"
     )
     own = expand_dims(target, 1)
@@ -222,7 +224,7 @@ def multilabel_margin_loss(input: Any, target: Any, *, reduction: str = "mean") 
     check_reduction(name, reduction)
     input, target, single = _rows(name, input, target, "classes")
     classes = input.shape[1]
-    ops.require_between(
+    require_between(
         target, low=-1, high=classes - 1, problem=f"{name}: targets must be below {classes}"
     )
     given = (target < 0).astype(np.int64).cumsum(axis=1) == 0  # up to the first -1
@@ -322,3 +324,138 @@ def triplet_margin_with_distance_loss(
     if swap:
         far = np.minimum(far, distance(positive, negative))
     return reduced(clip(margin + near - far, 0, None), reduction)
+
+
+@applies(margin_ranking_loss)
+class MarginRankingLoss(Loss):
+    """How far the first of two inputs is from exceeding the second by a margin.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x, y = ng.tensor([3.0, 1.0]), ng.tensor([1.0, 2.0])
+    >>> ng.nn.MarginRankingLoss()(x, y, ng.ones(2)).item()
+    0.5
+    """
+
+    margin: float = 0.0
+    _: KW_ONLY
+    reduction: str = "mean"
+
+
+@applies(hinge_embedding_loss)
+class HingeEmbeddingLoss(Loss):
+    """Distances where pairs belong together, else ``max(margin - x, 0)``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.HingeEmbeddingLoss()(ng.tensor([0.5, 0.5]), ng.tensor([1, -1])).item()
+    0.5
+    """
+
+    margin: float = 1.0
+    _: KW_ONLY
+    reduction: str = "mean"
+
+
+@applies(soft_margin_loss)
+class SoftMarginLoss(Loss):
+    """``log(1 + exp(-target * input))`` of targets 1 or -1.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> round(ng.nn.SoftMarginLoss()(ng.zeros(2), ng.tensor([1, -1])).item(), 9)
+    0.693147181
+    """
+
+    _: KW_ONLY
+    reduction: str = "mean"
+
+
+@applies(multi_margin_loss)
+class MultiMarginLoss(Loss):
+    """How far the score of a class is from exceeding all others by a margin.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> scores = ng.tensor([[0.1, 0.2, 0.4, 0.8]])
+    >>> round(ng.nn.MultiMarginLoss()(scores, ng.tensor([3])).item(), 9)
+    0.325
+    """
+
+    p: int = 1
+    margin: float = 1.0
+    weight: Any = None
+    _: KW_ONLY
+    reduction: str = "mean"
+
+    def _check_options(self, options: dict[str, Any]) -> None:
+        super()._check_options(options)
+        if options["p"] not in (1, 2):
+            raise NumgradValueError(f"MultiMarginLoss: p is {options['p']}; it must be 1 or 2")
+
+
+@applies(multilabel_margin_loss)
+class MultiLabelMarginLoss(Loss):
+    """How far the scores of several classes are from exceeding all others by 1.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> scores = ng.tensor([[0.1, 0.2, 0.4, 0.8]])
+    >>> round(ng.nn.MultiLabelMarginLoss()(scores, ng.tensor([[3, 0, -1, 1]])).item(), 9)
+    0.85
+    """
+
+    _: KW_ONLY
+    reduction: str = "mean"
+
+
+@applies(multilabel_soft_margin_loss)
+class MultiLabelSoftMarginLoss(Loss):
+    """Mean over classes of the binary cross entropy of logits.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> loss = ng.nn.MultiLabelSoftMarginLoss()(ng.zeros((1, 3)), ng.ones((1, 3)))
+    >>> round(loss.item(), 9)
+    0.693147181
+    """
+
+    weight: Any = None
+    _: KW_ONLY
+    reduction: str = "mean"
+
+
+@applies(triplet_margin_with_distance_loss)
+class TripletMarginWithDistanceLoss(Loss):
+    """``TripletMarginLoss`` with a distance of one's own.
+
+    Raises
+    ------
+    NumgradValueError
+        If the margin is not positive.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> loss = ng.nn.TripletMarginWithDistanceLoss(
+    ...     distance_function=lambda x, y: abs(x - y).sum(axis=-1)
+    ... )
+    >>> loss(ng.zeros((1, 2)), ng.tensor([[0.0, 1.0]]), ng.tensor([[0.0, 1.5]])).item()
+    0.5
+    """
+
+    _: KW_ONLY
+    distance_function: Callable[[Any, Any], Any] | None = None
+    margin: float = 1.0
+    swap: bool = False
+    reduction: str = "mean"
+
+    def _check_options(self, options: dict[str, Any]) -> None:
+        super()._check_options(options)
+        check_margin(type(self).__name__, options["margin"])

@@ -8,8 +8,8 @@ from typing import Any
 
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.nn.module.members import Registry
 from numgrad.nn.module.module import Module
-from numgrad.nn.module.registry import Registry
 from numgrad.operations.join import stack
 
 Values = Mapping[str, Any]

@@ -1,14 +1,128 @@
-"""The members of modules: how parameters, buffers and submodules are registered."""
+"""The members of modules: registering, finding and converting parameters, buffers and submodules.
+
+Note [Members are attributes]
+-----------------------------
+Parameters, buffers and submodules are listed in three dictionaries of a module. Were they only
+there, each ``self.weight`` would first fail and then go through ``__getattr__``: 0.4 us, against
+0.03 us for an ordinary attribute, four or more times in a step of a small model. So a
+``Registry`` writes every change through to the instance's ``__dict__`` as well, also where somebody
+changes ``module._parameters`` directly. ``__getstate__`` leaves the second entries out again.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Self, TypeVar
+from weakref import ref
 
+import numpy as np
+
+from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import Tensor
-from numgrad.errors import NumgradAttributeError, NumgradKeyError, NumgradTypeError
-from numgrad.nn.module.module_hooks import registered
+from numgrad.codegen.dtypes import check_dtype
+from numgrad.errors import (
+    NumgradAttributeError,
+    NumgradKeyError,
+    NumgradTypeError,
+    NumgradValueError,
+    warn,
+)
+from numgrad.nn.module.hooks import registered
 from numgrad.nn.module.parameter import Buffer, Parameter
-from numgrad.nn.module.registry import Registry
+
+T = TypeVar("T")
+
+
+_MISSING: Any = object()
+
+
+class Registry(dict[str, T]):
+    """A dictionary whose entries are attributes of its owner, too: Note [Members are attributes].
+
+    Examples
+    --------
+    >>> class Owner: pass
+    >>> owner = Owner()
+    >>> members = Registry(owner)
+    >>> members["weight"] = 3
+    >>> owner.weight
+    3
+    >>> del members["weight"]
+    >>> hasattr(owner, "weight")
+    False
+    """
+
+    __slots__ = ("_owner",)
+
+    def __init__(self, owner: Any = None, members: Mapping[str, T] | None = None) -> None:
+        super().__init__(members or {})
+        if owner is not None:
+            self.__setstate__(owner)
+
+    def __setstate__(self, owner: Any) -> None:
+        # a weak reference: modules are freed when their last name goes, not by the
+        # collector of cycles
+        self._owner = ref(owner)
+        owner.__dict__.update(self)
+
+    def __reduce__(self) -> tuple:
+        return Registry, (), self.owner, None, iter(self.items())
+
+    @property
+    def owner(self) -> Any:
+        """The object whose attributes these are; None while a copy is being made."""
+        owner = getattr(self, "_owner", None)
+        return owner and owner()
+
+    def _attributes(self) -> dict[str, Any]:
+        owner = self.owner
+        return {} if owner is None else owner.__dict__
+
+    def __setitem__(self, name: str, value: T) -> None:
+        super().__setitem__(name, value)
+        self._attributes()[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(name)
+        self._attributes().pop(name, None)
+
+    def pop(self, name: str, default: Any = _MISSING) -> Any:
+        """Remove a member and return it."""
+        if name in self:
+            value = self[name]
+            del self[name]
+            return value
+        if default is _MISSING:
+            raise KeyError(name)
+        return default
+
+    def popitem(self) -> tuple[str, T]:
+        """Remove the last member and return its name and value."""
+        if not self:
+            raise KeyError("popitem: there are no members")
+        name = next(reversed(self))
+        return name, self.pop(name)
+
+    def clear(self) -> None:
+        """Remove all members."""
+        for name in list(self):
+            del self[name]
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """The member of that name, which becomes ``default`` if there is none."""
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+    def update(self, *others: Any, **named: T) -> None:
+        """Add the members of a mapping or of pairs of name and value."""
+        for name, value in dict(*others, **named).items():
+            self[name] = value
+
+    def __ior__(self, other: Any) -> Any:
+        self.update(other)
+        return self
+
 
 KINDS = ("_parameters", "_buffers", "_modules")
 """The attributes that list the members of a module."""
@@ -202,3 +316,111 @@ def _uninitialized(module: Any, name: Any) -> NumgradAttributeError:
         f"{type(module).__name__}: {name!r} is set before the module can have members; call "
         "super().__init__() first in its __init__"
     )
+
+
+class Converted(Members):
+    """What changes the dtype of a module's members."""
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Replace the values of all parameters, their gradients and buffers by those of ``fn``.
+
+        Parameters stay the objects that they are, since optimizers know them.
+        """
+        if recurse:
+            for module in dict.fromkeys(filter(None, self._modules.values())):
+                module._apply(fn)
+        for param in self._parameters.values():
+            if param is None:
+                continue
+            replaced = [(t, fn(t.detach())) for t in (param, param.grad) if t is not None]
+            for tensor, new in replaced:
+                if new._array is not tensor._array:
+                    tensor._array = new._array
+                    mark_written(tensor)  # what saved it for a backward finds it changed
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self, *args: Any, dtype: Any = None, device: Any = None, **ignored: Any) -> Self:
+        """Convert floating and complex parameters and buffers, in place; returns the module.
+
+        Parameters
+        ----------
+        *args
+            A floating or complex dtype, a Tensor whose dtype is meant, or ``"cpu"``.
+        dtype, device
+            The same by name.
+        **ignored
+            ``non_blocking`` and ``copy``, which mean nothing here.
+
+        Raises
+        ------
+        NumgradTypeError
+            If the dtype is not floating or complex.
+        NumgradValueError
+            If the device is not ``"cpu"``.
+
+        Examples
+        --------
+        >>> import numgrad as ng
+        >>> ng.nn.Linear(1, 1).to(ng.float32).weight.dtype
+        dtype('float32')
+        """
+        for name in ignored:
+            if name not in ("non_blocking", "copy"):
+                raise NumgradTypeError(f"to: takes no argument {name!r}")
+        for given in args:
+            if isinstance(given, Tensor):
+                dtype = given.dtype
+            elif isinstance(given, str) and (given == "cpu" or given.startswith("cuda")):
+                device = given
+            elif given is not None and not isinstance(given, bool):
+                dtype = given
+        if device is not None and str(device) != "cpu":
+            raise NumgradValueError(f"to: the device is 'cpu', there is no {str(device)!r}")
+        if dtype is None:
+            return self
+        dtype = np.dtype(dtype)
+        check_dtype("to", dtype)
+        if dtype.kind not in "fc":
+            raise NumgradTypeError(
+                f"to: the parameters of a module are floating or complex, not {dtype}; use type() "
+                "to convert everything all the same"
+            )
+        return self._apply(lambda t: _converted(t, dtype) if t.dtype.kind in "fc" else t)
+
+    def float(self) -> Self:
+        """Convert floating parameters and buffers to float32."""
+        return self._convert_real(np.dtype(np.float32))
+
+    def double(self) -> Self:
+        """Convert floating parameters and buffers to float64."""
+        return self._convert_real(np.dtype(np.float64))
+
+    def _convert_real(self, dtype: np.dtype) -> Self:
+        return self._apply(lambda t: _converted(t, dtype) if t.dtype.kind == "f" else t)
+
+    def type(self, dst_type: Any) -> Self:
+        """Convert all parameters and buffers, integers too."""
+        dtype = np.dtype(dst_type)
+        check_dtype("type", dtype)
+        return self._apply(lambda t: _converted(t, dtype))
+
+    def cpu(self) -> Self:
+        """Return the module: it is on the CPU."""
+        return self
+
+
+def _converted(tensor: Tensor, dtype: np.dtype) -> Tensor:
+    """A leaf with the values of a tensor in another dtype; itself if it has that."""
+    if tensor.dtype == dtype:
+        return tensor
+    array = tensor.numpy(force=True)
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        warn(
+            f"conversion of a module from {array.dtype} to {dtype} drops the imaginary parts of "
+            "its parameters",
+        )
+        array = np.real(array)
+    return Tensor(array.astype(dtype), tensor.requires_grad and dtype.kind in "fc")

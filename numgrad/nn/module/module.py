@@ -7,11 +7,9 @@ from typing import Any, Self
 
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradAttributeError, NumgradValueError
-from numgrad.nn.module.conversion import Converted
-from numgrad.nn.module.members import KINDS
-from numgrad.nn.module.module_hooks import Hooked
+from numgrad.nn.module.hooks import Hooked
+from numgrad.nn.module.members import KINDS, Converted, Registry
 from numgrad.nn.module.parameter import Parameter
-from numgrad.nn.module.registry import Registry
 from numgrad.nn.module.state_dict import Stateful
 
 _ABSENT = {

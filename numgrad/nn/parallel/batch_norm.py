@@ -13,9 +13,14 @@ from numgrad.distributed.collectives import all_reduce
 from numgrad.distributed.group import Group, group_of, is_initialized
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn.module.module import Module
-from numgrad.nn.normalization import functional as F
-from numgrad.nn.normalization.batch_operation import normalize_by
-from numgrad.nn.normalization.module import BatchNorm1d, BatchNorm2d, BatchNorm3d, ChannelNorm
+from numgrad.nn.normalization.batch import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    ChannelNorm,
+    learn,
+    normalize_by,
+)
 from numgrad.operations.shape import reshape
 from numgrad.tensors.creation import tensor
 from numgrad.tensors.tensor import Tensor
@@ -133,7 +138,7 @@ class SyncBatchNorm(ChannelNorm):
         squares = np.sum((input - reshape(of_all, column)) ** 2, axis=axes)
         spread = RankSum.apply(squares, self.process_group) / count
         out = normalize_by(input, of_all, spread, self.weight, self.bias, eps=self.eps)
-        F.learn(mean, variance, of_all, spread, count, momentum)
+        learn(mean, variance, of_all, spread, count, momentum)
         return out
 
     @classmethod

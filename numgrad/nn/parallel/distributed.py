@@ -17,8 +17,7 @@ from numgrad.distributed.memory import joined, spread
 from numgrad.distributed.objects import all_gather_object, broadcast_object_list
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.nn.module.module import Module
-from numgrad.nn.parallel.joining import BACKWARD, FORWARD, JOINED, STEP
-from numgrad.nn.parallel.reducer import Reducer
+from numgrad.nn.parallel.reducer import BACKWARD, FORWARD, JOINED, STEP, Reducer
 from numgrad.tensors.tensor import Tensor
 
 _NAME = "DistributedDataParallel"

@@ -9,8 +9,8 @@ import numpy as np
 
 from numgrad.errors import NumgradValueError
 from numgrad.nn.applied import Applied, applies
-from numgrad.nn.convolution.functional import along_axes
-from numgrad.nn.pooling.functional import as_image
+from numgrad.nn.module.vocabulary import along_axes
+from numgrad.nn.pooling.windows import as_image
 from numgrad.operations.join import concat
 from numgrad.operations.search import argmax
 from numgrad.operations.shape import reshape

@@ -31,25 +31,22 @@ Examples
 [0.25]
 """
 
+# fmt: off
+# isort: off
+
 from numgrad.core.absent import absent as _absent
-from numgrad.optim.lr_scheduler.base import LRScheduler as LRScheduler
-from numgrad.optim.lr_scheduler.composite import ChainedScheduler as ChainedScheduler
-from numgrad.optim.lr_scheduler.composite import SequentialLR as SequentialLR
-from numgrad.optim.lr_scheduler.cosine import CosineAnnealingLR as CosineAnnealingLR
-from numgrad.optim.lr_scheduler.cosine import (
-    CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts,
+from numgrad.optim.lr_scheduler.base import LRScheduler
+from numgrad.optim.lr_scheduler.composite import ChainedScheduler, SequentialLR
+from numgrad.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
+from numgrad.optim.lr_scheduler.cycle import CyclicLR, OneCycleLR
+from numgrad.optim.lr_scheduler.factor import (
+    ConstantLR, ExponentialLR, LinearLR, MultiStepLR, PolynomialLR, StepLR,
 )
-from numgrad.optim.lr_scheduler.cycle import CyclicLR as CyclicLR
-from numgrad.optim.lr_scheduler.factor import ConstantLR as ConstantLR
-from numgrad.optim.lr_scheduler.factor import ExponentialLR as ExponentialLR
-from numgrad.optim.lr_scheduler.factor import LinearLR as LinearLR
-from numgrad.optim.lr_scheduler.factor import MultiStepLR as MultiStepLR
-from numgrad.optim.lr_scheduler.factor import PolynomialLR as PolynomialLR
-from numgrad.optim.lr_scheduler.factor import StepLR as StepLR
-from numgrad.optim.lr_scheduler.function import LambdaLR as LambdaLR
-from numgrad.optim.lr_scheduler.function import MultiplicativeLR as MultiplicativeLR
-from numgrad.optim.lr_scheduler.one_cycle import OneCycleLR as OneCycleLR
-from numgrad.optim.lr_scheduler.plateau import ReduceLROnPlateau as ReduceLROnPlateau
+from numgrad.optim.lr_scheduler.function import LambdaLR, MultiplicativeLR
+from numgrad.optim.lr_scheduler.plateau import ReduceLROnPlateau
+
+# isort: on
+# fmt: on
 
 __all__ = [
     "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",

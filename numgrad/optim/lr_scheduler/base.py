@@ -20,14 +20,15 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import ismethod
-from typing import Any
+from typing import Any, TypeVar, dataclass_transform
 from weakref import ref
 
 import numpy as np
 
 from numgrad.autograd.modes import no_grad
+from numgrad.core import options
 from numgrad.core.interpreter import state
-from numgrad.core.options import Option
+from numgrad.core.options import Option, declare, option
 from numgrad.errors import (
     NumgradKeyError,
     NumgradNotImplementedError,
@@ -35,9 +36,41 @@ from numgrad.errors import (
     NumgradValueError,
     warn,
 )
-from numgrad.nn.module.foreign import array_of, is_array
+from numgrad.nn.module.state_dict import array_of, is_array
 from numgrad.optim.optimizer import Optimizer
 from numgrad.tensors.tensor import Tensor
+
+_Class = TypeVar("_Class", bound=type)
+
+
+COMMON: dict[str, Option] = {
+    "optimizer": Option(
+        doc="Whose learning rates are scheduled; they are set to those of step 0 at once."
+    ),
+    "gamma": Option(doc="The factor."),
+    "total_iters": Option(doc="The step at which the change is complete.", at_least=0),
+    "eta_min": Option(doc="The lowest rate."),
+    "patience": Option(at_least=0),
+    "cooldown": Option(at_least=0),
+    "last_epoch": Option(
+        doc="The step to go on from, -1 to begin; else each group needs its ``initial_lr``."
+    ),
+}
+"""The vocabulary: range and sentence of options that mean the same in every schedule."""
+
+
+checked = options.checked(COMMON)
+
+
+@dataclass_transform(field_specifiers=(option,))
+def declared(cls: _Class) -> _Class:
+    """Give a schedule the constructor, checks and attributes that its class body declares.
+
+    See Note [Declared options]; names in ``COMMON`` need neither a range nor a sentence.
+    """
+    declare(cls, COMMON)
+    return cls
+
 
 EPOCH_IS_DEPRECATED = (
     "step: the argument epoch is deprecated; call step() once after each epoch, or load_state_dict "
@@ -124,8 +157,8 @@ class LRScheduler:
 
     def _set_up(self, options: dict[str, Any]) -> None:
         """What a declared constructor does: Note [Declared options]."""
-        for option in self._checked:
-            option.check(type(self).__name__, options[option.name])
+        for limited in self._checked:
+            limited.check(type(self).__name__, options[limited.name])
         optimizer, last_epoch = options.pop("optimizer"), options.pop("last_epoch")
         vars(self).update(options)
         LRScheduler.__init__(self, optimizer, last_epoch)

@@ -10,9 +10,9 @@ import math
 from numbers import Integral
 from typing import Any
 
+from numgrad.core.options import option
 from numgrad.errors import NumgradValueError
-from numgrad.optim.lr_scheduler.base import LRScheduler, values_of
-from numgrad.optim.lr_scheduler.options import declared, option
+from numgrad.optim.lr_scheduler.base import LRScheduler, declared, values_of
 from numgrad.optim.optimizer import Optimizer
 
 

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from numgrad.core.options import Option
+from numgrad.core.options import Option, option
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.optim.lr_scheduler.base import LRScheduler
-from numgrad.optim.lr_scheduler.options import checked, declared, option
+from numgrad.optim.lr_scheduler.base import LRScheduler, checked, declared
 from numgrad.optim.optimizer import Optimizer
 
 

@@ -10,13 +10,13 @@ from numgrad.optim.lr_scheduler.base import (
     EPOCH_IS_DEPRECATED,
     LRScheduler,
     check_optimizer,
+    checked,
     copied,
     for_each_group,
     refuse_trace,
     set_value,
     values_of,
 )
-from numgrad.optim.lr_scheduler.options import checked
 from numgrad.optim.optimizer import Optimizer
 from numgrad.tensors.tensor import Tensor
 
