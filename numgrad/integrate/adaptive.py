@@ -35,7 +35,7 @@ from numgrad.integrate.runge_kutta import Tableau
 from numgrad.integrate.system import Leaves, Motion, beside
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.divergent_batches import chosen, decided
+from numgrad.transforms.divergent_batches import decided, select
 from numgrad.transforms.loops import scan, while_loop
 from numgrad.transforms.products import stop_gradient
 
@@ -223,7 +223,7 @@ class Solver:
         taken = np.where(good, step.h, 0.0 * step.h)
         new, step = self._step(now.t, now.y, now.k, taken)
         new = Reached(now.t + taken, new, step.slopes[-1], size, count)
-        return new, chosen("odeint", good, step, last)
+        return new, select("odeint", good, step, last)
 
     def _fail(self, now: Reached) -> None:
         where = f"at t = {float(now.t):.6g}" if now.t.ndim == 0 else "at some time"
@@ -264,8 +264,8 @@ class Solver:
         good, step, new, size = self._try(now)
         good = np.logical_and(good, possible)
         taken = np.where(good, step.h, 0.0 * now.size)
-        stages = [chosen("odeint", good, k, now.k) for k in step.slopes[1:]]
-        t, y, k = chosen("odeint", good, (now.t + step.h, new, step.slopes[-1]), now[:3])
+        stages = [select("odeint", good, k, now.k) for k in step.slopes[1:]]
+        t, y, k = select("odeint", good, (now.t + step.h, new, step.slopes[-1]), now[:3])
         after = Reached(t, y, k, size, now.count + 1)
         rows = [taken, *(x for stage in stages for x in stage), now.t, *now.y, *now.k]
         return [t, *y, *k, size, after.count], self._goes_on(self.end, after), rows

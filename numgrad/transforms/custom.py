@@ -73,10 +73,10 @@ class CustomRule:
             args = bound.args
         given: list[Any] = []
         nesting = flatten(args, given)
-        followed = state.grad_enabled and any(
+        requires_grad = state.grad_enabled and any(
             isinstance(x, Tensor) and x.requires_grad for x in given
         )
-        plain = not (followed or state.interpreters)  # nothing to differentiate
+        plain = not (requires_grad or state.interpreters)  # nothing to differentiate
         if plain or self in _evaluated.rules:
             return self.function(*args)
         if not self.rules:

@@ -131,8 +131,8 @@ class Linearization:
         """``w -> w J`` as a recorded function: Note [The transposed map]."""
         whole = [beneath(t) for t in self.y if t is not None]
         w = [raised(Tensor(zeros(t.shape, t.dtype), True), self.levels) for t in whole]
-        pulled = self.pull(w, create_graph=True)
-        return Linearization(pulled, w, self.create_graph)
+        grad = self.pull(w, create_graph=True)
+        return Linearization(grad, w, self.create_graph)
 
     def push(
         self, v: Sequence[Tensor | None], *, last: bool = False, create_graph: bool | None = None

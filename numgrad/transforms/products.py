@@ -162,8 +162,8 @@ def jvp(
     jitted = jitted_in(f)
     if not state.interpreters and jitted is f and jitted.is_plain:
         return _compiled_jvp(f, tuple(primals), tuple(tangents), has_aux)
-    chosen = _all("jvp", f, tuple(primals))
-    with TransformedCall(chosen, tuple(primals), recorded=False, like=tuple(tangents)) as call:
+    argnums = _all("jvp", f, tuple(primals))
+    with TransformedCall(argnums, tuple(primals), recorded=False, like=tuple(tangents)) as call:
         directions = _directions(call, tuple(tangents))
         with dual_level():
             pairs = zip(call.tensors, directions, strict=True)
@@ -222,10 +222,10 @@ def hvp(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> ng.hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.ones(2))
     array([ 6., 12.])
     """
-    chosen = choose("hvp", f)
+    argnums = choose("hvp", f)
 
     def product(x: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
-        with TransformedCall(chosen, (x, *args), kwargs, like=v) as call:
+        with TransformedCall(argnums, (x, *args), kwargs, like=v) as call:
             directions = _directions(call, (v,))
             gradients = call.gradients(call.value(), create_graph=True)
             call.follow(directions)

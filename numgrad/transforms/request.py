@@ -247,8 +247,8 @@ class Request:
 
     def result(self, values: Sequence[Tensor], single: bool) -> Any:
         """Results for the caller: a graph only if asked for, a tuple unless ``single``."""
-        kept = tuple(values if self.create_graph else (value.detach() for value in values))
-        return kept[0] if single else kept
+        results = tuple(values if self.create_graph else (value.detach() for value in values))
+        return results[0] if single else results
 
     def matrix(
         self,

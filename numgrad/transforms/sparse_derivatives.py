@@ -31,26 +31,26 @@ _COLUMNS_COST = 4
 """Cost of the transposed map at once, in products."""
 
 
-def jacobian(chosen: Argnums, has_aux: bool, sparsity: Any) -> Callable[..., Any]:
+def jacobian(argnums: Argnums, has_aux: bool, sparsity: Any) -> Callable[..., Any]:
     """``ng.jacobian`` with a pattern."""
-    compressed = _Compressed(chosen.name, sparsity, symmetric=False)
+    compressed = _Compressed(argnums.name, sparsity, symmetric=False)
 
-    @functools.wraps(chosen.function)
+    @functools.wraps(argnums.function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        with TransformedCall(chosen, args, kwargs) as call:
+        with TransformedCall(argnums, args, kwargs) as call:
             matrix = compressed.matrix(call, call.outputs(has_aux))
         return (matrix, call.kinds(call.aux)) if has_aux else matrix
 
     return differentiated
 
 
-def hessian(chosen: Argnums, has_aux: bool, sparsity: Any) -> Callable[..., Any]:
+def hessian(argnums: Argnums, has_aux: bool, sparsity: Any) -> Callable[..., Any]:
     """``ng.hessian`` with a pattern."""
-    compressed = _Compressed(chosen.name, sparsity, symmetric=True)
+    compressed = _Compressed(argnums.name, sparsity, symmetric=True)
 
-    @functools.wraps(chosen.function)
+    @functools.wraps(argnums.function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        with TransformedCall(chosen, args, kwargs) as call:
+        with TransformedCall(argnums, args, kwargs) as call:
             gradients = call.gradients(call.value(has_aux), create_graph=True)
             matrix = compressed.matrix(call, gradients)
         return (matrix, call.kinds(call.aux)) if has_aux else matrix
@@ -106,7 +106,7 @@ class _Compressed:
         result.data = data
         result.indices, result.indptr = self.pattern.indices.copy(), self.pattern.indptr.copy()
         if not self.checked:
-            self._check(result, linear, call.chosen.holomorphic)
+            self._check(result, linear, call.argnums.holomorphic)
             self.checked = True
         return result
 
@@ -115,13 +115,13 @@ class _Compressed:
     ) -> np.ndarray:
         """The stored elements by products with vectors, one for each colour."""
         if self._prefers_columns(values, call):
-            chosen, mapped = self.columns, linear.transposed
+            colouring, mapped = self.columns, linear.transposed
         else:
-            chosen, mapped = self.rows, linear
-        lines = _product(mapped, self._seeds(chosen, mapped.y), dtype)
-        if call.chosen.holomorphic:
+            colouring, mapped = self.rows, linear
+        lines = _product(mapped, self._seeds(colouring, mapped.y), dtype)
+        if call.argnums.holomorphic:
             lines = np.conj(lines)
-        return lines.ravel().take(chosen.place)
+        return lines.ravel().take(colouring.place)
 
     def _by_parts(
         self, values: Sequence[Tensor], tensors: Sequence[Tensor], dtype: Any
@@ -162,17 +162,17 @@ class _Compressed:
         near = order[np.minimum(near, wanted.size - 1)]
         return np.where(wanted[near] == stored, near, wanted.size)
 
-    def _seeds(self, chosen: Colouring, across: Sequence[Any]) -> list[Tensor]:
+    def _seeds(self, colouring: Colouring, across: Sequence[Any]) -> list[Tensor]:
         """The vectors that give the matrix, which are the same at each call."""
-        key = (chosen is self.rows, *[(t.shape, t.dtype) for t in across])
+        key = (colouring is self.rows, *[(t.shape, t.dtype) for t in across])
         cached = self._vectors.get(key)
         if cached is None:
-            cached = self._vectors[key] = _split(chosen.seeds(), across)
+            cached = self._vectors[key] = _split(colouring.seeds(), across)
         return cached
 
     def _prefers_columns(self, values: Sequence[Tensor], call: TransformedCall) -> bool:
         """Whether columns cost less and are as safe, as for dense Jacobians."""
-        if self.symmetric or not values or not call.tensors or call.chosen.holomorphic:
+        if self.symmetric or not values or not call.tensors or call.argnums.holomorphic:
             return False
         if self.rows.count <= _COLUMNS_COST or not is_of_the_table(values):
             return False

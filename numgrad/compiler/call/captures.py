@@ -319,9 +319,9 @@ class Captures:
             access = f"{{0}}.__dict__[{name!r}]"
             yield place_of(vars(function)[name], function, access, f".{name}")
         self._lengths.append((function.__globals__, len(function.__globals__)))
-        asked = {name for name in names if not hasattr(builtins, name)}
+        maybe_absent = {name for name in names if not hasattr(builtins, name)}
         if not names.isdisjoint(("globals", "eval", "exec")):  # for globals()["name"]
-            asked.update(filter(str.isidentifier, texts))
+            maybe_absent.update(filter(str.isidentifier, texts))
             names |= texts
         if not names.isdisjoint(("eval", "exec")):
             self._evaluates = True
@@ -335,7 +335,7 @@ class Captures:
                 yield Source(value, FIXED, function.__globals__, f"{{0}}[{name!r}]", name)
             elif value is not function:
                 yield place_of(value, function.__globals__, f"{{0}}[{name!r}]", name)
-            elif name in asked:
+            elif name in maybe_absent:
                 yield Source(False, VALUE, function.__globals__, f"({name!r} in {{0}})", name)
 
     def _imported(self, function: FunctionType) -> Iterator[Source]:

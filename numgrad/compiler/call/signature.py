@@ -365,17 +365,17 @@ def _static(function: str, path: str, value: Any) -> Leaf:
         )
     try:
         hash(value)
-        kept = value
+        snapshot = value
     except TypeError:
         try:
-            kept = copy.deepcopy(value)  # so that the owner's changes show
-            bool(kept == value)
+            snapshot = copy.deepcopy(value)  # so that the owner's changes show
+            bool(snapshot == value)
         except Exception as error:
             raise NumgradTypeError(
                 f"jit: the static argument {path} of {function} is a {type(value).__name__} that "
                 "can neither be hashed nor compared; pass a tuple of numbers and strings"
             ) from error
-    return Leaf(STATIC, kept, value, path)
+    return Leaf(STATIC, snapshot, value, path)
 
 
 def _leaf(function: str, path: str, value: Any, donated: bool) -> Leaf:

@@ -144,7 +144,7 @@ class Dependence:
         starts = np.concatenate([[0], np.cumsum(counts)])
         at = [places(a) + start for a, start in zip(term.args, starts, strict=False)]
         rows = [self._empty(n) if p is None else p for n, p in zip(counts, parts, strict=True)]
-        return stacked(rows)[chosen(term, at).ravel()]
+        return stacked(rows)[choose_elements(term, at).ravel()]
 
     def _grouped(self, part: Pattern, groups: np.ndarray, count: int) -> Pattern:
         """Rows united by the number of their group."""
@@ -154,9 +154,9 @@ class Dependence:
 
     def _reduced(self, part: Pattern, x: Term, axes: tuple[int, ...]) -> Pattern:
         shape = lengths(x.shape)
-        kept = [1 if a in axes else n for a, n in enumerate(shape)]
-        groups = np.broadcast_to(np.arange(prod(kept)).reshape(kept), shape)
-        return self._grouped(part, groups, prod(kept))
+        rest = [1 if a in axes else n for a, n in enumerate(shape)]
+        groups = np.broadcast_to(np.arange(prod(rest)).reshape(rest), shape)
+        return self._grouped(part, groups, prod(rest))
 
     def _gathered(self, term: Term, part: Pattern, shape: tuple[int, ...]) -> Pattern:
         if part is None:
@@ -181,8 +181,8 @@ class Dependence:
         result = self._positions(place, shape[axis : axis + 1])
         if result is None:  # anywhere along the axis
             united = self._reduced(part, x, tuple(range(axis, axis + span)))
-            kept = tuple(1 if a == axis else n for a, n in enumerate(shape))
-            return united[np.broadcast_to(np.arange(prod(kept)).reshape(kept), shape).ravel()]
+            rest = tuple(1 if a == axis else n for a, n in enumerate(shape))
+            return united[np.broadcast_to(np.arange(prod(rest)).reshape(rest), shape).ravel()]
         index = np.ogrid[tuple(slice(n) for n in source)]
         at = (*index[:axis], np.broadcast_to(result, source), *index[axis + span :])
         return self._grouped(part, flat(at, shape, source), prod(shape))
@@ -278,7 +278,7 @@ class Dependence:
         if term.op == VIEW:
             return viewed(term, args[0])
         if term.op == CHOOSE:
-            return chosen(term, args)
+            return choose_elements(term, args)
         if term.op == GATHER:
             axis, span = term.detail
             index = np.ogrid[tuple(slice(n) for n in shape)]
@@ -504,7 +504,7 @@ def _slice(start: int, step: Any, count: int) -> slice:
     return slice(start, stop if stop >= 0 else None, step)
 
 
-def chosen(term: Term, args: Sequence[np.ndarray]) -> np.ndarray:
+def choose_elements(term: Term, args: Sequence[np.ndarray]) -> np.ndarray:
     """An array put together of several: ``codegen.nests.indices``."""
     kind, detail = term.detail
     shape = lengths(term.shape)
@@ -515,8 +515,8 @@ def chosen(term: Term, args: Sequence[np.ndarray]) -> np.ndarray:
         offset, lower = detail
         k = value_of(offset) or 0
         row, column = np.ogrid[: shape[-2], : shape[-1]]
-        chosen = row + k >= column if lower else row + k <= column
-        return np.where(chosen, np.broadcast_to(x, shape), other)
+        mask = row + k >= column if lower else row + k <= column
+        return np.where(mask, np.broadcast_to(x, shape), other)
     out = np.array(np.broadcast_to(other, shape))
     if kind == "diagonal":
         on = np.diagonal(out, *detail)

@@ -76,9 +76,9 @@ def sparsity(
             "sparsity: shapes are numbers outside of ng.jit, ng.vmap and forward mode only; find "
             "the pattern before, for arrays of the same shapes"
         )
-    chosen = choose("sparsity", f, argnums)
-    call = TransformedCall(chosen, args, recorded=False)
-    derived = f if order == 1 else grad(f, argnums=chosen.numbers)
+    numbers = choose("sparsity", f, argnums)
+    call = TransformedCall(numbers, args, recorded=False)
+    derived = f if order == 1 else grad(f, argnums=numbers.numbers)
     given = list(args)
 
     def traced(tensors: Sequence[Tensor]) -> Any:

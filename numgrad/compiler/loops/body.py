@@ -276,8 +276,8 @@ class LoopBody(Body):
     def states_made(self) -> frozenset[int]:
         """Numbers of the results that are states: carries, and their values before each step."""
         number = {v: k for k, v in enumerate(self.graph.inputs)}
-        kept = {k for k, v in enumerate(self.graph.outputs) if number.get(v) in self.states}
-        return self.states.intersection(range(self.carries)) | kept
+        saved = {k for k, v in enumerate(self.graph.outputs) if number.get(v) in self.states}
+        return self.states.intersection(range(self.carries)) | saved
 
     def batch_step(
         self, operands: Sequence[Any], batched: Sequence[bool], own: bool, size: int

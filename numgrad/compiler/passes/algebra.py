@@ -174,11 +174,11 @@ def _logical_not(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
 
 def _where(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
     condition, a, b = node.inputs
-    chosen = constant_of(condition)
-    if chosen is None and a is b:
-        chosen = True
-    if chosen is not None:
-        return to.standing_for(a if chosen else b, out)
+    number = constant_of(condition)
+    if number is None and a is b:
+        number = True
+    if number is not None:
+        return to.standing_for(a if number else b, out)
     inner = _argument(condition, "logical_not")
     if inner is not None and inner.dtype.kind == "b":
         return to.elementwise("where", (inner, b, a), out)

@@ -62,11 +62,11 @@ def _of_permute(to: Rewriting, x: Value, index: tuple, out: Value) -> Value:
 def _of_broadcast(to: Rewriting, x: Value, index: tuple, out: Value) -> Value:
     (origin,) = x.node.inputs
     parts = list(index[x.ndim - origin.ndim :])
-    kept = []
+    rest = []
     for k, n in enumerate(origin.shape):
         if is_one(n):
             parts[k] = slice(0, 1, 1) if isinstance(parts[k], slice) else 0
-        kept += [n] if isinstance(parts[k], slice) else []
+        rest += [n] if isinstance(parts[k], slice) else []
     return to.broadcast(to.getitem(origin, parts), out.shape)
 
 
@@ -90,10 +90,10 @@ def _of_reshape(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | No
 
 def _of_stack(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
     axis = x.node.params["axis"] % x.ndim
-    chosen = index[axis]
-    if type(chosen) is not int or x.node.inputs[chosen].dtype != x.dtype:
+    part = index[axis]
+    if type(part) is not int or x.node.inputs[part].dtype != x.dtype:
         return None
-    return to.getitem(x.node.inputs[chosen], (*index[:axis], *index[axis + 1 :]))
+    return to.getitem(x.node.inputs[part], (*index[:axis], *index[axis + 1 :]))
 
 
 def _of_concat(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:

@@ -91,8 +91,8 @@ def _steps(to: Rewriting, node: TracedNode, x: Value, out: Value) -> Value | Non
         return None
     (origin,) = inner.inputs
     first = inner.params["axis"]
-    kept = [a for a in range(origin.ndim) if a not in first]
-    return _reduced(to, inner, origin, (*first, *(kept[a] for a in node.params["axis"])))
+    axes_left = [a for a in range(origin.ndim) if a not in first]
+    return _reduced(to, inner, origin, (*first, *(axes_left[a] for a in node.params["axis"])))
 
 
 def _permuted(to: Rewriting, node: TracedNode, x: Value, out: Value) -> Value | None:
@@ -136,9 +136,9 @@ def _repeated(to: Rewriting, node: TracedNode, x: Value, out: Value) -> Value | 
     if not repeated or not all(always("<", 0, x.shape[a]) for a in repeated):
         return None
     whole = to.reshape(origin, (1,) * lead + origin.shape)
-    kept = tuple(n for a, n in enumerate(whole.shape) if a not in repeated)
+    shape = tuple(n for a, n in enumerate(whole.shape) if a not in repeated)
     rest = [a for a in range(x.ndim) if a not in repeated]
-    result = to.reshape(whole, kept)
+    result = to.reshape(whole, shape)
     result = _reduced(to, node, result, [k for k, a in enumerate(rest) if a in axes])
     if node.name == "sum":
         count: Length = 1

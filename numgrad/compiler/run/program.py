@@ -130,7 +130,7 @@ class KernelProgram:
     def _read_late(self, stored: Sequence[Term], stages: dict[int, int]) -> list[str]:
         """Copies of inputs that a call writes to and something reads after it."""
         of, opaque = self.expansion.of, self.expansion.opaque
-        kept = {t.number for t in stored}
+        numbers = {t.number for t in stored}
         lines: dict[str, None] = {}
         for position, node in enumerate(opaque):
             written = [of[v] for v in node.params.get("writes", ())]
@@ -138,7 +138,7 @@ class KernelProgram:
                 continue
             stage = stages[of[node.outputs[0]].number]
             late = [t for t in stored if stages[t.number] >= stage]
-            read = {t.number for term in late for t in _read_directly(term, kept)}
+            read = {t.number for term in late for t in _read_directly(term, numbers)}
             read.update(of[v].number for other in opaque[position + 1 :] for v in other.inputs)
             read.update(of[v].number for v in self.graph.roots())
             lines.update(
@@ -221,12 +221,12 @@ class KernelProgram:
     def _returned(self, roots: list[Term], results: list[Term]) -> list[str]:
         """The results, in memory of their own, those saved for a backward excepted."""
         texts: list[str] = []
-        taken: set[int] = set()
+        returned: set[int] = set()
         own = len(self.graph.outputs) - self.graph.kept
         for k, (t, r) in enumerate(zip(roots, results, strict=True)):
             text = self._result(t)
-            again = t.number in taken or self._is_written(t)
-            taken.add(t.number)
+            again = t.number in returned or self._is_written(t)
+            returned.add(t.number)
             if k < own and again and t.shape and t.op not in (BUFFER, CONSTANT):
                 text = f"{text}.copy()"
             texts.append(text if t is r else f"{text}.reshape({self._extents(r)})")
@@ -320,8 +320,8 @@ class KernelProgram:
         elif everywhere:
             lines.append(f"    launch{number}(1e18, 0, {arguments})")
         else:  # what is small is so wherever its arrays are
-            taken = f"1e-3 * ({self._text(work.picoseconds)})"
-            lines.append(f"    work, moved = {taken}, {self._text(work.moved)}")
+            work_ns = f"1e-3 * ({self._text(work.picoseconds)})"
+            lines.append(f"    work, moved = {work_ns}, {self._text(work.moved)}")
             lines.append(f"    if work + moved * {MEMORY_NS} < {limit:.6g}:")
             lines.append(f"        {entry}({arguments})")
             lines.append("    else:")
@@ -391,14 +391,14 @@ class KernelProgram:
 def stored_as(results: Sequence[Term]) -> list[Term]:
     """The terms that are stored for results; a reshaped term is stored as the original."""
     outputs: list[Term] = []
-    taken = {t.number for t in results}
+    returned = {t.number for t in results}
     for term in results:
         base = term
         while base.op == VIEW and base.detail[0] in ("reshape", "insert", "drop"):
             base = base.args[0]
-        free = not (base.op in (BUFFER, SCALAR, CONSTANT, SIZE) or base.number in taken)
+        free = not (base.op in (BUFFER, SCALAR, CONSTANT, SIZE) or base.number in returned)
         outputs.append(base if free and base.shape and term.shape else term)
-        taken.add(outputs[-1].number)
+        returned.add(outputs[-1].number)
     return outputs
 
 

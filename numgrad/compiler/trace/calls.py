@@ -239,12 +239,12 @@ def _axis(
     params = dict(plan.params)
     lengths = tracer.resolved(x.shape)
     count = prod([lengths[a] for a in axes])
-    kept = tuple(1 if a in axes else n for a, n in enumerate(lengths))
+    rest = tuple(1 if a in axes else n for a, n in enumerate(lengths))
     shape: Shape = tuple(n for a, n in enumerate(lengths) if a not in axes)
     if op.keeps_shape:
         shape = lengths
     elif params.get("keepdims"):
-        shape = kept
+        shape = rest
     if not op.empty and not isinstance(count, Size) and count == 0 and prod(hinted(shape)):
         raise NumgradValueError(
             f"{op.name}: the reduced axes of an operand of shape {hinted(lengths)} have no "
@@ -252,7 +252,7 @@ def _axis(
         )
     outs = tracer.add(op, (x,), params, [(shape, plan.dtype)])
     call = TracedAxisCall(op, (Meta(lengths, x.dtype),), params)
-    call.axes, call.kept = axes, kept
+    call.axes, call.kept = axes, rest
     call.count = count if isinstance(count, Size) else float(count)
     call.tracer, call.line = tracer, outs[0].node.line
     call.outs = (Meta(shape, plan.dtype),)
@@ -298,11 +298,11 @@ def _index(
     """A canonical index, and what is written there with an axis for each of its slices."""
     shape = params["shape"] if name == "getitem_backward" else metas[0].shape
     index = params["index"] if type(params["index"]) is tuple else (params["index"],)
-    parts, out, kept = canonical_index(name, shape, index)
+    parts, out, rest = canonical_index(name, shape, index)
     written = values[-1]
-    if len(out) != len(kept) and written.shape:
+    if len(out) != len(rest) and written.shape:
         full = VIEWS["broadcast_to"](tracer, written, shape=tuple(out))
-        values[-1] = to_shape(tracer, full, kept)
+        values[-1] = to_shape(tracer, full, rest)
     return params | {"index": parts}
 
 

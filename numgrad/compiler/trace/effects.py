@@ -193,12 +193,12 @@ class Effects(Capturing):
 
     def leave_generators(self) -> None:
         """Let generators that outlive the function go on where it left them."""
-        kept = [source for generator, source in self._makers if generator() is not None]
-        if kept:
-            states = self.generator_states(kept)
-            for source in kept:
+        alive = [source for generator, source in self._makers if generator() is not None]
+        if alive:
+            states = self.generator_states(alive)
+            for source in alive:
                 del self.begun[id(source)]
-            self._put_values(kept, states)
+            self._put_values(alive, states)
 
     def generator_states(self, sources: Sequence[Any]) -> Sequence[Value]:
         """The states of generators at this place of each call."""

@@ -227,9 +227,9 @@ class RuledPrimitive(BodyPrimitive):
         sources = list(inputs[:count])
         moving = [k for k, x in enumerate(sources) if x.dtype.kind in "fc"]
         for k in moving:
-            followed = again and sources[k].requires_grad
+            needs_grad = again and sources[k].requires_grad
             x = sources[k]
-            sources[k] = OPS["positive"](x) if followed else Tensor(x._array, True)
+            sources[k] = OPS["positive"](x) if needs_grad else Tensor(x._array, True)
         with enable_grad():
             out = rule(sources)
         pairs = [(a, b) for a, b in zip(out, g, strict=True) if b is not None and a.requires_grad]

@@ -218,7 +218,7 @@ def canonical_index(
         index = (*index, *fill)
     parts: list[Any] = []
     out: list[Any] = []
-    kept: list[Any] = []
+    rest: list[Any] = []
     axis = 0
     for part in index:
         if part is None:
@@ -229,11 +229,11 @@ def canonical_index(
             cut, length = _slice(part, n)
             parts.append(cut)
             out.append(length)
-            kept.append(length)
+            rest.append(length)
         else:
             parts.append(_position(operation, part, n, axis, shape))
         axis += 1
-    return tuple(parts), out, kept
+    return tuple(parts), out, rest
 
 
 def _position(operation: str, part: Any, n: Length, axis: int, shape: Shape) -> Any:
@@ -299,8 +299,8 @@ def _part_of_unit(tracer: GraphBuilder, x: Value, parts: tuple) -> Value:
     seen = np.arange(prod(x.shape)).reshape(x.shape)  # pyright: ignore
     for axis, part in reversed(list(enumerate(parts))):
         cut = isinstance(part, slice)
-        chosen = np.arange(part.start, part.stop, part.step) if cut else part.__index__()
-        seen = np.take(seen, chosen, axis)
+        positions = np.arange(part.start, part.stop, part.step) if cut else part.__index__()
+        seen = np.take(seen, positions, axis)
     (result,) = np.nonzero(seen.reshape(-1) == tracer.units[x])
     if result.size:
         return tracer.unit_value(seen.shape, int(result[0]), x.dtype)
@@ -309,8 +309,8 @@ def _part_of_unit(tracer: GraphBuilder, x: Value, parts: tuple) -> Value:
 
 def _getitem(tracer: GraphBuilder, x: Value, *, index: Any) -> Value:
     index = index if type(index) is tuple else (index,)
-    parts, out, kept = canonical_index("getitem", tracer.resolved(x.shape), index)
-    return to_shape(tracer, take_parts(tracer, x, parts, kept), out)
+    parts, out, rest = canonical_index("getitem", tracer.resolved(x.shape), index)
+    return to_shape(tracer, take_parts(tracer, x, parts, rest), out)
 
 
 def _flip(tracer: GraphBuilder, x: Value, *, axis: Any = None) -> Value:
@@ -435,9 +435,9 @@ class Step:
             return tracer.add(OPS["from_parts"], parts, {}, [(x.shape, x.dtype)])[0]
         if self.name == "diagonal":
             shown = tracer.filled_value(self.shape, 1, bool)
-            chosen = self._on_diagonal(tracer, shown)
-            spread = self._on_diagonal(tracer, part)
-            return tracer.add(OPS["where"], (chosen, spread, x), {}, [(x.shape, x.dtype)])[0]
+            mask = self._on_diagonal(tracer, shown)
+            values = self._on_diagonal(tracer, part)
+            return tracer.add(OPS["where"], (mask, values, x), {}, [(x.shape, x.dtype)])[0]
         raise NumgradTraceError(f"{self.name}: a write through it has no meaning")
 
     def transpose(self, tracer: GraphBuilder, g: Value) -> Value:
@@ -484,8 +484,8 @@ def _summed(tracer: GraphBuilder, value: Value, shape: Shape) -> Value:
     )
     if axes:
         params = {"axis": axes, "dtype": None, "keepdims": False}
-        kept = tuple([n for k, n in enumerate(lengths) if k not in axes])
-        (value,) = tracer.add(OPS["sum"], (value,), params, [(kept, value.dtype)])
+        rest = tuple([n for k, n in enumerate(lengths) if k not in axes])
+        (value,) = tracer.add(OPS["sum"], (value,), params, [(rest, value.dtype)])
     return to_shape(tracer, value, shape)
 
 
@@ -531,8 +531,8 @@ def shares_memory(contiguous: bool, steps: tuple[Step, ...]) -> tuple[bool, bool
 
 def _only_ones(a: Shape, b: Shape) -> bool:
     """Whether shapes differ by axes of length 1 only."""
-    kept = [[n for n in shape if not (type(n) is int and n == 1)] for shape in (a, b)]
-    return kept[0] == kept[1]
+    lengths = [[n for n in shape if not (type(n) is int and n == 1)] for shape in (a, b)]
+    return lengths[0] == lengths[1]
 
 
 def _leading(step: Step) -> bool:
