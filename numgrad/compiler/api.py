@@ -14,7 +14,6 @@ from numgrad import config
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
 from numgrad.compiler.call.call_layout import RECORDING
-from numgrad.compiler.call.routes import Key
 from numgrad.compiler.call.signature import (
     METHODS,
     Arguments,
@@ -33,6 +32,7 @@ from numgrad.compiler.run.dispatch import MISS, NAMES, compiled
 from numgrad.compiler.run.program import Options
 from numgrad.compiler.run.specialise import Specialisation, changing_numbers
 from numgrad.compiler.trace.capture import trace
+from numgrad.compiler.trace.promoted_numbers import Key
 from numgrad.core.interpreter import state
 from numgrad.core.wrappers import found_by_name
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, warn

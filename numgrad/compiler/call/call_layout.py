@@ -50,7 +50,7 @@ class Input:
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a number around the function: Note [Promoted numbers] in ``promoted``."""
+        """Whether it is a promoted number: Note [Promoted numbers] in ``promoted_numbers``."""
         return isinstance(self.owner, float | np.floating)
 
     @property

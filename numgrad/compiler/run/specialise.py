@@ -9,7 +9,6 @@ from typing import Any
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
 from numgrad.compiler.call.call_layout import RECORDING, CallLayout
-from numgrad.compiler.call.routes import Key, is_number, key_of
 from numgrad.compiler.call.signature import TENSOR, Arguments
 from numgrad.compiler.call.source import CONTENT, IDENTITY, VALUE, Source
 from numgrad.compiler.graph.graph import Graph
@@ -19,6 +18,7 @@ from numgrad.compiler.run.program import Options, Program, compile_graph
 from numgrad.compiler.run.steps import KernelStep
 from numgrad.compiler.run.tape import Differentiable
 from numgrad.compiler.trace.capture import Traced, trace
+from numgrad.compiler.trace.promoted_numbers import Key, is_number, key_of
 from numgrad.errors import NumgradAssertionError
 
 

@@ -17,7 +17,6 @@ from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.call_layout import GradientResult, Input, Result
 from numgrad.compiler.call.captures import Captures, made_by_trace
 from numgrad.compiler.call.process_state import clocks_watched
-from numgrad.compiler.call.routes import Key, Routes
 from numgrad.compiler.call.signature import DEEPEST, NUMBER, SCALAR, STATIC, TENSOR, Arguments, Leaf
 from numgrad.compiler.call.source import CONTENT, READ, Source, is_atom
 from numgrad.compiler.graph.graph import CALL, Graph, Value
@@ -34,7 +33,7 @@ from numgrad.compiler.trace.diagnostics import (
     warn_of_loops,
 )
 from numgrad.compiler.trace.interpreter import TraceInterpreter
-from numgrad.compiler.trace.promoted import Promotion
+from numgrad.compiler.trace.promoted_numbers import Key, Promotion, Substitution
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.core.bytecode import Sites, facts
 from numgrad.core.tree import flatten
@@ -117,11 +116,11 @@ def trace(
         given.append(tensor)
         owners.append((tensor, value))
         inputs[value] = Input(value, leaf)
-    function, routes = parameters.function, Routes(captures, promoted)
-    if routes.sources:
-        tracer.promotion = Promotion(tracer, routes)
-        captures.promote(routes.sources)
-        for key, source in routes.sources.items():
+    function, substitution = parameters.function, Substitution(captures, promoted)
+    if substitution.sources:
+        tracer.promotion = Promotion(tracer, substitution)
+        captures.promote(substitution.sources)
+        for key, source in substitution.sources.items():
             value = tracer.value(tracer.promotion.numbers[key])
             inputs[value] = Input(value, None, replace(source, treatment=READ), source.value)
     kinds = []
@@ -132,7 +131,7 @@ def trace(
     with ExitStack() as stack, TraceInterpreter(tracer):
         if tracer.promotion is not None:
             stack.enter_context(tracer.promotion.strict())
-            function = stack.enter_context(routes.replaced(tracer.promotion.numbers))
+            function = stack.enter_context(substitution.replaced(tracer.promotion.numbers))
         try:
             with (
                 told(kinds),

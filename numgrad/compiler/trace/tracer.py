@@ -25,7 +25,7 @@ from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.cut import extract
 from numgrad.compiler.trace.effects import Effects
-from numgrad.compiler.trace.promoted import Promotion
+from numgrad.compiler.trace.promoted_numbers import Promotion
 from numgrad.compiler.trace.views import CONSTANTS
 from numgrad.core.interpreter import eagerly, raw
 from numgrad.core.op import Op
