@@ -131,7 +131,7 @@ def test_memory_grows_as_the_root_of_the_length():
 
         return ng.jit(ng.value_and_grad(total))
 
-    N = 30_000
+    N = 60_000
     found = {}
     for save in ("sqrt", "carries"):
         f = made(save)
