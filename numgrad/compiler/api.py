@@ -430,7 +430,7 @@ def jit(
         branch, an axis, a number of steps.
     dynamic
         Whether lengths are read at run time; else each shape is compiled for, which takes about
-        100 KB of memory that the process keeps.
+        100 KB of memory as long as the function lives.
     parallel
         Whether loops run in several threads; ``"auto"`` decides by their work.
     contract

@@ -94,12 +94,17 @@ class TransformedCall:
         self._draws: RepeatedDraws | None = None
 
     def __enter__(self) -> TransformedCall:
-        self._before = state.set(grad_enabled=self.recorded or self.records)
-        for tensor in self.own:
-            tensor.requires_grad_()
-        for linear in self.maps:
-            linear.freeze(False)
-        return self
+        self._before = {"grad_enabled": state.grad_enabled}
+        try:
+            state.set(grad_enabled=self.recorded or self.records)
+            for tensor in self.own:
+                tensor.requires_grad_()
+            for linear in self.maps:
+                linear.freeze(False)
+            return self
+        except BaseException:  # such as a signal handler's
+            self.__exit__()
+            raise
 
     def __exit__(self, *exception: object) -> None:
         state.set(**self._before)

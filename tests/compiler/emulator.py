@@ -429,7 +429,7 @@ _INTEGERS = ("to_int32", "to_int64", "to_uint32", "to_uint64")
 
 
 def _as_integer(kind: str, x: Any) -> int:
-    """What is left of a float in an integer's bits, as ``vmath.casts`` says."""
+    """What is left of a float in an integer's bits, as ``vmath.scalar`` says."""
     half = 2 ** (np.iinfo(kind).bits - 1)
     if kind.startswith("u") and x >= half:
         return half + _as_integer(kind[1:], x - half)

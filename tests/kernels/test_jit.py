@@ -246,7 +246,7 @@ def test_every_instruction_has_a_definition_for_numba():
 
 def test_what_is_for_compiled_functions_cannot_be_called_by_python():
     from numgrad.codegen.intrinsics import fma
-    from numgrad.kernels.special import _gammaln
+    from numgrad.kernels.scipy_functions import _gammaln
     from numgrad.kernels.vmath.exponential import exp_f64
 
     for function in (exp_f64, fma, _gammaln):
@@ -265,7 +265,7 @@ def test_a_key_covers_what_a_source_imports_and_no_other_file():
         return {os.path.basename(path) for path in found}
 
     found = files("from numgrad.kernels.vmath.exponential import exp_f64 as exp_f64\n")
-    assert {"exponential.py", "double_double.py", "intrinsics.py", "device.py"} <= found
+    assert {"exponential.py", "precision.py", "intrinsics.py", "device.py"} <= found
     assert "intrinsics_numba.py" in found  # which nothing imports by name
     assert not {"pooling_steps.py", "linalg.py"} & found
     several = "from numgrad.kernels.products import (\n    gemm,\n    tiles,\n)\n"

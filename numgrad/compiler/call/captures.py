@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import random
 import sys
 import threading
 from array import array as PlainArray
@@ -101,7 +102,7 @@ class Captures:
     guards
         What must stay the same in any case: numbers, functions, lengths of containers.
     generators
-        The places of NumPy's generators of random numbers.
+        The sources of generators of random numbers, iterators and files, which go on by use.
     bit_generators
         The ids of what these, and generators of ours, draw from.
     codes
@@ -203,6 +204,8 @@ class Captures:
             if id(value) in self._seen or is_atom(value):
                 continue
             self._seen.add(id(value))
+            if isinstance(value, random.Random | Iterator):  # files are iterators, too
+                self.generators.append(source)
             if isinstance(value, leaves):
                 if isinstance(value, np.ndarray | Tensor):
                     self.arrays[id(value)] = source

@@ -210,7 +210,7 @@ class LoopProgram:
         assert written is not None
         return compile_kernel(
             "loop", written.source, written.signature,
-            externals=written.externals, functions=written.functions,
+            externals=written.externals, functions=written.functions, lasting=False,
         ).entry  # fmt: skip
 
     def _sizes_for(

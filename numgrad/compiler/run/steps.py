@@ -77,6 +77,7 @@ class KernelStep:
                     externals=written.emitter.externals,
                     functions=written.emitter.namespace,
                     keep=self.keep,
+                    lasting=False,
                 )
             self.seconds += time.perf_counter() - begin
         return cached

@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from operator import length_hint
 from sys import getrefcount, modules
-from types import CodeType, FrameType
+from types import CodeType, FrameType, GeneratorType
 from typing import Any
 
 import numpy as np
@@ -126,12 +128,25 @@ def generator_states(generators: Sequence[Source]) -> dict[str, Any]:
     NumPy's global one is None before it is imported, which takes 20 ms.
     """
     known = np.random.get_state() if "numpy.random" in modules else None
-    mapping: dict[str, Any] = {"np.random": known, "random": random.getstate()}
+    states: dict[str, Any] = {"np.random": known, "random": random.getstate()}
     for source in generators:
-        drawn: Any = source.value
-        is_legacy = isinstance(drawn, np.random.RandomState)
-        mapping[source.name] = drawn.get_state() if is_legacy else drawn.bit_generator.state
-    return mapping
+        states[source.name] = _position(source.value)
+    return states
+
+
+def _position(source: Any) -> Any:
+    """How far a generator of random numbers, an iterator or a file has come, if that shows."""
+    if isinstance(source, random.Random):
+        return source.getstate()
+    if isinstance(source, GeneratorType):
+        frame = source.gi_frame
+        return frame and (frame.f_lasti, *map(id, frame.f_locals.values()))
+    if isinstance(source, Iterator):
+        with suppress(AttributeError, OSError, ValueError):  # no file, or a closed one
+            return source.tell()  # pyright: ignore
+        return length_hint(source, -1), repr(source)
+    is_legacy = isinstance(source, np.random.RandomState)
+    return source.get_state() if is_legacy else source.bit_generator.state
 
 
 def warn_of_draws(function: str, before: dict[str, Any], generators: Sequence[Source]) -> None:
@@ -139,8 +154,16 @@ def warn_of_draws(function: str, before: dict[str, Any], generators: Sequence[So
     now = generator_states(generators)
     if before["np.random"] is None and now["np.random"] is not None:
         before = {**before, "np.random": _first_state()}
+    iterators = {place.name for place in generators if isinstance(place.value, Iterator)}
     for name, state in now.items():
         if not _same(state, before[name]):
+            if name in iterators:
+                warn(
+                    f"jit: {function} took what comes next from {name} while it was traced, and "
+                    "that becomes part of the compiled function: each call has the same; take it "
+                    "outside, and pass it as an argument"
+                )
+                continue
             warn(
                 f"jit: {function} drew random numbers from {name} while it was traced, and what it "
                 "drew becomes part of the compiled function: each call has the same numbers; draw "

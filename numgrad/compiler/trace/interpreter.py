@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from math import prod
 from typing import Any, Self
 
@@ -64,24 +65,26 @@ class TraceInterpreter(RecordingInterpreter):
         self.inner = tracer.inner
         self._before: dict[str, Any] = {}
         self._refusals = Refusals(traced=True)
-        self._handlers = handlers_aside()
+        self._handlers = ExitStack()
 
     def __enter__(self) -> Self:
         self._refusals.__enter__()
-        if not self.inner:
-            self._handlers.__enter__()
-        self._before = state.set(
-            interpreters=(*state.interpreters, self), ground=self, anomaly=False, saved_hooks=()
-        )
-        return self
+        try:
+            if not self.inner:
+                self._handlers.enter_context(handlers_aside())
+            stack = (*state.interpreters, self)
+            self._before = state.set(interpreters=stack, ground=self, anomaly=False, saved_hooks=())
+            return self
+        except BaseException:  # such as a signal handler's
+            self.__exit__(*sys.exc_info())
+            raise
 
     def __exit__(self, *exception: object) -> None:
         try:
             state.set(**self._before)
             self.tracer.finish(failed=exception[0] is not None)
         finally:
-            if not self.inner:
-                self._handlers.__exit__(None, None, None)
+            self._handlers.close()
             self._refusals.__exit__(*exception)  # pyright: ignore
 
     def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:

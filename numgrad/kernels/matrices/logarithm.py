@@ -17,9 +17,7 @@ from numgrad.kernels.matrices.outcomes import NOT_FINITE, NOT_FOUND, NOT_REAL, S
 from numgrad.kernels.matrices.products import product
 from numgrad.kernels.matrices.schur import complex_schur, real_schur, triangular_root, turn_back
 from numgrad.kernels.vmath.complex_exponential import exp_c128, sinh_c128
-from numgrad.kernels.vmath.complex_inverse import arctanh_c128
-from numgrad.kernels.vmath.complex_logarithm import log_c128
-from numgrad.kernels.vmath.complex_parts import sqrt_c128
+from numgrad.kernels.vmath.complex_inverse import arctanh_c128, log_c128, sqrt_c128
 from numgrad.kernels.vmath.roots import hypot_f64
 
 _REACH = np.array([0.0, 1.59e-5, 2.31e-3, 1.94e-2, 6.21e-2, 1.28e-1, 2.06e-1, 2.88e-1])

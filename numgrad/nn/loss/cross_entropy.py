@@ -431,7 +431,7 @@ def _of_probabilities(
                 f"cross_entropy: the weight has shape {weight.shape} and needs one number for each "
                 f"class, shape {input.shape[axis : axis + 1]}"
             )
-        target = target * reshape(weight, (-1, *(1,) * (input.ndim - axis - 1)))
+        target = target * reshape(weight, (*weight.shape, *(1,) * (input.ndim - axis - 1)))
     return reduced(-(log_softmax(input, axis=axis) * target).sum(axis=axis), reduction)
 
 

@@ -1,63 +1,18 @@
-"""Special functions that SciPy exports to compiled code, called inside kernels.
+"""Hurwitz's zeta function, real and complex, and its derivatives with respect to ``s``.
 
-Their addresses change with every process, so machine code on disk refers to them by name; see
-``linker``. They work in float64; float32 arguments are converted.
+SciPy does not export its own to compiled code.
 """
 
 import numpy as np
 
-from numgrad.codegen.device import ExternalFunction, device, outlined
-from numgrad.codegen.intrinsics import fabs, rint, select
-from numgrad.codegen.linker import external_symbol, special_function
+from numgrad.codegen.device import device, outlined
+from numgrad.codegen.intrinsics import fabs, floor, select
+from numgrad.kernels.vmath.complex_exponential import exp_c128
+from numgrad.kernels.vmath.complex_inverse import log_c128
 from numgrad.kernels.vmath.logarithm import log_f64
-from numgrad.kernels.vmath.trigonometric import tan_f64
+from numgrad.kernels.vmath.precision import through_float64
 
-
-def exported(function: str, result: str, *beside: str) -> ExternalFunction:
-    """A ``special_function`` with a result of a type; ``beside`` is what Cython has it take too."""
-    types = function.partition("(")[2].rstrip(")")
-    given = ", ".join((types, "int32", *beside))
-    return ExternalFunction(external_symbol(function), f"{result}({given})")
-
-
-def of_floats(name: str, count: int) -> ExternalFunction:
-    """A special function of so many float64 arguments."""
-    return exported(special_function(name, *["float64"] * count), "float64")
-
-
-_gammaln, _gamma, _psi = of_floats("gammaln", 1), of_floats("gamma", 1), of_floats("psi", 1)
-_NO = np.int32(0)  # Cython's second argument says whether to look for Python overrides
-
-_PI, _QUARTER, _HALF = np.float64(np.pi), np.float64(0.25), np.float64(0.5)
-
-
-@device
-def scipy_gammaln_f64(x):
-    """Logarithm of the absolute gamma function; the fast form is in ``vmath.gamma``."""
-    return _gammaln(x, _NO)
-
-
-@device
-def gamma_f64(x):
-    """Gamma function."""
-    return _gamma(x, _NO)
-
-
-@device
-def scipy_digamma_f64(x):
-    """Derivative of gammaln; below 0 by reflection, with the exact distance from the pole."""
-    if not x < 0.0:
-        return _psi(x, _NO)
-    r = x - rint(x)
-    if not fabs(r) > 0.0:  # a pole or infinity
-        return np.nan
-    a = fabs(r)
-    # cot(pi r), whose argument is rounded where it is small
-    tangent = tan_f64(_PI * select(a > _QUARTER, _HALF - a, a))
-    cotangent = select(a > _QUARTER, tangent, 1.0 / tangent)
-    return _psi(1.0 - x, _NO) - _PI * select(r < 0.0, -cotangent, cotangent)
-
-
+D_ONE, D_HALF, D_FAR = np.float64(1.0), np.float64(0.5), np.float64(12.0)
 # Bernoulli numbers B(2j) / (2j)!, j = 1 ... 12, from their definition
 EULER_MACLAURIN = (
     1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000,
@@ -97,7 +52,7 @@ def positive_zeta_f64(s, x):
 
 @outlined
 def zeta_f64(s, x):
-    """Hurwitz zeta function for ``s > 1``; SciPy does not export its own."""
+    """Hurwitz zeta function for ``s > 1``."""
     if not (s == s and x == x) or s < 1.0:
         return np.nan
     if s == 1.0:
@@ -175,25 +130,65 @@ def zeta_ss_f64(s, x):
     return total
 
 
-@device
-def gamma_f32(x):
-    """Gamma function."""
-    return np.float32(_gamma(np.float64(x), _NO))
+zeta_f32 = through_float64(zeta_f64)
+zeta_s_f32 = through_float64(zeta_s_f64)
+zeta_ss_f32 = through_float64(zeta_ss_f64)
 
 
 @device
-def zeta_f32(s, x):
-    """Hurwitz zeta function."""
-    return np.float32(zeta_f64(np.float64(s), np.float64(x)))
+def _power(z, s):
+    """``z**-s``, by products for the small integers that derivatives of digamma have."""
+    inverse = np.divide(complex(D_ONE, 0.0), z)
+    if s == floor(s) and s >= 1.0 and s <= 16.0:
+        power = inverse
+        for _ in range(np.int64(s) - 1):
+            power = power * inverse
+        return power
+    return exp_c128(log_c128(z) * complex(-s, 0.0))
 
 
-@device
-def zeta_s_f32(s, x):
-    """Derivative of Hurwitz's zeta function with respect to ``s``."""
-    return np.float32(zeta_s_f64(np.float64(s), np.float64(x)))
+@outlined
+def half_plane_zeta_c128(s, z):
+    """The sum of ``(k + z)**-s``: terms up to an argument of 12, then Euler and Maclaurin.
+
+    As of real places: their series needs an argument above ``s``, if terms have not vanished.
+    """
+    total = complex(0.0, 0.0)
+    one = complex(D_ONE, 0.0)
+    far = select(s > 4.0, s + 8.0, D_FAR)
+    if fabs(z.imag) < far or z.real < 0.0:
+        while z.real < far:
+            term = _power(z, s)
+            total = total + term
+            size, whole = fabs(term.real) + fabs(term.imag), fabs(total.real) + fabs(total.imag)
+            if z.real > 2.0 and not size > np.float64(1e-19) * whole:
+                return total
+            z = z + one
+    power = _power(z, s)
+    inverse = np.divide(one, z)
+    total = total + z * power * complex(D_ONE / (s - D_ONE), 0.0) + power * complex(D_HALF, 0.0)
+    factor = power * inverse * complex(s, 0.0)
+    square = inverse * inverse
+    for j in range(12):
+        total = total + factor * complex(EULER_MACLAURIN[j], 0.0)
+        factor = factor * square * complex((s + 2 * j + 1.0) * (s + 2 * j + 2.0), 0.0)
+    return total
 
 
-@device
-def zeta_ss_f32(s, x):
-    """Second derivative of Hurwitz's zeta function with respect to ``s``."""
-    return np.float32(zeta_ss_f64(np.float64(s), np.float64(x)))
+@outlined
+def zeta_c128(s, z):
+    """Hurwitz zeta function of a complex place, for real ``s > 1``.
+
+    Far on the left, for integers ``s``, as the sum over all integers less that over the others.
+    """
+    if not (s > 1.0 and z.real - z.real == 0.0 and z.imag - z.imag == 0.0):
+        return complex(np.nan, np.nan)
+    if z.real > -32.0:
+        return half_plane_zeta_c128(s, z)
+    if s != floor(s):
+        return complex(np.nan, np.nan)
+    sign = complex(D_ONE if s * D_HALF == floor(s * D_HALF) else -D_ONE, 0.0)
+    one = complex(D_ONE, 0.0)
+    near = complex(z.real - floor(z.real), z.imag)
+    both = half_plane_zeta_c128(s, near) + sign * half_plane_zeta_c128(s, one - near)
+    return both - sign * half_plane_zeta_c128(s, one - z)
