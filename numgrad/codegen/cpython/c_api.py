@@ -61,18 +61,22 @@ class _MethodDefinition(ctypes.Structure):
     )
 
 
-def builtin(
-    name: str, address: int, own: bytes, *referenced: Any, keywords: bool = False
-) -> Callable[..., Any]:
-    """A builtin function: machine code whose ``self`` is ``own``, which names ``referenced``."""
-    flags = _METH_FASTCALL | keywords * _METH_KEYWORDS
-    definition = _MethodDefinition(name.encode(), address, flags, None)
-    # functions are looked at when Python ends, after modules are gone: what they point to stays
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object((definition, *referenced)))
+def builtin(name: str, address: int, own: bytes, *, keywords: bool = False) -> Callable[..., Any]:
+    """A builtin function: machine code whose ``self`` is ``own``, which holds what it names."""
+    definition = _definition(name, address, _METH_FASTCALL | keywords * _METH_KEYWORDS)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
     return make(ctypes.addressof(definition), own, None)
+
+
+@cache
+def _definition(name: str, address: int, flags: int) -> _MethodDefinition:
+    """The definition of all functions of a name, a machine code and a way to be called."""
+    definition = _MethodDefinition(name.encode(), address, flags, None)
+    # functions are looked at when Python ends, after modules are gone: what they point to stays
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
+    return definition
 
 
 # ------------------------------------------------------------------------------ reference counts

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numgrad.codegen.cpython import c_api, offsets
+from numgrad.codegen.cpython.records import Words
 from numgrad.codegen.native import machine
 from numgrad.codegen.native.signature import Argument, Signature
 from numgrad.errors import NumgradTypeError
@@ -32,8 +33,13 @@ _KINDS = {"f": _FLOAT, "i": _INT, "u": _UNSIGNED, "b": _BOOL, "c": _COMPLEX}
 _NO_RESULT = -1
 
 
-def _description(signature: Signature, packed: int, slow: Callable[..., Any], nogil: bool) -> bytes:
-    """Describe a kernel to its entry."""
+class _Description(Words):
+    """The words that describe a kernel to its entry, which hold on to the slow entry."""
+
+
+def _description(
+    signature: Signature, packed: int, slow: Callable[..., Any], nogil: bool
+) -> _Description:
     words = []
     for argument in signature.arguments:
         kind = _KINDS[argument.dtype.kind] if argument.rank is None else _ARRAY
@@ -41,8 +47,7 @@ def _description(signature: Signature, packed: int, slow: Callable[..., Any], no
         words.append(kind | rank << 8 | size << 16 | argument.contiguous << 24)
     result = _NO_RESULT if signature.result is None else _KINDS[signature.result.kind]
     slots = len(signature.parameters()) + 1
-    head = (packed, id(slow), len(words), slots, nogil, result)
-    return struct.pack(f"{len(head) + len(words)}q", *head, *words)
+    return _Description.of(packed, slow, len(words), slots, nogil, result, *words)
 
 
 def _text() -> str:
@@ -306,8 +311,7 @@ def python_function(
     name: str, signature: Signature, packed: int, slow: Callable[..., Any], nogil: bool
 ) -> Callable[..., Any]:
     """A built-in function of Python that calls a kernel, or ``slow`` with unusual arguments."""
-    description = _description(signature, packed, slow, nogil)
-    return c_api.builtin(name, _address(), description, slow)
+    return c_api.builtin(name, _address(), _description(signature, packed, slow, nogil))
 
 
 class Launched(NamedTuple):
@@ -329,7 +333,7 @@ class Launched(NamedTuple):
 def launched(function: Any) -> Launched | None:
     """Describe what a kernel's Python function calls, if it returns nothing and holds the lock."""
     own = getattr(function, "__self__", None)
-    if type(own) is not bytes or not offsets.is_readable():
+    if type(own) is not _Description or not offsets.is_readable():
         return None
     packed, _, count, _, nogil, result, *words = struct.unpack(f"{len(own) // 8}q", own)
     if nogil or result != _NO_RESULT or len(words) != count:
@@ -347,10 +351,13 @@ def launched(function: Any) -> Launched | None:
 class SlowEntry:
     """Call a kernel with whatever can be converted; say what cannot."""
 
-    __slots__ = ("_packed", "name", "nogil", "signature")
+    __slots__ = ("_owned", "_packed", "name", "nogil", "signature")
 
-    def __init__(self, name: str, signature: Signature, packed: int, nogil: bool) -> None:
+    def __init__(
+        self, name: str, signature: Signature, packed: int, nogil: bool, owned: Any = None
+    ) -> None:
         self.name, self.signature, self.nogil = name, signature, nogil
+        self._owned = owned  # the machine code: Note [Lifetime of machine code]
         make = ctypes.CFUNCTYPE if nogil else ctypes.PYFUNCTYPE
         self._packed = make(ctypes.c_int32, ctypes.c_char_p)(packed)
 

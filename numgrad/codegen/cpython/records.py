@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Words(bytes):
     referenced: Any
 
     @classmethod
-    def of(cls, *values: Any) -> Words:
+    def of(cls, *values: Any) -> Self:
         """The words: integers as they are, the places of tables, addresses of other objects."""
         made = cls(struct.pack(f"{len(values)}q", *map(_word, values)))
         made.referenced = [value for value in values if not isinstance(value, _INTEGERS)]

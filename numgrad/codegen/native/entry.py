@@ -111,12 +111,23 @@ def assemble(
     )
 
 
-def bind(payload: bytes, name: str, signature: Signature | str, *, nogil: bool = False) -> Bound:
-    """Load what ``assemble`` returned, given the same signature and options."""
+def bind(
+    payload: bytes,
+    name: str,
+    signature: Signature | str,
+    *,
+    nogil: bool = False,
+    lasting: bool = True,
+) -> Bound:
+    """Load what ``assemble`` returned, given the same signature and options.
+
+    Unless it is ``lasting``, the callable owns the machine code.
+    """
     signature = parse(signature) if isinstance(signature, str) else signature
-    addresses = machine.load(payload)
+    engine = None if lasting else machine.new_engine()
+    addresses = machine.load(payload, engine)
     packed = addresses["packed"]
-    entry: Callable[..., Any] = kernel_entry.SlowEntry(name, signature, packed, nogil)
+    entry: Callable[..., Any] = kernel_entry.SlowEntry(name, signature, packed, nogil, engine)
     if offsets.is_readable():
         entry = kernel_entry.python_function(name, signature, packed, entry, nogil)
     return Bound(entry, addresses.get("numba_entry"))
