@@ -184,9 +184,18 @@ WRITES = {
 
 
 def ufunc_at(
-    name: str, ufunc: np.ufunc, op: Op | None, target: Any, index: Any, *values: Any
+    name: str,
+    ufunc: np.ufunc,
+    op: Op | None,
+    fold: Callable[..., Any],
+    target: Any,
+    index: Any,
+    *values: Any,
 ) -> None:
-    """``ufunc.at`` into a Tensor, by operations where something is recorded or not known yet."""
+    """``ufunc.at`` into a Tensor, by operations where something is recorded or not known yet.
+
+    ``fold`` makes the new values of elements of what is written to each.
+    """
     target = _target(f"{name}.at", target)
     if ufunc in (np.add, np.subtract):
         (value,) = values if ufunc is np.add else (OPS["negative"](values[0]),)
@@ -203,9 +212,7 @@ def ufunc_at(
     given = (target, *values)
     known = all(map(_is_known, (*given, *tensors_of_index(index))))
     if op is not None and (not known or any(map(requires_grad, given))):
-        from numgrad.tensors.numpy_ufuncs import updated  # which imports this module
-
-        call: Any = partial(updated, f"{name}.at", ufunc, op)
+        call: Any = partial(fold, f"{name}.at", ufunc, op)
         inplace(call, f"{name}.at", target, (index, *values), {})
         return
     check_target(f"{name}.at", target)

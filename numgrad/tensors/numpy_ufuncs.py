@@ -115,7 +115,7 @@ def call(ufunc: np.ufunc, method: str, op: Op | None, inputs: tuple, kwargs: dic
     """The result of a method of a ufunc; NotImplemented if no operation gives it."""
     name = title(ufunc)
     if method == "at":
-        return ufunc_at(name, ufunc, op, *inputs)
+        return ufunc_at(name, ufunc, op, updated, *inputs)
     functions = {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}.get(method, {})
     if ufunc in functions and not (ufunc in _TRUTHS and "initial" in kwargs):
         return _method(f"{name}.{method}", functions[ufunc], inputs, kwargs)
