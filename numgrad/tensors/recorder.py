@@ -15,6 +15,7 @@ from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Parameter, Tensor
 from numgrad.autograd.versions import INFERENCE, Version, next_sequence
 from numgrad.codegen.cpython import hot_paths, records
+from numgrad.codegen.cpython.words import ObjectTable, Words
 from numgrad.codegen.locks import ENTRIES
 from numgrad.core.axis import AxisOp
 from numgrad.core.interpreter import state
@@ -23,7 +24,7 @@ from numgrad.core.plan import MAX_PLANS, Planned
 from numgrad.tensors.operators import enter_again
 
 MOST_OPERANDS = 3
-_objects = records.ObjectTable(
+_objects = ObjectTable(
     TENSOR=Tensor, PARAMETER=Parameter, NODE=Node, VERSION=Version, ARRAY=np.ndarray, FLOAT=float,
     INT=int, NONE=None, TRUE=True, FALSE=False, ZERO=0, STATE=state, MODE="mode", RECORDING=2,
     COMPUTING=1, INFERENCE=INFERENCE, COUNTER=next_sequence.__self__,  # pyright: ignore
@@ -52,10 +53,10 @@ class MachineEntry:
     def __init__(self, op: Any, entry: Callable[..., Any]) -> None:
         self.op, self.entry = op, entry
         self._plans: dict[tuple, Any] = op.quick if isinstance(op, AxisOp) else op.plans
-        self._records: dict[tuple, records.Words] = {}
+        self._records: dict[tuple, Words] = {}
         # what lies there is held, whatever other threads and finalizers forget or learn meanwhile
-        self._table: list[records.Words | None] = [None] * records.PLACES
-        own = records.Words.of(
+        self._table: list[Words | None] = [None] * records.PLACES
+        own = Words.of(
             _objects, entry, self._call_and_learn, self._table, len(op.inputs)
         )  # which is held: calls may come when this module is gone, as Python ends
         self.call = _machine_code().function(op.name, own)
@@ -138,7 +139,7 @@ hot_paths.waiting.append(hot_paths.HotPath(lambda: _machine_code().cached, _inst
 hot_paths.on_switch(_switch)
 
 
-def _record(op: Op, plan: Any, operands: Sequence[tuple]) -> records.Words:
+def _record(op: Op, plan: Any, operands: Sequence[tuple]) -> Words:
     """The record of a plan for operands: dtype and shape of each, or class."""
     shapes = [operand[1] if len(operand) == 2 else None for operand in operands]
     between = plan.scalars if isinstance(op, AxisOp) else ()
@@ -163,4 +164,4 @@ def _record(op: Op, plan: Any, operands: Sequence[tuple]) -> records.Words:
             words += records.operand(records.NUMBER, place, kind)
         else:
             words += records.operand(records.ARRAY, place, kind, shape)
-    return records.Words.of(*words, *([] if slots is None else slots.words))
+    return Words.of(*words, *([] if slots is None else slots.words))

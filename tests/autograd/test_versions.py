@@ -24,7 +24,7 @@ from numgrad.autograd.versions import (
     version_of,
     write_count,
 )
-from numgrad.codegen.cpython import offsets, records, versions
+from numgrad.codegen.cpython import offsets, versions, words
 from numgrad.errors import NumgradRuntimeError
 from numgrad.tensors import recorder
 
@@ -112,7 +112,7 @@ def kernel(me, args, count, names):
     context = peek(int64, me + {offsets.BYTES})
     return new_int({call})
 """
-        made.append(Builtin(name, text).function(name, records.Words.of(table)))
+        made.append(Builtin(name, text).function(name, words.Words.of(table)))
     return made
 
 

@@ -30,7 +30,7 @@ from numgrad.autograd.hooks import (
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Parameter, Tensor
 from numgrad.autograd.versions import Version
-from numgrad.codegen.cpython import hot_paths, records
+from numgrad.codegen.cpython import hot_paths
 from numgrad.core.axis import AxisPlan
 from numgrad.core.elementwise import ElementwisePlan
 from numgrad.core.interpreter import state
@@ -41,7 +41,7 @@ DEEP = 40
 _INNER = (Node, tuple)
 """Types of the edges that lead to a node."""
 
-_objects = records.ObjectTable(
+_objects = ObjectTable(
     TENSOR=Tensor, PARAMETER=Parameter, NODE=Node, VERSION=Version, ARRAY=np.ndarray, FLOAT=float,
     INT=int, TUPLE=tuple, NONE=None, TRUE=True, FALSE=False, PUSH=heappush, POP=heappop,
     ADD=np.add, ELEMENTWISE=ElementwisePlan, AXIS=AxisPlan,
@@ -61,7 +61,7 @@ def _machine_code() -> Any:
 
 def _install() -> None:
     global _machine_form
-    _machine_form = _machine_code().function("advance", records.Words.of(_objects))
+    _machine_form = _machine_code().function("advance", Words.of(_objects))
     _switch()
 
 

@@ -18,7 +18,7 @@ Python. It returns ``[node, gradient, owned]``, or None at the end of the walk.
 from __future__ import annotations
 
 from numgrad.codegen.cpython import offsets, records, versions
-from numgrad.codegen.cpython.records import ObjectTable
+from numgrad.codegen.cpython.words import ObjectTable
 
 MOST = 1000
 """Nodes after which Python has its turn."""

@@ -19,7 +19,8 @@ other families.
 from __future__ import annotations
 
 from numgrad.codegen.cpython import offsets, records, versions
-from numgrad.codegen.cpython.records import CALL, PLACES, ObjectTable
+from numgrad.codegen.cpython.records import CALL, PLACES
+from numgrad.codegen.cpython.words import ObjectTable
 
 
 def text(table: ObjectTable) -> str:

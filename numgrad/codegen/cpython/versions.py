@@ -7,7 +7,7 @@ compares them with Python's form over all cases.
 from __future__ import annotations
 
 from numgrad.codegen.cpython import offsets
-from numgrad.codegen.cpython.records import ObjectTable
+from numgrad.codegen.cpython.words import ObjectTable
 
 
 def version_of(table: ObjectTable) -> str:
