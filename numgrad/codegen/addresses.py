@@ -96,14 +96,14 @@ def copied_addresses(
             if not array.flags.writeable:
                 copy = array  # which is then refused
         plain.append(copy)
-    found = addresses(plain, count, elements, frozen, dtype)
-    if found is None:
+    result = addresses(plain, count, elements, frozen, dtype)
+    if result is None:
         shapes = ", ".join(f"{a.shape} {a.dtype}" for a in arrays)
         raise NumgradRuntimeError(
             f"an update of {count} tensors got arrays that do not belong together, or that must "
             f"not be written: {shapes}"
         )
-    return found._replace(copies=copies)
+    return result._replace(copies=copies)
 
 
 # offsets in CPython's and NumPy's structures, behind the head that every object has

@@ -196,12 +196,12 @@ class ExternalFunction(LibraryFunction):
             function = cgutils.get_or_insert_function(builder.module, kind, self.symbol)
             return builder.call(function, parts)
 
-        found = signature, write
+        typed = signature, write
         forms: Any = {  # parameters are counted by name
-            2: lambda typing, a, b: found,
-            3: lambda typing, a, b, c: found,
-            4: lambda typing, a, b, c, d: found,
-            5: lambda typing, a, b, c, d, e: found,
+            2: lambda typing, a, b: typed,
+            3: lambda typing, a, b, c: typed,
+            4: lambda typing, a, b, c, d: typed,
+            5: lambda typing, a, b, c, d, e: typed,
         }
         typing: Any = cpu_target.typing_context
         defined: Any = intrinsic

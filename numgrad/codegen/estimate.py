@@ -32,18 +32,18 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 @cache
 def cache_sizes() -> tuple[int, int]:
     """Bytes of a core's second level and of the third one."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
         try:
             level, kind, size = (
                 (index / name).read_text().strip() for name in ("level", "type", "size")
             )
             if kind != "Instruction":
-                found[level] = int(size.rstrip("KMG")) * _UNITS.get(size[-1:], 1)
+                sizes[level] = int(size.rstrip("KMG")) * _UNITS.get(size[-1:], 1)
         except (OSError, ValueError):
             continue
-    second = found.get("2") or _L2
-    return second, max(found.get("3") or _L3, second)
+    second = sizes.get("2") or _L2
+    return second, max(sizes.get("3") or _L3, second)
 
 
 def byte_ns(held: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from numgrad.codegen.dtypes import numpy_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.nests.nest import Nest
 from numgrad.codegen.nests.pieces import Blocks, runs
@@ -15,7 +16,6 @@ from numgrad.codegen.nests.statements import Bodies, Statement
 from numgrad.codegen.nests.terms import BUFFER, PART, PRODUCT, SCATTER, Term, count
 from numgrad.codegen.nests.tree import Item, Loop, paths
 from numgrad.codegen.nests.write import SourceWriter, Storage, text
-from numgrad.codegen.reduction_loops import numpy_name
 from numgrad.codegen.reduction_plan import step_of
 from numgrad.codegen.tasks import TASK
 
