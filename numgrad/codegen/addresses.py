@@ -35,7 +35,7 @@ class Addresses(NamedTuple):
     total: int
     """The (real) elements of all tensors."""
     arrays: list[np.ndarray]
-    """What lies there; it has to live as long as the addresses are used."""
+    """The object whose memory it is, which has to live as long as the addresses are used."""
     copies: Copies
     """Arrays that a kernel cannot take as they are, and the copies that stand in for them."""
 
@@ -195,7 +195,7 @@ def _ask(
     pointers: np.ndarray,
     starts: np.ndarray,
 ) -> int:
-    """What the kernel does, by asking NumPy."""
+    """Do what the kernel does, by asking NumPy."""
     count = pointers.shape[1]
     starts[0] = 0
     for k, array in enumerate(arrays):

@@ -21,7 +21,7 @@ import numpy as np
 MEMORY_NS = 0.065
 """Nanoseconds a byte from memory, and the most that one from a cache costs."""
 L3_NS = 0.035
-"""What one from the third level costs where it is not to be measured: it would show in a text."""
+"""Cost of one from the third level where it is not to be measured: it would show in a text."""
 _L2, _L3 = 1 << 20, 16 << 20
 """Bytes of caches where the system does not tell."""
 _SOME = 10
@@ -56,7 +56,7 @@ def byte_ns(held: float) -> float:
 
 @cache
 def moving_ns(held: int) -> float:
-    """What a byte takes on this machine in a loop over ``held`` bytes of arrays, measured."""
+    """Nanoseconds that a byte takes on this machine in a loop over ``held`` bytes of arrays, measured."""
     a, b, c = np.ones((3, max(held // 24, 1)))
     least = float("inf")
     for _ in range(_SOME):

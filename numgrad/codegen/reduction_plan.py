@@ -123,7 +123,7 @@ class ReductionPlan:
         return list(range(1, self.levels + 1 + self.full))
 
     def targets(self, number: int) -> list[Symbol]:
-        """What a pass computes for every element."""
+        """The values that a pass computes for every element."""
         if number > self.levels:
             return [self.output]
         return [s.args[0] for s in self.reduces[number]]

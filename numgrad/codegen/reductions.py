@@ -112,7 +112,7 @@ def integer(slot: Slot) -> str:
 
 @dataclass
 class ReductionWriter:
-    """What rows and columns have in common."""
+    """Base of the loops over rows and over columns."""
 
     emitter: Emitter
     output: Symbol

@@ -431,7 +431,7 @@ class AxisPlan(AxisCall, Plan):
 
 
 def _element_ns(result: Symbol, roles: Mapping[str, str]) -> float:
-    """What a formula takes for one element, besides what is computed of whole rows."""
+    """Nanoseconds of a formula for one element, besides what is computed of whole rows."""
     full: set[Symbol] = set()
     total = 0.0
     for symbol in in_order([result]):

@@ -38,7 +38,7 @@ _SMALL = 4096  # elements for which one thread is enough, whatever the formula
 
 
 _IN_FORMULAS = (Symbol, int, float, complex, np.generic)
-"""What operations in a formula are called with."""
+"""Types of the arguments of operations in a formula."""
 
 
 class ReadingInterpreter(Interpreter):

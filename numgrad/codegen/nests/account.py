@@ -70,7 +70,7 @@ class Account:
 
 
 def account(item: Item, writer: SourceWriter, origin: Sequence[Node]) -> Account:
-    """What an item of a kernel does."""
+    """The account of an item of a kernel."""
     placed = [(item, [])] if isinstance(item, Statement) else paths(item)
     nodes = _nodes([s.term for s, _ in placed], writer.bodies.stored, origin)
     out = Account(nodes)

@@ -81,7 +81,7 @@ class BlockProduct:
 def block_product(
     s: Statement, path: list[Loop], bodies: Bodies, hint: Callable[[Length], int]
 ) -> BlockProduct | None:
-    """What a statement multiplies if it is a product, in the last two loops of its path."""
+    """The product that a statement is in the last two loops of its path, if it is one."""
     if len(path) < 3 or s.term.op != REDUCE or s.term.detail[0] != "sum":
         return None
     body = bodies.body(s)

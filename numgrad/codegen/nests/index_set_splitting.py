@@ -138,7 +138,7 @@ def _change(symbol: Symbol, loop: Loop, inside: set[int]) -> _Change | None:
 def assume(
     roots: Sequence[Symbol], known: Mapping[Symbol, bool], replaced: dict[Symbol, Symbol]
 ) -> list[Symbol]:
-    """What symbols are where conditions are known; ``replaced`` keeps it by symbol."""
+    """Simplify symbols where conditions are known; ``replaced`` keeps the results by symbol."""
     for symbol in in_order(roots, replaced):
         if symbol in known:
             replaced[symbol] = symbol.reader.make("const", (), BOOL, known[symbol])

@@ -234,7 +234,7 @@ class LoopWriter(KernelWriter):
         return lines
 
     def _rows(self) -> list[str]:
-        """What the inputs of a step are."""
+        """Lines that find the inputs of a step."""
         lines = []
         if self.places.rows:
             lines.append(f"    following = k - 1 if {REVERSE} else k + 1")

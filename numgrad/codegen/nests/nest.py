@@ -37,7 +37,7 @@ MOST_TOTALS = 4
 NARROW = 16
 """Elements of a row of a tile from which on scans are written in vectors."""
 MEMORY_NS, BLOCK_NS = 0.3, 0.05
-"""What an element costs besides arithmetic: read from memory, or from a block in a cache."""
+"""Cost of an element besides arithmetic: read from memory, or from a block in a cache."""
 
 
 @dataclass

@@ -126,7 +126,7 @@ class RunWriter(SourceWriter):
     # ------------------------------------------------------------------------------------ cutting
 
     def _cut(self, run: Sequence[Statement]) -> list[list[Symbol | Kept]]:
-        """What each piece does, in order."""
+        """The steps of each piece, in order."""
         pieces: list[list[Symbol | Kept]] = [[]]
         for statement in run:
             term = statement.term
@@ -147,7 +147,7 @@ class RunWriter(SourceWriter):
         return pieces
 
     def _value(self, symbol: Symbol) -> Symbol:
-        """What computes a symbol, which may be a read of what this run has made."""
+        """The symbol that computes another, which may be a read of what this run has made."""
         if symbol.op != "load" or symbol.args:
             return symbol
         number, index = symbol.detail

@@ -284,7 +284,7 @@ class Elimination:
         self.make, self.dtype = make, dtype
 
     def __call__(self, detail: tuple, operands: Sequence[np.ndarray]) -> np.ndarray:
-        """What ``detail`` says, the name of a method and its parameters."""
+        """Call the method that ``detail`` names, with the parameters there."""
         method, *params = detail
         return getattr(self, method)(*operands, *params)
 

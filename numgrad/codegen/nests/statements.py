@@ -1,4 +1,4 @@
-"""What is stored, and by which loops: statements, their accesses, loops that belong together.
+"""Statements: stored terms with their loops, their accesses, loops that belong together.
 
 Note [Statements]
 -----------------
@@ -169,7 +169,7 @@ class Bodies:
         return reads
 
     def accesses(self, statement: Statement) -> list[tuple[int, Any]]:
-        """What ``loads`` gives, as numbers of terms and indices; some of them more than once.
+        """The reads that ``loads`` gives, as numbers of terms and indices; some of them more than once.
 
         Functions of single elements make no symbols here, as others need these with other loops.
         """

@@ -153,7 +153,7 @@ class StoredStatements(SourceWriter):
 
 @dataclass
 class Work:
-    """What one loop, or matrix product, takes.
+    """Work of one loop, or of a matrix product.
 
     Attributes
     ----------
@@ -280,7 +280,7 @@ class TaskWriter(StoredStatements):
             self.put(1, f"x{number}[{first}] = {value}")
 
     def _moved(self, numbers: Iterable[int]) -> Length:
-        """What the arrays of some terms hold, each once."""
+        """Bytes of the arrays of some terms, each counted once."""
         total: Length = ()
         for term in {n: self.terms.get(n) or self.outside.get(n) for n in numbers}.values():
             if term is not None:

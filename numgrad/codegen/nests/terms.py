@@ -37,7 +37,7 @@ an element along an axis (or, without one, in order)."""
 PRODUCT = "product"
 """Matrix products of operands in memory."""
 MATRIX = "matrix"
-"""What is made of all elements of small matrices, in loops: see ``matrices``."""
+"""A function of all elements of small matrices, in loops: see ``Elimination``."""
 PART = "part"
 """A piece of a joined array, which is stored at its place in that array."""
 SCATTER, SCAN = "scatter", "scan"
@@ -251,7 +251,7 @@ class Terms:
         return self.make(VIEW, (x,), x.dtype, (kind, detail), shape)
 
     def parts(self, whole: Term) -> list[Term]:
-        """What to compute for a term that joins others."""
+        """The pieces of a term that joins others, each stored at its place."""
         axis = whole.detail[1]
         start: Length = ()
         pieces = []
@@ -306,7 +306,7 @@ def _leading(x: Term) -> int:
 
 
 def _key(op: str, args: tuple[Term, ...], dtype: np.dtype, detail: Any, shape: tuple) -> tuple:
-    """What equal terms have in common."""
+    """The key that equal terms have in common."""
     # -0.0 equals 0.0 and nan does not equal itself
     return op, tuple([a.number for a in args]), dtype, type(detail), repr(detail), shape
 

@@ -85,7 +85,7 @@ def paths(loop: Loop) -> list[tuple[Statement, list[Loop]]]:
 
 @dataclass
 class Reads:
-    """What each statement reads.
+    """Dependences and accesses of statements.
 
     Attributes
     ----------
@@ -310,7 +310,7 @@ def _waits(joined: list[int], left: list[int], reads: Reads) -> bool:
 
 
 def _independent(joined: list[int], left: list[int], reads: Reads) -> list[int]:
-    """What can be computed before, in order."""
+    """The statements that can be computed before, in order."""
     after = set(joined)
     for k in left:
         if not after.isdisjoint(reads.waits[k]):
@@ -379,7 +379,7 @@ def _linear(offset: Length, outer: Loop, inner: Loop) -> bool:
 
 
 def coefficient(offset: Length, loop: int) -> Length | None:
-    """What an offset grows by with each iteration; None if it does not grow evenly."""
+    """The growth of an offset with each iteration; None if it does not grow evenly."""
     atom = loop_index(loop)[0][0][0]
     growth = []
     for product, coefficient in offset:

@@ -269,7 +269,7 @@ class SourceWriter:
 
 
 class Accumulating(SourceWriter):
-    """What a nest accumulates, and where."""
+    """Writer of accumulators, scans and scattered sums of a nest."""
 
     def __init__(
         self,

@@ -214,7 +214,7 @@ class Expansion:
         return number
 
     def _require_no_negative(self, exponent: Term) -> None:
-        """What ``power`` checks: numbers that are known only at a call are checked there."""
+        """Check what ``power`` does: numbers known only at a call are checked there."""
         terms = self.terms
         zero = terms.constant(0, exponent.dtype)
         lookup.require(terms, terms.map("greater_equal", (exponent, zero), BOOL))
@@ -356,7 +356,7 @@ _FORMS: tuple[tuple[type[Op], str, str], ...] = (
 
 
 def form(op: Op) -> tuple[str, str]:
-    """What an operation becomes in a compiled function, in a word and in a sentence."""
+    """The form of an operation in a compiled function, in a word and in a sentence."""
     for family, word, sentence in _FORMS:
         if isinstance(op, family):
             return word, sentence
@@ -366,7 +366,7 @@ def form(op: Op) -> tuple[str, str]:
 
 
 def _describe(op: Op) -> str:
-    """What an operation becomes, for its documentation."""
+    """The sentence about ``ng.jit`` in an operation's documentation."""
     return f"Under ``ng.jit``: {form(op)[1]}."
 
 
