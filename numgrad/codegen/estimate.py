@@ -56,7 +56,7 @@ def byte_ns(held: float) -> float:
 
 @cache
 def moving_ns(held: int) -> float:
-    """Nanoseconds that a byte takes on this machine in a loop over ``held`` bytes of arrays, measured."""
+    """Nanoseconds that a byte takes here in a loop over ``held`` bytes of arrays, measured."""
     a, b, c = np.ones((3, max(held // 24, 1)))
     least = float("inf")
     for _ in range(_SOME):

@@ -169,7 +169,7 @@ class Bodies:
         return reads
 
     def accesses(self, statement: Statement) -> list[tuple[int, Any]]:
-        """The reads that ``loads`` gives, as numbers of terms and indices; some of them more than once.
+        """The reads that ``loads`` gives, as numbers of terms and indices; some more than once.
 
         Functions of single elements make no symbols here, as others need these with other loops.
         """
