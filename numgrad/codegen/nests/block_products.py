@@ -81,7 +81,7 @@ class BlockProduct:
 def block_product(
     s: Statement, path: list[Loop], bodies: Bodies, hint: Callable[[Length], int]
 ) -> BlockProduct | None:
-    """What a statement multiplies if it is a product, in the last two loops of its path."""
+    """The product that a statement is in the last two loops of its path, if it is one."""
     if len(path) < 3 or s.term.op != REDUCE or s.term.detail[0] != "sum":
         return None
     body = bodies.body(s)
@@ -113,7 +113,7 @@ def block_product(
 
 def _loops_of(root: Symbol) -> frozenset[int]:
     """The loops that a value depends on."""
-    found: set[int] = set()
+    loops: set[int] = set()
     seen: set[int] = set()
     stack = [root]
     while stack:
@@ -122,13 +122,13 @@ def _loops_of(root: Symbol) -> frozenset[int]:
             continue
         seen.add(id(symbol))
         if symbol.op == "index":
-            found |= loops_in(symbol.detail)
+            loops |= loops_in(symbol.detail)
         elif symbol.op == "load":
             index = symbol.detail[1]
             for part in index[1:] if index[:1] == ("flat",) else index:
-                found |= loops_in(part)
+                loops |= loops_in(part)
         stack.extend(symbol.args)
-    return frozenset(found)
+    return frozenset(loops)
 
 
 def _evenly(symbol: Symbol, loops: Collection[int], bodies: Bodies) -> bool:
@@ -165,11 +165,11 @@ def take_apart(
         """Loops of the products in a loop, after one of what these wait for."""
         made = {s.term.number: s for s in outer.statements()}
         done: set[int] = set()
-        found: list[Loop] = []
+        copies: list[Loop] = []
 
         def alone(items: Sequence[Loop | Statement], product: bool) -> None:
             new = Loop(outer.loop, outer.length, list(items), outer.merged, product=product)
-            found.append(new)
+            copies.append(new)
             done.update(s.term.number for s in new.statements())
 
         for inner in [x for x in outer.items if isinstance(x, Loop)]:
@@ -189,7 +189,7 @@ def take_apart(
                 alone([Loop(inner.loop, inner.length, [s], inner.merged)], product=True)
             if not inner.items:
                 outer.items.remove(inner)
-        return found
+        return copies
 
     def waited_for(s: Statement, made: dict[int, Statement]) -> list[Statement]:
         """The statements, of some, that one reads, and those that these read."""
@@ -224,13 +224,13 @@ class BlockProducts(InvariantHoisting):
         (s,) = inner.items
         assert isinstance(s, Statement)
         around = [*path, loop, inner]
-        found = block_product(s, around, self.bodies, self.hint)
-        if found is None or self.storage[s.term.number].lanes == found.across:
+        product = block_product(s, around, self.bodies, self.hint)
+        if product is None or self.storage[s.term.number].lanes == product.across:
             return False
-        if not all(self._fits(x, found.other) for x in (found.matrix, found.values)):
+        if not all(self._fits(x, product.other) for x in (product.matrix, product.values)):
             return False
         before = dict(self.names)
-        self._write(depth, found)
+        self._write(depth, product)
         self.names = before
         self.account(self.products.multiply_ns[type_name(s.term.dtype)], around)
         return True
@@ -239,18 +239,18 @@ class BlockProducts(InvariantHoisting):
         """Whether what is laid side by side stays in a cache."""
         return self.hint(loop.length) * LANES * symbol.dtype.itemsize <= MOST_ASIDE
 
-    def _write(self, depth: int, found: BlockProduct) -> None:
-        s, rows, other = found.statement, found.rows, found.other
-        if found.across:
+    def _write(self, depth: int, product: BlockProduct) -> None:
+        s, rows, other = product.statement, product.rows, product.other
+        if product.across:
             a, b = (
-                self._lanes_of(depth, found.matrix, rows),
-                self._rows_of(depth, found.values, other),
+                self._lanes_of(depth, product.matrix, rows),
+                self._rows_of(depth, product.values, other),
             )
             step_a, row_b, count, columns = ONE, other.length, "width", text(other.length)
         else:
-            number, index = found.matrix.detail
+            number, index = product.matrix.detail
             a = self.place(self.bodies.terms[number], index)
-            b = self._lanes_of(depth, found.values, other)
+            b = self._lanes_of(depth, product.values, other)
             step_a, row_b = coefficient(a[1], other.loop), coefficient(b[1], other.loop)
             count, columns = text(other.length), "width"
         c = self.place(s.term, s.index)
@@ -275,7 +275,7 @@ class BlockProducts(InvariantHoisting):
             address(a), distance(coefficient(a[1], rows.loop)), distance(step_a),
             address(b), distance(row_b), count,
             address(c), distance(coefficient(c[1], rows.loop)),
-            text(rows.length), columns, str(int(found.across)),
+            text(rows.length), columns, str(int(product.across)),
         ]  # fmt: skip
         self.put(depth, f"{function}({', '.join(given)})")
 

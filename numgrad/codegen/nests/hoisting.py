@@ -1,4 +1,4 @@
-"""What is computed before the loop that uses it.
+"""Loop-invariant code motion: values computed before the loop that uses them.
 
 Note [Kept in lanes]
 --------------------

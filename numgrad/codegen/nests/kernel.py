@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.dtypes import type_name
+from numgrad.codegen.dtypes import numpy_name, type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.estimate import L3_NS
 from numgrad.codegen.nests.block_products import ProductCode
@@ -36,7 +36,6 @@ from numgrad.codegen.nests.tasks import TaskWriter, Work
 from numgrad.codegen.nests.terms import PART, PRODUCT, Term, Terms, count
 from numgrad.codegen.nests.tree import Item, Loop, build, paths
 from numgrad.codegen.nests.write import text
-from numgrad.codegen.reduction_loops import numpy_name
 
 ROWS = 16
 """Arrays of a kernel's own of one length from which on they are rows of one array."""
@@ -384,7 +383,7 @@ def arrange(
 
 def _worth_keeping(bodies: Bodies, items: Sequence[Item]) -> list[Term]:
     """Expensive terms that would be computed at several places of the same nest."""
-    found: dict[int, Term] = {}
+    worth: dict[int, Term] = {}
     for item in items:
         if not isinstance(item, Loop):
             continue
@@ -398,8 +397,8 @@ def _worth_keeping(bodies: Bodies, items: Sequence[Item]) -> list[Term]:
                 if term.number in bodies.stored:
                     continue  # another term may have the same value at some places
                 if wasted or seen.setdefault(term.number, place) != place:
-                    found[term.number] = term
-    return list(found.values())
+                    worth[term.number] = term
+    return list(worth.values())
 
 
 def _again_and_again(path: Sequence[Loop], needed: set[int]) -> bool:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from numgrad.codegen.dtypes import numpy_name
 from numgrad.codegen.nests.block_products import BlockProducts
 from numgrad.codegen.nests.lanes import TILE
 from numgrad.codegen.nests.polynomial import Terms as Length
@@ -27,7 +28,6 @@ from numgrad.codegen.nests.statements import Statement, expensive
 from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE, SCAN, SCATTER, count
 from numgrad.codegen.nests.tree import Item, Loop
 from numgrad.codegen.nests.write import preceding, text
-from numgrad.codegen.reduction_loops import numpy_name
 from numgrad.codegen.tasks import LANES
 
 MOST_UNROLLED, OF_ANY_LENGTH = 12, 4
@@ -37,7 +37,7 @@ MOST_TOTALS = 4
 NARROW = 16
 """Elements of a row of a tile from which on scans are written in vectors."""
 MEMORY_NS, BLOCK_NS = 0.3, 0.05
-"""What an element costs besides arithmetic: read from memory, or from a block in a cache."""
+"""Cost of an element besides arithmetic: read from memory, or from a block in a cache."""
 
 
 @dataclass

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from numgrad.codegen.dtypes import type_name
+from numgrad.codegen.dtypes import numpy_name, type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.nests.polynomial import constant, value_of
 from numgrad.codegen.nests.small_arrays import extents
@@ -24,7 +24,6 @@ from numgrad.codegen.nests.statements import Bodies, Statement
 from numgrad.codegen.nests.terms import Term
 from numgrad.codegen.nests.tree import Item
 from numgrad.codegen.nests.write import SourceWriter, Storage
-from numgrad.codegen.reduction_loops import numpy_name
 from numgrad.codegen.symbols import Symbol, in_order
 
 PIECE = 500
@@ -127,7 +126,7 @@ class RunWriter(SourceWriter):
     # ------------------------------------------------------------------------------------ cutting
 
     def _cut(self, run: Sequence[Statement]) -> list[list[Symbol | Kept]]:
-        """What each piece does, in order."""
+        """The steps of each piece, in order."""
         pieces: list[list[Symbol | Kept]] = [[]]
         for statement in run:
             term = statement.term
@@ -148,7 +147,7 @@ class RunWriter(SourceWriter):
         return pieces
 
     def _value(self, symbol: Symbol) -> Symbol:
-        """What computes a symbol, which may be a read of what this run has made."""
+        """The symbol that computes another, which may be a read of what this run has made."""
         if symbol.op != "load" or symbol.args:
             return symbol
         number, index = symbol.detail
@@ -159,14 +158,14 @@ class RunWriter(SourceWriter):
 
     def _passed(self, pieces: Sequence[Sequence[Symbol | Kept]]) -> set[Symbol]:
         """The values that a later piece needs."""
-        found: set[Symbol] = set()
+        values: set[Symbol] = set()
         for number, piece in enumerate(pieces[1:], start=1):
             for step in piece:
                 for symbol in (step.value,) if isinstance(step, Kept) else step.args:
                     value = self._value(symbol)
                     if self._piece_of.get(value, number) < number:
-                        found.add(value)
-        return found
+                        values.add(value)
+        return values
 
     # ------------------------------------------------------------------------------------ writing
 
@@ -223,12 +222,12 @@ class RunWriter(SourceWriter):
 
 def runs(items: Sequence[Item]) -> list[list[Statement] | Item]:
     """Items of a kernel, with statements of small arrays that follow one another in lists."""
-    found: list[list[Statement] | Item] = []
+    out: list[list[Statement] | Item] = []
     for item in items:
         if not (isinstance(item, Statement) and item.small):
-            found.append(item)
-        elif found and isinstance(found[-1], list):
-            found[-1].append(item)
+            out.append(item)
+        elif out and isinstance(out[-1], list):
+            out[-1].append(item)
         else:
-            found.append([item])
-    return found
+            out.append([item])
+    return out

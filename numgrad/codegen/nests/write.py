@@ -185,10 +185,10 @@ class SourceWriter:
         if root not in known:
             at_hand = all(a in known for a in root.args)
             for symbol in [root] if at_hand else in_order([root], known):
-                found = [known[a] for a in symbol.args]
+                parts = [known[a] for a in symbol.args]
                 if symbol.op in ("load", "index"):
-                    found.append(frozenset(of_load(symbol)))
-                known[symbol] = frozenset().union(*found)
+                    parts.append(frozenset(of_load(symbol)))
+                known[symbol] = frozenset().union(*parts)
         return known[root]
 
     # ------------------------------------------------------------------------------------ memory
@@ -269,7 +269,7 @@ class SourceWriter:
 
 
 class Accumulating(SourceWriter):
-    """What a nest accumulates, and where."""
+    """Writer of accumulators, scans and scattered sums of a nest."""
 
     def __init__(
         self,

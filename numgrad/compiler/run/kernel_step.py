@@ -15,9 +15,9 @@ import time
 from typing import Any
 
 from numgrad.codegen import threads
-from numgrad.codegen.collection import collection_later
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.estimate import serial_ns
+from numgrad.codegen.memory import collection_later
 from numgrad.codegen.nests.kernel import Written
 from numgrad.codegen.trials import VariantTrial
 from numgrad.compiler.messages import no_internal_error
