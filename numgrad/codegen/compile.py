@@ -154,7 +154,7 @@ def compile_kernel(
             kernel = Kernel(name, source, signature, parallel, nogil, functions, lasting)
             _prepare(kernel, externals)
             loaded = _load_or_compile(kernel, tuple(externals), keep and not functions)
-            (_loaded if lasting or loaded.numba_reason else _passing)[key] = found
+            (_loaded if lasting or loaded.numba_reason else _passing)[key] = loaded
     return loaded
 
 
