@@ -159,7 +159,7 @@ class ReductionWriter:
     def function(self, name: str, arguments: list[str]) -> None:
         """Open a function that is compiled by itself: Note [Blocks of a reduction]."""
         self.put(0, f"@{self.use('outlined', 'device')}", f"def {name}({', '.join(arguments)}):")
-        self.put(1, f"{self.use('stay_apart')}()")
+        self.put(1, f"{self.use('no_inline')}()")
 
     def kernel(self) -> str:
         """Source of the generated file below its header."""
@@ -227,7 +227,7 @@ class ReductionWriter:
     def total(self, symbol: Symbol, read: str) -> str:
         """The result of a reduction; ``read`` formats an accumulator's name."""
         texts = [
-            f"{self.use('settle')}({read % s.name}, {read % f'e_{s.name}'})"
+            f"{self.use('compensated')}({read % s.name}, {read % f'e_{s.name}'})"
             if s.compensated
             else read % s.name
             for s in self.plan.slots[symbol]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from numgrad.codegen.dtypes import type_name
-from numgrad.codegen.nests.hoisting import MOST_ASIDE, InvariantHoisting
+from numgrad.codegen.nests.hoisting import MOST_HOISTED, InvariantHoisting
 from numgrad.codegen.nests.indices import loops_in
 from numgrad.codegen.nests.polynomial import Terms as Length
 from numgrad.codegen.nests.polynomial import add, constant, multiply
@@ -141,7 +141,7 @@ def _evenly(symbol: Symbol, loops: Collection[int], bodies: Bodies) -> bool:
     return all(coefficient(offset, u) for u in loops)
 
 
-def take_apart(
+def extract_products(
     top: Loop, bodies: Bodies, hint: Callable[[Length], int], exported: Collection[int]
 ) -> None:
     """Give products loops of their own, in front of those that they shared: Note [Block products].
@@ -213,8 +213,8 @@ Source = tuple[str, Length]
 class BlockProducts(InvariantHoisting):
     """Writes products of blocks."""
 
-    def __init__(self, products: ProductCode, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, products: ProductCode, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self.products = products
 
     def multiply(self, depth: int, loop: Loop, path: list[Loop]) -> bool:
@@ -237,7 +237,7 @@ class BlockProducts(InvariantHoisting):
 
     def _fits(self, symbol: Symbol, loop: Loop) -> bool:
         """Whether what is laid side by side stays in a cache."""
-        return self.hint(loop.length) * LANES * symbol.dtype.itemsize <= MOST_ASIDE
+        return self.hint(loop.length) * LANES * symbol.dtype.itemsize <= MOST_HOISTED
 
     def _write(self, depth: int, product: BlockProduct) -> None:
         s, rows, other = product.statement, product.rows, product.other
@@ -270,14 +270,14 @@ class BlockProducts(InvariantHoisting):
         for length in (rows.length, other.length):
             self.need(length)
         function = self.use("block_product", self.products.blocks)
-        given = [
+        arguments = [
             type_name(s.term.dtype), str(size),
             address(a), distance(coefficient(a[1], rows.loop)), distance(step_a),
             address(b), distance(row_b), count,
             address(c), distance(coefficient(c[1], rows.loop)),
             text(rows.length), columns, str(int(product.across)),
         ]  # fmt: skip
-        self.put(depth, f"{function}({', '.join(given)})")
+        self.put(depth, f"{function}({', '.join(arguments)})")
 
     def _lanes_of(self, depth: int, symbol: Symbol, loop: Loop) -> Source:
         """Where a value is side by side for all iterations of a loop; else it is laid there."""
@@ -285,16 +285,19 @@ class BlockProducts(InvariantHoisting):
             number, index = symbol.detail
             if self.storage[number].lanes:
                 return self.place(self.bodies.terms[number], index)
-        if symbol not in self.names or self.kept.get(symbol, ("",))[0] not in self.names[symbol]:
-            self.keep_aside(depth, symbol, [loop])
-        return self.kept[symbol]
+        if (
+            symbol not in self.names
+            or self.in_lanes.get(symbol, ("",))[0] not in self.names[symbol]
+        ):
+            self.store_before(depth, symbol, [loop])
+        return self.in_lanes[symbol]
 
     def _rows_of(self, depth: int, symbol: Symbol, loop: Loop) -> Source:
         """Where the rows of a value are, one for each lane; they are laid there."""
-        name = f"h{len(self.aside)}"
+        name = f"h{len(self.hoisted)}"
         before = self.names
         # what is side by side there is read from where it came, row by row
-        self.names = {x: value for x, value in before.items() if x not in self.kept}
+        self.names = {x: value for x, value in before.items() if x not in self.in_lanes}
         self.need(loop.length)
         offset = text(loop.length)
         self.put(depth, "for lane in range(width):", f"    i{self.lane} = base + lane")
@@ -303,6 +306,6 @@ class BlockProducts(InvariantHoisting):
         store, scope = self.use("store", "codegen.intrinsics"), self._scope(name)
         self.put(depth + 2, f"{store}({value}, {name}, lane * ({offset}) + i{loop.loop}, {scope})")
         size = multiply(loop.length, constant(LANES))
-        self.aside.append((name, add(size, constant(self.products.slack)), symbol.dtype))
+        self.hoisted.append((name, add(size, constant(self.products.slack)), symbol.dtype))
         self.names = before
         return name, ()

@@ -171,8 +171,8 @@ def _simplified(symbol: Symbol, args: tuple[Symbol, ...]) -> Symbol:
 class IndexSetSplitting(Accumulating):
     """Writes loops in the ranges that they have."""
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._elsewhere = False  # whether what is written is in none of the ranges of a loop
         # conditions in the ranges that are open, and what symbols are there
         self.known: dict[Symbol, bool] = {}

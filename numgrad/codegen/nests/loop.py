@@ -116,8 +116,8 @@ class LoopWriter(KernelWriter):
 
     def loop(self) -> LoopKernel:
         """The kernel."""
-        functions, _, _, kept = self._write_items()
-        temporaries = self._temporaries(kept)
+        functions, _, _, buffers = self._write_items()
+        temporaries = self._temporaries(buffers)
         self._parameters()
         self.as_arrays = {
             t.number for t in self.results if any(f"x{t.number}" in line for line in self.lines)
@@ -128,8 +128,8 @@ class LoopWriter(KernelWriter):
         lines += ["    " + line for line in [*self._rows(), *self.lines, *self._results()]]
         lines += ["        t = t + 1", *self._last(), *self._checked(), *self._end()]
         touch = self.use("touch", "codegen.accumulation")
-        kept += [*self.blocks.names(), *(f"x{name}" for name, _ in self._owned())]
-        lines += [f"    {touch}({name})" for name in kept]
+        buffers += [*self.blocks.names(), *(f"x{name}" for name, _ in self._owned())]
+        lines += [f"    {touch}({name})" for name in buffers]
         self._parameters()  # with the lengths that copies need
         parameters = [f"o{k}" for k in range(len(self.inputs))]
         parameters += [f"w{k}" for k in range(len(self.returned))]

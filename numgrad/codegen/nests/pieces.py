@@ -57,7 +57,7 @@ class Blocks:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredElement:
     """An element of a stored term is written to memory."""
 
     term: Term
@@ -95,7 +95,7 @@ class RunWriter(SourceWriter):
         self.needed: dict[str, None] = {}
         self._made: dict[tuple[int, int], Symbol] = {}  # elements of this run, by place
         self._piece_of: dict[Symbol, int] = {}
-        self._homes: dict[Symbol, Kept] = {}
+        self._homes: dict[Symbol, StoredElement] = {}
         self._places: dict[Symbol, tuple[str, str]] = {}  # where a later piece finds a value
 
     def _scope(self, name: str) -> str:
@@ -108,7 +108,7 @@ class RunWriter(SourceWriter):
         for number, piece in enumerate(pieces):
             self.names, self.lines, self.arguments = {}, [], {}
             for step in piece:
-                if isinstance(step, Kept):
+                if isinstance(step, StoredElement):
                     self._keep(step)
                 else:
                     self._compute(step, step in passed)
@@ -118,16 +118,16 @@ class RunWriter(SourceWriter):
                 return
             name, given = f"piece_{self.first + number}", ", ".join(self.arguments)
             decorator = self.use("contracted" if contract else "outlined", "codegen.device")
-            apart = self.use("stay_apart", "codegen.accumulation")
+            apart = self.use("no_inline", "codegen.accumulation")
             head = [f"@{decorator}", f"def {name}({given}):", f"    {apart}()"]
             self.functions += [*head, *self.lines, "", ""]
             self.calls.append(f"    {name}({given})")
 
     # ------------------------------------------------------------------------------------ cutting
 
-    def _cut(self, run: Sequence[Statement]) -> list[list[Symbol | Kept]]:
+    def _cut(self, run: Sequence[Statement]) -> list[list[Symbol | StoredElement]]:
         """The steps of each piece, in order."""
-        pieces: list[list[Symbol | Kept]] = [[]]
+        pieces: list[list[Symbol | StoredElement]] = [[]]
         for statement in run:
             term = statement.term
             memory = self.storage[term.number].memory
@@ -140,7 +140,7 @@ class RunWriter(SourceWriter):
                         self._piece_of[symbol] = len(pieces) - 1
                 value = self._made[term.number, place] = self._value(root)
                 if memory:
-                    kept = Kept(term, place, value)
+                    kept = StoredElement(term, place, value)
                     pieces[-1].append(kept)
                     if self._piece_of.get(value) == len(pieces) - 1:
                         self._homes.setdefault(value, kept)
@@ -156,12 +156,12 @@ class RunWriter(SourceWriter):
         place = value_of(offset)
         return symbol if place is None else self._made.get((number, place), symbol)
 
-    def _passed(self, pieces: Sequence[Sequence[Symbol | Kept]]) -> set[Symbol]:
+    def _passed(self, pieces: Sequence[Sequence[Symbol | StoredElement]]) -> set[Symbol]:
         """The values that a later piece needs."""
         values: set[Symbol] = set()
         for number, piece in enumerate(pieces[1:], start=1):
             for step in piece:
-                for symbol in (step.value,) if isinstance(step, Kept) else step.args:
+                for symbol in (step.value,) if isinstance(step, StoredElement) else step.args:
                     value = self._value(symbol)
                     if self._piece_of.get(value, number) < number:
                         values.add(value)
@@ -183,7 +183,7 @@ class RunWriter(SourceWriter):
         self._places[symbol] = name, str(place)
         self._put_away(text, name, str(place))
 
-    def _keep(self, kept: Kept) -> None:
+    def _keep(self, kept: StoredElement) -> None:
         self._provide(kept.value)
         (text,) = self.values(1, [kept.value])
         self._put_away(text, *self._home(kept))
@@ -193,7 +193,7 @@ class RunWriter(SourceWriter):
         store = self.use("store", "codegen.intrinsics")
         self.put(1, f"{store}({value}, {name}, {place}, {self._scope(name)})")
 
-    def _home(self, kept: Kept) -> tuple[str, str]:
+    def _home(self, kept: StoredElement) -> tuple[str, str]:
         shape = extents(kept.term.shape)
         assert shape is not None
         return self._place(

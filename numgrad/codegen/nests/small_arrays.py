@@ -160,7 +160,7 @@ class Elements:
             if term.op == REDUCE:
                 return self._reduced(term)
             if term.op == SCAN:
-                return self._scanned(term)
+                return self._scan_loop(term)
             if term.op == VIEW and term.detail[0] != "diagonal":
                 return self._viewed(term)
             if term.op == CHOOSE and term.detail[0] == "join":
@@ -239,7 +239,7 @@ class Elements:
             op = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}[kind]
         return self.make(op, (a, b), dtype)
 
-    def _scanned(self, term: Term) -> np.ndarray:
+    def _scan_loop(self, term: Term) -> np.ndarray:
         kind, axis = term.detail
         shape, dtype = extents(term.shape), term.dtype
         x, *factors = [
