@@ -92,7 +92,7 @@ class ModuleText:
 
 
 class Note(NamedTuple):
-    """A record of a line written: a ``pure`` instruction, a ``value``, an ``effect``, or another."""
+    """Record of a line written: a ``pure`` instruction, a ``value``, an ``effect``, or another."""
 
     kind: str
     text: str = ""
