@@ -14,7 +14,7 @@ from typing import Any
 
 from numgrad.compiler.graph.graph import Graph, Value
 from numgrad.compiler.graph.sizes import Size
-from numgrad.compiler.run.loop_program import Body
+from numgrad.compiler.loops.body import LoopBody
 from numgrad.compiler.trace.cut import extract
 from numgrad.core.op import OPS
 
@@ -22,37 +22,36 @@ SMALLEST = 64
 """Elements of a matrix that is added up in the loop in any case: they may stay in registers."""
 
 Factors = tuple[Value, Value]
-"""What is collected of ``transpose(a) @ b``: vectors or matrices."""
+"""Factors of ``transpose(a) @ b``: vectors or matrices."""
 
 
 def with_factors(
-    body: Body, summed: Sequence[int]
-) -> tuple[Body, dict[int, list[tuple[int, int]]]]:
+    body: LoopBody, summed: Sequence[int]
+) -> tuple[LoopBody, dict[int, list[tuple[int, int]]]]:
     """A transposed loop that collects factors in place of sums, and where it has those of each.
 
     ``summed`` are the parts of its carry that add up something. Places are those in what is
     collected.
     """
     graph, c = body.graph, body.carries
-    found: dict[int, list[Factors]] = {}
+    factors_of: dict[int, list[Factors]] = {}
     for k in summed:
-        factors = _factors(graph, k)
-        if factors:
-            found[k] = factors
-    if not found:
+        if factors := _factors(graph, k):
+            factors_of[k] = factors
+    if not factors_of:
         return body, {}
     rows = list(graph.outputs[c : len(graph.outputs) - c])
     places: dict[int, list[tuple[int, int]]] = {}
-    for k, pairs in found.items():
+    for k, pairs in factors_of.items():
         places[k] = []
         for pair in pairs:
             places[k].append((len(rows), len(rows) + 1))
             rows += pair
-    left = [k for k in range(c) if k not in found]
-    inputs = [v for k, v in enumerate(graph.inputs) if k not in found]
+    left = [k for k in range(c) if k not in factors_of]
+    inputs = [v for k, v in enumerate(graph.inputs) if k not in factors_of]
     before = [graph.inputs[k] for k in left]
     part = extract(graph, inputs, [*(graph.outputs[k] for k in left), *rows, *before])
-    return Body(part, len(left), body.xs), places
+    return LoopBody(part, len(left), body.xs), places
 
 
 def product(pairs: Sequence[tuple[Any, Any]], dtype: Any) -> Any:
@@ -65,7 +64,7 @@ def product(pairs: Sequence[tuple[Any, Any]], dtype: Any) -> Any:
 
 
 def _in_a_row(x: Any) -> Any:
-    """What steps gave one below the other."""
+    """The rows of all steps, one below the other."""
     return OPS["reshape"](x, (x.shape[0] * x.shape[1], x.shape[2])) if x.ndim == 3 else x
 
 
@@ -74,19 +73,19 @@ def _factors(graph: Graph, k: int) -> list[Factors]:
     total, before = graph.outputs[k].node, graph.inputs[k]
     if total.name != "add" or total.inputs[0] is not before:
         return []
-    found: list[Factors] = []
+    factors: list[Factors] = []
     stack = [total.inputs[1]]
     while stack:
         value = stack.pop()
         pair = _pair(value)
         if pair is not None:
-            found.append(pair)
+            factors.append(pair)
         elif value.node.name == "add" and all(v.ndim == 2 for v in value.node.inputs):
             stack += value.node.inputs
         else:
             return []
-    collected = sum(_count(v) for pair in found for v in pair)
-    return found if _count(before) > SMALLEST and 2 * collected < _count(before) else []
+    collected = sum(_count(v) for pair in factors for v in pair)
+    return factors if _count(before) > SMALLEST and 2 * collected < _count(before) else []
 
 
 def _pair(value: Value) -> Factors | None:

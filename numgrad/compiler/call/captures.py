@@ -1,4 +1,4 @@
-"""What a function reads besides its arguments: enclosed variables, globals, attributes.
+"""Captures of a function, besides its arguments: enclosed variables, globals, attributes.
 
 Note [Places]
 -------------
@@ -13,6 +13,15 @@ and so is what is in an array that is no input: plain NumPy may have computed wi
 Which attributes of an object count is told by the names in the code that can get at it. The code
 of libraries (what is installed, and Python's own) is taken for constant, and neither its globals
 nor its objects are searched, those of this library excepted.
+
+Note [Caches]
+-------------
+A function may keep what it computes: ``if "w" not in cache: cache["w"] = ...``, ``setdefault``,
+``functools.cached_property``. The compiled function has it as a constant, since it was not there
+before the trace. So what keys and attributes hold that came during the trace is guarded as it is
+then. If it is a traced Tensor, the function is traced again, and told if it uses it; if it is a
+generator of random numbers, too, since that goes on where the first call left it. Elements of lists
+are left out: a list that the trace appends to is a record of traces.
 """
 
 from __future__ import annotations
@@ -42,15 +51,16 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.content import SMALL, Content
-from numgrad.compiler.call.library_objects import of_library
-from numgrad.compiler.call.methods import METHODS, WeakMethod
+from numgrad.compiler.call.library_objects import of_library, of_memory, of_standard
 from numgrad.compiler.call.process_state import ProcessState
+from numgrad.compiler.call.signature import METHODS, WeakMethod
 from numgrad.compiler.call.source import (
     CONTENT,
     FIXED,
     IDENTITY,
+    SMALL,
     VALUE,
+    Content,
     Source,
     fixed_place,
     is_atom,
@@ -58,7 +68,6 @@ from numgrad.compiler.call.source import (
     of_sparse,
     place_of,
 )
-from numgrad.compiler.call.standard_objects import of_memory, of_standard
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.bytecode import WORD, Mention, PlainReads, Sites, all_codes, facts
 from numgrad.core.op import Op
@@ -93,8 +102,8 @@ class Captures:
     guards
         What must stay the same in any case: numbers, functions, lengths of containers.
     generators
-        The places of generators of random numbers, iterators and files, which go on by use.
-    sources
+        The sources of generators of random numbers, iterators and files, which go on by use.
+    bit_generators
         The ids of what these, and generators of ours, draw from.
     codes
         The user's code, that of the function itself first.
@@ -121,7 +130,7 @@ class Captures:
             self._before: dict[int, Content] = {}
             self.guards: list[Source] = []
             self.generators: list[Source] = []
-            self.sources: set[int] = set()
+            self.bit_generators: set[int] = set()
             self.process = ProcessState()
             self.opaque = False
             self._lengths: list[tuple[Any, int]] = []
@@ -133,12 +142,12 @@ class Captures:
             self._walk()
             if len(self.names) + len(self._asked) + self._builds_names == known:
                 break
-        for place in self._queue:
-            if place.treatment == FIXED and id(place.value) in self._weak:
-                place.value = None
+        for source in self._queue:
+            if source.treatment == FIXED and id(source.value) in self._weak:
+                source.value = None
 
     @property
-    def places(self) -> list[Source]:
+    def sources(self) -> list[Source]:
         """All that was found, holders before what they hold."""
         return self._queue
 
@@ -148,7 +157,7 @@ class Captures:
 
     def has_grown(self) -> bool:
         """Whether there are keys or attributes by now that were not there."""
-        return any(len(found) != count for found, count in self._lengths) or any(
+        return any(len(value) != count for value, count in self._lengths) or any(
             name in sys.modules for name in self._missing
         )
 
@@ -159,15 +168,15 @@ class Captures:
         while it is traced, such as a counter, is none of them.
         """
         everything = not self.names.isdisjoint(("items", "values", "popitem"))
-        for array, place in self.arrays.items():
-            named = type(place.key) is not str or place.key in self.names or everything
+        for array, source in self.arrays.items():
+            named = type(source.key) is not str or source.key in self.names or everything
             before = self._before.get(array)
             if array in looked_at:
-                yield replace(place, value=Content(place.value, whole=True), treatment=CONTENT)
-            elif before and named and array not in inputs and before(place.value):
-                whole = isinstance(place.value, np.ndarray) and place.value.nbytes > SMALL
-                content = Content(place.value, whole=True) if whole else before
-                yield replace(place, value=content, treatment=CONTENT)
+                yield replace(source, value=Content(source.value, whole=True), treatment=CONTENT)
+            elif before and named and array not in inputs and before(source.value):
+                whole = isinstance(source.value, np.ndarray) and source.value.nbytes > SMALL
+                content = Content(source.value, whole=True) if whole else before
+                yield replace(source, value=content, treatment=CONTENT)
 
     def plainly_read(self, inputs: Iterable[int], sites: Sites, viewed: set[int]) -> set[int]:
         """Those of input arrays that plain NumPy may read too: Note [Plain reads]."""
@@ -178,41 +187,41 @@ class Captures:
         queue = self._queue
         new, old, bits = self._random
         leaves = (np.ndarray, Tensor, Op, Generator, *new, *old, *bits)
-        for count, place in enumerate(queue):  # grows meanwhile
+        for count, source in enumerate(queue):  # grows meanwhile
             if count > _LIMIT:
                 return
-            value = place.value
-            if place.treatment in (IDENTITY, VALUE, CONTENT):
-                self.guards.append(place)
-            if place.treatment == CONTENT:
+            value = source.value
+            if source.treatment in (IDENTITY, VALUE, CONTENT):
+                self.guards.append(source)
+            if source.treatment == CONTENT:
                 continue
             if type(value) is str and value.isidentifier():  # for getattr(self, name)
                 self.names.add(value)
             elif type(value) is str and self._evaluates:
                 self.names.update(WORD.findall(value))
             if isinstance(value, np.ndarray):
-                self._mentions.setdefault(id(value), []).append(place.mention)
+                self._mentions.setdefault(id(value), []).append(source.mention)
             if id(value) in self._seen or is_atom(value):
                 continue
             self._seen.add(id(value))
             if isinstance(value, random.Random | Iterator):  # files are iterators, too
-                self.generators.append(place)
+                self.generators.append(source)
             if isinstance(value, leaves):
                 if isinstance(value, np.ndarray | Tensor):
-                    self.arrays[id(value)] = place
+                    self.arrays[id(value)] = source
                     if not (isinstance(value, Tensor) and isinstance(value._array, AbstractArray)):
                         self._before[id(value)] = Content(value)
                 elif isinstance(value, (*new, *old)):
-                    self.generators.append(place)
+                    self.generators.append(source)
                 if isinstance(value, (*new, Generator)):
-                    self.sources.add(id(value.bit_generator))  # pyright: ignore
+                    self.bit_generators.add(id(value.bit_generator))  # pyright: ignore
                 elif isinstance(value, bits):
-                    self.sources.add(id(value))
+                    self.bit_generators.add(id(value))
                 if not isinstance(value, Tensor):
                     continue
             for part in self._parts(value):
-                part.parent = place
-                part.name = f"{place.name}{part.name}" if part.name[:1] in ".[" else part.name
+                part.parent = source
+                part.name = f"{source.name}{part.name}" if part.name[:1] in ".[" else part.name
                 queue.append(part)
 
     # ------------------------------------------------------------------------ what is in what
@@ -285,8 +294,8 @@ class Captures:
                 value = cell.cell_contents
             except ValueError:  # not assigned yet
                 continue
-            place = (fixed_place if library else place_of)(value, cell, "{0}.cell_contents", name)
-            yield place
+            source = (fixed_place if library else place_of)(value, cell, "{0}.cell_contents", name)
+            yield source
             if not library:
                 yield from self.process.places(value, attributes)
         if not library:
@@ -313,9 +322,9 @@ class Captures:
             access = f"{{0}}.__dict__[{name!r}]"
             yield place_of(vars(function)[name], function, access, f".{name}")
         self._lengths.append((function.__globals__, len(function.__globals__)))
-        asked = {name for name in names if not hasattr(builtins, name)}
+        maybe_absent = {name for name in names if not hasattr(builtins, name)}
         if not names.isdisjoint(("globals", "eval", "exec")):  # for globals()["name"]
-            asked.update(filter(str.isidentifier, texts))
+            maybe_absent.update(filter(str.isidentifier, texts))
             names |= texts
         if not names.isdisjoint(("eval", "exec")):
             self._evaluates = True
@@ -323,25 +332,25 @@ class Captures:
         if not (names | attributes).isdisjoint(("environ", "getenv")):
             yield Source(os.environ, FIXED, os.environ, "{0}", "os.environ")
         for name in names:
-            found = function.__globals__.get(name, function)
-            yield from self.process.places(found, attributes)
-            if isinstance(found, ModuleType):
-                yield Source(found, FIXED, function.__globals__, f"{{0}}[{name!r}]", name)
-            elif found is not function:
-                yield place_of(found, function.__globals__, f"{{0}}[{name!r}]", name)
-            elif name in asked:
+            value = function.__globals__.get(name, function)
+            yield from self.process.places(value, attributes)
+            if isinstance(value, ModuleType):
+                yield Source(value, FIXED, function.__globals__, f"{{0}}[{name!r}]", name)
+            elif value is not function:
+                yield place_of(value, function.__globals__, f"{{0}}[{name!r}]", name)
+            elif name in maybe_absent:
                 yield Source(False, VALUE, function.__globals__, f"({name!r} in {{0}})", name)
 
     def _imported(self, function: FunctionType) -> Iterator[Source]:
         """The modules that code of a function imports when it runs."""
         for name in _modules_in(function, self.names):
-            found = sys.modules.get(name)
-            if found is None:
+            module = sys.modules.get(name)
+            if module is None:
                 self._missing.add(name)
                 continue
-            yield from self.process.places(found, facts(function.__code__).attributes)
+            yield from self.process.places(module, facts(function.__code__).attributes)
             if not _is_library(name):
-                yield Source(found, IDENTITY, sys.modules, f"{{0}}[{name!r}]", name)
+                yield Source(module, IDENTITY, sys.modules, f"{{0}}[{name!r}]", name)
 
     def _of_object(self, value: Any) -> Iterator[Source]:
         kind = type(value)
@@ -353,9 +362,9 @@ class Captures:
             and not kind.__module__.startswith("numgrad.")
             and (kind.__module__, kind.__name__) not in _RECORDS
         ):
-            found = [*of_memory(value), *of_library(value, self.names)]
-            self.opaque = self.opaque or not found
-            yield from found
+            results = [*of_memory(value), *of_library(value, self.names)]
+            self.opaque = self.opaque or not results
+            yield from results
             return
         if kind.__module__.startswith("numgrad.optim"):  # a step reads its options at each call
             return
@@ -375,7 +384,7 @@ class Captures:
             access = "({0}.__dict__ is {1})"
             yield Source(True, VALUE, value, access, ".__dict__", key=own)
         frozen = is_dataclass(kind) and kind.__dataclass_params__.frozen  # pyright: ignore
-        place = fixed_place if frozen else place_of
+        source = fixed_place if frozen else place_of
         members = self._members(kind)
         methods = [
             name
@@ -403,11 +412,11 @@ class Captures:
             if constant and name in own:  # and who reads the class gets the other
                 yield place_of(getattr(kind, name), kind, f"{{0}}.{name}", f".{name}")
             if slot or constant:
-                yield place(getattr(value, name), holder, f"{{0}}.{name}", f".{name}")
+                yield source(getattr(value, name), holder, f"{{0}}.{name}", f".{name}")
             elif name in own and not shared:
-                yield place(own[name], holder, f"{{0}}.__dict__[{name!r}]", f".{name}")
+                yield source(own[name], holder, f"{{0}}.__dict__[{name!r}]", f".{name}")
             elif name in own:
-                yield place(own[name], own, f"{{0}}[{name!r}]", f".{name}")
+                yield source(own[name], own, f"{{0}}[{name!r}]", f".{name}")
 
     def _absent(self, value: Any, holder: Any, attributes: Any) -> Iterator[Source]:
         """The attributes that an object lacks, where code may ask whether it has them."""
@@ -420,7 +429,7 @@ class Captures:
                 yield Source(False, VALUE, holder, f"_has({{0}}, {name!r})", f".{name}")
 
     def _of_class(self, kind: type) -> Iterator[Source]:
-        """What is read of a class itself: constants that users keep there."""
+        """The constants of a class that users keep there."""
         if _is_library(kind.__module__):
             return
         if not _is_library(type(kind).__module__):  # a metaclass has methods and properties
@@ -429,36 +438,36 @@ class Captures:
         yield from self._absent(kind, kind, vars(kind))
         for name, member in self._members(kind):
             if member is not _NOTHING and not name.startswith("__"):
-                found = getattr(kind, name, _NOTHING)
-                shown = isinstance(found, (*_VARIABLES, type)) or is_atom(found)
+                value = getattr(kind, name, _NOTHING)
+                shown = isinstance(value, (*_VARIABLES, type)) or is_atom(value)
                 if shown or _is_constant(member):
-                    yield place_of(found, kind, f"{{0}}.{name}", f".{name}")
+                    yield place_of(value, kind, f"{{0}}.{name}", f".{name}")
                 elif kind not in self._classes and any(map(_is_users, _functions(member))):
-                    yield of_method(kind, name, found)
+                    yield of_method(kind, name, value)
 
     def _members(self, kind: type) -> list[tuple[str, Any]]:
         """The attributes that code with objects of a class looks up, and what the class has.
 
         What the methods of our own classes look up counts for objects of these alone.
         """
-        names, found = set(self.names), {}
+        names, mapping = set(self.names), {}
         for base in kind.__mro__[:-1]:
             operators = (n for n, m in vars(base).items() if isinstance(m, FunctionType))
             names.update(n for n in operators if n.startswith("__") and n not in _NO_OPERATORS)
         while names:
             name = names.pop()
             members = [vars(b)[name] for b in kind.__mro__ if name in vars(b)]
-            found[name] = members[0] if members else _NOTHING
+            mapping[name] = members[0] if members else _NOTHING
             for function in (f for m in members for f in _functions(m)):  # super() reaches all
                 attributes = facts(function.__code__).attributes
                 if _is_library(function.__globals__.get("__name__")):
-                    names |= attributes - found.keys()
+                    names |= attributes - mapping.keys()
                 else:
                     self._read_code(function, kind)
-        return sorted(found.items())
+        return sorted(mapping.items())
 
     def _overridden(self, kind: type, names: Iterable[str]) -> Iterator[Source]:
-        """What ``super()`` leads to from methods of a class."""
+        """The members that ``super()`` leads to from methods of a class."""
         for name in names:
             bases = [base for base in kind.__mro__ if name in vars(base)]
             for base, above in pairwise(bases):
@@ -487,8 +496,8 @@ class Captures:
         """Note the names in a method, and what else it reads."""
         self._note_names(function.__code__)
         if id(function) not in self._seen:
-            place = Source(function, FIXED, function, "{0}", f"{kind.__name__}.{function.__name__}")
-            self._queue.append(place)
+            name = f"{kind.__name__}.{function.__name__}"
+            self._queue.append(Source(function, FIXED, function, "{0}", name))
 
 
 def _random_kinds() -> tuple[tuple[type, ...], tuple[type, ...], tuple[type, ...]]:
@@ -518,7 +527,7 @@ def _modules_in(function: FunctionType, known: set[str]) -> Iterator[str]:
 
 
 def _of_keywords(keywords: dict[str, Any]) -> Iterator[Source]:
-    """What a function gets by keyword, as defaults or from a partial, which may be changed."""
+    """Arguments by keyword, as defaults or from a partial, which may be changed."""
     yield Source(len(keywords), VALUE, keywords, "_len({0})", ".keywords")
     for name, value in keywords.items():
         yield place_of(value, keywords, f"{{0}}[{name!r}]", f"default {name}")
@@ -577,3 +586,51 @@ def _type_name(value: Any) -> str:
 
 def _name(value: Callable[..., Any]) -> str:
     return getattr(value, "__name__", type(value).__name__)
+
+
+# -------------------------------------------------------------------------------------------- made
+
+
+def made_by_trace(before: Captures) -> list[Source]:
+    """Guards of what has come into containers and attributes since ``before``."""
+    if not before.has_grown():
+        return []
+    known = {_key(source): source for source in before.sources}
+    new: set[int] = set()
+    results: list[Source] = []
+    for source in Captures(before.roots).sources:
+        parent = source.parent
+        if parent is None or _key(source) in known or source.treatment == FIXED:
+            continue
+        if isinstance(parent.value, list | deque) and id(parent) not in new:
+            continue
+        if _key(parent) not in known and id(parent) not in new:
+            continue
+        new.add(id(source))
+        if _is_traced(source.value) or isinstance(source.value, Generator):
+            results += _lengths(source, known)
+        elif isinstance(source.value, np.ndarray):
+            content = Content(source.value, whole=True)
+            results.append(replace(source, value=content, treatment=CONTENT))
+        elif isinstance(source.value, Tensor):
+            results.append(replace(source, treatment=IDENTITY))
+        else:
+            results.append(source)
+    return results
+
+
+def _key(source: Source) -> tuple[Any, ...]:
+    return id(source.holder), source.access, repr(source.key) if source.key is not None else None
+
+
+def _is_traced(value: Any) -> bool:
+    return isinstance(value, Tensor) and isinstance(value._array, AbstractArray)
+
+
+def _lengths(source: Source, known: dict[tuple[Any, ...], Source]) -> Iterator[Source]:
+    """The guards of how many things there were beside something."""
+    holder = id(source.holder)
+    for before in known.values():
+        inside = before.parent is not None and before.is_length
+        if inside and holder in (id(before.holder), id(getattr(before.holder, "__dict__", None))):
+            yield replace(before, kept=True)

@@ -1,4 +1,4 @@
-"""The step of a loop, and the loop as a program: one kernel where its step is one."""
+"""Loops as programs: one kernel where a step is one, else a program for each step."""
 
 from __future__ import annotations
 
@@ -15,28 +15,24 @@ from numgrad.codegen.dtypes import BOOL
 from numgrad.codegen.nests.loop import LoopKernel, LoopWriter
 from numgrad.codegen.nests.terms import first_stored
 from numgrad.compiler.graph import evaluate
-from numgrad.compiler.graph.graph import Graph, Value
-from numgrad.compiler.graph.shapes import length_arrays, lengths_read, results_of, with_lengths
+from numgrad.compiler.graph.shapes import length_arrays, with_lengths
+from numgrad.compiler.loops.body import LoopBody
 from numgrad.compiler.lower.expand import Expansion
 from numgrad.compiler.lower.lowering import find_lowering
 from numgrad.compiler.lower.matrices import PRODUCTS
 from numgrad.compiler.passes import optimize
-from numgrad.compiler.passes.common import graph_key
 from numgrad.compiler.run.program import compile_graph, stored_as
-from numgrad.compiler.run.replay import replay
-from numgrad.compiler.trace.cut import ancestors, extract
-from numgrad.compiler.trace.generators import draw_from
+from numgrad.compiler.trace.cut import extract
 from numgrad.core.elementwise import formula_emitter
-from numgrad.core.formula import Meta
 
 FIRST, SECONDS, MOST = 256, 0.05, 1 << 40
 """Steps of the first call of a kernel for some shapes, and what later ones may take: between calls
 Ctrl-C ends it."""
 
 
-def longer(steps: int, taken: float) -> int:
+def longer(steps: int, seconds: float) -> int:
     """How many steps to make in a call, after one of ``steps``."""
-    return int(min(MOST, max(1, steps * min(SECONDS / max(taken, 1e-7), 1e4))))
+    return int(min(MOST, max(1, steps * min(SECONDS / max(seconds, 1e-7), 1e4))))
 
 
 _MOST_FIXED = 8
@@ -47,7 +43,7 @@ _MOST_SIZES = 100
 
 @dataclass(eq=False)
 class KnownSizes:
-    """What a loop knows of operands of some shapes.
+    """Lengths, shapes and numbers of steps for operands of some shapes.
 
     Attributes
     ----------
@@ -64,154 +60,11 @@ class KnownSizes:
     steps: int = FIRST
 
 
-@dataclass(eq=False)
-class Body:
-    """The step of a loop.
+MOST_BYTES = 1 << 22
+"""Bytes of what is collected in one call of the kernel, and of what a program remembers."""
 
-    Attributes
-    ----------
-    graph
-        Takes the carry, elements of the arrays that are gone through, and what all steps read;
-        returns the new carry, then what is collected.
-    carries, xs
-        How many arrays the first two are.
-    keeps
-        Whether the carry before each step is collected, last of all.
-    until
-        Which part of the carry says whether there is another step; None if their number is known.
-    """
-
-    graph: Graph
-    carries: int
-    xs: int
-    keeps: bool = True
-    until: int | None = None
-
-    def __post_init__(self) -> None:
-        self._program: Any = None
-        self._derived: dict[Any, Any] = {}
-
-    def __repr__(self) -> str:
-        return f"<body of {len(self.graph.nodes)} nodes>"
-
-    @property
-    def metas(self) -> list[Meta]:
-        """Shapes and dtypes of the inputs."""
-        return [Meta(v.shape, v.dtype) for v in self.graph.inputs]
-
-    @property
-    def results(self) -> list[Meta]:
-        """Shapes and dtypes of the results."""
-        return [Meta(v.shape, v.dtype) for v in self.graph.outputs]
-
-    def results_for(self, operands: Sequence[Meta], lengths: Sequence[Any]) -> list[Meta]:
-        """Shapes and dtypes of the results for such operands."""
-        c, x = self.carries, self.carries + self.xs
-        shapes = [m.shape[1:] if c <= k < x else m.shape for k, m in enumerate(operands)]
-        known = dict(zip(self.axes, lengths, strict=True))
-        found = results_of(self.graph, shapes, known)
-        return [Meta(s, v.dtype) for s, v in zip(found, self.graph.outputs, strict=True)]
-
-    def parts(self, operands: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
-        """Operands that are the carry, those gone through, and those that all steps read."""
-        c, x = self.carries, self.carries + self.xs
-        return operands[:c], operands[c:x], operands[x:]
-
-    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        """One step, by operations on Tensors."""
-        return list(replay(self.graph, inputs))
-
-    def keeping(self) -> tuple[Body, list[Any]]:
-        """The same with the carry before each step collected, last of all."""
-        graph = self.graph
-        before = graph.inputs[: self.carries]
-        whole = extract(graph, graph.inputs, [*graph.outputs, *before])
-        return Body(whole, self.carries, self.xs), []
-
-    def trimmed(self, used: Sequence[bool]) -> tuple[Body, list[int], list[int]] | None:
-        """What is left for results that are used, and which inputs and results these are."""
-        graph, c = self.graph, self.carries
-        place = {v: k for k, v in enumerate(graph.inputs)}
-        needs = [{place[v] for v in ancestors([out]) if v in place} for out in graph.outputs]
-        live = {k for k, flag in enumerate(used) if flag or k == self.until}
-        while True:
-            read = {k for out in live for k in needs[out]}
-            more = live | {k for k in read if k < c}
-            if more == live:
-                break
-            live = more
-        outputs = sorted(live)
-        inputs = sorted(read | {k for k in live if k < c})
-        if len(outputs) == len(used) and len(inputs) == len(graph.inputs):
-            return None
-        if len(outputs) == len(used) and any(k not in inputs for k in range(c)):
-            return None
-        part = extract(
-            graph, [graph.inputs[k] for k in inputs], [graph.outputs[k] for k in outputs]
-        )
-        carries = sum(k < c for k in inputs)
-        xs = sum(c <= k < c + self.xs for k in inputs)
-        keeps = self.keeps and outputs[-carries or len(outputs) :] == [
-            len(used) - c + k for k in inputs[:carries]
-        ]
-        until = None if self.until is None else inputs.index(self.until)
-        return Body(part, carries, xs, keeps, until), inputs, outputs
-
-    @cached_property
-    def structure_key(self) -> tuple:
-        """What is the same for equal bodies."""
-        return (*graph_key(self.graph), self.carries, self.xs, self.keeps, self.until)
-
-    @cached_property
-    def states(self) -> frozenset[int]:
-        """Which operands are states of generators, from which steps draw."""
-        read = states_read(self.graph)
-        return frozenset(k for k, v in enumerate(self.graph.inputs) if v in read)
-
-    @cached_property
-    def states_made(self) -> frozenset[int]:
-        """Which results are such states: carries, and their values before each step."""
-        place = {v: k for k, v in enumerate(self.graph.inputs)}
-        kept = {k for k, v in enumerate(self.graph.outputs) if place.get(v) in self.states}
-        return self.states.intersection(range(self.carries)) | kept
-
-    @cached_property
-    def axes(self) -> tuple[int, ...]:
-        """The axes whose lengths a step reads, and no operand has."""
-        return tuple(sorted(lengths_read(self.graph)))
-
-    def lengths(self, known: dict[int, Any] | None = None) -> tuple[Any, ...]:
-        """The lengths of ``axes``, those that are known and symbols of the others."""
-        found = known or {}
-        return tuple([found.get(k, self.graph.sizes.of_axis(k)) for k in self.axes])
-
-    def run(
-        self, operands: Sequence[np.ndarray], length: int, reverse: bool, lengths: Sequence[int]
-    ) -> list[np.ndarray]:
-        """All steps on ndarrays."""
-        if self._program is None:
-            self._program = LoopProgram(self)
-        arrays = [
-            a if type(a) is np.ndarray and a.flags.c_contiguous else np.asarray(a, order="C")
-            for a in operands
-        ]
-        return self._program.run(
-            arrays, length, reverse, dict(zip(self.axes, lengths, strict=True))
-        )
-
-
-def states_read(graph: Graph) -> set[Value]:
-    """The values of a graph that are states of generators, from which something draws."""
-    found: set[Value] = set()
-    for node in graph.nodes:
-        if node.op is draw_from:
-            found.update(node.inputs[: len(node.params["draws"].sources)])
-        for body in node.params.get("parts", ()):
-            read, pairs = states_read(body.graph), zip(node.inputs, body.graph.inputs, strict=True)
-            found.update(v for v, inner in pairs if inner in read)
-        if isinstance(body := node.params.get("body"), Body):
-            found.update(node.inputs[k] for k in body.states)
-    return found
+Run = tuple[int, list[np.ndarray]]
+"""How many steps a loop made, and what these gave, along a first axis."""
 
 
 class LoopProgram:
@@ -226,7 +79,7 @@ class LoopProgram:
         where it is known how small they are.
     """
 
-    def __init__(self, body: Body, lengths: dict[int, int] | None = None) -> None:
+    def __init__(self, body: LoopBody, lengths: dict[int, int] | None = None) -> None:
         self.body, self.lengths = body, lengths
         graph = body.graph
         self.graph = extract(graph, graph.inputs, graph.outputs)
@@ -262,9 +115,13 @@ class LoopProgram:
         return writer.loop()
 
     def run(
-        self, operands: list[np.ndarray], length: int, reverse: bool, known: dict[int, int]
+        self, operands: Sequence[np.ndarray], length: int, reverse: bool, known: dict[int, int]
     ) -> list[np.ndarray]:
         """The last carry, and what was collected."""
+        operands = [
+            a if type(a) is np.ndarray and a.flags.c_contiguous else np.asarray(a, order="C")
+            for a in operands
+        ]
         key, sizes = self._sizes_for(operands, known)
         fixed = self._for_lengths(key, operands, known)
         if fixed is not None:
@@ -321,17 +178,17 @@ class LoopProgram:
             here = slice(length - end, length - done) if reverse else slice(done, end)
             if end - done < length:
                 now = [*carry, *(x[here] for x in xs), *outside]
-                found = self._call(
+                ended = self._call(
                     now, [*last, *(x[here] for x in rows)], end - done, reverse, given
                 )
             else:
-                found = self._call(operands, made, length, reverse, given)
-            taken = time.perf_counter() - begin
+                ended = self._call(operands, made, length, reverse, given)
+            seconds = time.perf_counter() - begin
             if end - done >= FIRST:
-                sizes.steps = longer(end - done, taken)
-            if found[0] >= 0 or end == length:
-                return found[0] < 0
-            carry, done, steps = last, end, longer(steps, taken)
+                sizes.steps = longer(end - done, seconds)
+            if ended[0] >= 0 or end == length:
+                return ended[0] < 0
+            carry, done, steps = last, end, longer(steps, seconds)
 
     def _call(
         self, operands: Sequence[np.ndarray], made: Sequence[np.ndarray], length: int,
@@ -359,31 +216,31 @@ class LoopProgram:
     def _sizes_for(
         self, operands: Sequence[np.ndarray], known: dict[int, int]
     ) -> tuple[tuple, KnownSizes]:
-        """What is known of operands of such shapes, and under which key."""
+        """The key of operands of such shapes, and the sizes for these."""
         key = (*[a.shape for a in operands], *known.items())
         sizes = self._sizes.get(key)
         if sizes is None:
-            found = known | self._lengths(operands)
+            lengths = known | self._lengths(operands)
             shapes = [
-                (tuple(self.graph.sizes.evaluate(n, found) for n in v.shape), v.dtype)
+                (tuple(self.graph.sizes.evaluate(n, lengths) for n in v.shape), v.dtype)
                 for v in self.graph.outputs
             ]
-            given = [found[k] for k in self.written.lengths] if self.written else []
+            given = [lengths[k] for k in self.written.lengths] if self.written else []
             if len(self._sizes) > _MOST_SIZES:
                 self._sizes.clear()
             sizes = self._sizes[key] = KnownSizes(given, shapes)
         return key, sizes
 
     def _lengths(self, operands: Sequence[np.ndarray]) -> dict[int, int]:
-        sizes, found = self.graph.sizes, {}
+        sizes, lengths = self.graph.sizes, {}
         c, x = self.body.carries, self.body.carries + self.body.xs
         for k, (value, array) in enumerate(zip(self.graph.inputs, operands, strict=True)):
             shape = array.shape[1:] if c <= k < x else array.shape
             for expected, n in zip(value.shape, shape, strict=True):
                 axis = sizes.number(sizes.resolve(expected))
                 if axis is not None:
-                    found[axis] = n
-        return found
+                    lengths[axis] = n
+        return lengths
 
     def _in_turn(
         self, operands: Sequence[np.ndarray], made: list[np.ndarray], length: int, reverse: bool,
@@ -394,9 +251,132 @@ class LoopProgram:
         outside = [*outside, *length_arrays(self.body.axes, known)]
         count, step = len(carry), self.step.run
         for k in range(length)[::-1] if reverse else range(length):
-            found = step(*carry, *[x[k, ...] for x in xs], *outside)
-            carry = found[:count]
-            for whole, row in zip(made[count:], found[count:], strict=True):
+            results = step(*carry, *[x[k, ...] for x in xs], *outside)
+            carry = results[:count]
+            for whole, row in zip(made[count:], results[count:], strict=True):
                 whole[k] = row
         for last, value in zip(made, carry, strict=False):
             last[...] = value
+
+
+class WhileProgram(LoopProgram):
+    """A loop until the carry says that it is over."""
+
+    def run_until(
+        self, operands: Sequence[np.ndarray], lengths: Sequence[int]
+    ) -> tuple[list[np.ndarray], int]:
+        """The last carry, and how many steps were made."""
+        body = self.body
+        c = body.carries
+        assert body.until is not None
+        arrays = [np.array(a, order="C") for a in operands[:c]]
+        outside = [np.asarray(a, order="C") for a in operands[c:]]
+        known = body.by_axis(lengths)
+        if not arrays[body.until]:
+            return arrays, 0
+        if self.written is None:
+            return self._until(arrays, [*outside, *length_arrays(body.axes, known)])
+        _, sizes = self._sizes_for([*arrays, *outside], known)
+        done, steps = 0, sizes.steps
+        made = [np.empty_like(a) for a in arrays]
+        while True:
+            begin = time.perf_counter()
+            failed, count = self._call([*arrays, *outside], made, steps, False, sizes.given)
+            if failed >= 0:
+                return self._until(arrays, [*outside, *length_arrays(body.axes, known)])
+            done += int(count)
+            arrays, made = made, arrays
+            if not arrays[body.until]:
+                return arrays, done
+            sizes.steps = steps = longer(steps, time.perf_counter() - begin)
+
+    def _until(
+        self, arrays: list[np.ndarray], outside: list[np.ndarray]
+    ) -> tuple[list[np.ndarray], int]:
+        """Run a program for each step."""
+        until, done = self.body.until, 0
+        assert until is not None
+        while arrays[until]:
+            arrays = [np.asarray(a) for a in self.step.run(*arrays, *outside)]
+            done += 1
+        return arrays, done
+
+
+class AdaptiveLoopProgram(LoopProgram):
+    """A loop until the carry says that it is over, which collects.
+
+    Note [Memory of adaptive loops]
+    -------------------------------
+    How many steps there are is known when they are made, and only then is there a place for what
+    they gave: the operation that counts and the one that collects are two, and another one collects
+    for the gradient. So a program remembers the last run, if that is small, with the operands it
+    was for: where these come again, bit by bit, nothing is computed.
+    """
+
+    def __init__(self, body: LoopBody) -> None:
+        super().__init__(body)
+        self._last: tuple[Any, Run] | None = None
+
+    def run_all(self, operands: Sequence[np.ndarray], lengths: Sequence[int]) -> Run:
+        """All steps, of which there is one at least."""
+        arrays = [np.asarray(a, order="C") for a in operands]
+        _, rows = run = self._run(arrays, lengths)
+        small = sum(a.nbytes for a in (*arrays, *rows)) <= MOST_BYTES
+        self._last = (_bits(arrays), run) if small else None
+        return run
+
+    def rows(self, operands: Sequence[np.ndarray], lengths: Sequence[int]) -> list[np.ndarray]:
+        """The rows that the steps give, which may be remembered."""
+        last = self._last  # another thread may put another one in its place
+        if last is not None and last[0] == _bits(operands):
+            return last[1][1]
+        return self.run_all(operands, lengths)[1]
+
+    def _run(self, arrays: list[np.ndarray], lengths: Sequence[int]) -> Run:
+        body = self.body
+        c = body.carries
+        assert body.until is not None
+        known = body.by_axis(lengths)
+        if self.written is None:
+            return self._run_in_turn(arrays, known)
+        carry, outside = [a.copy() for a in arrays[:c]], arrays[c:]
+        _, sizes = self._sizes_for([*carry, *outside], known)
+        chunks: list[list[np.ndarray]] = []
+        done, steps = 0, sizes.steps
+        while True:
+            begin = time.perf_counter()
+            made = self._made(sizes.shapes, steps, False)
+            failed, count = self._call([*carry, *outside], made, steps, False, sizes.given)
+            if failed >= 0:
+                return self._run_in_turn(arrays, known)
+            count = int(count)
+            chunks.append([a[:count] for a in made[c:]])
+            done, carry = done + count, made[:c]
+            seconds = time.perf_counter() - begin
+            row = sum(a.nbytes for a in made[c:]) // steps
+            most = min(longer(count, seconds), max(MOST_BYTES // max(row, 1), FIRST))
+            sizes.steps = steps = max(1, min(done + done // 4, most))
+            if not carry[body.until]:
+                if len(chunks) == 1:
+                    return done, chunks[0]
+                return done, [np.concatenate(x) for x in zip(*chunks, strict=True)]
+
+    def _run_in_turn(self, arrays: list[np.ndarray], known: dict[int, int]) -> Run:
+        """Run a program for each step."""
+        body = self.body
+        c, until = body.carries, body.until
+        assert until is not None
+        carry = arrays[:c]
+        outside = [*arrays[c:], *length_arrays(body.axes, known)]
+        rows: list[list[np.ndarray]] = []
+        while True:
+            results = [np.asarray(a) for a in self.step.run(*carry, *outside)]
+            carry = results[:c]
+            rows.append(results[c:])
+            if not carry[until]:
+                return len(rows), [np.stack(x) for x in zip(*rows, strict=True)]
+
+
+def _bits(arrays: Sequence[np.ndarray]) -> list[tuple]:
+    """The bits of arrays of known dtypes."""
+    return [(a.shape, a.tobytes()) for a in arrays]

@@ -1,29 +1,33 @@
-"""Warnings of what becomes part of a compiled function though plain Python code made it anew."""
+"""Warnings of a trace: arrays and draws that become constant, Python loops that are unrolled."""
 
 from __future__ import annotations
 
 import random
+import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from operator import length_hint
 from sys import getrefcount, modules
-from types import CodeType, GeneratorType
+from types import CodeType, FrameType, GeneratorType
 from typing import Any
 
 import numpy as np
 
-from numgrad.compiler.call.closure import Captures
+from numgrad.compiler.call.captures import Captures
 from numgrad.compiler.call.library_objects import blocks_of
 from numgrad.compiler.call.source import CONTENT, Source
+from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.messages import warn_at
-from numgrad.core.bytecode import facts
-from numgrad.errors import warn
+from numgrad.core.bytecode import Sites, facts
+from numgrad.errors import UnrolledLoopWarning, warn
+from numgrad.libraries import is_users
 
 
 def warn_of_frozen(
     function: str,
-    source: np.ndarray,
-    around: Captures,
+    array: np.ndarray,
+    captures: Captures,
     stored: Collection[int],
     line: str | None,
 ) -> None:
@@ -33,33 +37,33 @@ def warn_of_frozen(
     with these. Else somebody has the array, or it comes from a file or an object that hides what
     it has.
     """
-    if id(source) in stored:
+    if id(array) in stored:
         return
-    if _is_unreferenced(source):
-        if not _reads_more(around) or _is_plain_constant(source, around.codes):
+    if _is_unreferenced(array):
+        if not _reads_more(captures) or _is_plain_constant(array, captures.codes):
             return
-    elif _is_compared(source, around):
+    elif _is_compared(array, captures):
         return
     warn_at(
         line,
-        f"jit: {function} uses an array of shape {source.shape} and dtype {source.dtype} that "
+        f"jit: {function} uses an array of shape {array.shape} and dtype {array.dtype} that "
         "plain NumPy made while it was traced, or that was found in no variable; its present "
         "content becomes part of the compiled function; make it with numgrad functions "
         "(ng.arange, ng.zeros), or outside of the function",
     )
 
 
-def _reads_more(around: Captures) -> bool:
+def _reads_more(captures: Captures) -> bool:
     """Whether code reads files, or objects whose state is not compared."""
-    return around.opaque or any(facts(code).mentions(_READING) for code in around.codes)
+    return captures.opaque or any(facts(code).mentions(_READING) for code in captures.codes)
 
 
-def _is_compared(array: np.ndarray, around: Captures) -> bool:
+def _is_compared(array: np.ndarray, captures: Captures) -> bool:
     """Whether its memory is that of something whose content is compared at each call."""
-    for place in around.guards:
-        if place.treatment == CONTENT:
-            found = place.read()
-            arrays = [found] if isinstance(found, np.ndarray) else blocks_of(found) or ()
+    for source in captures.guards:
+        if source.treatment == CONTENT:
+            value = source.read()
+            arrays = [value] if isinstance(value, np.ndarray) else blocks_of(value) or ()
             if any(np.may_share_memory(array, each) for each in arrays):
                 return True
     return False
@@ -119,15 +123,15 @@ _FEW = 64
 
 
 def generator_states(generators: Sequence[Source]) -> dict[str, Any]:
-    """What Python's, NumPy's and the given generators of random numbers are about to draw.
+    """States of Python's, NumPy's and the given generators of random numbers.
 
     NumPy's global one is None before it is imported, which takes 20 ms.
     """
     known = np.random.get_state() if "numpy.random" in modules else None
-    found: dict[str, Any] = {"np.random": known, "random": random.getstate()}
-    for place in generators:
-        found[place.name] = _position(place.value)
-    return found
+    states: dict[str, Any] = {"np.random": known, "random": random.getstate()}
+    for source in generators:
+        states[source.name] = _position(source.value)
+    return states
 
 
 def _position(source: Any) -> Any:
@@ -168,7 +172,7 @@ def warn_of_draws(function: str, before: dict[str, Any], generators: Sequence[So
 
 
 def _first_state() -> Any:
-    """What NumPy's global generator is about to draw when it has just been imported."""
+    """State of NumPy's global generator when it has just been imported."""
     source: Any = np.random.get_bit_generator()  # pyright: ignore
     return np.random.RandomState(type(source)(source.seed_seq)).get_state()
 
@@ -181,3 +185,74 @@ def _same(a: Any, b: Any) -> bool:
         return bool(a == b)
     except ValueError:  # of arrays, or of a tuple that has some
         return all(map(_same, a, b)) if isinstance(a, tuple) else np.array_equal(a, b)
+
+
+# ---------------------------------------------------------------------------------------- unrolled
+
+
+MOST_UNROLLED = 2_000
+"""Operations of unrolled loops up to which nothing is said."""
+OFTEN = 16
+"""How often a line calls at least that counts as one of a loop."""
+
+
+class CallingLines:
+    """The lines of the user's code that call operations.
+
+    Attributes
+    ----------
+    calls
+        How often each did, by ``file:line`` and the place in the line.
+    sites
+        The instructions that do, if anybody asks.
+    """
+
+    def __init__(self) -> None:
+        self.calls: Counter[tuple[str, int]] = Counter()
+        self.sites: Sites | None = None
+        self._entered: FrameType | None = None
+        self._known: dict[tuple[CodeType, int], str] = {}
+
+    def current(self) -> str | None:
+        """The line that is being run; counts the call if it is a new one."""
+        entered, frame = None, sys._getframe(1)
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if is_users(name):
+                place = frame.f_lasti
+                line = self._known.get((frame.f_code, place))
+                if line is None:
+                    line = self._known[frame.f_code, place] = f"{name}:{frame.f_lineno}"
+                if entered is not self._entered:
+                    self._entered = entered
+                    self.calls[line, place] += 1
+                    if self.sites is not None:
+                        self.sites.add(frame)
+                return line
+            entered, frame = frame, frame.f_back
+        return None
+
+    def end(self) -> None:
+        """Let go of the last call."""
+        self._entered = None
+
+
+def warn_of_loops(function: str, graph: Graph, lines: CallingLines) -> bool:
+    """Say if Python loops became very many operations; a gradient's count as those of its line."""
+    ran: dict[str | None, int] = {}
+    for (line, _), times in lines.calls.items():
+        if times >= OFTEN:
+            ran[line] = max(times, ran.get(line, 0))
+    made = Counter(node.line for node in graph.nodes if node.line in ran)
+    total = made.total()
+    if total <= MOST_UNROLLED:
+        return False
+    line, count = made.most_common(1)[0]
+    warn(
+        f"jit: Python loops in {function} were unrolled into {total:,} operations, {count:,} of "
+        f"them from {line}, which ran {ran[line]:,} times; compiling so many takes "
+        "long. Write a loop as operations on arrays that have an axis for its iterations; where "
+        "an iteration needs the one before, with ng.scan or ng.fori_loop, which stay loops",
+        UnrolledLoopWarning,
+    )
+    return True

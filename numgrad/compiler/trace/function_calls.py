@@ -1,4 +1,4 @@
-"""What a call of a Function means in a function that is being compiled.
+"""Calls of Functions in a function that is being compiled.
 
 Note [Functions in a trace]
 ---------------------------
@@ -35,7 +35,7 @@ from numgrad.errors import NumgradError, NumgradTraceError, NumgradTypeError
 
 
 class Recorder(Protocol):
-    """What a call needs of the tracer."""
+    """The part of the tracer that a call needs."""
 
     inner: bool
 
@@ -48,7 +48,7 @@ class Recorder(Protocol):
         ...
 
     def examples(self, arrays: Sequence[Any]) -> tuple[list[np.ndarray], bool]:
-        """What arrays are in the call that is traced."""
+        """The numbers of arrays in the call that is traced."""
         ...
 
 
@@ -101,7 +101,7 @@ class _Callback:
         return [args[k] for k in self.places], outputs
 
     def outputs(self) -> Any:
-        """What the compiled function goes on with."""
+        """The outputs that the compiled function goes on with."""
         metas = self._metas()
 
         def forward(*arrays: np.ndarray) -> tuple:
@@ -152,13 +152,13 @@ class _Callback:
             ]
             ys, gs = zip(*pairs, strict=True)
             targets = [operands[n] for n in wanted]
-            found = grad(ys, targets, gs, materialize_grads=True)
-            return tuple([g._array for g in found])
+            values = grad(ys, targets, gs, materialize_grads=True)
+            return tuple([g._array for g in values])
 
         results = [(self.operands[n].shape, self.operands[n].dtype) for n in wanted]
-        found = self.tracer.called(backward, [*self.operands, *parts], results)
+        values = self.tracer.called(backward, [*self.operands, *parts], results)
         out: list[Tensor | None] = [None] * len(self.args)
-        for n, g in zip(wanted, found, strict=True):
+        for n, g in zip(wanted, values, strict=True):
             out[self.places[n]] = g
         return out
 
@@ -195,22 +195,22 @@ class _CallbackCall(Call):
             Tensor(zeros(meta.shape, meta.dtype)) if part is None else part
             for part, meta in zip(parts, self.results, strict=True)
         ]
-        found = self.callback.gradients(mask, parts)
+        result = self.callback.gradients(mask, parts)
         if not state.grad_enabled:
-            return found
+            return result
         # a second derivative would have to go through Python code that knows of none
         sources = [a for a in (*self.callback.args, *parts) if isinstance(a, Tensor)]
         edges = [edge_of(a) for a in sources if a.requires_grad]
-        end = DeadEnd(self.op.name, found, len(edges), _CALLED_BACK)
+        end = DeadEnd(self.op.name, result, len(edges), _CALLED_BACK)
         dead = Node(end, (1 << len(edges)) - 1, tuple(edges), ())
-        for k, value in enumerate(found):
+        for k, value in enumerate(result):
             if value is not None:
                 value._grad_fn, value._slot, value._requires_grad = dead, k + 1, True
-        return found
+        return result
 
 
 class _Named:
-    """What a node names as its operation."""
+    """The operation of a node."""
 
     inputs: tuple[str, ...] = ()
     materializes = True

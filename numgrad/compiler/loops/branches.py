@@ -9,9 +9,10 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.graph import Value
-from numgrad.compiler.run.steps import draws_before
-from numgrad.compiler.run.subgraph import joined, run_inner
-from numgrad.compiler.run.subgraph_program import Subgraph
+from numgrad.compiler.loops import subgraph
+from numgrad.compiler.loops.body import Subgraph
+from numgrad.compiler.loops.carry import draws_before
+from numgrad.compiler.loops.subgraph import joined
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.body import DependentDrawError, TracedBody, trace_body
 from numgrad.compiler.trace.cut import extract
@@ -31,7 +32,7 @@ INT = np.dtype(np.int64)
 def compiled_branches(
     name: str, which: Tensor, functions: Sequence[Callable[[], list[Tensor | None]]]
 ) -> list[Tensor | None]:
-    """What the chosen one of ``functions`` returns, which all return lists of the same shapes.
+    """Results of one of ``functions``, which all return lists of the same shapes.
 
     Each place has the dtype that holds what all of them return there; where one returns None,
     there is nothing.
@@ -40,13 +41,13 @@ def compiled_branches(
         traced = [_traced(name, function, draws=True) for function in functions]
     except DependentDrawError:
         traced = [_traced(name, function, carries=True) for function in functions]
-    absent = {k for _, found in traced for k, x in enumerate(found) if x is None}
+    absent = {k for _, places in traced for k, x in enumerate(places) if x is None}
     count = len(traced[0][1])
     places = [k for k in range(count) if k not in absent]
-    columns = [[found[k] for _, found in traced] for k in places]
+    columns = [[values[k] for _, values in traced] for k in places]
     dtypes = [_joined_dtype([(v.dtype, w) for v, w in column]) for column in columns]  # pyright: ignore
-    for body, found in traced:
-        values = [found[k][0] for k in places]  # pyright: ignore
+    for body, pairs in traced:
+        values = [pairs[k][0] for k in places]  # pyright: ignore
         last = body.graph.outputs[len(body.graph.outputs) - len(body.sources) :]
         body.graph.outputs = [
             *(_converted(body.graph, v, d) for v, d in zip(values, dtypes, strict=True)), *last
@@ -59,9 +60,11 @@ def compiled_branches(
     parts = [_with_all(body, sources) for body in bodies] if sources else _given_all(bodies)
     states = generator_states(sources)
     whole, besides = joined([(p, b.outside) for p, b in zip(parts, bodies, strict=True)])
-    found = run_inner(whole, (which, *states, *numbers, *besides)) if places or sources else ()
-    put_generator_states(sources, found[len(found) - len(sources) :])
-    made = iter(found)
+    results = (
+        subgraph.call(whole, (which, *states, *numbers, *besides)) if places or sources else ()
+    )
+    put_generator_states(sources, results[len(results) - len(sources) :])
+    made = iter(results)
     out: list[Tensor | None] = [None if k in absent else next(made) for k in range(count)]
     for k, column in zip(places, columns, strict=True):
         array = getattr(out[k], "_array", None)
@@ -74,15 +77,15 @@ def _traced(
     name: str, function: Callable[[], list[Tensor | None]], **options: bool
 ) -> tuple[TracedBody, list[tuple[Value, bool] | None]]:
     """A branch, and what it returns in each place: a value and whether that is weak."""
-    kept: list[Tensor | None] = []
+    returned: list[Tensor | None] = []
 
     def results(_: Any) -> list[Any]:
-        kept[:] = function()  # it may be traced again
-        return [x for x in kept if x is not None]
+        returned[:] = function()  # it may be traced again
+        return [x for x in returned if x is not None]
 
     body = trace_body(results, [Meta((), INT)], what=name, **options)  # pyright: ignore
     outputs = iter(zip(body.graph.outputs, body.weak, strict=False))
-    return body, [None if x is None else next(outputs) for x in kept]
+    return body, [None if x is None else next(outputs) for x in returned]
 
 
 def _with_all(body: TracedBody, sources: Sequence[Any]) -> Subgraph:
@@ -98,7 +101,7 @@ def _with_all(body: TracedBody, sources: Sequence[Any]) -> Subgraph:
             known[id(source)] = [value, value]
     first, last = zip(*(known[id(source)] for source in sources), strict=True)
     inputs, outputs = [number, *first, *rest[own:]], [*results, *last]
-    return Subgraph(extract(graph, inputs, outputs), states=len(sources))
+    return Subgraph(extract(graph, inputs, outputs), state_count=len(sources))
 
 
 def _given_all(bodies: Sequence[TracedBody]) -> list[Subgraph]:
@@ -107,12 +110,12 @@ def _given_all(bodies: Sequence[TracedBody]) -> list[Subgraph]:
     every = [v for values in drawn for v in values]
     if not every:
         return [Subgraph(body.graph) for body in bodies]
-    found = []
+    parts = []
     for body in bodies:
         number, *rest = body.graph.inputs
         read = rest[len(rest) - len(body.outside) :]
-        found.append(Subgraph(extract(body.graph, [number, *every, *read], body.graph.outputs)))
-    return found
+        parts.append(Subgraph(extract(body.graph, [number, *every, *read], body.graph.outputs)))
+    return parts
 
 
 def _joined_dtype(kinds: Sequence[tuple[np.dtype, bool]]) -> np.dtype:

@@ -1,4 +1,4 @@
-"""All that the source of a dispatcher depends on: inputs, results, guards."""
+"""All that the owner of a dispatcher depends on: inputs, results, guards."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Input:
         Its place in the graph.
     leaf
         The leaf of the arguments, or None for something captured.
-    place
-        Where something captured is found; None if it is held.
     source
+        Source of something captured; None if it is held.
+    owner
         What was captured.
     gradient
         Whether it is the ``.grad`` of that.
@@ -39,26 +39,26 @@ class Input:
 
     value: Value
     leaf: Leaf | None = None
-    place: Source | None = None
-    source: Any = None
+    source: Source | None = None
+    owner: Any = None
     gradient: bool = False
 
     @property
     def tensor(self) -> bool:
         """Whether what is found there is a Tensor."""
-        return isinstance(self.source, Tensor) if self.leaf is None else self.leaf.kind == TENSOR
+        return isinstance(self.owner, Tensor) if self.leaf is None else self.leaf.kind == TENSOR
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a number around the function: Note [Promoted numbers] in ``promoted``."""
-        return isinstance(self.source, float | np.floating)
+        """Whether it is a promoted number: Note [Promoted numbers] in ``promoted_numbers``."""
+        return isinstance(self.owner, float | np.floating)
 
     @property
     def name(self) -> str:
         """How a reader would write it."""
         if self.leaf is not None:
             return self.leaf.path
-        return "an array" if self.place is None else self.place.name
+        return "an array" if self.source is None else self.source.name
 
 
 @dataclass
@@ -66,8 +66,8 @@ class Result:
     """One leaf of what a function returns: output ``number``, a length, or something constant.
 
     ``dead_end`` makes a Tensor of it, if its gradients could not be traced. Note [Shared results]
-    in ``shared``: ``origin`` is the input and ``same`` the number of the result that it is, or that
-    ``views`` make it of; ``gradient_of`` is the captured Tensor whose ``.grad`` it is.
+    in ``captured``: ``origin`` is the input and ``same`` the number of the result that it is, or
+    that ``views`` make it of; ``gradient_of`` is the captured Tensor whose ``.grad`` it is.
     """
 
     number: int | None = None
@@ -79,26 +79,26 @@ class Result:
     same: int | None = None
     views: Any = None
     gradient_of: Tensor | None = None
-    place: Source | None = None
+    source: Source | None = None
 
 
 @dataclass
 class GradientResult:
     """A Tensor whose ``.grad`` is output ``number``, or None, from then on.
 
-    ``place`` is where the Tensor is found; ``present`` says that it had a gradient before, which
+    ``source`` is where the Tensor is found; ``present`` says that it had a gradient before, which
     then holds the new numbers.
     """
 
     tensor: Tensor
-    place: Source | None
+    source: Source | None
     number: int | None
     present: bool
 
 
 @dataclass
 class CallLayout:
-    """All that the source of a specialisation depends on.
+    """All that the owner of a specialisation depends on.
 
     Attributes
     ----------
