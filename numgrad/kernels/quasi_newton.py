@@ -33,7 +33,7 @@ from numgrad.codegen.dtypes import type_name
 
 BLOCK = 4096
 PASS_NS = 0.5
-"""What an element takes in one pass."""
+"""Nanoseconds that an element takes in one pass."""
 
 _HEADER = """
 import numpy as np

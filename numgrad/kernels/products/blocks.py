@@ -95,14 +95,14 @@ def zeros(like, a, row, step, height, count):
     second = min(1, height - 1) * row
     third = min(2, height - 1) * row
     fourth = min(3, height - 1) * row
-    found = 0
+    columns = 0
     while (
-        found < count
+        columns < count
         and peek(like, a) == 0
         and peek(like, a + second) == 0
         and peek(like, a + third) == 0
         and peek(like, a + fourth) == 0
     ):
-        found += 1
+        columns += 1
         a += step
-    return found
+    return columns

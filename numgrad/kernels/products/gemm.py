@@ -63,7 +63,7 @@ LONG = 1024
 """The same where a sum runs in several lanes."""
 
 MULTIPLY_NS = {"float32": 0.02, "float64": 0.04}
-"""What a multiplication takes about."""
+"""Nanoseconds that a multiplication takes, about."""
 
 _PARAMETERS = {"gemm": 13, "batched_gemm": 17, "parallel_gemm": 12}
 

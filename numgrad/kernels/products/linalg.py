@@ -39,7 +39,7 @@ TINY = 64
 OWN = 2**25
 """Those up to which real products are not left to BLAS: Note [Products]."""
 MULTIPLY_NS = 0.05
-"""What a multiplication takes about."""
+"""Nanoseconds that a multiplication takes, about."""
 NOGIL_NS = 100_000.0
 """Work from which on other Python threads may run beside it."""
 BLOCK = 1024
