@@ -3,7 +3,7 @@
 Note [Generators of a trace]
 ----------------------------
 Numbers of a generator that was there before the function are drawn by a call with effects. One that
-the function makes (``default_rng(0)``, a copy) starts afresh at each call, and may do so in a step or
+the function makes (``default_rng(0)``, a copy) starts afresh at each call, also in a step or
 in several threads at once: its state is a value of the graph, from which ``draw_from`` draws.
 """
 
