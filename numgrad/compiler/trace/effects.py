@@ -3,8 +3,8 @@
 Note [Generators of a trace]
 ----------------------------
 Numbers of a generator that was there before the function are drawn by a call with effects. One that
-the function makes (``default_rng(0)``, a copy) starts afresh at each call, also in a step or
-in several threads at once: its state is a value of the graph, from which ``draw_from`` draws.
+the function makes (``default_rng(0)``, a copy) starts afresh at each call, also in a step or in
+several threads at once: its state is a value of the graph, from which ``draw_from`` draws.
 """
 
 from __future__ import annotations
