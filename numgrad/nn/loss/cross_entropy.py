@@ -19,8 +19,12 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.kernels.cross_entropy import cross_entropy_backward_kernel, cross_entropy_kernel
-from numgrad.kernels.likelihood import likelihood_backward_kernel, likelihood_kernel
+from numgrad.kernels.cross_entropy import (
+    cross_entropy_backward_kernel,
+    cross_entropy_kernel,
+    likelihood_backward_kernel,
+    likelihood_kernel,
+)
 from numgrad.nn.applied import applies
 from numgrad.nn.loss.reduction import Loss, check_reduction, reduced
 from numgrad.operations.reduce import log_softmax, softmax, sum

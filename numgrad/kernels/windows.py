@@ -1,4 +1,7 @@
-"""Kernels of convolutions over two axes, and of their gradients, through products of matrices.
+"""Kernels of convolutions and poolings over two axes, and of their gradients.
+
+Convolutions go through products of matrices; of poolings threads share the images. The steps are in
+``window_steps``. Arrays are flat; ``count`` is the number of images.
 
 Note [Convolution through products]
 -----------------------------------
@@ -43,7 +46,7 @@ SIZES = (
 
 _FORWARD = """
 from numba import int64, prange
-from numgrad.kernels.convolution_steps import convolve
+from numgrad.kernels.window_steps import convolve
 
 def kernel(x, w, bias, out, sizes):
     for index in {range}(sizes[18]):
@@ -52,7 +55,7 @@ def kernel(x, w, bias, out, sizes):
 
 _GRADIENT = """
 from numba import int64, prange
-from numgrad.kernels.convolution_steps import pull
+from numgrad.kernels.window_steps import pull
 
 def kernel(mask, g, x, w, gx, gw, sizes):
     tasks = -(-sizes[0] // sizes[16]) * sizes[13]
@@ -100,5 +103,46 @@ def _compile(
         parallel=parallel,
         nogil=nogil,
         externals=[external("gemm", dtype.name)],
+    )
+    return kernel.entry
+
+
+_SOURCE = """
+from numba import int64, prange
+from numgrad.kernels.window_steps import {step}
+
+def kernel({arguments}, count):
+    for index in {range}(count):
+        {step}({arguments}, int64(index))
+"""
+
+_SIGNATURES = {
+    "largest": (
+        "x, y, indices, rows, columns, steps, width, area",
+        "{0}, {0}, int64[::1], int64[:,::1], int64[:,::1], int64[::1], int64, int64",
+    ),
+    "put_back": ("g, indices, gx, area, outputs", "{0}, int64[::1], {0}, int64, int64"),
+    "average": (
+        "x, y, rows, columns, width, area",
+        "{0}, {0}, int64[:,::1], int64[:,::1], int64, int64",
+    ),
+    "spread": (
+        "g, gx, rows, columns, width, area",
+        "{0}, {0}, int64[:,::1], int64[:,::1], int64, int64",
+    ),
+}
+
+
+@cache
+def pooling_kernel(step: str, dtype: np.dtype, parallel: bool) -> Callable[..., None]:
+    """One of the steps for all images: called with its arguments and their number."""
+    arguments, types = _SIGNATURES[step]
+    source = _SOURCE.format(step=step, arguments=arguments, range="prange" if parallel else "range")
+    kernel = compile_kernel(
+        f"pool_{step}_{short(dtype)}{'_p' * parallel}",
+        source,
+        f"void({types.format(f'{type_name(dtype)}[::1]')}, int64)",
+        parallel=parallel,
+        nogil=parallel,
     )
     return kernel.entry
