@@ -185,8 +185,8 @@ class Body:
     ) -> tuple[list[Any], list[BatchOperand]]:
         """Results for all examples, and these as they came out, batched or not.
 
-        ``(B.a or a)[n] -> (B.y)[m], (B.y or y)[m]``. ``own`` says whether each example draws random numbers of its
-        own: Note [Generators that are carried] in ``generators``.
+        ``(B.a or a)[n] -> (B.y)[m], (B.y or y)[m]``. ``own`` says whether each example draws random
+        numbers of its own: Note [Generators that are carried] in ``generators``.
         """
         with BatchingInterpreter(size, examples=True) as level:
             inner = [level.wrap(v) if b else v for v, b in zip(operands, batched, strict=True)]
