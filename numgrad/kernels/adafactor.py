@@ -36,7 +36,7 @@ COST_NS = 2.0
 _HEADER = """
 import numpy as np
 from numba import {type}, float64, int64, prange
-from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.accumulation import no_inline
 from numgrad.codegen.intrinsics import add_any_order, load, maximum, sqrt, store
 from numgrad.codegen.device import device, outlined
 
@@ -59,7 +59,7 @@ def next_step(address):
 _MATRICES = """
 @outlined
 def measure(p, g, columns, first, last, sums, parts, start, matrix):
-    stay_apart()
+    no_inline()
     total = 0.0
     for r in range(first, last):
         part = parts + (start + r // matrix * columns) * {bytes}
@@ -79,7 +79,7 @@ def measure(p, g, columns, first, last, sums, parts, start, matrix):
 
 @outlined
 def factor(parts, many, count, rows, columns, sums, row_var, col_var, weight, eps1, a, b):
-    stay_apart()
+    no_inline()
     for q in range(count):
         mean = 0.0
         for i in range(q * rows, (q + 1) * rows):
@@ -104,7 +104,7 @@ def factor(parts, many, count, rows, columns, sums, row_var, col_var, weight, ep
 
 @outlined
 def weigh(g, rows, columns, first, last, a, b, eps1):
-    stay_apart()
+    no_inline()
     total = 0.0
     for r in range(first, last):
         corner = r // rows * columns
@@ -121,7 +121,7 @@ def weigh(g, rows, columns, first, last, a, b, eps1):
 
 @outlined
 def move(p, g, rows, columns, first, last, a, b, eps1, keep, rate):
-    stay_apart()
+    no_inline()
     for r in range(first, last):
         corner = r // rows * columns
         own = b[corner : corner + columns]
@@ -238,7 +238,7 @@ def kernel(
 _VECTORS = """
 @outlined
 def measure(p, g, v, first, last, weight, eps1):
-    stay_apart()
+    no_inline()
     size = {type}(0)
     squares = {type}(0)
     skip = first * {bytes}
@@ -256,7 +256,7 @@ def measure(p, g, v, first, last, weight, eps1):
 
 @outlined
 def move(p, g, v, first, last, eps1, keep, rate):
-    stay_apart()
+    no_inline()
     skip = first * {bytes}
     for j in range(last - first):
         u = load({type}, g + skip, j, 0, 3) / maximum(sqrt(load({type}, v + skip, j, 2, 3)), eps1)

@@ -36,7 +36,7 @@ ROWS = 64
 _HEADER = """
 import numpy as np
 from numba import {type}, int64, prange
-from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.accumulation import no_inline
 from numgrad.codegen.intrinsics import add_any_order, sqrt
 from numgrad.codegen.device import outlined
 """
@@ -44,7 +44,7 @@ from numgrad.codegen.device import outlined
 _SUMS = """
 @outlined
 def {name}({arguments}):
-    stay_apart()
+    no_inline()
     {totals}
     for lo in range(0, x.shape[0], {block}):
         {views}

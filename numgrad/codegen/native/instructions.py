@@ -225,8 +225,8 @@ def _element(
     return memory.at_address(body.f, dtype, place, index, ("scope", number), metadata)
 
 
-@_instruction("stay_apart")
-def _stay_apart(body: InstructionContext) -> None:
+@_instruction("no_inline")
+def _no_inline(body: InstructionContext) -> None:
     body.f.flags = "noinline "
 
 

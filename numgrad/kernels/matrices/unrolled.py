@@ -25,13 +25,13 @@ TASK = 256
 
 _SOURCE = """
 from numba import prange
-from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.accumulation import no_inline
 from numgrad.codegen.device import outlined
 from numgrad.codegen.intrinsics import select, sqrt
 
 @outlined
 def some({names}, lo, hi):
-    stay_apart()
+    no_inline()
     for s in range(lo, hi):
 {body}
 

@@ -49,7 +49,7 @@ ROWS = 32
 _HEADER = """
 import numpy as np
 from numba import {type}, prange
-from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.accumulation import no_inline
 from numgrad.codegen.intrinsics import add_any_order
 from numgrad.codegen.device import device, outlined
 """
@@ -287,7 +287,7 @@ def dot(a, b):
 _ROWS = """
 @outlined
 def rows(a, x, out, lo, hi):
-    stay_apart()
+    no_inline()
     for i in range(lo, hi):
         out[i] = dot(a[i], x)
 
@@ -333,7 +333,7 @@ def matrix_vector_kernel(dtype: np.dtype, conjugated: bool, parallel: bool) -> C
 _VECTOR_MATRIX = """
 @outlined
 def add_rows(x, a, out, left, right):
-    stay_apart()
+    no_inline()
     part = out[left:right]
     for j in range(right - left):
         part[j] = 0
