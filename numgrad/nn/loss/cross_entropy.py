@@ -476,7 +476,6 @@ class CrossEntropyLoss(Loss):
     weight: Any = None
     _: KW_ONLY
     ignore_index: int = -100
-    reduction: str = "mean"
     label_smoothing: float = option(default=0.0, at_least=0, at_most=1)
 
 
@@ -494,4 +493,3 @@ class NLLLoss(Loss):
     weight: Any = None
     _: KW_ONLY
     ignore_index: int = -100
-    reduction: str = "mean"
