@@ -58,8 +58,8 @@ def _transposed(
     extra = along_axes(name, "output_padding", output_padding, rank, 0)
     check_output_padding(name, extra, stride, dilation)
     check_transposed(name, x, w, b, groups)
-    options = (stride, padding, extra, dilation)
-    y = (_transpose_slices if rank == 3 else _transpose)(name, x, w, *options, groups)
+    transpose = _transpose_slices if rank == 3 else _transpose
+    y = transpose(name, x, w, stride, padding, extra, dilation, groups)
     if b is not None:
         y = y + reshape(b, (*b.shape, *(1,) * rank))
     return y if batched else squeeze(y, axis=0)
@@ -106,8 +106,9 @@ def _transpose_slices(
         )
     x = reshape(moveaxis(x, source=2, destination=1), (samples * depth, channels, *area))
     w = reshape(w, (channels, w.shape[1] * kernel[0], *kernel[1:]))
-    options = [of_axes[1:] for of_axes in (stride, padding, extra, dilation)]
-    y = _transpose("conv_transpose2d", x, w, *options, groups)
+    y = _transpose(
+        "conv_transpose2d", x, w, stride[1:], padding[1:], extra[1:], dilation[1:], groups
+    )
     outputs, area = w.shape[1] // kernel[0] * groups, y.shape[2:]
     y = reshape(y, (samples, depth, outputs, kernel[0], *area))
     y = permute_dims(y, axes=(0, 2, 1, 3, 4, 5))
