@@ -186,7 +186,7 @@ _ON_FIRST_USE = {
     "jit": "numgrad.compiler.api",
     "jit_stats": "numgrad.compiler.inspect.stats",
     "least_squares": "numgrad.optimize.least_squares",
-    "linear_operator": "numgrad.optimize.operators",
+    "linear_operator": "numgrad.optimize.objective",
     "load": "numgrad.io",
     "logspace": "numgrad.tensors.ranges",
     "minimize": "numgrad.optimize.minimize",

@@ -67,8 +67,8 @@ from numgrad.optimize.curve_fit import curve_fit as curve_fit
 from numgrad.optimize.least_squares import least_squares as least_squares
 from numgrad.optimize.minimize import minimize as minimize
 from numgrad.optimize.models import curve_jac as curve_jac
+from numgrad.optimize.objective import linear_operator as linear_operator
 from numgrad.optimize.objective import objective as objective
-from numgrad.optimize.operators import linear_operator as linear_operator
 from numgrad.optimize.quad import quad as quad
 from numgrad.optimize.root import root as root
 from numgrad.tensors.applying import apply_along_axis as apply_along_axis

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import pkgutil
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -20,10 +21,15 @@ def _modules() -> dict[str, Path]:
     return found
 
 
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def _imports(name: str, path: Path, modules: dict[str, Path]) -> set[str]:
     """The modules of the package that a module imports, wherever in it, for its types too."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -62,7 +68,7 @@ def test_floors_below_nn_know_no_layer():
         for name, path in _modules().items()
         if name.split(".")[1:2] in (["core"], ["operations"], ["autograd"], ["compiler"])
         and name != "numgrad.operations.quantiles"  # one of NumPy's methods is "linear"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(_tree(path))
         if isinstance(node, ast.Constant)
         and node.value in layers
         # a straight line, in words of NumPy and SciPy
@@ -74,7 +80,7 @@ def test_floors_below_nn_know_no_layer():
 def test_every_class_has_a_name_of_its_own():
     places: dict[str, list[str]] = {}
     for name, path in _modules().items():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in _tree(path).body:
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(name)
     assert not {cls: found for cls, found in places.items() if len(found) > 1}

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from numgrad.autograd.hooks import node_extras
 from numgrad.autograd.variable import Tensor
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import Changing, state
 from numgrad.core.row_sparse import RowSparseArray
 from numgrad.errors import NumgradRuntimeError, warn
 from numgrad.libraries import PACKAGE
@@ -81,7 +81,7 @@ class set_detect_anomaly:
         state.set(**self._before)
 
 
-class detect_anomaly:
+class detect_anomaly(Changing):
     """Find the operation whose backward fails or returns NaN.
 
     Operations recorded inside remember the lines that called them. When the backward of one, run
@@ -110,12 +110,8 @@ class detect_anomaly:
         )
         self._check_nan = bool(check_nan)
 
-    def __enter__(self) -> Self:
-        self._before = state.set(anomaly=True, check_nan=self._check_nan)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        state.set(**self._before)
+    def _changes(self) -> dict[str, Any]:
+        return {"anomaly": True, "check_nan": self._check_nan}
 
 
 def is_anomaly_enabled() -> bool:

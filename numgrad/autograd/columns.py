@@ -74,9 +74,9 @@ class ColumnsInterpreter(ForwardInterpreter):
         if active and (state.constant or state.grad_enabled):  # set by the function itself
             raise NumgradNotImplementedError("columns: in no_grad, or for a gradient inside")
         before = state.interpreters
-        state.interpreters = self._below
-        state.refresh()
         try:
+            state.interpreters = self._below
+            state.refresh()
             if wants_call or (active and reads_call(op)):
                 out, call = bind_recorded(op, args, params)
             else:
@@ -145,9 +145,9 @@ def _by_factors(op: Elementwise, args: tuple, given: Sequence[Any], out: np.ndar
     record = Call(op, metas, {})
     found: Columns = {}
     before = state.interpreters
-    state.interpreters = (raw,)
-    state.refresh()
     try:
+        state.interpreters = (raw,)
+        state.refresh()
         for k, columns in enumerate(given):
             if columns is None:
                 continue

@@ -303,8 +303,13 @@ class dual_level(ContextDecorator):
         self._entered: list[int] = []
 
     def __enter__(self) -> int:
-        self._entered.append(enter_dual_level())
-        return self._entered[-1]
+        self._entered.append(len(_levels()))
+        try:
+            return enter_dual_level()
+        except BaseException:  # such as a signal handler's
+            if len(_levels()) > self._entered.pop():
+                exit_dual_level()
+            raise
 
     def __exit__(self, *exception: object) -> None:
         level = self._entered.pop()

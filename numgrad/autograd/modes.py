@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Self
 
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import Changing, state
 from numgrad.errors import warn
 
 
@@ -38,24 +38,13 @@ def is_inference_mode_enabled() -> bool:
 
 
 def _set(enabled: bool) -> None:
-    state.grad_enabled, state.constant = enabled, not enabled
-    state.refresh()
+    state.set(grad_enabled=enabled, constant=not enabled)
 
 
-class _GradMode:
+class _GradMode(Changing):
     """A grad mode for a block, a function, or the running time of a generator."""
 
     enabled: bool
-
-    def __init__(self) -> None:
-        self._before: list[dict[str, Any]] = []
-
-    def __enter__(self) -> Self:
-        self._before.append(state.set(**self._changes()))
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        state.set(**self._before.pop())
 
     def _changes(self) -> dict[str, Any]:
         return {"grad_enabled": self.enabled, "constant": not self.enabled}
@@ -205,9 +194,11 @@ class set_grad_enabled(_GradMode):
         _set(self.enabled)
 
     def __enter__(self) -> Self:
-        self._before.append(self._outer)
         _set(self.enabled)
         return self
+
+    def __exit__(self, *exception: object) -> None:
+        state.set(**self._outer)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         state.set(**self._outer)  # as a decorator it acts inside the function only

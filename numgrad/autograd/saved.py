@@ -31,7 +31,7 @@ from weakref import WeakSet
 import numpy as np
 
 from numgrad.autograd.variable import INFERENCE, Tensor, version_of
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import Changing, state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 COPY_BYTES = 32 * 1024
@@ -207,7 +207,7 @@ def _origin(tensor: Tensor) -> Any:
     return (tensor._grad_fn, tensor._slot - 1) if tensor._slot else tensor._grad_fn
 
 
-class saved_tensors_hooks:
+class saved_tensors_hooks(Changing):
     """Let a pair of functions keep what operations save for backward: on disk, compressed, ...
 
     Parameters
@@ -272,14 +272,11 @@ class saved_tensors_hooks:
                 )
         self._pair: Any = (pack_hook, unpack_hook)
 
-    def __enter__(self) -> None:
+    def _changes(self) -> dict[str, Any]:
         if state.saved_hooks_disabled is not None:
             raise NumgradRuntimeError(state.saved_hooks_disabled)
         state.ground.saved_hooks()
-        state.set(saved_hooks=(*state.saved_hooks, self._pair))
-
-    def __exit__(self, *exception: object) -> None:
-        state.set(saved_hooks=state.saved_hooks[:-1])
+        return {"saved_hooks": (*state.saved_hooks, self._pair)}
 
 
 class save_on_cpu(saved_tensors_hooks):

@@ -1,4 +1,4 @@
-"""Figures of benchmarks in files, and what moved between two of them."""
+"""Figures of benchmarks in files: JSON, projects of asv, JUnit XML, annotations of GitHub."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import json
 import os
 import platform
 import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 
-from numgrad.benchmark.intervals import enough, unpaired
 from numgrad.benchmark.measure import Measured
-from numgrad.benchmark.pairs import OPEN
-from numgrad.benchmark.reports import ComparedRow
+from numgrad.benchmark.pairs import MOVED, OPEN, Ratio, enough, unpaired
 from numgrad.errors import NumgradValueError
 
 VERSION = 1
@@ -123,3 +122,186 @@ def _processor() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
+
+
+EXAMPLE = '''"""Benchmarks for asv: https://asv.readthedocs.io says what its names mean."""
+
+import numpy as np
+
+import numgrad as ng
+
+
+def loss(x):
+    """Put a function of your package here."""
+    return np.sum(np.exp(np.tanh(x)) * x)
+
+
+fast = ng.jit(ng.value_and_grad(loss))
+
+
+class Gradient:
+    """Value and gradient, eager and compiled."""
+
+    params = (100, 100_000)
+    param_names = ("n",)
+
+    def setup(self, n):
+        self.x = np.linspace(0.0, 1.0, n)
+        fast(self.x)  # compiles
+
+    def time_eager(self, n):
+        ng.value_and_grad(loss)(self.x)
+
+    def time_compiled(self, n):
+        fast(self.x)
+'''
+
+
+def write_asv_project(root: Path) -> list[Path]:
+    """Write ``asv.conf.json`` and ``benchmarks/`` into the root of a package's repository.
+
+    What asv puts into ``.asv/`` is ignored by git.
+
+    Raises
+    ------
+    NumgradValueError
+        If one of the files is there already; nothing is written then.
+    """
+    settings = {
+        "version": 1,
+        "project": root.name,
+        "repo": ".",
+        "branches": ["HEAD"],
+        "environment_type": "virtualenv",
+        "benchmark_dir": "benchmarks",
+        "env_dir": ".asv/env",
+        "results_dir": ".asv/results",
+        "html_dir": ".asv/html",
+    }
+    made = {
+        root / "asv.conf.json": json.dumps(settings, indent=4) + "\n",
+        root / ".asv" / ".gitignore": "*\n",  # environments and results of this machine
+        root / "benchmarks" / "__init__.py": "",
+        root / "benchmarks" / "gradients.py": EXAMPLE,
+    }
+    there = [str(path.relative_to(root)) for path in made if path.exists()]
+    if there:
+        raise NumgradValueError(f"bench init: {', '.join(there)} is there already; move it away")
+    for path, text in made.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return list(made)
+
+
+FAILS = ("slower", "any", "undecided", "never")
+"""When a comparison fails: if something is slower; if it moved at all; also if something is not
+decided; or never."""
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """A form of a benchmark, compared.
+
+    Attributes
+    ----------
+    case
+        "name, form".
+    base, head
+        Seconds of either side.
+    ratio
+        Of head to base.
+    verdict
+        MOVED, NOT DECIDED, or nothing.
+    """
+
+    case: str
+    base: float
+    head: float
+    ratio: Ratio
+    verdict: str
+
+    def fails(self, when: str) -> bool:
+        """Whether this makes the comparison fail."""
+        if self.verdict == OPEN:
+            return when == "undecided"
+        slower = self.ratio.value > 1
+        return self.verdict == MOVED and when != "never" and (slower or when != "slower")
+
+    @property
+    def said(self) -> str:
+        """The change in words."""
+        change = 100 * (self.ratio.value - 1)
+        return f"{abs(change):.1f} % {'slower' if change > 0 else 'faster'}, ratio {self.ratio}"
+
+
+def write_junit(
+    path: Path,
+    suite: str,
+    rows: Sequence[ComparedRow],
+    errors: Mapping[str, str],
+    gone: Sequence[str],
+    when: str,
+) -> None:
+    """Write a test for each case: failed if it moved, skipped if it is not decided, or is gone.
+
+    Raises
+    ------
+    NumgradValueError
+        If the file cannot be written.
+    """
+    root = ElementTree.Element("testsuite", name=suite)
+    count = {"tests": len(rows) + len(errors) + len(gone), "failures": 0, "errors": len(errors)}
+    count["skipped"] = len(gone)
+    for row in rows:
+        case = _case(root, suite, row.case, row.head)
+        if row.fails(when):
+            count["failures"] += 1
+            ElementTree.SubElement(case, "failure", message=f"{row.verdict}: {row.said}")
+        elif row.verdict == OPEN:
+            count["skipped"] += 1
+            ElementTree.SubElement(case, "skipped", message=f"{row.verdict}: {row.said}")
+        else:
+            ElementTree.SubElement(case, "system-out").text = row.said
+    for name, text in errors.items():
+        ElementTree.SubElement(_case(root, suite, name), "error", message=text)
+    for name in gone:
+        ElementTree.SubElement(_case(root, suite, name), "skipped", message="is gone")
+    root.attrib.update({name: str(number) for name, number in count.items()})
+    try:
+        ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    except OSError as error:
+        raise NumgradValueError(f"bench: cannot write {path}: {error.strerror}") from error
+
+
+def _case(
+    root: ElementTree.Element, suite: str, name: str, seconds: float = 0.0
+) -> ElementTree.Element:
+    return ElementTree.SubElement(
+        root, "testcase", classname=suite, name=name, time=f"{seconds:.9f}"
+    )
+
+
+def github_lines(
+    file: str,
+    rows: Sequence[ComparedRow],
+    errors: Mapping[str, str],
+    gone: Sequence[str],
+    when: str,
+) -> list[str]:
+    """Lines by which GitHub shows what moved, failed, or is gone, beside the file."""
+    found = [
+        _annotation("error" if row.fails(when) else "warning", file, row.case, row.said)
+        for row in rows
+        if row.verdict == MOVED or row.fails(when)
+    ]
+    found += [_annotation("error", file, name, text) for name, text in errors.items()]
+    return found + [_annotation("warning", file, name, "is gone") for name in gone]
+
+
+def _annotation(level: str, file: str, title: str, text: str) -> str:
+    escaped = [
+        part.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+        for part in (file, title, text)
+    ]
+    file, title = (part.replace(":", "%3A").replace(",", "%2C") for part in escaped[:2])
+    return f"::{level} file={file},title={title}::{escaped[2]}"

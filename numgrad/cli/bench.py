@@ -10,12 +10,11 @@ import time
 from pathlib import Path
 from statistics import median
 
-from numgrad.benchmark import history, results
+from numgrad.benchmark import results
 from numgrad.benchmark.declaration import names_of
-from numgrad.benchmark.intervals import enough_pairs
 from numgrad.benchmark.measure import Measured, Session
-from numgrad.benchmark.pairs import MOVED, OPEN, decide
-from numgrad.benchmark.reports import FAILS, ComparedRow, github_lines, write_junit
+from numgrad.benchmark.pairs import MOVED, OPEN, decide, enough_pairs
+from numgrad.benchmark.results import FAILS, ComparedRow, github_lines, write_junit
 from numgrad.benchmark.sides import Comparison, cases_of, compared_with
 from numgrad.benchmark.worker import COMPILED, EAGER
 from numgrad.errors import NumgradError, NumgradValueError
@@ -119,7 +118,7 @@ def _has_figures(path: Path) -> bool:
 
 
 def _init(root: Path) -> int:
-    for path in history.write(root):
+    for path in results.write_asv_project(root):
         print(f"wrote {path.relative_to(root)}")
     print("next: python -m pip install asv, asv machine --yes, asv run, asv publish, asv preview")
     return 0

@@ -8,7 +8,7 @@ import numpy as np
 
 import numgrad as ng
 from numgrad.cli.nist import Problem
-from numgrad.optimize.uncertainty import covariance, standard_errors
+from numgrad.optimize.least_squares import covariance, standard_errors
 
 DIGITS_CERTIFIED = 11.0
 """NIST states eleven digits: agreement cannot be measured beyond."""

@@ -27,6 +27,19 @@ On a hit neither the generated source nor the kernel library is imported: machin
 its entry point called directly. The entry point takes its arguments apart by position without a
 type look-up, so callers must pass exactly the dtypes, ranks and layouts of the signature. A
 contiguous array may be passed where the signature says ``A``.
+
+Note [Lifetime of machine code]
+-------------------------------
+Kernels of operations live as long as the process, in one engine of LLVM: other machine code knows
+their addresses. A kernel of a compiled function (``lasting=False``) has an engine of its own, which
+its ``entry`` owns, and nothing else knows an address in it; programs with the same text share the
+kernel. So reference counts say when the memory can be given back: whoever is about to call the
+entry (a program, a backward on the tape, another thread's frame) holds on to it, and a call does
+until it returns. At the end of the process nothing is given back. Numba gives nothing back at all,
+so what it compiled is lasting.
+
+An engine takes 0.06 ms to make and load, less than the common one takes to load (0.10 ms), and
+40 KB beside the code, against 8 KB: too much for the hundreds of kernels that stay.
 """
 
 import re
@@ -34,6 +47,7 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
 from numgrad.codegen import linker, memory, threads
 from numgrad.codegen.hosted import (
@@ -49,9 +63,11 @@ from numgrad.codegen.locks import KERNELS, give_way
 from numgrad.codegen.native.ir import Unsupported
 
 _loaded: dict[str, "Kernel"] = {}
+_passing: WeakValueDictionary[str, "Kernel"] = WeakValueDictionary()
+"""Those that are given up with their last user: Note [Lifetime of machine code]."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Kernel:
     """A compiled generated function: call ``entry`` with arguments of exactly ``signature``.
 
@@ -69,6 +85,7 @@ class Kernel:
     parallel: bool
     nogil: bool
     functions: dict[str, Any]
+    lasting: bool = True
     numba_reason: str = ""
     from_cache: bool = False
     entry: Callable[..., Any] = field(init=False)
@@ -98,6 +115,7 @@ def compile_kernel(
     externals: Iterable[str] = (),
     functions: dict[str, Any] | None = None,
     keep: bool = True,
+    lasting: bool = True,
 ) -> Kernel:
     """Compile ``source``, or load it from the cache.
 
@@ -117,31 +135,32 @@ def compile_kernel(
         what they in turn depend on, so such kernels are compiled anew in each process.
     keep
         Whether the disk is used: to load the kernel from, and to keep it.
+    lasting
+        Whether machine code stays, or goes with the last one who holds on to the kernel's entry.
     """
     from hashlib import sha256  # with OpenSSL, 3 ms that importing numgrad does not need
 
     functions = functions or {}
     identities = sorted((name, id(function)) for name, function in functions.items())
-    options = f"{parallel=} {nogil=} externals={sorted(externals)} {identities=} {keep=}"
+    options = f"{parallel=} {nogil=} externals={sorted(externals)} {identities=} {keep=} {lasting=}"
     key = sha256("\0".join((name, source, signature, options)).encode()).hexdigest()[:32]
-    found = _loaded.get(key)
+    found = _loaded.get(key) or _passing.get(key)
     if found is not None:
         return found
     give_way()
     with KERNELS:
-        found = _loaded.get(key)
+        found = _loaded.get(key) or _passing.get(key)
         if found is None:
-            kernel = Kernel(name, source, signature, parallel, nogil, functions)
+            kernel = Kernel(name, source, signature, parallel, nogil, functions, lasting)
             _prepare(kernel, externals)
-            found = _loaded[key] = _load_or_compile(
-                kernel, tuple(externals), keep and not functions
-            )
+            found = _load_or_compile(kernel, tuple(externals), keep and not functions)
+            (_loaded if lasting or found.numba_reason else _passing)[key] = found
     return found
 
 
 def has_loaded() -> bool:
     """Whether a kernel has been compiled or loaded in this process."""
-    return bool(_loaded)
+    return bool(_loaded or _passing)
 
 
 def _prepare(kernel: Kernel, externals: Iterable[str]) -> None:

@@ -19,11 +19,24 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from types import FrameType
+from typing import Any
 
 Handler = Callable[[int, FrameType | None], object]
+_SIGNALS = tuple(map(int, signal.valid_signals()))
+_handler: Callable[[int], Any] = getattr(import_module("_signal"), "getsignal", signal.getsignal)
+"""What ``signal`` wraps, which makes an enumeration's member of each number: 0.1 ms for all."""
 _deferring: int | None = None
 """The main thread while it is inside of a deferral; a fork by another thread has another one."""
+
+
+def python_handlers() -> Iterator[tuple[int, Handler]]:
+    """Signals that a function of Python's handles, each with it."""
+    for number in _SIGNALS:
+        handler = _handler(number)
+        if callable(handler):
+            yield number, handler
 
 
 @contextmanager
@@ -45,12 +58,10 @@ def deferred() -> Iterator[None]:
             handlers[number](number, frame)
 
     try:
-        for number in signal.valid_signals():
-            handler = signal.getsignal(number)
-            if callable(handler):
-                handlers[number] = handler
-                with suppress(ValueError):  # not the main interpreter, which alone gets signals
-                    signal.signal(number, handle)
+        for number, handler in python_handlers():
+            handlers[number] = handler
+            with suppress(ValueError):  # not the main interpreter, which alone gets signals
+                signal.signal(number, handle)
         _deferring = thread
         yield
     finally:
@@ -66,7 +77,7 @@ def _put_back(handlers: dict[int, Handler]) -> None:
     try:
         while handlers:
             number, handler = next(reversed(handlers.items()))
-            if signal.getsignal(number) is not handler:
+            if _handler(number) is not handler:
                 with suppress(ValueError):
                     signal.signal(number, handler)
             del handlers[number]

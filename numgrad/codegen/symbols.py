@@ -16,6 +16,11 @@ import numpy as np
 from numgrad.codegen.dtypes import BOOL, resolve
 from numgrad.errors import NumgradTypeError
 
+NO_NUMBER = (
+    "a formula is read once, on elements that have no numbers yet, and Python's float(), int() and "
+    "functions of math need one; call NumPy's functions, as np.sin for math.sin"
+)
+
 
 class Symbol:
     """One value of a formula under reading: an operation, its arguments and a dtype.
@@ -39,6 +44,11 @@ class Symbol:
 
     def __bool__(self) -> bool:
         raise NumgradTypeError("a formula has no branches: use np.where(condition, a, b)")
+
+    def __float__(self) -> float:
+        raise NumgradTypeError(NO_NUMBER)
+
+    __int__ = __index__ = __complex__ = __round__ = __float__  # pyright: ignore
 
     @property
     def real(self) -> Symbol:
@@ -158,11 +168,11 @@ class Reader:
 
     def real(self, x: Any) -> Symbol:
         x = self.lift(x)
-        return self.call("real", [x], [x.dtype], _real_dtype(x.dtype))
+        return self.call("real", [x], [x.dtype], real_dtype(x.dtype))
 
     def imag(self, x: Any) -> Symbol:
         x = self.lift(x)
-        return self.call("imag", [x], [x.dtype], _real_dtype(x.dtype))
+        return self.call("imag", [x], [x.dtype], real_dtype(x.dtype))
 
     def where(self, condition: Any, a: Any, b: Any) -> Symbol:
         condition, a, b = (self.lift(v) for v in (condition, a, b))
@@ -182,10 +192,13 @@ class Reader:
             return self.real(*args)
         if func is np.imag:
             return self.imag(*args)
+        if func is np.angle and len(args) == 1 and not kwargs:
+            return self.ufunc(np.arctan2, self.imag(*args), self.real(*args))
         if func in REDUCERS and kwargs.get("keepdims") is True and kwargs.get("axis") is AXIS:
             return self.reduce(REDUCERS[func], *args)
         raise NumgradTypeError(
-            f"a formula cannot call np.{func.__name__} this way; reductions are written "
+            f"a formula cannot call np.{func.__name__} this way: it is read on one element; write "
+            "it with ufuncs, np.where, np.real, np.imag, np.angle; reductions are written "
             "np.sum(x, axis=axis, keepdims=True)"
         )
 
@@ -200,7 +213,8 @@ class Reader:
         return self.make("reduce", (x,), dtype, kind)
 
 
-def _real_dtype(dtype: np.dtype) -> np.dtype:
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of the parts of a number."""
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 

@@ -25,6 +25,7 @@ from functools import wraps
 from types import FrameType
 from typing import Any
 
+from numgrad.codegen.interrupts import python_handlers
 from numgrad.core.bytecode import is_silent
 from numgrad.core.interpreter import State, state
 from numgrad.errors import REFUSED
@@ -97,12 +98,10 @@ def handlers_aside() -> Iterator[None]:
         return
     wrapped: dict[int, tuple[Any, Any]] = {}
     try:
-        for number in signal.valid_signals():
-            handler = signal.getsignal(number)
-            if callable(handler):
-                wrapped[number] = handler, (mine := _run_aside(handler))
-                with suppress(ValueError):  # not the main interpreter, which alone gets signals
-                    signal.signal(number, mine)
+        for number, handler in python_handlers():
+            wrapped[number] = handler, (mine := _run_aside(handler))
+            with suppress(ValueError):  # not the main interpreter, which alone gets signals
+                signal.signal(number, mine)
         yield
     finally:
         for number, (handler, mine) in wrapped.items():

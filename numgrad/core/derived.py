@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from numgrad.codegen.symbols import NO_NUMBER
 from numgrad.core.call import Call
 from numgrad.core.formula import DERIVED, GradientFormula, Meta
 from numgrad.core.interpreter import bind
@@ -145,9 +146,16 @@ class TapedValue:
     def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
         if func in (np.real, np.imag):
             return getattr(args[0], func.__name__)
+        if func is np.angle and len(args) == 1 and not kwargs:
+            return self.apply(OPS["arctan2"], (args[0].imag, args[0].real), {})
         if func is np.where and len(args) == 3:
             return self.apply(OPS["where"], args, {})
         raise NumgradTypeError(f"a formula cannot call np.{func.__name__} this way")
+
+    def __float__(self) -> float:
+        raise NumgradTypeError(NO_NUMBER)
+
+    __int__ = __index__ = __complex__ = __round__ = __float__  # pyright: ignore
 
     def __bool__(self) -> bool:
         raise NumgradTypeError("a formula has no branches: use np.where(condition, a, b)")

@@ -21,10 +21,11 @@ from numgrad.codegen.loops import (
     layout,
     strided_view,
 )
-from numgrad.codegen.symbols import Reader, Symbol
+from numgrad.codegen.symbols import Reader, Symbol, real_dtype
 from numgrad.core.asides import aside
 from numgrad.core.backward_source import elementwise_backward
 from numgrad.core.derived import DerivedFormula
+from numgrad.core.first_use import with_present_names
 from numgrad.core.formula import GradientFormula, Meta
 from numgrad.core.interpreter import Interpreter, bind, interpreter
 from numgrad.core.op import Op
@@ -109,6 +110,8 @@ class Elementwise(Planned):
             USER_KERNELS[self.name] = kernel
         self.plans: dict[tuple, ElementwisePlan] = {}
         self._kernels: dict[tuple, Kernel] = {}
+        self._results: dict[tuple, np.dtype] = {}
+        self._in_use = False
         self._cost: dict[tuple, float] = {}
         self._reads_once: dict[tuple, bool] = {}
 
@@ -119,6 +122,8 @@ class Elementwise(Planned):
     def forget(self) -> None:
         super().forget()
         self._kernels.clear()
+        self._results.clear()
+        self._in_use = False
 
     def complex_vjp(self, **formulas: Callable[..., Any]) -> Elementwise:
         """Declare gradient formulas that take the places of those of ``vjp`` for complex operands.
@@ -138,10 +143,33 @@ class Elementwise(Planned):
 
     def result_types(self, operands: Sequence[Any]) -> tuple[list[np.dtype], np.dtype]:
         """Dtypes the operands are converted to, and of the result."""
-        rule = self.types
-        if rule is None:
-            rule = np.sqrt if len(operands) == 1 else np.true_divide
-        return resolve(rule, operands)
+        if self.is_users and not self._in_use:
+            self._begin_use()
+        if self.types is not None:
+            return resolve(self.types, operands)
+        loop, out = resolve(np.sqrt if len(operands) == 1 else np.true_divide, operands)
+        by_formula = self.kernel is None and self.scalar is None
+        return loop, self._real_result(loop, out) if by_formula and out.kind == "c" else out
+
+    def _begin_use(self) -> None:
+        """Let names in the formulas keep what they stand for: Note [Names around formulas]."""
+        self._in_use = True
+        known: dict[int, Any] = {}
+        self.function = with_present_names(self.function, known)
+        for formula in (*self.declared.values(), *self.complex_formulas.values()):
+            formula.function = with_present_names(formula.function, known)
+
+    def _real_result(self, loop: list[np.dtype], out: np.dtype) -> np.dtype:
+        """The real dtype beside a complex one, if what the formula makes of such is real."""
+        known = self._results.get(tuple(loop))
+        if known is None:
+            reader = Reader()
+            inputs = [reader.input(n, d) for n, d in zip(self.inputs, loop, strict=True)]
+            with interpreter(ReadingInterpreter(reader)):
+                result = reader.lift(self.function(*inputs))
+            is_complex = np.dtype(result.dtype).kind == "c"
+            known = self._results[tuple(loop)] = out if is_complex else real_dtype(out)
+        return known
 
     def promote(self, given: dict[str, Any], metas: Sequence[Meta]) -> None:
         """Convert real operands of a gradient formula that the operation computes with as complex.

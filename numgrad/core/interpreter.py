@@ -333,20 +333,53 @@ class State(threading.local):
             self.mode = 2 if self.grad_enabled else 1
 
     def set(self, **changes: Any) -> dict[str, Any]:
-        """Change some settings; returns what to give to ``set`` to change them back."""
-        before = {}
+        """Change some settings; returns what to give to ``set`` to change them back.
+
+        All are changed, or, where a signal handler raises meanwhile, none.
+        """
+        own, before = self.__dict__, {}
         changed = False
         for name, value in changes.items():
-            before[name] = found = getattr(self, name)
-            if found is not value:
-                setattr(self, name, value)
-                changed = True
-        if changed:
+            before[name] = previous = getattr(self, name)
+            changed = changed or previous is not value
+        if not changed:
+            return before
+        try:
+            own.update(changes)
             self.refresh()
-        return before
+            return before
+        except BaseException:
+            own.update(before)
+            self.refresh()
+            raise
 
 
 state = State()
+
+
+class Changing:
+    """A context manager that changes settings of the thread.
+
+    A signal handler that raises while it is entered leaves them as they were.
+    """
+
+    def __enter__(self) -> Any:
+        changes = self._changes()
+        stack: list[dict[str, Any]] = vars(self).setdefault("_before", [])
+        stack.append({name: getattr(state, name) for name in changes})
+        try:
+            state.set(**changes)
+            return self
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *exception: object) -> None:
+        state.set(**vars(self)["_before"].pop())
+
+    def _changes(self) -> dict[str, Any]:
+        """Settings inside, by name."""
+        raise NotImplementedError
 
 
 def install_eager(active: Any) -> None:
@@ -413,9 +446,9 @@ def drawn_together(draws: Any) -> list[Any]:
 def interpreter(active: Interpreter) -> Iterator[Any]:
     """Let ``active`` interpret the operations this thread calls."""
     before = state.interpreters
-    state.interpreters = (*before, active)
-    state.refresh()
     try:
+        state.interpreters = (*before, active)
+        state.refresh()
         yield active
     finally:
         state.interpreters = before

@@ -140,9 +140,9 @@ class PrimitiveCall(Call):
             return super().backward(mask, g, saved)
         values = dict(zip(self.saves(mask), saved, strict=True))
         before = state.interpreters  # as ``interpreter(raw)``, without the microsecond it takes
-        state.interpreters = (*before, raw)
-        state.refresh()
         try:
+            state.interpreters = (*before, raw)
+            state.refresh()
             gradients = kernel(self, mask, g, **values)
         finally:
             state.interpreters = before

@@ -1,13 +1,383 @@
-"""The layered layout: where boxes are, and the lines between them."""
+"""The layered layout of a diagram: where boxes are, and the lines between them.
+
+The first step gives each box a layer, and each link a stand-in where it crosses one.
+
+Note [Trunks]
+-------------
+A link that crosses layers gets a *bend*, a vertex without a box, on each of them. One per link and
+layer would be too many: a weight that a recurrent net uses 1000 times has links across all layers.
+So links with one origin share a trunk of bends, from which they branch off, or those with one
+destination a trunk that they join, whichever gathers more of them. Where even that would need more
+than ``BENDS`` bends (the graph of a second derivative refers all along to that of the first), the
+longest links are left out here and drawn straight, behind the boxes.
+
+The second step finds an order of the vertices of each layer in which few links cross.
+
+Every vertex goes to the mean place of its neighbours on the layer before (its *barycentre*), layer
+by layer, down and up in turn: K. Sugiyama, S. Tagawa, M. Toda, Methods for visual understanding of
+hierarchical system structures, IEEE Trans. SMC 11 (1981) 109. The best order of all rounds stays.
+
+The third step finds where on its layer each vertex is.
+
+Vertices are tied to a neighbour in long vertical *blocks* as far as the order allows, the blocks
+are packed, to the left and to the right, tied upwards and tied downwards, and each vertex is put at
+the mean of the two middle ones of these four places: U. Brandes, B. Koepf, Fast and simple
+horizontal coordinate assignment, Graph Drawing 2001, LNCS 2265, 31. Bends of one trunk are tied to
+each other before all else, so trunks are straight. Two things differ from the paper. The packing is
+by longest paths between blocks. And the neighbour is the median of those with the longest path
+behind them, not of all: a graph is mostly a long path with small things at its side (a weight, a
+saved tensor), and with the median of all it runs down a staircase.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
 
-from numgrad.diagrams.layering import Edge, layer
-from numgrad.diagrams.ordering import order
-from numgrad.diagrams.placement import place
+Edge: TypeAlias = tuple[int, int, int]
+"""Origin, destination, and a number for its kind: only links of one kind share a trunk."""
+
+BENDS = 8000
+"""How many bends there may be: with so many a layout takes about as long as with 4000 boxes."""
+
+
+@dataclass(slots=True)
+class Layered:
+    """A graph whose segments lead from a layer to the next; boxes come first, then bends.
+
+    ``up`` and ``down`` are the neighbours of each vertex on the layers above and below, and
+    ``left_out`` the numbers of edges without segments.
+    """
+
+    boxes: int
+    rank: list[int]
+    up: list[list[int]]
+    down: list[list[int]]
+    segments: dict[tuple[int, int], list[int]]
+    """The edges, by number, that are drawn along a segment: of a trunk one stands for all."""
+    left_out: list[int]
+
+    def layers(self) -> list[list[int]]:
+        """The vertices of each layer, in the order in which they came."""
+        found: list[list[int]] = [[] for _ in range(max(self.rank, default=-1) + 1)]
+        for vertex, rank in enumerate(self.rank):
+            found[rank].append(vertex)
+        return found
+
+
+def layer(count: int, edges: Sequence[Edge]) -> Layered:
+    """Put ``count`` boxes on layers such that every edge leads downwards, in few steps."""
+    rank = ranks(count, edges)
+    graph = Layered(count, rank, [[] for _ in rank], [[] for _ in rank], {}, [])
+    for number, (a, b, _) in enumerate(edges):
+        if rank[b] - rank[a] == 1:
+            _connect(graph, a, b, number)
+    left = BENDS
+    for trunk in _trunks(edges, rank):
+        left -= trunk.bottom - trunk.top - 1
+        if left >= 0:
+            _grow(graph, edges, trunk)
+        else:  # and those that follow are longer
+            graph.left_out += trunk.members
+    return graph
+
+
+def ranks(count: int, edges: Sequence[Edge]) -> list[int]:
+    """The layer of each box: as high as its origins allow, then down to where it is used.
+
+    A box moves down if that shortens the links in sum: if no more links come in than go out, or
+    everything above serves this box alone and can move along.
+
+    Raises
+    ------
+    ValueError
+        If the edges lead in a circle.
+    """
+    up, down = _neighbours(count, edges)
+    order = _topological(up, down)
+    rank, free = [0] * count, [True] * count
+    for v in order:
+        if up[v]:
+            rank[v] = 1 + max(rank[u] for u in up[v])
+            free[v] = all(free[u] and len(down[u]) == 1 for u in up[v])
+    for v in reversed(order):
+        if down[v] and (free[v] or len(up[v]) <= len(down[v])):
+            rank[v] = min(rank[w] for w in down[v]) - 1
+    return rank
+
+
+def _neighbours(count: int, edges: Sequence[Edge]) -> tuple[list[list[int]], list[list[int]]]:
+    up: list[list[int]] = [[] for _ in range(count)]
+    down: list[list[int]] = [[] for _ in range(count)]
+    for a, b in dict.fromkeys((a, b) for a, b, _ in edges):
+        up[b].append(a)
+        down[a].append(b)
+    return up, down
+
+
+def _topological(up: list[list[int]], down: list[list[int]]) -> list[int]:
+    waiting = [len(origins) for origins in up]
+    order = [v for v, missing in enumerate(waiting) if not missing]
+    for v in order:  # grows while we go through it
+        for w in down[v]:
+            waiting[w] -= 1
+            if not waiting[w]:
+                order.append(w)
+    if len(order) < len(up):
+        raise ValueError("the edges lead in a circle, so the boxes cannot be put on layers")
+    return order
+
+
+@dataclass(frozen=True, slots=True)
+class _Trunk:
+    """Edges, by number, with one origin, or if it ``joins`` them, with one destination."""
+
+    joins: bool
+    top: int
+    bottom: int
+    members: tuple[int, ...]
+
+
+def _trunks(edges: Sequence[Edge], rank: list[int]) -> list[_Trunk]:
+    """The edges that need bends, by the trunk they share; short trunks first."""
+    long = [n for n, (a, b, _) in enumerate(edges) if rank[b] - rank[a] > 1]
+    leaving = Counter((edges[n][0], edges[n][2]) for n in long)
+    arriving = Counter((edges[n][1], edges[n][2]) for n in long)
+    groups: dict[tuple[bool, int, int], list[int]] = {}
+    for n in long:
+        a, b, kind = edges[n]
+        joins = arriving[b, kind] > leaving[a, kind]
+        groups.setdefault((joins, b if joins else a, kind), []).append(n)
+    trunks = [
+        _Trunk(
+            joins,
+            min(rank[edges[n][0]] for n in members),
+            max(rank[edges[n][1]] for n in members),
+            tuple(members),
+        )
+        for (joins, _, _), members in groups.items()
+    ]
+    return sorted(trunks, key=lambda trunk: trunk.bottom - trunk.top)
+
+
+def _grow(graph: Layered, edges: Sequence[Edge], trunk: _Trunk) -> None:
+    """Add the bends of a trunk and its segments."""
+    first = len(graph.rank)
+    bends = range(first, first + trunk.bottom - trunk.top - 1)
+    graph.rank += range(trunk.top + 1, trunk.bottom)
+    graph.up += [[] for _ in bends]
+    graph.down += [[] for _ in bends]
+    one = trunk.members[0]
+    for upper, lower in pairwise(bends):
+        _connect(graph, upper, lower, one)
+    if trunk.joins:
+        for n in trunk.members:
+            origin = edges[n][0]
+            if (bend := bends[graph.rank[origin] - trunk.top]) not in graph.down[origin]:
+                _connect(graph, origin, bend, n)
+        _connect(graph, bends[-1], edges[one][1], one)
+    else:
+        _connect(graph, edges[one][0], bends[0], one)
+        for n in trunk.members:
+            destination = edges[n][1]
+            _connect(graph, bends[graph.rank[destination] - trunk.top - 2], destination, n)
+
+
+def _connect(graph: Layered, upper: int, lower: int, number: int) -> None:
+    known = graph.segments.setdefault((upper, lower), [])
+    if not known:
+        graph.up[lower].append(upper)
+        graph.down[upper].append(lower)
+    known.append(number)
+
+
+ROUNDS = 8
+"""Down and up again; more seldom improve anything."""
+
+PATIENCE = 2
+"""Rounds without improvement after which to stop."""
+
+
+def order(graph: Layered) -> list[list[int]]:
+    """The vertices of each layer from left to right."""
+    layers = graph.layers()
+    place = _places(layers, len(graph.rank))
+    best, fewest, patience = [list(layer) for layer in layers], crossings(graph, layers), PATIENCE
+    for _ in range(ROUNDS):
+        if not fewest or not patience:
+            break
+        for layer in layers[1:]:
+            _sort(layer, graph.up, place)
+        for layer in layers[-2::-1]:
+            _sort(layer, graph.down, place)
+        found = crossings(graph, layers)
+        patience -= 1
+        if found < fewest:
+            best, fewest, patience = [list(layer) for layer in layers], found, PATIENCE
+    return best
+
+
+def _sort(layer: list[int], neighbours: list[list[int]], place: list[int]) -> None:
+    """Sort by barycentres; a vertex without neighbours on that side keeps its place."""
+    centre = {}
+    for v in layer:
+        near = neighbours[v]
+        centre[v] = sum([place[u] for u in near]) / len(near) if near else place[v]
+    layer.sort(key=centre.__getitem__)
+    for k, v in enumerate(layer):
+        place[v] = k
+
+
+def _places(layers: list[list[int]], count: int) -> list[int]:
+    place = [0] * count
+    for layer in layers:
+        for k, v in enumerate(layer):
+            place[v] = k
+    return place
+
+
+def crossings(graph: Layered, layers: list[list[int]]) -> int:
+    """How many pairs of segments cross each other."""
+    place = _places(layers, len(graph.rank))
+    total = 0
+    for layer in layers[:-1]:
+        # With segments in the order of their upper ends, those cross that end left of an earlier.
+        ends: list[int] = []
+        for v in layer:
+            below = sorted([place[w] for w in graph.down[v]])
+            for end in below:
+                total += len(ends) - bisect_right(ends, end)
+            for end in below:
+                insort(ends, end)
+    return total
+
+
+def place(
+    graph: Layered, layers: list[list[int]], widths: Sequence[float], gap: float
+) -> list[float]:
+    """Middle of each vertex, with at least ``gap`` between neighbours; the least left edge is 0."""
+    crossed = _crossed_trunks(graph, layers)
+    found = []
+    for downwards in (True, False):
+        neighbours = _longest(graph, layers, downwards)
+        for mirrored in (False, True):
+            rows = layers if downwards else layers[::-1]
+            rows = [row[::-1] for row in rows] if mirrored else rows
+            root = _tie(rows, neighbours, crossed)
+            packed = _pack(rows, root, widths, gap)
+            found.append([-x for x in packed] if mirrored else packed)
+    _align(found, widths)
+    middles = [sum(sorted(four)[1:3]) / 2 for four in zip(*found, strict=True)]
+    left = min((x - w / 2 for x, w in zip(middles, widths, strict=True)), default=0.0)
+    return [x - left for x in middles]
+
+
+def _longest(graph: Layered, layers: list[list[int]], downwards: bool) -> list[list[int]]:
+    """For each vertex the neighbours on the layer before that end the longest paths of boxes.
+
+    For a bend it is the one before on its trunk.
+    """
+    neighbours = graph.up if downwards else graph.down
+    length = [0] * len(neighbours)
+    found: list[list[int]] = [[] for _ in neighbours]
+    for layer in layers if downwards else layers[::-1]:
+        for v in layer:
+            most = max([length[u] for u in neighbours[v]], default=0)
+            length[v] = most + (v < graph.boxes)
+            trunk = [u for u in neighbours[v] if u >= graph.boxes] if v >= graph.boxes else []
+            found[v] = trunk or [u for u in neighbours[v] if length[u] == most]
+    return found
+
+
+def _crossed_trunks(graph: Layered, layers: list[list[int]]) -> set[tuple[int, int]]:
+    """Segments, written in both directions, that cross a segment within a trunk."""
+    boxes = graph.boxes
+    found = set()
+    for above, layer in pairwise(layers):
+        at = {u: k for k, u in enumerate(above)}
+        # between two neighbouring trunks, segments may only lead to what is between them above
+        left, waiting = 0, 0
+        for k, v in enumerate(layer):
+            bends = [u for u in graph.up[v] if u >= boxes] if v >= boxes else []
+            if not bends and k < len(layer) - 1:
+                continue
+            right = at[bends[0]] if bends else len(above) - 1
+            for w in layer[waiting : k + 1]:
+                for u in graph.up[w]:
+                    if not left <= at[u] <= right and (u < boxes or w < boxes):
+                        found |= {(u, w), (w, u)}
+            left, waiting = right, k + 1
+    return found
+
+
+def _tie(
+    rows: list[list[int]], neighbours: list[list[int]], crossed: set[tuple[int, int]]
+) -> list[int]:
+    """The block of each vertex, named by its first: it goes on with the median neighbour."""
+    count = len(neighbours)
+    at = [0] * count
+    for row in rows:
+        for k, v in enumerate(row):
+            at[v] = k
+    root, taken = list(range(count)), [False] * count
+    for row in rows:
+        last = -1  # ties do not cross: the next must be right of this
+        for v in row:
+            near = sorted(neighbours[v], key=at.__getitem__)
+            for u in near[(len(near) - 1) // 2 : len(near) // 2 + 1]:
+                if not taken[u] and at[u] > last and (u, v) not in crossed:
+                    taken[u] = True
+                    root[v] = root[u]
+                    last = at[u]
+                    break
+    return root
+
+
+def _pack(
+    rows: list[list[int]], root: list[int], widths: Sequence[float], gap: float
+) -> list[float]:
+    """Places with every block as far left as possible, then those with room moved right again."""
+    apart: dict[int, dict[int, float]] = {block: {} for block in root}
+    before = dict.fromkeys(apart, 0)
+    for row in rows:
+        for v, w in pairwise(row):
+            a, b = root[v], root[w]
+            if b not in apart[a]:
+                before[b] += 1
+                apart[a][b] = 0.0
+            apart[a][b] = max(apart[a][b], (widths[v] + widths[w]) / 2 + gap)
+    x = dict.fromkeys(apart, 0.0)
+    sequence = [block for block, count in before.items() if not count]
+    for block in sequence:  # grows while we go through it
+        for other, distance in apart[block].items():
+            x[other] = max(x[other], x[block] + distance)
+            before[other] -= 1
+            if not before[other]:
+                sequence.append(other)
+    for block in reversed(sequence):
+        if apart[block]:
+            x[block] = min(x[other] - distance for other, distance in apart[block].items())
+    return [x[block] for block in root]
+
+
+def _align(found: list[list[float]], widths: Sequence[float]) -> None:
+    """Shift the four packings to the edges of the narrowest: two to its left, two to its right."""
+    edges = [
+        (
+            min((x - w / 2 for x, w in zip(xs, widths, strict=True)), default=0.0),
+            max((x + w / 2 for x, w in zip(xs, widths, strict=True)), default=0.0),
+        )
+        for xs in found
+    ]
+    left, right = min(edges, key=lambda pair: pair[1] - pair[0])
+    for k, (low, high) in enumerate(edges):
+        shift = right - high if k % 2 else left - low
+        found[k] = [x + shift for x in found[k]]
+
 
 GAP_ACROSS = 18.0
 GAP_DOWN = 30.0

@@ -8,7 +8,7 @@ from typing import Any
 from numgrad.distributed.group import Group, group_of
 from numgrad.distributed.objects import broadcast_object_list
 from numgrad.errors import NumgradRuntimeError
-from numgrad.io import storage
+from numgrad.io import files
 
 __all__ = ["load", "save"]
 
@@ -49,7 +49,7 @@ def save(state: Any, path: str | PathLike[str], group: Group = None) -> None:
     said, error = [""], None
     if found.rank == 0:
         try:
-            storage.save(state, path)
+            files.save(state, path)
         except Exception as raised:  # all ranks hear of it
             error = raised
             said = [f"{type(raised).__name__}: {raised}"]
@@ -71,4 +71,4 @@ def load(path: str | PathLike[str], group: Group = None) -> Any:
         As ``ng.load``.
     """
     group_of("checkpoint.load", group)
-    return storage.load(path)
+    return files.load(path)

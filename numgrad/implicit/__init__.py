@@ -8,7 +8,7 @@ operation, so derivatives of any order follow, in reverse and in forward mode.
 from numgrad.implicit.functions import argmin as argmin
 from numgrad.implicit.functions import fixed_point as fixed_point
 from numgrad.implicit.functions import root as root
-from numgrad.implicit.systems import linear_solve as linear_solve
+from numgrad.implicit.solvers import linear_solve as linear_solve
 
 __all__ = ["argmin", "fixed_point", "linear_solve", "root"]
 

@@ -12,8 +12,15 @@ from numgrad.core.interpreter import state
 from numgrad.core.tree import Nesting, flatten, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.implicit.solution import Equation, Parts
-from numgrad.implicit.solvers import check_solved, iterated, own_solver, scipy_minimum, scipy_root
-from numgrad.implicit.systems import Linear, solver_of
+from numgrad.implicit.solvers import (
+    Linear,
+    check_solved,
+    iterated,
+    own_solver,
+    scipy_minimum,
+    scipy_root,
+    solver_of,
+)
 from numgrad.implicit.unknowns import UnknownParts
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.linearization import Linearization, filled

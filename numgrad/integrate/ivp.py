@@ -20,10 +20,10 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.integrate.layout import Layout, RightSideArguments, arranged, ravelled, unravelled
-from numgrad.integrate.rules import InitialValueProblem, SolveIvp
+from numgrad.integrate.ode import Times
+from numgrad.integrate.solution_operation import InitialValueProblem, SolveIvp
 from numgrad.integrate.solving import SolverSettings, solved
 from numgrad.integrate.system import OdeSystem, Slopes
-from numgrad.integrate.times import Times
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.argnums import check_function
 from numgrad.transforms.closures import captured

@@ -9,8 +9,8 @@
 {'weights': [tensor([1., 1.])], 'epoch': 3}
 """
 
-from numgrad.io.storage import load as load
-from numgrad.io.storage import save as save
+from numgrad.io.files import load as load
+from numgrad.io.files import save as save
 
 __all__ = ["load", "save"]
 

@@ -16,7 +16,7 @@ from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.index import scatter_add
-from numgrad.kernels.search import places
+from numgrad.kernels.sorting import places
 from numgrad.operations.data_dependent import OUTSIDE, no_shape
 from numgrad.operations.shape import as_operand
 from numgrad.operations.take import take

@@ -157,7 +157,7 @@ class FormulaOptimizer(Optimizer):
         Returns
         -------
         Any
-            What ``closure`` returned.
+            What ``captures`` returned.
 
         Raises
         ------

@@ -22,7 +22,7 @@ from numgrad.kernels.products.linalg import dot_kernel
 from numgrad.nn.module.state_dict import array_of
 from numgrad.optim.formula import as_float
 from numgrad.optim.optimizer import Optimizer, declared
-from numgrad.optimize.packing import Packing
+from numgrad.optimize.unknowns import Packing
 from numgrad.tensors.tensor import Tensor
 
 ARMIJO = 1e-4
@@ -262,7 +262,7 @@ class LBFGS(Optimizer):
         Returns
         -------
         Any
-            What the first call of ``closure`` returned.
+            What the first call of ``captures`` returned.
         """
         if len(self.param_groups) != 1:
             self._refuse_groups(NumgradAssertionError)

@@ -1,4 +1,4 @@
-"""Constraints: functions of the unknowns that stay between bounds."""
+"""Bounds of unknowns, and constraints on functions of them, in any containers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,167 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import BFGS, LinearConstraint, NonlinearConstraint
+from scipy.optimize import BFGS, Bounds, LinearConstraint, NonlinearConstraint
 
+from numgrad.core.tree import container_of, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.optimize.unknowns import Packing, Unknowns
 from numgrad.tensors.tensor import Tensor
+
+Ends = tuple[np.ndarray, np.ndarray]
+FORMS = "give None, a pair (low, high), or scipy.optimize.Bounds"
+
+
+def bounds_of_elements(name: str, unknowns: Unknowns, bounds: Any) -> Bounds | None:
+    """Bounds for ``minimize``.
+
+    For an array a pair for each number, as in SciPy; for a nesting a nesting like it, with a pair
+    or None for each array.
+    """
+    if bounds is None:
+        return None
+    if isinstance(bounds, Bounds):
+        return _checked(name, unknowns, bounds.lb, bounds.ub)
+    if unknowns.nesting is None:
+        pairs = list(bounds)
+        if len(pairs) != unknowns.x0.size:
+            raise NumgradValueError(
+                f"{name}: got {len(pairs)} bounds for {unknowns.x0.size} unknowns; give a pair "
+                "(low, high) for each, or scipy.optimize.Bounds(low, high)"
+            )
+        ends = [_pair(name, unknowns.element(k), pair) for k, pair in enumerate(pairs)]
+        low = [-np.inf if end[0] is None else end[0] for end in ends]
+        high = [np.inf if end[1] is None else end[1] for end in ends]
+        return _checked(name, unknowns, low, high)
+    return _checked(name, unknowns, *_nested(name, unknowns, bounds))
+
+
+def ends_of_arrays(name: str, unknowns: Unknowns, bounds: Any) -> Ends | None:
+    """Bounds for ``least_squares``: a pair of lower and upper ones, each a number or like x0."""
+    if bounds is None:
+        return None
+    if not isinstance(bounds, Bounds):
+        if unknowns.nesting is not None and type(bounds) is not tuple:
+            bounds = Bounds(*_nested(name, unknowns, bounds))  # pyright: ignore
+        else:
+            bounds = Bounds(*_pair(name, "x0", bounds))  # pyright: ignore
+    found = _checked(name, unknowns, bounds.lb, bounds.ub)
+    if not (np.isfinite(found.lb).any() or np.isfinite(found.ub).any()):
+        return None
+    return np.asarray(found.lb), np.asarray(found.ub)
+
+
+def _nested(name: str, unknowns: Unknowns, bounds: Any) -> Ends:
+    found: dict[int, Any] = {}
+    numbered = unflatten(unknowns.nesting, iter(range(len(unknowns.names))))
+    _match(name, numbered, bounds, found, "bounds")
+    packing = unknowns.packing
+    low, high = np.full(packing.size, -np.inf), np.full(packing.size, np.inf)
+    for k, pair in found.items():
+        fill_bounds(name, packing, unknowns.names[k], k, pair, low, high)
+    return low, high
+
+
+def _match(name: str, like: Any, bounds: Any, found: dict[int, Any], where: str) -> None:
+    """The bounds of each array, by its number in ``like``; None, or a missing key, is no bound."""
+    if bounds is None:
+        return
+    container = container_of(type(like))
+    if container is None:
+        found[like] = bounds
+        return
+    keys, parts = container.split(like)
+    if isinstance(like, dict) and isinstance(bounds, dict) and set(bounds) <= set(like):
+        given: Any = [bounds.get(key) for key in keys]
+    elif not isinstance(like, dict) and container_of(type(bounds)) is not None:
+        given = container_of(type(bounds)).split(bounds)[1]  # pyright: ignore
+    else:
+        given = ()
+    if len(given) != len(parts):
+        raise NumgradValueError(
+            f"{name}: {where} is {bounds!r}; nest bounds as x0, with None or a pair (low, high) in "
+            "place of each array"
+        )
+    for k, (part, bound) in enumerate(zip(parts, given, strict=True)):
+        _match(name, part, bound, found, where + container.path(keys, k))
+
+
+def fill_bounds(
+    name: str, packing: Packing, called: str, k: int, pair: Any, low: np.ndarray, high: np.ndarray
+) -> None:
+    """Write the bounds of one array into those of the vector."""
+    if packing.dtypes[k].kind == "c":
+        raise NumgradTypeError(
+            f"{name}: {called} is complex, and complex numbers have no bounds; give None"
+        )
+    pair = _pair(name, called, pair)
+    place = packing.slices[k]
+    low[place] = bound(name, packing, called, k, pair[0], -np.inf)
+    high[place] = bound(name, packing, called, k, pair[1], np.inf)
+    if not (low[place] <= high[place]).all():
+        raise NumgradValueError(f"{name}: the bounds of {called} leave no value, {pair!r}")
+
+
+def _pair(name: str, called: str, pair: Any) -> Any:
+    if pair is None:
+        return None, None
+    if not hasattr(pair, "__len__") or len(pair) != 2:
+        raise NumgradValueError(f"{name}: the bounds of {called} are {pair!r}; {FORMS}")
+    return pair
+
+
+def bound(
+    name: str, packing: Packing, called: str, k: int, value: Any, missing: float
+) -> np.ndarray:
+    """One bound of an array, flat."""
+    if value is None:
+        value = missing
+    array = np.asarray(value.detach() if isinstance(value, Tensor) else value, dtype=np.float64)
+    try:
+        array = np.broadcast_to(array, packing.shapes[k]).reshape(-1)
+    except ValueError:
+        raise NumgradValueError(
+            f"{name}: a bound of shape {array.shape} does not broadcast to the shape "
+            f"{packing.shapes[k]} of {called}"
+        ) from None
+    # Rounding to the dtype of the parameter must not lead outside: take the nearest number of that
+    # dtype inside.
+    with np.errstate(over="ignore"):
+        rounded = array.astype(packing.dtypes[k])
+    outside = rounded > array if missing > 0 else rounded < array
+    inwards = rounded.dtype.type(-missing)
+    return np.where(outside, np.nextafter(rounded, inwards), rounded)
+
+
+def _checked(name: str, unknowns: Unknowns, low: Any, high: Any) -> Bounds:
+    """Bounds of the vector, if the start lies within them."""
+    packing = unknowns.packing
+    ends = []
+    for value, missing in ((low, -np.inf), (high, np.inf)):
+        array = np.asarray(missing if value is None else value, np.float64)
+        if array.size not in (1, packing.size) and unknowns.nesting is None:
+            array = bound(name, packing, unknowns.names[0], 0, array, missing)
+        if array.size not in (1, packing.size):
+            raise NumgradValueError(
+                f"{name}: a bound of shape {array.shape} for {packing.size} unknowns; give a "
+                "number, or one for each"
+            )
+        ends.append(np.broadcast_to(array.reshape(-1), (packing.size,)).copy())
+    lows, highs = ends
+    if not (lows <= highs).all():
+        k = int(np.argmin(lows <= highs))
+        raise NumgradValueError(
+            f"{name}: the bounds of {unknowns.element(k)} leave no value, ({lows[k]}, {highs[k]})"
+        )
+    inside = (lows <= unknowns.x0) & (unknowns.x0 <= highs)
+    if not inside.all():
+        k = int(np.argmin(inside))
+        raise NumgradValueError(
+            f"{name}: {unknowns.element(k)} is {unknowns.x0[k]} at the start, outside of its "
+            f"bounds ({lows[k]}, {highs[k]}); start inside of them"
+        )
+    return Bounds(lows, highs)  # pyright: ignore
+
 
 WITHOUT_GRADIENT = frozenset({"nelder-mead", "powell", "cobyla", "cobyqa"})
 

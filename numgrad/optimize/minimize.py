@@ -9,11 +9,9 @@ import numpy as np
 from scipy import optimize
 
 from numgrad.errors import NumgradValueError
-from numgrad.optimize.bounds import bounds_of_elements
-from numgrad.optimize.constraints import WITHOUT_GRADIENT, constraints_for_scipy
-from numgrad.optimize.objective import Objective, made
+from numgrad.optimize.constraints import WITHOUT_GRADIENT, bounds_of_elements, constraints_for_scipy
+from numgrad.optimize.objective import Objective, Values, made
 from numgrad.optimize.unknowns import Unknowns
-from numgrad.optimize.values import Values
 from numgrad.optimize.watch import Watch
 
 HESSIAN_PRODUCTS = frozenset({"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"})

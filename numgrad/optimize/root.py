@@ -9,8 +9,8 @@ import numpy as np
 from scipy import optimize
 
 from numgrad.errors import NumgradValueError
+from numgrad.optimize.objective import Values, shown_to, sum_of_squares
 from numgrad.optimize.unknowns import Unknowns
-from numgrad.optimize.values import Values, shown_to, sum_of_squares
 from numgrad.optimize.watch import Watch
 
 JACOBIAN = ("hybr", "lm")

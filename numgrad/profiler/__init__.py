@@ -10,12 +10,12 @@ Names are those of ``torch.profiler`` where it has them: ``record_function``, ``
 ``step``, ``export_chrome_trace``.
 """
 
+from numgrad.profiler.exports import merge as merge_traces
 from numgrad.profiler.notes import record_collective as record_collective
 from numgrad.profiler.notes import record_function as record_function
+from numgrad.profiler.session import ProfilerAction as ProfilerAction
 from numgrad.profiler.session import profile as profile
-from numgrad.profiler.steps import ProfilerAction as ProfilerAction
-from numgrad.profiler.steps import schedule as schedule
-from numgrad.profiler.trace import merge as merge_traces
+from numgrad.profiler.session import schedule as schedule
 
 __all__ = [
     "ProfilerAction", "merge_traces", "profile", "record_collective", "record_function", "schedule",

@@ -1,19 +1,99 @@
-"""``profile``: when notes are taken, and what is made of them."""
+"""``profile`` and ``schedule``: in which steps events are noted, and what is made of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from os import PathLike
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Self
 
 from numgrad.codegen.locks import ENTRIES
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.profiler.notes import RANGE, Recording, Span, Taken
-from numgrad.profiler.steps import ProfilerAction, Schedule, always
 
 if TYPE_CHECKING:
     from numgrad.profiler.events import Event, Summary
+
+
+Schedule = Callable[[int], "ProfilerAction"]
+
+
+class ProfilerAction(Enum):
+    """What a profile does in a step."""
+
+    NONE = 0
+    """Nothing."""
+    WARMUP = 1
+    """Takes notes and forgets them, so that the first step of interest finds all in place."""
+    RECORD = 2
+    """Takes notes."""
+    RECORD_AND_SAVE = 3
+    """Takes notes, and hands over those of all steps in a row when the step ends."""
+
+
+def schedule(
+    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0
+) -> Schedule:
+    """Cycles of steps: ``wait`` of them are left alone, ``warmup`` forgotten, ``active`` recorded.
+
+    Parameters
+    ----------
+    wait, warmup, active
+        Numbers of steps.
+    repeat
+        How many cycles; 0 for as many as there are steps.
+    skip_first
+        Steps before the first cycle.
+
+    Returns
+    -------
+    callable
+        The ``ProfilerAction`` of each step, for ``profile``.
+
+    Raises
+    ------
+    NumgradTypeError, NumgradValueError
+        If a number is no integer, is negative, or no step would be recorded.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> plan = ng.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
+    >>> [plan(step).name for step in range(5)]
+    ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
+    """
+    given = {
+        "wait": wait, "warmup": warmup, "active": active, "repeat": repeat,
+        "skip_first": skip_first,
+    }  # fmt: skip
+    for name, value in given.items():
+        if not hasattr(value, "__index__"):
+            raise NumgradTypeError(
+                f"schedule: {name} is a number of steps, an int; got {type(value).__name__}"
+            )
+        if value < (name == "active"):
+            raise NumgradValueError(
+                f"schedule: {name}={value}; there must be at least {int(name == 'active')}"
+            )
+    length = wait + warmup + active
+
+    def action(step: int) -> ProfilerAction:
+        cycle, place = divmod(step - skip_first, length)
+        if step < skip_first or (repeat and cycle >= repeat) or place < wait:
+            return ProfilerAction.NONE
+        if place < wait + warmup:
+            return ProfilerAction.WARMUP
+        last = place == length - 1
+        return ProfilerAction.RECORD_AND_SAVE if last else ProfilerAction.RECORD
+
+    return action
+
+
+def always(step: int) -> ProfilerAction:
+    """Record every step, where none was asked for."""
+    return ProfilerAction.RECORD
+
 
 _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 _running: list[profile] = []
@@ -316,7 +396,7 @@ class profile:
         name  kind  ...
         exp   operation ...
         """
-        from numgrad.profiler.table import to_text
+        from numgrad.profiler.exports import to_text
 
         return to_text(self.averages(by_line), sort, rows)
 
@@ -340,13 +420,13 @@ class profile:
         >>> [event["name"] for event in trace["traceEvents"] if event["ph"] == "X"]
         ['exp']
         """
-        from numgrad.profiler.trace import write
+        from numgrad.profiler.exports import write
 
         write(path, self.events())
 
     def _repr_html_(self) -> str:
         """The table and a picture of the calls, for Jupyter."""
-        from numgrad.profiler.page import to_html
+        from numgrad.profiler.exports import to_html
 
         return to_html(self.events(), self.averages())
 

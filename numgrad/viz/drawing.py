@@ -9,8 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from numgrad.diagrams.diagram import Diagram
-from numgrad.diagrams.dot import to_dot
+from numgrad.diagrams.diagram import Diagram, to_dot
 from numgrad.diagrams.svg import to_svg
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.io.files import write_atomically

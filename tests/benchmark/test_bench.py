@@ -10,12 +10,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from numgrad.benchmark import history, pairs, results, sides, worker
+from numgrad.benchmark import pairs, results, sides, worker
 from numgrad.benchmark.declaration import collect
-from numgrad.benchmark.intervals import Ratio
 from numgrad.benchmark.measure import Measured
-from numgrad.benchmark.pairs import MOVED, OPEN
-from numgrad.benchmark.reports import ComparedRow, github_lines, write_junit
+from numgrad.benchmark.pairs import MOVED, OPEN, Ratio
+from numgrad.benchmark.results import ComparedRow, github_lines, write_junit
 from numgrad.benchmark.sides import Comparison, Side, compared_with
 from numgrad.cli import main
 from numgrad.errors import NumgradValueError
@@ -352,7 +351,7 @@ def test_memory_is_without_what_is_made_once(tmp_path: Path) -> None:
 
 
 def test_files_for_asv_are_written_once(tmp_path: Path) -> None:
-    made = history.write(tmp_path)
+    made = results.write_asv_project(tmp_path)
     assert json.loads((tmp_path / "asv.conf.json").read_text())["benchmark_dir"] == "benchmarks"
     assert (tmp_path / ".asv" / ".gitignore").read_text() == "*\n"
     namespace: dict[str, Any] = {}
@@ -361,4 +360,4 @@ def test_files_for_asv_are_written_once(tmp_path: Path) -> None:
     gradient.setup(100)
     gradient.time_eager(100)
     with pytest.raises(NumgradValueError, match="is there already"):
-        history.write(tmp_path)
+        results.write_asv_project(tmp_path)

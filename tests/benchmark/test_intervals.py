@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from numgrad.benchmark.intervals import Ratio, paired, unpaired
+from numgrad.benchmark.pairs import Ratio, paired, unpaired
 
 
 def test_a_constant_factor_is_found_whatever_the_times() -> None:

@@ -108,9 +108,8 @@ def _pretend(target: Target | None) -> dict[str, Any]:
     from numgrad.codegen.native import machine
     from numgrad.codegen.native.kernel import NativeCode
 
-    def new_machine(effort: int) -> Any:
+    def new_machine(effort: int, name: str, features: str) -> Any:
         made = binding.Target.from_triple(target.triple)
-        name, features = machine.cpu()
         reloc = "static" if made.name.startswith("x86") else "default"
         return made.create_target_machine(
             cpu=name, features=features, opt=effort, reloc=reloc, codemodel="jitdefault", jit=True

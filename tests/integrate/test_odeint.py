@@ -13,6 +13,7 @@ from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueEr
 from numgrad.integrate.runge_kutta import TABLEAUS
 
 ADAPTIVE = sorted(TABLEAUS)
+STATES = [1.3, np.array([1.0, 0.5])]
 TIMES = np.linspace(0.0, 1.0, 4)
 RATES = np.array([1.5, 1.0, 3.0, 1.0])
 ANIMALS = np.array([10.0, 5.0])
@@ -144,8 +145,15 @@ def test_transforms(name, compiled, batch):
         np.testing.assert_allclose(ng.vmap(derived(swing))(points), truth, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize("method", ADAPTIVE)
-@pytest.mark.parametrize("y0", [1.3, np.array([1.0, 0.5])], ids=["scalar", "array"])
+@pytest.mark.slow(cases=2)
+@pytest.mark.parametrize(
+    ("y0", "method"),
+    [
+        *zip(STATES, ADAPTIVE, strict=True),
+        *zip(STATES, ADAPTIVE[::-1], strict=True),
+    ],
+    ids=repr,
+)
 def test_compiled_derivatives_by_the_state(y0, method):
     """The solution of ``y' = -y**2`` is ``y0 / (1 + t y0)``."""
 

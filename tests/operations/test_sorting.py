@@ -6,7 +6,7 @@ import pytest
 import numgrad as ng
 from numgrad.codegen import threads as threads_of_kernels
 from numgrad.errors import NumgradError
-from numgrad.kernels.sorted_rows import LEAST
+from numgrad.kernels.sorting import LEAST
 from numgrad.operations.sorting import stable_order
 from numgrad.testing import gradcheck, gradgradcheck
 
@@ -239,7 +239,7 @@ def test_many_places_are_those_of_numpy(dtype, monkeypatch):
     before = ng.get_num_threads()
     for count in (0, 1, 2, 63, 1000):
         a = np.sort((rng.normal(size=count) * 50).astype(dtype))
-        v = (rng.normal(size=(60, 100)) * 60).astype(dtype)
+        v = (rng.normal(size=(12, 100)) * 60).astype(dtype)
         if a.dtype.kind == "f":
             v[3, 4:70], v[5, 5], v[6, 6], v[0] = np.nan, np.inf, -np.inf, -0.0
             a[a.size - a.size // 3 :] = np.nan

@@ -9,7 +9,7 @@ from scipy import optimize
 
 import numgrad as ng
 from numgrad.errors import NumgradError
-from numgrad.optimize.uncertainty import covariance, standard_errors
+from numgrad.optimize.least_squares import covariance, standard_errors
 
 X = np.linspace(0, 4, 30)
 Y = 2 * np.exp(-0.7 * X) + 0.3 + 0.01 * np.cos(40 * X)
@@ -188,7 +188,7 @@ def test_a_plot_or_a_word_on_how_to_get_one(monkeypatch):
         axes = fit.plot(points=7)
         assert axes.get_xlabel() == "x"
         assert axes.lines[-1].get_xdata().shape == (7,)
-    monkeypatch.setattr("numgrad.optimize.curve.find_spec", lambda name: None)
+    monkeypatch.setattr("numgrad.optimize.curve_fit.find_spec", lambda name: None)
     with pytest.raises(RuntimeError, match="pip install"):
         fit.plot()
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.profiler import profile, record_function, trace
+from numgrad.profiler import exports, profile, record_function
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_traces_of_ranks_make_one_file(trained, tmp_path, monkeypatch):
         monkeypatch.setattr(group, "_default", SimpleNamespace(size=3, rank=rank))
         # a's machine and b's are one, whose clock was set a little; c began to count an hour later
         ahead = 7 * hour + (0, 1000, hour)[rank]
-        monkeypatch.setattr(trace.time, "time_ns", lambda a=ahead: time.perf_counter_ns() + a)
+        monkeypatch.setattr(exports.time, "time_ns", lambda a=ahead: time.perf_counter_ns() + a)
         trained.export_chrome_trace(path)
     target = tmp_path / "all.json"
     ng.profiler.merge_traces(paths, target)
@@ -109,7 +109,7 @@ def test_traces_of_ranks_make_one_file(trained, tmp_path, monkeypatch):
         ng.profiler.merge_traces([], target)
 
 
-@pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
+@pytest.mark.parametrize("name", ["trace.json", "exports.json.gz"])
 def test_traces_are_as_the_format_wants_them(trained, tmp_path, name):
     trained.export_chrome_trace(tmp_path / name)
     data = (tmp_path / name).read_bytes()

@@ -5,11 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numgrad.diagrams import layering
-from numgrad.diagrams.layering import layer, ranks
-from numgrad.diagrams.layout import GAP_ACROSS, GAP_DOWN, lay_out
-from numgrad.diagrams.ordering import crossings, order
-from numgrad.diagrams.placement import place
+from numgrad.diagrams import layout
+from numgrad.diagrams.layout import (
+    GAP_ACROSS,
+    GAP_DOWN,
+    crossings,
+    lay_out,
+    layer,
+    order,
+    place,
+    ranks,
+)
 
 
 @st.composite
@@ -125,14 +131,14 @@ def test_trunks_stay_straight_where_another_edge_crosses(rows):
     down = [[1], [], [4], [5], [], []]
     up = [[], [0], [], [], [2], [3]]
     upper, lower = rows
-    graph = layering.Layered(2, [0, 1, 0, 0, 1, 1], up, down, {}, [])
+    graph = layout.Layered(2, [0, 1, 0, 0, 1, 1], up, down, {}, [])
     x = place(graph, [upper, lower], [50.0, 90.0, 2.0, 2.0, 2.0, 2.0], 10.0)
     assert x[2] == pytest.approx(x[4])
     assert x[3] == pytest.approx(x[5])
 
 
 def test_too_many_bends_leave_the_longest_edges_straight(monkeypatch):
-    monkeypatch.setattr(layering, "BENDS", 12)
+    monkeypatch.setattr("numgrad.diagrams.layout.BENDS", 12)
     count = 12
     chain = [(k, k + 1, 0) for k in range(count - 1)]
     nested = [(k, count - 1 - k, 0) for k in range(4)]

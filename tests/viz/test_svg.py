@@ -4,8 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from numgrad.diagrams.diagram import Box, Diagram, Link
-from numgrad.diagrams.dot import to_dot
+from numgrad.diagrams.diagram import Box, Diagram, Link, to_dot
 from numgrad.diagrams.svg import to_svg
 from tests.viz.dot_parser import parse
 

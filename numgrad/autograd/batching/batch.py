@@ -24,6 +24,7 @@ for those that do not take the branch the numbers of one that does.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -118,11 +119,15 @@ class BatchingInterpreter(Interpreter):
         return f"<batch of {self.size} examples>"
 
     def __enter__(self) -> BatchingInterpreter:
-        self._refusals.__enter__()
         self._before = state.interpreters
-        place = len(self._before) if self.examples else below_examples()
-        state.set(interpreters=(*self._before[:place], self, *self._before[place:]))
-        return self
+        self._refusals.__enter__()
+        try:
+            place = len(self._before) if self.examples else below_examples()
+            state.set(interpreters=(*self._before[:place], self, *self._before[place:]))
+            return self
+        except BaseException:  # such as a signal handler's
+            self.__exit__(*sys.exc_info())
+            raise
 
     def __exit__(self, *exception: Any) -> None:
         state.set(interpreters=self._before)

@@ -119,11 +119,22 @@ def assemble(
     )
 
 
-def bind(payload: bytes, name: str, signature: Signature | str, *, nogil: bool = False) -> Bound:
-    """Load what ``assemble`` returned, given the same signature and options."""
+def bind(
+    payload: bytes,
+    name: str,
+    signature: Signature | str,
+    *,
+    nogil: bool = False,
+    lasting: bool = True,
+) -> Bound:
+    """Load what ``assemble`` returned, given the same signature and options.
+
+    Unless it is ``lasting``, the callable owns the machine code.
+    """
     signature = parse(signature) if isinstance(signature, str) else signature
-    found = machine.load(payload)
-    entry: Callable[..., Any] = SlowEntry(name, signature, found["packed"], nogil)
+    engine = None if lasting else machine.new_engine()
+    found = machine.load(payload, engine)
+    entry: Callable[..., Any] = SlowEntry(name, signature, found["packed"], nogil, engine)
     if layout.is_readable():
         entry = fast_entry.python_function(name, signature, found["packed"], entry, nogil)
     return Bound(entry, found.get("numba_entry"))

@@ -14,8 +14,15 @@ _KINDS = {"f": _FLOAT, "i": _INT, "u": _UNSIGNED, "b": _BOOL, "c": _COMPLEX}
 _NO_RESULT = -1
 
 
-def _description(signature: Signature, packed: int, slow: Callable[..., Any], nogil: bool) -> bytes:
-    """What the entry has to know of a kernel."""
+class _Description(bytes):
+    """What the entry has to know of a kernel; holds on to the slow entry, whose address it has."""
+
+    slow: Callable[..., Any]
+
+
+def _description(
+    signature: Signature, packed: int, slow: Callable[..., Any], nogil: bool
+) -> _Description:
     words = []
     for argument in signature.arguments:
         kind = _KINDS[argument.dtype.kind] if argument.rank is None else _ARRAY
@@ -24,7 +31,9 @@ def _description(signature: Signature, packed: int, slow: Callable[..., Any], no
     result = _NO_RESULT if signature.result is None else _KINDS[signature.result.kind]
     slots = len(signature.parameters()) + 1
     head = (packed, id(slow), len(words), slots, nogil, result)
-    return struct.pack(f"{len(head) + len(words)}q", *head, *words)
+    found = _Description(struct.pack(f"{len(head) + len(words)}q", *head, *words))
+    found.slow = slow
+    return found
 
 
 def _text() -> str:
@@ -300,22 +309,25 @@ def python_function(
     name: str, signature: Signature, packed: int, slow: Callable[..., Any], nogil: bool
 ) -> Callable[..., Any]:
     """A built-in function of Python that calls a kernel, or ``slow`` with unusual arguments."""
-    description = _description(signature, packed, slow, nogil)
-    return builtin(name, _address(), description, slow)
+    return builtin(name, _address(), _description(signature, packed, slow, nogil))
 
 
-def builtin(
-    name: str, address: int, own: bytes, *kept: Any, keywords: bool = False
-) -> Callable[..., Any]:
-    """A built-in function: machine code with ``self``, ``own``, which names what is ``kept``."""
-    flags = _METH_FASTCALL | keywords * _METH_KEYWORDS
-    definition = _MethodDefinition(name.encode(), address, flags, None)
-    # functions are looked at when Python ends, after modules are gone: what they point to stays
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object((definition, *kept)))
+def builtin(name: str, address: int, own: bytes, *, keywords: bool = False) -> Callable[..., Any]:
+    """A built-in function: machine code with ``self``, which is ``own``."""
+    definition = _definition(name, address, _METH_FASTCALL | keywords * _METH_KEYWORDS)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
     return make(ctypes.addressof(definition), own, None)
+
+
+@cache
+def _definition(name: str, address: int, flags: int) -> _MethodDefinition:
+    """What functions of a name, a machine code and a way to be called have in common."""
+    found = _MethodDefinition(name.encode(), address, flags, None)
+    # functions are looked at when Python ends, after modules are gone: what they point to stays
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(found))
+    return found
 
 
 class Launched(NamedTuple):
@@ -337,7 +349,7 @@ class Launched(NamedTuple):
 def launched(function: Any) -> Launched | None:
     """What a kernel's Python function calls, if that returns nothing and holds Python's lock."""
     own = getattr(function, "__self__", None)
-    if type(own) is not bytes or not layout.is_readable():
+    if type(own) is not _Description or not layout.is_readable():
         return None
     packed, _, count, _, nogil, result, *words = struct.unpack(f"{len(own) // 8}q", own)
     if nogil or result != _NO_RESULT or len(words) != count:

@@ -64,8 +64,9 @@ class NativeCode:
         if CHECK_BOUNDS:
             _link_report()
         bound = entry.bind(
-            payload, kernel.name, self.signature, nogil=kernel.nogil or kernel.parallel
-        )
+            payload, kernel.name, self.signature, nogil=kernel.nogil or kernel.parallel,
+            lasting=kernel.lasting,
+        )  # fmt: skip
         self._address = bound.address
         return _reporting(kernel.name, bound.entry) if CHECK_BOUNDS else bound.entry
 

@@ -3,9 +3,10 @@
 Note [Object files]
 -------------------
 A compiled kernel is a list of symbols, those it defines and those it needs, and object files.
-All objects are loaded into one engine of LLVM, 0.1 ms each, and stay there. Their symbols bear a
-suffix, since an engine has one name space. LLVM ends the process when it cannot resolve a symbol,
-so each is looked up before.
+Objects are loaded into one engine of LLVM, 0.1 ms each, and stay there, or into one of their own:
+Note [Lifetime of machine code] in ``codegen.compile``. Their symbols bear a suffix, since an engine
+has one name space. LLVM ends the process when it cannot resolve a symbol, so each is looked up
+before.
 
 Objects name Python objects by symbols too, whose addresses change with every process.
 """
@@ -28,7 +29,7 @@ from llvmlite import binding
 from llvmlite.binding import ffi
 
 from numgrad.codegen.interrupts import deferred
-from numgrad.codegen.native.side_by_side import at_once, emitted, parsed, side_by_side
+from numgrad.codegen.native.division import at_once, emitted, parsed, side_by_side
 
 EXPORTS = (
     "body", "packed", "numba_entry", "entry", "parallel_for", "thread_limit", "lost", "overhead",
@@ -140,10 +141,9 @@ def _initialize() -> None:
         binding.add_symbol("__chkstk", ctypes.cast(probe, ctypes.c_void_p).value or 0)
 
 
-def _new_machine(effort: int) -> Any:
+def _new_machine(effort: int, name: str, features: str) -> Any:
     _initialize()
     target = binding.Target.from_default_triple()
-    name, features = cpu()
     # the models of Numba's: addresses may lie anywhere, so calls and constants are absolute
     reloc = "static" if target.name.startswith("x86") else "default"
     return target.create_target_machine(
@@ -159,7 +159,7 @@ def _machine(effort: int) -> Any:
     key = f"{effort} {cpu()}"
     found = machines.get(key)
     if found is None:
-        found = machines[key] = _new_machine(effort)
+        found = machines[key] = _new_machine(effort, *cpu())
     return found
 
 
@@ -308,17 +308,24 @@ def assembly(
 # -------------------------------------------------------------------------------------- loading
 
 
-@cache
-def _engine() -> Any:
-    return binding.create_mcjit_compiler(binding.parse_assembly(""), _new_machine(2))
+@deferred()
+def new_engine() -> Any:
+    """What machine code is loaded into, and gone with; no feature of the CPU matters for that."""
+    return binding.create_mcjit_compiler(binding.parse_assembly(""), _new_machine(2, "", ""))
+
+
+_engine = cache(new_engine)
 
 
 @deferred()
-def load(payload: bytes) -> dict[str, int]:
-    """Make compiled code ready to be called; return where that is which it defines."""
+def load(payload: bytes, engine: Any = None) -> dict[str, int]:
+    """Make compiled code ready to be called; return where that is which it defines.
+
+    It stays, or is gone with the engine that is given.
+    """
     size = _HEADER.size + _HEADER.unpack_from(payload)[0]
     unique, defined, needed, sizes = payload[_HEADER.size : size].decode().split("\n")
-    engine = _engine()
+    engine = engine or _engine()
     missing = [symbol for symbol in needed.split() if not _resolve(symbol)]
     if missing:
         raise Unresolved(f"kernel {unique} needs {', '.join(missing)}: not known to the linker")

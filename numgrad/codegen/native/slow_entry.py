@@ -13,10 +13,13 @@ from numgrad.errors import NumgradTypeError
 class SlowEntry:
     """Call a kernel with whatever can be converted; say what cannot."""
 
-    __slots__ = ("_packed", "name", "nogil", "signature")
+    __slots__ = ("_owned", "_packed", "name", "nogil", "signature")
 
-    def __init__(self, name: str, signature: Signature, packed: int, nogil: bool) -> None:
+    def __init__(
+        self, name: str, signature: Signature, packed: int, nogil: bool, owned: Any = None
+    ) -> None:
         self.name, self.signature, self.nogil = name, signature, nogil
+        self._owned = owned  # the machine code: Note [Lifetime of machine code]
         make = ctypes.CFUNCTYPE if nogil else ctypes.PYFUNCTYPE
         self._packed = make(ctypes.c_int32, ctypes.c_char_p)(packed)
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradNotImplementedError
-from numgrad.kernels.special import EULER_MACLAURIN
+from numgrad.kernels.zeta import EULER_MACLAURIN
 from numgrad.operations.special import zeta as hurwitz_zeta
 from numgrad.operations.special_functions.several import either, several
 
