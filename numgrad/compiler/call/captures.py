@@ -1,13 +1,13 @@
 """Captures of a function, besides its arguments: enclosed variables, globals, attributes.
 
-Note [Places]
--------------
+Note [Sources]
+--------------
 A compiled function gets the arrays and Tensors that Python code finds in its surroundings as
 inputs. It must look for them at each call where the code would look, since a global may be bound
-anew and an attribute replaced. So before a function is traced, all it can reach is listed with the
-*place* where it is found: an expression that reads it again. Numbers found on the way are noted
-with their values, functions and objects by their identity: a compiled function is good as long as
-these are the same. Lengths of arrays are such numbers, since code may ask for them (``len(a)``),
+to another and an attribute replaced. So before a function is traced, all it can reach is listed
+with its *source*: an expression that reads it again. Numbers on the way are noted with their
+values, functions and objects by their identity: a compiled function is good as long as these
+*guards* hold. Lengths of arrays are such numbers, since code may ask for them (``len(a)``),
 and so is what is in an array that is no input: plain NumPy may have computed with it (``a.sum()``).
 
 Which attributes of an object count is told by the names in the code that can get at it. The code
@@ -487,10 +487,7 @@ class Captures:
         has = facts(code)
         self.names |= has.attributes | has.strings
         self._builds_names = self._builds_names or has.builds_names
-        if has.mentions(("getattr", "hasattr", "vars")):
-            self._asked.update(filter(str.isidentifier, has.strings))
-        if "AttributeError" in has.names:
-            self._asked |= has.attributes
+        self._asked |= has.optional
 
     def _read_code(self, function: FunctionType, kind: type) -> None:
         """Note the names in a method, and what else it reads."""

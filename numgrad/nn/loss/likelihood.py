@@ -20,6 +20,7 @@ from numgrad.nn.loss.reduction import (
     Loss,
     _loss,
     _require_equal_shapes,
+    _weighted,
     check_reduction,
     reduced,
 )
@@ -315,10 +316,6 @@ def binary_cross_entropy_with_logits(
     return _weighted(losses, weight, reduction)
 
 
-def _weighted(losses: Tensor, weight: Any, reduction: str) -> Tensor:
-    return reduced(losses if weight is None else losses * weight, reduction)
-
-
 def kl_div(input: Any, target: Any, *, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """Kullback-Leibler divergence of the distribution of the input from that of the target.
 
@@ -468,8 +465,6 @@ class BCELoss(Loss):
     """
 
     weight: Any = None
-    _: KW_ONLY
-    reduction: str = "mean"
 
 
 @applies(binary_cross_entropy_with_logits)
@@ -485,7 +480,6 @@ class BCEWithLogitsLoss(Loss):
 
     weight: Any = None
     _: KW_ONLY
-    reduction: str = "mean"
     pos_weight: Any = None
 
 
@@ -502,7 +496,6 @@ class KLDivLoss(Loss):
     """
 
     _: KW_ONLY
-    reduction: str = "mean"
     log_target: bool = False
 
     reductions = (*REDUCTIONS, "batchmean")
@@ -523,7 +516,6 @@ class PoissonNLLLoss(Loss):
     full: bool = False
     _: KW_ONLY
     eps: float = 1e-8
-    reduction: str = "mean"
 
 
 @applies(gaussian_nll_loss)
@@ -540,4 +532,3 @@ class GaussianNLLLoss(Loss):
     _: KW_ONLY
     full: bool = False
     eps: float = 1e-6
-    reduction: str = "mean"
