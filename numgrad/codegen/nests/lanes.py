@@ -20,8 +20,9 @@ Note [Tiles]
 ------------
 A scan along an axis whose elements lie apart takes up a whole row for each of its steps: that
 falls out of the cache before the next step reads it, and where the outermost loop is short threads
-find nothing to share. So the innermost loop is cut into tiles, which count as iterations of the
-outermost one.
+find nothing to share. So the innermost loop is cut into tiles (strip mining), which count as
+iterations of the outermost one. Rows of a tile do not overlap, so they are written in vectors,
+except narrow ones: there each step waits for what the one before has just stored.
 """
 
 from __future__ import annotations
