@@ -18,7 +18,6 @@ from numgrad.operations.matmul import matmul
 from numgrad.operations.matmul import mH as mH
 from numgrad.operations.shape import as_index, as_operand, expand_dims, reshape
 
-__all__ = ["mH", "mT", "matmul"]
 
 
 @composite(ref=np.dot, smooth=True)

@@ -22,7 +22,6 @@ from numgrad.operations.reduce import sum
 from numgrad.operations.shape import as_operand, broadcast_to, reshape
 from numgrad.operations.take import take_along_axis
 
-_INT64 = np.dtype(np.int64)
 
 
 def _continuous(alpha: float, beta: float) -> Callable[..., Any]:

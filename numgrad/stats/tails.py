@@ -13,7 +13,7 @@ import numpy as np
 from numgrad.operations.special import gammaln
 from numgrad.operations.special_functions.gamma import betaln
 
-_STEPS = 8
+_FRACTION_STEPS = 8
 
 
 def shares(u: Any, power: int = 1) -> tuple[Any, Any, Any, Any]:
@@ -41,16 +41,16 @@ def log_gamma_below(a: Any, x: Any) -> Any:
 
     The fraction of Gauss for ``1F1(1, a + 1, x)``, of which all numbers are positive.
     """
-    fraction = a - x + _STEPS
-    for n in range(_STEPS, 0, -1):
+    fraction = a - x + _FRACTION_STEPS
+    for n in range(_FRACTION_STEPS, 0, -1):
         fraction = (a - x + (n - 1)) + n * x / fraction
     return a * np.log(x) - x - gammaln(a) - np.log(fraction)
 
 
 def log_gamma_above(a: Any, x: Any) -> Any:
     """Logarithm of ``gammaincc(a, x)`` where that is tiny: Legendre's fraction."""
-    fraction = x - a + (2 * _STEPS + 1)
-    for n in range(_STEPS, 0, -1):
+    fraction = x - a + (2 * _FRACTION_STEPS + 1)
+    for n in range(_FRACTION_STEPS, 0, -1):
         fraction = (x - a + (2 * n - 1)) + n * (a - n) / fraction
     return a * np.log(x) - x - gammaln(a) - np.log(fraction)
 
@@ -68,8 +68,8 @@ def log_beta_below(a: Any, b: Any, x: Any, y: Any, logs: Any = None) -> Any:
         inner = n * (b - n) * x / (a + (2 * n - 1)) if n else 0.0
         return n + inner + (a + n) / (a + (2 * n + 1)) * (distance + 1 + n * (1 + y))
 
-    fraction = own(_STEPS)
-    for n in range(_STEPS, 0, -1):
+    fraction = own(_FRACTION_STEPS)
+    for n in range(_FRACTION_STEPS, 0, -1):
         above = (a + (n - 1)) / (a + (2 * n - 1)) * (n * (b - n)) * x
         above = above * ((a + b + (n - 1)) * x / (a + (2 * n - 1)))
         fraction = own(n - 1) + above / fraction

@@ -91,16 +91,16 @@ def inv_assuming(a, *, assume_a=None, lower=False):
 solve.wider, inv.wider = solve_assuming, inv_assuming
 
 
-def _regular(x: Any) -> Any:
+def _dominant(x: Any) -> Any:
     return x + 5 * np.eye(x.shape[-1])
 
 
 solve_assuming.calls = [
-    (((3, 3), (3,)), lambda a, b: solve_assuming(_regular(a), b, assume_a="sym")),
-    (((3, 3), (3, 2)), lambda a, b: solve_assuming(_regular(a), b, assume_a="pos", lower=True)),
-    (((2, 3, 3), (3,)), lambda a, b: solve_assuming(_regular(a), b, assume_a="tridiagonal")),
+    (((3, 3), (3,)), lambda a, b: solve_assuming(_dominant(a), b, assume_a="sym")),
+    (((3, 3), (3, 2)), lambda a, b: solve_assuming(_dominant(a), b, assume_a="pos", lower=True)),
+    (((2, 3, 3), (3,)), lambda a, b: solve_assuming(_dominant(a), b, assume_a="tridiagonal")),
 ]
 inv_assuming.calls = [
-    (((3, 3),), lambda a: inv_assuming(_regular(a), assume_a="her")),
-    (((3, 3),), lambda a: inv_assuming(_regular(a), assume_a="upper triangular")),
+    (((3, 3),), lambda a: inv_assuming(_dominant(a), assume_a="her")),
+    (((3, 3),), lambda a: inv_assuming(_dominant(a), assume_a="upper triangular")),
 ]

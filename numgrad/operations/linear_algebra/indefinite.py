@@ -68,7 +68,7 @@ def _block_shape(a, **_):
     return meta, meta, Meta(a.shape[:-1], np.dtype(np.int64))
 
 
-def _rows(x: Any, order: Any) -> Any:
+def _permuted_rows(x: Any, order: Any) -> Any:
     return np.take_along_axis(x, np.broadcast_to(order[..., None], x.shape), axis=-2)
 
 
@@ -86,12 +86,12 @@ def _block_factors_vjp(g, y, lower, hermitian):
         beside = constant(side if lower else side.T.copy()) & ~own
         inner = where(beside, product(adjoint(factor), of_factor), 0)
         total = total + where(beside, adjoint(solve(blocks, adjoint(inner))), 0)
-    triangle = _rows(factor, order)
+    triangle = _permuted_rows(factor, order)
     left = solve_triangle(triangle, total, lower=lower, of_adjoint=True)
     other = triangle if hermitian else np.conj(triangle)
     found = adjoint(solve_triangle(other, adjoint(left), lower=lower, of_adjoint=True))
     back = inverse_permutation(order)
-    found = _columns(_rows(found, back), back)
+    found = _columns(_permuted_rows(found, back), back)
     return 0.5 * (found + (adjoint(found) if hermitian else np.conj(adjoint(found))))
 
 
@@ -169,7 +169,7 @@ def ldl_solve(ldl_factors, b, lower=True, hermitian=True):
     check_square("ldl_solve", factor)
     check_right_side("ldl_solve", factor, b)
     vector = len(b.shape) == 1
-    triangle = _rows(factor, order)
+    triangle = _permuted_rows(factor, order)
     x = rows_of(expand_dims(b, -1) if vector else b, order)
     x = solve(blocks, solve_triangle(triangle, x, lower=lower, unit=True))
     other = triangle if hermitian else np.conj(triangle)

@@ -19,7 +19,7 @@ from numgrad.operations.signal.boundaries import extended
 from numgrad.operations.signal.convolution import convolution
 
 
-def _coefficients(window_length: Any, polyorder: Any, deriv: Any, *more: Any) -> np.ndarray:
+def _savgol_coefficients(window_length: Any, polyorder: Any, deriv: Any, *more: Any) -> np.ndarray:
     import scipy.signal
 
     try:
@@ -59,7 +59,7 @@ def savgol_coeffs(window_length, polyorder, deriv=0, delta=1.0, pos=None, use="c
     >>> ng.signal.savgol_coeffs(3, 1)
     tensor([0.33333333, 0.33333333, 0.33333333])
     """
-    return copy(made(_coefficients(window_length, polyorder, deriv, delta, pos, use)))
+    return copy(made(_savgol_coefficients(window_length, polyorder, deriv, delta, pos, use)))
 
 
 def _ends(n: int, polyorder: int, deriv: int, delta: float) -> np.ndarray:
@@ -115,7 +115,7 @@ def savgol_filter(
     kind = np.float32 if x.dtype in (np.float32, np.complex64) else np.float64
     size, half = as_index("savgol_filter", window_length, "window_length"), window_length // 2
     weights = made(
-        _coefficients(size, polyorder, deriv, delta)
+        _savgol_coefficients(size, polyorder, deriv, delta)
         .astype(kind)
         .reshape([-1 if k == axis else 1 for k in range(len(x.shape))])
     )

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from numgrad.operations.special import digamma, zeta
+from numgrad.operations.special import digamma
+from numgrad.operations.special import zeta as hurwitz_zeta
 from numgrad.operations.special_functions.convex import xlog1py, xlogy
 from numgrad.operations.special_functions.declare import derivative, moved, special
 from numgrad.operations.special_functions.gamma import betaln
@@ -64,17 +65,17 @@ betainc_b.vjp(
 )
 betainc_aa.vjp(
     x=lambda g, a, b, x: (
-        g * beta_density(a, b, x) * (_slope(x, a, b) ** 2 - zeta(2, a) + zeta(2, a + b))
+        g * beta_density(a, b, x) * (_slope(x, a, b) ** 2 - hurwitz_zeta(2, a) + hurwitz_zeta(2, a + b))
     )
 )
 betainc_ab.vjp(
     x=lambda g, a, b, x: (
-        g * beta_density(a, b, x) * (_slope(x, a, b) * _slope_b(x, a, b) + zeta(2, a + b))
+        g * beta_density(a, b, x) * (_slope(x, a, b) * _slope_b(x, a, b) + hurwitz_zeta(2, a + b))
     )
 )
 betainc_bb.vjp(
     x=lambda g, a, b, x: (
-        g * beta_density(a, b, x) * (_slope_b(x, a, b) ** 2 - zeta(2, b) + zeta(2, a + b))
+        g * beta_density(a, b, x) * (_slope_b(x, a, b) ** 2 - hurwitz_zeta(2, b) + hurwitz_zeta(2, a + b))
     )
 )
 

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from numgrad.operations.special import digamma, gamma, gammaln, zeta
+from numgrad.operations.special import digamma, gamma, gammaln
+from numgrad.operations.special import zeta as hurwitz_zeta
 from numgrad.operations.special_functions.convex import xlogy
 from numgrad.operations.special_functions.declare import derivative, moved, special
 
@@ -240,7 +241,7 @@ gammainc_a.vjp(
     a=lambda g, a, x: g * gammainc_aa(a, x),
     x=lambda g, a, x: g * _weighed_density(a, x, lambda slope: slope),
 )
-gammainc_aa.vjp(x=lambda g, a, x: g * _weighed_density(a, x, lambda s: s * s - zeta(2, a)))
+gammainc_aa.vjp(x=lambda g, a, x: g * _weighed_density(a, x, lambda s: s * s - hurwitz_zeta(2, a)))
 
 
 @special(domain=(0.5, 4.0))
