@@ -24,12 +24,12 @@ from numgrad.autograd.forward.rules import pushforward, reads_call, takes_tangen
 from numgrad.autograd.forward_ad import ForwardInterpreter, gathered
 from numgrad.autograd.variable import Tensor, root
 from numgrad.core.arguments import complete
-from numgrad.core.call import Call
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, bind_recorded, raw, state
 from numgrad.core.op import Op
-from numgrad.core.view import View
+from numgrad.core.plan import Call
+from numgrad.core.primitive import View
 from numgrad.errors import NumgradNotImplementedError
 
 FEW = 24

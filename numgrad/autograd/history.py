@@ -20,11 +20,11 @@ from numgrad.autograd.variable import (
     root,
     shared_version,
 )
-from numgrad.core.call import Call
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.view import ViewCall
+from numgrad.core.plan import Call
+from numgrad.core.primitive import ViewCall
 from numgrad.errors import NumgradRuntimeError
 
 

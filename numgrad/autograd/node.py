@@ -18,10 +18,10 @@ from numgrad.autograd.saved import Guard, Packed, check_version, pack, stale
 from numgrad.autograd.variable import Parameter, Tensor, Version, extra, shared_version
 from numgrad.codegen.locks import ACCUMULATORS
 from numgrad.core.abstract import ARRAYS, zeros
-from numgrad.core.call import Call
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
+from numgrad.core.plan import Call
 from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError
 
 next_sequence = count().__next__

@@ -29,7 +29,7 @@ from numgrad.core.elementwise import ElementwisePlan
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.plan import remember
-from numgrad.core.view import View
+from numgrad.core.primitive import View
 from numgrad.errors import NumgradNotImplementedError
 
 SHARED = -1

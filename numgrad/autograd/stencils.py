@@ -21,7 +21,7 @@ from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
 from numgrad.core.elementwise import ElementwisePlan
 from numgrad.core.interpreter import state
-from numgrad.core.view import View
+from numgrad.core.primitive import View
 from numgrad.errors import NumgradNotImplementedError
 
 

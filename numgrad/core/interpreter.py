@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.arguments import UnknownParameter
-from numgrad.core.labels import labelled_kind
+from numgrad.core.foreign import labelled_kind
 from numgrad.errors import NumgradRuntimeError
 
 

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.core.arguments import REQUIRED, complete
+from numgrad.core.arguments import REQUIRED, complete, signature_of
 from numgrad.core.documentation import Documented, Page, signature
 from numgrad.core.formula import REFUSED, GradientFormula
 from numgrad.core.interpreter import State, bind, state
-from numgrad.core.numpy_signatures import signature_of
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError
 
 OPS: dict[str, Op] = {}

@@ -22,11 +22,9 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.axis import exact
-from numgrad.core.call import Call
 from numgrad.core.formula import Meta
-from numgrad.core.plan import remember
-from numgrad.core.primitive import Primitive, PrimitiveCall
-from numgrad.core.view import checked
+from numgrad.core.plan import Call, remember
+from numgrad.core.primitive import Primitive, PrimitiveCall, checked
 
 
 class Prepared(Primitive):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.core.labels import labelled_kind
+from numgrad.core.foreign import labelled_kind
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
 Nesting = tuple[type, Any, tuple["Nesting", ...]] | None

@@ -21,11 +21,11 @@ from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.recurrence import recurrence_kernel
 from numgrad.operations.arrangement import flip, roll
-from numgrad.operations.batch_rules import along_axis
 from numgrad.operations.extend import pad_constant
 from numgrad.operations.index import getitem
 from numgrad.operations.join import concat
 from numgrad.operations.shape import as_operand, broadcast_to, reshape
+from numgrad.operations.shared_rules import along_axis
 
 _ELEMENT_NS = 0.8  # a dependent addition or product
 

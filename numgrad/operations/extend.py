@@ -12,9 +12,9 @@ from numgrad.core.batching import BatchOperand, with_parameters
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.operations.data_dependent import numbers_of
 from numgrad.operations.index import getitem
 from numgrad.operations.shape import as_index, as_operand, broadcast_to, copy, expand_dims, reshape
+from numgrad.operations.shared_rules import numbers_of
 from numgrad.operations.take import take
 
 

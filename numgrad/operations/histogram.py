@@ -16,11 +16,11 @@ from numgrad.core.op import OPS
 from numgrad.errors import NumgradError, NumgradTypeError, NumgradValueError
 from numgrad.operations.choice import where
 from numgrad.operations.cumulative import diff
-from numgrad.operations.data_dependent import no_shape
 from numgrad.operations.index import getitem
 from numgrad.operations.join import concat, stack
 from numgrad.operations.reduce import sum
 from numgrad.operations.shape import as_operand, reshape
+from numgrad.operations.shared_rules import no_shape
 from numgrad.operations.take import take
 
 _GIVE = "give bins as a number or as edges"

@@ -22,13 +22,12 @@ from numgrad.codegen import threads
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.codegen.estimate import serial_ns
 from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.call import conform
+from numgrad.core.foreign import is_sparse_kind
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
-from numgrad.core.plan import Plan, Planned, remember
+from numgrad.core.plan import Plan, Planned, conform, remember
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.products import linalg
-from numgrad.operations.sparse.kinds import is_sparse_kind
 
 _VECTOR_NS = 0.1  # the same in a product with a vector, besides reading the matrix
 
@@ -43,7 +42,7 @@ class MatMul(Planned):
         """Call the interpreter, or multiply with a sparse matrix of SciPy's."""
         for a in args:
             if is_sparse_kind(type(a)) and len(args) == 2 and not params:
-                return import_module("numgrad.operations.sparse.functions").product(*args)
+                return import_module("numgrad.operations.sparse_matrices").product(*args)
         return bind(op, args, params)
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:

@@ -17,9 +17,9 @@ from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.axis import one_axis
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
-from numgrad.operations.data_dependent import OUTSIDE, no_shape
 from numgrad.operations.join import concat
 from numgrad.operations.shape import as_operand, reshape
+from numgrad.operations.shared_rules import OUTSIDE, no_shape
 from numgrad.operations.sorting import sort
 from numgrad.operations.take import take, take_backward
 

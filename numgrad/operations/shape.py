@@ -10,14 +10,14 @@ from numgrad.codegen.dtypes import check_dtype, convert
 from numgrad.core.abstract import AbstractLength, broadcast_lengths, refuse_abstract
 from numgrad.core.batching import BatchOperand, apply, shifted, unchanged, with_parameters
 from numgrad.core.declare import composite, primitive, view
+from numgrad.core.foreign import refuse_mask
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
-from numgrad.core.masks import refuse_mask
 from numgrad.core.op import Op
+from numgrad.core.primitive import View
 from numgrad.core.sequences import holds_tensors, stacked
-from numgrad.core.view import View
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.operations.batch_rules import integers
+from numgrad.operations.shared_rules import integers
 
 
 def as_operand(x: Any) -> Any:

@@ -27,9 +27,9 @@ from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.order import can_order
 from numgrad.kernels.order import stable_order as order_row
 from numgrad.kernels.sorted_rows import LEAST, sorted_rows
-from numgrad.operations.batch_rules import along_axis
 from numgrad.operations.join import stack
 from numgrad.operations.shape import as_index, as_operand, reshape
+from numgrad.operations.shared_rules import along_axis
 from numgrad.operations.take import gather_along_backward, take_along_axis
 
 _INT64 = np.dtype(np.int64)

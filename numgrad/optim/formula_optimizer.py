@@ -13,7 +13,7 @@ import numpy as np
 from numgrad.autograd.node import mark_all_written, mark_version
 from numgrad.autograd.variable import Version
 from numgrad.core.interpreter import state as thread_state
-from numgrad.core.row_sparse import RowSparseArray
+from numgrad.core.row_gradients import RowSparseArray
 from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.complex import imag, real
 from numgrad.operations.join import stack

@@ -21,7 +21,7 @@ from numgrad.codegen import compile as compiler
 from numgrad.codegen import threads
 from numgrad.compiler.run import loop_program, program, specialise, tape, watched
 from numgrad.core.interpreter import state
-from numgrad.core.view import View
+from numgrad.core.primitive import View
 from numgrad.errors import generated
 from numgrad.operations import index, join, shape, write
 from numgrad.operations.index import is_basic

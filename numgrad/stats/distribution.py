@@ -30,8 +30,7 @@ import numpy as np
 
 from numgrad.errors import NumgradAttributeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_operand
-from numgrad.random.draws import at_once, checked_parameter, drawn_shape
-from numgrad.random.generator import generator_from
+from numgrad.random.generator import at_once, checked_parameter, drawn_shape, generator_from
 
 
 class WithoutParameters:

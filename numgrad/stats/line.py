@@ -7,17 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.operations.real import log_sigmoid, ndtr
-from numgrad.operations.special import digamma
-from numgrad.operations.special import logistic as logistic_function
-from numgrad.operations.special_functions.angles import angle_exceeded, angle_tail, turned
+from numgrad.operations.error_gamma_logistic import digamma, log_sigmoid, ndtr
+from numgrad.operations.error_gamma_logistic import logistic as logistic_function
 from numgrad.operations.special_functions.bessel import i0, i0e, i1, i1e
-from numgrad.operations.special_functions.distributions import stdtr, stdtrit
+from numgrad.operations.special_functions.distributions import (
+    angle_exceeded,
+    angle_tail,
+    stdtr,
+    stdtrit,
+    turned,
+)
 from numgrad.operations.special_functions.error import log_ndtr, ndtri, ndtri_exp, owens_t
 from numgrad.operations.special_functions.gamma import betaln
 from numgrad.stats.distribution import Continuous
-from numgrad.stats.quadrature import angle_variance, over_normals, truncated
-from numgrad.stats.tails import log_beta_below, shares
+from numgrad.stats.numerics import angle_variance, log_beta_below, over_normals, shares, truncated
 
 LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 EULER = 0.5772156649015328606

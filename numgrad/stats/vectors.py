@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.error_gamma_logistic import digamma, gammaln
 from numgrad.operations.linear_algebra.eigenvalues import eigvalsh
-from numgrad.operations.linear_algebra.subspaces import check_semidefinite, pinvh
+from numgrad.operations.linear_algebra.singular_values import check_semidefinite, pinvh
 from numgrad.operations.linear_algebra.triangular import cholesky, solve_triangular
 from numgrad.operations.shape import as_operand
-from numgrad.operations.special import digamma, gammaln
-from numgrad.operations.special_functions.convex import xlogy
 from numgrad.operations.special_functions.counting import multigammaln
 from numgrad.operations.special_functions.normal_regions import normal_probability
-from numgrad.random.draws import at_once, drawn_shape
-from numgrad.random.generator import generator_from
+from numgrad.operations.special_functions.scipy_elementary import xlogy
+from numgrad.random.generator import at_once, drawn_shape, generator_from
 from numgrad.stats.distribution import WithoutParameters, where_valid
-from numgrad.stats.quadrature import over_widths
+from numgrad.stats.numerics import over_widths
 
 LOG_2_PI = math.log(2 * math.pi)
 _FAR = 40.0  # standard deviations

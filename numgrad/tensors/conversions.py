@@ -15,6 +15,7 @@ from numgrad.autograd.forward_ad import has_tangent, share_tangents
 from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.variable import NO_GRAD_VIEW, Parameter, Tensor, root, shared_version
 from numgrad.core.abstract import BRANCH, COUNT, NDARRAY, PRINT, AbstractArray
+from numgrad.core.foreign import NO_ARRAY, asked_by_constructor, asked_by_product
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import (
@@ -25,7 +26,6 @@ from numgrad.errors import (
     warn,
 )
 from numgrad.operations.lazy_operations import declared
-from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_constructor, asked_by_product
 from numgrad.tensors.labels import asked_by_brackets, priority_over_pandas
 from numgrad.tensors.library_calls import library_call
 from numgrad.tensors.operators import acceptable, refuse_foreign

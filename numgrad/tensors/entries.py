@@ -38,12 +38,12 @@ from numgrad.autograd.variable import Parameter, Tensor, refresh
 from numgrad.codegen.locks import ENTRIES
 from numgrad.core.arguments import UnknownParameter, complete
 from numgrad.core.axis import AxisOp
-from numgrad.core.composite import Composite
 from numgrad.core.elementwise import SMALL
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import Op
 from numgrad.core.plan import Planned, remember
 from numgrad.core.prepared import Prepared
+from numgrad.core.primitive import Composite
 from numgrad.errors import generated
 from numgrad.tensors.prepared_entries import ComposedTemplate, PreparedTemplate, edge_of
 from numgrad.tensors.prepared_entries import array_of as _array

@@ -14,10 +14,10 @@ from numgrad.autograd.variable import Tensor, root
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.documentation import DESCRIBERS
 from numgrad.core.elementwise import Elementwise
+from numgrad.core.foreign import labelled_kind
 from numgrad.core.interpreter import state
-from numgrad.core.labels import labelled_kind
 from numgrad.core.op import OPS, Op
-from numgrad.core.view import checked
+from numgrad.core.primitive import checked
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.index import is_basic, is_basic_part
 from numgrad.tensors.inplace import as_values, assign, inplace

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.numpy_signatures import signature_of
+from numgrad.core.arguments import signature_of
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.extend import with_elements

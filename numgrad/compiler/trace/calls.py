@@ -18,12 +18,11 @@ from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.compiler.trace.infer import primitive_results
 from numgrad.compiler.trace.views import VIEWS, canonical_index, to_shape
 from numgrad.core.axis import AxisCall, AxisOp, normalize_axes
-from numgrad.core.call import Call
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.formula import Meta
 from numgrad.core.op import Op
-from numgrad.core.primitive import Primitive
-from numgrad.core.view import View
+from numgrad.core.plan import Call
+from numgrad.core.primitive import Primitive, View
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
 _IDENTITIES = ("conjugate", "positive")

@@ -18,7 +18,7 @@ from numgrad.compiler.graph.graph import CONSTANT, Graph, TracedNode, Value
 from numgrad.compiler.trace.cut import ancestors
 from numgrad.compiler.trace.memory import CONSTANTS
 from numgrad.core.op import Op
-from numgrad.core.view import View
+from numgrad.core.primitive import View
 
 _NOT_LINEAR = frozenset({"fmod", "heaviside", "pad_constant", "remainder"})
 """Operations whose gradient is that of a linear one."""

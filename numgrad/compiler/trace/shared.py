@@ -29,7 +29,7 @@ from numgrad.compiler.trace.memory import CONSTANTS, Step
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.view import View
+from numgrad.core.primitive import View
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,15 +11,17 @@ from numgrad.core.declare import composite
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
 from numgrad.operations.arrangement import roll
-from numgrad.operations.fourier.operands import (
+from numgrad.operations.fourier.spectra import (
     axes_in_order,
     check_points,
     checked_norm,
+    fourier,
+    half_spectrum,
     lengths,
     points,
+    real_signal,
     resized,
 )
-from numgrad.operations.fourier.spectra import fourier, half_spectrum, real_signal
 from numgrad.operations.shape import as_index, as_operand, copy
 
 

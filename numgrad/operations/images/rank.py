@@ -13,11 +13,10 @@ from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.operations.images.operands import cast, each
+from numgrad.operations.images.operands import cast, each, extended
 from numgrad.operations.index import getitem
 from numgrad.operations.join import stack
 from numgrad.operations.shape import as_index, as_operand, expand_dims
-from numgrad.operations.signal.boundaries import extended
 
 
 @primitive(

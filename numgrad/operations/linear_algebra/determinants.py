@@ -14,7 +14,6 @@ from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradLinAlgError
 from numgrad.kernels.matrices import systems
-from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
     check_square,
@@ -25,7 +24,7 @@ from numgrad.operations.linear_algebra.checks import (
     stacked,
     which,
 )
-from numgrad.operations.linear_algebra.systems import (
+from numgrad.operations.linear_algebra.solve import (
     factored_solve,
     factors_shape,
     inv,
@@ -33,6 +32,7 @@ from numgrad.operations.linear_algebra.systems import (
 )
 from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import as_operand
+from numgrad.operations.shared_rules import of_matrices
 
 
 def _factoring(

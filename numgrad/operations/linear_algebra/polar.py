@@ -19,7 +19,6 @@ import numpy as np
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
-from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
     check_matrices,
@@ -30,11 +29,12 @@ from numgrad.operations.linear_algebra.checks import (
     stacked,
     which,
 )
-from numgrad.operations.linear_algebra.functions import solve_sylvester
+from numgrad.operations.linear_algebra.matrix_functions import solve_sylvester
 from numgrad.operations.linear_algebra.singular_values import finding
-from numgrad.operations.linear_algebra.systems import solve
+from numgrad.operations.linear_algebra.solve import solve
 from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import as_operand
+from numgrad.operations.shared_rules import of_matrices
 
 _STEPS = 100
 

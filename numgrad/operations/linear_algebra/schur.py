@@ -27,7 +27,6 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.diagonal import tril, triu
 from numgrad.operations.join import concat
 from numgrad.operations.linear_algebra.checks import (
@@ -43,6 +42,7 @@ from numgrad.operations.linear_algebra.checks import (
 )
 from numgrad.operations.linear_algebra.triangular import solve_triangle
 from numgrad.operations.shape import as_operand
+from numgrad.operations.shared_rules import of_matrices
 
 _SORTS = ("lhp", "rhp", "iuc", "ouc")
 _OUTPUTS = ("real", "complex")

@@ -16,7 +16,6 @@ from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.kernels.matrices import systems
-from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.diagonal import tril, triu
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
@@ -32,6 +31,7 @@ from numgrad.operations.linear_algebra.checks import (
     which,
 )
 from numgrad.operations.shape import as_operand, expand_dims, squeeze
+from numgrad.operations.shared_rules import of_matrices
 
 
 @prepared(internal=True, method=False, smooth=True)

@@ -9,8 +9,8 @@ import numpy as np
 
 from numgrad.errors import NumgradValueError
 from numgrad.operations import reduce
+from numgrad.operations.error_gamma_logistic import gamma, gammaln
 from numgrad.operations.shape import as_array, as_operand
-from numgrad.operations.special import gamma, gammaln
 from numgrad.operations.special_functions.gamma import binom, poch
 
 

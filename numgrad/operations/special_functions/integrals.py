@@ -12,8 +12,8 @@ from numgrad.operations.special_functions.bessel import (
     spherical_jn,
     y0,
 )
+from numgrad.operations.special_functions.declare import arrived, either, several
 from numgrad.operations.special_functions.elliptic import ellipeinc, third_integral
-from numgrad.operations.special_functions.several import arrived, either, several
 
 
 @several(count=4, dtypes=either)

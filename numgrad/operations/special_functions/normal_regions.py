@@ -30,7 +30,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.operations.linear_algebra.checks import constant
-from numgrad.operations.promotion import floating
+from numgrad.operations.shared_rules import floating
 
 _AT_ONCE = 4096  # pairs, so that integrands fit into the cache
 _PLACES = np.arange(-112, 113) / 32

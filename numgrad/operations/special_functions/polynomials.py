@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from numgrad.operations.real import scipy_special
+from numgrad.operations.error_gamma_logistic import scipy_special
 from numgrad.operations.special_functions.declare import special
 
 
