@@ -25,7 +25,7 @@ import numgrad as ng
 from numgrad.compiler.call.signature import Arguments, Parameters
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.run import program
-from numgrad.compiler.run.options import Options
+from numgrad.compiler.run.program import Options
 from numgrad.compiler.trace.capture import trace
 
 STAGES = ("trace", "passes", "lower")

@@ -9,7 +9,7 @@ from functools import cache
 from types import CodeType, FunctionType, ModuleType
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 import numgrad as ng
 import numgrad.nn
@@ -39,6 +39,10 @@ settings.register_profile(
     "dev", max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("thorough", max_examples=1000, deadline=None)
+# tests.mutation asks whether a test fails, not for the smallest example
+settings.register_profile(
+    "unshrunk", settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # Compilers make many objects that stay: looking for cycles among them took a twentieth of the time.

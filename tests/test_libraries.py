@@ -12,7 +12,7 @@ import pytest
 
 import numgrad as ng
 from numgrad import libraries
-from numgrad.compiler.trace.state_snapshot import is_own
+from numgrad.compiler.trace.side_effects import is_own
 from numgrad.libraries import is_pythons, is_users, is_users_module
 
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.dtypes import short, type_name
-from numgrad.codegen.emitter import cast_text
+from numgrad.codegen.nests.arrays import ArrayTerms, array_kernel
+from numgrad.codegen.nests.terms import SCAN
 
 TILE = 256
 """Columns handled side by side at most."""
@@ -31,40 +32,6 @@ _TASK = """
         columns = min({tile}, inner - left)
         start = block * length * inner + left
 """
-
-_ROWS = """
-def kernel(x, out, outer, length):
-    for index in {range}(outer):
-        row = int64(index)
-        start = row * length
-        a = x[start : start + length]
-        y = out[start : start + length]
-        total = {identity}
-        for k in range(length):
-            total = {type}(total {sign} {value})
-            y[{at}] = total
-"""
-
-_COLUMNS = (
-    """
-def kernel(x, out, outer, length, inner):"""
-    + _TASK
-    + """
-        for step in range(length):
-            k = {at}
-            lo = start + k * inner
-            a = x[lo : lo + columns]
-            y = out[lo : lo + columns]
-            if step == 0:
-                for j in range(columns):
-                    y[j] = {value}
-            else:
-                lo = start + (k {before} 1) * inner
-                total = out[lo : lo + columns]
-                for j in range(columns):
-                    y[j] = {type}(total[j] {sign} {value})
-"""
-)
 
 
 def cumulative_kernel(
@@ -87,25 +54,17 @@ def cumulative_kernel(
     Returns
     -------
     Kernel
-        ``entry(x, out, outer, length[, inner])`` with raveled arrays. ``out`` may be ``x``.
+        ``entry(x, out, outer, length[, inner])`` with raveled arrays that do not overlap.
     """
-    backwards = kind == "cumsum_reversed"
-    product = kind == "cumprod"
-    step = "step" if columns else "k"
-    at = f"length - 1 - {step}" if backwards else step
-    value = cast_text("a[j]" if columns else f"a[{at}]", in_dtype, out_dtype)
-    text = (_COLUMNS if columns else _ROWS).format(
-        range="prange" if parallel else "range",
-        tile=TILE,
-        identity=cast_text("1" if product else "0", np.dtype("int64"), out_dtype),
-        type=type_name(out_dtype),
-        sign="*" if product else "+",
-        value=value,
-        at=at,
-        before="+" if backwards else "-",
-    )
-    array_in, array_out = f"{type_name(in_dtype)}[::1]", f"{type_name(out_dtype)}[::1]"
-    return _compile(kind, text, [array_in, array_out], (in_dtype, out_dtype), columns, parallel)
+    terms = ArrayTerms(3 if columns else 2)
+    x = terms.operand(in_dtype)
+    step = "prod" if kind == "cumprod" else "sum"
+    y = terms.make(SCAN, (terms.cast(x, out_dtype),), out_dtype, (step, 1), x.shape)
+    if kind == "cumsum_reversed":
+        terms.reverse(x, 1)
+        terms.reverse(y, 1)
+    name = f"{kind}_{short(in_dtype)}_{short(out_dtype)}{'_c' if columns else '_r'}"
+    return array_kernel(name, terms, [y], parallel=parallel, nogil=parallel)
 
 
 _CUMPROD_ROWS = """

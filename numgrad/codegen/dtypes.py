@@ -68,7 +68,7 @@ def convert(x: np.ndarray, dtype: np.dtype, **options: Any) -> np.ndarray:
     """``x.astype(dtype, **options)``, with the same integers on every CPU.
 
     C leaves a float out of an integer's range undefined, so NumPy's results differ between CPUs
-    there. Kernels convert as ``kernels.vmath.casts`` says, and so does this.
+    there. Kernels convert as ``kernels.vmath.scalar`` says, and so does this.
     """
     result = x.astype(dtype, **options)
     if x.dtype.kind == "f" and dtype.kind in "iu":
@@ -80,7 +80,7 @@ def convert(x: np.ndarray, dtype: np.dtype, **options: Any) -> np.ndarray:
 
 
 def _wrapped(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Integers of float64 in and out of range: those of ``kernels.vmath.casts``."""
+    """Integers of float64 in and out of range: those of ``kernels.vmath.scalar``."""
     bits = max(8 * dtype.itemsize, 32)
     half = 2.0 ** (bits - 1)
     above = (x >= half) & (dtype.kind == "u" and dtype.itemsize >= 4)

@@ -137,7 +137,8 @@ F32_NAN = np.float32(np.nan)
 # A loop over several arrays given by addresses vectorises only if LLVM knows that they do not
 # overlap. Checking that as the loop starts is what it does for up to eight pairs, beyond that it
 # gives up. ``load`` and ``store`` say it instead: each of ``scopes`` arrays has a scope of its own,
-# and an access within one is declared not to touch the others.
+# and an access within one is declared not to touch the others. A number beyond these says only that
+# iterations of the innermost loop do not read there what others of them store.
 
 
 @literal_instruction

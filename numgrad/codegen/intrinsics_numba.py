@@ -197,6 +197,8 @@ def add_product(typingctx, total, a, b):
 
 
 def _scoped(builder: Any, access: Any, scope: int, scopes: int) -> None:
+    if scope >= scopes:
+        return
     module = builder.module
     domain = module.add_metadata([ir.MetaDataString(module, "numgrad arrays")])
     each = [

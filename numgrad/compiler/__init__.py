@@ -6,7 +6,7 @@ Note [Map of ng.jit]
 have work once for each kind of arguments.
 
 1. ``call`` says what a call is: ``signature`` the kind of its arguments, ``layout`` its inputs and
-   results, ``closure`` what the function reads from outside, by the ``names`` in its code,
+   results, ``captures`` what the function reads from outside, by the ``names`` in its code,
    ``methods`` those of objects, ``library_objects`` what is in those of libraries,
    ``standard_objects`` in those of Python's own, ``made`` what a function stores there itself.
 2. ``trace`` runs the function once on Tensors whose arrays are without numbers (``arrays`` and, for
@@ -29,9 +29,10 @@ have work once for each kind of arguments.
    kernel is compiled when it is first called. ``dispatch`` writes the Python function that
    recognises arguments, checks the guards, and runs the program. ``specialise`` holds one kind of
    arguments with its program, ``tape`` makes it a node of the eager tape, ``check`` compares calls
-   with eager ones, ``replay`` calls the operations of a graph anew. A ``scan`` is an operation with
-   a graph for its step, which ``trace.body`` traces: ``loop`` has its derivatives, ``loop_program``
-   runs it; ``walk`` is a loop that finds its own length, for solvers.
+   with eager ones, ``replay`` calls the operations of a graph again.
+7. ``loops`` has operations that are given a graph, which ``trace.body`` traces: ``body`` has the
+   derivatives of a graph, ``scan``, ``while_loop``, ``adaptive_loop`` (for solvers) and
+   ``subgraph`` (branches) the rules of ``trace.body_primitive``, ``program`` runs loops.
 
 For people: ``inspect`` has ``report`` and ``stats``, with ``nests.account`` (what a loop computes
 and moves, and whether LLVM vectorised it), and ``reasons`` (why a function was

@@ -13,10 +13,15 @@ from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 from numgrad import config
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
-from numgrad.compiler.call.layout import RECORDING
-from numgrad.compiler.call.methods import METHODS, WeakMethod
-from numgrad.compiler.call.routes import Key
-from numgrad.compiler.call.signature import Arguments, Parameters, hashed_key, same_key
+from numgrad.compiler.call.call_layout import RECORDING
+from numgrad.compiler.call.signature import (
+    METHODS,
+    Arguments,
+    Parameters,
+    WeakMethod,
+    hashed_key,
+    same_key,
+)
 from numgrad.compiler.collecting import seldom_collecting
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.inspect.reasons import difference
@@ -24,9 +29,10 @@ from numgrad.compiler.inspect.stats import FUNCTIONS, Statistics
 from numgrad.compiler.messages import no_internal_error
 from numgrad.compiler.progress import announced
 from numgrad.compiler.run.dispatch import MISS, NAMES, compiled
-from numgrad.compiler.run.options import Options
+from numgrad.compiler.run.program import Options
 from numgrad.compiler.run.specialise import Specialisation, changing_numbers
 from numgrad.compiler.trace.capture import trace
+from numgrad.compiler.trace.promoted_numbers import Key
 from numgrad.core.interpreter import state
 from numgrad.core.wrappers import found_by_name
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, warn
@@ -148,9 +154,9 @@ class Jitted(Generic[P, R]):
         return (*arguments.key(self._choices["dynamic"], mode == RECORDING), mode)
 
     def _try(self, arguments: Arguments, key: tuple) -> Any:
-        for found in reversed(self._by_kind.get(hashed_key(key), ())):
-            if same_key(found.key, key):
-                out = self._parameters.on(found.enter, arguments.values)
+        for value in reversed(self._by_kind.get(hashed_key(key), ())):
+            if same_key(value.key, key):
+                out = self._parameters.on(value.enter, arguments.values)
                 if out is not MISS:
                     return out
         return MISS
@@ -158,11 +164,11 @@ class Jitted(Generic[P, R]):
     def _suitable(self, arguments: Arguments, key: tuple) -> Specialisation:
         """A specialisation for arguments, compiled now if there is none."""
         with TRACING:
-            for found in reversed(self._by_kind.get(hashed_key(key), ())):
-                if same_key(found.key, key):
-                    arrays = self._parameters.on(found.arrays, arguments.values)
+            for value in reversed(self._by_kind.get(hashed_key(key), ())):
+                if same_key(value.key, key):
+                    arrays = self._parameters.on(value.arrays, arguments.values)
                     if arrays is not MISS:
-                        return found
+                        return value
             return self._specialise(arguments, key)
 
     def _specialise(self, arguments: Arguments, key: tuple) -> Specialisation:
@@ -230,8 +236,8 @@ class Jitted(Generic[P, R]):
         name = self._attribute or self.__name__
         if attributes is None or inspect.getattr_static(type(instance), name, None) is not self:
             return self._kept(instance)
-        found = attributes[name] = self._method(MethodType(self.__wrapped__, instance))
-        return found  # and from now on it is found there
+        result = attributes[name] = self._method(MethodType(self.__wrapped__, instance))
+        return result  # and from now on it is found there
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner, self._attribute = owner, name
@@ -243,9 +249,9 @@ class Jitted(Generic[P, R]):
     def _kept(self, instance: Any) -> Jitted:
         """The method of an object that has no place for it, kept here while the object lives."""
         key = id(instance)
-        found = self._bound.get(key)
-        if found is not None:
-            return found[1]
+        cached = self._bound.get(key)
+        if cached is not None:
+            return cached[1]
         try:
             method: Any = WeakMethod(self.__wrapped__, instance)
             alive: Any = weakref.ref(instance, lambda _: self._bound.pop(key, None))
@@ -287,14 +293,14 @@ class Jitted(Generic[P, R]):
     def statistics(self) -> Statistics:
         """Counts of calls, traces and kernels so far."""
         module, name = getattr(self, "__module__", ""), getattr(self, "__qualname__", repr(self))
-        found = self.specialisations
+        value = self.specialisations
         return Statistics(
             f"{module}.{name}",
             self._names["_calls"] + self._slow_calls,
-            len(found),
-            sum(len(s.kernels) for s in found),
-            sum(k.from_cache for s in found for k in s.kernels),
-            sum(s.seconds for s in found),
+            len(value),
+            sum(len(s.kernels) for s in value),
+            sum(k.from_cache for s in value for k in s.kernels),
+            sum(s.seconds for s in value),
         )
 
     def _last(self, what: str) -> Specialisation:
@@ -326,8 +332,8 @@ class Jitted(Generic[P, R]):
     @property
     def source(self) -> str:
         """The generated source of what was compiled last: kernels and functions around them."""
-        found = self._last("source").programs
-        return "\n\n".join(getattr(program, "source", "") for program in found)
+        value = self._last("source").programs
+        return "\n\n".join(getattr(program, "source", "") for program in value)
 
     def _kernels(self, what: str) -> list[Kernel]:
         """The serial variants of the kernels compiled last; compiles them if they are not yet."""
@@ -344,7 +350,7 @@ class Jitted(Generic[P, R]):
         return "\n".join(f"# {k.name}\n{k.asm()}" for k in self._kernels("asm"))
 
     def report(self) -> str:
-        """What was compiled so far, why, from what and into what.
+        """Text about what was compiled so far: why, from what and into what.
 
         For each kind of arguments that the function was called with: its inputs and guards, the
         passes over its graph, and its kernels: which operations ended in which loops, which loops

@@ -43,13 +43,13 @@ def warn_at(line: str | None, message: str) -> None:
 
 def raised_at(traceback: TracebackType | None) -> str | None:
     """The last line of the user's code on the way of an error, as ``file:line``."""
-    found = None
+    result = None
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
         if is_users(file):
-            found = f"{file}:{traceback.tb_lineno}"
+            result = f"{file}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
-    return found
+    return result
 
 
 def defined_at(function: Callable[..., Any]) -> str | None:

@@ -13,9 +13,10 @@ flow through that one only.
 Note [Loops of steps]
 ---------------------
 In compiled functions one loop without derivatives tries the steps, and collects lengths and slopes
-(Note [Walks] in ``compiler.run.adaptive_loop``); a step refused has length zero and the slopes
-there. A step with a given length judges nothing: the loop of such steps would collect the same, so
-of it only the transposed loop runs. The states asked for are interpolated from what was collected.
+(Note [Adaptive loops] in ``compiler.loops.adaptive_loop``); a step refused has length zero and the
+slopes there. A step with a given length judges nothing: the loop of such steps would collect the
+same, so of it only the transposed loop runs. The states asked for are interpolated from what was
+collected.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from numgrad.integrate.runge_kutta import Tableau
 from numgrad.integrate.system import Leaves, Motion, beside
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.divergent_batches import chosen, decided
+from numgrad.transforms.divergent_batches import decided, select
 from numgrad.transforms.loops import scan, while_loop
 from numgrad.transforms.products import stop_gradient
 
@@ -222,7 +223,7 @@ class Solver:
         taken = np.where(good, step.h, 0.0 * step.h)
         new, step = self._step(now.t, now.y, now.k, taken)
         new = Reached(now.t + taken, new, step.slopes[-1], size, count)
-        return new, chosen("odeint", good, step, last)
+        return new, select("odeint", good, step, last)
 
     def _fail(self, now: Reached) -> None:
         where = f"at t = {float(now.t):.6g}" if now.t.ndim == 0 else "at some time"
@@ -246,12 +247,13 @@ class Solver:
 
     def _compiled(self, start: Reached) -> Leaves:
         """A native loop forward, and its transposed loop: Note [Loops of steps]."""
-        from numgrad.compiler.run.adaptive_loop import walked
-        from numgrad.compiler.run.subgraph import with_length
+        from numgrad.compiler.loops.adaptive_loop import run_adaptive
+        from numgrad.compiler.loops.subgraph import with_length
 
         fixed = stop_gradient(start)
         count = np.asarray(0, np.int64)
-        walk = walked(self._judged, [fixed.t, *fixed.y, *fixed.k, fixed.size, as_operand(count)])
+        carry = [fixed.t, *fixed.y, *fixed.k, fixed.size, as_operand(count)]
+        walk = run_adaptive(self._judged, carry)
         return with_length(partial(self._along, start, walk), walk.length)
 
     def _judged(self, carry: Sequence[Any]) -> tuple[list[Any], Any, list[Any]]:
@@ -262,16 +264,14 @@ class Solver:
         good, step, new, size = self._try(now)
         good = np.logical_and(good, possible)
         taken = np.where(good, step.h, 0.0 * now.size)
-        stages = [chosen("odeint", good, k, now.k) for k in step.slopes[1:]]
-        t, y, k = chosen("odeint", good, (now.t + step.h, new, step.slopes[-1]), now[:3])
+        stages = [select("odeint", good, k, now.k) for k in step.slopes[1:]]
+        t, y, k = select("odeint", good, (now.t + step.h, new, step.slopes[-1]), now[:3])
         after = Reached(t, y, k, size, now.count + 1)
         rows = [taken, *(x for stage in stages for x in stage), now.t, *now.y, *now.k]
         return [t, *y, *k, size, after.count], self._goes_on(self.end, after), rows
 
     def _along(self, start: Reached, walk: Any, length: Any) -> Leaves:
         """The states asked for, of the steps that a walk has taken."""
-        from numgrad.compiler.run.adaptive_loop import known
-
         n = len(self.motion.start)
 
         def take(given: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -283,7 +283,9 @@ class Solver:
 
         h, *rows = walk.rows(length)
         carry = [start.t, *start.y, *start.k]
-        stages, before = known(take, carry, [h], rows, length)
+        from numgrad.compiler.loops.adaptive_loop import replay_adaptive
+
+        stages, before = replay_adaptive(take, carry, [h], rows, length)
         slopes = [before[1 + n :], *([*stages[i : i + n]] for i in range(0, len(stages), n))]
         steps = TakenStep(before[0], h, before[1 : 1 + n], slopes)
         targets = self.times[1:]

@@ -18,7 +18,7 @@ from numgrad.codegen import library
 from numgrad.codegen.device import device, outlined
 from numgrad.codegen.intrinsics import fabs, maximum, minimum
 from numgrad.kernels.vmath.complex_exponential import exp_c128
-from numgrad.kernels.vmath.complex_logarithm import log_c128
+from numgrad.kernels.vmath.complex_inverse import log_c128
 from numgrad.kernels.vmath.exponential import exp_f64
 from numgrad.kernels.vmath.inverse_trigonometric import atan2_f64
 from numgrad.kernels.vmath.logarithm import log_f64

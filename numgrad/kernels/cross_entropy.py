@@ -13,6 +13,8 @@ the last digits of large logits.
 a reduction]; many short ones at once, so that vectors are filled. *Columns* are handled in tiles,
 one class after the other. Results are bitwise the same for any number of threads. Targets are
 checked before anything is written.
+
+The negative log-likelihood of class indices picks logarithms in place of computing them.
 """
 
 from __future__ import annotations
@@ -406,3 +408,63 @@ def cross_entropy_backward_kernel(
     source, tag = (_BACKWARD_COLUMNS, "c") if columns else (_BACKWARD_ROWS, "r")
     name = f"cross_entropy_backward_{tag}"
     return compile_loss(name, source, dtype, "ATAAAAAASSSSFS", parallel=parallel)
+
+
+_PICK = (
+    """
+
+def kernel(x, target, weight, losses, result, outer, classes, inner, ignored, reduction):
+    counted, bad = weight_of_targets(target, weight, classes, ignored)
+    if bad >= 0:
+        return bad
+    for block in range(outer):
+        for j in range(inner):
+            k = block * inner + j
+            t = target[k]
+            if t == ignored:
+                losses[k] = ZERO
+            else:
+                w = {type}(1) if weight.size == 0 else weight[t]
+                losses[k] = -(x[(block * classes + t) * inner + j] * w)
+"""
+    + FINISH
+)
+
+_PICK_BACKWARD = """
+
+def kernel(target, weight, g, result, out, outer, classes, inner, ignored, reduction):
+    divisor = result[1] if reduction != 0 else {type}(1)
+    for block in range(outer):
+        for j in range(inner):
+            k = block * inner + j
+            t = target[k]
+            if t != ignored:
+                scale = (g[k] if reduction == 0 else g[0]) / divisor
+                w = {type}(1) if weight.size == 0 else weight[t]
+                out[(block * classes + t) * inner + j] = -(scale * w)
+"""
+
+
+@cache
+def likelihood_kernel(dtype: np.dtype) -> Callable[..., Any]:
+    """Compile the losses of logarithms of probabilities.
+
+    Returns
+    -------
+    callable
+        ``entry(x, target, weight, losses, result, outer, classes, inner, ignored, reduction)``.
+    """
+    return compile_loss("nll_loss", _PICK, dtype, "ATAAASSSSS")
+
+
+@cache
+def likelihood_backward_kernel(dtype: np.dtype) -> Callable[..., Any]:
+    """Compile the gradient of ``likelihood_kernel``.
+
+    Returns
+    -------
+    callable
+        ``entry(target, weight, g, result, out, outer, classes, inner, ignored, reduction)``;
+        ``out`` holds zeros.
+    """
+    return compile_loss("nll_loss_backward", _PICK_BACKWARD, dtype, "TAAAASSSSS")

@@ -25,12 +25,13 @@ import numpy as np
 from numgrad.codegen import library
 from numgrad.codegen.device import DeviceFunction, outlined
 from numgrad.codegen.intrinsics import fabs, select, sqrt
-from numgrad.kernels.scipy_functions import single
-from numgrad.kernels.special import of_floats, zeta_f64
+from numgrad.kernels.scipy_functions import of_floats
 from numgrad.kernels.vmath import library as _library  # noqa: F401 (what is external there)
 from numgrad.kernels.vmath.exponential import exp_f64
 from numgrad.kernels.vmath.gamma import digamma_slow_f64, gammaln_slow_f64
 from numgrad.kernels.vmath.logarithm import log1p_f64, log_f64
+from numgrad.kernels.vmath.precision import through_float64
+from numgrad.kernels.zeta import zeta_f64
 
 WEIGHTS = (5 / 6, -5 / 21, 5 / 84, -5 / 504, 1 / 1260)
 _LEAST = 1e-250
@@ -394,7 +395,6 @@ _SOURCES: dict[str, tuple[str, ...]] = {
 for _name in ("jv", "yv", "iv", "kv", "ive", "kve"):
     _bessel(_name)
 for _name, _sources in _SOURCES.items():
-    _count = 3 if _name.startswith(("beta", "chndtr")) else 2
-    globals()[f"{_name}_f32"] = single(globals()[f"{_name}_f64"], _count)
+    globals()[f"{_name}_f32"] = through_float64(globals()[f"{_name}_f64"])
     library.LIBRARY[_name] = (__name__, _name)
     library.EXTERNALS[_name] = tuple(s for source in _sources for s in library.EXTERNALS[source])

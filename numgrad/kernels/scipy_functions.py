@@ -1,7 +1,8 @@
-"""Special functions that SciPy exports to compiled code: a table, of which the library is made.
+"""Special functions that SciPy exports to compiled code: tables, of which the library is made.
 
 ``jv_f64(v, x)`` calls SciPy's function; ``jv_f32`` converts, computes in float64 and rounds once.
-Machine code on disk refers to SciPy's by name; see ``linker``.
+``jv_c128(v, z)`` is for complex numbers. SciPy's addresses change with every process, so machine
+code on disk refers to them by name: Note [External functions] of ``linker``.
 """
 
 from collections.abc import Callable
@@ -11,10 +12,13 @@ import numpy as np
 
 from numgrad.codegen import library
 from numgrad.codegen.device import DeviceFunction, ExternalFunction, device, outlined
-from numgrad.codegen.intrinsics import floor
-from numgrad.codegen.linker import special_function
-from numgrad.kernels.special import exported, of_floats
+from numgrad.codegen.intrinsics import fabs, floor, rint, select
+from numgrad.codegen.linker import external_symbol, special_function
+from numgrad.kernels.vmath.complex_inverse import log1p_c128
 from numgrad.kernels.vmath.exponential import exp_f64
+from numgrad.kernels.vmath.library import OF_COMPLEX, OF_WHOLE_ORDER_AND_COMPLEX
+from numgrad.kernels.vmath.precision import through_float64
+from numgrad.kernels.vmath.trigonometric import tan_f64
 
 NO = np.int32(0)  # Cython's last argument says whether to look for Python overrides
 NOTHING = np.int64(0)  # a null pointer: no optional arguments
@@ -60,7 +64,52 @@ MOST = 10_000.0
 EXTERNALS: dict[str, tuple[str, ...]] = {}
 """Names of the library -> where the linker finds what each calls."""
 
-Pair = tuple[DeviceFunction, DeviceFunction]
+
+def exported(function: str, result: str, *beside: str) -> ExternalFunction:
+    """A ``special_function`` with a result of a type; ``beside`` is what Cython has it take too."""
+    types = function.partition("(")[2].rstrip(")")
+    given = ", ".join((types, "int32", *beside))
+    return ExternalFunction(external_symbol(function), f"{result}({given})")
+
+
+def of_floats(name: str, count: int) -> ExternalFunction:
+    """A special function of so many float64 arguments."""
+    return exported(special_function(name, *["float64"] * count), "float64")
+
+
+_gammaln, _gamma, _psi = of_floats("gammaln", 1), of_floats("gamma", 1), of_floats("psi", 1)
+_PI, _QUARTER, _HALF = np.float64(np.pi), np.float64(0.25), np.float64(0.5)
+_ROOT_HALF = np.float64(0.5**0.5)
+
+
+@device
+def scipy_gammaln_f64(x):
+    """Logarithm of the absolute gamma function; the fast form is in ``vmath.gamma``."""
+    return _gammaln(x, NO)
+
+
+@device
+def gamma_f64(x):
+    """Gamma function."""
+    return _gamma(x, NO)
+
+
+@device
+def scipy_digamma_f64(x):
+    """Derivative of gammaln; below 0 by reflection, with the exact distance from the pole."""
+    if not x < 0.0:
+        return _psi(x, NO)
+    r = x - rint(x)
+    if not fabs(r) > 0.0:  # a pole or infinity
+        return np.nan
+    a = fabs(r)
+    # cot(pi r), whose argument is rounded where it is small
+    tangent = tan_f64(_PI * select(a > _QUARTER, _HALF - a, a))
+    cotangent = select(a > _QUARTER, tangent, 1.0 / tangent)
+    return _psi(1.0 - x, NO) - _PI * select(r < 0.0, -cotangent, cotangent)
+
+
+gamma_f32 = through_float64(gamma_f64)
 
 
 def _of_one(f: ExternalFunction) -> DeviceFunction:
@@ -101,37 +150,6 @@ CALLED: dict[int, Callable[[ExternalFunction], DeviceFunction]] = {
     3: _of_three,
     4: _of_four,
 }
-
-
-def single(f: DeviceFunction, count: int) -> DeviceFunction:
-    """The function in float32, computed in float64."""
-    if count == 1:
-
-        @device
-        def of_one(x):
-            return np.float32(f(np.float64(x)))
-
-        return of_one
-    if count == 2:
-
-        @device
-        def of_two(a, x):
-            return np.float32(f(np.float64(a), np.float64(x)))
-
-        return of_two
-    if count == 3:
-
-        @device
-        def of_three(a, b, x):
-            return np.float32(f(np.float64(a), np.float64(b), np.float64(x)))
-
-        return of_three
-
-    @device
-    def of_four(a, b, c, x):
-        return np.float32(f(np.float64(a), np.float64(b), np.float64(c), np.float64(x)))
-
-    return of_four
 
 
 def _of_whole_order(f: ExternalFunction) -> DeviceFunction:
@@ -226,7 +244,7 @@ def _fisher(f: ExternalFunction) -> DeviceFunction:
 
 def _enter(name: str, count: int, f64: DeviceFunction, *first: str) -> None:
     """Enter a function that calls SciPy's forms with a first argument of these types."""
-    _FUNCTIONS[f"{name}_f64"], _FUNCTIONS[f"{name}_f32"] = f64, single(f64, count)
+    _FUNCTIONS[f"{name}_f64"], _FUNCTIONS[f"{name}_f32"] = f64, through_float64(f64)
     rest = ["float64"] * (count - 1)
     EXTERNALS[name] = tuple(special_function(name, kind, *rest) for kind in first)
 
@@ -250,3 +268,48 @@ for _count, _names in _POLYNOMIALS.items():
 globals().update(_FUNCTIONS)
 library.LIBRARY.update({name: (__name__, name) for name in EXTERNALS})
 library.EXTERNALS.update(EXTERNALS)
+
+
+# --------------------------------------------------------------------------- of complex arguments
+
+
+def _complex_form(function: str, count: int) -> DeviceFunction:
+    return CALLED[count](exported(function, "complex128"))
+
+
+def _of_whole_order_and_complex(function: str) -> DeviceFunction:
+    f = exported(function, "complex128", "int64")
+
+    @outlined
+    def c128(n, z):
+        if not (n > -1.0 and n < MOST):
+            return complex(np.nan, np.nan)
+        return f(np.int64(n), z, NO, NOTHING)
+
+    return c128
+
+
+globals().update({f"{name}_c128": _complex_form(*place) for name, place in OF_COMPLEX.items()})
+globals().update(
+    {
+        f"{name}_c128": _of_whole_order_and_complex(function)
+        for name, function in OF_WHOLE_ORDER_AND_COMPLEX.items()
+    }
+)
+
+
+def _log_ndtr() -> DeviceFunction:
+    far_left, of_tail = (_complex_form(*OF_COMPLEX[name]) for name in ("log_ndtr", "erfc"))
+
+    @outlined
+    def c128(z):
+        if z.real > 0.0:  # SciPy's logarithm is rounded where the tail is small beside 1
+            tail = complex(_HALF, 0.0) * of_tail(z * complex(_ROOT_HALF, 0.0))
+            if fabs(tail.real) < _HALF and fabs(tail.imag) < _HALF:
+                return log1p_c128(-tail)
+        return far_left(z)
+
+    return c128
+
+
+log_ndtr_c128 = _log_ndtr()

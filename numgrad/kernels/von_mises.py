@@ -16,10 +16,10 @@ import numpy as np
 from numgrad.codegen import library
 from numgrad.codegen.device import DeviceFunction, device, outlined
 from numgrad.codegen.intrinsics import fabs, maximum, minimum, sqrt
-from numgrad.kernels.scipy_functions import single
 from numgrad.kernels.vmath.exponential import exp_f64
 from numgrad.kernels.vmath.inverse_trigonometric import asin_f64
 from numgrad.kernels.vmath.logarithm import log_f64
+from numgrad.kernels.vmath.precision import through_float64
 from numgrad.kernels.vmath.trigonometric import sin_f64
 
 MODULE = "numgrad.kernels.von_mises"
@@ -158,12 +158,12 @@ def angle_exceeded_f64(kappa, q):
     return x
 
 
-def _enter(name: str, f64: DeviceFunction, count: int) -> None:
-    globals()[f"{name}_f32"] = single(f64, count)
+def _enter(name: str, f64: DeviceFunction) -> None:
+    globals()[f"{name}_f32"] = through_float64(f64)
     library.LIBRARY[name] = (MODULE, name)
     library.EXTERNALS[name] = ()
 
 
-_enter("angles_within", angles_within_f64, 3)
-_enter("angles_beyond", angles_beyond_f64, 3)
-_enter("angle_exceeded", angle_exceeded_f64, 2)
+_enter("angles_within", angles_within_f64)
+_enter("angles_beyond", angles_beyond_f64)
+_enter("angle_exceeded", angle_exceeded_f64)

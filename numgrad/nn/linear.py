@@ -25,7 +25,7 @@ from numgrad.core.op import OPS, Op
 from numgrad.core.plan import Plan, Planned, conform, remember
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.products import linalg
-from numgrad.kernels.products.linear import linear_backward_kernel, linear_kernel
+from numgrad.kernels.products.linalg import linear_backward_kernel, linear_kernel
 from numgrad.nn import init
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.parameter import empty_parameter

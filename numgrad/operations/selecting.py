@@ -18,7 +18,7 @@ from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.index import scatter_add
-from numgrad.kernels.search import places
+from numgrad.kernels.sorting import places
 from numgrad.operations.arithmetic import remainder
 from numgrad.operations.choice import clip, where
 from numgrad.operations.join import stack

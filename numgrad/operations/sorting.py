@@ -24,9 +24,8 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.kernels.order import can_order
-from numgrad.kernels.order import stable_order as order_row
-from numgrad.kernels.sorted_rows import LEAST, sorted_rows
+from numgrad.kernels.sorting import LEAST, can_order, sorted_rows
+from numgrad.kernels.sorting import stable_order as order_row
 from numgrad.operations.join import stack
 from numgrad.operations.shape import as_index, as_operand, reshape
 from numgrad.operations.shared_rules import along_axis

@@ -158,7 +158,7 @@ class FormulaOptimizer(Optimizer):
         Returns
         -------
         Any
-            What ``closure`` returned.
+            What ``captures`` returned.
 
         Raises
         ------

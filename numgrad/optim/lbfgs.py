@@ -262,7 +262,7 @@ class LBFGS(Optimizer):
         Returns
         -------
         Any
-            What the first call of ``closure`` returned.
+            What the first call of ``captures`` returned.
         """
         if len(self.param_groups) != 1:
             self._refuse_groups(NumgradAssertionError)

@@ -100,7 +100,7 @@ class Muon(Optimizer):
                 )
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient; returns what ``closure`` returned."""
+        """Update every parameter that has a gradient; returns what ``captures`` returned."""
         loss = self._evaluate(closure)
         work = []
         for group in self.param_groups:

@@ -354,7 +354,7 @@ class Optimizer:
     # -------------------------------------------------------------------------------------- step
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change the parameters; returns what ``closure``, which computes the loss, returned."""
+        """Change the parameters; returns what ``captures``, which computes the loss, returned."""
         raise NumgradNotImplementedError(
             f"{self._name}.step: an optimizer must say how it updates; define step(closure=None)"
         )

@@ -26,7 +26,7 @@ def minimize(
     callback: Callable[[Any], Any] | None = None,
     hess: Any = None,
 ) -> Any:
-    """Minimize what ``closure`` returns over the values of Tensors, as ``ng.minimize`` does.
+    """Minimize what ``captures`` returns over the values of Tensors, as ``ng.minimize`` does.
 
     That one takes a function of arrays; here the unknowns are parameters, say of a module, which
     the closure reads, and which are left at the point found. They are packed into one vector of

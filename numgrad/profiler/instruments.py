@@ -19,7 +19,8 @@ from numgrad.autograd.engine import backward
 from numgrad.autograd.variable import Tensor
 from numgrad.codegen import compile as compiler
 from numgrad.codegen import threads
-from numgrad.compiler.run import loop_program, program, specialise, tape, watched
+from numgrad.compiler.loops import program as loop_program
+from numgrad.compiler.run import program, specialise, tape, watched
 from numgrad.core.interpreter import state
 from numgrad.core.primitive import View
 from numgrad.errors import generated

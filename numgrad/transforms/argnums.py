@@ -65,7 +65,7 @@ class Argnums:
         return keys
 
     def arranged(self, parts: Sequence[Any]) -> Any:
-        """What belongs to each argument, as the caller gets it.
+        """Results, one for each argument, as the caller gets them.
 
         By position one or a tuple, by name one or a dict; a pair for both.
         """

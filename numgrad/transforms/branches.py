@@ -123,20 +123,20 @@ def _compiled(
     name: str, which: Tensor, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]
 ) -> Any:
     """As a part of the compiled function, of which one branch runs."""
-    from numgrad.compiler.run.branches import compiled_branches
+    from numgrad.compiler.loops.branches import compiled_branches
 
     nesting: Nesting = None
     shapes: dict[int, Any] = {}
 
     def leaves_of(k: int) -> list[Any]:
         nonlocal nesting
-        found: list[Any] = []
+        outputs: list[Any] = []
         result = branches[k](*operands)
         if not k:
-            nesting = flatten(result, found)
-        elif (where := align(nesting, result, found, "the result")) is not None:
+            nesting = flatten(result, outputs)
+        elif (where := align(nesting, result, outputs, "the result")) is not None:
             refuse_nesting(name, where)
-        made = [None if x is None else leaf(name, "what a branch returns", x) for x in found]
+        made = [None if x is None else leaf(name, "what a branch returns", x) for x in outputs]
         for place, x in enumerate(made):
             if x is not None:
                 check_shapes(name, shapes.setdefault(place, x.shape), x.shape)

@@ -52,21 +52,21 @@ class TransformedCall:
 
     def __init__(
         self,
-        chosen: Argnums,
+        argnums: Argnums,
         args: tuple,
         kwargs: dict[str, Any] | None = None,
         *,
         recorded: bool = True,
         like: Any = None,
     ) -> None:
-        name, kwargs = chosen.name, kwargs or {}
+        name, kwargs = argnums.name, kwargs or {}
         if state.inference:
             raise NumgradRuntimeError(
                 f"{name}: in inference_mode nothing is recorded that could be differentiated; "
                 "leave it first"
             )
-        self.name, self.chosen = name, chosen
-        self.keys = chosen.keys(args, kwargs)
+        self.name, self.argnums = name, argnums
+        self.keys = argnums.keys(args, kwargs)
         self.arguments = args, kwargs
         given: list[Any] = []
         self.nestings = [
@@ -78,7 +78,7 @@ class TransformedCall:
         self.tensors = [_own(name, leaf) for leaf in given]
         known = map(beneath, self.tensors)
         self.own = [t for t in known if recorded and t._grad_fn is None]
-        if chosen.holomorphic:
+        if argnums.holomorphic:
             _check_complex(name, "an argument", self.tensors)
         self.as_tensors = bool(
             state.transforms
@@ -116,7 +116,7 @@ class TransformedCall:
     # ----------------------------------------------------------------------------- the function
 
     def run(self, tensors: Sequence[Tensor], has_aux: bool = False) -> tuple[Any, Any]:
-        """What the function returns for these, and ``aux``; it may not call ``backward``."""
+        """Results of the function for these, and ``aux``; it may not call ``backward``."""
         self.has_aux = has_aux
         args, kwargs = list(self.arguments[0]), self.arguments[1].copy()
         remaining = iter(tensors)
@@ -127,7 +127,7 @@ class TransformedCall:
                 kwargs[key] = unflatten(nesting, remaining)
         before = state.set(transforms=state.transforms + 1)
         try:
-            result = self.chosen.function(*args, **kwargs)
+            result = self.argnums.function(*args, **kwargs)
         except ValueError as error:
             if (replaced := replaced_by_numpy(error)) is not None:
                 raise replaced from None
@@ -144,16 +144,16 @@ class TransformedCall:
         return result
 
     def value(self, has_aux: bool = False) -> Tensor:
-        """What the function returns, which is one array."""
+        """The result of the function, which is one array."""
         result, self.aux = self.run(self.tensors, has_aux)
-        value = _as_tensor(self.name, self.chosen.function, result)
+        value = _as_tensor(self.name, self.argnums.function, result)
         if value._array.dtype.kind not in "fc":
-            check_floating(self.name, f"{_called(self.chosen.function)} returned", value.dtype)
+            check_floating(self.name, f"{_called(self.argnums.function)} returned", value.dtype)
         self.look_outside([value])
         return value
 
     def outputs(self, has_aux: bool = False) -> list[Tensor]:
-        """What the function returns: the arrays in it, as Tensors."""
+        """The arrays that the function returns, as Tensors."""
         result, self.aux = self.run(self.tensors, has_aux)
         values = self.arrays(result)
         self.look_outside(values)
@@ -161,7 +161,7 @@ class TransformedCall:
 
     def repeatable_outputs(self, has_aux: bool = False) -> list[Tensor]:
         """The same where ``evaluate`` is to draw the same random numbers."""
-        self._draws = RepeatedDraws(self.chosen.function, self.arguments)
+        self._draws = RepeatedDraws(self.argnums.function, self.arguments)
         with self._draws:
             return self.outputs(has_aux)
 
@@ -172,23 +172,23 @@ class TransformedCall:
 
     def arrays(self, result: Any) -> list[Tensor]:
         """The arrays in what the function returned, whose nesting is kept in ``structure``."""
-        found: list[Any] = []
-        self.structure = flatten(result, found)
-        function = self.chosen.function
-        values = [_as_tensor(self.name, function, leaf) for leaf in found]
+        results: list[Any] = []
+        self.structure = flatten(result, results)
+        function = self.argnums.function
+        values = [_as_tensor(self.name, function, leaf) for leaf in results]
         kinds = [v._array.dtype.kind in "fc" for v in values]
         if not all(kinds) and not (self.name in _PRODUCTS and any(kinds)):
             other = values[kinds.index(False)]
             check_floating(self.name, f"{_called(function)} returned", other.dtype)
-        if self.chosen.holomorphic:
+        if self.argnums.holomorphic:
             _check_complex(self.name, f"what {_called(function)} returned", values)
         return values
 
     def look_outside(self, values: Sequence[Tensor]) -> None:
         """Find out whether values depend on anything that may be differentiated outside."""
-        found = [*values, *(leaf for leaf in leaves(self.aux) if isinstance(leaf, Tensor))]
-        followed = state.ground.deferred and not self.constant  # by who compiles it
-        self.outside = followed or (self.records and self.leads_outside(found))
+        results = [*values, *(leaf for leaf in leaves(self.aux) if isinstance(leaf, Tensor))]
+        requires_grad = state.ground.deferred and not self.constant  # by who compiles it
+        self.outside = requires_grad or (self.records and self.leads_outside(results))
 
     # -------------------------------------------------------------------------- the derivative
 
@@ -199,20 +199,20 @@ class TransformedCall:
 
     def gradients(self, value: Tensor, create_graph: bool | None = None) -> list[Tensor]:
         """The gradients of a number by the inputs."""
-        value = real_number(self.chosen, value)
+        value = real_number(self.argnums, value)
         recorded = self.outside if create_graph is None else create_graph
         return self.filled(Linearization([value], self.tensors, recorded).gradient())
 
-    def filled(self, found: Product, shape: tuple = ()) -> list[Tensor]:
+    def filled(self, product: Product, shape: tuple = ()) -> list[Tensor]:
         """Derivatives of something of that shape by the inputs, with zeros for None.
 
         The engine gives the conjugate of the derivative of a holomorphic function.
         """
         dense = [
             filled(None, shape + t._array.shape, t._array.dtype) if part is None else part
-            for part, t in zip(found, self.tensors, strict=True)
+            for part, t in zip(product, self.tensors, strict=True)
         ]
-        return list(map(OPS["conjugate"], dense)) if self.chosen.holomorphic else dense
+        return list(map(OPS["conjugate"], dense)) if self.argnums.holomorphic else dense
 
     def follow(self, vectors: Iterable[Tensor | None]) -> None:
         """Take note of vectors of a product: what they are computed from may be outside."""
@@ -243,7 +243,7 @@ class TransformedCall:
     def result(self, values: Iterable[Any]) -> Any:
         """Values, one for each differentiated array, in the nesting of the arguments."""
         remaining = iter(values)
-        return self.chosen.arranged([unflatten(nesting, remaining) for nesting in self.nestings])
+        return self.argnums.arranged([unflatten(nesting, remaining) for nesting in self.nestings])
 
     def kinds(self, tree: Any) -> Any:
         """A nesting of Tensors as the caller's kind."""
@@ -301,7 +301,7 @@ def _numbers(name: str, what: str, value: Any) -> Any:
 
 
 def _as_tensor(name: str, function: Callable, value: Any) -> Tensor:
-    """What a function returned; numbers and arrays depend on nothing."""
+    """A result of a function; numbers and arrays depend on nothing."""
     value = unlabelled(value)
     if isinstance(value, Tensor):
         return value
@@ -343,13 +343,13 @@ def _called(function: Callable) -> str:
     return getattr(function, "__name__", "the function")
 
 
-def real_number(chosen: Argnums, value: Tensor) -> Tensor:
-    """What a function returned, if it has a gradient."""
+def real_number(argnums: Argnums, value: Tensor) -> Tensor:
+    """A result of a function, if it has a gradient."""
     single = value._array.size == 1
-    if not single or (value._array.dtype.kind == "c") != chosen.holomorphic:
+    if not single or (value._array.dtype.kind == "c") != argnums.holomorphic:
         remedy = "take its .real or its absolute value" if single else "sum it, or use ng.jacobian"
         raise NumgradRuntimeError(
-            f"{chosen.name}: {_called(chosen.function)} returned shape {value._array.shape} and "
+            f"{argnums.name}: {_called(argnums.function)} returned shape {value._array.shape} and "
             f"dtype {value._array.dtype}; a gradient is that of one real number (complex with "
             f"holomorphic=True): {remedy}"
         )

@@ -1,4 +1,4 @@
-"""What a loop carries along, step by step.
+"""The carry of a loop in eager code, step by step.
 
 Note [Dtypes of a carry]
 ------------------------
@@ -77,7 +77,7 @@ class _Watching(Interpreter):
 
 
 class CarryingLoop:
-    """What a loop carries along: Note [Loops in eager code].
+    """The carry of a loop: Note [Loops in eager code].
 
     Attributes
     ----------
@@ -125,13 +125,13 @@ class CarryingLoop:
         return self._kept(new, y)
 
     def _run(self, one: Callable[[Any], tuple[Any, Any]]) -> tuple[Any, Any]:
-        """What a step makes of the carry, to which it may write: Note [Writes to a carry]."""
+        """The next carry, to which the step may write: Note [Writes to a carry]."""
         if self._writes:
             return one(copied(self.carry))
         given = self.leaves if self.steps else [OPS["copy"](a) for a in self.leaves]
         memories = [_memory(a) for a in given]
         before = [_writes_to(a) for a in memories]
-        found = one(unflatten(self.nesting, iter(given)))
+        result = one(unflatten(self.nesting, iter(given)))
         written = [a for a, n in zip(memories, before, strict=True) if _writes_to(a) != n]
         self._writes = bool(written)
         if written and self._collected(written):
@@ -139,7 +139,7 @@ class CarryingLoop:
                 f"{self.name}: step {self.steps} writes to its carry in place (c += x), which the "
                 "first did not, and so to what was collected before; make a new one (c = c + x)"
             )
-        return found
+        return result
 
     def _collected(self, memories: Sequence[Tensor]) -> bool:
         """Whether what was collected shows one of these memories."""
@@ -208,21 +208,21 @@ class CarryingLoop:
         count = len(self.leaves)
         metas = [Meta(a.shape, a.dtype) for a in self.leaves]
         metas += [Meta((1, *x.shape[1:]), x.dtype) for x in inputs]
-        found: list[Any] = []
+        results: list[Any] = []
         structure: Nesting = None
 
         def function(given: Sequence[Tensor]) -> list[Any]:
             nonlocal structure
-            found.clear()  # it may be traced again
+            results.clear()  # it may be traced again
             new, y = one(unflatten(self.nesting, iter(owned(given[:count]))), given[count:])
-            structure = flatten(y, found)
-            return [*self.checked(new), *(part for part in found if part is not None)]
+            structure = flatten(y, results)
+            return [*self.checked(new), *(part for part in results if part is not None)]
 
         outputs = iter(
             trace_body(function, metas, self.weak, carries=True, watched=watched).graph.outputs
         )
         dtypes = [next(outputs).dtype for _ in range(count)]
-        kinds = [None if part is None else next(outputs) for part in found]
+        kinds = [None if part is None else next(outputs) for part in results]
         return dtypes, structure, [None if v is None else (v.shape, v.dtype) for v in kinds]
 
     def _dtype(self, k: int, made: np.dtype) -> np.dtype:
@@ -240,8 +240,8 @@ class CarryingLoop:
 
     def checked(self, new: Any) -> list[Any]:
         """The leaves of what a step returned, nested and shaped as before."""
-        found = nested_alike(self.name, self.nesting, new, "the carry after a step")
-        arrays = [leaf(self.name, "the carry", x) for x in found]
+        results = nested_alike(self.name, self.nesting, new, "the carry after a step")
+        arrays = [leaf(self.name, "the carry", x) for x in results]
         for k, (a, before) in enumerate(zip(arrays, self.leaves, strict=True)):
             if tuple(a.shape) != tuple(before.shape):
                 raise NumgradValueError(
@@ -292,10 +292,10 @@ def _is_number(x: Any) -> bool:
 
 def nested_alike(name: str, nesting: Nesting, value: Any, what: str) -> list[Any]:
     """The leaves of a value that is to be nested in that way."""
-    found: list[Any] = []
-    where = align(nesting, value, found, what)
+    results: list[Any] = []
+    where = align(nesting, value, results, what)
     if where is not None:
         raise NumgradValueError(
             f"{name}: {where} is nested otherwise than before; return what is nested alike"
         )
-    return found
+    return results

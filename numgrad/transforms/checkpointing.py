@@ -1,4 +1,4 @@
-"""What a loop keeps for its gradient: all that its steps compute, or states to compute it from.
+"""Checkpointing of loops: saved is all that steps compute, or states to compute it from.
 
 Note [States that are kept]
 ---------------------------
@@ -107,7 +107,7 @@ def in_segments(
 
 
 def _in_a_row(y: Any) -> Any:
-    """What was collected in segments."""
+    """The rows that were collected in segments."""
     return None if y is None else OPS["reshape"](y, (y.shape[0] * y.shape[1], *y.shape[2:]))
 
 

@@ -1,4 +1,4 @@
-"""What a function closes over that the tape follows.
+"""Tensors on the tape that a function closes over.
 
 Note [Closures]
 ---------------
@@ -51,29 +51,29 @@ def captured(
     known = set(map(id, own))
     ends = list(map(edge_of, roots))
     inside = [n for n in reachable(ends).values() if n.sequence > start]
-    found: dict[Any, Any] = {}
+    mapping: dict[Any, Any] = {}
     for edge in (*ends, *(e for n in inside for e in n.edges)):
         node = edge[0] if type(edge) is tuple else edge
         older = type(node) is Node and node.sequence < start
         leaf = isinstance(node, Tensor) and node._requires_grad and id(node) not in known
         if older or leaf:
-            found[_place(edge)] = edge
-    beyond = [e for node in reachable(found.values()).values() for e in node.edges]
-    if any(_place(e) in found for e in beyond):
-        found = {
+            mapping[_place(edge)] = edge
+    beyond = [e for node in reachable(mapping.values()).values() for e in node.edges]
+    if any(_place(e) in mapping for e in beyond):
+        mapping = {
             _place(e): e
-            for e in (*found.values(), *beyond)
+            for e in (*mapping.values(), *beyond)
             if isinstance(e, Tensor) and e._requires_grad and id(e) not in known
         }
-    if not found:
+    if not mapping:
         return []
     places = [
         e if isinstance(e, Tensor) else GradientEdge(*(e if type(e) is tuple else (e, 0)))
-        for e in found.values()
+        for e in mapping.values()
     ]
     weights = [Tensor(np.ones(y.shape, y.dtype)) for y in roots]
     shown = dense_grad(roots, places, weights, True, False, allow_unused=True)
-    return [_placed(e, g) for e, g in zip(found.values(), shown, strict=True) if g is not None]
+    return [_placed(e, g) for e, g in zip(mapping.values(), shown, strict=True) if g is not None]
 
 
 def _place(edge: Any) -> Any:

@@ -52,7 +52,7 @@ class Colouring:
 
 
 def as_pattern(name: str, given: Any) -> Pattern:
-    """What a caller gives as a pattern, with its elements in order."""
+    """The pattern that a caller gives, with its elements in order."""
     if not sparse.issparse(given):
         array = np.asarray(given)
         if array.ndim != 2 or array.dtype.kind not in "biufc":
@@ -124,8 +124,8 @@ def _groups(matrix: Any) -> np.ndarray:
         return np.zeros(0, np.int64)
     group: Any = _numdiff.group_columns
     by_size = np.argsort(-np.diff(matrix.indptr), kind="stable")
-    found = [np.asarray(group(matrix, order)) for order in (columns, by_size)]
-    best = min(found, key=_count).astype(np.int64)
+    results = [np.asarray(group(matrix, order)) for order in (columns, by_size)]
+    best = min(results, key=_count).astype(np.int64)
     rows, owner = coordinates(sparse.csr_array(matrix))
     for count in range(max(np.bincount(rows), default=1), min(_count(best), _FEW)):
         # a stencil on a grid often does with columns counted through, better than greedily

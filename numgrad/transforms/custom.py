@@ -73,10 +73,10 @@ class CustomRule:
             args = bound.args
         given: list[Any] = []
         nesting = flatten(args, given)
-        followed = state.grad_enabled and any(
+        requires_grad = state.grad_enabled and any(
             isinstance(x, Tensor) and x.requires_grad for x in given
         )
-        plain = not (followed or state.interpreters)  # nothing to differentiate
+        plain = not (requires_grad or state.interpreters)  # nothing to differentiate
         if plain or self in _evaluated.rules:
             return self.function(*args)
         if not self.rules:
@@ -117,10 +117,10 @@ class RuleCall:
         tensors = [leaf for leaf in given if isinstance(leaf, Tensor)]
         self.count = len(tensors)
         self.others = [None if isinstance(leaf, Tensor) else (leaf,) for leaf in given]
-        found: list[Any] = []
-        self.residuals = flatten(residuals, found)
-        self.plain = [None if isinstance(leaf, Tensor) else (leaf,) for leaf in found]
-        ctx.save_for_backward(*tensors, *(leaf for leaf in found if isinstance(leaf, Tensor)))
+        results: list[Any] = []
+        self.residuals = flatten(residuals, results)
+        self.plain = [None if isinstance(leaf, Tensor) else (leaf,) for leaf in results]
+        ctx.save_for_backward(*tensors, *(leaf for leaf in results if isinstance(leaf, Tensor)))
         ctx.save_for_forward(*tensors)
         ctx.call = self
 
@@ -135,12 +135,12 @@ class RuleCall:
         )
 
     def outputs(self, result: Any) -> tuple[Any, ...]:
-        """What the Function returns."""
-        found: list[Any] = []
-        self.structure = flatten(result, found)
-        self.unmoved = [None if isinstance(leaf, Tensor) else _zero(leaf) for leaf in found]
-        self.metas = [Meta(y.shape, y.dtype) if isinstance(y, Tensor) else None for y in found]
-        return tuple(found)
+        """Results of the Function."""
+        results: list[Any] = []
+        self.structure = flatten(result, results)
+        self.unmoved = [None if isinstance(leaf, Tensor) else _zero(leaf) for leaf in results]
+        self.metas = [Meta(y.shape, y.dtype) if isinstance(y, Tensor) else None for y in results]
+        return tuple(results)
 
     def cotangent(self, grads: Sequence[Any]) -> Any:
         """Gradients in the nesting of the result; zero for a number that was no Tensor."""
@@ -155,14 +155,14 @@ class RuleCall:
         if type(given) is tuple and kind is tuple and len(given) == len(parts):
             pairs = zip(given, parts, strict=True)
             return [leaf for pair in pairs for leaf in self.arranged(what, *pair)]
-        found: list[Any] = []
-        where = align(nesting, given, found, "")
+        results: list[Any] = []
+        where = align(nesting, given, results, "")
         if where is not None:
             raise NumgradValueError(
                 f"{self.rule.name}: {what} returned a {type(given).__name__} that is nested "
                 "otherwise than what it belongs to; return the same nesting, or None for zero"
             )
-        return found
+        return results
 
 
 def _nothing() -> Iterator[None]:
@@ -186,7 +186,7 @@ def _pair(name: str, what: str, result: Any) -> tuple[Any, Any]:
 
 
 class VjpRule(Function):
-    """What the tape sees of a ``custom_vjp``."""
+    """A ``custom_vjp`` as the tape sees it."""
 
     @staticmethod
     def forward(ctx: Any, call: RuleCall, *given: Any) -> Any:
@@ -218,15 +218,16 @@ class VjpRule(Function):
             residuals = VjpRule.evaluate(call, call.arguments(ctx))[1]
         else:
             residuals = call.saved(ctx)
-        found = call.rule.rules[1](residuals, call.cotangent(grads))
+        results = call.rule.rules[1](residuals, call.cotangent(grads))
         count = len(call.nesting[2]) if call.nesting else 0
-        if not isinstance(found, tuple) or len(found) != count:
+        if not isinstance(results, tuple) or len(results) != count:
+            listed = isinstance(results, tuple)
+            returned = f"{len(results)} gradients" if listed else type(results).__name__
             raise NumgradTypeError(
-                f"{call.rule.name}: the backward of defvjp returned "
-                f"{f'{len(found)} gradients' if isinstance(found, tuple) else type(found).__name__}"
+                f"{call.rule.name}: the backward of defvjp returned {returned}"
                 f" for {count} argument(s); return a tuple with one each, None for zero"
             )
-        flat = call.arranged("the backward of defvjp", found, call.nesting)
+        flat = call.arranged("the backward of defvjp", results, call.nesting)
         return None, *(g if o is None else None for g, o in zip(flat, call.others, strict=True))
 
     @classmethod
@@ -275,7 +276,7 @@ class custom_vjp(CustomRule):
 
 
 class JvpRule(Function):
-    """What the tape and dual levels see of a ``custom_jvp``."""
+    """A ``custom_jvp`` as the tape and dual levels see it."""
 
     @staticmethod
     def forward(ctx: Any, call: RuleCall, *given: Any) -> Any:
@@ -289,16 +290,16 @@ class JvpRule(Function):
 
     @staticmethod
     def along(call: RuleCall, given: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        """What the rule gives for tangents."""
+        """Tangents by the rule."""
         dense = [_zero(leaf) if t is None else t for leaf, t in zip(given, tangents, strict=True)]
         primals = unflatten(call.nesting, iter(given))
         result = call.rule.rules[0](primals, unflatten(call.nesting, iter(dense)))
         _, moved = _pair(call.rule.name, "the rule of defjvp", result)
-        found = call.arranged("the rule of defjvp", moved, call.structure)
-        for k, (t, meta) in enumerate(zip(found, call.metas, strict=True)):
+        results = call.arranged("the rule of defjvp", moved, call.structure)
+        for k, (t, meta) in enumerate(zip(results, call.metas, strict=True)):
             if t is not None and meta is not None:
                 _check_tangent(call.rule.name, k, t, meta)
-        return found
+        return results
 
     @staticmethod
     def jvp(ctx: Any, _: Any, *tangents: Any) -> Any:
@@ -329,10 +330,10 @@ class JvpRule(Function):
             if isinstance(y, Tensor) and g is not None
         ]
         linear = Linearization([y for y, _ in pairs], moving, create_graph=again)
-        found = iter(linear.pull([g for _, g in pairs], last=True))
+        result = iter(linear.pull([g for _, g in pairs], last=True))
         for leaf in moving:
             beneath(leaf)._requires_grad = False
-        return None, *(None if t is None else next(found) for t in tangents)
+        return None, *(None if t is None else next(result) for t in tangents)
 
 
 def _check_tangent(name: str, k: int, t: Any, meta: Meta) -> None:

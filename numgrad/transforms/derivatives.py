@@ -90,21 +90,21 @@ def value_and_grad(
     >>> ng.grad(lambda x, scale: x * scale, argnames=("x", "scale"))(2.0, scale=3.0)
     {'x': np.float64(3.0), 'scale': np.float64(2.0)}
     """
-    chosen = choose("value_and_grad", f, argnums, argnames, holomorphic)
-    made = _value_and_grad(chosen, has_aux)
+    numbers = choose("value_and_grad", f, argnums, argnames, holomorphic)
+    made = _value_and_grad(numbers, has_aux)
     return wrapper(made, value_and_grad, f, argnums, has_aux, argnames, holomorphic)
 
 
-def _value_and_grad(chosen: Argnums, has_aux: bool) -> Callable[..., Any]:
-    @functools.wraps(chosen.function)
+def _value_and_grad(argnums: Argnums, has_aux: bool) -> Callable[..., Any]:
+    @functools.wraps(argnums.function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        with TransformedCall(chosen, args, kwargs) as call:
+        with TransformedCall(argnums, args, kwargs) as call:
             value = call.value(has_aux)
-            found = call.gradients(value)
+            results = call.gradients(value)
         out = call.kind(value)
         if isinstance(out, np.ndarray):
             out = out.reshape(())[()]
-        gradient = call.result(map(call.kind, found))
+        gradient = call.result(map(call.kind, results))
         return ((out, call.kinds(call.aux)), gradient) if has_aux else (out, gradient)
 
     return differentiated
@@ -177,12 +177,12 @@ def jacobian(
     >>> ng.jacobian(lambda x: np.diff(x**2), sparsity=pattern)(np.arange(1000.0))[1, :4].toarray()
     array([ 0., -2.,  4.,  0.])
     """
-    chosen = choose("jacobian", f, argnums, argnames, holomorphic)
+    numbers = choose("jacobian", f, argnums, argnames, holomorphic)
     if sparsity is not None:
-        made = _sparse().jacobian(chosen, has_aux, sparsity)
+        made = _sparse().jacobian(numbers, has_aux, sparsity)
         again = functools.partial(jacobian, sparsity=sparsity)
         return wrapper(made, again, f, argnums, has_aux, argnames, holomorphic)
-    made = _jacobian(chosen, has_aux, _by_shape)
+    made = _jacobian(numbers, has_aux, _by_shape)
     return wrapper(made, jacobian, f, argnums, has_aux, argnames, holomorphic)
 
 
@@ -201,9 +201,9 @@ def jacrev(
     >>> ng.jacrev(lambda x: np.sum(x) ** 2)(np.array([1.0, 2.0]))
     array([6., 6.])
     """
-    chosen = choose("jacrev", f, argnums, argnames, holomorphic)
+    numbers = choose("jacrev", f, argnums, argnames, holomorphic)
     return wrapper(
-        _jacobian(chosen, has_aux, _by_rows), jacrev, f, argnums, has_aux, argnames, holomorphic
+        _jacobian(numbers, has_aux, _by_rows), jacrev, f, argnums, has_aux, argnames, holomorphic
     )
 
 
@@ -225,21 +225,21 @@ def jacfwd(
     >>> ng.jacfwd(lambda x: np.stack([np.sin(x), np.cos(x)]))(0.0)
     array([ 1., -0.])
     """
-    chosen = choose("jacfwd", f, argnums, argnames, holomorphic)
-    derived = compiled_whole(f, _jacobian(chosen, has_aux, _by_duals))
+    numbers = choose("jacfwd", f, argnums, argnames, holomorphic)
+    derived = compiled_whole(f, _jacobian(numbers, has_aux, _by_duals))
     return wrapper(derived, jacfwd, f, argnums, has_aux, argnames, holomorphic)
 
 
 def _sparse() -> Any:
-    """What computes with sparse patterns, which needs SciPy: imported when first used."""
+    """The module for sparse patterns, which needs SciPy: imported when first used."""
     return import_module("numgrad.transforms.sparse_derivatives")
 
 
-def _jacobian(chosen: Argnums, has_aux: bool, derive: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(chosen.function)
+def _jacobian(argnums: Argnums, has_aux: bool, derive: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(argnums.function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         again = derive is _by_duals
-        with TransformedCall(chosen, args, kwargs, recorded=not again) as call:
+        with TransformedCall(argnums, args, kwargs, recorded=not again) as call:
             values = call.repeatable_outputs(has_aux) if again else call.outputs(has_aux)
             table = derive(values, call)
         rows = [call.result(map(call.kind, row)) for row in table]
@@ -270,15 +270,15 @@ def _by_points(values: Sequence[Tensor], call: TransformedCall) -> list[list[Ten
     """
     dtypes = {t._array.dtype for t in (*values, *call.tensors)}
     vectors = all(v._array.ndim == 1 and v._array.size > 1 for v in values)
-    followed = call.outside or state.interpreters or state.ground.deferred
-    if followed or not vectors or len(dtypes) > 1 or dtypes.pop().kind != "f":
+    recorded = call.outside or state.interpreters or state.ground.deferred
+    if recorded or not vectors or len(dtypes) > 1 or dtypes.pop().kind != "f":
         raise NumgradNotImplementedError("points: for outer transforms, or of other kinds")
     table = []
     for v in values:
-        found = rows_by_point(v, call.tensors)
+        results = rows_by_point(v, call.tensors)
         table.append([
             filled(None if part is None else Tensor(part), v._array.shape + t._array.shape, t.dtype)
-            for part, t in zip(found, call.tensors, strict=True)
+            for part, t in zip(results, call.tensors, strict=True)
         ])  # fmt: skip
     return table
 
@@ -311,13 +311,13 @@ def _once_more(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]
         again.extend(call.evaluate(tensors))
         return again
 
-    random = RandomState(call.chosen.function, call.arguments)
+    random = RandomState(call.argnums.function, call.arguments)
     try:
         table = columns_by_duals(evaluate, call.tensors)
     finally:
         random.restore()  # the function was called once
-    for y, found in zip(values, again, strict=True):
-        if not np.array_equal(y._array, found._array, equal_nan=True):
+    for y, value in zip(values, again, strict=True):
+        if not np.array_equal(y._array, value._array, equal_nan=True):
             raise NumgradNotImplementedError("columns: of random numbers, by one call only")
     return table
 
@@ -379,23 +379,23 @@ def hessian(
     >>> ng.hessian(lambda x: {"cube": x**3, "sum": np.sum(x**2)})(np.array([1.0]))
     {'cube': array([[[6.]]]), 'sum': array([[2.]])}
     """
-    chosen = choose("hessian", f, argnums, argnames, holomorphic)
+    numbers = choose("hessian", f, argnums, argnames, holomorphic)
     if sparsity is not None:
-        made = _sparse().hessian(chosen, has_aux, sparsity)
+        made = _sparse().hessian(numbers, has_aux, sparsity)
         again = functools.partial(hessian, sparsity=sparsity)
         return wrapper(made, again, f, argnums, has_aux, argnames, holomorphic)
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        with TransformedCall(chosen, args, kwargs) as call:
+        with TransformedCall(numbers, args, kwargs) as call:
             values = call.outputs(has_aux)
             if len(values) == 1 and call.structure is None and values[0]._array.size == 1:
                 first = [call.gradients(values[0], create_graph=True)]
             else:
                 first = _recorded_rows(values, call)
             tables = [_by_lines(rows, call) for rows in first]
-        found = [call.result([call.result(map(call.kind, r)) for r in table]) for table in tables]
-        result = unflatten(call.structure, iter(found))
+        results = [call.result([call.result(map(call.kind, r)) for r in table]) for table in tables]
+        result = unflatten(call.structure, iter(results))
         return (result, call.kinds(call.aux)) if has_aux else result
 
     return wrapper(differentiated, hessian, f, argnums, has_aux, argnames, holomorphic)
@@ -403,7 +403,7 @@ def hessian(
 
 def _recorded_rows(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
     """The Jacobian of each value by each input, to be differentiated again."""
-    if any((value.dtype.kind == "c") != call.chosen.holomorphic for value in values):
+    if any((value.dtype.kind == "c") != call.argnums.holomorphic for value in values):
         raise NumgradRuntimeError(
             "hessian: the function returned complex numbers; take real and imaginary part as two "
             "outputs, or pass holomorphic=True where the function is so"

@@ -101,7 +101,7 @@ def only_for(on: Any, tree: Any) -> Iterator[Any]:
     flags = np.asarray(state.ground.numbers(beneath(on))).astype(bool)
     place = tuple(int(k) for k in np.unravel_index(int(np.argmax(flags)), flags.shape))
 
-    def taken(leaf: Any) -> Any:
+    def of_running(leaf: Any) -> Any:
         leaf = read_in_branch(leaf)  # of a branch around this one
         if set(over).isdisjoint(levels_of(leaf)):
             return leaf
@@ -111,11 +111,11 @@ def only_for(on: Any, tree: Any) -> Iterator[Any]:
     if not flags.any():
         yield tree
         return
-    with over[-1].only_for(taken):
-        yield map_leaves(lambda x: taken(x) if isinstance(x, Batched) else x, tree)
+    with over[-1].only_for(of_running):
+        yield map_leaves(lambda x: of_running(x) if isinstance(x, Batched) else x, tree)
 
 
-def chosen(name: str, on: Any, a: Any, b: Any) -> Any:
+def select(name: str, on: Any, a: Any, b: Any) -> Any:
     """A nesting whose leaves are those of ``a`` where ``on``, else of ``b``."""
     of_a: list[Any] = []
     of_b: list[Any] = []
@@ -173,7 +173,7 @@ def advanced(on: Any, body: Callable[[Any], Any], carry: Any) -> Any:
         return body(carry)
     with only_for(on, carry) as given:
         made = body(given)
-    return chosen("while_loop", on, made, carry)
+    return select("while_loop", on, made, carry)
 
 
 def branched(
@@ -189,4 +189,4 @@ def branched(
         a = first(*given)
     with only_for(off, tuple(operands)) as given:
         b = second(*given)
-    return chosen(name, on, a, b)
+    return select(name, on, a, b)

@@ -58,7 +58,7 @@ Product = list[Tensor | None]
 
 
 class Linearization:
-    """What ``y`` changes by with ``x``, of which it was computed on the tape.
+    """The derivative of ``y`` by ``x``, of which it was computed on the tape.
 
     Parameters
     ----------
@@ -108,15 +108,15 @@ class Linearization:
             if is_grads_batched:
                 weights = [OPS["moveaxis"](w, len(levels), 0) for w in weights]
             roots, x = list(map(beneath, roots)), list(map(beneath, x))
-        found = dense_grad(
+        results = dense_grad(
             roots, x, weights, retain_graph, create_graph,
             allow_unused=True, is_grads_batched=is_grads_batched,
         )  # fmt: skip
         if not levels:
-            return list(found)
+            return list(results)
         if is_grads_batched:
-            found = [None if g is None else OPS["moveaxis"](g, 0, len(levels)) for g in found]
-        return [None if g is None else raised(g, levels) for g in found]
+            results = [None if g is None else OPS["moveaxis"](g, 0, len(levels)) for g in results]
+        return [None if g is None else raised(g, levels) for g in results]
 
     def gradient(self) -> Product:
         """The gradient of ``y``, one number; nothing more is asked for."""
@@ -131,8 +131,8 @@ class Linearization:
         """``w -> w J`` as a recorded function: Note [The transposed map]."""
         whole = [beneath(t) for t in self.y if t is not None]
         w = [raised(Tensor(zeros(t.shape, t.dtype), True), self.levels) for t in whole]
-        pulled = self.pull(w, create_graph=True)
-        return Linearization(pulled, w, self.create_graph)
+        grad = self.pull(w, create_graph=True)
+        return Linearization(grad, w, self.create_graph)
 
     def push(
         self, v: Sequence[Tensor | None], *, last: bool = False, create_graph: bool | None = None
@@ -153,17 +153,17 @@ class Linearization:
         while start < count and count >= MANY and not uses_user_code(roots):
             part = [v[start : start + CHUNK] for _, v in pairs]
             try:
-                found = self._walk(roots, part, True, self.create_graph, True)
+                results = self._walk(roots, part, True, self.create_graph, True)
             except NumgradError:  # what is wrong not only in batches shows in turn
                 break
-            yield found
+            yield results
             start += CHUNK
         for row in zip(*[OPS["unstack"](v) for v in w], strict=True):
             if start:
                 start -= 1
             else:
-                found = self.pull(row)
-                yield [None if g is None else OPS["expand_dims"](g, axis=0) for g in found]
+                results = self.pull(row)
+                yield [None if g is None else OPS["expand_dims"](g, axis=0) for g in results]
 
     def freeze(self, frozen: bool = True) -> None:
         """Let nothing that was returned lead to leaves of the transposed map; or use it again."""
@@ -190,16 +190,16 @@ class Linearization:
         count = int(y.size)
         if batched is None:
             many = count >= MANY and not uses_user_code([y])
-            found = self._many(y) if many else None
+            results = self._many(y) if many else None
         else:
-            found = self._batches(y) if batched else None
-        if found is None:
+            results = self._batches(y) if batched else None
+        if results is None:
             if not (self.create_graph or state.interpreters or state.ground.deferred):
                 return self._computed(y, count, axis, wholes)
-            found = self._in_turn(y, count)
+            results = self._in_turn(y, count)
         return [
             None if part is None else OPS["reshape"](_arranged(part, axis), whole)
-            for part, whole in zip(found, wholes, strict=True)
+            for part, whole in zip(results, wholes, strict=True)
         ]
 
     def columns(self, k: int, batched: bool | None = None) -> Product:
@@ -222,20 +222,20 @@ class Linearization:
 
     def _in_turn(self, y: Tensor, count: int) -> list[list[Tensor] | None]:
         """For each input a list of rows."""
-        found: list[Any] = [None] * len(self.x)
+        results: list[Any] = [None] * len(self.x)
         for place in range(count):
             row = self._walk([y], [unit(y, place)], True, self.create_graph)
             for p, (g, t) in enumerate(zip(row, self.x, strict=True)):
                 if g is None:
                     continue
-                if found[p] is None:
-                    found[p] = [filled(None, t.shape, t.dtype)] * count
-                found[p][place] = g
-        return found
+                if results[p] is None:
+                    results[p] = [filled(None, t.shape, t.dtype)] * count
+                results[p][place] = g
+        return results
 
     def _computed(self, y: Tensor, count: int, axis: int, wholes: Sequence[tuple]) -> Product:
         """``rows`` in turn, if nothing has to know of them."""
-        found: list[Any] = [None] * len(self.x)
+        results: list[Any] = [None] * len(self.x)
         unit = np.zeros(y._array.shape, y._array.dtype)
         for place in range(count):
             unit.flat[place] = 1
@@ -244,14 +244,14 @@ class Linearization:
             for p, g in enumerate(row):
                 if g is None:
                     continue
-                if found[p] is None:
-                    found[p] = np.zeros((count, *g._array.shape), g._array.dtype)
-                found[p][place] = g._array
+                if results[p] is None:
+                    results[p] = np.zeros((count, *g._array.shape), g._array.dtype)
+                results[p][place] = g._array
         if axis:
-            found = [None if rows is None else np.moveaxis(rows, 0, axis) for rows in found]
+            results = [None if rows is None else np.moveaxis(rows, 0, axis) for rows in results]
         return [
             None if rows is None else Tensor(rows.reshape(whole))
-            for rows, whole in zip(found, wholes, strict=True)
+            for rows, whole in zip(results, wholes, strict=True)
         ]
 
 
@@ -290,8 +290,8 @@ def _along(function: Function, x: Sequence[Tensor], k: int, directions: Tensor) 
     if count > 1:
         try:
             with BatchingInterpreter(count) as batch:
-                found = tangents(batch.wrap(directions))
-                return [None if t is None else _unwrapped(batch, t) for t in found]
+                results = tangents(batch.wrap(directions))
+                return [None if t is None else _unwrapped(batch, t) for t in results]
         except NumgradError:  # what is wrong not only in batches shows in turn
             pass
     rows = [tangents(directions[place]) for place in range(count)]

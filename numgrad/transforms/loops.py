@@ -133,7 +133,7 @@ def _compiled(
     everything: bool,
 ) -> tuple[Any, Any]:
     """As a loop of the compiled function."""
-    from numgrad.compiler.run.steps import compiled_scan
+    from numgrad.compiler.loops.scan import compiled_scan
 
     structure: Nesting = None
     places: list[int] = []
@@ -143,10 +143,10 @@ def _compiled(
         carry = unflatten(loop.nesting, iter(given[: len(loop.leaves)]))
         rows = [OPS["expand_dims"](x, axis=0) for x in given[len(loop.leaves) :]]
         new, y = one(carry, rows)
-        found: list[Any] = []
-        structure = flatten(y, found)
-        places[:] = [k for k, part in enumerate(found) if part is not None]
-        return loop.checked(new), [leaf("scan", "what is collected", found[k]) for k in places]
+        results: list[Any] = []
+        structure = flatten(y, results)
+        places[:] = [k for k, part in enumerate(results) if part is not None]
+        return loop.checked(new), [leaf("scan", "what is collected", results[k]) for k in places]
 
     leaves, weak = loop.leaves, loop.weak
     loop.leaves, made = compiled_scan(function, leaves, weak, inputs, count, reverse, everything)
@@ -273,7 +273,7 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     check_function("while_loop", body)
     loop = CarryingLoop("while_loop", init, [])
     if state.ground.deferred:
-        from numgrad.compiler.run.while_loop import compiled_while
+        from numgrad.compiler.loops.while_loop import compiled_while
 
         def of(leaves: Sequence[Any]) -> Any:
             return unflatten(loop.nesting, iter(leaves))
@@ -376,8 +376,8 @@ def associative_scan(
     def combined(left: list[Any], right: list[Any]) -> list[Any]:
         parts = [[OPS["moveaxis"](a, 0, axis) for a in side] for side in (left, right)]
         result = f(*(unflatten(nesting, iter(side)) for side in parts))
-        found = nested_alike("associative_scan", nesting, result, "what f returned")
-        moved = [OPS["moveaxis"](as_operand(a), axis, 0) for a in found]
+        results = nested_alike("associative_scan", nesting, result, "what f returned")
+        moved = [OPS["moveaxis"](as_operand(a), axis, 0) for a in results]
         for a, b in zip(moved, left, strict=True):
             if a.shape != b.shape:
                 raise NumgradValueError(
@@ -386,11 +386,11 @@ def associative_scan(
                 )
         return moved
 
-    found = _partial(combined, front, lengths.pop()) if arrays[0].shape[axis] else front
+    results = _partial(combined, front, lengths.pop()) if arrays[0].shape[axis] else front
     if reverse:
-        found = [OPS["flip"](a, axis=0) for a in found]
+        results = [OPS["flip"](a, axis=0) for a in results]
     kind = CarryingLoop("associative_scan", (), given).kind
-    return unflatten(nesting, (kind(OPS["moveaxis"](a, 0, axis)) for a in found))
+    return unflatten(nesting, (kind(OPS["moveaxis"](a, 0, axis)) for a in results))
 
 
 def _partial(combined: Callable[..., list[Any]], xs: list[Any], n: int) -> list[Any]:
@@ -412,7 +412,7 @@ def _alternating(even: Any, odd: Any, n: int) -> Any:
 
 
 def _whole(name: str, what: str, n: Any) -> Any:
-    """What says how many steps there are: an integer, or the length of an axis."""
+    """The number of steps: an integer, or the length of an axis."""
     array = getattr(n, "_array", n)
     if isinstance(array, AbstractArray):
         array.refuse(
@@ -445,14 +445,14 @@ def _count(nesting: Nesting, given: Sequence[Any], length: int | None) -> int:
 
 
 def _stacked(parts: Sequence[Any]) -> Any:
-    """What was collected from one place."""
+    """The rows that were collected from one place."""
     if all(part is None for part in parts):
         return None
     return OPS["stack"]([leaf("scan", "what is collected", part) for part in parts])
 
 
 def _of_no_step(one: Callable[..., Any], loop: CarryingLoop, inputs: Sequence[Any]) -> Any:
-    """What is collected in no step: a step that is only traced tells shapes and dtypes.
+    """The rows of no step: a step that is only traced tells shapes and dtypes.
 
     The carry gets those that it would have after a step, as in a compiled loop of any length.
     """

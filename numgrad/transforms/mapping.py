@@ -87,14 +87,14 @@ def vmap(
                 *[unflatten(nesting, remaining) for nesting in given.nestings],
                 **{key: unflatten(nesting, remaining) for key, nesting in given.keywords.items()},
             )
-        found: list[Any] = []
-        structure = flatten(results, found)
+        outputs: list[Any] = []
+        structure = flatten(results, outputs)
         axes = list(_axes_of("out_axes", out_axes, structure, "the result"))
         places = paths(structure, "the result")
         as_tensors = given.has_tensors or bool(state.transforms or state.interpreters)
         done = [
             _result(level, x, axis, place, as_tensors)
-            for x, axis, place in zip(found, axes, places, strict=True)
+            for x, axis, place in zip(outputs, axes, places, strict=True)
         ]
         return unflatten(structure, iter(done))
 
@@ -217,7 +217,7 @@ def _example(level: BatchingInterpreter, x: Any, axis: int) -> Batched:
 def _result(
     level: BatchingInterpreter, x: Any, axis: int | None, place: str, as_tensors: bool
 ) -> Any:
-    """What ``f`` returned for all examples."""
+    """Results of ``f`` for all examples."""
     if not isinstance(x, Tensor | np.ndarray | np.generic | int | float | complex):
         raise NumgradTypeError(
             f"vmap: {place} is a {type(x).__name__}, of which there is none for each example; "

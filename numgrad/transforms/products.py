@@ -63,8 +63,8 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     def product(w: Any) -> Any:
         weights = _vector("vjp", "the vector", w, call.structure, values)
         with call.following(w, weights):
-            found = call.filled(linear.pull(weights, create_graph=call.outside))
-            return call.result(map(call.kind, found))
+            results = call.filled(linear.pull(weights, create_graph=call.outside))
+            return call.result(map(call.kind, results))
 
     return _with_aux(call, values, product, has_aux)
 
@@ -112,8 +112,8 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tu
     def product(*v: Any) -> Any:
         directions = _directions(call, v)
         with call.following(v, directions):
-            found = linear.push(directions, create_graph=call.outside)
-            dense = [filled(t, y.shape, y.dtype) for t, y in zip(found, values, strict=True)]
+            results = linear.push(directions, create_graph=call.outside)
+            dense = [filled(t, y.shape, y.dtype) for t, y in zip(results, values, strict=True)]
             return unflatten(call.structure, map(call.kind, dense))
 
     return _with_aux(call, values, product, has_aux)
@@ -162,8 +162,8 @@ def jvp(
     jitted = jitted_in(f)
     if not state.interpreters and jitted is f and jitted.is_plain:
         return _compiled_jvp(f, tuple(primals), tuple(tangents), has_aux)
-    chosen = _all("jvp", f, tuple(primals))
-    with TransformedCall(chosen, tuple(primals), recorded=False, like=tuple(tangents)) as call:
+    argnums = _all("jvp", f, tuple(primals))
+    with TransformedCall(argnums, tuple(primals), recorded=False, like=tuple(tangents)) as call:
         directions = _directions(call, tuple(tangents))
         with dual_level():
             pairs = zip(call.tensors, directions, strict=True)
@@ -182,10 +182,10 @@ def jvp(
 
 def _compiled_jvp(f: Any, primals: tuple, tangents: tuple, has_aux: bool) -> tuple[Any, ...]:
     """``jvp`` of a compiled function, compiled once and kept with it."""
-    found = vars(f).setdefault("__numgrad_jvp__", {})
-    if has_aux not in found:
-        found[has_aux] = f.like(lambda primals, tangents: jvp(f, primals, tangents, has_aux))
-    return found[has_aux](primals, tangents)
+    value = vars(f).setdefault("__numgrad_jvp__", {})
+    if has_aux not in value:
+        value[has_aux] = f.like(lambda primals, tangents: jvp(f, primals, tangents, has_aux))
+    return value[has_aux](primals, tangents)
 
 
 def hvp(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -222,15 +222,15 @@ def hvp(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> ng.hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.ones(2))
     array([ 6., 12.])
     """
-    chosen = choose("hvp", f)
+    argnums = choose("hvp", f)
 
     def product(x: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
-        with TransformedCall(chosen, (x, *args), kwargs, like=v) as call:
+        with TransformedCall(argnums, (x, *args), kwargs, like=v) as call:
             directions = _directions(call, (v,))
             gradients = call.gradients(call.value(), create_graph=True)
             call.follow(directions)
-            found = call.filled(call.linear(gradients).pull(directions, last=True))
-        return call.result(map(call.kind, found))
+            results = call.filled(call.linear(gradients).pull(directions, last=True))
+        return call.result(map(call.kind, results))
 
     return wrapper(product, hvp, f)
 
@@ -284,13 +284,13 @@ def _directions(call: TransformedCall, given: tuple) -> list[Tensor | None]:
             f"{call.name}: {len(given)} vectors for {len(call.nestings)} arguments; give one each, "
             "None for zero"
         )
-    found: list[Tensor | None] = []
+    results: list[Tensor | None] = []
     remaining = iter(call.tensors)
     for k, (vector, nesting) in enumerate(zip(given, call.nestings, strict=True)):
         like: list[Tensor] = []
         unflatten(nesting, (like.append(t) or t for t in remaining))
-        found += _vector(call.name, f"the vector of argument {k}", vector, nesting, like)
-    return found
+        results += _vector(call.name, f"the vector of argument {k}", vector, nesting, like)
+    return results
 
 
 def _vector(

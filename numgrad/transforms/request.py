@@ -1,4 +1,4 @@
-"""What ``autograd.functional`` was asked: PyTorch's rules for arguments, results and ``strict``.
+"""Requests to ``autograd.functional``: PyTorch's rules for arguments, results and ``strict``.
 
 Note [Fresh inputs]
 -------------------
@@ -33,12 +33,12 @@ from numgrad.transforms.linearization import Linearization, dual_columns, filled
 Tensors: TypeAlias = tuple[Tensor, ...]
 
 Outputs: TypeAlias = tuple[Tensors, bool]
-"""What a function returned, as a tuple, and whether it was one Tensor outside of a tuple."""
+"""Results of a function, as a tuple, and whether it was one Tensor outside of a tuple."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What was asked: by which function's name (for messages), and with which flags."""
+    """A request: by which function's name (for messages), and with which flags."""
 
     name: str
     create_graph: bool
@@ -46,11 +46,11 @@ class Request:
     made: list[Tensor] = field(default_factory=list)
     """Leaves of its own, which are frozen in the end: what is returned does not lead there."""
     maps: list[Linearization] = field(default_factory=list)
-    """What was differentiated, frozen in the end as well."""
+    """The results that were differentiated, frozen in the end as well."""
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """What is called inside is recorded."""
+        """Record what is called inside."""
         try:
             with enable_grad():
                 yield
@@ -146,7 +146,7 @@ class Request:
     # --- the function
 
     def outputs(self, func: Callable[..., Any], x: Tensors) -> Outputs:
-        """What the function returns for ``x``."""
+        """Results of the function for ``x``."""
         value = func(*x)
         y = value if isinstance(value, tuple) else (value,)
         if not y:
@@ -172,8 +172,8 @@ class Request:
                 f"{self.name}: only one real number has a Hessian, the function returned {seen}; "
                 "sum it, or take the jacobian"
             )
-        found = Linearization(y, x, create_graph=True).pull((one(y[0]),))
-        return y[0], self.filled(found, x, "the function", "input {}", recorded=True)
+        result = Linearization(y, x, create_graph=True).pull((one(y[0]),))
+        return y[0], self.filled(result, x, "the function", "input {}", recorded=True)
 
     # --- the linear map
 
@@ -184,15 +184,15 @@ class Request:
 
     def pullback(self, y: Tensors, w: Tensors, x: Tensors, what: str) -> Tensors:
         """The product ``w J`` for each of ``x``."""
-        found = self.linear(y, x).pull(w, last=True)
-        return self.filled(found, x, what, "input {}", recorded=self.create_graph)
+        result = self.linear(y, x).pull(w, last=True)
+        return self.filled(result, x, what, "input {}", recorded=self.create_graph)
 
     def pushforward(self, y: Tensors, v: Tensors, x: Tensors, whole: str, part: str) -> Tensors:
         """The product ``J v`` for each of ``y``."""
         linear = self.linear(y, x)
         self.filled(linear.transposed.y, x, whole, "input {}", recorded=True)
-        found = linear.push(v, last=True)
-        return self.filled(found, y, part, "the inputs", recorded=self.create_graph)
+        result = linear.push(v, last=True)
+        return self.filled(result, y, part, "the inputs", recorded=self.create_graph)
 
     def rows(self, y: Tensors, x: Tensors, vectorize: bool, what: str) -> list[Tensors]:
         """Jacobian of each output by each of ``x``."""
@@ -214,7 +214,7 @@ class Request:
 
     def filled(
         self,
-        found: Sequence[Tensor | None],
+        results: Sequence[Tensor | None],
         like: Sequence[Tensor | Meta],
         what: str,
         by: str,
@@ -226,7 +226,7 @@ class Request:
         Both may leave ``{}`` for the position. Derivatives that are ``recorded`` must depend on the
         inputs themselves.
         """
-        for k, part in enumerate(found):
+        for k, part in enumerate(results):
             if self.strict and part is None:
                 raise self._independent(what.format(k), by.format(k))
             if self.strict and recorded and part is not None and not part.requires_grad:
@@ -235,7 +235,7 @@ class Request:
                     "constant, so it has none itself; pass strict=False if that is meant"
                 )
         return tuple(
-            filled(part, meta.shape, meta.dtype) for part, meta in zip(found, like, strict=True)
+            filled(part, meta.shape, meta.dtype) for part, meta in zip(results, like, strict=True)
         )
 
     def _independent(self, what: str, by: str) -> NumgradRuntimeError:
@@ -246,9 +246,9 @@ class Request:
     # --- results
 
     def result(self, values: Sequence[Tensor], single: bool) -> Any:
-        """What the caller gets: without a graph unless asked for, without a tuple if ``single``."""
-        kept = tuple(values if self.create_graph else (value.detach() for value in values))
-        return kept[0] if single else kept
+        """Results for the caller: a graph only if asked for, a tuple unless ``single``."""
+        results = tuple(values if self.create_graph else (value.detach() for value in values))
+        return results[0] if single else results
 
     def matrix(
         self,

@@ -28,29 +28,29 @@ from numgrad.transforms.colouring import (
 from numgrad.transforms.linearization import Linearization, is_of_the_table
 
 _COLUMNS_COST = 4
-"""What the transposed map costs at once, in products."""
+"""Cost of the transposed map at once, in products."""
 
 
-def jacobian(chosen: Argnums, has_aux: bool, sparsity: Any) -> Callable[..., Any]:
+def jacobian(argnums: Argnums, has_aux: bool, sparsity: Any) -> Callable[..., Any]:
     """``ng.jacobian`` with a pattern."""
-    compressed = _Compressed(chosen.name, sparsity, symmetric=False)
+    compressed = _Compressed(argnums.name, sparsity, symmetric=False)
 
-    @functools.wraps(chosen.function)
+    @functools.wraps(argnums.function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        with TransformedCall(chosen, args, kwargs) as call:
+        with TransformedCall(argnums, args, kwargs) as call:
             matrix = compressed.matrix(call, call.outputs(has_aux))
         return (matrix, call.kinds(call.aux)) if has_aux else matrix
 
     return differentiated
 
 
-def hessian(chosen: Argnums, has_aux: bool, sparsity: Any) -> Callable[..., Any]:
+def hessian(argnums: Argnums, has_aux: bool, sparsity: Any) -> Callable[..., Any]:
     """``ng.hessian`` with a pattern."""
-    compressed = _Compressed(chosen.name, sparsity, symmetric=True)
+    compressed = _Compressed(argnums.name, sparsity, symmetric=True)
 
-    @functools.wraps(chosen.function)
+    @functools.wraps(argnums.function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        with TransformedCall(chosen, args, kwargs) as call:
+        with TransformedCall(argnums, args, kwargs) as call:
             gradients = call.gradients(call.value(has_aux), create_graph=True)
             matrix = compressed.matrix(call, gradients)
         return (matrix, call.kinds(call.aux)) if has_aux else matrix
@@ -102,26 +102,26 @@ class _Compressed:
             data = self._by_parts(values, call.tensors, dtype)
         except NumgradNotImplementedError:  # something else than a stencil
             data = self._by_products(linear, values, call, dtype)
-        found = sparse.csr_array(shape, dtype=dtype)  # set, not given: it would be checked anew
-        found.data = data
-        found.indices, found.indptr = self.pattern.indices.copy(), self.pattern.indptr.copy()
+        result = sparse.csr_array(shape, dtype=dtype)  # set, not given: it would be checked anew
+        result.data = data
+        result.indices, result.indptr = self.pattern.indices.copy(), self.pattern.indptr.copy()
         if not self.checked:
-            self._check(found, linear, call.chosen.holomorphic)
+            self._check(result, linear, call.argnums.holomorphic)
             self.checked = True
-        return found
+        return result
 
     def _by_products(
         self, linear: Linearization, values: Sequence[Tensor], call: TransformedCall, dtype: Any
     ) -> np.ndarray:
         """The stored elements by products with vectors, one for each colour."""
         if self._prefers_columns(values, call):
-            chosen, mapped = self.columns, linear.transposed
+            colouring, mapped = self.columns, linear.transposed
         else:
-            chosen, mapped = self.rows, linear
-        lines = _product(mapped, self._seeds(chosen, mapped.y), dtype)
-        if call.chosen.holomorphic:
+            colouring, mapped = self.rows, linear
+        lines = _product(mapped, self._seeds(colouring, mapped.y), dtype)
+        if call.argnums.holomorphic:
             lines = np.conj(lines)
-        return lines.ravel().take(chosen.place)
+        return lines.ravel().take(colouring.place)
 
     def _by_parts(
         self, values: Sequence[Tensor], tensors: Sequence[Tensor], dtype: Any
@@ -162,17 +162,17 @@ class _Compressed:
         near = order[np.minimum(near, wanted.size - 1)]
         return np.where(wanted[near] == stored, near, wanted.size)
 
-    def _seeds(self, chosen: Colouring, across: Sequence[Any]) -> list[Tensor]:
+    def _seeds(self, colouring: Colouring, across: Sequence[Any]) -> list[Tensor]:
         """The vectors that give the matrix, which are the same at each call."""
-        key = (chosen is self.rows, *[(t.shape, t.dtype) for t in across])
-        found = self._vectors.get(key)
-        if found is None:
-            found = self._vectors[key] = _split(chosen.seeds(), across)
-        return found
+        key = (colouring is self.rows, *[(t.shape, t.dtype) for t in across])
+        cached = self._vectors.get(key)
+        if cached is None:
+            cached = self._vectors[key] = _split(colouring.seeds(), across)
+        return cached
 
     def _prefers_columns(self, values: Sequence[Tensor], call: TransformedCall) -> bool:
         """Whether columns cost less and are as safe, as for dense Jacobians."""
-        if self.symmetric or not values or not call.tensors or call.chosen.holomorphic:
+        if self.symmetric or not values or not call.tensors or call.argnums.holomorphic:
             return False
         if self.rows.count <= _COLUMNS_COST or not is_of_the_table(values):
             return False
@@ -180,20 +180,20 @@ class _Compressed:
             return False
         return self.columns.count + _COLUMNS_COST < self.rows.count
 
-    def _check(self, found: Any, linear: Linearization, conjugated: bool) -> None:
+    def _check(self, value: Any, linear: Linearization, conjugated: bool) -> None:
         """Compare with a product with a random vector."""
-        count = found.shape[0]
+        count = value.shape[0]
         weights = np.random.default_rng(count).uniform(0.5, 1.5, count)
-        product = _product(linear, _split(weights[None], linear.y), found.dtype)[0]
+        product = _product(linear, _split(weights[None], linear.y), value.dtype)[0]
         product = np.conj(product) if conjugated else product
-        rows, columns = coordinates(found)
-        size = np.zeros(found.shape[1])
-        np.add.at(size, columns, np.abs(weights[rows] * found.data))
-        error = np.abs(product - found.T @ weights)
+        rows, columns = coordinates(value)
+        size = np.zeros(value.shape[1])
+        np.add.at(size, columns, np.abs(weights[rows] * value.data))
+        error = np.abs(product - value.T @ weights)
         scale = np.abs(product) + size
         if not (scale.size and np.isfinite(scale).all()):
             return
-        wrong = error > np.sqrt(np.finfo(found.dtype).eps) * np.maximum(scale, scale.max() * 1e-6)
+        wrong = error > np.sqrt(np.finfo(value.dtype).eps) * np.maximum(scale, scale.max() * 1e-6)
         if wrong.any():
             raise NumgradValueError(
                 f"{self.name}: sparsity misses elements that are not zero, in column "
@@ -218,9 +218,9 @@ def _product(linear: Linearization, vectors: Sequence[Tensor], dtype: Any) -> np
     sizes = [int(t.size) for t in linear.x]
     lines = np.zeros((count, sum(sizes)), dtype)
     row = 0
-    for found in linear.pull_many(vectors) if count else ():
+    for value in linear.pull_many(vectors) if count else ():
         column, height = 0, 1
-        for part, size in zip(found, sizes, strict=True):
+        for part, size in zip(value, sizes, strict=True):
             if part is not None:
                 height = len(part._array)
                 lines[row : row + height, column : column + size] = part._array.reshape(height, -1)

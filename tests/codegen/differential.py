@@ -168,7 +168,7 @@ def elementary(real: bool = True) -> list[Case]:
                 case = library_case(module, name, arity, dtype, BOOL if form == "_rare" else None)
                 cases[name] = replace(case, externals=EXTERNALS.get(op, ()))
     for op, module in COMPLEX_LIBRARY.items() if not real else ():
-        if module.endswith("complex_functions"):  # of complex128 only
+        if module.endswith("scipy_functions"):  # of complex128 only
             if op in ("erf", "gamma", "digamma", "xlogy"):  # one is like the other
                 name = f"{op}_c128"
                 case = library_case(module, name, 1 + (op == "xlogy"), COMPLEX[1], None)

@@ -29,8 +29,8 @@ from numgrad.codegen.library import LIBRARY, REAL_BESIDE
 from numgrad.codegen.nests.kernel import Written
 from numgrad.codegen.nests.loop import LoopKernel
 from numgrad.compiler.graph.graph import Graph
-from numgrad.compiler.run.kernel_step import KernelStep
 from numgrad.compiler.run.program import KernelProgram, Options
+from numgrad.compiler.run.steps import KernelStep
 from numgrad.core.op import OPS
 
 UNWRITTEN = {
@@ -47,7 +47,7 @@ CUTTING = (
     "block_products", "tasks",
 )  # fmt: skip
 """Modules that cut what is computed into tasks and blocks."""
-COMPILING = ("run.specialise", "run.loop_program", "run.subgraph_program")
+COMPILING = ("run.specialise", "loops.program", "loops.body")
 """Modules that compile graphs."""
 
 
@@ -82,7 +82,7 @@ def emulating(
     sizes |= {"PIECE": piece, "SHORTEST": shortest, "LEAST": least}
     changes = [(_module(name), "compile_graph", emulated) for name in COMPILING]
     entry = property(lambda self: functools.partial(run_loop, self.written))
-    changes.append((_module("run.loop_program").LoopProgram, "entry", entry))
+    changes.append((_module("loops.program").LoopProgram, "entry", entry))
     for name in CUTTING:
         module = importlib.import_module(f"numgrad.codegen.nests.{name}")
         changes += [(module, key, value) for key, value in sizes.items() if hasattr(module, key)]
@@ -429,7 +429,7 @@ _INTEGERS = ("to_int32", "to_int64", "to_uint32", "to_uint64")
 
 
 def _as_integer(kind: str, x: Any) -> int:
-    """What is left of a float in an integer's bits, as ``vmath.casts`` says."""
+    """What is left of a float in an integer's bits, as ``vmath.scalar`` says."""
     half = 2 ** (np.iinfo(kind).bits - 1)
     if kind.startswith("u") and x >= half:
         return half + _as_integer(kind[1:], x - half)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.compiler.run import adaptive_loop_program
-from numgrad.compiler.run.adaptive_loop_program import AdaptiveLoopProgram
+from numgrad.compiler.loops import program
+from numgrad.compiler.loops.program import AdaptiveLoopProgram
 
 TIMES = np.array([0.0, 1.0, 4.0])
 
@@ -19,14 +19,14 @@ def growth(p):
 def walks(monkeypatch):
     """How many steps each walk made."""
     made = []
-    walk = AdaptiveLoopProgram._walk
+    walk = AdaptiveLoopProgram._run
 
     def noted(self, *given):
         found = walk(self, *given)
         made.append(found[0])
         return found
 
-    monkeypatch.setattr(AdaptiveLoopProgram, "_walk", noted)
+    monkeypatch.setattr(AdaptiveLoopProgram, "_run", noted)
     return made
 
 
@@ -37,8 +37,8 @@ def test_a_call_walks_once_unless_that_takes_much_memory(walks, monkeypatch):
     assert len(walks) == 3, "one for each call, whatever is remembered of earlier ones"
     for p, x in found.items():
         np.testing.assert_allclose(x, derived(p), rtol=1e-11)
-    monkeypatch.setattr(adaptive_loop_program, "MOST_BYTES", 1)
-    monkeypatch.setattr(adaptive_loop_program, "FIRST", 4)  # so kernels make few steps in a call
+    monkeypatch.setattr(program, "MOST_BYTES", 1)
+    monkeypatch.setattr(program, "FIRST", 4)  # so kernels make few steps in a call
     assert fast(1.5) == found[1.5]
     assert walks[3:] == [walks[0]] * 3, "for the length, the value and the gradient"
     assert walks[0] > 4

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.compiler.run.options import Options
-from numgrad.compiler.run.program import KernelProgram
+from numgrad.compiler.run.program import KernelProgram, Options
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.tracer import Tracer
 

@@ -13,7 +13,7 @@ from numgrad.codegen.intrinsics import HAS_FMA
 from numgrad.compiler.graph import evaluate
 from numgrad.compiler.passes import optimize
 from numgrad.compiler.run.program import KernelProgram, Options, compile_graph
-from numgrad.compiler.run.segment import Segment
+from numgrad.compiler.run.steps import Segment
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.tracer import Tracer
 from tests.compiler.emulator import emulating
@@ -38,7 +38,7 @@ def programs(f: Callable[..., Any], *args: Any, dynamic: bool = True) -> tuple[K
     tracer.graph.outputs = [tracer.value(o) for o in _leaves(out)]
     tracer.graph.resolve_sizes()
     optimize(tracer.graph)
-    captured = [getattr(c.source, "_array", c.source) for c in tracer.captured]
+    captured = [getattr(c.owner, "_array", c.owner) for c in tracer.captured]
     program, reference = compile_graph(tracer.graph), evaluate.compile_graph(tracer.graph)
     return program, lambda p, *given: (program if p else reference).run(*given, *captured)
 

@@ -7,8 +7,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.codegen import threads, trials
-from numgrad.compiler.run.options import Options
-from numgrad.compiler.run.program import compile_graph
+from numgrad.compiler.run.program import Options, compile_graph
 from tests.compiler.tracing import trace
 
 RNG = np.random.default_rng(0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.compiler.run import buffers as reuse
+from numgrad.compiler.run import program as reuse
 
 
 @pytest.fixture

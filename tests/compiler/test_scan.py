@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.compiler.run import loop_program
+from numgrad.compiler.loops import program as loop_program
 from numgrad.errors import NumgradIndexError
 from tests.transforms.test_loops import WEIGHTS, remembering
 
@@ -131,7 +131,7 @@ def test_memory_grows_as_the_root_of_the_length():
 
         return ng.jit(ng.value_and_grad(total))
 
-    N = 30_000
+    N = 60_000
     found = {}
     for save in ("sqrt", "carries"):
         f = made(save)
@@ -375,7 +375,7 @@ def test_rows_of_second_derivatives_share_their_loops(monkeypatch):
             made.append(given)
             super().__init__(*given)
 
-    monkeypatch.setattr(loop_program, "LoopProgram", Counted)
+    monkeypatch.setattr("numgrad.compiler.loops.scan.LoopProgram", Counted)
     hessian, p = ng.hessian(f), np.linspace(0.1, 0.6, 6)
     np.testing.assert_allclose(ng.jit(hessian)(p), hessian(p), rtol=1e-10, atol=1e-12)
     assert 0 < len(made) <= 4

@@ -13,7 +13,7 @@ VECTOR = np.array([0.3, -0.7, 1.2])
 
 
 def values(tracer, *args):
-    sources = [c.source._grad if c.gradient else c.source for c in tracer.captured]
+    sources = [c.owner._grad if c.gradient else c.owner for c in tracer.captured]
     return run(tracer.graph, *args, *[getattr(source, "_array", source) for source in sources])
 
 
@@ -150,7 +150,7 @@ def test_gradients_accumulate_at_each_call():
     found = {id(w.tensor): w.value for w in tracer.gradients}
     assert set(found) == {id(p), id(q)}
     assert tracer.without_gradient == [p]
-    assert [c.source for c in tracer.captured if c.gradient] == [q]
+    assert [c.owner for c in tracer.captured if c.gradient] == [q]
     tracer.graph.outputs = [found[id(p)], found[id(q)]]
     dp, dq = values(tracer, VECTOR)
     np.testing.assert_allclose(dp, VECTOR)
@@ -231,7 +231,7 @@ def test_running_statistics_are_written_back():
     x = np.array([[1.0, 2.0], [3.0, 6.0], [2.0, 1.0]])
     tracer = record(layer, x)
     written = [target for target, _ in tracer.graph.writes]
-    sources = [c.source for c in tracer.captured if c.value in written]
+    sources = [c.owner for c in tracer.captured if c.value in written]
     assert {id(s) for s in sources} == {id(b) for b in layer.buffers()}
     assert layer.running_mean.tolist() == [0.0, 0.0]
 

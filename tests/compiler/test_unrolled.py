@@ -11,7 +11,7 @@ import pytest
 
 import numgrad as ng
 from numgrad import errors
-from numgrad.compiler.trace import unrolled
+from numgrad.compiler.trace import diagnostics
 from numgrad.errors import NumgradWarning, UnrolledLoopWarning
 
 
@@ -53,22 +53,22 @@ def test_up_to_the_limit_nothing_is_said():
 
 
 def test_operations_of_the_gradient_count(monkeypatch):
-    monkeypatch.setattr(unrolled, "MOST_UNROLLED", 150)
+    monkeypatch.setattr(diagnostics, "MOST_UNROLLED", 150)
     traced(looping, np.ones(3), 50)
     with pytest.warns(UnrolledLoopWarning, match="which ran 50 times"):
         traced(ng.grad(lambda x: looping(x, 50)), np.ones(3))
 
 
 def test_operations_of_few_calls_are_no_loop(monkeypatch):
-    monkeypatch.setattr(unrolled, "MOST_UNROLLED", 20)
+    monkeypatch.setattr(diagnostics, "MOST_UNROLLED", 20)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         traced(lambda x: np.stack(np.array_split(x, 30)), np.ones(30))
-        traced(looping, np.ones(3), unrolled.OFTEN - 1)
+        traced(looping, np.ones(3), diagnostics.OFTEN - 1)
 
 
 def test_where_warnings_are_errors_each_trace_raises(monkeypatch):
-    monkeypatch.setattr(unrolled, "MOST_UNROLLED", 50)
+    monkeypatch.setattr(diagnostics, "MOST_UNROLLED", 50)
     fast = ng.jit(looping, static_argnames="times")
     for _ in range(2):
         with warnings.catch_warnings():

@@ -30,7 +30,7 @@ def trace(
     if captured is None:
         assert not tracer.captured
     else:
-        captured += [found.source for found in tracer.captured]
+        captured += [found.owner for found in tracer.captured]
     return tracer.graph
 
 

@@ -14,6 +14,7 @@ import pytest
 from numgrad.codegen import cache as disk
 from numgrad.codegen import compile as jit
 from numgrad.codegen import threads
+from numgrad.kernels.products import blas
 from numgrad.kernels.products import gemm as products
 from tests.quiet import quiet
 
@@ -114,7 +115,7 @@ LENGTHS = (1, 3, 8, 33)
 # the dtypes differ in the length of a vector and in what computes complex elements
 DTYPES = [
     pytest.param(name, marks=pytest.mark.slow if name == "complex64" else ())
-    for name in products.DTYPES
+    for name in blas.DTYPES
 ]
 
 
@@ -277,7 +278,7 @@ def test_shared_out_products_are_kept_on_disk():
 
 
 def test_products_are_compiled_without_numba():
-    for dtype in products.DTYPES:
+    for dtype in blas.DTYPES:
         products.address(f"gemm_{dtype}")
         products.address(f"batched_gemm_{dtype}")
     kernels = [k for k in jit._loaded.values() if k.name.startswith(("gemm_", "batched_gemm_"))]

@@ -118,6 +118,17 @@ def test_reversed_cumsum(columns, parallel):
             np.testing.assert_array_equal(run(kernel, [x], dtype, columns, number), expected)
 
 
+@both_layouts
+def test_first_elements_are_those_of_the_operand(columns):
+    zero = np.full((2, 3, 17 if columns else 1), -0.0)
+    infinite = np.full(zero.shape, complex(np.inf, -0.0))
+    for kind, x in (("cumsum", zero), ("cumprod", zero), ("cumsum", infinite),
+                    ("cumprod", infinite)):  # fmt: skip
+        kernel = cumulative_kernel(kind, x.dtype, x.dtype, columns, False)
+        first = run(kernel, [x], x.dtype, columns)[:, 0]
+        assert first.tobytes() == x[:, 0].tobytes()
+
+
 def test_empty_axis():
     dtype = np.dtype("float64")
     for columns in (False, True):

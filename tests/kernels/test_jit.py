@@ -230,7 +230,7 @@ def test_every_instruction_has_a_definition_for_numba():
     """Of those that stand beside calls of users' functions; others say that they have none."""
     from numgrad.codegen import intrinsics, intrinsics_numba
     from numgrad.codegen.device import Instruction
-    from numgrad.kernels.products import blas, tiles
+    from numgrad.kernels.products import blas
 
     for name, instruction in vars(intrinsics).items():
         if isinstance(instruction, Instruction):
@@ -240,13 +240,13 @@ def test_every_instruction_has_a_definition_for_numba():
             assert len(definition.parameters) == 1 + len(stub.parameters), name
     for product in (blas.gemm, blas.batched_gemm, blas.parallel_gemm):
         assert product._numba_type_ is not None
-    with pytest.raises(NotImplementedError, match=r"tile: Numba has no form .*products\.tiles"):
-        _ = tiles.tile._numba_type_
+    with pytest.raises(NotImplementedError, match=r"tile: Numba has no form .*products\.blas"):
+        _ = blas.tile._numba_type_
 
 
 def test_what_is_for_compiled_functions_cannot_be_called_by_python():
     from numgrad.codegen.intrinsics import fma
-    from numgrad.kernels.special import _gammaln
+    from numgrad.kernels.scipy_functions import _gammaln
     from numgrad.kernels.vmath.exponential import exp_f64
 
     for function in (exp_f64, fma, _gammaln):
@@ -265,11 +265,11 @@ def test_a_key_covers_what_a_source_imports_and_no_other_file():
         return {os.path.basename(path) for path in found}
 
     found = files("from numgrad.kernels.vmath.exponential import exp_f64 as exp_f64\n")
-    assert {"exponential.py", "double_double.py", "intrinsics.py", "device.py"} <= found
+    assert {"exponential.py", "precision.py", "intrinsics.py", "device.py"} <= found
     assert "intrinsics_numba.py" in found  # which nothing imports by name
-    assert not {"pooling_steps.py", "linalg.py"} & found
-    several = "from numgrad.kernels.products import (\n    gemm,\n    tiles,\n)\n"
-    assert {"gemm.py", "tiles.py", "blas.py"} <= files(several)
+    assert not {"window_steps.py", "linalg.py"} & found
+    several = "from numgrad.kernels.products import (\n    gemm,\n    blocks,\n)\n"
+    assert {"gemm.py", "blocks.py", "blas.py"} <= files(several)
 
 
 def test_a_change_of_a_library_file_changes_the_key(monkeypatch):

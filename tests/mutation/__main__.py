@@ -85,6 +85,7 @@ def run(mutant: Mutant, copy: Path, limit: float, log: Path, *, change: bool = T
 
 def _test(mutant: Mutant, copy: Path, log: Path) -> int:
     os.chdir(copy)
+    os.environ["HYPOTHESIS_PROFILE"] = "unshrunk"
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(out, 1)
     os.dup2(out, 2)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from functools import cache
-from pathlib import Path
 
 from tests.mutation.mutants import ROOT, Mutant, text_of
 
@@ -93,12 +92,19 @@ def homes(path: str) -> list[str]:
     return HOMES[max(fitting, key=len)]
 
 
+APART = ("tests/mutation", "tests/cli", "tests/distributed", "tests/benchmark")
+
+
+def saying_files(names: set[str]) -> list[str]:
+    """The test files that say one of some names."""
+    return [f for f, text in texts().items() if says(text, names) and not f.startswith(APART)]
+
+
 def files_for(mutant: Mutant) -> list[str]:
     """Test files to collect for a mutant: its home, and those that say its names."""
     near, defined = names_of(mutant)
-    public = {n for n in near if not n.startswith("_")} or defined
-    apart = ("tests/mutation", "tests/cli", "tests/distributed", "tests/benchmark")
-    saying = [f for f, t in texts().items() if says(t, public) and not f.startswith(apart)]
+    # an operation that is part of others is in no test: theirs
+    saying = saying_files({n for n in near if not n.startswith("_")}) or saying_files(defined)
     home = homes(mutant.path)
     inside = [f for f in saying if f.startswith(tuple(home))]
     others = [f for f in saying if f not in inside]
@@ -112,6 +118,7 @@ class Order:
         self.near, self.defined = names_of(mutant)
         self.inside_table = mutant.path.startswith("numgrad/operations")
         self.home = tuple(homes(mutant.path))
+        self.others = {*files_for(mutant)} - {*self.home}
 
     def pytest_collection_modifyitems(self, config, items):
         """Sort the tests, and leave out those of other operations."""
@@ -133,7 +140,8 @@ class Order:
             return 3
         if item.nodeid.startswith(self.home):
             return 1
-        return 2 if says(Path(str(item.path)).read_text(), self.near) else 3
+        name = item.nodeid.split("::")[0]
+        return 2 if name in self.others else 3
 
 
 def _of_table(item) -> bool:

@@ -4,12 +4,9 @@ First, second and forward derivatives, batches and compiled forms: the tests of 
 """
 
 import inspect
-import subprocess
-import sys
 import warnings
 from functools import partial
 
-import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
@@ -22,44 +19,11 @@ from numgrad.kernels.matrices.elimination import BLOCK
 from numgrad.kernels.matrices.systems import SMALL
 from numgrad.kernels.matrices.unrolled import FEWEST
 from numgrad.testing import gradcheck, gradgradcheck
+from tests.operations.matrices import adjoint, array, close, definite, rng
 
 linalg = ng.linalg
-rng = np.random.default_rng(7)
 DTYPES = ["float32", "float64", "complex64", "complex128", "int64"]
 SHAPES = [(1, 1), (4, 4), (3, 2, 2), (2, 1, 3, 3), (SMALL + 4, SMALL + 4), (2, 30, 30)]
-
-
-def array(shape, dtype="float64"):
-    dtype = np.dtype(dtype)
-    x = rng.normal(size=shape)
-    if dtype.kind == "i":
-        return np.rint(3 * x).astype(dtype) + 9 * np.eye(*shape[-2:], dtype=dtype)
-    if dtype.kind == "c":
-        x = x + 1j * rng.normal(size=shape)
-    return x.astype(dtype)
-
-
-def adjoint(x):
-    return np.conj(x).swapaxes(-1, -2)
-
-
-def definite(shape, dtype="float64"):
-    x = array(shape, dtype)
-    return (x @ adjoint(x) + shape[-1] * np.eye(shape[-1])).astype(dtype)
-
-
-def close(actual, expected, dtype="float64", factor=1.0):
-    single = np.dtype(dtype).name in ("float32", "complex64")
-    tolerance = factor * (2e-3 if single else 1e-9)
-    for a, e in zip(parts(actual), parts(expected), strict=True):
-        a, e = np.asarray(getattr(a, "_array", a)), np.asarray(e)
-        assert a.shape == e.shape
-        assert a.dtype == e.dtype
-        np.testing.assert_allclose(a, e, rtol=tolerance, atol=tolerance)
-
-
-def parts(x):
-    return list(x) if isinstance(x, tuple) else [x]
 
 
 # ---------------------------------------------------------------------------------------- values
@@ -657,69 +621,6 @@ def test_rows_of_a_derivative_by_columns():
 # ------------------------------------------------------------------------- functions of one matrix
 
 
-def turned(a):
-    """A matrix that is similar to another, and full."""
-    q = np.linalg.qr(array(a.shape))[0]
-    return q @ a @ q.T
-
-
-def nasty(n=5):
-    """Matrices that are hard to exponentiate."""
-    jordan = -2 * np.eye(n) + np.diag(np.full(n - 1, 1e3), 1)
-    yield from (np.zeros((n, n)), np.diag(np.linspace(-300, 5, n)), jordan, jordan.T)
-    yield from (np.triu(array((n, n)), 1) * 1e6, np.diag([1e10], 1), turned(np.diag([1e3], 1)))
-    yield from (array((n, n)) * 1e-200, np.tril(array((n, n))) * 10, np.array([[700.0]]))
-    yield from (array((n, n)) * scale for scale in (1e-3, 0.1, 0.5, 1, 3, 30))
-
-
-@pytest.mark.parametrize("dtype", ["float64", "complex128"])
-def test_exponentials_of_nasty_matrices(dtype):
-    for a in nasty():
-        a = (a * (1 + 0.25j) if dtype == "complex128" else a).astype(dtype)
-        expected = scipy.linalg.expm(a)
-        found = linalg.expm(ng.tensor(a)).numpy()
-        # as far apart as a change of the operand in the last place moves the result; squaring loses
-        # digits where eigenvalues are small beside the norm, by version of SciPy and BLAS others
-        moved = scipy.linalg.expm(a * (1 + 2.0**-52))
-        largest = np.abs(expected).max()
-        allowed = 1e-10 * largest + 100 * np.abs(moved - expected).max()
-        assert np.abs(found - expected).max() <= allowed
-
-
-@pytest.mark.parametrize("beside", [1.0, 1e3])
-def test_exponentials_of_jordan_blocks_have_all_digits(beside):
-    n, value = 20, -1.0
-    block = value * np.eye(n) + np.diag(np.full(n - 1, beside), 1)
-    place = np.arange(n)[None, :] - np.arange(n)[:, None]
-    power = np.maximum(place, 0)
-    expected = np.where(
-        place >= 0, np.exp(value) * beside**power / scipy.special.factorial(power), 0.0
-    )
-    for a, e in ((block, expected), (block.T, expected.T)):
-        found = linalg.expm(ng.tensor(a)).numpy()
-        np.testing.assert_array_less(np.abs(found - e), 1e-14 * np.abs(expected).max())
-
-
-def test_exponentials_at_the_edges():
-    large = linalg.expm(np.array([[-1e200, 1.0], [0.0, 1e-3]])).numpy()
-    np.testing.assert_allclose(large, [[0, 0], [0, np.exp(1e-3)]], atol=1e-100)
-    assert np.isnan(linalg.expm(np.array([[np.inf, 1.0], [1.0, 1.0]])).numpy()).all()
-    mixed = linalg.expm(np.diag([np.nan, 0.0])).numpy()
-    np.testing.assert_array_equal(mixed, [[np.nan, 0], [0, 1]])
-
-
-@pytest.mark.parametrize("apart", [1e-6, 1e-9, 1e-12, 1e-14])
-def test_expm_of_triangles_with_nearly_equal_diagonals(apart):
-    chain = np.diag([-50.0, -50 * (1 + apart), -50 * (1 - apart), 0])
-    chain += np.diag([50, 50 * (1 + apart), 50 * (1 - apart)], -1)
-    upper = np.array([[1, 1e3, 0], [0, 1 + apart, 1e3], [0, 0, 1 - apart]])
-    for a in (upper, upper.T, chain, upper * (1 + 0.5j)):
-        with mpmath.workdps(60):
-            exact = mpmath.expm(mpmath.matrix(a.tolist()), method="taylor").tolist()
-        found = linalg.expm(ng.tensor(a)).numpy()
-        np.testing.assert_allclose(found, np.array(exact).astype(complex), rtol=2e-14)
-
-
 @pytest.mark.parametrize("p", [None, 2, -2, 1, -1, np.inf, -np.inf, "fro"])
 def test_condition_numbers_of_singular_matrices(p):
     rng = np.random.default_rng(3)
@@ -734,70 +635,6 @@ def test_condition_numbers_of_singular_matrices(p):
     own = ng.grad(lambda x: np.linalg.cond(x, p))(a)
     both = ng.grad(lambda x: np.linalg.cond(x, p)[0])(np.stack([a, np.eye(3)]))
     np.testing.assert_allclose(both[0], own, rtol=1e-12)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-def test_logarithms_are_undone_by_exponentials(dtype):
-    q = np.linalg.qr(array((2, 6, 6), dtype))[0]
-    power = np.triu(array((2, 6, 6), dtype))
-    power[..., 1, 0] = -2 * power[..., 0, 1]  # a pair of complex eigenvalues
-    for a in (power, 1e-6 * power, np.triu(power), np.tril(power.mT), np.triu(power, 1)):
-        for exponent in (a, q @ a @ adjoint(q)):
-            operand = linalg.expm(ng.tensor(exponent.astype(dtype)))
-            found = linalg.logm(operand)
-            assert found.dtype == dtype
-            again = linalg.expm(found).numpy() - operand.numpy()
-            limit = 200 * np.finfo(dtype).eps * np.abs(operand.numpy()).max()
-            assert np.abs(again).max() <= limit
-            assert (np.abs(np.linalg.eigvals(found.numpy().astype(complex)).imag) <= np.pi).all()
-
-
-def test_logarithms_of_triangular_matrices_have_all_digits():
-    n, value = 12, 1e3  # a Jordan block: the series of the logarithm ends
-    place = np.arange(n)[None, :] - np.arange(n)[:, None]
-    power = np.maximum(place, 1)
-    expected = np.where(place > 0, -((-0.5) ** power) / power * value**power, 0.0)
-    expected += np.log(2.0) * np.eye(n)
-    block = 2 * np.eye(n) + np.diag(np.full(n - 1, value), 1)
-    for a, e in ((block, expected), (block.T, expected.T), (block + 0j, expected)):
-        np.testing.assert_allclose(linalg.logm(ng.tensor(a)).numpy(), e, rtol=1e-13, atol=1e-13)
-    cut = np.array([[-1.0, 2.0], [0.0, -3.0]]) + 0j
-    expected = np.diag(np.log(cut.diagonal())) + np.diag([-np.log(3.0)], 1)
-    found = linalg.logm(ng.tensor(cut)).numpy()
-    np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-14)
-
-
-def test_logarithms_that_are_not_there():
-    for a in (np.zeros((2, 2)), np.diag([1.0, 0.0]), np.array([[1.0, 2.0], [2.0, 4.0]])):
-        with pytest.raises(ng.NumgradLinAlgError, match="singular"):
-            linalg.logm(ng.tensor(a))
-    with pytest.raises(ng.NumgradLinAlgError, match=r"of a stack.*complex; give a complex matrix"):
-        ng.jit(linalg.logm)(np.stack([np.eye(2), np.diag([1.0, -1.0])]))
-    with pytest.raises(ng.NumgradLinAlgError, match="infinities"):
-        linalg.logm(np.array([[np.inf, 1.0], [0.0, 1.0]]))
-
-
-@pytest.mark.parametrize("n", [1, 4, 30])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-def test_square_roots_of_stacks(dtype, n):
-    a = array((3, n, n), dtype)
-    a = a @ a + 3 * np.eye(n, dtype=dtype)  # mostly with pairs of complex eigenvalues
-    keep = np.array([np.linalg.eigvals(x.astype("complex128")) for x in a])
-    a += (np.maximum(0, -keep.real.min()) * np.eye(n)).astype(dtype)
-    root = linalg.sqrtm(ng.tensor(a)).numpy()
-    assert root.dtype == dtype
-    scale = np.abs(root).max() ** 2 * n
-    assert np.abs(root @ root - a).max() <= 50 * np.finfo(dtype).eps * scale
-    assert (np.linalg.eigvals(root).real > 0).all()
-
-
-def test_square_roots_that_are_not_there():
-    np.testing.assert_array_equal(linalg.sqrtm(np.diag([0.0, 0.0, 4.0])), np.diag([0, 0, 2.0]))
-    with pytest.raises(ng.NumgradLinAlgError, match="no square root"):
-        linalg.sqrtm(np.array([[0.0, 1.0], [0.0, 0.0]]))
-    with pytest.raises(ng.NumgradLinAlgError, match=r"matrix \(1,\) of a stack.*complex"):
-        ng.jit(linalg.sqrtm)(np.stack([np.eye(2), -np.diag([1.0, 2.0])]))
-    assert np.isnan(linalg.sqrtm(np.full((2, 2), np.inf)).numpy()).all()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
@@ -899,18 +736,6 @@ def test_norms_of_nothing(ord):
         np.testing.assert_array_equal(found.detach().numpy(), np.zeros(shape[:-2]))
     with pytest.raises(ng.NumgradValueError, match="no elements"):
         np.linalg.norm(ng.zeros((2, 0)), -1)
-
-
-def test_functions_of_matrices_need_no_numba(tmp_path, monkeypatch):
-    monkeypatch.setenv("NUMGRAD_CACHE_DIR", str(tmp_path))
-    code = (
-        "import sys, numpy as np, numgrad as ng\n"
-        "for a in (np.eye(3) + 0.1, np.eye(3) + 0.1j):\n"
-        "    for f in (ng.linalg.logm, ng.linalg.sqrtm, ng.linalg.expm, ng.linalg.eigvals):\n"
-        "        f(ng.tensor(a))\n"
-        "sys.exit('numba' in sys.modules)"
-    )
-    assert not subprocess.run([sys.executable, "-c", code]).returncode
 
 
 def test_parameters_of_scipys_functions():

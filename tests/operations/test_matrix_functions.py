@@ -1,11 +1,17 @@
 """Functions of matrices, polar factors, bases and Lyapunov's equations against SciPy."""
 
+import subprocess
+import sys
+
+import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.special
 
 import numgrad as ng
 from numgrad import linalg
+from tests.operations.matrices import adjoint, array
 
 rng = np.random.default_rng(0)
 A = rng.normal(size=(4, 4))
@@ -166,3 +172,142 @@ def test_pseudo_inverses_of_low_rank():
     np.testing.assert_allclose(linalg.pinvh(a).numpy(), scipy.linalg.pinvh(a), atol=1e-11)
     wide = np.diag([1.0, 1e-4])
     np.testing.assert_allclose(linalg.pinvh(wide, rtol=1e-3).numpy(), np.diag([1.0, 0.0]))
+
+
+def turned(a):
+    """A matrix that is similar to another, and full."""
+    q = np.linalg.qr(array(a.shape))[0]
+    return q @ a @ q.T
+
+
+def nasty(n=5):
+    """Matrices that are hard to exponentiate."""
+    jordan = -2 * np.eye(n) + np.diag(np.full(n - 1, 1e3), 1)
+    yield from (np.zeros((n, n)), np.diag(np.linspace(-300, 5, n)), jordan, jordan.T)
+    yield from (np.triu(array((n, n)), 1) * 1e6, np.diag([1e10], 1), turned(np.diag([1e3], 1)))
+    yield from (array((n, n)) * 1e-200, np.tril(array((n, n))) * 10, np.array([[700.0]]))
+    yield from (array((n, n)) * scale for scale in (1e-3, 0.1, 0.5, 1, 3, 30))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_exponentials_of_nasty_matrices(dtype):
+    for a in nasty():
+        a = (a * (1 + 0.25j) if dtype == "complex128" else a).astype(dtype)
+        expected = scipy.linalg.expm(a)
+        found = linalg.expm(ng.tensor(a)).numpy()
+        # as far apart as a change of the operand in the last place moves the result; squaring loses
+        # digits where eigenvalues are small beside the norm, by version of SciPy and BLAS others
+        moved = scipy.linalg.expm(a * (1 + 2.0**-52))
+        largest = np.abs(expected).max()
+        allowed = 1e-10 * largest + 100 * np.abs(moved - expected).max()
+        assert np.abs(found - expected).max() <= allowed
+
+
+@pytest.mark.parametrize("beside", [1.0, 1e3])
+def test_exponentials_of_jordan_blocks_have_all_digits(beside):
+    n, value = 20, -1.0
+    block = value * np.eye(n) + np.diag(np.full(n - 1, beside), 1)
+    place = np.arange(n)[None, :] - np.arange(n)[:, None]
+    power = np.maximum(place, 0)
+    expected = np.where(
+        place >= 0, np.exp(value) * beside**power / scipy.special.factorial(power), 0.0
+    )
+    for a, e in ((block, expected), (block.T, expected.T)):
+        found = linalg.expm(ng.tensor(a)).numpy()
+        np.testing.assert_array_less(np.abs(found - e), 1e-14 * np.abs(expected).max())
+
+
+def test_exponentials_at_the_edges():
+    large = linalg.expm(np.array([[-1e200, 1.0], [0.0, 1e-3]])).numpy()
+    np.testing.assert_allclose(large, [[0, 0], [0, np.exp(1e-3)]], atol=1e-100)
+    assert np.isnan(linalg.expm(np.array([[np.inf, 1.0], [1.0, 1.0]])).numpy()).all()
+    mixed = linalg.expm(np.diag([np.nan, 0.0])).numpy()
+    np.testing.assert_array_equal(mixed, [[np.nan, 0], [0, 1]])
+
+
+@pytest.mark.parametrize("apart", [1e-6, 1e-9, 1e-12, 1e-14])
+def test_expm_of_triangles_with_nearly_equal_diagonals(apart):
+    chain = np.diag([-50.0, -50 * (1 + apart), -50 * (1 - apart), 0])
+    chain += np.diag([50, 50 * (1 + apart), 50 * (1 - apart)], -1)
+    upper = np.array([[1, 1e3, 0], [0, 1 + apart, 1e3], [0, 0, 1 - apart]])
+    for a in (upper, upper.T, chain, upper * (1 + 0.5j)):
+        with mpmath.workdps(60):
+            exact = mpmath.expm(mpmath.matrix(a.tolist()), method="taylor").tolist()
+        found = linalg.expm(ng.tensor(a)).numpy()
+        np.testing.assert_allclose(found, np.array(exact).astype(complex), rtol=2e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_logarithms_are_undone_by_exponentials(dtype):
+    q = np.linalg.qr(array((2, 6, 6), dtype))[0]
+    power = np.triu(array((2, 6, 6), dtype))
+    power[..., 1, 0] = -2 * power[..., 0, 1]  # a pair of complex eigenvalues
+    for a in (power, 1e-6 * power, np.triu(power), np.tril(power.mT), np.triu(power, 1)):
+        for exponent in (a, q @ a @ adjoint(q)):
+            operand = linalg.expm(ng.tensor(exponent.astype(dtype)))
+            found = linalg.logm(operand)
+            assert found.dtype == dtype
+            again = linalg.expm(found).numpy() - operand.numpy()
+            limit = 200 * np.finfo(dtype).eps * np.abs(operand.numpy()).max()
+            assert np.abs(again).max() <= limit
+            assert (np.abs(np.linalg.eigvals(found.numpy().astype(complex)).imag) <= np.pi).all()
+
+
+def test_logarithms_of_triangular_matrices_have_all_digits():
+    n, value = 12, 1e3  # a Jordan block: the series of the logarithm ends
+    place = np.arange(n)[None, :] - np.arange(n)[:, None]
+    power = np.maximum(place, 1)
+    expected = np.where(place > 0, -((-0.5) ** power) / power * value**power, 0.0)
+    expected += np.log(2.0) * np.eye(n)
+    block = 2 * np.eye(n) + np.diag(np.full(n - 1, value), 1)
+    for a, e in ((block, expected), (block.T, expected.T), (block + 0j, expected)):
+        np.testing.assert_allclose(linalg.logm(ng.tensor(a)).numpy(), e, rtol=1e-13, atol=1e-13)
+    cut = np.array([[-1.0, 2.0], [0.0, -3.0]]) + 0j
+    expected = np.diag(np.log(cut.diagonal())) + np.diag([-np.log(3.0)], 1)
+    found = linalg.logm(ng.tensor(cut)).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-14)
+
+
+def test_logarithms_that_are_not_there():
+    for a in (np.zeros((2, 2)), np.diag([1.0, 0.0]), np.array([[1.0, 2.0], [2.0, 4.0]])):
+        with pytest.raises(ng.NumgradLinAlgError, match="singular"):
+            linalg.logm(ng.tensor(a))
+    with pytest.raises(ng.NumgradLinAlgError, match=r"of a stack.*complex; give a complex matrix"):
+        ng.jit(linalg.logm)(np.stack([np.eye(2), np.diag([1.0, -1.0])]))
+    with pytest.raises(ng.NumgradLinAlgError, match="infinities"):
+        linalg.logm(np.array([[np.inf, 1.0], [0.0, 1.0]]))
+
+
+@pytest.mark.parametrize("n", [1, 4, 30])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_square_roots_of_stacks(dtype, n):
+    a = array((3, n, n), dtype)
+    a = a @ a + 3 * np.eye(n, dtype=dtype)  # mostly with pairs of complex eigenvalues
+    keep = np.array([np.linalg.eigvals(x.astype("complex128")) for x in a])
+    a += (np.maximum(0, -keep.real.min()) * np.eye(n)).astype(dtype)
+    root = linalg.sqrtm(ng.tensor(a)).numpy()
+    assert root.dtype == dtype
+    scale = np.abs(root).max() ** 2 * n
+    assert np.abs(root @ root - a).max() <= 50 * np.finfo(dtype).eps * scale
+    assert (np.linalg.eigvals(root).real > 0).all()
+
+
+def test_square_roots_that_are_not_there():
+    np.testing.assert_array_equal(linalg.sqrtm(np.diag([0.0, 0.0, 4.0])), np.diag([0, 0, 2.0]))
+    with pytest.raises(ng.NumgradLinAlgError, match="no square root"):
+        linalg.sqrtm(np.array([[0.0, 1.0], [0.0, 0.0]]))
+    with pytest.raises(ng.NumgradLinAlgError, match=r"matrix \(1,\) of a stack.*complex"):
+        ng.jit(linalg.sqrtm)(np.stack([np.eye(2), -np.diag([1.0, 2.0])]))
+    assert np.isnan(linalg.sqrtm(np.full((2, 2), np.inf)).numpy()).all()
+
+
+def test_functions_of_matrices_need_no_numba(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMGRAD_CACHE_DIR", str(tmp_path))
+    code = (
+        "import sys, numpy as np, numgrad as ng\n"
+        "for a in (np.eye(3) + 0.1, np.eye(3) + 0.1j):\n"
+        "    for f in (ng.linalg.logm, ng.linalg.sqrtm, ng.linalg.expm, ng.linalg.eigvals):\n"
+        "        f(ng.tensor(a))\n"
+        "sys.exit('numba' in sys.modules)"
+    )
+    assert not subprocess.run([sys.executable, "-c", code]).returncode

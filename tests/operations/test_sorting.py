@@ -6,7 +6,7 @@ import pytest
 import numgrad as ng
 from numgrad.codegen import threads as threads_of_kernels
 from numgrad.errors import NumgradError
-from numgrad.kernels.sorted_rows import LEAST
+from numgrad.kernels.sorting import LEAST
 from numgrad.operations.sorting import stable_order
 from numgrad.testing import gradcheck, gradgradcheck
 

@@ -3,7 +3,6 @@
 The sweeps of the table compare values with SciPy, and derivatives with differences.
 """
 
-import math
 import warnings
 
 import mpmath
@@ -252,43 +251,6 @@ def test_third_derivatives_by_differences_raise():
         ng.grad(ng.grad(ng.grad(lambda a: special.gammainc(a, 1.0))))(2.0)
 
 
-@pytest.mark.parametrize("s", [1.01, 1.5, 2.0, 4.0, 11.3, 60.0])
-def test_derivatives_of_hurwitzs_zeta_function_in_s(s):
-    places = [1e-5, 0.1, 0.5, 1.0, 2.5, 11.9, 13.0, 40.0]
-    for x in places:
-        of_s = ng.grad(special.zeta)
-        with mpmath.workdps(40):
-            expected = [float(mpmath.zeta(s, x, n)) for n in (0, 1, 2)]
-        found = [special.zeta(s, np.array(x)), of_s(s, x), ng.grad(of_s)(s, x)]
-        np.testing.assert_allclose(found, expected, rtol=2e-12)
-        if s < 5:
-            mixed = float(-mpmath.zeta(s + 1, x) - s * mpmath.zeta(s + 1, x, 1))
-            np.testing.assert_allclose(ng.grad(of_s, 1)(s, x), mixed, rtol=2e-12)
-            np.testing.assert_allclose(ng.grad(ng.grad(special.zeta, 1))(s, x), mixed, rtol=2e-12)
-
-
-def test_hurwitzs_zeta_function_in_s_of_arrays_and_at_ends():
-    s, x = ng.tensor([[1.5], [3.0]], requires_grad=True), ng.tensor([0.3, 2.0], requires_grad=True)
-    assert ng.testing.gradcheck(special.zeta, (s, x), check_forward_ad=True)
-    assert ng.testing.gradgradcheck(special.zeta, (s, x))
-    total = lambda s: np.sum(special.zeta(s, np.array([0.3, 2.0])))  # noqa: E731
-    np.testing.assert_allclose(ng.jit(ng.grad(total))(2.5), ng.grad(total)(2.5), rtol=1e-14)
-    slope = ng.grad(special.zeta)
-    assert slope(2.0, np.inf) == 0.0
-    assert slope(1.0, 2.0) == -np.inf
-    assert slope(2.0, 0.0) == np.inf
-    assert np.isnan([slope(0.5, 2.0), slope(2.0, -0.5), slope(np.nan, 1.0)]).all()
-
-
-@pytest.mark.parametrize(("s", "x"), [(30.0, 12.5), (60.0, 13.0), (120.0, 12.5), (200.0, 13.0)])
-def test_zeta_function_of_large_exponents(s, x):
-    """Sums of powers: SciPy's, and by hand."""
-    by_hand = math.fsum((k + x) ** -s for k in range(400))
-    np.testing.assert_allclose(special.zeta(s, np.array(x)), by_hand, rtol=1e-13)
-    np.testing.assert_allclose(special.zeta(s, np.array(x)), scipy.special.zeta(s, x), rtol=1e-13)
-    np.testing.assert_allclose(special.zeta(s, np.array(x + 0j)), by_hand, rtol=1e-12)
-
-
 UNARY = "log_ndtr ndtri erfcx dawsn entr exp1 i0e k1 ellipk rgamma loggamma"
 BINARY = "xlogy gammainc beta jv kve binom stdtr huber rel_entr boxcox"
 EDGES = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, -2.5, 1e-310, 1e300, 170.7])
@@ -403,62 +365,6 @@ def test_derivatives_in_an_order_at_complex_places(name):
     z = ng.tensor([1 + 2j, 0.5 - 1j], requires_grad=True)
     assert ng.testing.gradcheck(op, (v, z))
     assert ng.testing.gradgradcheck(op, (v, z))
-
-
-@pytest.mark.parametrize(
-    ("name", "place"),
-    [("elliprc", (1 + 2j, 2 - 1j)), ("elliprd", (1 + 2j, 2 - 1j, 1 + 0.5j)),
-     ("elliprf", (-1 + 0.1j, 2 + 0j, 3 + 0j)), ("elliprg", (1 + 2j, 2 - 1j, 1 + 0.5j)),
-     ("elliprj", (1 + 0j, 2 + 0j, 3 + 0j, -1 + 0.5j))],
-)  # fmt: skip
-def test_carlsons_integrals_of_complex_numbers(name, place):
-    truth = getattr(mpmath, name)
-    given = [ng.tensor(z, requires_grad=True) for z in place]
-    y = getattr(special, name)(*given)
-    assert y.item() == pytest.approx(complex(truth(*place)), rel=1e-13)
-    slopes = ng.autograd.grad(y.real, given)
-    with mpmath.workdps(30):
-        for k, slope in enumerate(slopes):
-            at = [mpmath.mpmathify(z) for z in place]
-            expected = mpmath.diff(lambda z: truth(*at[:k], z, *at[k + 1 :]), at[k])  # noqa: B023
-            assert np.conj(slope.item()) == pytest.approx(complex(expected), rel=1e-12)
-
-
-def test_derivatives_of_carlsons_integrals_at_the_ends():
-    slopes = ng.grad(special.elliprj, argnums=(0, 1, 2, 3))
-    assert slopes(0.0, 1.0, 2.0, 3.0)[0] == -np.inf
-    assert all(np.isfinite(slopes(0.0, 1.0, 2.0, 3.0)[1:]))
-    second = ng.hessian(lambda v: special.elliprj(v[0], v[1], v[2], v[3]))(np.ones(4))
-    # all equal, it is x**-1.5: these are Dirichlet moments of order two
-    b = np.array([0.5, 0.5, 0.5, 1.0])
-    moments = (np.outer(b, b) + np.diag(b)) / (2.5 * 3.5)
-    np.testing.assert_allclose(second, 1.5 * 2.5 * moments, rtol=1e-12)
-
-
-def test_derivatives_of_principal_values():
-    for name, places in (
-        ("elliprc", [(1.0, -2.0), (0.3, -0.1), (0.0, -1.0)]),
-        ("elliprj", [(1.0, 2.0, 3.0, -1.0), (0.0, 0.5, 1.0, -0.2), (2.0, 2.0, 2.0, -3.0)]),
-    ):
-        for place in places:
-            theirs = getattr(scipy.special, name)
-            slopes = ng.grad(getattr(special, name), argnums=tuple(range(len(place))))(*place)
-            for k, found in enumerate(slopes):
-                if place[k] == 0:
-                    continue  # an end
-                near = [list(place), list(place)]
-                near[0][k] -= 1e-5
-                near[1][k] += 1e-5
-                expected = (theirs(*near[1]) - theirs(*near[0])) / 2e-5
-                np.testing.assert_allclose(found, expected, rtol=1e-7)
-
-
-def test_the_slope_of_an_elliptic_integral_in_its_parameter_does_not_cancel():
-    slope = ng.grad(special.ellipkinc, argnums=1)
-    with mpmath.workdps(40):
-        for phi, m in ((1.0, 1 - 1e-10), (1.5, 0.99), (2.5, 0.7), (-4.0, 0.3), (1e-3, 0.5)):
-            expected = mpmath.diff(lambda m, phi=phi: mpmath.ellipf(mpmath.mpf(phi), m), m, h=1e-15)
-            assert slope(phi, m) == pytest.approx(float(expected), rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -678,40 +584,6 @@ def test_counts_and_chances_that_are_none(name):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "s", [2.0, 0.5, -3.5, 0.0, 3.2, 30.0, 1.0001, 0.5 + 14.1j, 5 + 40j, 3.5 - 200j, -4 + 2j]
-)
-def test_riemanns_zeta_function(s):
-    slope = ng.grad(lambda s: special.zeta(s).real)
-    bend = ng.grad(lambda s: np.real(slope(s)))
-    np.testing.assert_array_equal(special.zeta(s), scipy.special.zeta(s))
-    with mpmath.workdps(40):
-        for k, found in ((1, slope(s)), (2, bend(s))):
-            expected = complex(mpmath.diff(mpmath.zeta, mpmath.mpmathify(s), k))
-            assert np.conj(found) == pytest.approx(expected, rel=1e-12)
-
-
-def test_riemanns_zeta_function_of_tensors():
-    s = ng.tensor([[0.5, 2.5]], requires_grad=True)
-    z = ng.tensor([0.5 + 1j, 2.5 - 1j], requires_grad=True)
-    for x in (s, z):
-        np.testing.assert_array_equal(
-            scipy.special.zeta(x).detach(), scipy.special.zeta(x.detach().numpy())
-        )
-        assert ng.testing.gradcheck(special.zeta, (x,))
-        assert ng.testing.gradgradcheck(special.zeta, (x,))
-    assert special.zeta(ng.tensor([2.0], dtype=np.float32)).dtype == np.float32
-    assert special.zeta(ng.tensor(np.empty((0, 2)))).shape == (0, 2)
-    slopes = ng.grad(lambda s: special.zeta(s).sum())
-    places = np.array([0.5, 2.0])
-    np.testing.assert_allclose(ng.jit(slopes)(places), slopes(places), rtol=1e-15)
-    each = ng.vmap(ng.grad(special.zeta))(places)
-    np.testing.assert_allclose(each, slopes(places), rtol=1e-15)
-    assert special.zeta(np.inf) == 1.0
-    assert ng.grad(special.zeta)(np.inf) == 0.0
-    assert special.zeta(1.0) == np.inf
-
-
 @pytest.mark.parametrize("keepdims", [False, True])
 def test_logsumexp_of_nothing(keepdims):
     for shape, axis in (((2, 0), 1), ((2, 0), 0), ((0,), None)):
@@ -902,19 +774,3 @@ def test_second_derivatives_of_relative_entropies_at_0(f):
     found = ng.hessian(lambda p: f(p[0], p[1]))(np.array([0.0, 0.5]))
     assert found[0].tolist() == [np.inf, -2.0]
     assert found[1, 1] == 0
-
-
-@pytest.mark.parametrize(
-    ("s", "x", "expected"),
-    [
-        (np.inf, 2.0, 0.0), (1e300, 2.5, 0.0), (np.inf, 1.0, 1.0), (1e300, 3 + 2j, 0.0),
-        (3.0, -1.5, 0.11810202582086368), (3.0, -10.3, -34.41449430551848),
-    ],
-)  # fmt: skip
-def test_zeta_where_terms_vanish_or_change_sign(s, x, expected):
-    """They ended never, or at the first negative one."""
-    result = ng.special.zeta(s, ng.tensor(x)).item()
-    np.testing.assert_allclose(result, expected, rtol=1e-6, atol=0)
-    if isinstance(x, float) and np.isfinite(s):
-        slope = ng.grad(lambda x: ng.special.zeta(s - 1, x))(x)
-        np.testing.assert_allclose(slope, -(s - 1) * expected, rtol=1e-6)

@@ -5,6 +5,7 @@ That each has a gradient which can be traced: ``tests/compiler/test_trace.py``.
 
 import numpy as np
 import pytest
+import scipy
 
 import numgrad as ng
 from numgrad.core.axis import AxisOp
@@ -91,20 +92,33 @@ def test_value(op):
     np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-14)
 
 
-OTHER_FORMS = """
-astype eigh.1 eigh.2 lu.2 lstsq.2 cross.3 cross.4 cross.5 clip.1
-"""
-"""Calls with parameters, or of results, that NumPy's or SciPy's function has not."""
+OTHER_FORMS = ("lu.2", "lstsq.2", "cross.3", "cross.4", "cross.5")
+"""Calls of vectors, or that look at results, which NumPy's or SciPy's function has not."""
 
 
-@pytest.mark.parametrize("op", **by_name([op for op in OPS.values() if op.calls and op.ref]))
+COMPARED = [
+    op
+    for op in OPS.values()
+    if op.calls
+    and op.ref
+    and op.__module__.startswith("numgrad.")
+    # before it took no stacks of some matrices, and began splines less precisely
+    and not (isinstance(op.ref, str) and np.lib.NumpyVersion(scipy.__version__) < "1.18.0")
+]
+
+
+@pytest.mark.parametrize("op", **by_name(COMPARED))
 def test_values_of_declared_calls(op):
     """The same call, with the function of NumPy or SciPy in the place of the operation."""
     for k, (shapes, call) in enumerate(op.calls):
-        if not {op.name, f"{op.name}.{k}"}.isdisjoint(OTHER_FORMS.split()):
+        if f"{op.name}.{k}" in OTHER_FORMS:
             continue
         arrays = [draw(op, shape, np.float64, k) for k, shape in enumerate(shapes)]
-        expected, found = quiet(with_reference(call, op), *arrays), call(*map(ng.tensor, arrays))
+        try:
+            expected = quiet(with_reference(call, op), *arrays)
+        except (TypeError, ValueError):  # what it does not have, or not in this version
+            continue
+        found = call(*map(ng.tensor, arrays))
         if not isinstance(expected, tuple | list):
             expected, found = (expected,), (found,)
         assert len(found) == len(expected)

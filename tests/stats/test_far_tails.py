@@ -31,13 +31,22 @@ def log_t(x, df):
 
 # the family and function, its truth, and points: the argument and the shapes
 CASES = {
-    "gamma.logcdf": (lambda x, a: log_gamma(a, 0, x), [(0.7, 1000.0), (1e-180, 2.5)]),
-    "gamma.logsf": (lambda x, a: log_gamma(a, x, mp.inf), [(900.0, 2.5), (750.0, 0.3)]),
+    "gamma.logcdf": (
+        lambda x, a: log_gamma(a, 0, x),
+        [(0.7, 1000.0), (1e-180, 2.5), (2400.0, 5000.0)],
+    ),
+    "gamma.logsf": (
+        lambda x, a: log_gamma(a, x, mp.inf),
+        [(900.0, 2.5), (750.0, 0.3), (8000.0, 5000.0)],
+    ),
     "chi2.logcdf": (lambda x, k: log_gamma(k / 2, 0, x / 2), [(3.0, 900.0)]),
     "chi2.logsf": (lambda x, k: log_gamma(k / 2, x / 2, mp.inf), [(2000.0, 3.0)]),
     "invgamma.logcdf": (lambda x, a: log_gamma(a, 1 / x, mp.inf), [(1e-3, 2.5), (5e-4, 0.7)]),
     "invgamma.logsf": (lambda x, a: log_gamma(a, 0, 1 / x), [(50.0, 400.0)]),
-    "beta.logcdf": (lambda x, a, b: log_beta(a, b, x), [(0.01, 300.0, 2.5), (1e-150, 2.5, 0.6)]),
+    "beta.logcdf": (
+        lambda x, a, b: log_beta(a, b, x),
+        [(0.01, 300.0, 2.5), (1e-150, 2.5, 0.6), (0.3, 2000.0, 900.0)],
+    ),
     "beta.logsf": (lambda x, a, b: log_beta(b, a, 1 - x), [(0.99, 2.5, 300.0)]),
     "t.logcdf": (log_t, [(-70.0, 500.0), (-1e110, 3.5)]),
     "t.logsf": (lambda x, df: log_t(-x, df), [(70.0, 500.0), (1e160, 2.5)]),

@@ -20,9 +20,8 @@ from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
 from numgrad.codegen.native.accesses import Lanes, NotVector, may_overlap
 from numgrad.codegen.native.expressions import ExpressionWriter
-from numgrad.codegen.native.instructions import instruction
+from numgrad.codegen.native.instructions import NUMPY, instruction
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
-from numgrad.codegen.native.numpy_functions import NUMPY
 from numgrad.codegen.native.source import THREADS, SourceFunction, library_function
 from numgrad.codegen.native.values import (
     BOOL,

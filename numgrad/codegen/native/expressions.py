@@ -10,8 +10,8 @@ import numpy as np
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
 from numgrad.codegen.native.accesses import Lanes, NotVector, one_of
+from numgrad.codegen.native.instructions import power_of_floats
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
-from numgrad.codegen.native.numpy_functions import power_of_floats
 from numgrad.codegen.native.source import SourceFunction
 from numgrad.codegen.native.syntax import found_once, nodes
 from numgrad.codegen.native.values import (
@@ -49,7 +49,7 @@ class ExpressionWriter:
     Attributes
     ----------
     names
-        What local names stand for; ``slots`` are those in memory: Note [Variables] in ``names``.
+        What local names stand for; ``slots`` are those in memory: Note [Variables] in ``syntax``.
     lanes
         While the body of a loop, or a function that it calls, is written in lanes.
     """

@@ -308,14 +308,14 @@ class FunctionWriter:
     # ------------------------------------------------------------------------------ alias scopes
 
     def scope(self, number: int, count: int) -> str:
-        """Metadata of an access to one of ``count`` arrays that do not overlap."""
+        """Metadata of an access to one of ``count`` arrays that do not overlap, if it is one."""
         found = self._accesses.get(number)
         if found is None:
             found = self._accesses[number] = self._access(number, count)
         return found
 
     def _access(self, number: int, count: int) -> str:
-        if count > MOST_SCOPES:
+        if count > MOST_SCOPES or number >= count:
             return ""
         module = self.module
         if self._domain is None:

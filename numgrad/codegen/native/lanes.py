@@ -23,10 +23,9 @@ from numgrad.codegen.native.accesses import Lanes, NotVector
 from numgrad.codegen.native.calls import SMALL
 from numgrad.codegen.native.function import FunctionBody
 from numgrad.codegen.native.ir import FunctionWriter
-from numgrad.codegen.native.names import uses
 from numgrad.codegen.native.neighbours import Neighbours, neighbours
 from numgrad.codegen.native.source import library_function
-from numgrad.codegen.native.syntax import calls
+from numgrad.codegen.native.syntax import calls, uses
 from numgrad.codegen.native.totals import Total, add_to_total, end_total, start_total, totals_of
 from numgrad.codegen.native.values import (
     INT64,

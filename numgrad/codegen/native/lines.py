@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from numgrad.codegen.native.names import used_names
+from numgrad.codegen.native.syntax import used_names
 
 _LINE = re.compile(r"(?: {4})+((?:acc|[a-z])\d+ = |store\()")
 _PART = re.compile(r"((?<![\w.])(?:(?:acc|[a-z])\d+|s_\w+|(?:0|[1-9]\d*)(?![\w.]))\b)")

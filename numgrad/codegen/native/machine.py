@@ -29,7 +29,7 @@ from llvmlite import binding
 from llvmlite.binding import ffi
 
 from numgrad.codegen.interrupts import deferred
-from numgrad.codegen.native.side_by_side import at_once, emitted, parsed, side_by_side
+from numgrad.codegen.native.division import at_once, emitted, parsed, side_by_side
 
 EXPORTS = (
     "body", "packed", "numba_entry", "entry", "parallel_for", "thread_limit", "lost", "overhead",

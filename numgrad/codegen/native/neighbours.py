@@ -24,8 +24,7 @@ import numpy as np
 from numgrad.codegen.native.accesses import Lanes
 from numgrad.codegen.native.function import FunctionBody
 from numgrad.codegen.native.ir import FunctionWriter
-from numgrad.codegen.native.names import assigned, used_names, uses
-from numgrad.codegen.native.syntax import calls
+from numgrad.codegen.native.syntax import assigned, calls, used_names, uses
 from numgrad.codegen.native.totals import reads
 from numgrad.codegen.native.values import INT64, Known, Number, integer, kind_of
 

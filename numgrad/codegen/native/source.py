@@ -17,8 +17,7 @@ import numpy as np
 
 from numgrad.codegen.native import lines as lines_alike
 from numgrad.codegen.native.ir import Unsupported
-from numgrad.codegen.native.names import is_straight, variables
-from numgrad.codegen.native.syntax import calls, nodes
+from numgrad.codegen.native.syntax import calls, is_straight, nodes, variables
 
 _TYPES = {
     name: np.dtype("bool" if name == "boolean" else name)

@@ -14,9 +14,8 @@ from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native.accesses import Lanes, NotVector
 from numgrad.codegen.native.function import FunctionBody
 from numgrad.codegen.native.instructions import INSTRUCTIONS
-from numgrad.codegen.native.names import assigned, read_first, uses
 from numgrad.codegen.native.source import library_function
-from numgrad.codegen.native.syntax import found_once
+from numgrad.codegen.native.syntax import assigned, found_once, read_first, uses
 from numgrad.codegen.native.values import (
     Known,
     Number,

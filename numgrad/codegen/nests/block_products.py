@@ -23,7 +23,7 @@ from numgrad.codegen.nests.indices import loops_in
 from numgrad.codegen.nests.polynomial import Terms as Length
 from numgrad.codegen.nests.polynomial import add, constant, multiply
 from numgrad.codegen.nests.statements import Bodies, Statement
-from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE, ravel
+from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE
 from numgrad.codegen.nests.tree import Loop, coefficient
 from numgrad.codegen.nests.write import text, without
 from numgrad.codegen.symbols import Symbol
@@ -137,7 +137,7 @@ def _evenly(symbol: Symbol, loops: Collection[int], bodies: Bodies) -> bool:
         return False
     number, index = symbol.detail
     flat = index[:1] == ("flat",)
-    offset = index[1] if flat else ravel(bodies.terms[number].shape, index)
+    offset = index[1] if flat else bodies.terms[number].own_offset(index)
     return all(coefficient(offset, u) for u in loops)
 
 

@@ -18,7 +18,7 @@ from numgrad.codegen.nests.indices import loop_index
 from numgrad.codegen.nests.polynomial import Terms as Length
 from numgrad.codegen.nests.polynomial import add, constant, multiply
 from numgrad.codegen.nests.statements import loads
-from numgrad.codegen.nests.terms import ONE, ravel
+from numgrad.codegen.nests.terms import ONE
 from numgrad.codegen.nests.tree import Loop, coefficient
 from numgrad.codegen.nests.write import text
 from numgrad.codegen.symbols import Symbol, in_order
@@ -78,7 +78,7 @@ class InvariantHoisting(IndexSetSplitting):
         if symbol.args or self.storage[number].lanes:
             return False
         flat = index[:1] == ("flat",)
-        offset = index[1] if flat else ravel(self.bodies.terms[number].shape, index)
+        offset = index[1] if flat else self.bodies.terms[number].own_offset(index)
         return coefficient(offset, self.top.loop) != ONE
 
     def keep_aside(self, depth: int, symbol: Symbol, inner: Sequence[Loop]) -> None:

@@ -21,7 +21,7 @@ from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.estimate import L3_NS
 from numgrad.codegen.nests.block_products import ProductCode
-from numgrad.codegen.nests.lanes import choose_lanes
+from numgrad.codegen.nests.lanes import choose_lanes, choose_tiles
 from numgrad.codegen.nests.nest import Nest, NestWriter
 from numgrad.codegen.nests.pieces import RunWriter
 from numgrad.codegen.nests.polynomial import constant, multiply, value_of
@@ -128,6 +128,11 @@ class KernelWriter(TaskWriter):
         Code that multiplies matrices.
     contract
         Whether a product and a sum may become one instruction.
+    tiled
+        Whether scans are cut into tiles: Note [Tiles] in ``lanes``.
+    inline
+        Whether loops whose iterations stand alone are written into the entry point, which takes
+        less time to compile.
     """
 
     def __init__(
@@ -139,11 +144,13 @@ class KernelWriter(TaskWriter):
         products: ProductCode,
         joined: Sequence[Term] = (),
         contract: bool = False,
+        tiled: bool = False,
+        inline: bool = False,
     ) -> None:
         self.joined, self.hint, self.contract = joined, terms.sizes.hint_of, contract
-        bodies, statements, items = arrange(terms, stored, exported)
+        bodies, statements, items = arrange(terms, stored, exported, tiled)
         super().__init__(bodies, statements, items, exported, emitter)
-        self.products = products
+        self.products, self.inline = products, inline
         self.pieces = 0
 
     # ------------------------------------------------------------------------------------- source
@@ -188,6 +195,11 @@ class KernelWriter(TaskWriter):
                 self.hint,
                 self.contract,
             )
+            lines = writer.write_here(self.scopes) if self.inline else None
+            if lines is not None:
+                self.lines += lines
+                self.arguments |= writer.arguments
+                continue
             nest = writer.write()
             nests.append(nest)
             functions += [*nest.lines, "", ""]
@@ -346,7 +358,7 @@ def _rows(numbers: Sequence[int], size: str, dtype: np.dtype) -> list[str]:
 
 
 def arrange(
-    terms: Terms, stored: Sequence[Term], exported: Collection[int]
+    terms: Terms, stored: Sequence[Term], exported: Collection[int], tiled: bool = False
 ) -> tuple[Bodies, list[Statement], list[Item]]:
     """Statements and loops for stored terms, more of which are stored where that saves work."""
     hint = terms.sizes.hint_of
@@ -362,6 +374,8 @@ def arrange(
         for item in items:
             if isinstance(item, Loop):
                 choose_lanes(item, bodies, loops, exported)
+                if tiled:
+                    choose_tiles(item)
         more = _worth_keeping(bodies, items)
         if not more:
             return bodies, statements, items

@@ -13,6 +13,13 @@ Stores from lane to lane, each of which goes to a line of the cache of its own, 
 what is stored took to compute: derivatives of examples are arrays with the examples in front. What
 nothing else in a block reads, and is made of arrays in memory, is computed row by row instead,
 after the loops that it shared, that loop innermost along which its elements are beside each other.
+
+Note [Tiles]
+------------
+A scan along an axis whose elements lie apart takes up a whole row for each of its steps: that
+falls out of the cache before the next step reads it, and where the outermost loop is short threads
+find nothing to share. So the innermost loop is cut into tiles, which count as iterations of the
+outermost one.
 """
 
 from __future__ import annotations
@@ -34,6 +41,23 @@ FEWEST = 16
 """The same of a loop that has its elements beside each other, around loops that have not."""
 WIDE = 512
 """Elements of an iteration from which a block of them does not stay in a cache."""
+
+
+TILE = 256
+"""Elements of a tile."""
+
+
+def choose_tiles(top: Loop) -> None:
+    """Cut the innermost loop of a scan into tiles, if it is another one: Note [Tiles]."""
+    path, items = [top], top.items
+    while len(items) == 1 and isinstance(items[0], Loop):
+        path.append(items[0])
+        items = items[0].items
+    inner, statements = path[-1], top.statements()
+    along = {u for s in statements for u in (s.scanned, *s.reduced.values())}
+    scanned = any(s.scanned is not None for s in statements)
+    if len(path) > 2 and len(inner.merged) == 1 and scanned and not along & {top.loop, inner.loop}:
+        top.tiled = inner.loop
 
 
 def choose_lanes(top: Loop, bodies: Bodies, loops: Loops, exported: Collection[int]) -> None:

@@ -20,12 +20,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from numgrad.codegen.nests.block_products import BlockProducts
+from numgrad.codegen.nests.lanes import TILE
 from numgrad.codegen.nests.polynomial import Terms as Length
 from numgrad.codegen.nests.polynomial import add, constant, multiply, value_of
 from numgrad.codegen.nests.statements import Statement, expensive
 from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE, SCAN, SCATTER, count
 from numgrad.codegen.nests.tree import Item, Loop
-from numgrad.codegen.nests.write import text
+from numgrad.codegen.nests.write import preceding, text
 from numgrad.codegen.reduction_loops import numpy_name
 from numgrad.codegen.tasks import LANES
 
@@ -33,6 +34,8 @@ MOST_UNROLLED, OF_ANY_LENGTH = 12, 4
 """Iterations of a loop around lanes done at a time, if its length is fixed and if it may change."""
 MOST_TOTALS = 4
 """The same of loops that add up over lanes: each total takes registers."""
+NARROW = 16
+"""Elements of a row of a tile from which on scans are written in vectors."""
 MEMORY_NS, BLOCK_NS = 0.3, 0.05
 """What an element costs besides arithmetic: read from memory, or from a block in a cache."""
 
@@ -113,6 +116,40 @@ class NestWriter(BlockProducts):
             self.put(1, f"{self.use('touch', 'codegen.accumulation')}(m_{name})")
         return lines
 
+    def write_here(self, scopes: dict[str, int]) -> list[str] | None:
+        """Lines of the nest where it is called, if iterations of its outermost loop stand alone.
+
+        Threads then share the iterations themselves, in any order. None if an iteration needs
+        memory of its own, or adds in an order that another copy of the text might not have.
+        ``scopes`` are those of the function around it.
+        """
+        top, u = self.top, self.top.loop
+        whole = all(self.storage[s.term.number].whole for s in self.statements)
+        if not whole or top.lanes or any(s.reduced or s.scanned == u for s in self.statements):
+            return None
+        self.scopes, self.here = scopes, True
+        self.need(top.length)
+        total = text(top.length)
+        if top.tiled is None:
+            self.put(1, f"for task in @RANGE@({total}):", f"    i{u} = int64(task)")
+        else:
+            inner = self._tiled_length()
+            self.need(inner)
+            self.put(1, f"tiles = -(-({text(inner)}) // {TILE})")
+            self.put(1, f"for task in @RANGE@(({total}) * tiles):")
+            self.put(
+                2, f"i{u} = int64(task) // tiles", f"left = (int64(task) - i{u} * tiles) * {TILE}"
+            )
+            self.put(2, f"right = min(left + {TILE}, {text(inner)})")
+        self.zeros = frozenset(top.merged[:-1])
+        self._items(2, top.items, [top])
+        return self.lines
+
+    def _tiled_length(self) -> Length:
+        """The length of the loop that is cut into tiles."""
+        pairs = (pair for s in self.statements for pair in zip(s.loops, s.term.shape, strict=True))
+        return next(length for loop, length in pairs if loop == self.top.tiled)
+
     # ------------------------------------------------------------------------------------- loops
 
     def _items(self, depth: int, items: Sequence[Item], path: list[Loop]) -> None:
@@ -154,7 +191,7 @@ class NestWriter(BlockProducts):
         if unit > 1:
             self._unrolled(depth, loop, unit, [*path, loop])
         else:
-            self._iterations(depth, [*path, loop], "0", text(loop.length))
+            self._iterations(depth, [*path, loop], *self.bounds(loop.loop, loop.length))
         self.names, self.zeros = before, around
         for s in inside:
             if self._partial_from(s) == len(path):
@@ -166,6 +203,12 @@ class NestWriter(BlockProducts):
     def _iterations(self, depth: int, path: list[Loop], start: str, stop: str) -> None:
         """A loop, in the ranges that it has."""
         loop = path[-1]
+        if self._scans_alone(loop):
+            self._scanned(depth, path, start, stop)
+            return
+        if self.here and any(self._carried(s) and not self._has_start(s) for s in loop.runs()):
+            self._first_apart(depth, path, start, stop)
+            return
 
         def write(depth: int, start: str, stop: str, hoist: bool) -> None:
             if hoist:
@@ -174,6 +217,34 @@ class NestWriter(BlockProducts):
             self._items(depth + 1, loop.items, path)
 
         self.in_ranges(depth, path, start, stop, write)
+
+    def _scanned(self, depth: int, path: list[Loop], start: str, stop: str) -> None:
+        """The loop along a scan in tiles, in vectors, but for all after the first of narrow rows.
+
+        Of these what was just stored is read much later in vectors than number by number.
+        """
+        loop, before = path[-1], dict(self.names)
+        first = f"min({start} + 1, {stop})"
+        self.put(depth, f"last = {stop} if right - left >= {NARROW} else {first}")
+        for self.apart, begin, end in ((True, start, "last"), (False, "last", stop)):
+            self.names, self.first = dict(before), None if self.apart else False
+            self._open(depth, loop, begin, end)
+            if self.apart:
+                index = f"i{loop.loop}"
+                self.put(depth + 1, f"{text(preceding(loop.loop))} = max({index} - 1, {start})")
+            self.rows, self.row_place = {}, (depth + 1, len(self.lines))
+            self._items(depth + 1, loop.items, path)
+        self.first = None
+
+    def _first_apart(self, depth: int, path: list[Loop], start: str, stop: str) -> None:
+        """A loop along a scan, the first iteration apart: no other one asks whether it is that."""
+        loop, before = path[-1], dict(self.names)
+        after = f"min({start} + 1, {stop})"
+        for self.first, begin, end in ((True, start, after), (False, f"{start} + 1", stop)):
+            self.names = dict(before)
+            self._open(depth, loop, begin, end)
+            self._items(depth + 1, loop.items, path)
+        self.first = None
 
     def _unit(self, loop: Loop) -> int:
         """How many iterations of a loop are computed in one loop over lanes: Note [Unrolling]."""

@@ -21,7 +21,7 @@ from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.nests.polynomial import constant, value_of
 from numgrad.codegen.nests.small_arrays import extents
 from numgrad.codegen.nests.statements import Bodies, Statement
-from numgrad.codegen.nests.terms import Term, ravel
+from numgrad.codegen.nests.terms import Term
 from numgrad.codegen.nests.tree import Item
 from numgrad.codegen.nests.write import SourceWriter, Storage
 from numgrad.codegen.reduction_loops import numpy_name
@@ -153,7 +153,7 @@ class RunWriter(SourceWriter):
             return symbol
         number, index = symbol.detail
         flat = index[:1] == ("flat",)
-        offset = index[1] if flat else ravel(self.bodies.terms[number].shape, index)
+        offset = index[1] if flat else self.bodies.terms[number].own_offset(index)
         place = value_of(offset)
         return symbol if place is None else self._made.get((number, place), symbol)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 Atom = tuple[Any, ...]
@@ -22,6 +23,7 @@ def constant(value: int) -> Terms:
     return (((), value),) if value else ()
 
 
+@lru_cache(8192)
 def add(a: Terms, b: Terms, factor: int = 1) -> Terms:
     """``a + factor * b``."""
     if not b:
@@ -32,8 +34,16 @@ def add(a: Terms, b: Terms, factor: int = 1) -> Terms:
     return _sorted(found)
 
 
+@lru_cache(8192)
 def multiply(a: Terms, b: Terms) -> Terms:
     """``a * b``."""
+    if not a or not b:
+        return ()
+    if len(b) == 1 and not b[0][0]:
+        a, b = b, a
+    if len(a) == 1 and not a[0][0]:
+        factor = a[0][1]
+        return b if factor == 1 else tuple([(q, factor * d) for q, d in b])
     found: dict[tuple[Atom, ...], int] = {}
     for p, c in a:
         for q, d in b:

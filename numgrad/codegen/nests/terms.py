@@ -65,10 +65,14 @@ class Term:
         Whether it is a function of one element of each operand.
     is_expensive
         Whether computing an element takes longer than reading it from a cache.
+    layout
+        Of an array in other order than C's: the stride of each axis, in elements, and the offset
+        of the first element.
     """
 
     __slots__ = (
-        "args", "detail", "dtype", "in_memory", "is_expensive", "is_map", "number", "op", "shape",
+        "args", "detail", "dtype", "in_memory", "is_expensive", "is_map", "layout", "number", "op",
+        "shape",
     )  # fmt: skip
 
     def __init__(
@@ -82,6 +86,7 @@ class Term:
     ) -> None:
         self.op, self.args, self.dtype, self.detail = op, args, dtype, detail
         self.shape, self.number = shape, number
+        self.layout: tuple[tuple[Length, ...], Length] | None = None
         self.in_memory = op in (BUFFER, SCALAR, OPAQUE)
         self.is_map = op not in _NO_MAPS
         self.is_expensive = op in LIBRARY or op.startswith("user:")
@@ -89,9 +94,18 @@ class Term:
     def offset(self, index: tuple[Length, ...]) -> Length:
         """Where an element is stored, in an array of its own or in one that it is a part of."""
         if self.op != PART:
-            return ravel(self.shape, index)
+            return self.own_offset(index)
         _, whole, axis, start = self.detail
         return ravel(whole, tuple(add(i, start) if a == axis else i for a, i in enumerate(index)))
+
+    def own_offset(self, index: tuple[Length, ...]) -> Length:
+        """Where an element is stored in an array of its own."""
+        if self.layout is None:
+            return ravel(self.shape, index)
+        strides, offset = self.layout
+        for i, stride in zip(index, strides, strict=True):
+            offset = add(offset, multiply(i, stride))
+        return offset
 
     def __repr__(self) -> str:
         return f"<t{self.number} {self.op} {self.dtype}>"

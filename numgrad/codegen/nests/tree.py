@@ -23,7 +23,7 @@ from numgrad.codegen.nests.indices import Index, loop_index, loops_in, single_lo
 from numgrad.codegen.nests.polynomial import Terms as Length
 from numgrad.codegen.nests.polynomial import multiply
 from numgrad.codegen.nests.statements import Bodies, Loops, Statement
-from numgrad.codegen.nests.terms import FUSED, ONE, Term, ravel
+from numgrad.codegen.nests.terms import FUSED, ONE, Term
 
 MOST_TOGETHER = 300
 """Statements among which loops are shared: what comes later starts anew, as choosing loops takes
@@ -39,7 +39,8 @@ class Loop:
     """A loop over ``items``, statements or loops.
 
     ``merged`` are the loops it stands for: the index of the last one runs through all of them, the
-    others stay at 0. ``product`` is one that holds a product alone: Note [Block products] in
+    others stay at 0. ``tiled`` is a loop inside that is cut into tiles: Note [Tiles] in ``lanes``.
+    ``product`` is one that holds a product alone: Note [Block products] in
     ``block_products``.
     """
 
@@ -48,8 +49,13 @@ class Loop:
     items: list[Loop | Statement] = field(default_factory=list)
     merged: tuple[int, ...] = ()
     lanes: bool = False
+    tiled: int | None = None
     rows: bool = False
     product: bool = False
+
+    def runs(self) -> list[Statement]:
+        """The statements right inside."""
+        return [item for item in self.items if isinstance(item, Statement)]
 
     def statements(self) -> list[Statement]:
         """Every statement inside, in order."""
@@ -357,7 +363,7 @@ def touched(statement: Statement, bodies: Bodies) -> list[Length]:
         if symbol.op == "load":
             number, index = symbol.detail
             flat = index[:1] == ("flat",)
-            offsets.append(index[1] if flat else ravel(bodies.terms[number].shape, index))
+            offsets.append(index[1] if flat else bodies.terms[number].own_offset(index))
         elif symbol.op == "index":
             offsets.append(symbol.detail)
         stack.extend(symbol.args)

@@ -19,11 +19,18 @@ from numgrad.codegen.nests.indices import COMPUTED, LOOP, Index, loops_in
 from numgrad.codegen.nests.polynomial import Terms as Length
 from numgrad.codegen.nests.polynomial import add, constant, multiply, text_of
 from numgrad.codegen.nests.statements import Bodies, Statement
-from numgrad.codegen.nests.terms import PART, SCATTER, Term, ravel
-from numgrad.codegen.nests.tree import Loop, paths
+from numgrad.codegen.nests.terms import ONE, PART, SCATTER, Term, ravel
+from numgrad.codegen.nests.tree import Loop, coefficient, paths
 from numgrad.codegen.reduction_plan import identity, step_of
 from numgrad.codegen.symbols import Symbol, in_order
 from numgrad.codegen.tasks import LANES
+
+BEYOND = 1000
+"""From which number on scopes of accesses are those of no array: Note [Alias scopes]."""
+
+
+PRECEDING = 1_000_000
+"""From which number on computed integers are iterations before others."""
 
 
 @dataclass
@@ -56,6 +63,11 @@ def name_of(k: int) -> str:
     if k >= COMPUTED:
         return f"j{k - COMPUTED}"
     return f"n{k}" if k < LOOP else f"i{k - LOOP}"
+
+
+def preceding(loop: int) -> Length:
+    """The iteration before one of a loop, of the first one itself: a variable of the kernel."""
+    return (((("axis", COMPUTED + PRECEDING + loop),), 1),)
 
 
 def text(length: Length) -> str:
@@ -189,7 +201,8 @@ class SourceWriter:
         else:
             shape = [term.shape[a] for a in place.axes]
             parts = tuple(without(index[a], self.zeros) for a in place.axes)
-            offset = term.offset(parts) if term.op == PART else ravel(shape, parts)
+            as_laid = term.op == PART or (term.layout is not None and place.whole)
+            offset = term.offset(parts) if as_laid else ravel(shape, parts)
         if place.first:
             offset = add(offset, constant(place.first))
         if place.lanes:
@@ -217,22 +230,31 @@ class SourceWriter:
     def _scope(self, name: str) -> str:
         return f"{self.scopes.setdefault(name, len(self.scopes))}, @SCOPES@"
 
-    def read(self, term: Term, index: Index, flag: str = "") -> str:
-        """A read of an element, only if a condition holds, else zero."""
+    def read(self, term: Term, index: Index, flag: str = "", *, apart: bool = False) -> str:
+        """A read of an element, only if a condition holds, else zero.
+
+        ``apart`` says that no iteration of the innermost loop stores it, though others may.
+        """
         place = self.storage[term.number]
         if not place.memory:
             self.arguments[place.name] = None
             return place.name
         name, where = self._place(term, index)
         load = self.use("load_if" if flag else "load", "codegen.intrinsics")
-        parts = [type_name(term.dtype), flag, name, where, self._scope(name)]
+        scope = self._scope(place.name)
+        if apart:
+            scope = f"{BEYOND + self.scopes[place.name]}, @SCOPES@"
+        parts = [type_name(term.dtype), flag, name, where, scope]
         return f"{load}({', '.join(filter(None, parts))})"
 
     def store(self, depth: int, s: Statement, value: str, *, index: Index | None = None) -> None:
         """Store an element, that of the loops unless another is given."""
         name, where = self._place(s.term, s.index if index is None else index)
-        store = self.use("store", "codegen.intrinsics")
-        self.put(depth, f"{store}({value}, {name}, {where}, {self._scope(name)})")
+        store, scope = (
+            self.use("store", "codegen.intrinsics"),
+            self._scope(self.storage[s.term.number].name),
+        )
+        self.put(depth, f"{store}({value}, {name}, {where}, {scope})")
 
     def need(self, length: Length) -> None:
         """Take the lengths that an expression mentions as arguments."""
@@ -266,6 +288,11 @@ class Accumulating(SourceWriter):
         self.unrolled: int | None = None  # the loop of which several iterations are written
         self.chains: dict[int, str] = {}  # what statements have added up in these so far
         self.last_copy = True
+        self.rows: dict[str, str] = {}  # names of addresses of the current row of a tile
+        self.row_place = 0, 0  # where they are written: the depth, and before which line
+        self.here = False  # whether the nest is written where it is called
+        self.first: bool | None = None  # whether scans are at their first element, if known
+        self.apart = False  # whether what a scan takes up is read in vectors
         self.work_ps: Length = ()
         self.statements = loop.statements()
         self.produced = {s.term.number for s in self.statements}
@@ -282,9 +309,31 @@ class Accumulating(SourceWriter):
         """The body of a statement where it is written."""
         return self.bodies.body(s)
 
+    def bounds(self, loop: int, length: Length) -> tuple[str, str]:
+        """Where a loop inside of the outermost one begins and ends."""
+        return ("left", "right") if loop == self.top.tiled else ("0", text(length))
+
     def _side_by_side(self, s: Statement) -> bool:
         """Whether the index of a block runs innermost around a statement."""
         return self.lane is not None and id(s) not in self.in_rows
+
+    def _place(self, term: Term, index: Index) -> tuple[str, str]:
+        """Name of the address and text of the offset of an element; in tiles those of its row."""
+        tiled = self.top.tiled
+        if tiled is None:
+            return super()._place(term, index)
+        name, offset = self.place(term, index)
+        row = without(offset, frozenset((tiled,)))
+        if not row or coefficient(offset, tiled) != ONE:
+            return name, text(offset)
+        address = f"{name} + {term.dtype.itemsize} * ({text(row)})"
+        if address not in self.rows:
+            self.rows[address] = f"p{len(self.rows)}"
+            depth, line = self.row_place
+            self.lines.insert(
+                line + len(self.rows) - 1, f"{'    ' * depth}{self.rows[address]} = {address}"
+            )
+        return self.rows[address], f"i{tiled}"
 
     def account(self, cost_ns: float, path: Sequence[Loop]) -> None:
         """Count the work of a run of statements."""
@@ -305,18 +354,19 @@ class Accumulating(SourceWriter):
         kind = term.detail[0]
         body = self.body(s)
         value, *factor = self.values(depth, list(body.args) if body.op == "pair" else [body])
-        before = f"acc{number}"
+        before, tiled = f"acc{number}", False
         if not self._carried(s):
             before = f"b{number}"
-            shift = [
-                add(i, constant(-1)) if loop == s.scanned else i
-                for i, loop in zip(s.index, s.loops, strict=True)
-            ]
-            self.put(depth, f"{before} = {self.read(term, tuple(shift), f'i{s.scanned} > 0')}")
+            tiled = self._scans_alone(self.paths[id(s)][-2])
+            shift = [self._shifted(i, s.scanned, u) for i, u in zip(s.index, s.loops, strict=True)]
+            flag = "" if tiled else f"i{s.scanned} > 0"
+            self.put(depth, f"{before} = {self.read(term, tuple(shift), flag, apart=self.apart)}")
         if factor:
             before = f"({before} * {factor[0]})"
         new = f"{type_name(term.dtype)}({before} {'*' if kind == 'prod' else '+'} {value})"
-        if not self._has_start(s):
+        if self.first:
+            new = value
+        elif self.first is None and not self._has_start(s):
             first = f"i{s.scanned} == 0"
             if term.dtype.kind == "c":
                 new = f"({value} if {first} else {new})"
@@ -329,6 +379,12 @@ class Accumulating(SourceWriter):
         if self.storage[number].memory:
             self.store(depth, s, f"r{number}")
 
+    def _shifted(self, index: Length, scanned: int | None, loop: int | None) -> Length:
+        """The index of the element before, along the loop of a scan."""
+        if loop is None or loop != scanned:
+            return index
+        return preceding(loop) if self.apart else add(index, constant(-1))
+
     def _has_start(self, s: Statement) -> bool:
         """Whether a scan starts with a number that does not change the first element."""
         return self._carried(s) and s.term.detail[0] != "recurrence" and s.term.dtype.kind != "c"
@@ -336,6 +392,11 @@ class Accumulating(SourceWriter):
     def _carried(self, s: Statement) -> bool:
         """Whether a variable holds the previous element of a scan."""
         return s.scanned is not None and self.paths[id(s)][-1].loop == s.scanned
+
+    def _scans_alone(self, loop: Loop) -> bool:
+        """Whether a loop is that of scans in tiles, and of nothing else."""
+        inside = loop.statements()
+        return self.top.tiled is not None and all(s.scanned == loop.loop for s in inside)
 
     def _start_scans(self, depth: int, loop: Loop) -> None:
         for s in loop.items:
@@ -411,7 +472,8 @@ class Accumulating(SourceWriter):
         lengths = {u: term.shape[a] for a, u in enumerate(s.loops)}
         for loop in [u for u in s.loops if u in inner]:  # as they lie in memory
             self.need(lengths[loop])
-            self.put(depth, f"for i{loop} in range({text(lengths[loop])}):")
+            start, stop = self.bounds(loop, lengths[loop])  # pyright: ignore
+            self.put(depth, f"for i{loop} in range({start}, {stop}):")
             depth += 1
         if self._side_by_side(s) and self.lane in s.loops:
             self.put(depth, "for lane in range(width):", f"    i{self.lane} = base + lane")

@@ -17,13 +17,14 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import MethodType
 from typing import Any
+from weakref import ReferenceType, ref
 
 import numpy as np
 
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.compiler.call.methods import WeakMethod
 from numgrad.core.arguments import signature_of
 from numgrad.core.tree import Nesting, flatten, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -58,10 +59,10 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
             break
         inner = inner.__wrapped__
     try:
-        found = signature_of(inner, follow_wrapped=False)
+        result = signature_of(inner, follow_wrapped=False)
     except (TypeError, ValueError):  # a builtin without a signature
-        found = _ANY
-    listed = list(found.parameters.values())
+        result = _ANY
+    listed = list(result.parameters.values())
     if any(p.name.startswith("_") for p in listed):  # names that dispatchers use
         return list(_ANY.parameters.values())
     return listed
@@ -106,7 +107,7 @@ class Parameters:
     def _chosen(self, option: str, given: Any) -> set[str | int]:
         """Names of parameters, or positions among ``*args``."""
         listed = (given,) if isinstance(given, int | str) else tuple(given)
-        found: set[str | int] = set()
+        members: set[str | int] = set()
         for item in listed:
             if isinstance(item, str):
                 if item not in self.names and self.double_star is None:
@@ -114,21 +115,21 @@ class Parameters:
                         f"jit: {option} names {item!r}, and the parameters of {self.name} are "
                         f"{', '.join(self.names) or 'none'}"
                     )
-                found.add(item)
+                members.add(item)
                 continue
             if isinstance(item, bool) or not isinstance(item, int):
                 raise NumgradTypeError(f"jit: {option} are integers or names, got {item!r}")
             number = item + len(self.positional) if item < 0 else item
             if 0 <= number < len(self.positional):
-                found.add(self.positional[number])
+                members.add(self.positional[number])
             elif self.star is not None and item >= 0:
-                found.add(number - len(self.positional))
+                members.add(number - len(self.positional))
             else:
                 raise NumgradValueError(
                     f"jit: {option} names argument {item}, and {self.name} takes "
                     f"{len(self.positional)} by position"
                 )
-        return found
+        return members
 
     @property
     def header(self) -> str:
@@ -233,7 +234,7 @@ class Leaf:
         return self.kind in (NUMBER, SCALAR) or type(self.given) is np.ndarray
 
     def key(self, dynamic: bool, recorded: bool) -> tuple:
-        """What a compiled function is made for."""
+        """The kind of arguments that a compiled function is made for."""
         if self.kind == STATIC:
             return STATIC, type(self.value), self.value
         if self.kind == NUMBER:
@@ -290,12 +291,12 @@ class Arguments:
         if names & p.static:
             self.leaves.append(_static(p.name, name, value))
             return None
-        found: list[Any] = []
-        nesting = flatten(value, found, DEEPEST)
+        results: list[Any] = []
+        nesting = flatten(value, results, DEEPEST)
         donated = bool(names & p.donated)
         self.leaves.extend(
             _leaf(p.name, path, leaf, donated)
-            for path, leaf in zip(paths(nesting, name), found, strict=True)
+            for path, leaf in zip(paths(nesting, name), results, strict=True)
         )
         return nesting
 
@@ -313,7 +314,7 @@ class Arguments:
         return self.rebuild([leaf.value for leaf in self.leaves])
 
     def key(self, dynamic: bool, recorded: bool) -> tuple:
-        """What a compiled function is made for; the last part is for the mode of the thread."""
+        """The kind of arguments a compiled function is made for; last the mode of the thread."""
         return tuple(self.nestings), tuple([leaf.key(dynamic, recorded) for leaf in self.leaves])
 
     @property
@@ -348,7 +349,7 @@ def same_key(a: tuple, b: tuple) -> bool:
 
 
 def hashed_key(key: tuple) -> tuple:
-    """What equal keys have in common and can be looked up by: all but nestings and static values.
+    """A hash of a key, of which equal keys have the same: of all but nestings and static values.
 
     Static values may have no hash, and be equal in other ways than by ``==``.
     """
@@ -364,17 +365,17 @@ def _static(function: str, path: str, value: Any) -> Leaf:
         )
     try:
         hash(value)
-        kept = value
+        snapshot = value
     except TypeError:
         try:
-            kept = copy.deepcopy(value)  # so that the owner's changes show
-            bool(kept == value)
+            snapshot = copy.deepcopy(value)  # so that the owner's changes show
+            bool(snapshot == value)
         except Exception as error:
             raise NumgradTypeError(
                 f"jit: the static argument {path} of {function} is a {type(value).__name__} that "
                 "can neither be hashed nor compared; pass a tuple of numbers and strings"
             ) from error
-    return Leaf(STATIC, kept, value, path)
+    return Leaf(STATIC, snapshot, value, path)
 
 
 def _leaf(function: str, path: str, value: Any, donated: bool) -> Leaf:
@@ -412,3 +413,33 @@ def _leaf(function: str, path: str, value: Any, donated: bool) -> Leaf:
         "a number, nor a tuple, list or dict of them; pass its arrays, or name it in "
         "static_argnames to compile for this very object"
     )
+
+
+# ----------------------------------------------------------------------------------------- methods
+
+
+class WeakMethod:
+    """A method of an object that it does not keep alive."""
+
+    def __init__(self, function: Callable[..., Any], instance: Any) -> None:
+        self.__func__ = function
+        self.__name__, self.__qualname__ = function.__name__, function.__qualname__
+        self.__module__, self.__doc__ = function.__module__, function.__doc__
+        self.instance: ReferenceType[Any] = ref(instance)
+
+    @property
+    def __self__(self) -> Any:
+        return self.instance()
+
+    @property
+    def method(self) -> MethodType:
+        """The method, which keeps it alive."""
+        return MethodType(self.__func__, self.__self__)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the method."""
+        return self.method(*args, **kwargs)
+
+
+METHODS = (MethodType, WeakMethod)
+"""Classes of methods, with ``__func__`` and ``__self__``."""

@@ -1,4 +1,4 @@
-"""A place where something around a function is found, and how it is treated there."""
+"""Sources of captured values: where each is read, how it is treated, what is compared."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CONTENT = "content"
 
 
 def value_in_context(variable: ContextVar[Any]) -> Any:
-    """What a context variable is where the caller runs; None if it has no value there."""
+    """The value of a context variable where the caller runs; None if it has no value there."""
     try:
         return variable.get()
     except LookupError:
@@ -97,7 +97,7 @@ class Source:
         return filled and not self.kept and self.read() != self.value
 
     def read(self) -> Any:
-        """What is found there now."""
+        """The value that is there now."""
         holder = self.holder() if isinstance(self.holder, ref) else self.holder
         names = {**READERS, "_holder": holder, "_key": self.key}
         return eval(self.access.replace("{0}", "_holder").replace("{1}", "_key"), names)
@@ -122,17 +122,17 @@ class Source:
     @property
     def path(self) -> Iterator[Source]:
         """The place itself, then the places that lead to it."""
-        place: Source | None = self
-        while place is not None:
-            yield place
-            place = place.parent
+        source: Source | None = self
+        while source is not None:
+            yield source
+            source = source.parent
 
 
-def of_method(kind: type, name: str, found: Any) -> Source:
-    """What a class gives for a method, which may be replaced there or in a class above."""
-    if isinstance(found, MethodType):  # made anew each time
-        return Source(found.__func__, IDENTITY, kind, f"{{0}}.{name}.__func__", f".{name}")
-    return Source(found, IDENTITY, kind, f"{{0}}.{name}", f".{name}")
+def of_method(kind: type, name: str, value: Any) -> Source:
+    """The source of a method of a class, which may be replaced there or in a class above."""
+    if isinstance(value, MethodType):  # made anew each time
+        return Source(value.__func__, IDENTITY, kind, f"{{0}}.{name}.__func__", f".{name}")
+    return Source(value, IDENTITY, kind, f"{{0}}.{name}", f".{name}")
 
 
 def of_sparse(matrix: Any) -> Iterator[Source]:
@@ -172,3 +172,56 @@ def is_atom(value: Any) -> bool:
         elif not isinstance(part, _ATOMS):
             return False
     return True
+
+
+# ----------------------------------------------------------------------------------------- content
+
+
+SMALL = 4096
+"""Bytes of an array that are copied before a function is traced."""
+LARGE = 1 << 26
+"""Bytes of an array up to which all of its numbers are compared."""
+_BLOCK = 1 << 18
+"""Bytes that are compared at once, in the processor's cache."""
+
+
+class Content:
+    """Content of an array that plain NumPy may have read.
+
+    Another is as good as one by its numbers; as a very large one if it is the same and a sample of
+    its numbers is; of a Tensor only the shape can be read while a function is traced. Without
+    ``whole``, only a small one is compared by its numbers.
+    """
+
+    def __init__(self, array: np.ndarray | Tensor, *, whole: bool = False) -> None:
+        self.kind: Any = type(array)
+        self.shape, self.dtype = array.shape, array.dtype
+        self.numbers = self.array = None
+        if isinstance(array, np.ndarray):
+            if array.nbytes > (LARGE if whole else SMALL):
+                self.array = ref(array)
+            if whole or array.nbytes <= SMALL:
+                self.numbers = list(_blocks(array))
+
+    def __call__(self, value: Any) -> bool:
+        """Whether what is there now is as good as what was."""
+        return (
+            type(value) is self.kind
+            and value.shape == self.shape
+            and value.dtype == self.dtype
+            and (self.array is None or value is self.array())
+            and (self.numbers is None or all(map(bytes.__eq__, self.numbers, _blocks(value))))
+        )
+
+
+def _blocks(array: np.ndarray) -> Any:
+    """The numbers, or a sample of those of a very large array, block by block."""
+    if type(array) is not np.ndarray:  # whose methods may do otherwise: a masked array fills them
+        parts = [array.view(np.ndarray), np.asarray(getattr(array, "_mask", ()))]
+        return (block for part in parts for block in _blocks(part))
+    if array.nbytes <= _BLOCK:
+        return (array.tobytes(),)
+    if array.nbytes > LARGE:
+        return (array.flat[:: array.nbytes // _BLOCK].tobytes(),)
+    flat, count = array.reshape(-1), _BLOCK // array.itemsize
+    return (flat[start : start + count].tobytes() for start in range(0, flat.size, count))

@@ -77,13 +77,13 @@ class ReferenceProgram:
 
 def _lengths(graph: Graph, inputs: Sequence[Any]) -> dict[int, int]:
     """The length of each symbolic axis, from the arguments that have it."""
-    found: dict[int, int] = {}
+    mapping: dict[int, int] = {}
     for value, given in zip(graph.inputs, inputs, strict=True):
         for expected, n in zip(value.shape, np.shape(given), strict=True):
             axis = graph.sizes.number(expected)
             if axis is not None:
-                found[axis] = n
-    return found
+                mapping[axis] = n
+    return mapping
 
 
 def compute(
@@ -119,10 +119,10 @@ def compute(
 
 def operands(node: TracedNode, given: Sequence[Any]) -> list[Any]:
     """The operands of an operation, None for those that are left out."""
-    found = list(given)
+    results = list(given)
     for place in node.params.get("absent", ()):
-        found.insert(place, None)
-    return found
+        results.insert(place, None)
+    return results
 
 
 def parameters(node: TracedNode, length: Callable[[Any], Any]) -> dict[str, Any]:
@@ -149,12 +149,12 @@ def with_lengths(value: Any, length: Callable[[Any], int]) -> Any:
 
 def _index(index: tuple[Any, ...], length: Callable[[Any], int]) -> tuple[Any, ...]:
     """A canonical index as NumPy understands it: it has no number for what is before the start."""
-    found = []
+    results = []
     for part in with_lengths(index, length):
         if isinstance(part, slice) and part.step < 0 and part.stop < 0:
             part = slice(part.start, None, part.step)
-        found.append(part)
-    return tuple(found)
+        results.append(part)
+    return tuple(results)
 
 
 def _check(value: Value, given: Any, length: Callable[[Any], int]) -> None:

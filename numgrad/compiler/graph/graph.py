@@ -55,7 +55,7 @@ class Value:
 
     @property
     def operand(self) -> Any:
-        """What stands for the value where dtypes are promoted: its dtype or a Python type."""
+        """The stand-in of the value where dtypes are promoted: its dtype or a Python type."""
         return _PYTHON[self.dtype.kind] if self.weak else self.dtype
 
     @property
@@ -182,14 +182,14 @@ class Graph:
 
     def users(self) -> dict[Value, list[TracedNode]]:
         """The nodes that read each value, by value, in order."""
-        found: dict[Value, list[TracedNode]] = {}
+        mapping: dict[Value, list[TracedNode]] = {}
         for node in self.nodes:
             for value in dict.fromkeys(node.inputs):
-                found.setdefault(value, []).append(node)
-        return found
+                mapping.setdefault(value, []).append(node)
+        return mapping
 
     def roots(self) -> list[Value]:
-        """What the graph is computed for: outputs and what is stored in inputs."""
+        """The values that the graph is computed for: outputs and what is stored in inputs."""
         return [*self.outputs, *(value for _, value in self.writes)]
 
     def replace(self, new: Callable[[Value], Value]) -> None:
@@ -238,13 +238,13 @@ class Graph:
 
     def names(self) -> dict[Value, str]:
         """A short name for each value."""
-        found: dict[Value, str] = {}
+        mapping: dict[Value, str] = {}
         for node in self.nodes:
             for value in node.outputs:
                 prefix = "x" if node.op == INPUT else "v"
-                count = node.params["index"] if node.op == INPUT else len(found)
-                found[value] = f"{prefix}{count}"
-        return found
+                count = node.params["index"] if node.op == INPUT else len(mapping)
+                mapping[value] = f"{prefix}{count}"
+        return mapping
 
     def __str__(self) -> str:
         names = self.names()

@@ -110,10 +110,10 @@ class Sizes:
         """Terms with atoms replaced by what they were found to equal."""
         if not self._known:
             return terms
-        found = self._resolved.get(terms)
-        if found is None:
-            found = self._resolved[terms] = substitute(terms, self._known)
-        return found
+        cached = self._resolved.get(terms)
+        if cached is None:
+            cached = self._resolved[terms] = substitute(terms, self._known)
+        return cached
 
     def number(self, length: int | Size) -> int | None:
         """``k`` if the length is that of axis ``k`` as it stands, else None."""
@@ -135,9 +135,9 @@ class Sizes:
     def holds(self, sign: str, a: int | Size, b: int | Size) -> bool:
         """Whether ``a sign b`` (``==`` or ``<``), noted as a guard unless it always holds."""
         left, right = (self.known(terms_of(x)) for x in (a, b))
-        found = self._decided(sign, left, right)
-        if found is not None:
-            return found
+        result = self._decided(sign, left, right)
+        if result is not None:
+            return result
         x, y = self.hint_of(left), self.hint_of(right)
         if sign == "<":
             self._note("<" if x < y else ">=", left, right)
@@ -195,31 +195,31 @@ class Sizes:
     def equate(self, left: Terms, right: Terms) -> None:
         """Rely on the equality of two lengths from now on."""
         self._note("==", self.known(left), self.known(right))
-        while (found := self._news()) is not None:
-            atom, terms = found
+        while (result := self._news()) is not None:
+            atom, terms = result
             if atom[0] == "axis":  # quotients of it may be others now: they are found again
                 self._known = {a: t for a, t in self._known.items() if a[0] == "axis"}
             self._known[atom] = terms
             self._resolved.clear()
 
     def _news(self) -> tuple[Atom, Terms] | None:
-        """What an atom equals, from an equation that does not hold by what is known."""
+        """The value of an atom, from an equation that does not hold by what is known."""
         for guard in self.guards:
             if guard.sign == "==":
-                found = solve(add(self.known(guard.left), self.known(guard.right), -1))
-                if found is not None:
-                    return found
+                result = solve(add(self.known(guard.left), self.known(guard.right), -1))
+                if result is not None:
+                    return result
         return None
 
     def relations(self) -> list[SizeGuard]:
         """The guards on free axes, without those that then hold by themselves."""
         axes = {atom: terms for atom, terms in self._known.items() if atom[0] == "axis"}
-        found = []
+        results = []
         for guard in self.guards:
             left, right = (substitute(side, axes) for side in (guard.left, guard.right))
             if left != right or guard.sign != "==":
-                found.append(SizeGuard(guard.sign, left, right))
-        return found
+                results.append(SizeGuard(guard.sign, left, right))
+        return results
 
     def specialise(self, length: int | Size) -> int:
         """The length as a number, which becomes part of what the kernel is made for."""
@@ -470,7 +470,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "greater": operator.gt,
     "greater_equal": operator.ge,
 }
-"""What NumPy's scalars call instead of what Python's numbers do."""
+"""Functions that NumPy's scalars call instead of what Python's numbers do."""
 
 
 def _operand(value: Any) -> Terms | None:

@@ -1,1 +1,1 @@
-"""What became of a compiled function, in words and pictures."""
+"""Reports of a compiled function, in words and pictures."""

@@ -12,6 +12,8 @@ taken for dense. No number that depends on an argument is looked at: where it de
 everything that it could be read counts. So the pattern holds whatever the values are. Arrays that
 the function reads from outside are looked at where they are indices. Integers and booleans have no
 derivative, so their pattern is empty.
+
+Note [Propagated patterns] in ``dependence`` says the rest.
 """
 
 from __future__ import annotations
@@ -40,15 +42,8 @@ from numgrad.codegen.nests.terms import (
     VIEW,
     Term,
 )
+from numgrad.compiler.graph.evaluate import compute
 from numgrad.compiler.graph.graph import Graph, TracedNode, Value
-from numgrad.compiler.inspect.positions import (
-    chosen,
-    flat,
-    lengths,
-    places,
-    shape_of,
-    viewed,
-)
 from numgrad.compiler.lower.expand import Expansion
 from numgrad.compiler.lower.matrices import ProductSizes
 from numgrad.errors import NumgradError
@@ -57,7 +52,7 @@ Pattern = Any
 """A boolean ``csr_array``; None for want of any dependence."""
 
 RULES: dict[str, Callable[..., list[Pattern]]] = {}
-"""What operations that are no terms do to patterns: ``dependent_operations``."""
+"""Rules of operations that are no terms."""
 
 
 def stacked(rows: Sequence[Pattern]) -> Pattern:
@@ -90,7 +85,7 @@ class Dependence:
     # ---------------------------------------------------------------------------------- patterns
 
     def pattern(self, term: Term) -> Pattern:
-        """What the elements of a term depend on."""
+        """The pattern of a term."""
         pending = [term]
         while pending:  # a chain of operations may be longer than Python nests calls
             top = pending[-1]
@@ -135,11 +130,11 @@ class Dependence:
         ])  # fmt: skip
 
     def _united(self, parts: Sequence[Pattern]) -> Pattern:
-        found = None
+        result = None
         for part in parts:
-            if part is not None and part is not found:
-                found = part if found is None else found + part
-        return found
+            if part is not None and part is not result:
+                result = part if result is None else result + part
+        return result
 
     def _empty(self, count: int) -> Pattern:
         return sparse.csr_array((count, self.columns), dtype=bool)
@@ -149,7 +144,7 @@ class Dependence:
         starts = np.concatenate([[0], np.cumsum(counts)])
         at = [places(a) + start for a, start in zip(term.args, starts, strict=False)]
         rows = [self._empty(n) if p is None else p for n, p in zip(counts, parts, strict=True)]
-        return stacked(rows)[chosen(term, at).ravel()]
+        return stacked(rows)[choose_elements(term, at).ravel()]
 
     def _grouped(self, part: Pattern, groups: np.ndarray, count: int) -> Pattern:
         """Rows united by the number of their group."""
@@ -159,9 +154,9 @@ class Dependence:
 
     def _reduced(self, part: Pattern, x: Term, axes: tuple[int, ...]) -> Pattern:
         shape = lengths(x.shape)
-        kept = [1 if a in axes else n for a, n in enumerate(shape)]
-        groups = np.broadcast_to(np.arange(prod(kept)).reshape(kept), shape)
-        return self._grouped(part, groups, prod(kept))
+        rest = [1 if a in axes else n for a, n in enumerate(shape)]
+        groups = np.broadcast_to(np.arange(prod(rest)).reshape(rest), shape)
+        return self._grouped(part, groups, prod(rest))
 
     def _gathered(self, term: Term, part: Pattern, shape: tuple[int, ...]) -> Pattern:
         if part is None:
@@ -170,11 +165,11 @@ class Dependence:
         axis, span = term.detail
         source = lengths(x.shape)
         index = np.ogrid[tuple(slice(n) for n in shape)]
-        found = self._positions(place, source[axis : axis + 1])
-        if found is None:  # any element along the axis
-            part, found = self._reduced(part, x, (axis,)), np.zeros(shape, np.int64)
+        result = self._positions(place, source[axis : axis + 1])
+        if result is None:  # any element along the axis
+            part, result = self._reduced(part, x, (axis,)), np.zeros(shape, np.int64)
             source = tuple(1 if a == axis else n for a, n in enumerate(source))
-        at = (*index[:axis], np.broadcast_to(found, shape), *index[axis + span :])
+        at = (*index[:axis], np.broadcast_to(result, shape), *index[axis + span :])
         return part[flat(at, source, shape).ravel()]
 
     def _scattered(self, term: Term, part: Pattern, shape: tuple[int, ...]) -> Pattern:
@@ -183,13 +178,13 @@ class Dependence:
         x, place = term.args
         axis, span = term.detail[1]
         source = lengths(x.shape)
-        found = self._positions(place, shape[axis : axis + 1])
-        if found is None:  # anywhere along the axis
+        result = self._positions(place, shape[axis : axis + 1])
+        if result is None:  # anywhere along the axis
             united = self._reduced(part, x, tuple(range(axis, axis + span)))
-            kept = tuple(1 if a == axis else n for a, n in enumerate(shape))
-            return united[np.broadcast_to(np.arange(prod(kept)).reshape(kept), shape).ravel()]
+            rest = tuple(1 if a == axis else n for a, n in enumerate(shape))
+            return united[np.broadcast_to(np.arange(prod(rest)).reshape(rest), shape).ravel()]
         index = np.ogrid[tuple(slice(n) for n in source)]
-        at = (*index[:axis], np.broadcast_to(found, source), *index[axis + span :])
+        at = (*index[:axis], np.broadcast_to(result, source), *index[axis + span :])
         return self._grouped(part, flat(at, shape, source), prod(shape))
 
     def _scanned(self, term: Term, parts: Sequence[Pattern], shape: tuple[int, ...]) -> Pattern:
@@ -250,9 +245,9 @@ class Dependence:
 
     def _positions(self, place: Term, lengths: tuple[int, ...]) -> Any:
         """Positions along an axis of that length, if they are known and in range."""
-        found = self.value(place)
-        known = found is not None and lengths and np.all((found >= 0) & (found < lengths[0]))
-        return found if known else None
+        result = self.value(place)
+        known = result is not None and lengths and np.all((result >= 0) & (result < lengths[0]))
+        return result if known else None
 
     # ----------------------------------------------------------------------------------- numbers
 
@@ -283,7 +278,7 @@ class Dependence:
         if term.op == VIEW:
             return viewed(term, args[0])
         if term.op == CHOOSE:
-            return chosen(term, args)
+            return choose_elements(term, args)
         if term.op == GATHER:
             axis, span = term.detail
             index = np.ogrid[tuple(slice(n) for n in shape)]
@@ -312,3 +307,227 @@ class Dependence:
 
 _REDUCTIONS = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "any": np.any,
                "all": np.all}  # fmt: skip
+
+
+# ---------------------------------------------------------------------------- dependent operations
+
+
+_MOVES = ("concat", "stack", "roll", "copy")
+"""Operations that may be no terms and do nothing but put elements elsewhere."""
+
+
+def patterns(
+    graph: Graph, given: dict[Value, Pattern], known: dict[Value, np.ndarray], columns: int
+) -> list[Pattern]:
+    """The patterns of the outputs of a graph whose lengths are all numbers.
+
+    ``given`` are those of its inputs, ``known`` the numbers of inputs that depend on nothing.
+    """
+    return Dependence(Expansion(graph), graph, given, known, columns).outputs()
+
+
+Rule = Callable[[Dependence, TracedNode, Sequence[Term], Sequence[Pattern]], list[Pattern]]
+
+
+def _moved(
+    self: Dependence, node: TracedNode, args: Sequence[Term], parts: Sequence[Pattern]
+) -> list[Pattern]:
+    """Elements that are put elsewhere: the operation says where, applied to their positions."""
+    counts = [prod(lengths(a.shape)) for a in args]
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    at = [places(a) + start for a, start in zip(args, starts, strict=False)]
+    rows = [self._empty(n) if p is None else p for n, p in zip(counts, parts, strict=True)]
+    (result,) = compute(node, at, lambda n: self.graph.sizes.evaluate(n, {}))
+    return [stacked(rows)[np.asarray(result).ravel()]]
+
+
+def _looped(
+    self: Dependence, node: TracedNode, args: Sequence[Term], parts: Sequence[Pattern]
+) -> list[Pattern]:
+    """A loop: its step is gone through as often as it runs, or until nothing changes."""
+    body, length = node.params["body"], self.graph.sizes.evaluate(node.params["length"], {})
+    carry, xs, outside = body.parts(list(parts))
+    numbers = body.parts([self.value(a) for a in args])
+    inputs = body.parts(body.graph.inputs)
+    fixed = {v: x for v, x in zip(inputs[2], numbers[2], strict=True) if x is not None}
+    steps = range(length)[::-1] if node.params["reverse"] else range(length)
+    expansion = Expansion(body.graph)
+    collected: dict[int, list[Pattern]] = {}
+    for step in steps:
+        rows = [_row_of(x, step, length) for x in xs]
+        here = {v: x[step] for v, x in zip(inputs[1], numbers[1], strict=True) if x is not None}
+        given = dict(zip(body.graph.inputs, [*carry, *rows, *outside], strict=True))
+        made = Dependence(expansion, body.graph, given, fixed | here, self.columns)
+        result = made.outputs()
+        carry = result[: body.carries]
+        collected[step] = result[body.carries :]
+    results = list(carry)
+    for k, value in enumerate(node.outputs[body.carries :]):
+        if value.dtype.kind not in "fc" or not length:
+            results.append(None)
+            continue
+        count = prod(shape_of(self.graph, value)) // length
+        pieces = [collected[step][k] for step in range(length)]
+        pieces = [self._empty(count) if p is None else p for p in pieces]
+        results.append(stacked(pieces))
+    return results
+
+
+def _row_of(part: Pattern, step: int, length: int) -> Pattern:
+    if part is None:
+        return None
+    count = part.shape[0] // length
+    return part[step * count : (step + 1) * count]
+
+
+def _multiplied(
+    self: Dependence, node: TracedNode, args: Sequence[Term], parts: Sequence[Pattern]
+) -> list[Pattern]:
+    """The product of a sparse matrix and a vector or matrix."""
+    pattern, adjoint = node.params["pattern"], node.params["adjoint"]
+    rows, columns = pattern.places(adjoint)
+    count, inner = pattern.shape[::-1] if adjoint else pattern.shape
+    width = prod(lengths(args[1].shape)[1:])
+    wide = np.arange(width)
+    at = (rows[:, None] * width + wide).ravel()
+    result = None
+    if parts[1] is not None:
+        ones = np.ones(at.size, bool)
+        source = (columns[:, None] * width + wide).ravel()
+        result = sparse.csr_array((ones, (at, source)), shape=(count * width, inner * width))
+        result = result @ parts[1]
+    if parts[0] is not None:
+        of_data = parts[0][np.repeat(np.arange(rows.size), width)]
+        result = self._united([result, self._grouped(of_data, at, count * width)])
+    return [result]
+
+
+def _convolved(
+    self: Dependence, node: TracedNode, args: Sequence[Term], parts: Sequence[Pattern]
+) -> list[Pattern]:
+    """A convolution: what lies under the window, along the axes that it moves along."""
+    shapes = [lengths(a.shape) for a in args]
+    (out,) = (shape_of(self.graph, v) for v in node.outputs)
+    axes = node.params.get("axes", (0,))
+    full = node.name == "convolve_whole" or node.params.get("mode") == "full"
+    where = np.indices(out)
+    results = []
+    for own, other, part in zip(shapes, shapes[::-1], parts, strict=True):
+        if part is None:
+            continue
+        rows, columns = [], []
+        inside = all(other[a] <= own[a] for a in axes)
+        window = [other[a] if full or inside else own[a] for a in axes]
+        for offset in np.ndindex(*window):
+            at = [w if own[a] > 1 or a in axes else 0 * w for a, w in enumerate(where)]
+            for a, o in zip(axes, offset, strict=True):
+                at[a] = at[a] - o if full else at[a] + o if inside else 0 * at[a] + o
+            within = np.all([(i >= 0) & (i < n) for i, n in zip(at, own, strict=True)], axis=0)
+            rows.append(places_in(out)[within])
+            columns.append(np.ravel_multi_index([i[within] for i in at], own))
+        at = np.concatenate(rows), np.concatenate(columns)
+        moved = sparse.csr_array((np.ones(at[0].size, bool), at), shape=(prod(out), prod(own)))
+        results.append(moved @ part)
+    return [self._united(results)]
+
+
+RULES.update(
+    {
+        **dict.fromkeys(("convolve_whole", "correlate_inside"), _convolved),
+        **dict.fromkeys(_MOVES, _moved),
+        "scan": _looped,
+        "sparse_matmul": _multiplied,
+    }
+)
+
+
+# --------------------------------------------------------------------------------------- positions
+
+
+def lengths(shape: Sequence[Any]) -> tuple[int, ...]:
+    """The shape of a term as numbers."""
+    return tuple([value_of(n) or 0 for n in shape])
+
+
+def shape_of(graph: Graph, value: Value) -> tuple[int, ...]:
+    """The shape of a value as numbers."""
+    return tuple([graph.sizes.evaluate(n, {}) for n in value.shape])
+
+
+def places(term: Term) -> np.ndarray:
+    """The positions of the elements of a term, in its shape."""
+    return places_in(lengths(term.shape))
+
+
+def places_in(shape: tuple[int, ...]) -> np.ndarray:
+    """The positions of the elements of an array, in its shape."""
+    return np.arange(prod(shape)).reshape(shape)
+
+
+def flat(index: Sequence[np.ndarray], shape: tuple[int, ...], like: tuple[int, ...]) -> np.ndarray:
+    """Positions in an array of that shape."""
+    if not shape:
+        return np.zeros(like, np.int64)
+    full = [np.broadcast_to(i, like) for i in index]
+    return np.ravel_multi_index(full, shape) if prod(like) else np.zeros(like, np.int64)
+
+
+def viewed(term: Term, x: np.ndarray) -> np.ndarray:
+    """A view of an array, by a term."""
+    kind, detail = term.detail
+    shape = lengths(term.shape)
+    if kind == "broadcast":
+        return np.broadcast_to(x, shape)
+    if kind == "permute":
+        return x.transpose(detail)
+    if kind == "getitem":
+        rest = iter(shape)
+        return x[tuple([_basic(part, rest) for part in detail])]
+    if kind == "diagonal":
+        return np.diagonal(x, *detail)
+    return x.reshape(shape)
+
+
+def _basic(part: tuple, rest: Any) -> Any:
+    """A position or slice, of which the detail of a view has start and step."""
+    start = value_of(part[0]) or 0
+    if len(part) == 1:
+        return start
+    step = part[1] if isinstance(part[1], int) else value_of(part[1])
+    return _slice(start, step, next(rest))
+
+
+def _slice(start: int, step: Any, count: int) -> slice:
+    if not count:
+        return slice(0, 0)
+    stop = start + step * (count - 1) + (1 if step > 0 else -1)
+    return slice(start, stop if stop >= 0 else None, step)
+
+
+def choose_elements(term: Term, args: Sequence[np.ndarray]) -> np.ndarray:
+    """An array put together of several: ``codegen.nests.indices``."""
+    kind, detail = term.detail
+    shape = lengths(term.shape)
+    if kind == "join":
+        return np.concatenate(args, axis=detail)
+    x, other = args
+    if kind == "triangle":
+        offset, lower = detail
+        k = value_of(offset) or 0
+        row, column = np.ogrid[: shape[-2], : shape[-1]]
+        mask = row + k >= column if lower else row + k <= column
+        return np.where(mask, np.broadcast_to(x, shape), other)
+    out = np.array(np.broadcast_to(other, shape))
+    if kind == "diagonal":
+        on = np.diagonal(out, *detail)
+        on.flags.writeable = True
+        on[...] = x
+        return out
+    index = [
+        value_of(part[0]) or 0
+        if len(part) == 1
+        else _slice(value_of(part[0]) or 0, part[1], value_of(part[2]) or 0)
+        for part in detail
+    ]
+    out[tuple(index)] = x
+    return out

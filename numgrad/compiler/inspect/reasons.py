@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.layout import CallLayout, Input
+from numgrad.compiler.call.call_layout import CallLayout, Input
 from numgrad.compiler.call.signature import (
     ARRAY,
     NUMBER,
@@ -33,8 +33,8 @@ def difference(layout: CallLayout, old: tuple, arguments: Arguments, new: tuple)
         text = _of_leaf(leaf, before, now)
         if text:
             return text
-    for place in layout.guards:
-        text = _of_place(place)
+    for source in layout.guards:
+        text = _of_guard(source)
         if text:
             return text
     return _of_captured(layout) or _of_sizes(layout, arguments) or "the surroundings changed"
@@ -69,46 +69,46 @@ def _shape(pattern: tuple) -> str:
     return f"({inside}{',' if len(pattern) == 1 else ''})"
 
 
-def _of_place(place: Source) -> str | None:
+def _of_guard(source: Source) -> str | None:
     try:
-        value = place.read()
+        value = source.read()
     except Exception:
-        return f"{place.name} is gone"
-    if place.treatment == VALUE and not same(value, place.value):
-        return f"{place.name} was {place.value!r}, now {value!r}"
-    if place.treatment == IDENTITY and value is not place.value:
-        return f"{place.name} is another object"
-    if place.treatment == CONTENT and not place.value(value):
-        return f"the array {place.name}, which plain NumPy may have read, has changed"
+        return f"{source.name} is gone"
+    if source.treatment == VALUE and not same(value, source.value):
+        return f"{source.name} was {source.value!r}, now {value!r}"
+    if source.treatment == IDENTITY and value is not source.value:
+        return f"{source.name} is another object"
+    if source.treatment == CONTENT and not source.value(value):
+        return f"the array {source.name}, which plain NumPy may have read, has changed"
     return None
 
 
 def _of_captured(layout: CallLayout) -> str | None:
     for entry in layout.inputs:
-        if entry.leaf is None and entry.place is not None:
+        if entry.leaf is None and entry.source is not None:
             try:
-                found = entry.place.read()
+                value = entry.source.read()
             except Exception:
-                return f"{entry.place.name} is gone"
+                return f"{entry.source.name} is gone"
             if entry.is_number:
-                if type(found) is not type(entry.source):
-                    old, new = type(entry.source).__name__, type(found).__name__
-                    return f"{entry.place.name} was of type {old}, now of type {new}"
+                if type(value) is not type(entry.owner):
+                    old, new = type(entry.owner).__name__, type(value).__name__
+                    return f"{entry.source.name} was of type {old}, now of type {new}"
                 continue
-            if not isinstance(found, (Tensor, np.ndarray)):
-                return f"{entry.place.name} was an array, now of type {type(found).__name__}"
-            if not _suits(entry, found):
-                return f"the array {entry.place.name} has another shape, dtype or requires_grad"
+            if not isinstance(value, (Tensor, np.ndarray)):
+                return f"{entry.source.name} was an array, now of type {type(value).__name__}"
+            if not _suits(entry, value):
+                return f"the array {entry.source.name} has another shape, dtype or requires_grad"
     return None
 
 
-def _suits(entry: Input, found: Any) -> bool:
+def _suits(entry: Input, item: Any) -> bool:
     value = entry.value
-    if isinstance(found, Tensor) != isinstance(entry.source, Tensor):
+    if isinstance(item, Tensor) != isinstance(entry.owner, Tensor):
         return False
-    if entry.tensor and found._requires_grad != entry.source._requires_grad:
+    if entry.tensor and item._requires_grad != entry.owner._requires_grad:
         return False
-    return found.dtype == value.dtype and found.shape == entry.source.shape
+    return item.dtype == value.dtype and item.shape == entry.owner.shape
 
 
 def _of_sizes(layout: CallLayout, arguments: Arguments) -> str | None:
@@ -118,9 +118,9 @@ def _of_sizes(layout: CallLayout, arguments: Arguments) -> str | None:
     leaves = {leaf.path: leaf for leaf in arguments.leaves}
     for entry in layout.inputs:
         leaf = entry.leaf and leaves.get(entry.leaf.path)
-        source = entry.source if leaf is None else leaf.array
+        owner = entry.owner if leaf is None else leaf.array
         for k, (expected, n) in enumerate(
-            zip(entry.value.shape, getattr(source, "shape", ()), strict=True)
+            zip(entry.value.shape, getattr(owner, "shape", ()), strict=True)
         ):
             expected = sizes.resolve(expected)
             axis = sizes.number(expected)

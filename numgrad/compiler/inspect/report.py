@@ -1,4 +1,4 @@
-"""What became of a jitted function, for people."""
+"""A report of a jitted function, for people."""
 
 from __future__ import annotations
 
@@ -23,28 +23,27 @@ from numgrad.codegen.nests.polynomial import text_of, value_of
 from numgrad.codegen.nests.statements import Statement
 from numgrad.codegen.nests.terms import BUFFER, PRODUCT, SCALAR, Term
 from numgrad.codegen.tasks import LANES
-from numgrad.compiler.call.layout import CallLayout, Input
+from numgrad.compiler.call.call_layout import CallLayout, Input
 from numgrad.compiler.call.source import CONTENT, IDENTITY, Source
 from numgrad.compiler.graph.graph import CALL, TracedNode
 from numgrad.compiler.inspect.stats import Statistics
 from numgrad.compiler.passes import Record
-from numgrad.compiler.run.kernel_step import KernelStep
 from numgrad.compiler.run.program import KernelProgram
-from numgrad.compiler.run.segment import Segment
 from numgrad.compiler.run.specialise import Specialisation
+from numgrad.compiler.run.steps import KernelStep, Segment
 
 WIDTH = 100
 Lines = Iterator[str]
 
 
-def report(name: str, found: Sequence[Specialisation], statistics: Statistics) -> str:
+def report(name: str, specialisations: Sequence[Specialisation], statistics: Statistics) -> str:
     """A text on all specialisations of a function."""
     s = statistics
     lines = [
         f"{name}: {s.calls} calls, {s.traces} traces, {s.compiles} kernels "
         f"({s.cache_hits} from disk), {s.seconds:.2f} s"
     ]
-    for number, specialisation in enumerate(found):
+    for number, specialisation in enumerate(specialisations):
         lines += ["", f"specialisation {number}, traced in {specialisation.tracing_seconds:.2f} s"]
         if specialisation.reason:
             lines.append(f"  made because {specialisation.reason}")
@@ -82,7 +81,7 @@ def _of_layout(layout: CallLayout) -> Lines:
     for line, length in layout.sizes.fixed.items():
         yield f"  length {length} is fixed, {line} reads it; a loop of any length is ng.scan"
     lengths = [g.text(lambda k: f"n{k}") for g in layout.sizes.relations()]
-    around = [_of_guard(place) for place in layout.guards if not place.is_code]
+    around = [_of_guard(source) for source in layout.guards if not source.is_code]
     if lengths or around:
         yield "guards"
         for text in lengths + around:
@@ -91,14 +90,14 @@ def _of_layout(layout: CallLayout) -> Lines:
         yield "guards: none"
 
 
-def _of_guard(place: Source) -> str:
-    if place.is_length:
-        return f"len({place.name.removesuffix('[...]')}) == {place.value}"
-    if place.treatment == IDENTITY:
-        return f"{place.name} is the same {type(place.value).__name__}"
-    if place.treatment == CONTENT:
-        return f"{place.name} is as it was"
-    return f"{place.name} == {' '.join(repr(place.value).split())}"
+def _of_guard(source: Source) -> str:
+    if source.is_length:
+        return f"len({source.name.removesuffix('[...]')}) == {source.value}"
+    if source.treatment == IDENTITY:
+        return f"{source.name} is the same {type(source.value).__name__}"
+    if source.treatment == CONTENT:
+        return f"{source.name} is as it was"
+    return f"{source.name} == {' '.join(repr(source.value).split())}"
 
 
 def _of_input(entry: Input, layout: CallLayout) -> str:
@@ -106,7 +105,7 @@ def _of_input(entry: Input, layout: CallLayout) -> str:
     lengths = ", ".join(str(layout.sizes.resolve(n)) for n in value.shape)
     written = ", written" if layout.inputs.index(entry) in layout.writes else ""
     origin = "" if entry.leaf is not None else ", read at each call"
-    if entry.leaf is None and entry.place is None:
+    if entry.leaf is None and entry.source is None:
         origin = ", held"
     return f"{entry.name}: {value.dtype}[{lengths}]{origin}{written}"
 
@@ -138,11 +137,11 @@ def _of_passes(records: Sequence[Record], now: int) -> Lines:
 
 
 def _of_segment(node: TracedNode) -> Lines:
-    place = f" ({node.line})" if node.line else ""
+    source = f" ({node.line})" if node.line else ""
     if node.op == CALL:
-        yield f"segment: a call of a Python function{place}; nothing else knows what it does"
+        yield f"segment: a call of a Python function{source}; nothing else knows what it does"
     else:
-        yield f"segment: {node.name}{place} runs by itself; it has no form as a loop of a kernel"
+        yield f"segment: {node.name}{source} runs by itself; it has no form as a loop of a kernel"
 
 
 def _of_kernel(step: KernelStep, program: KernelProgram, names: _Names) -> Lines:
@@ -165,15 +164,15 @@ def _of_kernel(step: KernelStep, program: KernelProgram, names: _Names) -> Lines
         if isinstance(item, Statement) and item.term.op != PRODUCT:
             between.append(item)
             continue
-        found = account(item, written.writer, program.expansion.origin)
+        result = account(item, written.writer, program.expansion.origin)
         if isinstance(item, Statement):
             yield f"  matrix product {names.of(item.term)}"
-            yield from _indented(_indented(_of_account(found, names)))
+            yield from _indented(_indented(_of_account(result, names)))
         else:
             nest = next(nests)
             yield f"  nest {nest.number}"
             loops = _of_loops(nest, vectorised.get(f"nest_{nest.number}"), names)
-            yield from _indented(_indented(_of_account(found, names)))
+            yield from _indented(_indented(_of_account(result, names)))
             yield from _indented(_indented(loops))
     if between:
         yield "  numbers, between the nests"
@@ -215,36 +214,36 @@ def _of_memory(step: KernelStep, names: _Names) -> Lines:
     for item in written.writer.items:
         for statement in [item] if isinstance(item, Statement) else item.statements():
             term = statement.term
-            place = written.writer.storage[term.number]
-            if place.whole and place.memory and stored_name(term) not in handed:
+            source = written.writer.storage[term.number]
+            if source.whole and source.memory and stored_name(term) not in handed:
                 temporary[term.number] = term
     if temporary:
         yield from _wrapped("temporary arrays: ", [names.typed(t) for t in temporary.values()])
 
 
-def _of_account(found: Account, names: _Names) -> Lines:
-    yield from _of_operations(found.nodes)
+def _of_account(value: Account, names: _Names) -> Lines:
+    yield from _of_operations(value.nodes)
     parts = [
         f"{verb} {', '.join(dict.fromkeys(map(names.of, terms)))}"
-        for verb, terms in (("reads", found.reads), ("writes", found.writes))
+        for verb, terms in (("reads", value.reads), ("writes", value.writes))
         if terms
     ]
-    registers = [names.of(t) for t, place in found.held if not place.memory]
-    blocks = [names.of(t) for t, place in found.held if place.memory and place.lanes]
-    small = [names.of(t) for t, place in found.held if place.memory and not place.lanes]
+    registers = [names.of(t) for t, source in value.held if not source.memory]
+    blocks = [names.of(t) for t, source in value.held if source.memory and source.lanes]
+    small = [names.of(t) for t, source in value.held if source.memory and not source.lanes]
     parts += [f"registers hold {', '.join(registers)}"] * bool(registers)
     parts += [f"blocks of {LANES} hold {', '.join(blocks)}"] * bool(blocks)
     parts += [f"local arrays hold {', '.join(small)}"] * bool(small)
     yield from _wrapped("", parts, "; ")
-    work = [f"{names.amount(found.moved)} bytes moved", f"{names.amount(found.flops)} flops"]
-    work += [f"{names.amount(times)} {name}" for name, times in found.functions.items()]
+    work = [f"{names.amount(value.moved)} bytes moved", f"{names.amount(value.flops)} flops"]
+    work += [f"{names.amount(times)} {name}" for name, times in value.functions.items()]
     yield from _wrapped("about ", work, "; ")
 
 
 def _of_operations(nodes: Iterable[TracedNode]) -> Lines:
     for line, operations in by_line(nodes):
-        place = line.replace("\\", "/").rsplit("/", 1)[-1]
-        yield from _wrapped(f"{place}: " if place else "", operations)
+        source = line.replace("\\", "/").rsplit("/", 1)[-1]
+        yield from _wrapped(f"{source}: " if source else "", operations)
 
 
 def _of_loops(nest: Nest, vectorised: Sequence[VectorLoop] | None, names: _Names) -> Lines:
@@ -266,7 +265,7 @@ def _of_loop(loop: SourceLoop, names: _Names) -> str:
 
 
 class _Names:
-    """What terms and lengths of a program are called in a report."""
+    """Names of terms and lengths of a program in a report."""
 
     def __init__(self, program: KernelProgram) -> None:
         self.graph, self.terms = program.graph, program.expansion.terms
@@ -288,7 +287,7 @@ class _Names:
         return self._inputs.get(number, f"t{number}")
 
     def at(self, address: str) -> str:
-        """What is at an address: a term, or what a nest puts aside for itself."""
+        """The thing at an address: a term, or what a nest puts aside for itself."""
         if not address.startswith("a"):
             return address
         return self._inputs.get(int(address[1:]), f"t{address[1:]}")

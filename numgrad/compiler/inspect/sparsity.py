@@ -1,4 +1,4 @@
-"""``sparsity``: which elements of a derivative may differ from zero."""
+"""``sparsity``: elements of a derivative that may differ from zero."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from numgrad.autograd.modes import enable_grad
-from numgrad.compiler.inspect.dependent_operations import patterns
+from numgrad.compiler.inspect.dependence import patterns
 from numgrad.compiler.passes import optimize
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.tracer import Tracer
@@ -76,9 +76,9 @@ def sparsity(
             "sparsity: shapes are numbers outside of ng.jit, ng.vmap and forward mode only; find "
             "the pattern before, for arrays of the same shapes"
         )
-    chosen = choose("sparsity", f, argnums)
-    call = TransformedCall(chosen, args, recorded=False)
-    derived = f if order == 1 else grad(f, argnums=chosen.numbers)
+    numbers = choose("sparsity", f, argnums)
+    call = TransformedCall(numbers, args, recorded=False)
+    derived = f if order == 1 else grad(f, argnums=numbers.numbers)
     given = list(args)
 
     def traced(tensors: Sequence[Tensor]) -> Any:
@@ -91,9 +91,9 @@ def sparsity(
     with TraceInterpreter(tracer), enable_grad():
         tensors = [tracer.array(t.shape, t.dtype) for t in call.tensors]
         inputs = [tracer.value(t) for t in tensors]
-        found: list[Any] = []
-        flatten(traced(tensors), found)
-        tracer.graph.outputs = [tracer.value(call.arrays(x)[0]) for x in found]
+        results: list[Any] = []
+        flatten(traced(tensors), results)
+        tracer.graph.outputs = [tracer.value(call.arrays(x)[0]) for x in results]
     graph = tracer.graph
     optimize(graph)
     sizes = [int(t.size) for t in call.tensors]

@@ -1,4 +1,4 @@
-"""What compiled functions have cost so far: ``ng.jit_stats()``."""
+"""Costs of compiled functions so far: ``ng.jit_stats()``."""
 
 from __future__ import annotations
 
@@ -78,5 +78,5 @@ def jit_stats() -> StatisticsTable:
     >>> stats.calls, stats.traces
     (3, 1)
     """
-    found = [function.statistics for function in list(FUNCTIONS)]
-    return StatisticsTable(sorted((s for s in found if s.calls), key=lambda s: s.name))
+    results = [function.statistics for function in list(FUNCTIONS)]
+    return StatisticsTable(sorted((s for s in results if s.calls), key=lambda s: s.name))

@@ -15,10 +15,10 @@ from numgrad.compiler.passes.broadcasts import move_broadcasts
 from numgrad.compiler.passes.common import join_common
 from numgrad.compiler.passes.constants import fold_constants
 from numgrad.compiler.passes.dead import drop_dead
-from numgrad.compiler.passes.loops import trim_loops
+from numgrad.compiler.passes.loop_trimming import trim_loops
+from numgrad.compiler.passes.matrix_products import simplify_products
+from numgrad.compiler.passes.matrix_products import transposed as transposed
 from numgrad.compiler.passes.parts import join_parts
-from numgrad.compiler.passes.products import simplify_products
-from numgrad.compiler.passes.products import transposed as transposed
 from numgrad.compiler.passes.reductions import simplify_reductions, simplify_sums_of_products
 from numgrad.compiler.passes.views import simplify_views
 
@@ -43,7 +43,7 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
 
 @dataclass(frozen=True)
 class Record:
-    """What one run of a pass did: nodes replaced or removed, and how many there were."""
+    """A run of a pass: nodes replaced or removed, and how many there were."""
 
     name: str
     changed: int

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.compiler.graph.graph import SIZE, Graph, TracedNode, Value
+from numgrad.compiler.passes.broadcasts import constant_of, source
 from numgrad.compiler.passes.rewriting import Rewriting, rewrite
-from numgrad.compiler.passes.uniform import constant_of, source
 
 
 def simplify_algebra(graph: Graph) -> int:
@@ -37,10 +37,10 @@ def _rule(to: Rewriting, node: TracedNode) -> Value | tuple[Value, ...] | None:
 
 def _is(value: Value, number: Any, out: Value) -> bool:
     """Whether all elements are a number when they have the dtype of ``out``; zeros by sign."""
-    found = constant_of(value)
-    if found is None or found != number:
+    result = constant_of(value)
+    if result is None or result != number:
         return False
-    return number != 0 or out.dtype.kind not in "fc" or _sign(found) == _sign(number)
+    return number != 0 or out.dtype.kind not in "fc" or _sign(result) == _sign(number)
 
 
 def _sign(number: Any) -> tuple[bool, bool]:
@@ -106,10 +106,10 @@ def _never_negative_zero(value: Value, depth: int = 6) -> bool:
     """Whether no element is -0.0, as far as a few operations back say."""
     if value.dtype.kind in "biu":
         return True
-    found = source(value)
-    node = found.node
-    if constant_of(found) is not None:
-        return found.constant != 0 or not any(_sign(found.constant))
+    result = source(value)
+    node = result.node
+    if constant_of(result) is not None:
+        return result.constant != 0 or not any(_sign(result.constant))
     if node.op == SIZE or node.name in _POSITIVE:
         return True
     if depth == 0:
@@ -174,11 +174,11 @@ def _logical_not(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
 
 def _where(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
     condition, a, b = node.inputs
-    chosen = constant_of(condition)
-    if chosen is None and a is b:
-        chosen = True
-    if chosen is not None:
-        return to.standing_for(a if chosen else b, out)
+    number = constant_of(condition)
+    if number is None and a is b:
+        number = True
+    if number is not None:
+        return to.standing_for(a if number else b, out)
     inner = _argument(condition, "logical_not")
     if inner is not None and inner.dtype.kind == "b":
         return to.elementwise("where", (inner, b, a), out)

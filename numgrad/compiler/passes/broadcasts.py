@@ -7,9 +7,11 @@ that number wherever something is computed from them.
 
 from __future__ import annotations
 
-from numgrad.compiler.graph.graph import Graph, TracedNode, Value
-from numgrad.compiler.passes.rewriting import Rewriting, rewrite
-from numgrad.compiler.passes.uniform import REPEATING, source
+from typing import Any
+
+from numgrad.compiler.graph.graph import CONSTANT, Graph, TracedNode, Value
+from numgrad.compiler.graph.shapes import same_shape
+from numgrad.compiler.passes.rewriting import Rewriting, is_one, rewrite
 from numgrad.core.elementwise import Elementwise
 
 
@@ -23,8 +25,41 @@ def _rule(to: Rewriting, node: TracedNode) -> Value | None:
         return None
     if all(v.node.name not in REPEATING for v in node.inputs):
         return None
-    found = [v if (s := source(v)) is v else to.strong(s) for v in node.inputs]
-    if all(a is b for a, b in zip(found, node.inputs, strict=True)):
+    results = [v if (s := source(v)) is v else to.strong(s) for v in node.inputs]
+    if all(a is b for a, b in zip(results, node.inputs, strict=True)):
         return None
     (out,) = node.outputs
-    return to.broadcast(to.elementwise(node.op, found, out), out.shape)
+    return to.broadcast(to.elementwise(node.op, results, out), out.shape)
+
+
+# ----------------------------------------------------------------------------------------- uniform
+
+
+REPEATING = ("broadcast_to", "reshape")
+"""Operations whose result may be a smaller value repeated."""
+
+
+def source(value: Value) -> Value:
+    """The smallest value that broadcasts to ``value``, axes matched from the right."""
+    while True:
+        node = value.node
+        if node.name == "broadcast_to" or (node.name == "reshape" and _adds_leading_ones(value)):
+            value = node.inputs[0]
+        else:
+            return value
+
+
+def _adds_leading_ones(value: Value) -> bool:
+    (given,) = value.node.inputs
+    lead = value.ndim - given.ndim
+    return (
+        lead > 0
+        and all(map(is_one, value.shape[:lead]))
+        and same_shape(given.shape, value.shape[lead:])
+    )
+
+
+def constant_of(value: Value) -> Any:
+    """The number that all elements are, if that is known, else None."""
+    result = source(value)
+    return result.node.params["value"] if result.node.op == CONSTANT else None

@@ -20,11 +20,11 @@ def join_common(graph: Graph) -> int:
     numbers: dict[Value, int] = {}
 
     def rule(to: Rewriting, node: TracedNode) -> tuple[Value, ...] | None:
-        found = node
+        item = node
         if node.op not in (INPUT, CALL):
-            found = known.setdefault(_key(graph.sizes, node, numbers), node)
-        if found is not node:
-            return found.outputs
+            item = known.setdefault(_key(graph.sizes, node, numbers), node)
+        if item is not node:
+            return item.outputs
         for value in node.outputs:
             numbers[value] = len(numbers)
         return None
@@ -47,20 +47,20 @@ def _key(sizes: Sizes, node: TracedNode, numbers: dict[Value, int]) -> tuple:
 
 
 def graph_key(graph: Graph) -> tuple:
-    """What is the same for graphs that compute the same things in the same order."""
+    """A key that is the same for graphs that compute the same things in the same order."""
     sizes = graph.sizes
     numbers: dict[Value, int] = {}
-    found: list[Any] = [id(sizes)]
+    results: list[Any] = [id(sizes)]
     for value in graph.inputs:
         numbers[value] = len(numbers)
-        found.append((_frozen(sizes, value.shape), value.dtype, value.weak))
+        results.append((_frozen(sizes, value.shape), value.dtype, value.weak))
     for node in graph.nodes:
         if node.op != INPUT:
             shapes = _frozen(sizes, [v.shape for v in node.outputs])
-            found.append((id(node) if node.op == CALL else _key(sizes, node, numbers), shapes))
+            results.append((id(node) if node.op == CALL else _key(sizes, node, numbers), shapes))
             for value in node.outputs:
                 numbers[value] = len(numbers)
-    return *found, *(numbers[v] for v in graph.outputs)
+    return *results, *(numbers[v] for v in graph.outputs)
 
 
 def _frozen(sizes: Sizes, value: Any) -> Any:

@@ -14,16 +14,16 @@ from numgrad.core.elementwise import Elementwise
 
 
 def simplify_getitem(to: Rewriting, node: TracedNode) -> Value | None:
-    """What an index of ``node`` into the result of another node comes to."""
+    """The index that replaces one of ``node`` into the result of another node."""
     (x,), (out,) = node.inputs, node.outputs
     index = node.params["index"]
     if all(map(_takes_all, index, x.shape)):
         return to.reshape(x, out.shape)
     rule = _RULES.get(x.node.name)
-    found = None if rule is None else rule(to, x, index, out)
-    if found is None and isinstance(x.node.op, Elementwise):
+    result = None if rule is None else rule(to, x, index, out)
+    if result is None and isinstance(x.node.op, Elementwise):
         return _of_elementwise(to, x, index, out)
-    return found
+    return result
 
 
 def _takes_all(part: Any, length: Length) -> bool:
@@ -62,11 +62,11 @@ def _of_permute(to: Rewriting, x: Value, index: tuple, out: Value) -> Value:
 def _of_broadcast(to: Rewriting, x: Value, index: tuple, out: Value) -> Value:
     (origin,) = x.node.inputs
     parts = list(index[x.ndim - origin.ndim :])
-    kept = []
+    rest = []
     for k, n in enumerate(origin.shape):
         if is_one(n):
             parts[k] = slice(0, 1, 1) if isinstance(parts[k], slice) else 0
-        kept += [n] if isinstance(parts[k], slice) else []
+        rest += [n] if isinstance(parts[k], slice) else []
     return to.broadcast(to.getitem(origin, parts), out.shape)
 
 
@@ -90,10 +90,10 @@ def _of_reshape(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | No
 
 def _of_stack(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
     axis = x.node.params["axis"] % x.ndim
-    chosen = index[axis]
-    if type(chosen) is not int or x.node.inputs[chosen].dtype != x.dtype:
+    part = index[axis]
+    if type(part) is not int or x.node.inputs[part].dtype != x.dtype:
         return None
-    return to.getitem(x.node.inputs[chosen], (*index[:axis], *index[axis + 1 :]))
+    return to.getitem(x.node.inputs[part], (*index[:axis], *index[axis + 1 :]))
 
 
 def _of_concat(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
@@ -153,10 +153,10 @@ def _find_hop(x: Value) -> _Hop | None:
     node, rest = x.node, None
     part = x
     if node.name == "add":
-        found = [v for v in node.inputs if v.node.name == "getitem_backward"]
-        if not found or not all(same_shape(v.shape, x.shape) for v in node.inputs):
+        results = [v for v in node.inputs if v.node.name == "getitem_backward"]
+        if not results or not all(same_shape(v.shape, x.shape) for v in node.inputs):
             return None
-        part = found[0]
+        part = results[0]
         rest = node.inputs[1] if part is node.inputs[0] else node.inputs[0]
     elif node.name == "index_put" and not node.params["accumulate"]:
         rest = node.inputs[0]
@@ -171,10 +171,10 @@ def _find_hop(x: Value) -> _Hop | None:
 
 
 def _of_parts(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
-    """What was written last at the index, and what was added there since."""
-    start, found = x, None
+    """The value written last at the index, and what was added there since."""
+    start, result = x, None
     added: list[Value | None] = []  # None stands for zeros, which make 0.0 of -0.0
-    while found is None:
+    while result is None:
         hop = _hop(to, x)
         if hop is None:
             break
@@ -186,19 +186,19 @@ def _of_parts(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None
             if here or added[-1:] != [None]:
                 added.append(hop.value if here else None)
         elif here:
-            found = to.broadcast(hop.value, out.shape)
+            result = to.broadcast(hop.value, out.shape)
         elif hop.rest is None:
-            found = to.broadcast(to.zero(x.dtype), out.shape)
+            result = to.broadcast(to.zero(x.dtype), out.shape)
         x = hop.rest or x
-    if found is None:
+    if result is None:
         if x is start:
             return None
-        found = to.getitem(x, index)
+        result = to.getitem(x, index)
     for value in reversed(added):
         if value is not None or x.dtype.kind in "fc":
             addend = to.zero(x.dtype) if value is None else value
-            found = to.elementwise("add", (found, addend), out)
-    return found
+            result = to.elementwise("add", (result, addend), out)
+    return result
 
 
 _MADE_OF_PARTS = ("stack", "concat", "index_put", "getitem_backward", "broadcast_to")

@@ -113,12 +113,13 @@ def _part(whole: Value, index: tuple, value: Value) -> Part | None:
     """The part that an index names, if it runs along one axis."""
     if not is_basic(index, whole):
         return None
-    chosen = [a for a, p in enumerate(index) if not is_full(p, whole.shape[a])]
-    if len(chosen) != 1:
+    axes = [a for a, p in enumerate(index) if not is_full(p, whole.shape[a])]
+    if len(axes) != 1:
         return None
-    (axis,) = chosen
-    found = bounds(index[axis])
-    return None if found is None else Part(axis, *found, not isinstance(index[axis], slice), value)
+    (axis,) = axes
+    results = bounds(index[axis])
+    one = not isinstance(index[axis], slice)
+    return None if results is None else Part(axis, *results, one, value)
 
 
 def _ordered(to: Rewriting, out: Value, parts: list[Part]) -> list[Part] | None:
@@ -127,12 +128,12 @@ def _ordered(to: Rewriting, out: Value, parts: list[Part]) -> list[Part] | None:
     if len(parts) < 2 or any(part.axis != axis for part in parts):
         return None
     parts = sorted(parts, key=lambda part: sizes.hint(part.start))
-    apart = all(sizes.always("<=", a, b) for a, b in _gaps(out, parts))
-    return parts if apart else None
+    disjoint = all(sizes.always("<=", a, b) for a, b in _gaps(out, parts))
+    return parts if disjoint else None
 
 
 def _gaps(out: Value, parts: list[Part]) -> list[tuple[Length, Length]]:
-    """What is before, between and after parts."""
+    """The gaps before, between and after parts."""
     ends = [0, *(part.stop for part in parts)]
     starts = [*(part.start for part in parts), out.shape[parts[0].axis]]
     return list(zip(ends, starts, strict=True))

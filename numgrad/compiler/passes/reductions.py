@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from numgrad.compiler.graph.graph import Graph, Length, TracedNode, Value
-from numgrad.compiler.passes.groups import groups
 from numgrad.compiler.passes.rewriting import Rewriting, is_one, rewrite
+from numgrad.compiler.passes.views import groups
 from numgrad.core.axis import AxisOp
 
 _ANY_ORDER = ("sum", "mean", "prod", "max", "min", "any", "all", "count_nonzero", "var", "std")
@@ -42,8 +42,8 @@ def _contracted(to: Rewriting, node: TracedNode) -> Value | None:
     if not isinstance(node.op, AxisOp) or node.params.get("keepdims"):
         return None
     x, (out,) = node.inputs[0], node.outputs
-    found = _negated(to, node, x, out)
-    return _of_product(to, node, x, out) if found is None else found
+    result = _negated(to, node, x, out)
+    return _of_product(to, node, x, out) if result is None else result
 
 
 def _rule(to: Rewriting, node: TracedNode) -> Value | None:
@@ -53,9 +53,9 @@ def _rule(to: Rewriting, node: TracedNode) -> Value | None:
     if node.params.get("keepdims"):
         return to.reshape(_reduced(to, node, node.inputs[0], node.params["axis"]), out.shape)
     for rule in (_short_axes, _steps, _permuted, _reshaped, _repeated):
-        found = rule(to, node, node.inputs[0], out)
-        if found is not None:
-            return found
+        result = rule(to, node, node.inputs[0], out)
+        if result is not None:
+            return result
     return None
 
 
@@ -91,8 +91,8 @@ def _steps(to: Rewriting, node: TracedNode, x: Value, out: Value) -> Value | Non
         return None
     (origin,) = inner.inputs
     first = inner.params["axis"]
-    kept = [a for a in range(origin.ndim) if a not in first]
-    return _reduced(to, inner, origin, (*first, *(kept[a] for a in node.params["axis"])))
+    axes_left = [a for a in range(origin.ndim) if a not in first]
+    return _reduced(to, inner, origin, (*first, *(axes_left[a] for a in node.params["axis"])))
 
 
 def _permuted(to: Rewriting, node: TracedNode, x: Value, out: Value) -> Value | None:
@@ -136,16 +136,16 @@ def _repeated(to: Rewriting, node: TracedNode, x: Value, out: Value) -> Value | 
     if not repeated or not all(always("<", 0, x.shape[a]) for a in repeated):
         return None
     whole = to.reshape(origin, (1,) * lead + origin.shape)
-    kept = tuple(n for a, n in enumerate(whole.shape) if a not in repeated)
+    shape = tuple(n for a, n in enumerate(whole.shape) if a not in repeated)
     rest = [a for a in range(x.ndim) if a not in repeated]
-    found = to.reshape(whole, kept)
-    found = _reduced(to, node, found, [k for k, a in enumerate(rest) if a in axes])
+    result = to.reshape(whole, shape)
+    result = _reduced(to, node, result, [k for k, a in enumerate(rest) if a in axes])
     if node.name == "sum":
         count: Length = 1
         for a in repeated:
             count = count * x.shape[a]
-        found = to.elementwise("multiply", (found, to.size(count)), found)
-    return to.broadcast(found, out.shape)
+        result = to.elementwise("multiply", (result, to.size(count)), result)
+    return to.broadcast(result, out.shape)
 
 
 def _negated(to: Rewriting, node: TracedNode, x: Value, out: Value) -> Value | None:

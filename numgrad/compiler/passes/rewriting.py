@@ -31,7 +31,7 @@ class Rewriting:
         self.graph = graph
         self.line: str | None = None
         self.memory: dict[Value, Any] = {}
-        """What a rule found out about a value."""
+        """A fact that a rule noted about a value."""
         self._nodes = graph.nodes
         self._new: dict[Value, Value] = {}
         self._uses: Counter[Value] | None = None
@@ -44,19 +44,19 @@ class Rewriting:
             if new and not new.keys().isdisjoint(node.inputs):
                 node.inputs = tuple([new.get(v, v) for v in node.inputs])
             self.line = node.line
-            found = rule(self, node)
-            if found is None:
+            results = rule(self, node)
+            if results is None:
                 graph.nodes.append(node)
                 continue
             replaced += 1
-            found = (found,) if isinstance(found, Value) else found
-            new.update(zip(node.outputs, found, strict=True))
+            results = (results,) if isinstance(results, Value) else results
+            new.update(zip(node.outputs, results, strict=True))
         graph.outputs = [new.get(v, v) for v in graph.outputs]
         graph.writes = [(target, new.get(v, v)) for target, v in graph.writes]
         return replaced
 
     def now(self, value: Value) -> Value:
-        """What stands for a value by now."""
+        """The value that stands for another by now."""
         return self._new.get(value, value)
 
     def is_shared(self, value: Value) -> bool:

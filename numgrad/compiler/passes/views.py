@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
-from numgrad.compiler.graph.graph import Graph, Length, TracedNode, Value
-from numgrad.compiler.graph.shapes import same_shape
-from numgrad.compiler.passes.groups import groups
+from numgrad.compiler.graph.graph import Graph, Length, Shape, TracedNode, Value
+from numgrad.compiler.graph.shapes import same, same_shape
 from numgrad.compiler.passes.indexing import simplify_getitem
 from numgrad.compiler.passes.rewriting import Rewriting, is_one, rewrite
 
@@ -28,13 +29,13 @@ def _reshape(to: Rewriting, node: TracedNode) -> Value | None:
     if x.node.name == "reshape":
         return to.reshape(x.node.inputs[0], out.shape)
     if x.node.name == "broadcast_to":
-        found = _repeated_groups(to, x, out)
-        return None if found is None else to.broadcast(found, out.shape)
+        result = _repeated_groups(to, x, out)
+        return None if result is None else to.broadcast(result, out.shape)
     return None
 
 
 def _repeated_groups(to: Rewriting, x: Value, out: Value) -> Value | None:
-    """What broadcasts to ``out``, a reshape of the broadcast ``x``, if axes stay apart."""
+    """The value that broadcasts to ``out``, a reshape of ``x`` broadcast, if no axis mixes."""
     runs = groups(x.shape, out.shape)
     if runs is None:
         return None
@@ -147,3 +148,42 @@ _RULES = {
     "imag": _imag,
     "diagonal": _diagonal,
 }
+
+
+# ------------------------------------------------------------------------------------------ groups
+
+
+Group = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def groups(before: Shape, after: Shape) -> list[Group] | None:
+    """Pairs of the shortest runs of axes with equally many elements, in order.
+
+    Axes of length 1 are in no run. None where lengths do not say how the axes correspond.
+    """
+    left, right = _longer(before), _longer(after)
+    results: list[Group] = []
+    i = j = 0
+    while i < len(left) and j < len(right):
+        k, m = i + 1, j + 1
+        a, b = before[left[i]], after[right[j]]
+        while not same(a, b):
+            # the shorter run goes on; which one that is, symbols need not say
+            if k == len(left) and m == len(right):
+                return None
+            if m == len(right) or (k < len(left) and not _is_part(a, right, after, j, m)):
+                a, k = a * before[left[k]], k + 1
+            else:
+                b, m = b * after[right[m]], m + 1
+        results.append((tuple(left[i:k]), tuple(right[j:m])))
+        i, j = k, m
+    return results if i == len(left) and j == len(right) else None
+
+
+def _longer(shape: Shape) -> list[int]:
+    return [a for a, n in enumerate(shape) if not is_one(n)]
+
+
+def _is_part(a: Length, right: list[int], after: Shape, j: int, m: int) -> bool:
+    """Whether some longer run on the right has ``a`` elements."""
+    return any(same(a, prod(after[x] for x in right[j:e])) for e in range(m, len(right) + 1))

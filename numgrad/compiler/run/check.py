@@ -15,27 +15,27 @@ from numgrad.errors import NumgradAssertionError, warn
 from numgrad.tensors.random_state import RandomState
 
 
-def checked(arguments: Arguments, found: Specialisation) -> Any:
-    """What the compiled function returns; what it writes to is left as eager code leaves it.
+def checked(arguments: Arguments, specialisation: Specialisation) -> Any:
+    """Results of the compiled function; memory that it writes to is left as eager code leaves it.
 
     Raises
     ------
     NumgradAssertionError
         If the two differ by more than rounding.
     """
-    parameters, layout = arguments.parameters, found.layout
+    parameters, layout = arguments.parameters, specialisation.layout
     if layout.touched:
         warn(
             f"check_jit: {parameters.name} calls Python code that changes something (a step of an "
             "optimizer), which cannot be undone to be repeated eagerly; it is not checked"
         )
-        return found.force(arguments)
-    arrays = found.force(arguments, run=False)
+        return specialisation.force(arguments)
+    arrays = specialisation.force(arguments, run=False)
     memory = [(layout.inputs[n].name, arrays[n]) for n in layout.writes]
     leaves = [result.tensor for result in layout.gradients]
     before = _Content(memory, leaves)
     random = RandomState(parameters.function, [leaf.given for leaf in arguments.leaves])
-    out = found.force(arguments)
+    out = specialisation.force(arguments)
     after = _Content(memory, leaves)
     before.restore()
     with random.restored():
@@ -46,7 +46,7 @@ def checked(arguments: Arguments, found: Specialisation) -> Any:
 
 
 class _Content:
-    """What is in memory that a function writes to, and in ``.grad`` of captured Tensors."""
+    """Contents of memory that a function writes to, and in ``.grad`` of captured Tensors."""
 
     def __init__(self, memory: list[tuple[str, np.ndarray]], leaves: list[Tensor]) -> None:
         self.memory = [(name, array, array.copy()) for name, array in memory]
@@ -72,15 +72,15 @@ class _Content:
 
 
 def _compare_trees(name: str, out: Any, expected: Any) -> None:
-    found: list[Any] = []
+    results: list[Any] = []
     wanted: list[Any] = []
-    nesting, other = flatten(out, found), flatten(expected, wanted)
+    nesting, other = flatten(out, results), flatten(expected, wanted)
     if nesting != other:
         raise NumgradAssertionError(
             f"check_jit: {name} returned {type(out).__name__}, and eagerly "
             f"{type(expected).__name__}, nested differently"
         )
-    for path, a, b in zip(paths(nesting, "the result"), found, wanted, strict=True):
+    for path, a, b in zip(paths(nesting, "the result"), results, wanted, strict=True):
         _compare(name, path, a, b)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from numgrad import config
 from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import TENSORS, Tensor, refresh
-from numgrad.compiler.call.layout import PLAIN, RECORDING, CallLayout, Input, Result
+from numgrad.compiler.call.call_layout import PLAIN, RECORDING, CallLayout, Input, Result
 from numgrad.compiler.call.signature import (
     ARRAY,
     LEAST,
@@ -46,7 +46,7 @@ from numgrad.tensors.recording import new_tensor
 _HELD = (ARRAY, TENSOR)
 """Kinds of arguments that are memory."""
 MISS: Any = type("Miss", (), {})()
-"""What a specialisation returns for arguments that it was not made for."""
+"""Result of a specialisation for arguments that it was not made for."""
 
 
 def _joined(kind: type, keys: Any, parts: list[Any]) -> Any:
@@ -96,7 +96,7 @@ class DispatchWriter:
         self._arguments = list(self._of_arguments())
         self._captured = list(self._of_captured())
         self._relations = list(self._of_relations())
-        self._surroundings = list(map(self._of_place, layout.guards))
+        self._captures = list(map(self._of_guard, layout.guards))
 
     # --------------------------------------------------------------------------------- names
 
@@ -194,7 +194,7 @@ class DispatchWriter:
         """
         entry = self.layout.inputs[number]
         value = entry.value
-        now = value.shape if entry.leaf is not None or entry.gradient else entry.source.shape
+        now = value.shape if entry.leaf is not None or entry.gradient else entry.owner.shape
         dtype = self._hold(value.dtype)
         yield f"({name}.dtype is {dtype} or {name}.dtype == {dtype})"
         self._arrays[number] = name
@@ -231,57 +231,57 @@ class DispatchWriter:
         held = self._hold(value)
         return f"({walrus} is {held} or _same({name}, {held}))"
 
-    # -------------------------------------------------------------------------- surroundings
+    # -------------------------------------------------------------------------- captures
 
-    def _access(self, place: Source) -> str:
-        holder = self._hold(place.holder)
-        text = place.access.replace(
-            "{0}", f"{holder}()" if isinstance(place.holder, ref) else holder
+    def _access(self, source: Source) -> str:
+        holder = self._hold(source.holder)
+        text = source.access.replace(
+            "{0}", f"{holder}()" if isinstance(source.holder, ref) else holder
         )
-        text = text.replace("{1}", self._hold(place.key)) if "{1}" in text else text
-        return text if place.shown is None else f"{self._hold(place.shown)}({text})"
+        text = text.replace("{1}", self._hold(source.key)) if "{1}" in text else text
+        return text if source.shown is None else f"{self._hold(source.shown)}({text})"
 
     def _of_captured(self) -> Iterator[str]:
         for number, entry in enumerate(self.layout.inputs):
             if entry.leaf is not None:
                 continue
-            text = self._source(entry.source, entry.place)
+            text = self._read(entry.owner, entry.source)
             name, walrus = self._let(f"{text}._grad" if entry.gradient else text)
             self._given[number] = name
             if entry.gradient:
-                yield from self._of_tensor(number, name, walrus, entry.source._grad)
-            elif isinstance(entry.source, Tensor):
-                yield from self._of_tensor(number, name, walrus, entry.source)
+                yield from self._of_tensor(number, name, walrus, entry.owner._grad)
+            elif isinstance(entry.owner, Tensor):
+                yield from self._of_tensor(number, name, walrus, entry.owner)
             elif entry.is_number:
-                kind = type(entry.source)
+                kind = type(entry.owner)
                 yield f"_type({walrus}) is {self._hold(kind)}"
                 self._arrays[number] = name if kind is float else f"_asarray({name})"
             else:
                 yield f"_type({walrus}) is _ndarray"
                 yield from self._of_array(number, name)
 
-        for tensor, place in self.layout.bare:
-            yield f"{self._source(tensor, place)}._grad is None"
+        for tensor, source in self.layout.bare:
+            yield f"{self._read(tensor, source)}._grad is None"
 
-    def _source(self, source: Any, place: Source | None) -> str:
-        """What reads something captured."""
-        if place is None or place.treatment == FIXED:
-            return self._hold(source)
-        return self._access(place)
+    def _read(self, owner: Any, source: Source | None) -> str:
+        """The expression that reads something captured."""
+        if source is None or source.treatment == FIXED:
+            return self._hold(owner)
+        return self._access(source)
 
-    def _of_place(self, place: Source) -> str:
+    def _of_guard(self, source: Source) -> str:
         """The condition that something around the function is what it was."""
-        text = self._access(place)
-        if place.treatment == IDENTITY:
-            return f"{text} is {self._hold(place.value)}"
-        if place.treatment == CONTENT:
-            if issubclass(place.value.kind, Tensor):  # of which there may be hundreds
-                return f"{text}._array.shape == {self._hold(place.value.shape)}"
-            return f"{self._hold(place.value)}({text})"
-        if place.is_length:
-            return f"{text} == {place.value}"
+        text = self._access(source)
+        if source.treatment == IDENTITY:
+            return f"{text} is {self._hold(source.value)}"
+        if source.treatment == CONTENT:
+            if issubclass(source.value.kind, Tensor):  # of which there may be hundreds
+                return f"{text}._array.shape == {self._hold(source.value.shape)}"
+            return f"{self._hold(source.value)}({text})"
+        if source.is_length:
+            return f"{text} == {source.value}"
         name, walrus = self._let(text)
-        return self._equal(walrus, name, place.value)
+        return self._equal(walrus, name, source.value)
 
     def _of_relations(self) -> Iterator[str]:
         """Conditions on lengths, for when all of them are read."""
@@ -318,7 +318,7 @@ class DispatchWriter:
                 lines.append(f"_written({self._owners[number]})")
         for result in layout.gradients:
             value = "None" if result.number is None else f"_r[{result.number}]"
-            text = self._source(result.tensor, result.place)
+            text = self._read(result.tensor, result.source)
             lines.append(f"_set_gradient({text}, {value}, {result.present})")
         for k in dict.fromkeys(r.same for r in layout.results if r.same is not None):
             lines.append(f"_o{k} = {self._result(layout.results[k])}")
@@ -346,7 +346,7 @@ class DispatchWriter:
     def _result(self, result: Result) -> str:
         layout = self.layout
         if result.gradient_of is not None:
-            text = f"{self._source(result.gradient_of, result.place)}._grad"
+            text = f"{self._read(result.gradient_of, result.source)}._grad"
             return text if layout.as_tensors else f"{text}._array"
         if result.origin is not None or result.same is not None:
             return self._shared(result)
@@ -388,20 +388,20 @@ class DispatchWriter:
         """The statements that take a call as it comes if it suits."""
         mode = f"_state.mode == {self.layout.mode}"
         conditions = [mode, *self._arguments]
-        around = [*self._surroundings, *self._captured]
+        around = [*self._captures, *self._captured]
         if not around:
             return self._tried([*conditions, *self._relations], ["_calls += 1", *self._run()])
         return self._guarded(
             [*conditions, *around, *self._relations], ["_calls += 1", *self._run()]
         )
 
-    def cold(self, *, surroundings: bool = True, run: bool = True) -> list[str]:
+    def cold(self, *, captures: bool = True, run: bool = True) -> list[str]:
         """The same for arguments whose key is known to suit.
 
-        Without ``surroundings`` it does not matter what was closed over; without ``run`` the
+        Without ``captures`` it does not matter what was closed over; without ``run`` the
         arrays are returned and nothing is computed.
         """
-        around = [*(self._surroundings if surroundings else ()), *self._captured]
+        around = [*(self._captures if captures else ()), *self._captured]
         conditions = [*self._arguments, *around, *self._relations] or ["True"]
         arrays = "".join(f"{self._arrays[n]}, " for n in range(len(self.layout.inputs)))
         return self._guarded(conditions, self._run() if run else [f"return ({arrays})"])

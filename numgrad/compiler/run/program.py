@@ -7,13 +7,21 @@ a call of a Python function. Everything that does not wait for such a *segment* 
 kernel, then come the segments whose operands are ready, then the next kernel. The function that
 calls them in order is generated, so that a call decides nothing but whether the work is worth
 several threads.
+
+Note [Leases]
+-------------
+Such an array lies over a *lease*, which it, and every view of it, keeps alive; the lease gives the
+memory back when it dies. Counting references to the array would not do: how many of them a variable
+or an argument counts as differs between versions of Python.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from math import prod
+from typing import Any, Protocol
 from weakref import WeakSet
 
 import numpy as np
@@ -44,12 +52,9 @@ from numgrad.compiler.graph.sizes import lengths_in
 from numgrad.compiler.lower.expand import Expansion
 from numgrad.compiler.lower.matrices import PRODUCTS
 from numgrad.compiler.passes import optimize
-from numgrad.compiler.run.buffers import SMALLEST, Reused
-from numgrad.compiler.run.kernel_step import KernelStep, first_call
-from numgrad.compiler.run.options import Options
-from numgrad.compiler.run.segment import Segment, run_of
+from numgrad.compiler.run.steps import KernelStep, Segment, first_call, run_of
 from numgrad.core.elementwise import formula_emitter
-from numgrad.errors import NumgradAssertionError, generated
+from numgrad.errors import NumgradAssertionError, NumgradTypeError, NumgradValueError, generated
 
 
 def compile_graph(graph: Graph, options: Options | None = None) -> KernelProgram:
@@ -105,27 +110,27 @@ class KernelProgram:
 
         Calls of Python functions, which may have effects, keep their order.
         """
-        found: dict[int, int] = {}
+        mapping: dict[int, int] = {}
 
         def settle(wanted: Sequence[Term]) -> None:
-            for term in reachable(wanted, found):
-                found[term.number] = max((found[a.number] for a in term.args), default=0)
+            for term in reachable(wanted, mapping):
+                mapping[term.number] = max((mapping[a.number] for a in term.args), default=0)
 
         latest = 0
         for node in self.expansion.opaque:
             operands = [self.expansion.of[v] for v in node.inputs]
             settle(operands)
-            stage = 1 + max((found[t.number] for t in operands), default=0)
+            stage = 1 + max((mapping[t.number] for t in operands), default=0)
             if node.op == CALL:
                 stage = latest = max(stage, latest)
-            found.update((self.expansion.of[v].number, stage) for v in node.outputs)
+            mapping.update((self.expansion.of[v].number, stage) for v in node.outputs)
         settle(terms)
-        return found
+        return mapping
 
     def _read_late(self, stored: Sequence[Term], stages: dict[int, int]) -> list[str]:
         """Copies of inputs that a call writes to and something reads after it."""
         of, opaque = self.expansion.of, self.expansion.opaque
-        kept = {t.number for t in stored}
+        numbers = {t.number for t in stored}
         lines: dict[str, None] = {}
         for position, node in enumerate(opaque):
             written = [of[v] for v in node.params.get("writes", ())]
@@ -133,7 +138,7 @@ class KernelProgram:
                 continue
             stage = stages[of[node.outputs[0]].number]
             late = [t for t in stored if stages[t.number] >= stage]
-            read = {t.number for term in late for t in _read_directly(term, kept)}
+            read = {t.number for term in late for t in _read_directly(term, numbers)}
             read.update(of[v].number for other in opaque[position + 1 :] for v in other.inputs)
             read.update(of[v].number for v in self.graph.roots())
             lines.update(
@@ -145,12 +150,12 @@ class KernelProgram:
         """Conditions that must be false, by the stage at which they are known: a number each."""
         terms = self.expansion.terms
         stages = self._stages(terms.checks)
-        found: dict[int, Term] = {}
+        mapping: dict[int, Term] = {}
         for term in terms.checks:
             stage = stages[term.number]
-            known = found.get(stage)
-            found[stage] = term if known is None else terms.map("logical_or", (known, term), BOOL)
-        return found
+            known = mapping.get(stage)
+            mapping[stage] = term if known is None else terms.map("logical_or", (known, term), BOOL)
+        return mapping
 
     def _joins(self, roots: Sequence[Term]) -> dict[int, tuple[Term, list[Term]]]:
         """Results that are put together from parts, each computed at its place."""
@@ -169,14 +174,14 @@ class KernelProgram:
         checks = self._checks()
         effects += checks.values()
         self._joined = self._joins(roots)
-        parts = [p for _, found in self._joined.values() for p in found]
+        parts = [p for _, value in self._joined.values() for p in value]
         targets = [*(t for t in roots if t.number not in self._joined), *parts, *effects]
         needed = reachable(targets)
         stored = first_stored(targets)
         stages = self._stages(needed)
-        for _, found in self._joined.values():
+        for _, value in self._joined.values():
             stages.update(
-                dict.fromkeys((p.number for p in found), max(stages[p.number] for p in found))
+                dict.fromkeys((p.number for p in value), max(stages[p.number] for p in value))
             )
         last = max((stages[t.number] for t in needed), default=0)
         segments: dict[int, list[Segment]] = {}
@@ -214,14 +219,14 @@ class KernelProgram:
         return "\n".join(lines) + "\n"
 
     def _returned(self, roots: list[Term], results: list[Term]) -> list[str]:
-        """What is returned, in memory of its own, what is kept for a backward excepted."""
+        """The results, in memory of their own, those saved for a backward excepted."""
         texts: list[str] = []
-        taken: set[int] = set()
+        returned: set[int] = set()
         own = len(self.graph.outputs) - self.graph.kept
         for k, (t, r) in enumerate(zip(roots, results, strict=True)):
             text = self._result(t)
-            again = t.number in taken or self._is_written(t)
-            taken.add(t.number)
+            again = t.number in returned or self._is_written(t)
+            returned.add(t.number)
             if k < own and again and t.shape and t.op not in (BUFFER, CONSTANT):
                 text = f"{text}.copy()"
             texts.append(text if t is r else f"{text}.reshape({self._extents(r)})")
@@ -234,14 +239,14 @@ class KernelProgram:
         return bool(self.expansion.opaque[term.detail[0]].params.get("writes"))
 
     def _read_lengths(self, body: list[str], returned: list[str]) -> list[str]:
-        found: dict[int, str] = {}
+        mapping: dict[int, str] = {}
         sizes = self.graph.sizes
         for k, value in enumerate(self.graph.inputs):
             for axis, length in enumerate(value.shape):
                 number = sizes.number(length)
                 if number is not None:
-                    found.setdefault(number, f"x{k}.shape[{axis}]")
-        return [f"    n{k} = {found[k]}" for k in sorted(self._lengths)]
+                    mapping.setdefault(number, f"x{k}.shape[{axis}]")
+        return [f"    n{k} = {mapping[k]}" for k in sorted(self._lengths)]
 
     def _text(self, length: Length) -> str:
         def name(k: int) -> str:
@@ -315,8 +320,8 @@ class KernelProgram:
         elif everywhere:
             lines.append(f"    launch{number}(1e18, 0, {arguments})")
         else:  # what is small is so wherever its arrays are
-            taken = f"1e-3 * ({self._text(work.picoseconds)})"
-            lines.append(f"    work, moved = {taken}, {self._text(work.moved)}")
+            work_ns = f"1e-3 * ({self._text(work.picoseconds)})"
+            lines.append(f"    work, moved = {work_ns}, {self._text(work.moved)}")
             lines.append(f"    if work + moved * {MEMORY_NS} < {limit:.6g}:")
             lines.append(f"        {entry}({arguments})")
             lines.append("    else:")
@@ -367,7 +372,7 @@ class KernelProgram:
         return f"{self._name(term)}.reshape(())"
 
     def _result(self, term: Term) -> str:
-        """What is returned of a term: nothing that the caller handed in."""
+        """The result for a term: nothing that the caller handed in."""
         name = self._name(term)
         if term.op == CONSTANT:
             value = repr(term.detail) if np.isfinite(term.detail) else f"float('{term.detail}')"
@@ -385,20 +390,20 @@ class KernelProgram:
 
 def stored_as(results: Sequence[Term]) -> list[Term]:
     """The terms that are stored for results; a reshaped term is stored as the original."""
-    found: list[Term] = []
-    taken = {t.number for t in results}
+    outputs: list[Term] = []
+    returned = {t.number for t in results}
     for term in results:
         base = term
         while base.op == VIEW and base.detail[0] in ("reshape", "insert", "drop"):
             base = base.args[0]
-        free = not (base.op in (BUFFER, SCALAR, CONSTANT, SIZE) or base.number in taken)
-        found.append(base if free and base.shape and term.shape else term)
-        taken.add(found[-1].number)
-    return found
+        free = not (base.op in (BUFFER, SCALAR, CONSTANT, SIZE) or base.number in returned)
+        outputs.append(base if free and base.shape and term.shape else term)
+        returned.add(outputs[-1].number)
+    return outputs
 
 
 def _read_directly(term: Term, stored: Container[int]) -> Iterator[Term]:
-    """What the computation of a stored term reads."""
+    """The terms that the computation of a stored term reads."""
     stack, seen = list(term.args), set()
     while stack:
         x = stack.pop()
@@ -414,3 +419,108 @@ def _fail(graph: Graph, *inputs: Any) -> None:
     """Raise the error that an operation has for these inputs, as running them one by one does."""
     evaluate.compile_graph(graph).run(*inputs)
     raise NumgradAssertionError("a compiled function saw an error that its operations do not raise")
+
+
+# ----------------------------------------------------------------------------------------- options
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of a backend.
+
+    Attributes
+    ----------
+    name
+        Name of the function, for sources and reports.
+    parallel
+        ``"auto"``, or whether loops run in several threads.
+    contract
+        Whether multiplications and additions of several operations may become one instruction.
+    cache
+        Whether kernels are kept on disk.
+    donated
+        Which inputs of the graph may be overwritten.
+    """
+
+    name: str = "function"
+    parallel: bool | str = "auto"
+    contract: bool = False
+    cache: bool = True
+    donated: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.parallel not in ("auto", True, False):
+            raise NumgradValueError(
+                f'jit: parallel is "auto", True or False, got {self.parallel!r}'
+            )
+        for name in ("contract", "cache"):
+            if not isinstance(getattr(self, name), bool):
+                raise NumgradTypeError(f"jit: {name} is a bool, got {getattr(self, name)!r}")
+
+
+class Program(Protocol):
+    """A graph made to run.
+
+    Backends may add ``report() -> str``, ``source`` (a string), and ``steps``, of which some have
+    ``kernels``, a dictionary of kernels compiled so far.
+    """
+
+    def run(self, *inputs: Any) -> tuple[Any, ...]:
+        """Outputs of the graph, then what it writes, for C-contiguous arrays and numbers."""
+        ...
+
+
+# ----------------------------------------------------------------------------------------- buffers
+
+
+SMALLEST, LARGEST = 32 * 1024 * 1024, 512 * 1024 * 1024
+"""Bytes of results that are kept; the C library keeps smaller ones itself."""
+
+
+class Lease:
+    """The right to use some memory: Note [Leases]."""
+
+    __slots__ = ("__array_interface__", "__weakref__", "_free", "_memory")
+
+    def __init__(
+        self, memory: np.ndarray, free: list[np.ndarray], shape: tuple, dtype: np.dtype
+    ) -> None:
+        self._memory, self._free = memory, free
+        self.__array_interface__ = {
+            "shape": shape,
+            "typestr": dtype.str,
+            "data": (memory.ctypes.data, False),
+            "version": 3,
+        }
+
+    def __del__(self) -> None:
+        if not self._free:
+            self._free.append(self._memory)
+
+
+class Reused:
+    """Makes the array of one large result."""
+
+    __slots__ = ("_dtype", "_free")
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self._dtype = dtype
+        self._free: list[np.ndarray] = []
+
+    def __call__(self, shape: Any) -> np.ndarray:
+        """An array of this shape, with whatever is in its memory."""
+        size = prod(shape) * self._dtype.itemsize
+        if not SMALLEST <= size <= LARGEST:
+            return np.empty(shape, self._dtype)
+        try:
+            memory = self._free.pop()  # no other thread gets the same
+        except IndexError:
+            memory = None
+        if memory is None or memory.nbytes != size:
+            memory = np.empty(size, np.uint8)
+        return np.asarray(Lease(memory, self._free, tuple(shape), self._dtype))
+
+
+def owns(array: np.ndarray) -> bool:
+    """Whether an array is no view of another one."""
+    return array.flags.owndata or type(array.base) is Lease

@@ -10,8 +10,11 @@ import numpy as np
 from numgrad.autograd.variable import Tensor, constant
 from numgrad.compiler.graph.evaluate import operands, parameters
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
-from numgrad.compiler.run.notes import notes
+from numgrad.compiler.trace.calls import primitive_results
 from numgrad.compiler.trace.generators import draw_from, fixed_operands
+from numgrad.core.batching import BatchOperand
+from numgrad.core.declare import primitive
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, bind_recorded
 from numgrad.core.op import Op
 from numgrad.errors import NumgradNotImplementedError
@@ -39,8 +42,8 @@ def replay(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, ...]:
     read = {v for node in graph.nodes for v in node.inputs}.union(graph.outputs)
     for node in graph.nodes:
         if node.op != INPUT:
-            found = _compute(node, known, length, read)
-            known.update(zip(node.outputs, found, strict=False))
+            results = _compute(node, known, length, read)
+            known.update(zip(node.outputs, results, strict=False))
     return tuple([known[value] for value in graph.outputs])
 
 
@@ -83,3 +86,54 @@ def _noted(op: Op, given: Sequence[Any], params: dict[str, Any]) -> tuple[Any, .
     present = tuple([a for a in given if a is not None])
     settings = tuple(params.items())
     return bind(notes, present, {"op": op, "settings": settings, "without": absent, "batches": ()})
+
+
+# ------------------------------------------------------------------------------------------- notes
+
+
+@primitive(internal=True, method=False, outputs=True, differentiable=False)
+def notes(*inputs, op, settings, without, batches):
+    """The auxiliaries of ``op`` for operands of which those at ``without`` are left out.
+
+    ``batches`` says, outermost first, how many examples there are and which operands have an axis
+    of them in front: how an operation lays out its auxiliaries is known for one example only.
+    """
+    if not batches:
+        return tuple(op.run(_given(inputs, without), dict(settings))[1].aux)
+    (size, batched), rest = batches[0], batches[1:]
+    if not size:
+        metas = [Meta(x.shape, x.dtype) for x in inputs]
+        results = _results(*metas, op=op, settings=settings, without=without, batches=batches)
+        return tuple([np.zeros(m.shape, m.dtype) for m in results])
+    examples = [
+        notes.function(
+            *[np.asarray(x[k]) if b else x for x, b in zip(inputs, batched, strict=True)],
+            op=op, settings=settings, without=without, batches=rest,
+        )
+        for k in range(size)
+    ]  # fmt: skip
+    return tuple(map(np.stack, zip(*examples, strict=True)))
+
+
+def _given(inputs: Sequence[Any], without: tuple[int, ...]) -> list[Any]:
+    results = list(inputs)
+    for place in without:
+        results.insert(place, None)
+    return results
+
+
+@notes.shape
+def _results(*inputs, op, settings, without, batches):
+    if not batches:
+        return primitive_results(op, _given(inputs, without), dict(settings))[1]
+    size, batched = batches[0]
+    one = [Meta(m.shape[1:], m.dtype) if b else m for m, b in zip(inputs, batched, strict=True)]
+    results = _results(*one, op=op, settings=settings, without=without, batches=batches[1:])
+    return tuple([Meta((size, *m.shape), m.dtype) for m in results])
+
+
+@notes.batch
+def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int) -> Any:
+    here = (size, tuple([o.batched for o in operands]))
+    given = tuple([o.value for o in operands])
+    return bind(op, given, {**params, "batches": (here, *params["batches"])})

@@ -8,63 +8,62 @@ from typing import Any
 
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
-from numgrad.compiler.call.layout import RECORDING, CallLayout
-from numgrad.compiler.call.routes import Key, is_number, key_of
+from numgrad.compiler.call.call_layout import RECORDING, CallLayout
 from numgrad.compiler.call.signature import TENSOR, Arguments
 from numgrad.compiler.call.source import CONTENT, IDENTITY, VALUE, Source
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.messages import no_internal_error
 from numgrad.compiler.run.dispatch import MISS, NAMES, DispatchWriter, compiled
-from numgrad.compiler.run.kernel_step import KernelStep
-from numgrad.compiler.run.options import Options, Program
-from numgrad.compiler.run.program import compile_graph
+from numgrad.compiler.run.program import Options, Program, compile_graph
+from numgrad.compiler.run.steps import KernelStep
 from numgrad.compiler.run.tape import Differentiable
 from numgrad.compiler.trace.capture import Traced, trace
+from numgrad.compiler.trace.promoted_numbers import Key, is_number, key_of
 from numgrad.errors import NumgradAssertionError
 
 
 def needed_guards(traced: Traced) -> list[Source]:
-    """What is to be checked at each call, holders before what they hold."""
+    """The guards of each call, holders before what they hold."""
     needed: dict[int, Source] = {}
 
-    def need(place: Source) -> None:
-        if place.is_filled:
+    def need(source: Source) -> None:
+        if source.is_filled:
             return  # a list that the function itself fills while it is traced
-        for part in reversed(list(place.path)):
+        for part in reversed(list(source.path)):
             if part.treatment in (IDENTITY, VALUE, CONTENT):
                 needed.setdefault(id(part), part)
 
-    for place in traced.surroundings.guards:
-        if place.treatment == VALUE or not isinstance(place.value, dict | list | set):
-            need(place)
-    read = [entry.place for entry in traced.inputs]
-    read += [result.place for result in traced.gradients]
-    for place in (*read, *(place for _, place in traced.bare)):
-        if place is not None:
-            need(place)
-    for place in traced.surroundings.contents(traced.known, traced.looked_at):
-        need(place)
-    for place in traced.made:
-        need(place)
+    for source in traced.captures.guards:
+        if source.treatment == VALUE or not isinstance(source.value, dict | list | set):
+            need(source)
+    read = [entry.source for entry in traced.inputs]
+    read += [result.source for result in traced.gradients]
+    for source in (*read, *(source for _, source in traced.bare)):
+        if source is not None:
+            need(source)
+    for source in traced.captures.contents(traced.known, traced.looked_at):
+        need(source)
+    for source in traced.made:
+        need(source)
     return list(needed.values())
 
 
-def changing_numbers(found: Iterable[Specialisation]) -> set[Key]:
+def changing_numbers(results: Iterable[Specialisation]) -> set[Key]:
     """The places of numbers that differ between specialisations, or are inputs of one.
 
     None if the function stores something around itself when it is traced.
     """
     values: dict[Key, set[str]] = {}
     promoted: set[Key] = set()
-    for specialisation in found:
+    for specialisation in results:
         layout = specialisation.layout
-        filled = any(place.is_filled for place in specialisation.traced.surroundings.guards)
+        filled = any(source.is_filled for source in specialisation.traced.captures.guards)
         if specialisation.traced.made or filled:
             return set()
-        for place in filter(is_number, layout.guards):
-            values.setdefault(key_of(place), set()).add(repr(place.value))
-        inputs = (entry.place for entry in layout.inputs if entry.is_number)
-        promoted |= {key_of(place) for place in inputs if place is not None}
+        for source in filter(is_number, layout.guards):
+            values.setdefault(key_of(source), set()).add(repr(source.value))
+        inputs = (entry.source for entry in layout.inputs if entry.is_number)
+        promoted |= {key_of(source) for source in inputs if source is not None}
     return promoted | {key for key, seen in values.items() if len(seen) > 1}
 
 
@@ -161,14 +160,14 @@ class Specialisation:
 
     def _form(self, name: str, block: Callable[[], list[str]]) -> Callable[..., Any]:
         """A function of one form of the specialisation (``DispatchWriter``), made when needed."""
-        found = self._forms.get(name)
-        if found is None:
+        cached = self._forms.get(name)
+        if cached is None:
             with TRACING:
                 lines = block()
                 names = {**NAMES, **self.layout.names}
-                found = compiled(self._name, self._header, [lines], "return _MISS", names)
-                self._forms[name] = found
-        return found
+                cached = compiled(self._name, self._header, [lines], "return _MISS", names)
+                self._forms[name] = cached
+        return cached
 
     @property
     def enter(self) -> Callable[..., Any]:
@@ -182,7 +181,7 @@ class Specialisation:
         """
         form = self._form(
             "force" if run else "force arrays",
-            lambda: self.writer.cold(surroundings=False, run=run),
+            lambda: self.writer.cold(captures=False, run=run),
         )
         out = arguments.parameters.on(form, arguments.values)
         if out is MISS:
@@ -204,19 +203,19 @@ class Specialisation:
 
     @property
     def programs(self) -> list[Program]:
-        """What was compiled so far, the backward included."""
+        """The programs compiled so far, the backward included."""
         backward = None if self.tape is None else self.tape.compiled_backward
         return [self.program] if backward is None else [self.program, backward]
 
     @property
     def steps(self) -> list[KernelStep]:
         """The kernels of all programs, compiled or not."""
-        found = [step for program in self.programs for step in getattr(program, "steps", ())]
-        return [step for step in found if isinstance(step, KernelStep)]
+        results = [step for program in self.programs for step in getattr(program, "steps", ())]
+        return [step for step in results if isinstance(step, KernelStep)]
 
     @property
     def seconds(self) -> float:
-        """What tracing, and compiling or loading kernels, took so far."""
+        """Seconds that tracing, and compiling or loading kernels, took so far."""
         return self.tracing_seconds + sum(step.seconds for step in self.steps)
 
     @property

@@ -1,172 +1,178 @@
-"""The loop that a step makes: traced until its dtypes stay, without what no step changes."""
+"""Steps of a program: kernels in their variants, and other code between them.
+
+Note [Threads on demand]
+------------------------
+The first call compiles one variant, for one thread. That for several is compiled when what it would
+have saved by then is a quarter of what compiling the first took: what has been called so often will
+be called again, and a function that is called a few times does not wait for it. Where the estimate
+leaves it open whether threads save anything, it is compiled when that would be all of it.
+``parallel=True`` compiles it at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.variable import Tensor
-from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph
-from numgrad.compiler.passes.common import join_common
-from numgrad.compiler.run.loop import scan
-from numgrad.compiler.run.loop_program import Body
-from numgrad.compiler.run.replay import replay
-from numgrad.compiler.trace.body import DependentDrawError, TracedBody, owned, trace_body
-from numgrad.compiler.trace.cut import extract
-from numgrad.compiler.trace.generators import (
-    generator_states,
-    parameter,
-    put_generator_states,
-)
-from numgrad.core.draws import Draw, Draws, of_steps
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, drawn_together
-from numgrad.core.op import OPS
+from numgrad.codegen import threads
+from numgrad.codegen.collection import collection_later
+from numgrad.codegen.compile import Kernel, compile_kernel
+from numgrad.codegen.estimate import serial_ns
+from numgrad.codegen.nests.kernel import Written
+from numgrad.codegen.nests.terms import Term
+from numgrad.codegen.trials import VariantTrial
+from numgrad.compiler.graph.evaluate import compute
+from numgrad.compiler.graph.graph import TracedNode
+from numgrad.compiler.graph.sizes import Sizes
+from numgrad.compiler.messages import name_line, no_internal_error
+from numgrad.compiler.progress import announced
+from numgrad.errors import NumgradError
+
+SIZES = 256
+"""How many different works of a kernel have trials."""
 
 
-def compiled_scan(
-    function: Callable[[Sequence[Tensor]], tuple[list[Any], list[Any]]],
-    carry: Sequence[Any],
-    weak: Sequence[bool],
-    xs: Sequence[Any],
-    length: Any,
-    reverse: bool,
-    everything: bool = False,
-) -> tuple[list[Any], list[Any]]:
-    """The loop of a step, which takes and returns flat lists: the last carry, what was collected.
+class KernelStep:
+    """A kernel of a program in its serial and parallel variants, each compiled when needed.
 
-    The dtypes of carries become those that the step gives them.
+    Attributes
+    ----------
+    kernels
+        The variants so far, by ``(parallel, nogil)``.
+    seconds
+        What compiling them, or loading them from disk, took.
+    missed
+        Seconds that several threads would have saved: Note [Threads on demand].
+    trials
+        By work, where no estimate decides: Note [Trials] in ``codegen.trials``.
     """
 
-    def step(given: Sequence[Tensor]) -> list[Any]:
-        new, rows = function([*owned(given[: len(carry)]), *given[len(carry) :]])
-        return [*new, *rows, *given[: len(new)]]
+    def __init__(self, name: str, written: Written, keep: bool = True) -> None:
+        self.name, self.written, self.keep = name, written, keep
+        self.kernels: dict[tuple[bool, bool], Kernel] = {}
+        self.seconds = self.missed = 0.0
+        self.trials: dict[float, VariantTrial] = {}
 
-    rest = [Meta(a.shape[1:], a.dtype) for a in xs]
+    def kernel(self, parallel: bool = False, nogil: bool = False) -> Kernel:
+        """A variant."""
+        cached = self.kernels.get((parallel, nogil))
+        if cached is None:
+            written = self.written
+            begin = time.perf_counter()
+            with (
+                announced(f"compiling {self.name}"),
+                no_internal_error(f"it compiled the kernel {self.name}", KernelStep),
+                collection_later(),
+            ):
+                cached = self.kernels[parallel, nogil] = compile_kernel(
+                    self.name,
+                    written.source(parallel=parallel),
+                    written.signature(),
+                    parallel=parallel,
+                    nogil=nogil,
+                    externals=written.emitter.externals,
+                    functions=written.emitter.namespace,
+                    keep=self.keep,
+                    lasting=False,
+                )
+            self.seconds += time.perf_counter() - begin
+        return cached
+
+    def launch(self, computing_ns: float, moved: float, *arguments: Any) -> None:
+        """Run with as many threads as are worth while."""
+        trial = self.trials.get(computing_ns)
+        if trial is not None and trial.alone > 0:
+            trial.alone -= 1
+            self._run(1, *arguments)
+            return
+        work_ns = serial_ns(computing_ns, moved)
+        tried = threads.on_trial(work_ns)
+        used = threads.worth(work_ns) if trial is None or tried < 2 else 1
+        several = max(used, tried)
+        if several > 1 and (True, True) not in self.kernels:
+            self.missed += 1e-9 * (work_ns - work_ns / several)
+            patience = 0.25 if used > 1 else 1.0
+            if not self.kernels or self.missed < patience * self.seconds:
+                used = tried = 1
+        if tried < 2:
+            self._run(used, *arguments)
+            return
+        if trial is None:
+            if len(self.trials) >= SIZES:
+                self.trials.clear()
+            trial = self.trials.setdefault(computing_ns, VariantTrial(used > 1))
+        trial.run(self._run, tried, *arguments)
+
+    def share(self, work_ns: float, moved: float, *arguments: Any) -> None:
+        """Run with all threads."""
+        self._run(threads.worth(work_ns), *arguments)
+
+    def _run(self, used: int, *arguments: Any) -> None:
+        if used < 2:
+            self.kernel(nogil=True).entry(*arguments)
+        else:
+            threads.launch(self.kernel(True, True).entry, used, *arguments)
+
+
+def first_call(step: KernelStep, namespace: dict[str, Any], name: str, *arguments: Any) -> None:
+    """Compile the serial variant and replace this function by its entry point."""
+    entry = namespace[name] = step.kernel(nogil=step.written.long).entry
+    entry(*arguments)
+
+
+# ----------------------------------------------------------------------------------------- segment
+
+
+@dataclass
+class Segment:
+    """Other code that runs between kernels: a node computed by its operation."""
+
+    node: TracedNode
+    results: list[Term] = field(default_factory=list)
+
+
+def run_of(node: TracedNode) -> Callable[..., tuple[Any, ...]]:
+    """The function that computes a node: of it, sizes of its graph, operands, lengths of axes."""
+    return _RUNS.get(node.name, _run_operation)
+
+
+def _run_body(
+    node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
+) -> tuple[Any, ...]:
+    """The results of a graph within the graph, which are new arrays."""
+    params = dict(node.params)
+    params["lengths"] = [sizes.evaluate(n, lengths) for n in params["lengths"]]
+    if "length" in params:
+        params["length"] = sizes.evaluate(params["length"], lengths)
     try:
-        carry, traced = settled(step, carry, weak, rest, draws=True)
-    except DependentDrawError:
-        carry, traced = settled(step, carry, weak, rest, carries=True)
-    if traced.draws:
-        xs = [*xs, *drawn_together(of_steps(draws_before(traced), length, reverse))]
-    sources = traced.sources
-    if sources:
-        traced = carrying(traced, len(carry), len(xs))
-        carry = [*carry, *generator_states(sources)]
-    join_common(traced.graph)
-    graph, outside = traced.graph, traced.outside
-    if not (
-        isinstance(length, int) and length == 0
-    ):  # computed for no step, they may have no value
-        graph, outside = without_invariants(graph, len(carry) + len(xs), outside)
-    body = Body(graph, len(carry), len(xs))
-    operands = (*carry, *xs, *outside)
-    params = {"length": length, "reverse": reverse, "lengths": body.lengths()}
-    found = bind(scan, operands, {"body": body, **params})
-    rows = found[len(carry) : len(found) - len(carry)]
-    count = len(carry) - len(sources)
-    put_generator_states(sources, found[count : len(carry)])
-    return list(found[:count]), list(rows)
+        results = node.op.function(*given, **params)  # pyright: ignore
+    except NumgradError as error:
+        name_line(error, node.line)
+        raise
+    return results if type(results) is tuple else (results,)
 
 
-def carrying(body: TracedBody, carries: int, xs: int) -> TracedBody:
-    """A body of ``scan`` with states of generators among its carries."""
-    graph, first = body.graph, carries + xs
-    count = len(body.sources)
-    states = graph.inputs[first : first + count]
-    given = graph.inputs[:carries], states, graph.inputs[carries:first]
-    inputs = [*(v for part in given for v in part), *graph.inputs[first + count :]]
-    made = graph.outputs[: len(graph.outputs) - count]
-    outputs = [*made[:carries], *graph.outputs[len(made) :], *made[carries:], *states]
-    return replace(body, graph=extract(graph, inputs, outputs))
+def _run_operation(
+    node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
+) -> tuple[Any, ...]:
+    """The results of a node, contiguous."""
+    outputs = compute(node, list(given), lambda n: sizes.evaluate(n, lengths))
+    results = [np.asarray(f, order="C") for f in outputs]
+    if node.params.get("writes"):
+        return tuple(results)
+    others = [a for a in given if isinstance(a, np.ndarray)]
+    owners = {*map(id, others), *(id(a.base) for a in others)}
+    for k, result in enumerate(results):  # it may have given back an operand, or a view of one
+        if result.base is None and id(result) not in owners:
+            owners.add(id(result))
+        elif any(np.may_share_memory(result, a) for a in (*others, *results[:k])):
+            results[k] = result.copy()
+    return tuple(results)
 
 
-def draws_before(body: TracedBody) -> list[Draw | Draws]:
-    """The draws of a body in terms of what is around it: Note [Draws of a body] in ``draws``."""
-
-    def computed(x: Any, dtype: np.dtype) -> Any:
-        return parameter(replay(x, body.outside)[0] if isinstance(x, Graph) else x, dtype)
-
-    return [draw.on(computed) for draw in body.draws]
-
-
-def settled(
-    step: Callable[..., list[Any]],
-    carry: Sequence[Any],
-    weak: Sequence[bool],
-    rest: Sequence[Meta],
-    **options: Any,
-) -> tuple[list[Any], TracedBody]:
-    """The carry in the dtypes that a step leaves alone, and the step for these.
-
-    A step takes the carry and ``rest``, and returns the new carry first of all; ``options`` are
-    those of ``trace_body`` about random numbers.
-    """
-    carry, flags = list(carry), list(weak)
-    while True:
-        dtypes = [a.dtype for a in carry]
-        metas = [*(Meta(a.shape, a.dtype) for a in carry), *rest]
-        traced = trace_body(step, metas, flags, **options)
-        made = [v.dtype for v in traced.graph.outputs[: len(carry)]]
-        joined = [
-            np.result_type(d.type(0).item() if w else d, m)
-            for d, w, m in zip(dtypes, flags, made, strict=True)
-        ]
-        if not any(flags) and joined == dtypes:
-            break
-        carry = [
-            a if d == joined[k] and not flags[k] else OPS["astype"](a, joined[k])
-            for k, (a, d) in enumerate(zip(carry, dtypes, strict=True))
-        ]
-        flags = [False] * len(carry)
-    if made == dtypes:
-        return carry, traced
-
-    def same(given: Sequence[Tensor]) -> list[Any]:
-        new = step(given)
-        converted = [OPS["astype"](x, d) for x, d in zip(new, dtypes, strict=False)]
-        return [*converted, *new[len(dtypes) :]]
-
-    return carry, trace_body(same, metas, **options)
-
-
-def without_invariants(
-    graph: Graph, given: int, outside: Sequence[Any], ran: Any = None
-) -> tuple[Graph, list[Any]]:
-    """A body without what is the same in all steps, and what it reads from outside instead.
-
-    ``ran`` says whether there are any steps, if that is not known before: what is computed for none
-    of them may have no value there, and a NaN that nobody takes would still be one in the gradient.
-    """
-    read = graph.inputs[given:]
-    known, free = set(read), set()
-    for node in graph.nodes:
-        if node.op in (CONSTANT, SIZE) or (node.inputs and free.issuperset(node.inputs)):
-            free.update(node.outputs)
-        elif node.op != INPUT and known.union(free).issuperset(node.inputs):
-            known.update(node.outputs)
-    computed = known.difference(read)
-    users = [v for node in graph.nodes if computed.isdisjoint(node.outputs) for v in node.inputs]
-    needed = list(dict.fromkeys(v for v in (*users, *graph.outputs) if v in computed))
-    if not needed:
-        return graph, list(outside)
-    taken = outside if ran is None else [_followed_if(ran, x) for x in outside]
-    values = replay(extract(graph, read, needed), taken)
-    part = extract(graph, [*graph.inputs, *needed], graph.outputs)
-    used = {v for node in part.nodes for v in node.inputs} | set(part.outputs)
-    operands = list(zip(part.inputs[given:], [*outside, *values], strict=True))
-    kept = [v for v, _ in operands if v in used]
-    return (
-        extract(part, [*part.inputs[:given], *kept], part.outputs),
-        [x for v, x in operands if v in used],
-    )
-
-
-def _followed_if(ran: Any, x: Any) -> Any:
-    """``x``, whose derivatives are followed only where ``ran``."""
-    if not isinstance(x, Tensor) or x.dtype.kind not in "fc":
-        return x
-    return OPS["where"](ran, x, x.detach())
+_BODIES = ("adaptive_length", "adaptive_rows", "scan", "subgraph", "while_loop")
+_RUNS: dict[str, Callable[..., tuple[Any, ...]]] = dict.fromkeys(_BODIES, _run_body)

@@ -15,12 +15,11 @@ from numgrad.autograd.saved import keep, stale
 from numgrad.autograd.variable import Tensor, Version, shared_version
 from numgrad.codegen.locks import TRACING
 from numgrad.compiler.graph.graph import Graph, Value
-from numgrad.compiler.run.buffers import owns
-from numgrad.compiler.run.options import Program
+from numgrad.compiler.run.program import Program, owns
 from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace.cut import Cut
 from numgrad.compiler.trace.dead_end import NUMBER, operation_of
-from numgrad.compiler.trace.linear import is_linear
+from numgrad.compiler.trace.ruled import is_linear
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.plan import Call
@@ -76,21 +75,21 @@ class Differentiable:
         kept_inputs: list[Any] = list(owners)
         for k in self.written:
             kept_inputs[k] = arrays[k].copy()
-        found = self.forward.run(*arrays)
+        outputs = self.forward.run(*arrays)
         count = len(self.outputs)
         kept = tuple(
             [
                 array if value.weak else np.asarray(array, value.dtype)
-                for value, array in zip(self.parts.forward.outputs[count:], found[count:])  # noqa: B905
+                for value, array in zip(self.parts.forward.outputs[count:], outputs[count:])  # noqa: B905
             ]
         )
         results: list[Any] = []
-        for value, array in zip(self.outputs, found, strict=False):
+        for value, array in zip(self.outputs, outputs, strict=False):
             results.append(array if value.weak else Tensor(np.asarray(array, value.dtype)))
         shared: list[Any] = []
         if kept:
-            memory = {id(array): result for array, result in zip(found, results, strict=False)}
-            ids = map(id, found[count : count + self.parts.kept])
+            memory = {id(array): result for array, result in zip(outputs, results, strict=False)}
+            ids = map(id, outputs[count : count + self.parts.kept])
             shared = [memory[i] for i in ids if i in memory]
         call = CompiledCall(
             self,
@@ -108,7 +107,7 @@ class Differentiable:
         if shared:
             call.sequence = node.sequence
             call.shared = [shared_version(t) for t in shared if isinstance(t, Tensor) and t.ndim]
-        return [*results, *found[count + self.parts.kept :]]
+        return [*results, *outputs[count + self.parts.kept :]]
 
     @cached_property
     def is_linear(self) -> bool:
@@ -141,8 +140,8 @@ class Differentiable:
             return replay(graph, values)
 
         backward.__name__ = f"{self.name}_backward"
-        found = self._again = self._jit(backward)
-        return found
+        result = self._again = self._jit(backward)
+        return result
 
 
 def _followed(g: Any) -> bool:
@@ -184,11 +183,11 @@ class CompiledCall(Call):
             np.ascontiguousarray(a) if isinstance(a, np.ndarray) and a.ndim else a
             for a in self._arguments(parts.parts.needs, g, saved)
         ]
-        found = parts.backward().run(*given)
+        results = parts.backward().run(*given)
         out: list[Any] = [None] * len(self.metas)
         owned = 0
         handed = {id(a) for a in given}
-        for k, array in zip(parts.wanted, found, strict=True):
+        for k, array in zip(parts.wanted, results, strict=True):
             out[k] = np.asarray(array, self.metas[k].dtype)
             if id(array) not in handed and owns(out[k]):
                 owned |= 1 << k
@@ -204,8 +203,8 @@ class CompiledCall(Call):
                 "in parts; differentiate inside of ng.jit, all of what is differentiated"
             )
         saved = (values["inputs"], values["kept"])
-        found = parts.again()(*self._arguments(parts.parts.needs_whole, g, saved))
+        results = parts.again()(*self._arguments(parts.parts.needs_whole, g, saved))
         out: list[Any] = [None] * len(self.metas)
-        for k, tensor in zip(parts.wanted, found, strict=True):
+        for k, tensor in zip(parts.wanted, results, strict=True):
             out[k] = tensor
         return out

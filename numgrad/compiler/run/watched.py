@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from numgrad.codegen.locks import ENTRIES
-from numgrad.compiler.run.kernel_step import KernelStep
 from numgrad.compiler.run.program import PROGRAMS, KernelProgram
-from numgrad.compiler.run.segment import Segment
+from numgrad.compiler.run.steps import KernelStep, Segment
 from numgrad.errors import generated
 
 
 class ProgramWatch(NamedTuple):
-    """What watches: each makes, of a function, one to be called in its place.
+    """Functions that watch: each makes, of a function, one to be called in its place.
 
     Attributes
     ----------
@@ -39,7 +38,7 @@ class ProgramWatch(NamedTuple):
 
 _watch: ProgramWatch | None = None
 _plain: WeakKeyDictionary[KernelProgram, dict[str, Any]] = WeakKeyDictionary()
-"""What programs that are watched called before, and their code."""
+"""Functions that watched programs called before, and their code."""
 
 
 def watch(how: ProgramWatch | None) -> None:

@@ -10,7 +10,7 @@ from numgrad.compiler.graph.graph import Shape, Value
 from numgrad.compiler.graph.shapes import hinted
 from numgrad.compiler.messages import user_line
 from numgrad.compiler.trace.builder import GraphBuilder
-from numgrad.compiler.trace.memory import CONSTANTS, Step, shares_memory, steps_between, written
+from numgrad.compiler.trace.views import CONSTANTS, Step, shares_memory, steps_between, written
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError
@@ -20,7 +20,7 @@ class TracedArray(AbstractArray):
     """An array of a trace: the value of the graph that it is now.
 
     ``base`` is the array of which it is a view, as for ndarrays: Note [Memory of a trace] in
-    ``memory``. ``locked`` says why it must not be written to, ``number`` that it stands for one of
+    ``views``. ``locked`` says why it must not be written to, ``number`` that it stands for one of
     Python's or NumPy's, which is no memory. ``row_of`` is an array of which it
     would be a view if it had not been read at an integer whose number comes later, and ``owed``
     such a row that was written to, which is ``unpaid`` until it is put into the array.
@@ -74,7 +74,7 @@ class TracedArray(AbstractArray):
         return value
 
     def view(self, value: Value) -> TracedArray:
-        """What was made of this array by views: one of its base if it shares memory, as NumPy's."""
+        """An array made of this one by views: one of its base if it shares memory, as NumPy's."""
         tail = steps_between(self.value, value)
         if tail is None:
             return TracedArray(self.tracer, value)
@@ -110,7 +110,7 @@ class TracedArray(AbstractArray):
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """What memory it shows; equal for arrays that differ in what derivatives follow."""
+        """The memory that it shows; equal for arrays that differ in what requires grad."""
         base = self if self.base is None else self.base
         return id(base), *[id(step) for step in self.steps if step.name not in CONSTANTS]
 
@@ -174,10 +174,10 @@ class TracedArray(AbstractArray):
 
     def outside(self, what: str, remedy: str = "") -> np.ndarray:
         """The numbers of an ndarray around the function, compared from now on at each call."""
-        found = self.tracer.look_at(self._value)
-        if found is None:
+        result = self.tracer.look_at(self._value)
+        if result is None:
             self.refuse(what, remedy)
-        return found
+        return result
 
     def __repr__(self) -> str:
         value = self._value

@@ -44,7 +44,7 @@ _DEPENDS = (
 
 @dataclass(frozen=True)
 class TracedBody:
-    """What a step computes: its graph, and what it reads from outside, the last inputs of that.
+    """A step: its graph, and what it reads from outside, the last inputs of that.
 
     The results of ``draws`` are the inputs before these: Note [Draws of a body] in ``draws``. Their
     operands may be graphs, which compute them from ``outside``. In their place are the states of
@@ -59,7 +59,7 @@ class TracedBody:
 
 
 class DependentDrawError(NumgradTraceError):
-    """What is drawn depends on what the step computes."""
+    """Error of a draw that depends on what the step computes."""
 
 
 class BodyTracer(Tracer):
@@ -110,9 +110,9 @@ class BodyTracer(Tracer):
         return self._from_outside(x, getattr(x, "_array", x))
 
     def _from_outside(self, x: Any, array: Any) -> TracedArray:
-        found = self._entered.get(id(array))
-        if found is not None:
-            return found[1]
+        cached = self._entered.get(id(array))
+        if cached is not None:
+            return cached[1]
         around = None if isinstance(x, Batched) else self.around
         value = array if around is None else around.lift(x).value
         number = getattr(value, "constant", None)
@@ -244,10 +244,10 @@ def trace_body(
             inputs = [tracer.given(m, weak=w) for m, w in zip(given, flags, strict=True)]
             with effects or nullcontext():
                 results = function(inputs)
-            found = [tracer.value(x) for x in results]
+            outputs = [tracer.value(x) for x in results]
         finally:
             state.set(**before)
-        body = tracer.finished(len(given), found)
+        body = tracer.finished(len(given), outputs)
         tracer.release()
     if effects is not None and effects.grown and not again:
         options: dict[str, Any] = {"what": what, "draws": draws, "carries": carries}

@@ -1,4 +1,4 @@
-"""What a trace writes into its graph: nodes, constants, and values that are known."""
+"""The writer of the graph of a trace: nodes, constants, and values that are known."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numgrad.compiler.graph.graph import Graph, Shape, Value
 from numgrad.compiler.graph.graph import Meta as Result
 from numgrad.compiler.graph.shapes import same_shape
-from numgrad.compiler.trace.unrolled import CallingLines
+from numgrad.compiler.trace.diagnostics import CallingLines
 from numgrad.core.op import OPS, Op
 
 
@@ -91,10 +91,10 @@ class GraphBuilder:
         if dtype is not None:
             dtype = np.dtype(dtype)
         key = (type(number), repr(number), dtype)
-        found = self._constants.get(key)
-        if found is None:
-            found = self._constants[key] = self.graph.constant(number, dtype)
-        return found
+        cached = self._constants.get(key)
+        if cached is None:
+            cached = self._constants[key] = self.graph.constant(number, dtype)
+        return cached
 
     def strong(self, value: Value, dtype: Any = None) -> Value:
         """A value that promotes like an array of its dtype."""

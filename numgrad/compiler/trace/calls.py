@@ -11,26 +11,26 @@ import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype, resolve
 from numgrad.compiler.graph.graph import SIZE, Shape, Value
-from numgrad.compiler.graph.shapes import broadcast, hinted
+from numgrad.compiler.graph.shapes import broadcast, hinted, specialised
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.builder import GraphBuilder
-from numgrad.compiler.trace.infer import primitive_results
 from numgrad.compiler.trace.views import VIEWS, canonical_index, to_shape
 from numgrad.core.axis import AxisCall, AxisOp, normalize_axes
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.formula import Meta
+from numgrad.core.interpreter import eagerly, raw
 from numgrad.core.op import Op
 from numgrad.core.plan import Call
 from numgrad.core.primitive import Primitive, View
-from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.errors import NumgradError, NumgradTypeError, NumgradValueError
 
 _IDENTITIES = ("conjugate", "positive")
 """Operations that give real numbers back."""
 
 
 _EXACT = 2**53
-"""What larger integers are beside floating numbers, a graph holds as a floating number."""
+"""Integers beyond this are floating numbers in a graph, as they are beside such."""
 REGIONS = ("copy_slices", "region_backward")
 """Operations on the place of a view in its root."""
 INDEXED = ("getitem_backward", "index_put")
@@ -38,7 +38,7 @@ INDEXED = ("getitem_backward", "index_put")
 
 
 class _Traced:
-    """What calls of a trace have in common; gradients belong to the line of the call itself."""
+    """State of the calls in a trace; gradients belong to the line of the call itself."""
 
     __slots__ = ()
 
@@ -68,10 +68,10 @@ class _Traced:
         key = (op, mask, len(metas))
         if op.complex_formulas:  # which name others
             key = (op, mask, tuple([m.dtype for m in metas]))
-        found = self.tracer.saved.get(key)
-        if found is None:
-            found = self.tracer.saved[key] = super().saves(mask)  # pyright: ignore
-        return found
+        cached = self.tracer.saved.get(key)
+        if cached is None:
+            cached = self.tracer.saved[key] = super().saves(mask)  # pyright: ignore
+        return cached
 
 
 class TracedCall(_Traced, Call):
@@ -198,10 +198,10 @@ def _within(tracer: GraphBuilder, op: Elementwise, arrays: list[Any]) -> list[An
         ],
         loop,
     )
-    found = [a if new is n else new for a, n, new in zip(arrays, numbers, within, strict=True)]
+    results = [a if new is n else new for a, n, new in zip(arrays, numbers, within, strict=True)]
     return [  # beyond int64
         _array(tracer, tracer.constant(a, d)) if type(a) is int and d == np.uint64 else a
-        for a, d in zip(found, loop, strict=True)
+        for a, d in zip(results, loop, strict=True)
     ]
 
 
@@ -238,12 +238,12 @@ def _axis(
     params = dict(plan.params)
     lengths = tracer.resolved(x.shape)
     count = prod([lengths[a] for a in axes])
-    kept = tuple(1 if a in axes else n for a, n in enumerate(lengths))
+    rest = tuple(1 if a in axes else n for a, n in enumerate(lengths))
     shape: Shape = tuple(n for a, n in enumerate(lengths) if a not in axes)
     if op.keeps_shape:
         shape = lengths
     elif params.get("keepdims"):
-        shape = kept
+        shape = rest
     if not op.empty and not isinstance(count, Size) and count == 0 and prod(hinted(shape)):
         raise NumgradValueError(
             f"{op.name}: the reduced axes of an operand of shape {hinted(lengths)} have no "
@@ -251,7 +251,7 @@ def _axis(
         )
     outs = tracer.add(op, (x,), params, [(shape, plan.dtype)])
     call = TracedAxisCall(op, (Meta(lengths, x.dtype),), params)
-    call.axes, call.kept = axes, kept
+    call.axes, call.kept = axes, rest
     call.count = count if isinstance(count, Size) else float(count)
     call.tracer, call.line = tracer, outs[0].node.line
     call.outs = (Meta(shape, plan.dtype),)
@@ -264,14 +264,14 @@ def _view(
     values = [_strong(tracer, a) for a in arrays]
     check_dtype(op.name, values[0].dtype)
     if op.name == "region":
-        found = params["where"].find(tracer, values[0])
+        result = params["where"].find(tracer, values[0])
     elif op.name in VIEWS:
-        found = VIEWS[op.name](tracer, *values, **params)
+        result = VIEWS[op.name](tracer, *values, **params)
     else:
         raise NumgradTypeError(f"{op.name}: cannot be traced")
     metas = tuple([Meta(tracer.resolved(v.shape), v.dtype) for v in values])
-    many = type(found) is tuple
-    outs = found if many else (found,)
+    many = type(result) is tuple
+    outs = result if many else (result,)
     source = arrays[0]
     looks = isinstance(source, TracedArray) and (op.name != "astype" or not params["copy"])
     traced = tuple([source.view(o) if looks else _array(tracer, o) for o in outs])
@@ -282,7 +282,7 @@ def _view(
 def _region(
     tracer: GraphBuilder, op: Op, values: list[Any], metas: list[Any], params: dict[str, Any]
 ) -> tuple[Any, Call]:
-    """What is written at a place, or its gradient."""
+    """The value that is written somewhere, or its gradient."""
     where = params["where"]
     if op.name == "copy_slices":
         out = where.replace(tracer, *values)
@@ -297,11 +297,11 @@ def _index(
     """A canonical index, and what is written there with an axis for each of its slices."""
     shape = params["shape"] if name == "getitem_backward" else metas[0].shape
     index = params["index"] if type(params["index"]) is tuple else (params["index"],)
-    parts, out, kept = canonical_index(name, shape, index)
+    parts, out, rest = canonical_index(name, shape, index)
     written = values[-1]
-    if len(out) != len(kept) and written.shape:
+    if len(out) != len(rest) and written.shape:
         full = VIEWS["broadcast_to"](tracer, written, shape=tuple(out))
-        values[-1] = to_shape(tracer, full, kept)
+        values[-1] = to_shape(tracer, full, rest)
     return params | {"index": parts}
 
 
@@ -348,3 +348,47 @@ def _primitive(
     )
     traced = tuple([_array(tracer, v) for v in made[: len(outs)]])
     return traced if many else traced[0], call
+
+
+# ------------------------------------------------------------------------------------------- infer
+
+
+def primitive_results(
+    op: Op, metas: Sequence[Meta | None], params: dict[str, Any]
+) -> tuple[tuple[Meta, ...], tuple[Meta, ...]]:
+    """Shapes and dtypes of the outputs and the auxiliaries of a call."""
+    if op.shape_rule is None:
+        results = _by_running(op, metas, params)
+    else:
+        try:
+            results = op.shape_rule(*metas, **params)
+        except NumgradError:
+            # the same again, so that the message names the lengths of the call
+            op.shape_rule(*[m and Meta(hinted(m.shape), m.dtype) for m in metas], **_plain(params))
+            raise
+    aux: Any = ()
+    if op.auxiliaries:
+        results, aux = results
+    outs = tuple(results) if getattr(op, "outputs", False) else (results,)
+    return outs, tuple(aux)
+
+
+def _by_running(op: Op, metas: Sequence[Meta | None], params: dict[str, Any]) -> Any:
+    """Results of the operation for ones in place of its operands."""
+    arrays = [None if m is None else np.ones(specialised(m.shape), m.dtype) for m in metas]
+    with eagerly(raw, grad_enabled=False):
+        out, call = op.run(arrays, _plain(params))
+    outs = tuple(Meta(o.shape, o.dtype) for o in (out if type(out) is tuple else (out,)))
+    value: Any = outs if type(out) is tuple else outs[0]
+    return (value, tuple(Meta(a.shape, a.dtype) for a in call.aux)) if op.auxiliaries else value
+
+
+def _plain(value: Any) -> Any:
+    """Parameters with numbers in place of sizes."""
+    if isinstance(value, dict):
+        return {name: _plain(v) for name, v in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    if isinstance(value, slice):
+        return slice(*map(_plain, (value.start, value.stop, value.step)))
+    return value.__index__() if hasattr(value, "terms") else value

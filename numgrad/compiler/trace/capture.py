@@ -14,31 +14,27 @@ from numgrad.autograd.argument import told
 from numgrad.autograd.batching.selected import Selected, refuse
 from numgrad.autograd.engine import backward as engine
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.closure import Captures
-from numgrad.compiler.call.layout import GradientResult, Input, Result
-from numgrad.compiler.call.made import made_by_trace
+from numgrad.compiler.call.call_layout import GradientResult, Input, Result
+from numgrad.compiler.call.captures import Captures, made_by_trace
 from numgrad.compiler.call.process_state import clocks_watched
-from numgrad.compiler.call.routes import Key, Routes
 from numgrad.compiler.call.signature import DEEPEST, NUMBER, SCALAR, STATIC, TENSOR, Arguments, Leaf
 from numgrad.compiler.call.source import CONTENT, READ, Source, is_atom
 from numgrad.compiler.graph.graph import CALL, Graph, Value
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.messages import name_line, no_internal_error, raised_at
 from numgrad.compiler.trace.arrays import TracedArray
-from numgrad.compiler.trace.captured import Captured
+from numgrad.compiler.trace.captured import Captured, share, source_of
 from numgrad.compiler.trace.cut import Cut, cut
 from numgrad.compiler.trace.dead_end import DeadEnds
-from numgrad.compiler.trace.frozen import (
+from numgrad.compiler.trace.diagnostics import (
     generator_states,
     warn_of_draws,
     warn_of_frozen,
+    warn_of_loops,
 )
 from numgrad.compiler.trace.interpreter import TraceInterpreter
-from numgrad.compiler.trace.promoted import Promotion
-from numgrad.compiler.trace.shared import share
-from numgrad.compiler.trace.shown import source_of
+from numgrad.compiler.trace.promoted_numbers import Key, Promotion, Substitution
 from numgrad.compiler.trace.tracer import Tracer
-from numgrad.compiler.trace.unrolled import warn_of_loops
 from numgrad.core.bytecode import Sites, facts
 from numgrad.core.tree import flatten
 from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradTypeError
@@ -46,7 +42,7 @@ from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradType
 
 @dataclass
 class Traced:
-    """What one run of a function left behind.
+    """One run of a function.
 
     Attributes
     ----------
@@ -76,7 +72,7 @@ class Traced:
     inputs: list[Input]
     results: list[Result]
     nesting: Any
-    surroundings: Captures
+    captures: Captures
     known: set[int]
     looked_at: set[int]
     touched: list[int] = field(default_factory=list)
@@ -100,12 +96,12 @@ def trace(
     """
     parameters = arguments.parameters
     static = [(leaf.path, leaf.given) for leaf in arguments.leaves if leaf.kind == STATIC]
-    surroundings = Captures([(parameters.name, parameters.function), *static])
-    tracer = Tracer(dynamic=dynamic, source_of=lambda array: source_of(array, surroundings))
-    tracer.owners = surroundings.arrays.keys()
-    tracer.sources = surroundings.sources
+    captures = Captures([(parameters.name, parameters.function), *static])
+    tracer = Tracer(dynamic=dynamic, source_of=lambda array: source_of(array, captures))
+    tracer.owners = captures.arrays.keys()
+    tracer.sources = captures.bit_generators
     sites = None
-    if any(isinstance(place.value, np.ndarray) for place in surroundings.arrays.values()):
+    if any(isinstance(source.value, np.ndarray) for source in captures.arrays.values()):
         sites = tracer.lines.sites = Sites(sys._getframe().f_code)
     inputs: dict[Value, Input] = {}
     owners: list[tuple[Tensor, Value]] = []
@@ -120,26 +116,26 @@ def trace(
         given.append(tensor)
         owners.append((tensor, value))
         inputs[value] = Input(value, leaf)
-    function, routes = parameters.function, Routes(surroundings, promoted)
-    if routes.places:
-        tracer.promotion = Promotion(tracer, routes)
-        surroundings.promote(routes.places)
-        for key, place in routes.places.items():
+    function, substitution = parameters.function, Substitution(captures, promoted)
+    if substitution.sources:
+        tracer.promotion = Promotion(tracer, substitution)
+        captures.promote(substitution.sources)
+        for key, source in substitution.sources.items():
             value = tracer.value(tracer.promotion.numbers[key])
-            inputs[value] = Input(value, None, replace(place, treatment=READ), place.value)
+            inputs[value] = Input(value, None, replace(source, treatment=READ), source.value)
     kinds = []
-    if any(facts(code).asks_for_kinds for code in surroundings.codes):
+    if any(facts(code).asks_for_kinds for code in captures.codes):
         pairs = zip((t for t, _ in owners), arguments.dynamic, strict=True)
         kinds = [(t, type(leaf.given)) for t, leaf in pairs if leaf.shows_kind]
-    drawn = generator_states(surroundings.generators)
+    drawn = generator_states(captures.generators)
     with ExitStack() as stack, TraceInterpreter(tracer):
         if tracer.promotion is not None:
             stack.enter_context(tracer.promotion.strict())
-            function = stack.enter_context(routes.replaced(tracer.promotion.numbers))
+            function = stack.enter_context(substitution.replaced(tracer.promotion.numbers))
         try:
             with (
                 told(kinds),
-                clocks_watched(parameters.name, surroundings.process.clocked),
+                clocks_watched(parameters.name, captures.process.clocked),
                 no_internal_error(
                     f"it traced {parameters.name}", parameters.function, runs_users_code=True
                 ),
@@ -160,22 +156,22 @@ def trace(
         gradients = _Gradients(tracer, leaves, results, given) if recorded else None
     if tracer.reseeded is not None:
         drawn["np.random"] = tracer.reseeded
-    warn_of_draws(parameters.name, drawn, surroundings.generators)
-    made = made_by_trace(surroundings)
-    stored = {id(place.read()) for place in made if place.treatment == CONTENT}
+    warn_of_draws(parameters.name, drawn, captures.generators)
+    made = made_by_trace(captures)
+    stored = {id(source.read()) for source in made if source.treatment == CONTENT}
     for captured in tracer.captured:
-        source = _source(tracer, captured, surroundings)
-        place = captured.place or surroundings.arrays.get(id(source))
-        entry = Input(captured.value, None, place, source, captured.gradient)
+        owner = _owner(tracer, captured, captures)
+        source = captured.source or captures.arrays.get(id(owner))
+        entry = Input(captured.value, None, source, owner, captured.gradient)
         inputs[captured.value] = entry
         if not captured.gradient:
-            owners += [(t, captured.value) for t in _sources(tracer, captured)]
+            owners += [(t, captured.value) for t in _owners(tracer, captured)]
         if captured.frozen and not captured.made:
             line = tracer.frozen_at.get(id(captured.array))
             array = tracer.original(captured.array)
-            warn_of_frozen(parameters.name, array, surroundings, stored, line)
+            warn_of_frozen(parameters.name, array, captures, stored, line)
             del array
-    known = {id(x) for captured in tracer.captured for x in _sources(tracer, captured)}
+    known = {id(x) for captured in tracer.captured for x in _owners(tracer, captured)}
     known |= tracer.viewed
     graph = tracer.graph
     if not parameters.warned_of_loops:
@@ -185,7 +181,7 @@ def trace(
         [inputs[v] for v in graph.inputs if v in inputs],
         results,
         nesting,
-        surroundings,
+        captures,
         known,
         tracer.looked_at,
     )
@@ -197,20 +193,20 @@ def trace(
     traced.touched = sorted(touched)
     if sites is not None:
         written = {positions[target] for target, _ in graph.writes} | touched
-        given = [e.source for n, e in enumerate(traced.inputs) if n not in written]
-        given += [place.value for key, place in surroundings.arrays.items() if key in tracer.viewed]
+        given = [e.owner for n, e in enumerate(traced.inputs) if n not in written]
+        given += [source.value for key, source in captures.arrays.items() if key in tracer.viewed]
         arrays = {id(x) for x in given if type(x) is np.ndarray}
-        traced.looked_at |= surroundings.plainly_read(arrays, sites, tracer.viewed)
+        traced.looked_at |= captures.plainly_read(arrays, sites, tracer.viewed)
     graph.labels = {entry.value: entry.name for entry in traced.inputs}
     _check_overlap(parameters.name, tracer, traced)
-    if gradients is not None and gradients.found:
-        traced.recorded = [results[k].number or 0 for k in gradients.places]
+    if gradients is not None and gradients.values:
+        traced.recorded = [results[k].number or 0 for k in gradients.positions]
         numbers = {id(tensor): positions[value] for tensor, value in owners}
         traced.wanted = [numbers[id(t)] for t in gradients.targets]
         values = [entry.value for entry in traced.inputs]
-        traced.parts = cut(graph, values, gradients.cotangents, gradients.found)
+        traced.parts = cut(graph, values, gradients.cotangents, gradients.values)
     elif gradients is not None and gradients.error is not None:
-        for k in gradients.places:
+        for k in gradients.positions:
             results[k].dead_end = DeadEnds(parameters.name, gradients.error)
     return traced
 
@@ -243,43 +239,43 @@ def _argument(tracer: Tracer, leaf: Leaf, recorded: bool) -> Tensor:
 
 def _set_outputs(tracer: Tracer, traced: Traced) -> None:
     """Number what the graph computes: results, then gradients of captured Tensors."""
-    graph, found = tracer.graph, traced.surroundings.arrays
+    graph, value = tracer.graph, traced.captures.arrays
     graph.outputs = []
     for result in traced.results:
-        result.place = found.get(id(result.gradient_of))
+        result.source = value.get(id(result.gradient_of))
         if result.value is not None:
             result.number = len(graph.outputs)
             graph.outputs.append(result.value)
-    present = {id(c.source) for c in tracer.captured if c.gradient}
+    present = {id(c.owner) for c in tracer.captured if c.gradient}
     for write in tracer.gradients:
         tensor, number = write.tensor, None
         if write.value is not None:
             number = len(graph.outputs)
             graph.outputs.append(write.value)
-        place = found.get(id(tensor))
-        traced.gradients.append(GradientResult(tensor, place, number, id(tensor) in present))
-    traced.bare = [(t, found.get(id(t))) for t in tracer.without_gradient]
+        source = value.get(id(tensor))
+        traced.gradients.append(GradientResult(tensor, source, number, id(tensor) in present))
+    traced.bare = [(t, value.get(id(t))) for t in tracer.without_gradient]
 
 
-def _sources(tracer: Tracer, captured: Captured) -> list[Any]:
+def _owners(tracer: Tracer, captured: Captured) -> list[Any]:
     """Tensors and arrays over the memory of something captured."""
     aliases = tracer.aliases.get(id(captured.array), ())
-    return list({id(x): x for x in (captured.source, *aliases)}.values())
+    return list({id(x): x for x in (captured.owner, *aliases)}.values())
 
 
-def _source(tracer: Tracer, captured: Captured, surroundings: Captures) -> Any:
+def _owner(tracer: Tracer, captured: Captured, captures: Captures) -> Any:
     """Of Tensors and arrays over the same memory the one to read at each call."""
     if captured.gradient:
-        return captured.source
-    found = _sources(tracer, captured)
-    recorded = [t for t in found if isinstance(t, Tensor) and t._requires_grad]
+        return captured.owner
+    results = _owners(tracer, captured)
+    recorded = [t for t in results if isinstance(t, Tensor) and t._requires_grad]
     if len(recorded) > 1:
         raise NumgradNotImplementedError(
             f"jit: two Tensors of shape {recorded[0].shape} that require grad share one memory, "
             "and a compiled function knows them by it; clone() one of them"
         )
-    placed = [t for t in found if id(t) in surroundings.arrays]
-    return (*recorded, *placed, captured.source)[0]
+    placed = [t for t in results if id(t) in captures.arrays]
+    return (*recorded, *placed, captured.owner)[0]
 
 
 class _Gradients:
@@ -287,11 +283,11 @@ class _Gradients:
 
     Attributes
     ----------
-    places, outputs
+    positions, outputs
         Which leaves are differentiated, and these.
     cotangents
         Inputs of the graph for the gradients that arrive at these.
-    targets, found
+    targets, values
         The Tensors that have gradients, and those.
     error
         Why there are none, if that is so: the graph was freed, or something it needs changed.
@@ -301,17 +297,18 @@ class _Gradients:
         self, tracer: Tracer, leaves: list[Any], results: list[Result], given: list[Any]
     ) -> None:
         made = [k for k, result in enumerate(results) if result.value is not None]
-        self.places = [k for k in made if isinstance(leaves[k], Tensor) and leaves[k].requires_grad]
-        self.outputs = [leaves[k] for k in self.places]
+        tensors = [k for k in made if isinstance(leaves[k], Tensor)]
+        self.positions = [k for k in tensors if leaves[k].requires_grad]
+        self.outputs = [leaves[k] for k in self.positions]
         self.cotangents: list[Value] = []
         self.targets: list[Tensor] = []
-        self.found: list[Value] = []
+        self.values: list[Value] = []
         self.error: NumgradError | None = None
         if not self.outputs:
             return
         graph = tracer.graph
         before, inputs, count = len(graph.nodes), len(graph.inputs), len(tracer.captured)
-        captured = [c.source for c in tracer.captured if not c.gradient]
+        captured = [c.owner for c in tracer.captured if not c.gradient]
         captured += [t for aliases in tracer.aliases.values() for t in aliases]
         tensors = {id(t): t for t in (*given, *captured) if isinstance(t, Tensor)}
         candidates = [t for t in tensors.values() if t._requires_grad]
@@ -322,15 +319,15 @@ class _Gradients:
             cotangents.append(Tensor(TracedArray(tracer, self.cotangents[-1])))  # pyright: ignore
         with _without_hooks([t for t in captured if isinstance(t, Tensor)]):
             try:
-                found = engine.inner_grad(self.outputs, candidates, cotangents, allow_unused=True)
+                outputs = engine.inner_grad(self.outputs, candidates, cotangents, allow_unused=True)
             except NumgradError as error:  # a matter of the backward, if there is one
                 self.error = error
-                found = [None] * len(candidates)
-        for target, g in zip(candidates, found, strict=True):
+                outputs = [None] * len(candidates)
+        for target, g in zip(candidates, outputs, strict=True):
             if g is not None:
                 self.targets.append(target)
-                self.found.append(tracer.value(g))
-        if not self.found:  # all that requires grad was made inside
+                self.values.append(tracer.value(g))
+        if not self.values:  # all that requires grad was made inside
             del graph.nodes[before:]
             del graph.inputs[inputs:]
             del tracer.captured[count:]

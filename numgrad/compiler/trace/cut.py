@@ -54,7 +54,7 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
     """Cut a graph that computes ``graph.outputs`` from ``inputs`` and ``grads`` from ``gs`` too."""
     backward_nodes = _dependents(graph, gs)
     variable_nodes = _dependents(graph, graph.inputs)
-    kept: list[Value] = []
+    saved: list[Value] = []
     notes: dict[Value, None] = {}  # auxiliaries, which formulas take for constants
 
     def visit(value: Value, seen: set[Value]) -> None:
@@ -69,7 +69,7 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
                 if _is_note(value):
                     notes[value] = None
                 if node in variable_nodes and not _is_cheap(node):
-                    kept.append(value)
+                    saved.append(value)
                     continue
             stack.extend(node.inputs)
 
@@ -77,23 +77,23 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
     for value in grads:
         visit(value, seen)
     # the whole: an auxiliary may be needed by what is recomputed there only
-    notes.update(dict.fromkeys(value for value in ancestors(kept) if _is_note(value)))
-    known = set(kept)
-    kept += [value for value in notes if value not in known]
+    notes.update(dict.fromkeys(value for value in ancestors(saved) if _is_note(value)))
+    known = set(saved)
+    saved += [value for value in notes if value not in known]
     given = {v: ("input", k) for k, v in enumerate(inputs)}
     given |= {v: ("cotangent", k) for k, v in enumerate(gs)}
-    given |= {v: ("kept", k) for k, v in enumerate(kept)}
+    given |= {v: ("kept", k) for k, v in enumerate(saved)}
     forward = extract(
-        graph, list(inputs), [*graph.outputs, *kept], graph.writes, effects_besides=backward_nodes
+        graph, list(inputs), [*graph.outputs, *saved], graph.writes, effects_besides=backward_nodes
     )
-    forward.kept = len(kept)
+    forward.kept = len(saved)
     used = _used(graph, given, grads)
     backward = extract(graph, used, grads)
     without = {v: place for v, place in given.items() if place[0] != "kept" or v in notes}
     used_whole = _used(graph, without, grads)
     whole = extract(graph, used_whole, grads)
     return Cut(
-        forward, len(kept), backward, [given[v] for v in used], whole,
+        forward, len(saved), backward, [given[v] for v in used], whole,
         [given[v] for v in used_whole],
     )  # fmt: skip
 
@@ -101,12 +101,12 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
 def _dependents(graph: Graph, values: Sequence[Value]) -> set[TracedNode]:
     """Nodes that depend on any of ``values``; calls depend on the world."""
     reached = set(values)
-    found: set[TracedNode] = set()
+    members: set[TracedNode] = set()
     for node in graph.nodes:
         if (node.op == CALL and values is graph.inputs) or not reached.isdisjoint(node.inputs):
-            found.add(node)
+            members.add(node)
             reached.update(node.outputs)
-    return found
+    return members
 
 
 def ancestors(values: Sequence[Value]) -> Iterator[Value]:
@@ -116,9 +116,9 @@ def ancestors(values: Sequence[Value]) -> Iterator[Value]:
         stack = [] if value in seen else [value]
         seen.add(value)
         while stack:
-            found = stack.pop()
-            yield found
-            for part in found.node.inputs:
+            item = stack.pop()
+            yield item
+            for part in item.node.inputs:
                 if part not in seen:
                     seen.add(part)
                     stack.append(part)

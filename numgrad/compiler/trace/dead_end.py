@@ -57,7 +57,7 @@ class UntracedGradients(Call):
 
 
 NUMBER = Meta((), np.dtype(np.float64))
-"""What the tape knows of a result that is no array."""
+"""Shape and dtype for the tape of a result that is no array."""
 
 
 def operation_of(name: str) -> Op:

@@ -1,4 +1,4 @@
-"""What a compiled function does besides computing: calls of Python code, gradients of leaves.
+"""Effects of a compiled function besides its results: calls of Python code, gradients of leaves.
 
 Note [Generators of a trace]
 ----------------------------
@@ -28,7 +28,7 @@ from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 @dataclass(frozen=True)
 class GradientWrite:
-    """What ``.grad`` of a captured tensor is set to at the end of each call."""
+    """A value for ``.grad`` of a captured tensor at the end of each call."""
 
     tensor: Tensor
     value: Value | None
@@ -58,14 +58,14 @@ class RepeatedValues:
         self.tracer.repeated = self.around
 
     def values(self, make: Callable[[], Sequence[Value]]) -> tuple[Value, ...]:
-        """What was made the first time, or is made now."""
+        """The object made the first time, or made now."""
         if self.coming is not None:
-            found = next(self.coming, None)
-            if found is None:
+            value = next(self.coming, None)
+            if value is None:
                 raise NumgradRuntimeError(
                     "jacfwd: the function draws more random numbers when it is called again"
                 )
-            return found
+            return value
         made = tuple(make())
         self.kept.append(made)
         return made
@@ -164,9 +164,9 @@ class Effects(Capturing):
         data = [self.strong(self.lift(x).value) for x in draws.data]
         params = {"draws": without_operands(draws), "lengths": tuple(draws.lengths)}
         results = [*((s.shape, s.dtype) for s in states), *draws.results]
-        found = self.add(draw_from, [*states, *data], params, results)
-        self._put_values(sources, found[: len(sources)])
-        return found[len(sources) :]
+        result = self.add(draw_from, [*states, *data], params, results)
+        self._put_values(sources, result[: len(sources)])
+        return result[len(sources) :]
 
     def begin(self, generator: Any, like: Any = None) -> None:
         """Let a generator start here at each call: from its seed, or where another one is."""
@@ -192,29 +192,29 @@ class Effects(Capturing):
 
     def leave_generators(self) -> None:
         """Let generators that outlive the function go on where it left them."""
-        kept = [source for generator, source in self._makers if generator() is not None]
-        if kept:
-            states = self.generator_states(kept)
-            for source in kept:
+        alive = [source for generator, source in self._makers if generator() is not None]
+        if alive:
+            states = self.generator_states(alive)
+            for source in alive:
                 del self.begun[id(source)]
-            self._put_values(kept, states)
+            self._put_values(alive, states)
 
     def generator_states(self, sources: Sequence[Any]) -> Sequence[Value]:
         """The states of generators at this place of each call."""
         own = {id(s): self.begun[id(s)][1] for s in sources if self._is_own(s)}
         others = [s for s in sources if id(s) not in own]
-        found: Sequence[Value] = ()
+        results: Sequence[Value] = ()
         if others and self.repeated is not None:
-            found = self.repeated.values(lambda: self._states_of(others))
+            results = self.repeated.values(lambda: self._states_of(others))
         elif others:
-            found = self._states_of(others)
-        rest = iter(found)
+            results = self._states_of(others)
+        rest = iter(results)
         return [own[id(s)] if id(s) in own else next(rest) for s in sources]
 
     def _states_of(self, sources: Sequence[Any]) -> Sequence[Value]:
         around = [s for s in sources if id(s) not in self.begun]
-        found = iter(self._states_around(around) if around else ())
-        return [self.begun[id(s)][1] if id(s) in self.begun else next(found) for s in sources]
+        result = iter(self._states_around(around) if around else ())
+        return [self.begun[id(s)][1] if id(s) in self.begun else next(result) for s in sources]
 
     def put_generator_states(self, sources: Sequence[Any], states: Sequence[Any]) -> None:
         """Let generators go on from states at this place of each call."""
@@ -258,8 +258,8 @@ class Effects(Capturing):
         """Results of a Python function without effects, which runs at each call."""
         values = [self.strong(self.lift(x).value) for x in operands]
         params = {"function": function, "effects": False, "writes": ()}
-        found = self.add(CALL, values, params, results)
-        return [Tensor(TracedArray(self, value)) for value in found]  # pyright: ignore
+        outputs = self.add(CALL, values, params, results)
+        return [Tensor(TracedArray(self, value)) for value in outputs]  # pyright: ignore
 
     def _flush(self, target: Tensor, array: TracedArray) -> None:
         """Store what was written to a captured tensor, before a call looks at it."""
@@ -282,7 +282,7 @@ class Effects(Capturing):
     # -------------------------------------------------------------------------------- gradients
 
     def gradient(self, tensor: Tensor) -> Any:
-        """What ``.grad`` of a tensor holds; if that is from before the trace, an input."""
+        """The ``.grad`` of a tensor; if that is from before the trace, an input."""
         if type(tensor._array) is TracedArray:
             return tensor._grad
         present = tensor._grad

@@ -42,15 +42,15 @@ def draw_from(*inputs, draws, lengths):
     states, data = inputs[: len(sources)], inputs[len(sources) :]
     now = draws.of(iter(data), iter(lengths))
     with going_on(sources, states) as after:
-        found = now()
-    return (*after, *found)
+        results = now()
+    return (*after, *results)
 
 
 @draw_from.shape
 def _results(*inputs: Meta, draws: Draw | Draws, lengths: tuple) -> tuple[Meta, ...]:
     count = len(draws.sources)
-    found = draws.of(iter(inputs[count:]), iter(lengths)).results
-    return (*inputs[:count], *(Meta(shape, dtype) for shape, dtype in found))
+    value = draws.of(iter(inputs[count:]), iter(lengths)).results
+    return (*inputs[:count], *(Meta(shape, dtype) for shape, dtype in value))
 
 
 @draw_from.batch
@@ -64,9 +64,9 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
     now = draws.of(iter(operands[count:]), iter(lengths))
     each = of_examples(now, lambda o: o, size)
     given = {"draws": without_operands(each), "lengths": tuple(each.lengths)}
-    found = bind(op, (*states, *each.data), given)
-    after = [BatchOperand(x, False).repeated(size) for x in found[:count]]
-    moved = zip(found[count:], draws.leads, strict=True)
+    result = bind(op, (*states, *each.data), given)
+    after = [BatchOperand(x, False).repeated(size) for x in result[:count]]
+    moved = zip(result[count:], draws.leads, strict=True)
     return (*after, *(apply("moveaxis", x, source=n, destination=0) for x, n in moved))
 
 
@@ -102,13 +102,13 @@ def generator_states(sources: Sequence[np.random.BitGenerator]) -> list[Any]:
     if not sources:
         return []
     tracer = state.ground.tracer
-    found: list[Any] = [
+    results: list[Any] = [
         Tensor(TracedArray(tracer, value))  # pyright: ignore
         for value in tracer.generator_states(sources)
     ]
     for level in levels():
-        found = [level.wrap(level.unwrap(x)) for x in found]
-    return found
+        results = [level.wrap(level.unwrap(x)) for x in results]
+    return results
 
 
 def put_generator_states(sources: Sequence[np.random.BitGenerator], states: Sequence[Any]) -> None:

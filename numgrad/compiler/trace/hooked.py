@@ -93,11 +93,11 @@ def ending(hook: Callable[..., Any]) -> Callable[..., Any]:
         return hook
 
     def called(*grads: Any) -> Any:
-        found = hook(*grads)
-        if found is None or state.grad_enabled or not state.ground.deferred:
-            return found
-        several = isinstance(found, tuple)
-        parts = list(found) if several else [found]
+        results = hook(*grads)
+        if results is None or state.grad_enabled or not state.ground.deferred:
+            return results
+        several = isinstance(results, tuple)
+        parts = list(results) if several else [results]
         places = [k for k, g in enumerate(parts) if isinstance(g, Tensor)]
         known = [g for part in grads for g in part if isinstance(g, Tensor)]
         known += [parts[k] for k in places]

@@ -1,4 +1,4 @@
-"""What operations and arrays mean in a trace: nodes of the graph, and the tape as in eager code.
+"""Operations and arrays in a trace: nodes of the graph, and the tape as in eager code.
 
 Note [Constants of a trace]
 ---------------------------
@@ -29,12 +29,11 @@ from numgrad.compiler.messages import user_line
 from numgrad.compiler.trace.arrays import TracedArray, settle
 from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.effects import RepeatedValues
-from numgrad.compiler.trace.function import traced
+from numgrad.compiler.trace.function_calls import traced
 from numgrad.compiler.trace.hooked import ending, put_hook
-from numgrad.compiler.trace.memory import TracedRegion, fitted, written
 from numgrad.compiler.trace.side_effects import is_watching
 from numgrad.compiler.trace.tracer import Tracer
-from numgrad.compiler.trace.views import canonical_index
+from numgrad.compiler.trace.views import TracedRegion, canonical_index, fitted, written
 from numgrad.core.abstract import AbstractArray, AbstractLength, broadcast_lengths
 from numgrad.core.asides import aside, handlers_aside, runs_aside
 from numgrad.core.draws import Draw, Draws
@@ -288,8 +287,8 @@ class TraceInterpreter(RecordingInterpreter):
         # not a stack of numbers: a kernel would compare with the place of each
         whole = OPS["iota"](length=prod(shape))
         rows = OPS["reshape"](whole[places.start : places.stop], (len(places), *[1] * len(shape)))
-        found = OPS["equal"](rows, OPS["reshape"](whole, shape))
-        return self.tracer.lift(OPS["astype"](found, dtype))
+        result = OPS["equal"](rows, OPS["reshape"](whole, shape))
+        return self.tracer.lift(OPS["astype"](result, dtype))
 
     def is_zero(self, array: Any) -> bool:
         return type(array) is TracedArray and array.value in self.tracer.absent
@@ -354,9 +353,9 @@ class TraceInterpreter(RecordingInterpreter):
             return int(part)
         if isinstance(part, bool | np.bool_):
             return np.asarray(part)
-        found = example_index(part)
-        if found is not None:
-            return found
+        result = example_index(part)
+        if result is not None:
+            return result
         if isinstance(part, list | tuple) and any(isinstance(p, Tensor) for p in part):
             part = OPS["stack"](part)
         if isinstance(part, list | tuple):
@@ -414,8 +413,8 @@ class TraceInterpreter(RecordingInterpreter):
         return self.drawn_together(draw)[0]
 
     def drawn_together(self, draws: Draw | Draws) -> list[Tensor]:
-        found = self.tracer.drawn(draws)
-        return [Tensor(TracedArray(self.tracer, value)) for value in found]  # pyright: ignore
+        results = self.tracer.drawn(draws)
+        return [Tensor(TracedArray(self.tracer, value)) for value in results]  # pyright: ignore
 
     def seed(self) -> Tensor:
         source = np.random.get_bit_generator()  # pyright: ignore

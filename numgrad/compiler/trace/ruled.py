@@ -8,11 +8,19 @@ wrote. So the outputs go through an operation ``ruled``, which gives them back: 
 other operands are the arguments, and its derivatives call the Function again, on these. What the
 forward computes besides is constant, as it is in eager code, where nothing records a forward. The
 operation is dropped when the graph is compiled; forwards that were traced twice become one.
+
+Note [Rules that are not linear]
+--------------------------------
+The gradient of a loop computes each step anew. So in a derivative of second order the gradient of
+a value in a step arrives in two parts: one at the step, one where it was computed anew. What is
+linear may be applied to each part. A rule that is not, such as a hook that clips, needs their sum,
+which exists nowhere, so its gradients are not differentiated again by the tape. Nor are those of a
+compiled function whose cotangent depends on what is differentiated by: there the rest arrives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from numgrad.autograd.batching.batch import BatchingInterpreter
@@ -24,14 +32,17 @@ from numgrad.autograd.function.levels import call_function
 from numgrad.autograd.function.record import as_tensors, run
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
+from numgrad.compiler.graph.evaluate import operands
+from numgrad.compiler.graph.graph import CONSTANT, Graph, TracedNode, Value
 from numgrad.compiler.trace.arrays import TracedArray
-from numgrad.compiler.trace.linear import is_linear
-from numgrad.compiler.trace.one_call import OfOneCall
+from numgrad.compiler.trace.body_primitive import BodyPrimitive
+from numgrad.compiler.trace.cut import ancestors
+from numgrad.compiler.trace.views import CONSTANTS
 from numgrad.core.batching import BatchOperand
-from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Op
+from numgrad.core.primitive import View
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError
 
 _DIRTY = (
@@ -76,7 +87,7 @@ class Rule:
         for k, x in zip(self.places, given, strict=True):
             args[k] = x
         try:
-            found, self.ctx = call_function(self.function, tuple(args), self.keywords)
+            result, self.ctx = call_function(self.function, tuple(args), self.keywords)
         except NumgradTraceError as error:
             raise NumgradTraceError(
                 f"{self.function.__name__}: is called again where something compiled is "
@@ -84,8 +95,8 @@ class Rule:
                 "argument, or differentiate inside of ng.jit, as in ng.jit(ng.hessian(f)), and run "
                 f"a loop that calls it outside ({error})"
             ) from error
-        found = found if isinstance(found, tuple) else (found,)
-        return [found[k] for k in self.outputs]
+        result = result if isinstance(result, tuple) else (result,)
+        return [result[k] for k in self.outputs]
 
 
 class Ended:
@@ -126,8 +137,8 @@ class Ruled:
             dirty = {"rule": Ended(f"{self.__name__}: {_DIRTY}"), "count": len(sources)}
             for t in ctx._dirty:
                 y = operand(ruled, t)[1]
-                found = state.ground.run(ruled, [*sources, y], dirty)[0]  # pyright: ignore
-                t._array.write(found[0].value)  # pyright: ignore
+                value = state.ground.run(ruled, [*sources, y], dirty)[0]  # pyright: ignore
+                t._array.write(value[0].value)  # pyright: ignore
         single = not isinstance(returned, tuple)
         outputs = [returned] if single else list(returned)
         rule.outputs = [
@@ -143,18 +154,18 @@ class Ruled:
         params = {"rule": rule, "count": len(sources)}
         arrays = [operand(ruled, outputs[k])[1] for k in rule.outputs]
         if arrays:
-            found = state.ground.run(ruled, [*sources, *arrays], params)[0]  # pyright: ignore
-            for k, array in zip(rule.outputs, found, strict=True):
+            value = state.ground.run(ruled, [*sources, *arrays], params)[0]  # pyright: ignore
+            for k, array in zip(rule.outputs, value, strict=True):
                 outputs[k]._array = array
         return outputs[0] if single else tuple(outputs)
 
     def run_backward(self, ctx: FunctionCtx, grads: Sequence[Tensor | None]) -> Any:
-        """What the backward returns, in the graph as in eager code differentiable once."""
-        found = self.function.run_backward(ctx, grads)
+        """Gradients of the backward, in the graph as in eager code differentiable once."""
+        results = self.function.run_backward(ctx, grads)
         if not ctx._once or state.grad_enabled:
-            return found
-        single = not isinstance(found, tuple)
-        parts = [found] if single else list(found)
+            return results
+        single = not isinstance(results, tuple)
+        parts = [results] if single else list(results)
         ends = [k for k, x in enumerate(parts) if isinstance(x, Tensor) and x.dtype.kind in "fc"]
         known: list[Any] = [Tensor(a) for a in self.sources]  # pyright: ignore
         known += [g for g in grads if isinstance(g, Tensor)]
@@ -163,7 +174,7 @@ class Ruled:
         return parts[0] if single else tuple(parts)
 
     def run_jvp(self, ctx: FunctionCtx, tangents: Sequence[Tensor | None]) -> Any:
-        """What the jvp returns."""
+        """Tangents that the jvp returns."""
         return self.function.run_jvp(ctx, tangents)
 
 
@@ -174,107 +185,175 @@ def run_ruled(
     return run(Ruled(function) if getattr(function, "own_rule", True) else function, args, keywords)
 
 
-@primitive(internal=True, method=False, outputs=True, materializes=False)
+def _ended(function: Any, sources: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
+    """Gradients of a backward that is differentiable once."""
+    return ended(Ended(f"{function.__name__}.backward: {ONCE}"), sources, results)
+
+
+def ended(rule: Ended, sources: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
+    """Gradients that depend on ``sources``, with that rule."""
+    if not results:
+        return results
+    return bind(ruled, (*sources, *results), {"rule": rule, "count": len(sources)})
+
+
+def _of_sums(rule: Any, sources: Sequence[Any], g: Sequence[Any], results: list[Any]) -> list[Any]:
+    """Gradients in a step of a loop: Note [Rules that are not linear] in ``ruled``."""
+    places = [k for k, x in enumerate(results) if x is not None]
+    tracer: Any = state.ground.tracer  # pyright: ignore
+    given, made = [tracer.value(x) for x in g], [tracer.value(results[k]) for k in places]
+    if is_linear(tracer.graph, given, made):
+        return results
+    end = Ended(f"{rule.name}: {_NOT_LINEAR}", forward=True)
+    parts = ended(end, [*sources, *g], [results[k] for k in places])
+    for k, x in zip(places, parts, strict=True):
+        results[k] = x
+    return results
+
+
+class RuledPrimitive(BodyPrimitive):
+    """The rules of ``ruled``: those that the Function has."""
+
+    def shape(self, inputs: Sequence[Meta], params: dict[str, Any]) -> tuple[Meta, ...]:
+        """``([a], [y]) -> [y]``."""
+        return tuple(inputs[params["count"] :])
+
+    def vjp(
+        self, g: Sequence[Any], inputs: Sequence[Any], y: Sequence[Any], params: dict[str, Any]
+    ) -> list[Any]:
+        """The gradients of the arguments."""
+        rule, count = params["rule"], params["count"]
+        again = state.grad_enabled
+        sources = list(inputs[:count])
+        moving = [k for k, x in enumerate(sources) if x.dtype.kind in "fc"]
+        for k in moving:
+            needs_grad = again and sources[k].requires_grad
+            x = sources[k]
+            sources[k] = OPS["positive"](x) if needs_grad else Tensor(x._array, True)
+        with enable_grad():
+            out = rule(sources)
+        pairs = [(a, b) for a, b in zip(out, g, strict=True) if b is not None and a.requires_grad]
+        results: Sequence[Any] = [None] * len(moving)
+        if pairs:
+            roots, weights = zip(*pairs, strict=True)
+            leaves = [sources[k] for k in moving]
+            results = dense_grad(roots, leaves, weights, allow_unused=True, create_graph=again)
+        ends = [k for k, x in enumerate(results) if x is not None] if rule.once else []
+        if ends and not again:  # of a graph, which may be differentiated
+            results = list(results)
+            known = [*sources, *(b for _, b in pairs)]
+            for k, x in zip(
+                ends, _ended(rule.function, known, [results[k] for k in ends]), strict=True
+            ):
+                results[k] = x
+        if pairs and state.ground.inner and not again:
+            results = _of_sums(rule, sources, [b for _, b in pairs], list(results))
+        by_operand = dict(zip(moving, results, strict=True))
+        return [by_operand.get(k) for k in range(len(inputs))]
+
+    def jvp(
+        self, tangents: Sequence[Any], inputs: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """The tangents of the outputs."""
+        rule, count = params["rule"], params["count"]
+        if isinstance(rule, Ended) and rule.forward:
+            return tuple(tangents[count:])
+        with dual_level():
+            given = list(inputs[:count])
+            for k, t in enumerate(tangents[:count]):
+                if t is not None:
+                    given[k] = make_dual(given[k], t)
+            return tuple([unpack_dual(y)[1] for y in rule(given)])
+
+    def batch(
+        self, op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+    ) -> Any:
+        """Outputs for a batch, with gradients only where the Function has them."""
+        count = params["count"]
+        sources = operands[:count]
+        if params["rule"].batched is not None:
+            if not isinstance(params["rule"], Ended):
+                params = {**params, "rule": Ended(params["rule"].batched)}
+            with BatchingInterpreter(size, examples=True) as level:
+                whole = [
+                    level.unwrap(level.wrap(o.value) if o.batched else o.value) for o in operands
+                ]
+            return bind(op, tuple(whole), params)
+        with BatchingInterpreter(size, examples=True) as level:
+            given = [level.wrap(o.value) if o.batched else o.value for o in sources]
+            return tuple([level.unwrap(y) for y in params["rule"](given)])
+
+
+@RuledPrimitive.declare(outputs=True, materializes=False)
 def ruled(*inputs, rule, count):
     """The outputs of a Function, the operands after ``count`` arguments of it."""
     return tuple([y.copy() for y in inputs[count:]])
 
 
-@ruled.shape
-def _results(*inputs: Meta, rule: Rule | Ended, count: int) -> tuple[Meta, ...]:
-    return tuple(inputs[count:])
+# ------------------------------------------------------------------------------------------ linear
 
 
-def _ended(function: Any, sources: Sequence[Any], found: Sequence[Any]) -> Sequence[Any]:
-    """Gradients of a backward that is differentiable once."""
-    return ended(Ended(f"{function.__name__}.backward: {ONCE}"), sources, found)
+_PIECEWISE_LINEAR = frozenset({"fmod", "heaviside", "pad_constant", "remainder"})
+"""Operations whose gradient is that of a linear one."""
+
+_INNER = frozenset({"scan", "subgraph"})
+"""Operations that have graphs of their own."""
 
 
-def ended(rule: Ended, sources: Sequence[Any], found: Sequence[Any]) -> Sequence[Any]:
-    """Gradients that depend on ``sources``, with that rule."""
-    if not found:
-        return found
-    return bind(ruled, (*sources, *found), {"rule": rule, "count": len(sources)})
+def is_linear(
+    graph: Graph, given: Collection[Value], results: Collection[Value], *, in_doubt: bool = False
+) -> bool:
+    """Whether ``found`` are linear in ``given``, as far as operations show.
+
+    ``in_doubt`` is what loops and branches are taken for.
+    """
+    moving, needed = set(given), set(ancestors(list(results)))
+    for node in graph.nodes:
+        if needed.isdisjoint(node.outputs) or moving.isdisjoint(node.inputs):
+            continue
+        if node.name == "ruled":
+            passed = node.inputs[node.params["count"] :]
+            moving.update(y for x, y in zip(passed, node.outputs, strict=True) if x in moving)
+        elif _is_linear(node, moving) or (in_doubt and node.name in _INNER):
+            moving.update(node.outputs)
+        else:
+            return False
+    return all(v in moving or _is_zero(v) for v in results)
 
 
-def _of_sums(rule: Any, sources: Sequence[Any], g: Sequence[Any], found: list[Any]) -> list[Any]:
-    """Gradients in a step of a loop: Note [Rules that are not linear] in ``linear``."""
-    places = [k for k, x in enumerate(found) if x is not None]
-    tracer: Any = state.ground.tracer  # pyright: ignore
-    given, made = [tracer.value(x) for x in g], [tracer.value(found[k]) for k in places]
-    if is_linear(tracer.graph, given, made):
-        return found
-    end = Ended(f"{rule.name}: {_NOT_LINEAR}", forward=True)
-    parts = ended(end, [*sources, *g], [found[k] for k in places])
-    for k, x in zip(places, parts, strict=True):
-        found[k] = x
-    return found
+def _is_linear(node: TracedNode, moving: Collection[Value]) -> bool:
+    """Whether the results are linear in the ``moving`` operands together.
+
+    That is so if no formula of theirs reads one of them, and nothing else is added.
+    """
+    op = node.op
+    if not isinstance(op, Op) or op.name in _PIECEWISE_LINEAR:
+        return False
+    if op.name in CONSTANTS:
+        return True
+    if op.name.startswith("written") or any(v.dtype.kind not in "fc" for v in node.outputs):
+        return False
+    several = op.inputs == ("inputs",)
+    given = operands(node, node.inputs)
+    names = ["inputs" if several else op.inputs[k] for k in range(len(given))]
+    never = {"y", *op.auxiliaries}
+    never.update(name for name, v in zip(names, given, strict=True) if v in moving)
+    for name, v in zip(names, given, strict=True):
+        formula = op.formulas.get(name)
+        reads = formula is None or not formula.uses_g or not never.isdisjoint(formula.needs)
+        if v is None:
+            continue
+        if v in moving:
+            if reads:
+                return False
+        elif formula is not None and not reads and not _is_zero(v):
+            return False
+    return True
 
 
-def _pulled(
-    g: Sequence[Any], inputs: Sequence[Any], y: Sequence[Any], params: dict[str, Any]
-) -> list[Any]:
-    """The gradients of the arguments."""
-    rule, count = params["rule"], params["count"]
-    again = state.grad_enabled
-    sources = list(inputs[:count])
-    moving = [k for k, x in enumerate(sources) if x.dtype.kind in "fc"]
-    for k in moving:
-        followed = again and sources[k].requires_grad
-        x = sources[k]
-        sources[k] = OPS["positive"](x) if followed else Tensor(x._array, True)
-    with enable_grad():
-        out = rule(sources)
-    pairs = [(a, b) for a, b in zip(out, g, strict=True) if b is not None and a.requires_grad]
-    found: Sequence[Any] = [None] * len(moving)
-    if pairs:
-        roots, weights = zip(*pairs, strict=True)
-        leaves = [sources[k] for k in moving]
-        found = dense_grad(roots, leaves, weights, allow_unused=True, create_graph=again)
-    ends = [k for k, x in enumerate(found) if x is not None] if rule.once else []
-    if ends and not again:  # of a graph, which may be differentiated
-        found = list(found)
-        known = [*sources, *(b for _, b in pairs)]
-        for k, x in zip(ends, _ended(rule.function, known, [found[k] for k in ends]), strict=True):
-            found[k] = x
-    if pairs and state.ground.inner and not again:
-        found = _of_sums(rule, sources, [b for _, b in pairs], list(found))
-    by_operand = dict(zip(moving, found, strict=True))
-    return [by_operand.get(k) for k in range(len(inputs))]
-
-
-@ruled.jvp
-def _pushed(t_inputs, inputs, rule, count):
-    """The tangents of the outputs."""
-    if isinstance(rule, Ended) and rule.forward:
-        return tuple(t_inputs[count:])
-    with dual_level():
-        given = list(inputs[:count])
-        for k, t in enumerate(t_inputs[:count]):
-            if t is not None:
-                given[k] = make_dual(given[k], t)
-        return tuple([unpack_dual(y)[1] for y in rule(given)])
-
-
-@ruled.batch
-def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int) -> Any:
-    count = params["count"]
-    sources = operands[:count]
-    if params["rule"].batched is not None:
-        if not isinstance(params["rule"], Ended):
-            params = {**params, "rule": Ended(params["rule"].batched)}
-        with BatchingInterpreter(size, examples=True) as level:
-            whole = [level.unwrap(level.wrap(o.value) if o.batched else o.value) for o in operands]
-        return bind(op, tuple(whole), params)
-    with BatchingInterpreter(size, examples=True) as level:
-        given = [level.wrap(o.value) if o.batched else o.value for o in sources]
-        return tuple([level.unwrap(y) for y in params["rule"](given)])
-
-
-_gradients = OfOneCall(_pulled)
-ruled.implied = ("index",)
-ruled.vjp(
-    inputs=lambda g, inputs, y, index, rule, count: _gradients(
-        g, inputs, y, index, rule=rule, count=count
-    )
-)
+def _is_zero(value: Value) -> bool:
+    """Whether a value is known to be nothing but zeros."""
+    node = value.node
+    if node.name == "multiply" or isinstance(node.op, View):
+        return any(map(_is_zero, node.inputs if node.name == "multiply" else node.inputs[:1]))
+    return node.op == CONSTANT and value.constant == 0

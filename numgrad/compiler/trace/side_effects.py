@@ -1,11 +1,11 @@
-"""What a step of a compiled loop or branch does besides computing, which would be done once.
+"""Side effects of a step of a compiled loop or branch, which would happen once.
 
 Note [Side effects of steps]
 ----------------------------
 A step is traced, not run: what it prints, writes to a file, or puts into a list around it would
 come about once, while it is compiled, and never again. What it changes around itself is found by
 comparison: what its code can reach is noted before the trace, and looked at after it, as
-Note [Reach of a step] in ``state_snapshot`` says. A new key of a dictionary, or a new attribute, is
+Note [Reach of a step] in ``side_effects`` says. A new key of a dictionary, or a new attribute, is
 no change unless something traced is kept there: functions remember so what they computed. The step
 is then traced again, in which what it remembers is there and does not grow.
 
@@ -15,28 +15,48 @@ what is executed, and a stream does not tell who writes to it. That takes time, 
 for code that may do such things: that names ``print``, or a container around it and a method that
 changes one, or assigns a variable around it. Where a profiler is running already it is not, and
 only the comparison is made.
+
+Note [Reach of a step]
+----------------------
+From the function of a step, what its code names is followed: variables and defaults of functions,
+what methods belong to, arguments of partials, attributes of objects of the user's classes, elements
+of containers. What can change is noted as a place: a name, and a picture of what it holds. Objects
+are the same if they are identical, or plain and equal; arrays by a checksum of their bytes. Objects
+of this package and of libraries lead on to the user's functions and are not noted: libraries
+keep books of their own. Up to ``MOST`` objects are looked at, nearest ones first, and large arrays
+only if code at hand writes to arrays.
 """
 
 from __future__ import annotations
 
 import builtins
+import functools
 import io
+import itertools
+import operator
 import os
 import sys
+import types
+import warnings
+import zlib
 from array import array
 from collections import deque
-from collections.abc import Callable
-from types import CodeType, FrameType
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import islice
+from types import CodeType, FrameType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, NoReturn
 
-from numgrad.compiler.trace.state_snapshot import (
-    CHANGES,
-    STREAMS,
-    Reach,
-)
+import numpy as np
+
+from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.core.bytecode import facts
+from numgrad.core.tree import leaves
+from numgrad.core.wrappers import FunctionWrapper
 from numgrad.errors import NumgradTraceError
-from numgrad.libraries import is_users
+from numgrad.libraries import is_users, is_users_module
 
 _LOGS = os.path.join("logging", "__init__.py")
 _CONTAINERS = (list, dict, set, deque, bytearray, array)
@@ -104,8 +124,8 @@ class SideEffects:
         if code in self.entered:
             return
         self.entered.add(code)
-        found = [(x, name, where) for name, x in free.items()]
-        self.around.look(found + self.around.named(code, frame.f_globals, where))
+        results = [(x, name, where) for name, x in free.items()]
+        self.around.look(results + self.around.named(code, frame.f_globals, where))
 
     def leaves(self, frame: FrameType) -> None:
         """The user's code has run: look at what it assigned around itself."""
@@ -152,7 +172,7 @@ class SideEffects:
 
 
 class _Profile:
-    """What Python calls with events of this thread."""
+    """The profile function of this thread."""
 
     def __init__(self, effects: SideEffects) -> None:
         self.effects = effects
@@ -179,3 +199,417 @@ def _line(frame: FrameType | None) -> str:
     while frame is not None and frame.f_code.co_filename.endswith(_LOGS):
         frame = frame.f_back
     return "jit" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+# ---------------------------------------------------------------------------------- state snapshot
+
+
+MOST = 1_000
+"""Objects that are looked at."""
+MOST_ELEMENTS = 100_000
+"""Elements up to which those of a container are compared; of larger ones the number is."""
+MOST_BYTES = 1 << 18
+"""Bytes of arrays that are compared for any code; more if code at hand writes to arrays."""
+
+CHANGES = {
+    "add", "append", "appendleft", "clear", "difference_update", "discard", "extend", "extendleft",
+    "insert", "intersection_update", "pop", "popitem", "popleft", "remove", "reverse", "rotate",
+    "sort", "symmetric_difference_update", "update",
+}  # fmt: skip
+"""Methods that change a container."""
+_WRITERS = {
+    "at", "byteswap", "copyto", "fill", "fill_diagonal", "itemset", "partition", "place", "put",
+    "put_along_axis", "putmask", "readinto", "resize", "setfield", "setitem", "shuffle", "sort",
+    "__setitem__", "__iadd__", "__imul__", "__isub__",
+}  # fmt: skip
+_LOGGED = {"log", "debug", "info", "warning", "error", "exception", "critical"}
+STREAMS = {"write", "writelines", "truncate"}
+_SUSPECT = {"print", "input", "exec", "eval", *STREAMS, *_LOGGED}
+
+_PLAIN = {int, float, complex, bool, str, bytes, type(None), range, slice, type(...), frozenset}
+_PLAIN |= {np.dtype, types.BuiltinFunctionType, np.ufunc}
+_PLAIN |= {np.dtype(c).type for c in "?bBhHiIqQefdFD"}
+_SEQUENCES = (list, set, deque)
+_COUNTED = {
+    type(iter(x))
+    for x in ([], (), {}, {}.values(), {}.items(), set(), range(1), range(1 << 70), reversed(()))
+} | {type(reversed(x)) for x in ([], {}, {}.values(), {}.items())}
+_REDUCED = {
+    zip, map, filter, enumerate, type(iter("")), type(iter("é")), type(iter(b"")),
+    itertools.count, itertools.cycle, itertools.chain, itertools.islice, itertools.repeat,
+    itertools.accumulate, itertools.product, itertools.permutations, itertools.combinations,
+    itertools.starmap, itertools.takewhile, itertools.dropwhile, itertools.zip_longest,
+}  # fmt: skip
+_BOOKS = {"_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"}
+_CALLS = ("__call__", "forward")
+_ABSENT = object()
+
+
+@dataclass(frozen=True)
+class Reachable:
+    """Something around the user's code that can change, and what it held when that began to run."""
+
+    value: Any
+    name: str
+    where: str
+    picture: Callable[[], Any]
+    before: Any
+    parts: str = ""
+
+    def changed(self, *, again: bool = False) -> str | None:
+        """The name of what is not what it was; ``again`` counts what is new."""
+        now = self.picture()
+        if not isinstance(self.before, dict) or not isinstance(now, dict):
+            return None if _same(self.before, now) else self.name
+        for key, x in self.before.items():
+            if not _same(x, now.get(key, _ABSENT)):
+                return self._part(key)
+        for key, x in now.items():
+            if key not in self.before and (_is_traced(x) or (again and type(key) in _PLAIN)):
+                return self._part(key)
+        return None
+
+    def grown(self) -> bool:
+        """Whether there is something new."""
+        return isinstance(self.before, dict) and len(self.picture()) > len(self.before)
+
+    def _part(self, key: Any) -> str:
+        return self.parts.format(name=self.name, key=key)
+
+
+_ITEM, _ATTRIBUTE, _VARIABLE = "{name}[{key!r}]", "{name}.{key}", "{key}"
+
+
+class Reach:
+    """Snapshot of the state that a step can reach: Note [Reach of a step]."""
+
+    def __init__(self) -> None:
+        self.places: dict[Any, Reachable] = {}
+        self.seen: dict[int, Any] = {}
+        self.suspect = False
+        self.holds = self.changes = self.writes = False
+        self._arrays: list[tuple[np.ndarray, str, str]] = []
+        self._bytes = 0
+
+    def look(self, results: Iterable[tuple[Any, str, str]]) -> None:
+        """Note what is reached from objects, each with its name and the line of a function."""
+        waiting = deque((x, name, where, bool(where)) for x, name, where in results)
+        while waiting and len(self.seen) < MOST:
+            x, name, where, noted = waiting.popleft()
+            if type(x) in _PLAIN or id(x) in self.seen:
+                continue
+            self.seen[id(x)] = x
+            waiting.extend(self._reached(x, name, where, noted))
+        self.suspect = self.suspect or bool(waiting)
+        large, self._arrays = self._arrays, []
+        for x, name, where in large if self.writes else ():
+            self._note(x, name, where, partial(_checksum, x))
+
+    def named(self, code: CodeType, around: dict[str, Any], where: str) -> list[Any]:
+        """Note the variables of a module that code names, and give what they hold."""
+        names, results = _form(code).names, []
+        self._variables(around, names, (id(around), code), where)
+        for name in names:
+            x = around.get(name)
+            if not isinstance(x, ModuleType):
+                results.append((x, name, where))
+            elif is_users_module(x.__name__):
+                inside = vars(x)
+                self._variables(inside, names, (id(inside), code), where, name)
+                results += [(inside[n], f"{name}.{n}", where) for n in names if n in inside]
+        return results
+
+    def _variables(
+        self, around: dict[str, Any], names: Iterable[str], key: Any, where: str, module: str = ""
+    ) -> None:
+        if key not in self.places:
+            picture = partial(_chosen, around, names)
+            parts = _ATTRIBUTE if module else _VARIABLE
+            self.places[key] = Reachable(around, module, where, picture, picture(), parts)
+
+    def _note(self, x: Any, name: str, where: str, picture: Any, parts: str = "") -> None:
+        if id(x) not in self.places:
+            self.places[id(x)] = Reachable(x, name, where, picture, picture(), parts)
+
+    def _reached(self, x: Any, name: str, where: str, noted: bool) -> Iterable[Any]:
+        """Note an object, and give what it leads to."""
+        kind = type(x)
+        if isinstance(x, FunctionType):
+            return self._of_function(x)
+        if isinstance(x, MethodType):
+            line = _place_of(x.__func__) or where
+            return [
+                (x.__func__, name, where, noted),
+                (x.__self__, _self_name(x.__self__), line, bool(line)),
+            ]
+        if isinstance(x, partial):
+            line = _place_of(x.func) or where
+            given = [(v, f"argument {k} of the partial", line, bool(line))
+                     for k, v in enumerate(x.args)]  # fmt: skip
+            given += [(v, k, line, bool(line)) for k, v in x.keywords.items()]
+            return [(x.func, name, where, noted), *given]
+        if isinstance(x, dict):
+            self.holds = self.holds or noted
+            if noted:
+                self._note(x, name, where, partial(_items, x), _ITEM)
+            return [(v, f"{name}[{k!r}]" if type(k) in _PLAIN else name, where, noted)
+                    for k, v in islice(dict.items(x), MOST) if type(v) not in _PLAIN]  # fmt: skip
+        if isinstance(x, (*_SEQUENCES, tuple)):
+            if noted and kind is not tuple and not isinstance(x, tuple):
+                self.holds = True
+                self._note(x, name, where, partial(_elements, x))
+            return [(v, f"{name}[{k}]", where, noted)
+                    for k, v in enumerate(islice(x, MOST)) if type(v) not in _PLAIN]  # fmt: skip
+        if isinstance(x, np.ndarray | bytearray | array):
+            if noted:
+                self._array(x, name, where)
+            return ()
+        if kind in _COUNTED or kind in _REDUCED or kind is types.GeneratorType:
+            if noted:
+                self._note(x, name, where, partial(_position, x))
+            return ()
+        if isinstance(x, staticmethod | classmethod):
+            return [(x.__func__, name, where, noted)]
+        if isinstance(x, property | functools.cached_property):
+            return [(getattr(x, "fget", None) or getattr(x, "func", None), name, where, noted)]
+        if isinstance(x, type):
+            return self._of_class(x, where) if is_own(x) else ()
+        if wrapped := getattr(kind, "__wrapped__", None) or _wrapped(x):
+            return [(wrapped, name, where, noted)]
+        return self._of_object(x, kind, name, where, noted)
+
+    def _of_function(self, x: FunctionType) -> list[Any]:
+        code, where = x.__code__, _place_of(x)
+        noted = bool(where)
+        results: list[Any] = []
+        for name, cell in zip(code.co_freevars, x.__closure__ or (), strict=True):
+            with suppress(ValueError):  # not assigned yet
+                results.append((cell.cell_contents, name if noted else "", where, noted))
+        names = code.co_varnames[: code.co_argcount]
+        defaults = x.__defaults__ or ()
+        results += [(v, n, where, noted) for n, v in zip(names[::-1], defaults[::-1], strict=False)]
+        results += [(v, n, where, noted) for n, v in (x.__kwdefaults__ or {}).items()]
+        if not noted:
+            return results
+        form = _form(code)
+        self.suspect = self.suspect or form.suspect
+        self.changes = self.changes or form.changes
+        self.writes = self.writes or form.writes
+        if code.co_freevars:
+            key = (*map(id, x.__closure__ or ()), code)
+            if key not in self.places:
+                picture = partial(_cells, x)
+                self.places[key] = Reachable(x, "", where, picture, picture(), _VARIABLE)
+        self._note(x, x.__name__, where, partial(_items, vars(x)), _ATTRIBUTE)
+        results += [(v, f"{x.__name__}.{n}", where, True) for n, v in vars(x).items()]
+        return results + [(*f, True) for f in self.named(code, x.__globals__, where)]
+
+    def _of_class(self, x: type, where: str) -> list[Any]:
+        attributes = dict(vars(x))
+        line = where or next(filter(None, map(_place_of, attributes.values())), "")
+        if line:
+            self._note(x, x.__name__, line, lambda: dict(vars(x)), _ATTRIBUTE)
+        bases = [(b, b.__name__, line, bool(line)) for b in x.__bases__]
+        return bases + [(v, f"{x.__name__}.{n}", line, bool(line)) for n, v in attributes.items()]
+
+    def _of_object(self, x: Any, kind: type, name: str, where: str, noted: bool) -> list[Any]:
+        own = is_own(kind)
+        if not own and not _is_namespace(x):
+            if not kind.__module__.startswith("numgrad"):
+                return []
+            inside = _attributes(x).values()
+            return [
+                (v, "", "", False) for v in inside
+                if isinstance(v, FunctionType | MethodType | partial) or is_own(type(v))
+                or (isinstance(v, dict | tuple) and hasattr(x, "named_modules"))
+            ]  # fmt: skip
+        module, name = hasattr(kind, "named_modules"), name or kind.__name__
+        line = where or next(filter(None, (_place_of(getattr(kind, n, None)) for n in _CALLS)), "")
+        result = _own_attributes(x, module)
+        if line:
+            self._note(x, name, line, partial(_own_attributes, x, module), _ATTRIBUTE)
+        reached = [(v, f"{name}.{n}", line, bool(line)) for n, v in result.items()]
+        if module:
+            reached += [(v, "", "", False) for n, v in _attributes(x).items() if n not in result]
+        return [*reached, (kind, kind.__name__, where, noted)]
+
+    def _array(self, x: Any, name: str, where: str) -> None:
+        if isinstance(x, np.ndarray):
+            if not x.flags.writeable and x.flags.owndata:
+                return
+            self._bytes += x.nbytes
+            if self._bytes > MOST_BYTES:
+                self._bytes -= x.nbytes
+                self._arrays.append((x, name, where))
+                return
+        self._note(x, name, where, partial(_checksum, x))
+
+
+# --------------------------------------------------------------------------------------- pictures
+
+
+def _items(x: dict) -> Any:
+    return dict.copy(x) if len(x) <= MOST_ELEMENTS else len(x)
+
+
+def _elements(x: Any) -> Any:
+    return list(x) if len(x) <= MOST_ELEMENTS else len(x)
+
+
+def _chosen(around: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: around[name] for name in names if name in around}
+
+
+def _cells(function: FunctionType) -> dict[str, Any]:
+    mapping: dict[str, Any] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):
+            mapping[name] = cell.cell_contents
+    return mapping
+
+
+def _attributes(x: Any) -> dict[str, Any]:
+    """The attributes that an object has itself, in its dictionary and in slots."""
+    mapping: dict[str, Any] = {}
+    with suppress(AttributeError):
+        mapping.update(object.__getattribute__(x, "__dict__"))
+    for name, slot in _slots(type(x)):
+        with suppress(AttributeError):
+            mapping[name] = slot.__get__(x)
+    return mapping
+
+
+@cache
+def _slots(kind: type) -> tuple[tuple[str, Any], ...]:
+    return tuple(
+        (name, slot)
+        for base in kind.__mro__
+        if base.__dict__.get("__slots__")
+        for name, slot in vars(base).items()
+        if isinstance(slot, MemberDescriptorType)
+    )
+
+
+def _own_attributes(x: Any, module: bool) -> dict[str, Any]:
+    """Attributes but for the books of this package's base classes."""
+    result = _attributes(x)
+    return {n: v for n, v in result.items() if n not in _BOOKS} if module else result
+
+
+def _checksum(x: Any) -> Any:
+    """A checksum of the elements of an array."""
+    if not isinstance(x, np.ndarray):
+        return len(x), zlib.crc32(x)
+    x = np.asarray(x)
+    if x.dtype.hasobject:
+        return list(x.ravel())
+    if not x.nbytes:
+        return x.shape, x.dtype
+    x = np.ascontiguousarray(x)
+    return x.shape, x.dtype, zlib.crc32(x.reshape(-1).view(np.uint8).data)
+
+
+def _position(x: Any) -> Any:
+    """Where an iterator is."""
+    if type(x) is types.GeneratorType:
+        frame = x.gi_frame
+        return None if frame is None else (frame.f_lasti, dict(frame.f_locals))
+    if type(x) in _COUNTED:
+        return operator.length_hint(x)
+    if type(x) in (itertools.count, itertools.repeat):
+        return repr(x)
+    if type(x) not in _REDUCED:
+        return None
+    with warnings.catch_warnings(), suppress(TypeError):
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return tuple(map(_flat, x.__reduce__()[1:]))
+    return None
+
+
+def _flat(x: Any) -> Any:
+    if isinstance(x, tuple):
+        return tuple(map(_flat, x))
+    return _position(x) if type(x) in (*_COUNTED, *_REDUCED, types.GeneratorType) else x
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two pictures, or elements of such, show the same."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if type(a) in (list, tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if type(a) is dict:
+        return a.keys() == b.keys() and all(_same(x, b[key]) for key, x in a.items())
+    if type(a) is np.ndarray:
+        return _same(_checksum(a), _checksum(b))
+    if type(a) in _PLAIN or isinstance(a, np.dtype):
+        return bool(a == b) or (a != a and b != b)
+    if type(a) is MethodType:
+        return a == b
+    return False
+
+
+def _is_traced(value: Any) -> bool:
+    return any(
+        isinstance(getattr(x, "_array", x), TracedArray)
+        for leaf in leaves(value)
+        for x in (leaf, *(_attributes(leaf).values() if is_own(type(leaf)) else ()))
+    )
+
+
+# ------------------------------------------------------------------------------------------- code
+
+
+@dataclass(frozen=True)
+class _Form:
+    """Effects that code and the functions in it could have."""
+
+    names: tuple[str, ...]
+    suspect: bool
+    changes: bool
+    writes: bool
+
+
+@cache
+def _form(code: CodeType) -> _Form:
+    has = facts(code)
+    names = dict.fromkeys(has.names)
+    if "globals" in names:
+        names |= dict.fromkeys(has.strings)
+    return _Form(
+        tuple(names),
+        has.assigns_outside or has.mentions(_SUSPECT),
+        has.sets_elements or has.mentions(CHANGES),
+        has.sets_elements or has.updates or "out" in has.keywords or has.mentions(_WRITERS),
+    )
+
+
+def _is_namespace(x: Any) -> bool:
+    """Whether an object of Python's own holds what users put there."""
+    argparse = sys.modules.get("argparse")  # before it is imported, nobody has one of its
+    kinds = (types.SimpleNamespace, *filter(None, [getattr(argparse, "Namespace", None)]))
+    return isinstance(x, kinds)
+
+
+def is_own(kind: type) -> bool:
+    """Whether a class is the user's."""
+    return is_users_module(kind.__module__)
+
+
+def _place_of(x: Any) -> str:
+    """The line of a function of the user's, or an empty text."""
+    x = getattr(x, "__func__", x)
+    code = getattr(x, "__code__", None)
+    if not isinstance(code, CodeType) or not is_users(code.co_filename):
+        return ""
+    return f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def _self_name(x: Any) -> str:
+    return x.__name__ if isinstance(x, type) else "self"
+
+
+def _wrapped(x: Any) -> Any:
+    return x.__wrapped__ if type(x) in (functools._lru_cache_wrapper, FunctionWrapper) else None

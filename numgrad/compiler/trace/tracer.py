@@ -1,4 +1,4 @@
-"""The tracer: what a function computes, written into a graph while the function runs once.
+"""The tracer: operations of a function that runs once, written into a graph.
 
 Note [Tracing a function]
 -------------------------
@@ -25,8 +25,8 @@ from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.cut import extract
 from numgrad.compiler.trace.effects import Effects
-from numgrad.compiler.trace.memory import CONSTANTS
-from numgrad.compiler.trace.promoted import Promotion
+from numgrad.compiler.trace.promoted_numbers import Promotion
+from numgrad.compiler.trace.views import CONSTANTS
 from numgrad.core.interpreter import eagerly, raw
 from numgrad.core.op import Op
 
@@ -43,7 +43,7 @@ class Tracer(Effects):
         super().__init__(**options)
         self.sizes.on_number = self._size_as_number
         self.numbers: dict[Value, Any] = {}
-        """What arguments are in the call that is traced, if that is known."""
+        """Values of arguments in the call that is traced, if known."""
         self.promotion: Promotion | None = None
         self._arguments: list[tuple[Value, TracedArray]] = []
         self._tensors: list[tuple[Value, Tensor]] = []
@@ -55,7 +55,7 @@ class Tracer(Effects):
         self.lines.end()
         if failed:
             return
-        captured = [(found.value, self._inputs[id(found.array)][1]) for found in self.captured]
+        captured = [(value.value, self._inputs[id(value.array)][1]) for value in self.captured]
         for target, array in (*self._arguments, *captured):
             if array.value is not self.stored.get(id(array), target):
                 self.graph.writes.append((target, array.value))
@@ -118,11 +118,11 @@ class Tracer(Effects):
         return False
 
     def value(self, x: Any) -> Value:
-        """What stands for a Tensor, array or number in the graph."""
+        """The value of a Tensor, array or number in the graph."""
         return self.lift(x).value
 
     def examples(self, arrays: Sequence[TracedArray]) -> tuple[list[np.ndarray], bool]:
-        """What arrays are in the call that is traced, for code that wants numbers.
+        """The numbers of arrays in the call that is traced, for code that asks for them.
 
         Ones, and False, if that depends on effects, or on gradients that arrive in a backward.
         """
@@ -144,17 +144,17 @@ class Tracer(Effects):
     def memory(self) -> Iterator[tuple[Value, TracedArray]]:
         """Inputs that are memory of the caller or around the function, and the arrays over it."""
         yield from self._arguments
-        for found in self.captured:
-            if not (found.frozen or found.gradient):
-                yield found.value, self._inputs[id(found.array)][1]
+        for value in self.captured:
+            if not (value.frozen or value.gradient):
+                yield value.value, self._inputs[id(value.array)][1]
 
     def given(self, value: Value) -> list[Any]:
         """The Tensors and ndarrays that stand for an input."""
-        found = [t for v, t in self._tensors if v is value]
+        results = [t for v, t in self._tensors if v is value]
         for captured in self.captured:
             if captured.value is value:
-                found += [captured.source, *self.aliases.get(id(captured.array), ())]
-        return found
+                results += [captured.owner, *self.aliases.get(id(captured.array), ())]
+        return results
 
     # ---------------------------------------------------------------------------------- arrays
 

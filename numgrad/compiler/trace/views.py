@@ -1,14 +1,29 @@
-"""Views in a trace: all of them as a few canonical ones, with complete parameters.
+"""Views in a trace: canonical ones, and the memory that they show and write to.
 
 What is left in a graph is ``reshape(shape)``, ``permute_dims(axes)``, ``broadcast_to(shape)``,
 ``getitem(index)`` with one integer or slice for each axis, ``astype(dtype, copy=True)``, ``real``,
 ``imag`` and ``diagonal(offset, axis1, axis2)``. Slices have explicit bounds whose distance is a
 multiple of the step, so the length is ``(stop - start) / step``.
+
+Note [Memory of a trace]
+------------------------
+Values of a graph never change. A ``TracedArray`` that is no view holds the value that is its memory
+now; a write replaces that. A view holds the canonical operations, its *steps*, by which it is made
+of what it looks at, and makes its value anew after a write to the family. A write to a view puts
+what is written into the place of the base: the steps are undone one after the other. So code that
+fills an array piece by piece becomes a chain of ``index_put``.
+
+What is written where nothing is recorded is a change of numbers alone: the gradient of what is in
+memory then goes to what was there before. ``written_detached`` and ``written_unrecorded`` say so in
+the graph, the latter with the new tangent.
+
+As in NumPy a reshape gives a view only where elements side by side stay so; else it is a copy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -16,14 +31,15 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.compiler.graph.graph import Length, Shape, Value
+from numgrad.compiler.graph.graph import Length, Shape, TracedNode, Value
 from numgrad.compiler.graph.shapes import hinted, same
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.axis import normalize_axes, one_axis
+from numgrad.core.formula import Meta
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradIndexError, NumgradValueError
+from numgrad.errors import NumgradIndexError, NumgradTraceError, NumgradValueError
 from numgrad.operations.shape import as_index
 
 
@@ -202,7 +218,7 @@ def canonical_index(
         index = (*index, *fill)
     parts: list[Any] = []
     out: list[Any] = []
-    kept: list[Any] = []
+    rest: list[Any] = []
     axis = 0
     for part in index:
         if part is None:
@@ -213,11 +229,11 @@ def canonical_index(
             cut, length = _slice(part, n)
             parts.append(cut)
             out.append(length)
-            kept.append(length)
+            rest.append(length)
         else:
             parts.append(_position(operation, part, n, axis, shape))
         axis += 1
-    return tuple(parts), out, kept
+    return tuple(parts), out, rest
 
 
 def _position(operation: str, part: Any, n: Length, axis: int, shape: Shape) -> Any:
@@ -279,22 +295,22 @@ def take_parts(tracer: GraphBuilder, x: Value, parts: tuple, shape: Sequence[Len
 
 
 def _part_of_unit(tracer: GraphBuilder, x: Value, parts: tuple) -> Value:
-    """What is seen of zeros with a 1 somewhere: again that, or zeros alone."""
+    """A view of zeros with a 1 somewhere: again that, or zeros alone."""
     seen = np.arange(prod(x.shape)).reshape(x.shape)  # pyright: ignore
     for axis, part in reversed(list(enumerate(parts))):
         cut = isinstance(part, slice)
-        chosen = np.arange(part.start, part.stop, part.step) if cut else part.__index__()
-        seen = np.take(seen, chosen, axis)
-    (found,) = np.nonzero(seen.reshape(-1) == tracer.units[x])
-    if found.size:
-        return tracer.unit_value(seen.shape, int(found[0]), x.dtype)
+        positions = np.arange(part.start, part.stop, part.step) if cut else part.__index__()
+        seen = np.take(seen, positions, axis)
+    (result,) = np.nonzero(seen.reshape(-1) == tracer.units[x])
+    if result.size:
+        return tracer.unit_value(seen.shape, int(result[0]), x.dtype)
     return tracer.zero_value(seen.shape, x.dtype)
 
 
 def _getitem(tracer: GraphBuilder, x: Value, *, index: Any) -> Value:
     index = index if type(index) is tuple else (index,)
-    parts, out, kept = canonical_index("getitem", tracer.resolved(x.shape), index)
-    return to_shape(tracer, take_parts(tracer, x, parts, kept), out)
+    parts, out, rest = canonical_index("getitem", tracer.resolved(x.shape), index)
+    return to_shape(tracer, take_parts(tracer, x, parts, rest), out)
 
 
 def _flip(tracer: GraphBuilder, x: Value, *, axis: Any = None) -> Value:
@@ -382,3 +398,197 @@ VIEWS: dict[str, Callable[..., Any]] = {
     "imag": _imag,
 }
 """How each view of the table is written with canonical ones."""
+
+
+# ------------------------------------------------------------------------------------------ memory
+
+
+@dataclass(frozen=True)
+class Step:
+    """A canonical view of something of shape ``before``."""
+
+    name: str
+    params: dict[str, Any]
+    before: Shape
+    shape: Shape
+
+    def apply(self, tracer: GraphBuilder, x: Value) -> Value:
+        """The view of ``x``."""
+        if self.name in ("real", "imag"):
+            return VIEWS[self.name](tracer, x)
+        return tracer.add(OPS[self.name], (x,), self.params, [(self.shape, x.dtype)])[0]
+
+    def put(self, tracer: GraphBuilder, x: Value, part: Value) -> Value:
+        """``x`` whose viewed part is replaced by ``part``."""
+        if self.name in CONSTANTS:
+            return written(tracer, self.name, x, part)
+        if self.name == "reshape":
+            return to_shape(tracer, part, self.before)
+        if self.name == "permute_dims":
+            return to_axes(tracer, part, self._inverse())
+        if self.name == "getitem":
+            params = {"index": self.params["index"], "accumulate": False}
+            return tracer.add(OPS["index_put"], (x, part), params, [(x.shape, x.dtype)])[0]
+        if self.name in ("real", "imag"):
+            parts = [VIEWS["real"](tracer, x), VIEWS["imag"](tracer, x)]
+            parts[self.name == "imag"] = part
+            return tracer.add(OPS["from_parts"], parts, {}, [(x.shape, x.dtype)])[0]
+        if self.name == "diagonal":
+            shown = tracer.filled_value(self.shape, 1, bool)
+            mask = self._on_diagonal(tracer, shown)
+            values = self._on_diagonal(tracer, part)
+            return tracer.add(OPS["where"], (mask, values, x), {}, [(x.shape, x.dtype)])[0]
+        raise NumgradTraceError(f"{self.name}: a write through it has no meaning")
+
+    def transpose(self, tracer: GraphBuilder, g: Value) -> Value:
+        """Zeros of the shape ``before`` with ``g`` added where it is seen."""
+        meta = [(self.before, g.dtype)]
+        if self.name in CONSTANTS:
+            return tracer.filled_value(self.before, 0, g.dtype)
+        if self.name == "getitem":
+            params = {"shape": self.before, "index": self.params["index"]}
+            return tracer.add(OPS["getitem_backward"], (g,), params, meta)[0]
+        if self.name == "diagonal":
+            return self._on_diagonal(tracer, g)
+        if self.name == "broadcast_to":
+            return _summed(tracer, g, self.before)
+        if self.name in ("real", "imag"):
+            zero = tracer.filled_value(self.before, 0, g.dtype)
+            parts = (g, zero) if self.name == "real" else (zero, g)
+            dtype = np.result_type(g.dtype, np.complex64)
+            return tracer.add(OPS["from_parts"], parts, {}, [(self.before, dtype)])[0]
+        return self.put(tracer, g, g)
+
+    def _inverse(self) -> tuple[int, ...]:
+        return tuple(int(k) for k in np.argsort(self.params["axes"]))
+
+    def _on_diagonal(self, tracer: GraphBuilder, part: Value) -> Value:
+        params = {"shape": self.before, **self.params}
+        meta = [(self.before, part.dtype)]
+        return tracer.add(OPS["diagonal_backward"], (part,), params, meta)[0]
+
+
+def written(tracer: GraphBuilder, constant: str, old: Value, new: Value) -> Value:
+    """The value of memory where ``new`` is written, which requires grad no more than told."""
+    if old.dtype.kind not in "fc":
+        return new
+    return tracer.add(OPS[f"written_{constant}"], (old, new), {}, [(old.shape, old.dtype)])[0]
+
+
+def _summed(tracer: GraphBuilder, value: Value, shape: Shape) -> Value:
+    """The sum over the axes along which ``shape`` was broadcast to that of the value."""
+    lengths, lead = tracer.resolved(value.shape), value.ndim - len(shape)
+    axes = (
+        *range(lead),
+        *[lead + k for k, n in enumerate(shape) if n == 1 and lengths[lead + k] != 1],
+    )
+    if axes:
+        params = {"axis": axes, "dtype": None, "keepdims": False}
+        rest = tuple([n for k, n in enumerate(lengths) if k not in axes])
+        (value,) = tracer.add(OPS["sum"], (value,), params, [(rest, value.dtype)])
+    return to_shape(tracer, value, shape)
+
+
+def steps_between(whole: Value, part: Value) -> tuple[Step, ...] | None:
+    """The canonical views by which ``part`` is made of ``whole``; None if it is not."""
+    results: list[Step] = []
+    while part is not whole:
+        node: TracedNode = part.node
+        if isinstance(node.op, str) or not (node.op.name in _STEPS and node.inputs):
+            return None
+        results.append(Step(node.op.name, node.params, node.inputs[0].shape, part.shape))
+        part = node.inputs[0]
+    return tuple(reversed(results))
+
+
+CONSTANTS = ("detached", "unrecorded")
+"""Views that say only what derivatives do not follow."""
+
+_STEPS = (
+    "reshape",
+    "permute_dims",
+    "getitem",
+    "real",
+    "imag",
+    "diagonal",
+    "broadcast_to",
+    *CONSTANTS,
+)
+
+
+def shares_memory(contiguous: bool, steps: tuple[Step, ...]) -> tuple[bool, bool]:
+    """Whether NumPy would give a view for steps from an array, and whether that is contiguous."""
+    for step in steps:
+        if step.name == "reshape":
+            if not contiguous and not _only_ones(step.before, step.shape):
+                return False, True
+        elif step.name == "getitem":
+            contiguous = contiguous and _leading(step)
+        elif step.name not in CONSTANTS:
+            contiguous = False
+    return True, contiguous
+
+
+def _only_ones(a: Shape, b: Shape) -> bool:
+    """Whether shapes differ by axes of length 1 only."""
+    lengths = [[n for n in shape if not (type(n) is int and n == 1)] for shape in (a, b)]
+    return lengths[0] == lengths[1]
+
+
+def _leading(step: Step) -> bool:
+    """Whether an index takes elements that lie side by side."""
+    sliced = False
+    for part, n in zip(step.params["index"], step.before, strict=True):
+        if not isinstance(part, slice):
+            if sliced:
+                return False
+        elif sliced:
+            if not (part.step == 1 and part.start == 0 and part.stop == n):
+                return False
+        else:
+            if part.step != 1:
+                return False
+            sliced = True
+    return True
+
+
+@dataclass(frozen=True)
+class TracedRegion:
+    """The place of a view in its root, for the tape: the ``Region`` of a trace."""
+
+    whole: Meta
+    part: Meta
+    steps: tuple[Step, ...]
+
+    def find(self, tracer: GraphBuilder, x: Value) -> Value:
+        """The elements at the place."""
+        for step in self.steps:
+            x = step.apply(tracer, x)
+        return x
+
+    def replace(self, tracer: GraphBuilder, x: Value, source: Value) -> Value:
+        """``x`` with other elements at the place."""
+        seen = [x]
+        for step in self.steps[:-1]:
+            seen.append(step.apply(tracer, seen[-1]))
+        part = fitted(tracer, source, self.part.shape, x.dtype if not self.steps else None)
+        kind = self.part.dtype.kind
+        if part.dtype != self.part.dtype and (part.dtype.kind == "c") == (kind == "c"):
+            part = tracer.strong(part, self.part.dtype)
+        for step, before in zip(reversed(self.steps), reversed(seen), strict=False):
+            part = step.put(tracer, before, part)
+        return part
+
+    def scatter(self, tracer: GraphBuilder, source: Value) -> Value:
+        """Zeros like the whole, with ``source`` added at the place."""
+        for step in reversed(self.steps):
+            source = step.transpose(tracer, source)
+        return source
+
+
+def fitted(tracer: GraphBuilder, value: Value, shape: Shape, dtype: Any) -> Value:
+    """A value as it is stored: broadcast and converted."""
+    if dtype is not None and value.dtype != np.dtype(dtype) and value.dtype.kind == "c":
+        value = VIEWS["real"](tracer, value) if np.dtype(dtype).kind != "c" else value
+    value = tracer.strong(value, dtype)
+    return VIEWS["broadcast_to"](tracer, value, shape=shape)

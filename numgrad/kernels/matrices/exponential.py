@@ -9,9 +9,8 @@ import numpy as np
 
 from numgrad.codegen.device import device, outlined
 from numgrad.codegen.intrinsics import fabs
-from numgrad.kernels.fortran import lapack
-from numgrad.kernels.matrices.copying import copy, turn
-from numgrad.kernels.matrices.products import product
+from numgrad.kernels.matrices.elementary import copy, product, turn
+from numgrad.kernels.products.blas import lapack
 from numgrad.kernels.vmath.complex_exponential import exp_c128, sinh_c128
 from numgrad.kernels.vmath.exponential import exp_f64
 from numgrad.kernels.vmath.logarithm import log2_f64, log_f64

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.kernels.matrices.outcomes import NOT_FINITE, NOT_FOUND
+from numgrad.kernels.matrices.elementary import NOT_FINITE, NOT_FOUND
 from numgrad.kernels.matrices.stacks import StackKernel, real_dtype
 
 _HOME = "numgrad.kernels.matrices"
@@ -26,7 +26,7 @@ _LOGARITHM = {
     "f": StackKernel(f"{_HOME}.logarithm:real_logarithm", "T3. T3", "gees", "C"),
     "c": StackKernel(f"{_HOME}.logarithm:complex_logarithm", "T3. T3 R2", "gees"),
 }
-_DOUBLED = StackKernel(f"{_HOME}.doubling:doubled", "T3. T3. T3 R2 int")
+_DOUBLED = StackKernel(f"{_HOME}.elementary:doubled", "T3. T3. T3 R2 int")
 _BANDED = StackKernel(f"{_HOME}.structured:banded", "T3. T3. T3 int int", "gbsv gtsv")
 _TOEPLITZ = StackKernel(f"{_HOME}.structured:toeplitz", "T2. T2. T3. T3")
 

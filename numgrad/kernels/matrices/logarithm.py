@@ -11,15 +11,19 @@ import numpy as np
 
 from numgrad.codegen.device import device, outlined
 from numgrad.codegen.intrinsics import fabs, sqrt
-from numgrad.kernels.matrices.copying import copy, is_finite
+from numgrad.kernels.matrices.elementary import (
+    NOT_FINITE,
+    NOT_FOUND,
+    NOT_REAL,
+    SINGULAR,
+    copy,
+    is_finite,
+    product,
+)
 from numgrad.kernels.matrices.exponential import magnitude, norm_of, root
-from numgrad.kernels.matrices.outcomes import NOT_FINITE, NOT_FOUND, NOT_REAL, SINGULAR
-from numgrad.kernels.matrices.products import product
 from numgrad.kernels.matrices.schur import complex_schur, real_schur, triangular_root, turn_back
 from numgrad.kernels.vmath.complex_exponential import exp_c128, sinh_c128
-from numgrad.kernels.vmath.complex_inverse import arctanh_c128
-from numgrad.kernels.vmath.complex_logarithm import log_c128
-from numgrad.kernels.vmath.complex_parts import sqrt_c128
+from numgrad.kernels.vmath.complex_inverse import arctanh_c128, log_c128, sqrt_c128
 from numgrad.kernels.vmath.roots import hypot_f64
 
 _REACH = np.array([0.0, 1.59e-5, 2.31e-3, 1.94e-2, 6.21e-2, 1.28e-1, 2.06e-1, 2.88e-1])

@@ -11,11 +11,17 @@ import numpy as np
 
 from numgrad.codegen.device import device, outlined
 from numgrad.codegen.intrinsics import fabs, sqrt
-from numgrad.kernels.fortran import lapack
-from numgrad.kernels.matrices.copying import copy, is_finite
-from numgrad.kernels.matrices.outcomes import NOT_FINITE, NOT_FOUND, NOT_REAL, SINGULAR
-from numgrad.kernels.matrices.products import product
-from numgrad.kernels.vmath.complex_parts import sqrt_c128
+from numgrad.kernels.matrices.elementary import (
+    NOT_FINITE,
+    NOT_FOUND,
+    NOT_REAL,
+    SINGULAR,
+    copy,
+    is_finite,
+    product,
+)
+from numgrad.kernels.products.blas import lapack
+from numgrad.kernels.vmath.complex_inverse import sqrt_c128
 from numgrad.kernels.vmath.roots import hypot_f64
 
 

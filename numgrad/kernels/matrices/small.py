@@ -7,7 +7,7 @@ stand above those of ``lower``.
 
 from numgrad.codegen.device import outlined
 from numgrad.codegen.intrinsics import select, sqrt
-from numgrad.kernels.matrices.copying import copy_packed
+from numgrad.kernels.matrices.elementary import copy_packed
 
 
 @outlined

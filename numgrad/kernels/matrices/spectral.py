@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.kernels.matrices import lapack
-from numgrad.kernels.matrices.stacks import StackKernel, real_dtype
+from numgrad.kernels.matrices.stacks import StackKernel, real_dtype, run_with_room
 
 _HOME = "numgrad.kernels.matrices"
 _BLOCK = 64
@@ -39,9 +38,9 @@ _SINGULAR = {
     )
     for kind, name in (("f", "real"), ("c", "complex"))
 }
-_EIGEN_GRADIENT = StackKernel(f"{_HOME}.spectral_gradients:eigen_gradient", "T3 R2 T3 R2. T3. int")
+_EIGEN_GRADIENT = StackKernel(f"{_HOME}.decompositions:eigen_gradient", "T3 R2 T3 R2. T3. int")
 _SINGULAR_GRADIENT = StackKernel(
-    f"{_HOME}.spectral_gradients:singular_gradient", "T3 T3 R2 T3 T3. R2. T3. int"
+    f"{_HOME}.decompositions:singular_gradient", "T3 T3 R2 T3 T3. R2. T3. int"
 )
 
 
@@ -176,9 +175,9 @@ def orthogonal_factors(a: np.ndarray, complete: bool) -> tuple[np.ndarray, np.nd
     room = (a.dtype, length)
     cost = _work_ns(m, n)
     sizes = (m, n, length)
-    lapack.run_with_room("geqrf", a.dtype, "", sizes, cost, work, scales, room, info)
+    run_with_room("geqrf", a.dtype, "", sizes, cost, work, scales, room, info)
     r[:, :small] = np.triu(work[:, :n, :small].mT)
     name = "ungqr" if a.dtype.kind == "c" else "orgqr"
     sizes = (m, columns, length, small)
-    lapack.run_with_room(name, a.dtype, "", sizes, cost, work, scales, room, info)
+    run_with_room(name, a.dtype, "", sizes, cost, work, scales, room, info)
     return np.ascontiguousarray(work[:, :columns].mT), r

@@ -4,9 +4,8 @@ import numpy as np
 
 from numgrad.codegen.device import outlined
 from numgrad.codegen.intrinsics import add_any_order
-from numgrad.kernels.fortran import lapack
-from numgrad.kernels.matrices.copying import is_finite
-from numgrad.kernels.matrices.outcomes import NOT_FINITE, SINGULAR
+from numgrad.kernels.matrices.elementary import NOT_FINITE, SINGULAR, is_finite
+from numgrad.kernels.products.blas import lapack
 
 
 @outlined

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.kernels.matrices import lapack, unrolled
+from numgrad.kernels.matrices import stacks, unrolled
 from numgrad.kernels.matrices.stacks import StackKernel, with_batch
 
 SMALL = 16
@@ -69,7 +69,7 @@ def factored(a: np.ndarray) -> tuple[np.ndarray, Any]:
         work_ns = float(n * n) * (1.0 + 0.01 * n)
         return pivots, _FACTOR_BLOCKS(a.dtype, 1, work_ns, a, pivots)
     info = np.zeros(count, np.int32)
-    lapack.run("getrf", a.dtype, "", (n,), a, pivots, info)
+    stacks.run("getrf", a.dtype, "", (n,), a, pivots, info)
     return pivots, info if info.any() else None
 
 
@@ -204,13 +204,13 @@ def solve_triangles(
         return
     codes = ("U" if lower else "L") + trans + ("U" if unit else "N")
     if b.shape[2] > 1:
-        lapack.run("trsm", a.dtype, "R" + codes, b.shape[1:], np.ones(1, a.dtype), a, b)
+        stacks.run("trsm", a.dtype, "R" + codes, b.shape[1:], np.ones(1, a.dtype), a, b)
         return
     conjugate = trans == "C" and a.dtype.kind == "c"
     if conjugate:
         np.conjugate(b, out=b)
     codes = codes[0] + ("T" if trans == "N" else "N") + codes[2]
-    lapack.run("trsv", a.dtype, codes, (b.shape[1], 1), a, b)
+    stacks.run("trsv", a.dtype, codes, (b.shape[1], 1), a, b)
     if conjugate:
         np.conjugate(b, out=b)
 
@@ -249,7 +249,7 @@ def _by_potrf(dtype: np.dtype, a: np.ndarray) -> tuple[np.ndarray, Any]:
         return factors, 0
     stack = factors.reshape(-1, n, n)
     info = np.zeros(len(stack), np.int32)
-    lapack.run("potrf", dtype, "U", (n,), stack, info)
+    stacks.run("potrf", dtype, "U", (n,), stack, info)
     _CLEAR(dtype, 1, float(n * n), stack)
     return factors, info.tolist() if info.any() else 0
 

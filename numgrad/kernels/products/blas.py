@@ -1,15 +1,34 @@
-"""Matrix products on addresses, for generated kernels to call: Note [Products in kernels].
+"""Instructions of matrix products: those that generated kernels call, and their inner loops.
 
-What is called here is compiled by ``products``; a kernel names ``products.external(...)`` among its
-externals.
+Note [Products in kernels] in ``gemm``: what is called is compiled there; a kernel names
+``external(...)`` among its externals.
+
+Inner loops of products (``tile`` and its like) are in registers, on addresses: Note [Small
+products]. Addresses and distances are int64. Distances are in bytes; an axis of a matrix is given
+by the distance of its elements. Each takes the type of the elements first. The loops are written as
+the instructions they shall become, for compilers to have little to do: analysing, vectorising and
+unrolling loops over addresses took five times as long.
+
+``blas_gemm`` and ``lapack`` call what SciPy exports to compiled code, by Fortran's convention:
+Note [External functions] in ``linker``. A matrix is column-major there: what is row-major counts as
+its transpose.
 """
 
+import numpy as np
+
 from numgrad.codegen.device import ExternalFunction, device, instruction
-from numgrad.kernels.products.gemm import external
 
 # The number of threads that a launch allows: what ``numba.get_num_threads`` asks too, but that by
 # an address, which keeps a kernel from being kept on disk.
 thread_limit = ExternalFunction("get_num_threads", "intp()")
+
+
+DTYPES = ("float32", "float64", "complex64", "complex128")
+BLAS = {
+    name: f"scipy.linalg.cython_blas:{letter}gemm"
+    for name, letter in zip(DTYPES, "sdcz", strict=True)
+}
+"""Where the linker finds BLAS's gemm."""
 
 
 @instruction
@@ -91,5 +110,101 @@ def multiply_shared(a, b, out):
     )  # fmt: skip
 
 
+def external(name: str, dtype: str) -> str:
+    """What a kernel that calls ``name`` for a dtype lists among its externals."""
+    return f"numgrad.kernels.products.gemm:{name}_{dtype}"
+
+
 for _call in (gemm, batched_gemm, parallel_gemm):
     _call.external = external
+
+
+@instruction
+def stack(size):
+    """Address of ``size`` bytes (a literal) on the stack of the calling function."""
+
+
+@instruction
+def tile(like, rows, vectors, width, a, row_a, step_a, b, row_b, count, c, row_c, left, add):
+    """``c[r, j] = sum(a[r, l] * b[l, j] for l in range(count))`` in registers.
+
+    r runs over ``rows`` (a literal), but no further than ``left``, j over as many elements as
+    ``vectors`` SIMD vectors of ``width`` bytes (literals) hold. With ``add`` a sum starts from what
+    c holds. Elements in rows of b and c are contiguous.
+    """
+
+
+@instruction
+def broad_bytes():
+    """Bytes of a row of ``broad_tile``."""
+
+
+@instruction
+def broad_tile(like, rows, a, row_a, step_a, b, row_b, count, c, row_c, left, add):
+    """``tile`` of two vectors as wide as this CPU has them."""
+
+
+@instruction
+def broad_finite(like, b, row_b, count):
+    """Whether ``count`` rows of ``broad_tile`` hold numbers that are finite, as 0 or 1."""
+
+
+@instruction
+def dots(like, rows, a, row_a, x, count, c, row_c, left, add):
+    """``c[r] = sum(a[r, l] * x[l] for l in range(count))`` in several lanes.
+
+    r runs over ``rows`` (a literal), but no further than ``left``. With ``add`` the sum is added to
+    what c holds. Elements in rows of a and in x are contiguous.
+    """
+
+
+@instruction
+def element(like, a, step_a, b, step_b, count, c, add):
+    """``c = sum(a[l] * b[l] for l in range(count))``, from c on with ``add``."""
+
+
+@instruction
+def complex_element(like, a, step_a, sign_a, b, step_b, sign_b, count, c, add):
+    """The same of complex numbers, with imaginary parts multiplied by ``sign_a``, ``sign_b``."""
+
+
+@instruction
+def gather(like, source, row, step, rows, columns, target, pitch):
+    """Copy a matrix of ``rows`` and ``columns`` to one with contiguous rows ``pitch`` apart."""
+
+
+@instruction
+def gather_rows(like, width, source, row, rows, target, pitch):
+    """Copy rows of ``width`` bytes (a literal), a SIMD vector, to ones ``pitch`` apart."""
+
+
+@instruction
+def turn(like, width, source, column, rows, target, pitch):
+    """The same of a matrix whose columns are contiguous, ``column`` apart."""
+
+
+@instruction
+def clear(address, size):
+    """Set ``size`` bytes to zero."""
+
+
+LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+
+
+@instruction
+def lapack(like, name, *given):
+    """Call ``name`` for the dtype ``like``.
+
+    Arrays are given by their addresses, integers by those of copies; a letter is an integer too,
+    its code, or a string.
+    """
+
+
+@instruction
+def blas_gemm(like, bits, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add):
+    """``blas.gemm`` of row-major matrices by BLAS, whose integers have ``bits``."""
+
+
+def lapack_external(name: str, dtype: np.dtype) -> str:
+    """What a kernel that calls ``name`` for a dtype lists among its externals."""
+    return f"scipy.linalg.cython_lapack:{LETTERS[dtype.name]}{name}"

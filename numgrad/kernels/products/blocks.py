@@ -17,7 +17,7 @@ add that changes no sum which begins with zero.
 from numgrad.codegen.accumulation import stay_apart
 from numgrad.codegen.device import outlined
 from numgrad.codegen.intrinsics import load, mul_add, peek, store
-from numgrad.kernels.products.tiles import (
+from numgrad.kernels.products.blas import (
     broad_bytes,
     broad_finite,
     broad_tile,

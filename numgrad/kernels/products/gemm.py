@@ -41,12 +41,8 @@ import numpy as np
 
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.threads import WORK_PER_THREAD_NS
+from numgrad.kernels.products.blas import BLAS, external
 
-DTYPES = ("float32", "float64", "complex64", "complex128")
-BLAS = {
-    name: f"scipy.linalg.cython_blas:{letter}gemm"
-    for name, letter in zip(DTYPES, "sdcz", strict=True)
-}
 PLAIN = 64
 """Multiplications up to which elements are computed one by one."""
 SMALL = 64**3
@@ -70,11 +66,6 @@ MULTIPLY_NS = {"float32": 0.02, "float64": 0.04}
 """What a multiplication takes about."""
 
 _PARAMETERS = {"gemm": 13, "batched_gemm": 17, "parallel_gemm": 12}
-
-
-def external(name: str, dtype: str) -> str:
-    """What a kernel that calls ``blas.<name>`` for a dtype lists among its externals."""
-    return f"{__name__}:{name}_{dtype}"
 
 
 @cache
@@ -145,9 +136,9 @@ _IMPORTS = """
 from numba import {dtype}
 from numgrad.codegen.accumulation import stay_apart
 from numgrad.codegen.device import outlined
-from numgrad.kernels.fortran import blas_gemm
-from numgrad.kernels.products.tiles import clear, complex_element, dots, element, gather
-from numgrad.kernels.products.tiles import gather_rows, stack, tile, turn
+from numgrad.kernels.products.blas import blas_gemm
+from numgrad.kernels.products.blas import clear, complex_element, dots, element, gather
+from numgrad.kernels.products.blas import gather_rows, stack, tile, turn
 """
 
 # a matrix is given by the distances, in bytes, of its rows and of the elements in a row

@@ -9,6 +9,7 @@ import numpy as np
 from numgrad.codegen.device import device
 from numgrad.codegen.intrinsics import estrin, fabs, maximum, minimum, select, sqrt
 from numgrad.kernels.vmath.exponential import exp_f64
+from numgrad.kernels.vmath.precision import through_float64
 
 _NEAR = (  # 1 / k!**2: those of I0 in x**2 / 4
     np.float64(1.0),
@@ -75,7 +76,4 @@ def i0e_f64(x):
     return select(a > 8.0, large, small)
 
 
-@device
-def i0e_f32(x):
-    """``exp(-abs(x)) I0(x)``."""
-    return np.float32(i0e_f64(np.float64(x)))
+i0e_f32 = through_float64(i0e_f64)

@@ -16,9 +16,7 @@ import numpy as np
 
 from numgrad.codegen.device import device, outlined
 from numgrad.codegen.intrinsics import copysign, fabs, floor, rint, select
-from numgrad.kernels.vmath.complex_logarithm import log_of_modulus
-from numgrad.kernels.vmath.complex_single import single
-from numgrad.kernels.vmath.double_double import two_prod_f64
+from numgrad.kernels.vmath.complex_inverse import log_of_modulus
 from numgrad.kernels.vmath.exponential import (
     D_ONE,
     D_TWO,
@@ -37,6 +35,7 @@ from numgrad.kernels.vmath.hyperbolic import cosh_f64, sinh_f64
 from numgrad.kernels.vmath.inverse_trigonometric import atan2_f64
 from numgrad.kernels.vmath.logarithm import log1p_f64
 from numgrad.kernels.vmath.power import pow_slow_f64
+from numgrad.kernels.vmath.precision import through_complex128, two_prod_f64
 from numgrad.kernels.vmath.roots import hypot_f64
 from numgrad.kernels.vmath.trigonometric import sincos_f64
 
@@ -316,7 +315,19 @@ def power_c64(z, w):
 
 float_power_c64 = power_c64
 
-exp_c64, exp2_c64, expm1_c64 = single(exp_c128), single(exp2_c128), single(expm1_c128)
-sinh_c64, cosh_c64, tanh_c64 = single(sinh_c128), single(cosh_c128), single(tanh_c128)
-sin_c64, cos_c64, tan_c64 = single(sin_c128), single(cos_c128), single(tan_c128)
-sigmoid_c64, softplus_c64 = single(sigmoid_c128), single(softplus_c128)
+exp_c64, exp2_c64, expm1_c64 = (
+    through_complex128(exp_c128),
+    through_complex128(exp2_c128),
+    through_complex128(expm1_c128),
+)
+sinh_c64, cosh_c64, tanh_c64 = (
+    through_complex128(sinh_c128),
+    through_complex128(cosh_c128),
+    through_complex128(tanh_c128),
+)
+sin_c64, cos_c64, tan_c64 = (
+    through_complex128(sin_c128),
+    through_complex128(cos_c128),
+    through_complex128(tan_c128),
+)
+sigmoid_c64, softplus_c64 = through_complex128(sigmoid_c128), through_complex128(softplus_c128)

@@ -19,21 +19,18 @@ import numpy as np
 
 from numgrad.codegen.device import device
 from numgrad.codegen.intrinsics import bits, estrin, fabs, from_bits, mul_add, select
-from numgrad.kernels.vmath.double_double import fast_two_sum
+from numgrad.kernels.vmath import exponential
 from numgrad.kernels.vmath.exponential import (
-    F_SHIFT,
-    F_SHIFT_ONCE,
-    SHIFT,
-    SHIFT_ONCE,
-    reduce_f32,
     reduce_f64,
-    scale_f32,
     scale_f64,
-    square_terms_f32,
     square_terms_f64,
 )
-from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
+from numgrad.kernels.vmath.precision import INT, exact_mul_add_f64, fast_two_sum, single
 
+_SHIFT_F64, _SHIFT_F32 = exponential.SHIFT, exponential.F_SHIFT
+_SHIFT_ONCE_F64, _SHIFT_ONCE_F32 = exponential.SHIFT_ONCE, exponential.F_SHIFT_ONCE
+_BITS_F64, _BITS_F32 = 52, 23
+_SIGN_F64, _SIGN_F32 = -1 << 63, -1 << 31
 _ZERO_F64, _ONE_F64, _TWO_F64 = np.float64(0.0), np.float64(1.0), np.float64(2.0)
 _EDGE_F64 = np.float64(0.8203125)  # 105 / 128
 _ERF_MOST_F64 = np.float64(6.0)  # erf of it rounds to 1
@@ -104,91 +101,6 @@ _ERFC_F64 = (  # (p(t) - p(0)) / t
     np.float64(-1.349772608764755e-08),
     np.float64(-8.235119422126731e-09),
 )
-
-
-@device
-def erf_f64(x):
-    """Error function."""
-    a = fabs(x)
-    small = mul_add(a, estrin(a * a, _ERF_F64), a)
-    u = select(a > _ERF_MOST_F64, _ERF_MOST_F64, a) - _ONE_F64
-    log, log_low = fast_two_sum(_LOG_ERFC_0_F64, u * estrin(u, _LOG_ERFC_F64))
-    log_low = log_low + _LOG_ERFC_0_LOW_F64
-    shifted, _, r, r_low = reduce_f64(-log, SHIFT_ONCE)
-    power = _ONE_F64 + (r + (square_terms_f64(r) + (r_low - log_low)))
-    large = mul_add(-power, from_bits(bits(shifted) << 52), _ONE_F64)
-    y = select(a < _EDGE_F64, small, large)
-    return from_bits(bits(y) | (bits(x) & (-1 << 63)))
-
-
-@device
-def erfc_tail_f64(a, square, square_low):
-    """``(y, shifted)``: ``erfc a = y 2**k`` for ``a > 0``, its square as a sum, k + shift."""
-    shifted, _, r, r_low = reduce_f64(-square, SHIFT)
-    r, r_low = fast_two_sum(r, r_low - square_low)
-    power, power_low = fast_two_sum(_ONE_F64, r)
-    power_low = power_low + square_terms_f64(r)
-    power_low = mul_add(r_low, power + power_low, power_low)
-
-    t = (a - _ERFC_CENTRE_F64) / (a + _ERFC_CENTRE_F64)
-    p, p_low = fast_two_sum(_ERFC_0_F64, t * estrin(t, _ERFC_F64))
-    p_low = p_low + _ERFC_0_LOW_F64
-
-    n = power * p
-    n_low = mul_add(power, p_low, mul_add(power_low, p, exact_mul_add_f64(power, p, -n)))
-    d, d_low = fast_two_sum(_ONE_F64, _TWO_F64 * a)
-    inverse = _ONE_F64 / d
-    q = n * inverse
-    remainder = exact_mul_add_f64(-q, d, n) + mul_add(-q, d_low, n_low)
-    return mul_add(remainder, inverse, q), shifted
-
-
-@device
-def erfc_f64(x):
-    """Complement ``1 - erf(x)``, accurate to the end of its tail."""
-    high, low = fast_two_sum(_ONE_F64, -x)
-    near = high + mul_add(-x, estrin(x * x, _ERF_F64), low)
-    a = fabs(x)
-    near_zero = a < _NEAR_ZERO_F64
-    a = select(a > _ERFC_MOST_F64, _ERFC_MOST_F64, a)
-    square = a * a
-    y, shifted = erfc_tail_f64(a, square, exact_mul_add_f64(a, a, -square))
-    y = scale_f64(y, shifted)
-    return select(near_zero, near, select(x < _ZERO_F64, _TWO_F64 - y, y))
-
-
-@device
-def times_ndtr_f64(factor, x):
-    """``factor`` times the probability that a standard normal number is below ``x``.
-
-    The exponent of the tail is exact, and what underflows is rounded after the product.
-    """
-    far = fabs(x) > _NDTR_MOST_F64
-    b = select(far, _NDTR_MOST_F64, fabs(x))
-    square = b * b
-    square_low = exact_mul_add_f64(b, b, -square)
-    y, shifted = erfc_tail_f64(b * _ROOT_HALF_F64, _HALF_F64 * square, _HALF_F64 * square_low)
-    half = _HALF_F64 * factor
-    tail = scale_f64(y * half, shifted)
-    z = x * _ROOT_HALF_F64
-    near = half + half * mul_add(z, estrin(z * z, _ERF_F64), z)
-    positive = x > _ZERO_F64
-    y = select(fabs(z) < _NEAR_ZERO_F64, near, select(positive, factor - tail, tail))
-    return select(far, select(positive, factor, factor * _ZERO_F64), y)
-
-
-@device
-def ndtr_f64(x):
-    """Probability that a standard normal number is below ``x``."""
-    return times_ndtr_f64(_ONE_F64, x)
-
-
-@device
-def gelu_f64(x):
-    """``x ndtr(x)``."""
-    return times_ndtr_f64(x, x)
-
-
 _ZERO_F32, _ONE_F32, _TWO_F32 = np.float32(0.0), np.float32(1.0), np.float32(2.0)
 _EDGE_F32 = np.float32(0.8203125)  # 105 / 128
 _ERF_MOST_F32 = np.float32(4.0)  # erf of it rounds to 1
@@ -233,83 +145,101 @@ _ERFC_F32 = (  # (p(t) - p(0)) / t
 
 
 @device
-def erf_f32(x):
+def erf_f64(x):
     """Error function."""
     a = fabs(x)
-    small = mul_add(a, estrin(a * a, _ERF_F32), a)
-    u = select(a > _ERF_MOST_F32, _ERF_MOST_F32, a) - _ONE_F32
-    log, log_low = fast_two_sum(_LOG_ERFC_0_F32, u * estrin(u, _LOG_ERFC_F32))
-    log_low = log_low + _LOG_ERFC_0_LOW_F32
-    shifted, _, r, r_low = reduce_f32(-log, F_SHIFT_ONCE)
-    power = _ONE_F32 + (r + (square_terms_f32(r) + (r_low - log_low)))
-    large = mul_add(-power, from_bits(np.int32(bits(shifted) << 23)), _ONE_F32)
-    y = select(a < _EDGE_F32, small, large)
-    return from_bits(np.int32(bits(y) | (bits(x) & (-1 << 31))))
+    small = mul_add(a, estrin(a * a, _ERF_F64), a)
+    u = select(a > _ERF_MOST_F64, _ERF_MOST_F64, a) - _ONE_F64
+    log, log_low = fast_two_sum(_LOG_ERFC_0_F64, u * estrin(u, _LOG_ERFC_F64))
+    log_low = log_low + _LOG_ERFC_0_LOW_F64
+    shifted, _, r, r_low = reduce_f64(-log, _SHIFT_ONCE_F64)
+    power = _ONE_F64 + (r + (square_terms_f64(r) + (r_low - log_low)))
+    large = mul_add(-power, from_bits(INT(bits(shifted) << _BITS_F64)), _ONE_F64)
+    y = select(a < _EDGE_F64, small, large)
+    return from_bits(INT(bits(y) | (bits(x) & _SIGN_F64)))
+
+
+erf_f32 = single(erf_f64)
 
 
 @device
-def erfc_tail_f32(a, square, square_low):
+def erfc_tail_f64(a, square, square_low):
     """``(y, shifted)``: ``erfc a = y 2**k`` for ``a > 0``, its square as a sum, k + shift."""
-    shifted, _, r, r_low = reduce_f32(-square, F_SHIFT)
+    shifted, _, r, r_low = reduce_f64(-square, _SHIFT_F64)
     r, r_low = fast_two_sum(r, r_low - square_low)
-    power, power_low = fast_two_sum(_ONE_F32, r)
-    power_low = power_low + square_terms_f32(r)
+    power, power_low = fast_two_sum(_ONE_F64, r)
+    power_low = power_low + square_terms_f64(r)
     power_low = mul_add(r_low, power + power_low, power_low)
 
-    t = (a - _ERFC_CENTRE_F32) / (a + _ERFC_CENTRE_F32)
-    p, p_low = fast_two_sum(_ERFC_0_F32, t * estrin(t, _ERFC_F32))
-    p_low = p_low + _ERFC_0_LOW_F32
+    t = (a - _ERFC_CENTRE_F64) / (a + _ERFC_CENTRE_F64)
+    p, p_low = fast_two_sum(_ERFC_0_F64, t * estrin(t, _ERFC_F64))
+    p_low = p_low + _ERFC_0_LOW_F64
 
     n = power * p
-    n_low = mul_add(power, p_low, mul_add(power_low, p, exact_mul_add_f32(power, p, -n)))
-    d, d_low = fast_two_sum(_ONE_F32, _TWO_F32 * a)
-    inverse = _ONE_F32 / d
+    n_low = mul_add(power, p_low, mul_add(power_low, p, exact_mul_add_f64(power, p, -n)))
+    d, d_low = fast_two_sum(_ONE_F64, _TWO_F64 * a)
+    inverse = _ONE_F64 / d
     q = n * inverse
-    remainder = exact_mul_add_f32(-q, d, n) + mul_add(-q, d_low, n_low)
+    remainder = exact_mul_add_f64(-q, d, n) + mul_add(-q, d_low, n_low)
     return mul_add(remainder, inverse, q), shifted
 
 
+erfc_tail_f32 = single(erfc_tail_f64)
+
+
 @device
-def erfc_f32(x):
+def erfc_f64(x):
     """Complement ``1 - erf(x)``, accurate to the end of its tail."""
-    high, low = fast_two_sum(_ONE_F32, -x)
-    near = high + mul_add(-x, estrin(x * x, _ERF_F32), low)
+    high, low = fast_two_sum(_ONE_F64, -x)
+    near = high + mul_add(-x, estrin(x * x, _ERF_F64), low)
     a = fabs(x)
-    near_zero = a < _NEAR_ZERO_F32
-    a = select(a > _ERFC_MOST_F32, _ERFC_MOST_F32, a)
+    near_zero = a < _NEAR_ZERO_F64
+    a = select(a > _ERFC_MOST_F64, _ERFC_MOST_F64, a)
     square = a * a
-    y, shifted = erfc_tail_f32(a, square, exact_mul_add_f32(a, a, -square))
-    y = scale_f32(y, shifted)
-    return select(near_zero, near, select(x < _ZERO_F32, _TWO_F32 - y, y))
+    y, shifted = erfc_tail_f64(a, square, exact_mul_add_f64(a, a, -square))
+    y = scale_f64(y, shifted)
+    return select(near_zero, near, select(x < _ZERO_F64, _TWO_F64 - y, y))
+
+
+erfc_f32 = single(erfc_f64)
 
 
 @device
-def times_ndtr_f32(factor, x):
+def times_ndtr_f64(factor, x):
     """``factor`` times the probability that a standard normal number is below ``x``.
 
     The exponent of the tail is exact, and what underflows is rounded after the product.
     """
-    far = fabs(x) > _NDTR_MOST_F32
-    b = select(far, _NDTR_MOST_F32, fabs(x))
+    far = fabs(x) > _NDTR_MOST_F64
+    b = select(far, _NDTR_MOST_F64, fabs(x))
     square = b * b
-    square_low = exact_mul_add_f32(b, b, -square)
-    y, shifted = erfc_tail_f32(b * _ROOT_HALF_F32, _HALF_F32 * square, _HALF_F32 * square_low)
-    half = _HALF_F32 * factor
-    tail = scale_f32(y * half, shifted)
-    z = x * _ROOT_HALF_F32
-    near = half + half * mul_add(z, estrin(z * z, _ERF_F32), z)
-    positive = x > _ZERO_F32
-    y = select(fabs(z) < _NEAR_ZERO_F32, near, select(positive, factor - tail, tail))
-    return select(far, select(positive, factor, factor * _ZERO_F32), y)
+    square_low = exact_mul_add_f64(b, b, -square)
+    y, shifted = erfc_tail_f64(b * _ROOT_HALF_F64, _HALF_F64 * square, _HALF_F64 * square_low)
+    half = _HALF_F64 * factor
+    tail = scale_f64(y * half, shifted)
+    z = x * _ROOT_HALF_F64
+    near = half + half * mul_add(z, estrin(z * z, _ERF_F64), z)
+    positive = x > _ZERO_F64
+    y = select(fabs(z) < _NEAR_ZERO_F64, near, select(positive, factor - tail, tail))
+    return select(far, select(positive, factor, factor * _ZERO_F64), y)
+
+
+times_ndtr_f32 = single(times_ndtr_f64)
 
 
 @device
-def ndtr_f32(x):
+def ndtr_f64(x):
     """Probability that a standard normal number is below ``x``."""
-    return times_ndtr_f32(_ONE_F32, x)
+    return times_ndtr_f64(_ONE_F64, x)
+
+
+ndtr_f32 = single(ndtr_f64)
 
 
 @device
-def gelu_f32(x):
+def gelu_f64(x):
     """``x ndtr(x)``."""
-    return times_ndtr_f32(x, x)
+    return times_ndtr_f64(x, x)
+
+
+gelu_f32 = single(gelu_f64)

@@ -18,15 +18,16 @@ import numpy as np
 
 from numgrad.codegen.device import device
 from numgrad.codegen.intrinsics import bits, fabs, from_bits, mul_add, select
-from numgrad.kernels.vmath.double_double import (
+from numgrad.kernels.vmath.precision import (
+    INT,
+    exact_mul_add_f32,
+    exact_mul_add_f64,
     fast_two_sum,
-    two_prod_f32,
+    single,
     two_prod_f64,
     two_sum,
 )
-from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
 
-# ---- float64 ----
 D_ONE, D_TWO = np.float64(1.0), np.float64(2.0)
 LOG2E = np.float64(1.4426950408889634)
 LN2_HI = np.float64.fromhex("0x1.62e42feep-1")  # 32 bits: k * LN2_HI is exact for |k| < 2**21
@@ -40,7 +41,7 @@ SHIFT_HALF = np.float64(1.5 * 2.0**52 + 1022)  # 2**(k - 1)
 SHIFT_SIGMOID = np.float64(1.5 * 2.0**52 + 1023 - 64)
 EXP_HIGH, EXP_LOW = np.float64(710.0), np.float64(-746.0)
 EXP2_HIGH, EXP2_LOW = np.float64(1025.0), np.float64(-1080.0)
-I52, I1 = np.int64(52), np.int64(1)
+FRACTION_BITS, I1 = np.int64(52), np.int64(1)
 EXPONENT_MASK = np.int64(0x7FF0000000000000)
 # cosh(r) = 1 + r**2 (C0 + C1 r**2 + ...), error 2**-69; sinh(r) = r + r**3 (S0 + ...), 2**-61
 C0 = np.float64(0.5)
@@ -77,168 +78,8 @@ L7 = np.float64.fromhex("0x1.dff3fbc7d466dp-4")
 L8 = np.float64.fromhex("0x1.c100ed797a129p-4")
 L9 = np.float64.fromhex("0x1.200e5c12753bfp-4")
 L10 = np.float64.fromhex("0x1.5004bd6ad37c8p-3")
-
-
-@device
-def reduce_f64(x, shift):
-    """``(t, k, r, c)``: x = k ln 2 + r + c, c the rounding error of r, t = k + shift."""
-    t = mul_add(x, LOG2E, shift)
-    k = t - shift
-    high = mul_add(k, -LN2_HI, x)
-    low = k * LN2_LO
-    r = high - low
-    return t, k, r, (high - r) - low
-
-
-@device
-def square_terms_f64(r):
-    """``exp(r) - 1 - r`` for ``|r| <= ln(2) / 2``."""
-    r2 = r * r
-    r4 = r2 * r2
-    a = mul_add(r, S0, C0)
-    b = mul_add(r, S1, C1)
-    c = mul_add(r, S2, C2)
-    d = mul_add(r, S3, C3)
-    e = mul_add(r, S4, C4)
-    e = mul_add(r2, C5, e)
-    return r2 * mul_add(r4, mul_add(r4, e, mul_add(r2, d, c)), mul_add(r2, b, a))
-
-
-@device
-def power_of_two_f64(k):
-    """``2**k`` for a float ``k`` with integral value from -1022 to 1023."""
-    return from_bits(bits(k + SHIFT_ONCE) << I52)
-
-
-@device
-def scale_f64(p, t):
-    """``p * 2**k`` for ``t = k + SHIFT``; see Note [Scaling in two steps]."""
-    both = bits(t) << I52
-    first = (both >> I1) & EXPONENT_MASK
-    return (p * from_bits(first)) * from_bits(both - first)
-
-
-@device
-def clamp(x, low, high):
-    """``x`` within ``[low, high]``; NaN passes."""
-    x = select(x > high, high, x)
-    return select(x < low, low, x)
-
-
-@device
-def exp_f64(x):
-    """Exponential of ``x``."""
-    t, _, r, c = reduce_f64(clamp(x, EXP_LOW, EXP_HIGH), SHIFT)
-    return scale_f64(D_ONE + (r + (square_terms_f64(r) + c)), t)
-
-
-@device
-def exp_product_f64(a, b):
-    """``exp(a * b)``, the rounding error of the product carried along."""
-    p, p_low = two_prod_f64(a, b)
-    t, _, r, c = reduce_f64(clamp(p, EXP_LOW, EXP_HIGH), SHIFT)
-    p_low = select((p > EXP_LOW) & (p < EXP_HIGH), p_low, D_ZERO)
-    w = r + (square_terms_f64(r) + c)
-    return scale_f64(D_ONE + mul_add(p_low, D_ONE + w, w), t)
-
-
-@device
-def exp2_f64(x):
-    """Two to the power ``x``."""
-    x = clamp(x, EXP2_LOW, EXP2_HIGH)
-    t = x + SHIFT
-    f = x - (t - SHIFT)
-    r, c = two_prod_f64(f, LN2)
-    c = mul_add(f, LN2_TAIL, c)
-    return scale_f64(D_ONE + (r + (square_terms_f64(r) + c)), t)
-
-
 EXPM1_LOW = np.float64(-40.0)
-
-
-@device
-def expm1_f64(x):
-    """``exp(x) - 1``, accurate near zero."""
-    t, _, r, c = reduce_f64(clamp(x, EXPM1_LOW, EXP_HIGH), SHIFT_HALF)
-    q = square_terms_f64(r) + c
-    # Half of 2**k, doubled at the end, so that k = 1024 fits.
-    half = from_bits(bits(t) << I52)
-    high, low = fast_two_sum(half - C0, half * r)
-    y = D_TWO * (high + mul_add(half, q, low))
-    return select(fabs(x) < TINY, x, y)
-
-
 TINY = np.float64(2.0**-54)
-
-
-@device
-def exp_of_minus_f64(z):
-    """``(e, low)``: e + low = exp(z) for z <= 0, times 2**64 where z < BOOST_BELOW."""
-    boosted = z < BOOST_BELOW
-    _, k, r, c = reduce_f64(select(z < EXP_LOW, EXP_LOW, z), SHIFT)
-    s = power_of_two_f64(k + select(boosted, BOOST, D_ZERO))
-    high, low = fast_two_sum(D_ONE, r)
-    high, low2 = fast_two_sum(high, square_terms_f64(r))
-    return s * high, s * (low + low2 + c)
-
-
-@device
-def sigmoid_f64(x):
-    """``1 / (1 + exp(-x))``, accurate in both tails."""
-    # 1 and exp(-x) are divided by 2**64: a subnormal result is rounded at the very end.
-    x = clamp(x, EXP_LOW, SIGMOID_HIGH)
-    t, _, r, c = reduce_f64(-x, SHIFT_SIGMOID)
-    s = from_bits(bits(t) << I52)
-    w = r + (square_terms_f64(r) + c)
-    base = UNBOOST + s
-    d = base + mul_add(s, w, UNBOOST - (base - s))
-    return (D_ONE / d) * UNBOOST
-
-
-@device
-def gelu_gate_f64(x):
-    """``sigmoid(2 u)``, where u is the cubic of the approximation of ``gelu`` by ``tanh(u)``.
-
-    In the tail an error of the argument is one of the exponential, so it is kept as a pair.
-    """
-    b = clamp(x, -D_GATE_MOST, D_GATE_MOST)
-    p, p_low = two_prod_f64(b, b)
-    q, q_low = two_prod_f64(p, D_GATE_CUBIC)
-    q_low = q_low + mul_add(p_low, D_GATE_CUBIC, p * D_GATE_CUBIC_LOW)
-    w, w_low = two_sum(D_GATE_LINEAR, q)
-    w_low = w_low + (q_low + D_GATE_LINEAR_LOW)
-    u, u_low = two_prod_f64(w, b)
-    u_low = mul_add(w_low, b, u_low)
-    y = sigmoid_f64(u)
-    return mul_add(y * (D_ONE - y), u_low, y)
-
-
-@device
-def softplus_f64(x):
-    """``log(1 + exp(x))``, accurate in both tails."""
-    z = -fabs(x)
-    e, e_low = exp_of_minus_f64(z)
-    d, d_low = fast_two_sum(D_TWO, e)
-    reciprocal = D_ONE / d
-    s = e * reciprocal
-    s_low = reciprocal * mul_add(-s, d_low + e_low, exact_mul_add_f64(-s, d, e) + e_low)
-    t = s * s
-    t2 = t * t
-    t4 = t2 * t2
-    a = mul_add(t2, mul_add(t, L3, L2), mul_add(t, L1, L0))
-    b = mul_add(t2, mul_add(t, L7, L6), mul_add(t, L5, L4))
-    c = mul_add(t2, L10, mul_add(t, L9, L8))
-    series = mul_add(t4, mul_add(t4, c, b), a)
-    low = mul_add(s * t, series, s_low + s_low)
-    boosted = z < BOOST_BELOW
-    y = mul_add(D_TWO, s, low) * select(boosted, UNBOOST, D_ONE)
-    base = select(x > D_ZERO, x, D_ZERO)
-    high, low2 = two_sum(base, D_TWO * s)
-    both = high + (low2 + low)
-    return select(x > D_ZERO, select(boosted, x, both), y)
-
-
-# ---- float32: the same methods ----
 F_ZERO, F_ONE, F_TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
 F_LOG2E = np.float32(1.44269504)
 F_LN2_HI = np.float32(0.693145751953125)  # 16 bits
@@ -254,7 +95,7 @@ F_EXP2_HIGH, F_EXP2_LOW = np.float32(129.0), np.float32(-155.0)
 F_EXPM1_LOW = np.float32(-20.0)
 F_UNREDUCED = np.float32(0.45)
 F_TINY = np.float32(2.0**-25)
-F_I23, F_I1, F_EXPONENT_MASK = np.int32(23), np.int32(1), np.int32(0x7F800000)
+F_FRACTION_BITS, F_I1, F_EXPONENT_MASK = np.int32(23), np.int32(1), np.int32(0x7F800000)
 # exp(r) - 1 - r = r**2 (P0 + P1 r + ...), error 2**-28
 F_P0 = np.float32(0.49999994)
 F_P1 = np.float32(0.16666517)
@@ -287,21 +128,41 @@ F_L4 = np.float32(0.24245642)
 
 
 @device
-def subtract_ln2_f32(x, k):
+def subtract_ln2_f64(x, k):
     """``(r, c)`` with ``x = k ln 2 + r + c``."""
-    high = mul_add(k, -F_LN2_HI, x)
-    low = k * F_LN2_LO
+    high = mul_add(k, -LN2_HI, x)
+    low = k * LN2_LO
     r = high - low
     return r, (high - r) - low
 
 
+subtract_ln2_f32 = single(subtract_ln2_f64)
+
+
 @device
-def reduce_f32(x, shift):
+def reduce_f64(x, shift):
     """``(t, k, r, c)``: x = k ln 2 + r + c, c the rounding error of r, t = k + shift."""
-    t = mul_add(x, F_LOG2E, shift)
+    t = mul_add(x, LOG2E, shift)
     k = t - shift
-    r, c = subtract_ln2_f32(x, k)
+    r, c = subtract_ln2_f64(x, k)
     return t, k, r, c
+
+
+reduce_f32 = single(reduce_f64)
+
+
+@device
+def square_terms_f64(r):
+    """``exp(r) - 1 - r`` for ``|r| <= ln(2) / 2``."""
+    r2 = r * r
+    r4 = r2 * r2
+    a = mul_add(r, S0, C0)
+    b = mul_add(r, S1, C1)
+    c = mul_add(r, S2, C2)
+    d = mul_add(r, S3, C3)
+    e = mul_add(r, S4, C4)
+    e = mul_add(r2, C5, e)
+    return r2 * mul_add(r4, mul_add(r4, e, mul_add(r2, d, c)), mul_add(r2, b, a))
 
 
 @device
@@ -314,6 +175,12 @@ def square_terms_f32(r):
 
 
 @device
+def short_square_terms_f64(r, c):
+    """``exp(r) - 1 - r + c``."""
+    return square_terms_f64(r) + c
+
+
+@device
 def short_square_terms_f32(r, c):
     """``exp(r) - 1 - r + c``, absolute error 2**-28."""
     r2 = r * r
@@ -322,46 +189,79 @@ def short_square_terms_f32(r, c):
 
 
 @device
-def power_of_two_f32(k):
-    """``2**k`` for a float ``k`` with integral value from -126 to 127."""
-    return from_bits(np.int32(bits(k + F_SHIFT_ONCE) << F_I23))
+def power_of_two_f64(k):
+    """``2**k`` for a float ``k`` with integral value from -1022 to 1023."""
+    return from_bits(INT(bits(k + SHIFT_ONCE) << FRACTION_BITS))
+
+
+power_of_two_f32 = single(power_of_two_f64)
 
 
 @device
-def scale_f32(p, t):
-    """``p * 2**k`` for ``t = k + F_SHIFT``; see Note [Scaling in two steps]."""
-    both = np.int32(bits(t) << F_I23)
-    first = np.int32((both >> F_I1) & F_EXPONENT_MASK)
-    return (p * from_bits(first)) * from_bits(np.int32(both - first))
+def scale_f64(p, t):
+    """``p * 2**k`` for ``t = k + SHIFT``; see Note [Scaling in two steps]."""
+    both = INT(bits(t) << FRACTION_BITS)
+    first = INT((both >> I1) & EXPONENT_MASK)
+    return (p * from_bits(first)) * from_bits(INT(both - first))
+
+
+scale_f32 = single(scale_f64)
 
 
 @device
-def exp_f32(x):
+def clamp(x, low, high):
+    """``x`` within ``[low, high]``; NaN passes."""
+    x = select(x > high, high, x)
+    return select(x < low, low, x)
+
+
+@device
+def exp_f64(x):
     """Exponential of ``x``."""
-    x = clamp(x, F_EXP_LOW, F_EXP_HIGH)
-    t, _, r, c = reduce_f32(x, F_SHIFT)
-    return scale_f32(F_ONE + (r + short_square_terms_f32(r, c)), t)
+    t, _, r, c = reduce_f64(clamp(x, EXP_LOW, EXP_HIGH), SHIFT)
+    return scale_f64(D_ONE + (r + short_square_terms_f64(r, c)), t)
+
+
+exp_f32 = single(exp_f64)
 
 
 @device
-def exp_product_f32(a, b):
+def exp_product_f64(a, b):
     """``exp(a * b)``, the rounding error of the product carried along."""
-    p, p_low = two_prod_f32(a, b)
-    t, _, r, c = reduce_f32(clamp(p, F_EXP_LOW, F_EXP_HIGH), F_SHIFT)
-    p_low = select((p > F_EXP_LOW) & (p < F_EXP_HIGH), p_low, F_ZERO)
-    w = r + (square_terms_f32(r) + c)
-    return scale_f32(F_ONE + mul_add(p_low, F_ONE + w, w), t)
+    p, p_low = two_prod_f64(a, b)
+    t, _, r, c = reduce_f64(clamp(p, EXP_LOW, EXP_HIGH), SHIFT)
+    p_low = select((p > EXP_LOW) & (p < EXP_HIGH), p_low, D_ZERO)
+    w = r + (square_terms_f64(r) + c)
+    return scale_f64(D_ONE + mul_add(p_low, D_ONE + w, w), t)
+
+
+exp_product_f32 = single(exp_product_f64)
 
 
 @device
-def exp2_f32(x):
+def exp2_f64(x):
     """Two to the power ``x``."""
-    x = clamp(x, F_EXP2_LOW, F_EXP2_HIGH)
-    t = x + F_SHIFT
-    f = x - (t - F_SHIFT)
-    r, c = two_prod_f32(f, F_LN2)
-    c = mul_add(f, F_LN2_TAIL, c)
-    return scale_f32(F_ONE + (r + short_square_terms_f32(r, c)), t)
+    x = clamp(x, EXP2_LOW, EXP2_HIGH)
+    t = x + SHIFT
+    f = x - (t - SHIFT)
+    r, c = two_prod_f64(f, LN2)
+    c = mul_add(f, LN2_TAIL, c)
+    return scale_f64(D_ONE + (r + short_square_terms_f64(r, c)), t)
+
+
+exp2_f32 = single(exp2_f64)
+
+
+@device
+def expm1_f64(x):
+    """``exp(x) - 1``, accurate near zero."""
+    t, _, r, c = reduce_f64(clamp(x, EXPM1_LOW, EXP_HIGH), SHIFT_HALF)
+    q = square_terms_f64(r) + c
+    # Half of 2**k, doubled at the end, so that k = 1024 fits.
+    half = from_bits(bits(t) << FRACTION_BITS)
+    high, low = fast_two_sum(half - C0, half * r)
+    y = D_TWO * (high + mul_add(half, q, low))
+    return select(fabs(x) < TINY, x, y)
 
 
 @device
@@ -381,14 +281,30 @@ def expm1_f32(x):
 
 
 @device
-def exp_of_minus_f32(z):
-    """``(e, low)``: e + low = exp(z) for z <= 0, times 2**32 where z < F_BOOST_BELOW."""
-    boosted = z < F_BOOST_BELOW
-    _, k, r, c = reduce_f32(select(z < F_EXP_LOW, F_EXP_LOW, z), F_SHIFT)
-    s = power_of_two_f32(k + select(boosted, F_BOOST, F_ZERO))
-    high, low = fast_two_sum(F_ONE, r)
-    high, low2 = fast_two_sum(high, square_terms_f32(r))
+def exp_of_minus_f64(z):
+    """``(e, low)``: e + low = exp(z) for z <= 0, times 2**64 where z < BOOST_BELOW."""
+    boosted = z < BOOST_BELOW
+    _, k, r, c = reduce_f64(select(z < EXP_LOW, EXP_LOW, z), SHIFT)
+    s = power_of_two_f64(k + select(boosted, BOOST, D_ZERO))
+    high, low = fast_two_sum(D_ONE, r)
+    high, low2 = fast_two_sum(high, square_terms_f64(r))
     return s * high, s * (low + low2 + c)
+
+
+exp_of_minus_f32 = single(exp_of_minus_f64)
+
+
+@device
+def sigmoid_f64(x):
+    """``1 / (1 + exp(-x))``, accurate in both tails."""
+    # 1 and exp(-x) are divided by 2**64: a subnormal result is rounded at the very end.
+    x = clamp(x, EXP_LOW, SIGMOID_HIGH)
+    t, _, r, c = reduce_f64(-x, SHIFT_SIGMOID)
+    s = from_bits(bits(t) << FRACTION_BITS)
+    w = r + (square_terms_f64(r) + c)
+    base = UNBOOST + s
+    d = base + mul_add(s, w, UNBOOST - (base - s))
+    return (D_ONE / d) * UNBOOST
 
 
 @device
@@ -399,7 +315,7 @@ def sigmoid_f32(x):
     t = mul_add(x, -F_LOG2E, F_SHIFT_SIGMOID)
     k = t - F_SHIFT_SIGMOID
     r = mul_add(k, -F_LN2_LO, mul_add(k, -F_LN2_HI, -x))
-    s = from_bits(np.int32(bits(t) << F_I23))
+    s = from_bits(np.int32(bits(t) << F_FRACTION_BITS))
     w = short_square_terms_f32(r, r)
     d = mul_add(s, w, F_UNBOOST + s)
     d_low = mul_add(s, w, (s - d) + F_UNBOOST)
@@ -409,39 +325,60 @@ def sigmoid_f32(x):
 
 
 @device
-def gelu_gate_f32(x):
+def gelu_gate_f64(x):
     """``sigmoid(2 u)``, where u is the cubic of the approximation of ``gelu`` by ``tanh(u)``.
 
     In the tail an error of the argument is one of the exponential, so it is kept as a pair.
     """
-    b = clamp(x, -F_GATE_MOST, F_GATE_MOST)
-    p, p_low = two_prod_f32(b, b)
-    q, q_low = two_prod_f32(p, F_GATE_CUBIC)
-    q_low = q_low + mul_add(p_low, F_GATE_CUBIC, p * F_GATE_CUBIC_LOW)
-    w, w_low = two_sum(F_GATE_LINEAR, q)
-    w_low = w_low + (q_low + F_GATE_LINEAR_LOW)
-    u, u_low = two_prod_f32(w, b)
+    b = clamp(x, -D_GATE_MOST, D_GATE_MOST)
+    p, p_low = two_prod_f64(b, b)
+    q, q_low = two_prod_f64(p, D_GATE_CUBIC)
+    q_low = q_low + mul_add(p_low, D_GATE_CUBIC, p * D_GATE_CUBIC_LOW)
+    w, w_low = two_sum(D_GATE_LINEAR, q)
+    w_low = w_low + (q_low + D_GATE_LINEAR_LOW)
+    u, u_low = two_prod_f64(w, b)
     u_low = mul_add(w_low, b, u_low)
-    y = sigmoid_f32(u)
-    return mul_add(y * (F_ONE - y), u_low, y)
+    y = sigmoid_f64(u)
+    return mul_add(y * (D_ONE - y), u_low, y)
+
+
+gelu_gate_f32 = single(gelu_gate_f64)
 
 
 @device
-def softplus_f32(x):
+def log_series_f64(t):
+    """``L0 + L1 t + ...`` of ``log(1 + e)``."""
+    t2 = t * t
+    t4 = t2 * t2
+    a = mul_add(t2, mul_add(t, L3, L2), mul_add(t, L1, L0))
+    b = mul_add(t2, mul_add(t, L7, L6), mul_add(t, L5, L4))
+    c = mul_add(t2, L10, mul_add(t, L9, L8))
+    return mul_add(t4, mul_add(t4, c, b), a)
+
+
+@device
+def log_series_f32(t):
+    """``L0 + L1 t + ...`` of ``log(1 + e)``."""
+    return mul_add(t * t, mul_add(t * t, F_L4, mul_add(t, F_L3, F_L2)), mul_add(t, F_L1, F_L0))
+
+
+@device
+def softplus_f64(x):
     """``log(1 + exp(x))``, accurate in both tails."""
     z = -fabs(x)
-    e, e_low = exp_of_minus_f32(z)
-    d, d_low = fast_two_sum(F_TWO, e)
-    reciprocal = F_ONE / d
+    e, e_low = exp_of_minus_f64(z)
+    d, d_low = fast_two_sum(D_TWO, e)
+    reciprocal = D_ONE / d
     s = e * reciprocal
-    s_low = reciprocal * mul_add(-s, d_low + e_low, exact_mul_add_f32(-s, d, e) + e_low)
+    s_low = reciprocal * mul_add(-s, d_low + e_low, exact_mul_add_f64(-s, d, e) + e_low)
     t = s * s
-    t2 = t * t
-    series = mul_add(t2, mul_add(t2, F_L4, mul_add(t, F_L3, F_L2)), mul_add(t, F_L1, F_L0))
-    low = mul_add(s * t, series, s_low + s_low)
-    boosted = z < F_BOOST_BELOW
-    y = mul_add(F_TWO, s, low) * select(boosted, F_UNBOOST, F_ONE)
-    base = select(x > F_ZERO, x, F_ZERO)
-    high, low2 = two_sum(base, F_TWO * s)
+    low = mul_add(s * t, log_series_f64(t), s_low + s_low)
+    boosted = z < BOOST_BELOW
+    y = mul_add(D_TWO, s, low) * select(boosted, UNBOOST, D_ONE)
+    base = select(x > D_ZERO, x, D_ZERO)
+    high, low2 = two_sum(base, D_TWO * s)
     both = high + (low2 + low)
-    return select(x > F_ZERO, select(boosted, x, both), y)
+    return select(x > D_ZERO, select(boosted, x, both), y)
+
+
+softplus_f32 = single(softplus_f64)

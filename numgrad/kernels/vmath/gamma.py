@@ -13,8 +13,9 @@ import numpy as np
 
 from numgrad.codegen.device import device, outlined
 from numgrad.codegen.intrinsics import estrin, minimum, select
-from numgrad.kernels.special import scipy_digamma_f64, scipy_gammaln_f64
+from numgrad.kernels.scipy_functions import scipy_digamma_f64, scipy_gammaln_f64
 from numgrad.kernels.vmath.logarithm import log_f64
+from numgrad.kernels.vmath.precision import through_float64
 
 _GAMMALN_AT_2 = (  # gammaln(2 + t) / t on |t| <= 1/2: error 2**-60
     np.float64(0.42278433509846713),
@@ -138,6 +139,9 @@ def gammaln_f64(x):
     return select(large, far, near)
 
 
+gammaln_f32 = through_float64(gammaln_f64)
+
+
 @device
 def digamma_rare_f64(x):
     """Whether the fast form does not hold."""
@@ -170,16 +174,25 @@ def digamma_f64(x):
     return select(large, far, near)
 
 
+digamma_f32 = through_float64(digamma_f64)
+
+
 @outlined
 def gammaln_slow_f64(x):
     """The same of any argument."""
     return scipy_gammaln_f64(x)
 
 
+gammaln_slow_f32 = through_float64(gammaln_slow_f64)
+
+
 @outlined
 def digamma_slow_f64(x):
     """The same of any argument."""
     return scipy_digamma_f64(x)
+
+
+digamma_slow_f32 = through_float64(digamma_slow_f64)
 
 
 @device
@@ -192,27 +205,3 @@ def gammaln_rare_f32(x):
 def digamma_rare_f32(x):
     """Whether the fast form does not hold."""
     return not ((x > np.float32(1e-37)) & (x < np.float32(1e17)))
-
-
-@device
-def gammaln_f32(x):
-    """Logarithm of the absolute gamma function."""
-    return np.float32(gammaln_f64(np.float64(x)))
-
-
-@device
-def digamma_f32(x):
-    """Derivative of gammaln."""
-    return np.float32(digamma_f64(np.float64(x)))
-
-
-@outlined
-def gammaln_slow_f32(x):
-    """The same of any argument."""
-    return np.float32(scipy_gammaln_f64(np.float64(x)))
-
-
-@outlined
-def digamma_slow_f32(x):
-    """The same of any argument."""
-    return np.float32(scipy_digamma_f64(np.float64(x)))

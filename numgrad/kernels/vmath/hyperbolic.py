@@ -26,12 +26,6 @@ from numgrad.codegen.intrinsics import (
     select,
     sqrt,
 )
-from numgrad.kernels.vmath.double_double import (
-    fast_two_sum,
-    two_prod_f32,
-    two_prod_f64,
-    two_sum,
-)
 from numgrad.kernels.vmath.exponential import (
     C0,
     C1,
@@ -60,14 +54,17 @@ from numgrad.kernels.vmath.exponential import (
     square_terms_f64,
 )
 from numgrad.kernels.vmath.logarithm import (
-    log_of_sum_f32,
     log_of_sum_f64,
-    special_cases_f32,
     special_cases_f64,
 )
-from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
+from numgrad.kernels.vmath.precision import (
+    exact_mul_add_f64,
+    fast_two_sum,
+    single,
+    two_prod_f64,
+    two_sum,
+)
 
-# ---- float64 ----
 D_ZERO, D_HALF, D_ONE, D_TWO = (
     np.float64(0.0),
     np.float64(0.5),
@@ -75,11 +72,33 @@ D_ZERO, D_HALF, D_ONE, D_TWO = (
     np.float64(2.0),
 )
 D_INF, D_NAN = np.float64(np.inf), np.float64(np.nan)
-I52 = np.int64(52)
+FRACTION_BITS = np.int64(52)
 SINH_HIGH, TANH_HIGH = np.float64(710.6), np.float64(44.0)
 LAST_K = np.float64(60.0)  # beyond it 2**-k does not count
 TINY = np.float64(2.0**-27)  # below it x**3 / 6 does not count
 BIG = np.float64(2.0**28)  # above it the root of x**2 +- 1 is |x|
+F_ZERO, F_HALF, F_ONE, F_TWO = (
+    np.float32(0.0),
+    np.float32(0.5),
+    np.float32(1.0),
+    np.float32(2.0),
+)
+F_INF, F_NAN = np.float32(np.inf), np.float32(np.nan)
+F_FRACTION_BITS = np.int32(23)
+F_SINH_HIGH, F_TANH_HIGH, F_TANH_SMALL = np.float32(89.5), np.float32(10.0), np.float32(0.95)
+F_TWO_LOG2E, F_HALF_LN2 = np.float32(2.88539), np.float32(0.3465736)
+# (tanh(a) / a - 1) / t = (N1 t - 1) / (3 + D1 t + D2 t**2), t = a**2 < 0.91: error 2**-32
+F_N1 = np.float32(-0.044123143)
+F_D0, F_D1, F_D2 = np.float32(3.0), np.float32(1.3323692), np.float32(0.04723462)
+F_EXP_2R = (  # (exp(2 r) - 1 - 2 r) / r**2 on |r| <= ln(2) / 4
+    np.float32(1.9999999),
+    np.float32(1.333321),
+    np.float32(0.6666972),
+    np.float32(0.26780868),
+    np.float32(0.08834761),
+)
+F_LAST_K = np.float32(40.0)
+F_TINY, F_BIG = np.float32(2.0**-13), np.float32(2.0**13)
 
 
 @device
@@ -96,12 +115,27 @@ def halves_f64(a):
 
 
 @device
+def halves_f32(a):
+    """For ``a >= 0``: ``(up, down, r, c, cosh(r) - 1, sinh(r) - r)``, A, B = 2 (up -+ down)."""
+    _, k, r, c = reduce_f32(select(a > F_SINH_HIGH, F_SINH_HIGH, a), F_SHIFT)
+    up = power_of_two_f32(k - F_TWO)
+    down = power_of_two_f32(-select(k > F_LAST_K, F_LAST_K, k) - F_TWO)
+    t = r * r
+    even = mul_add(t, mul_add(t, F_C2, F_C1), F_HALF)
+    odd = mul_add(t, mul_add(t, F_S2, F_S1), F_S0)
+    return up, down, r, c, t * even, (r * t) * odd
+
+
+@device
 def combine_f64(up, down, b, r, even, odd):
     """``2 ((up + down) (1 + even) + b (r + odd))``, large terms summed without error."""
     a, a_low = fast_two_sum(up, down)
     p, p_low = two_prod_f64(b, r)
     s, s_low = fast_two_sum(a, p)
     return D_TWO * (s + mul_add(a, even, mul_add(b, odd, (p_low + a_low) + s_low)))
+
+
+combine_f32 = single(combine_f64)
 
 
 @device
@@ -113,6 +147,9 @@ def sinh_f64(x):
     return copysign(select(a < TINY, a, y), x)
 
 
+sinh_f32 = single(sinh_f64)
+
+
 @device
 def cosh_f64(x):
     """Hyperbolic cosine of ``x``."""
@@ -120,12 +157,15 @@ def cosh_f64(x):
     return combine_f64(up, down, up - down, r, even, odd + c)
 
 
+cosh_f32 = single(cosh_f64)
+
+
 @device
 def tanh_f64(x):
     """Hyperbolic tangent of ``x``."""
     a = fabs(x) * D_TWO
     t, _, r, c = reduce_f64(select(a > TANH_HIGH, TANH_HIGH, a), SHIFT_ONCE)
-    s = from_bits(bits(t) << I52)
+    s = from_bits(bits(t) << FRACTION_BITS)
     q = square_terms_f64(r) + c
     w = r + q
     base = s - D_ONE
@@ -140,11 +180,31 @@ def tanh_f64(x):
 
 
 @device
+def tanh_f32(x):
+    """Hyperbolic tangent of ``x``; see Note [tanh in float32]."""
+    a = fabs(x)
+    t = a * a
+    n = mul_add(t * t, F_N1, -t)
+    d = mul_add(t, mul_add(t, F_D2, F_D1), F_D0)
+    b = select(a > F_TANH_HIGH, F_TANH_HIGH, a)
+    shifted = mul_add(b, F_TWO_LOG2E, F_SHIFT_ONCE)
+    r = mul_add(shifted - F_SHIFT_ONCE, -F_HALF_LN2, b)
+    s = from_bits(np.int32(bits(shifted) << F_FRACTION_BITS))
+    e = mul_add(s, mul_add(r * r, estrin(r, F_EXP_2R), r + r), s + F_ONE)  # exp(2 a) + 1
+    small = a < F_TANH_SMALL
+    base = select(small, a, F_ONE)
+    return copysign(mul_add(base, select(small, n, -F_TWO) / select(small, d, e), base), x)
+
+
+@device
 def root_with_low_f64(h, h_low):
     """Square root of ``h + h_low`` as a pair."""
     root = sqrt(h)
     rest = exact_mul_add_f64(-root, root, h) + h_low
     return root, select(h > D_ZERO, rest * (D_HALF / root), D_ZERO)
+
+
+root_with_low_f32 = single(root_with_low_f64)
 
 
 @device
@@ -163,6 +223,9 @@ def asinh_f64(x):
     return copysign(select(a < TINY, a, y), x)
 
 
+asinh_f32 = single(asinh_f64)
+
+
 @device
 def acosh_f64(x):
     """Inverse hyperbolic cosine of ``x``; NaN below 1."""
@@ -178,6 +241,9 @@ def acosh_f64(x):
     return select(x >= D_ONE, y, D_NAN)
 
 
+acosh_f32 = single(acosh_f64)
+
+
 @device
 def atanh_f64(x):
     """Inverse hyperbolic tangent of ``x``; NaN outside [-1, 1]."""
@@ -191,132 +257,4 @@ def atanh_f64(x):
     return copysign(select(a < TINY, a, y), x)
 
 
-# ---- float32: the same methods ----
-F_ZERO, F_HALF, F_ONE, F_TWO = (
-    np.float32(0.0),
-    np.float32(0.5),
-    np.float32(1.0),
-    np.float32(2.0),
-)
-F_INF, F_NAN = np.float32(np.inf), np.float32(np.nan)
-F_I23 = np.int32(23)
-F_SINH_HIGH, F_TANH_HIGH, F_TANH_SMALL = np.float32(89.5), np.float32(10.0), np.float32(0.95)
-F_TWO_LOG2E, F_HALF_LN2 = np.float32(2.88539), np.float32(0.3465736)
-# (tanh(a) / a - 1) / t = (N1 t - 1) / (3 + D1 t + D2 t**2), t = a**2 < 0.91: error 2**-32
-F_N1 = np.float32(-0.044123143)
-F_D0, F_D1, F_D2 = np.float32(3.0), np.float32(1.3323692), np.float32(0.04723462)
-F_EXP_2R = (  # (exp(2 r) - 1 - 2 r) / r**2 on |r| <= ln(2) / 4
-    np.float32(1.9999999),
-    np.float32(1.333321),
-    np.float32(0.6666972),
-    np.float32(0.26780868),
-    np.float32(0.08834761),
-)
-F_LAST_K = np.float32(40.0)
-F_TINY, F_BIG = np.float32(2.0**-13), np.float32(2.0**13)
-
-
-@device
-def halves_f32(a):
-    """For ``a >= 0``: ``(up, down, r, c, cosh(r) - 1, sinh(r) - r)``, A, B = 2 (up -+ down)."""
-    _, k, r, c = reduce_f32(select(a > F_SINH_HIGH, F_SINH_HIGH, a), F_SHIFT)
-    up = power_of_two_f32(k - F_TWO)
-    down = power_of_two_f32(-select(k > F_LAST_K, F_LAST_K, k) - F_TWO)
-    t = r * r
-    even = mul_add(t, mul_add(t, F_C2, F_C1), F_HALF)
-    odd = mul_add(t, mul_add(t, F_S2, F_S1), F_S0)
-    return up, down, r, c, t * even, (r * t) * odd
-
-
-@device
-def combine_f32(up, down, b, r, even, odd):
-    """``2 ((up + down) (1 + even) + b (r + odd))``, large terms summed without error."""
-    a, a_low = fast_two_sum(up, down)
-    p, p_low = two_prod_f32(b, r)
-    s, s_low = fast_two_sum(a, p)
-    return F_TWO * (s + mul_add(a, even, mul_add(b, odd, (p_low + a_low) + s_low)))
-
-
-@device
-def sinh_f32(x):
-    """Hyperbolic sine of ``x``."""
-    a = fabs(x)
-    up, down, r, c, even, odd = halves_f32(a)
-    y = combine_f32(up, -down, up + down, r, even, odd + c)
-    return copysign(select(a < F_TINY, a, y), x)
-
-
-@device
-def cosh_f32(x):
-    """Hyperbolic cosine of ``x``."""
-    up, down, r, c, even, odd = halves_f32(fabs(x))
-    return combine_f32(up, down, up - down, r, even, odd + c)
-
-
-@device
-def tanh_f32(x):
-    """Hyperbolic tangent of ``x``; see Note [tanh in float32]."""
-    a = fabs(x)
-    t = a * a
-    n = mul_add(t * t, F_N1, -t)
-    d = mul_add(t, mul_add(t, F_D2, F_D1), F_D0)
-    b = select(a > F_TANH_HIGH, F_TANH_HIGH, a)
-    shifted = mul_add(b, F_TWO_LOG2E, F_SHIFT_ONCE)
-    r = mul_add(shifted - F_SHIFT_ONCE, -F_HALF_LN2, b)
-    s = from_bits(np.int32(bits(shifted) << F_I23))
-    e = mul_add(s, mul_add(r * r, estrin(r, F_EXP_2R), r + r), s + F_ONE)  # exp(2 a) + 1
-    small = a < F_TANH_SMALL
-    base = select(small, a, F_ONE)
-    return copysign(mul_add(base, select(small, n, -F_TWO) / select(small, d, e), base), x)
-
-
-@device
-def root_with_low_f32(h, h_low):
-    """Square root of ``h + h_low`` as a pair."""
-    root = sqrt(h)
-    rest = exact_mul_add_f32(-root, root, h) + h_low
-    return root, select(h > F_ZERO, rest * (F_HALF / root), F_ZERO)
-
-
-@device
-def asinh_f32(x):
-    """Inverse hyperbolic sine of ``x``."""
-    a = fabs(x)
-    big = a > F_BIG
-    b = select(big, F_BIG, a)
-    p, p_low = two_prod_f32(b, b)
-    h, h_low = two_sum(p, F_ONE)
-    root, root_low = root_with_low_f32(h, h_low + p_low)
-    u, u_low = two_sum(b, root)
-    u = select(big, a, u)
-    u_low = select(big, F_ZERO, u_low + root_low)
-    y = special_cases_f32(u, log_of_sum_f32(u, u_low, select(big, F_ONE, F_ZERO)))
-    return copysign(select(a < F_TINY, a, y), x)
-
-
-@device
-def acosh_f32(x):
-    """Inverse hyperbolic cosine of ``x``; NaN below 1."""
-    big = x > F_BIG
-    b = select(big, F_BIG, x)
-    p, p_low = two_prod_f32(b, b)
-    h, h_low = two_sum(p, -F_ONE)
-    root, root_low = root_with_low_f32(h, h_low + p_low)
-    u, u_low = fast_two_sum(b, root)
-    u = select(big, x, u)
-    u_low = select(big, F_ZERO, u_low + root_low)
-    y = special_cases_f32(u, log_of_sum_f32(u, u_low, select(big, F_ONE, F_ZERO)))
-    return select(x >= F_ONE, y, F_NAN)
-
-
-@device
-def atanh_f32(x):
-    """Inverse hyperbolic tangent of ``x``; NaN outside [-1, 1]."""
-    a = fabs(x)
-    n, n_low = two_sum(F_ONE, a)
-    d, d_low = two_sum(F_ONE, -a)
-    reciprocal = F_ONE / d
-    u = n * reciprocal
-    u_low = reciprocal * (mul_add(-u, d_low, exact_mul_add_f32(-u, d, n)) + n_low)
-    y = F_HALF * special_cases_f32(u, log_of_sum_f32(u, u_low, F_ZERO))
-    return copysign(select(a < F_TINY, a, y), x)
+atanh_f32 = single(atanh_f64)

@@ -15,6 +15,7 @@ import numpy as np
 from numgrad.codegen.device import device
 from numgrad.codegen.intrinsics import estrin, fabs, maximum, minimum, select, sqrt
 from numgrad.kernels.vmath.logarithm import log_f32, log_f64
+from numgrad.kernels.vmath.precision import single
 
 _CENTRE_F64 = (  # erfinv(x) / x in (w - 3.125) / 3.125
     np.float64(1.6536545626831027),
@@ -148,19 +149,28 @@ _LOW, _HIGH = 1 / 27.5, 1 / 6.0
 _FAR_CENTRE, _FAR_SCALE = np.float64(0.5 * (_LOW + _HIGH)), np.float64(2 / (_HIGH - _LOW))
 _ROOT_2 = np.float64(1.4142135623730951)
 _LEAST_F64, _LEAST_F32 = np.float64(0.00194), np.float32(0.00194)  # of rest, up to w = 6.25
-_0f, _1f, _2f, _4f = np.float32(0), np.float32(1), np.float32(2), np.float32(4)
-_half_f, _ROOT_2f = np.float32(0.5), np.float32(1.4142135623730951)
+D_ONE, D_TWO = np.float64(1), np.float64(2)
+F_ZERO, F_ONE, F_TWO, F_FOUR = np.float32(0), np.float32(1), np.float32(2), np.float32(4)
+F_HALF, F_ROOT_2 = np.float32(0.5), np.float32(1.4142135623730951)
+CENTRE, F_CENTRE = np.float64(3.125), np.float32(3.125)
+SCALE, F_SCALE = np.float64(0.32), np.float32(0.32)
 
 
 @device
 def _centre_f64(x, w):
-    return x * estrin((w - 3.125) * 0.32, _CENTRE_F64)
+    return x * estrin((w - CENTRE) * SCALE, _CENTRE_F64)
+
+
+_centre_f32 = single(_centre_f64)
 
 
 @device
 def _near_f64(x, rest):
     """The inverse at ``x``, where ``rest`` is ``1 - x**2`` and not small."""
     return _centre_f64(x, -log_f64(rest))
+
+
+_near_f32 = single(_near_f64)
 
 
 @device
@@ -178,101 +188,72 @@ def _inverse_f64(x, rest):
 
 
 @device
-def _centre_f32(x, w):
-    return x * estrin((w - np.float32(3.125)) * np.float32(0.32), _CENTRE_F32)
-
-
-@device
-def _near_f32(x, rest):
-    """The inverse at ``x``, where ``rest`` is ``1 - x**2`` and not small."""
-    return _centre_f32(x, -log_f32(rest))
-
-
-@device
 def _inverse_f32(x, rest):
     """The same for any ``x``."""
     w = -log_f32(rest)
-    s = sqrt(maximum(w, _1f))
+    s = sqrt(maximum(w, F_ONE))
     place = minimum(s, np.float32(4.25)) - np.float32(3.375)
     tail = x * estrin(place * np.float32(1 / 0.875), _TAIL_F32)
     near = select(rest > _LEAST_F32, _centre_f32(x, w), tail)
     place = minimum(s, np.float32(10.25)) - np.float32(7.125)
     far = estrin(place * np.float32(0.32), _FAR_F32)
-    far = select(x < _0f, -far, far)
+    far = select(x < F_ZERO, -far, far)
     found = select(s > np.float32(4.2), far, near)
-    return select(rest == _0f, x * np.float32(np.inf), found)
+    return select(rest == F_ZERO, x * np.float32(np.inf), found)
 
 
 @device
 def erfinv_rare_f64(x):
     """Whether the fast form does not hold."""
-    return not ((1.0 - fabs(x)) * (1.0 + fabs(x)) > _LEAST_F64)
+    return not ((D_ONE - fabs(x)) * (D_ONE + fabs(x)) > _LEAST_F64)
+
+
+erfinv_rare_f32 = single(erfinv_rare_f64)
 
 
 @device
 def erfinv_f64(x):
     """Inverse error function."""
-    return _near_f64(x, (1.0 - fabs(x)) * (1.0 + fabs(x)))
+    return _near_f64(x, (D_ONE - fabs(x)) * (D_ONE + fabs(x)))
+
+
+erfinv_f32 = single(erfinv_f64)
 
 
 @device
 def erfinv_slow_f64(x):
     """The same of any argument."""
-    return _inverse_f64(x, (1.0 - fabs(x)) * (1.0 + fabs(x)))
+    return _inverse_f64(x, (D_ONE - fabs(x)) * (D_ONE + fabs(x)))
 
 
-@device
-def erfinv_rare_f32(x):
-    """Whether the fast form does not hold."""
-    return not ((_1f - fabs(x)) * (_1f + fabs(x)) > _LEAST_F32)
-
-
-@device
-def erfinv_f32(x):
-    """Inverse error function."""
-    return _near_f32(x, (_1f - fabs(x)) * (_1f + fabs(x)))
-
-
-@device
-def erfinv_slow_f32(x):
-    """The same of any argument."""
-    return _inverse_f32(x, (_1f - fabs(x)) * (_1f + fabs(x)))
+erfinv_slow_f32 = single(erfinv_slow_f64)
 
 
 @device
 def erfcinv_rare_f64(x):
     """Whether the fast form does not hold."""
-    return not (x * (2.0 - x) > _LEAST_F64)
+    return not (x * (D_TWO - x) > _LEAST_F64)
+
+
+erfcinv_rare_f32 = single(erfcinv_rare_f64)
 
 
 @device
 def erfcinv_f64(x):
     """Inverse of the complementary error function."""
-    return _near_f64(1.0 - x, x * (2.0 - x))
+    return _near_f64(D_ONE - x, x * (D_TWO - x))
+
+
+erfcinv_f32 = single(erfcinv_f64)
 
 
 @device
 def erfcinv_slow_f64(x):
     """The same of any argument."""
-    return _inverse_f64(1.0 - x, x * (2.0 - x))
+    return _inverse_f64(D_ONE - x, x * (D_TWO - x))
 
 
-@device
-def erfcinv_rare_f32(x):
-    """Whether the fast form does not hold."""
-    return not (x * (_2f - x) > _LEAST_F32)
-
-
-@device
-def erfcinv_f32(x):
-    """Inverse of the complementary error function."""
-    return _near_f32(_1f - x, x * (_2f - x))
-
-
-@device
-def erfcinv_slow_f32(x):
-    """The same of any argument."""
-    return _inverse_f32(_1f - x, x * (_2f - x))
+erfcinv_slow_f32 = single(erfcinv_slow_f64)
 
 
 @device
@@ -296,16 +277,16 @@ def ndtri_slow_f64(x):
 @device
 def ndtri_rare_f32(x):
     """Whether the fast form does not hold."""
-    return not ((_4f * x) * (_1f - x) > _LEAST_F32)
+    return not ((F_FOUR * x) * (F_ONE - x) > _LEAST_F32)
 
 
 @device
 def ndtri_f32(x):
     """Quantile of the standard normal distribution."""
-    return _ROOT_2f * _near_f32((x - _half_f) * _2f, (_4f * x) * (_1f - x))
+    return F_ROOT_2 * _near_f32((x - F_HALF) * F_TWO, (F_FOUR * x) * (F_ONE - x))
 
 
 @device
 def ndtri_slow_f32(x):
     """The same of any argument."""
-    return _ROOT_2f * _inverse_f32((x - _half_f) * _2f, (_4f * x) * (_1f - x))
+    return F_ROOT_2 * _inverse_f32((x - F_HALF) * F_TWO, (F_FOUR * x) * (F_ONE - x))

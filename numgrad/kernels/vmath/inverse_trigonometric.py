@@ -20,9 +20,16 @@ remainders do not underflow, and puts finite numbers for infinities and for 0/0.
 import numpy as np
 
 from numgrad.codegen.device import device
-from numgrad.codegen.intrinsics import bits, estrin, fabs, from_bits, mul_add, select, sqrt
-from numgrad.kernels.vmath.double_double import fast_two_sum
-from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
+from numgrad.codegen.intrinsics import (
+    bits,
+    estrin,
+    fabs,
+    from_bits,
+    mul_add,
+    select,
+    sqrt,
+)
+from numgrad.kernels.vmath.precision import INT, exact_mul_add_f64, fast_two_sum, single
 
 _ZERO_F64, _HALF_F64, _ONE_F64 = np.float64(0.0), np.float64(0.5), np.float64(1.0)
 _TWO_F64, _FOUR_F64, _INF_F64 = np.float64(2.0), np.float64(4.0), np.float64(np.inf)
@@ -33,6 +40,7 @@ _TAN_PIO8_F64 = np.float64(0.41421356237309503)
 _ATAN_MOST_F64 = np.float64(2.0**80)  # the arc tangent of more is pi/2 rounded
 _LARGE_F64, _SMALL_F64 = np.float64(2.0**900), np.float64(2.0**100)
 _SCALE_DOWN_F64, _SCALE_UP_F64 = np.float64(2.0**-100), np.float64(2.0**200)
+_SIGN_F64, _SIGN_F32 = -1 << 63, -1 << 31
 _ROOT_MAGIC_F64 = np.int64(0x5FE6EB50C7B537A9)  # reciprocal root within 3.5 %
 _ASIN_F64 = (  # (asin s - s) / s**3 in s**2 on s <= 1/2
     np.float64(0.16666666666665383),
@@ -61,108 +69,6 @@ _ATAN_F64 = (  # (atan t - t) / t**3 in t**2 on t <= tan(pi/8)
     np.float64(0.03806871901771638),
     np.float64(-0.017911521473853404),
 )
-
-
-@device
-def _asin_parts_f64(a):
-    """``(s, tail)``: arc sine of ``a``, for ``a > 1/2`` of ``sqrt((1 - a) / 2)``."""
-    large = a > _HALF_F64
-    z = select(large, _HALF_F64 * (_ONE_F64 - a), a * a)
-    root = sqrt(z)
-    reciprocal = from_bits(_ROOT_MAGIC_F64 - (bits(z) >> 1))
-    root_low = exact_mul_add_f64(-root, root, z) * (_HALF_F64 * reciprocal)
-    s = select(large, root, a)
-    return s, mul_add(s * z, estrin(z, _ASIN_F64), select(large, root_low, _ZERO_F64))
-
-
-@device
-def asin_f64(x):
-    """Arc sine; NaN outside [-1, 1]."""
-    a = fabs(x)
-    large = a > _HALF_F64
-    s, tail = _asin_parts_f64(a)
-    factor = select(large, -_TWO_F64, _ONE_F64)
-    high, low = fast_two_sum(select(large, _PIO2_F64, _ZERO_F64), factor * s)
-    y = high + mul_add(factor, tail, low + select(large, _PIO2_LOW_F64, _ZERO_F64))
-    return from_bits(bits(y) | (bits(x) & (-1 << 63)))
-
-
-@device
-def acos_f64(x):
-    """Arc cosine; NaN outside [-1, 1]."""
-    a = fabs(x)
-    large = a > _HALF_F64
-    negative = x < _ZERO_F64
-    s, tail = _asin_parts_f64(a)
-    factor = select(large, _TWO_F64, -_ONE_F64)
-    factor = select(negative, -factor, factor)
-    base = select(large, select(negative, _PI_F64, _ZERO_F64), _PIO2_F64)
-    base_low = select(large, select(negative, _PI_LOW_F64, _ZERO_F64), _PIO2_LOW_F64)
-    high, low = fast_two_sum(base, factor * s)
-    return high + mul_add(factor, tail, low + base_low)
-
-
-@device
-def _atan_quotient_f64(low, high):
-    """``(middle, t, tail)``: arc tangent of ``low / high``, plus pi/4 where ``middle``."""
-    middle = low > _TAN_PIO8_F64 * high
-    n, n_low = fast_two_sum(-high, low)
-    d, d_low = fast_two_sum(high, low)
-    n = select(middle, n, low)
-    d = select(middle, d, high)
-    n_low = select(middle, n_low, _ZERO_F64)
-    d_low = select(middle, d_low, _ZERO_F64)
-    inverse = _ONE_F64 / d
-    t = n * inverse
-    t_low = (exact_mul_add_f64(-t, d, n) + mul_add(-t, d_low, n_low)) * inverse
-    z = t * t
-    return middle, t, mul_add(t * z, estrin(z, _ATAN_F64), t_low)
-
-
-@device
-def atan_f64(x):
-    """Arc tangent."""
-    a = fabs(x)
-    mirrored = a > _ONE_F64
-    low = select(mirrored, _ONE_F64, a)
-    high = select(a > _ATAN_MOST_F64, _ATAN_MOST_F64, select(mirrored, a, _ONE_F64))
-    middle, t, tail = _atan_quotient_f64(low, high)
-    base = select(middle, _PIO4_F64, select(mirrored, _PIO2_F64, _ZERO_F64))
-    base_low = select(middle, _PIO4_LOW_F64, select(mirrored, _PIO2_LOW_F64, _ZERO_F64))
-    sign = select(mirrored, -_ONE_F64, _ONE_F64)
-    y, y_low = fast_two_sum(base, sign * t)
-    y = y + mul_add(sign, tail, y_low + base_low)
-    return from_bits(bits(y) | (bits(x) & (-1 << 63)))
-
-
-@device
-def atan2_f64(y, x):
-    """Angle of the point ``(x, y)`` in [-pi, pi], with the signs of zeros as in C99."""
-    a = fabs(y)
-    b = fabs(x)
-    mirrored = a > b
-    high = select(mirrored, a, b)
-    low = select(mirrored, b, a)
-    scale = select(high < _SMALL_F64, _SCALE_UP_F64, _ONE_F64)
-    scale = select(high > _LARGE_F64, _SCALE_DOWN_F64, scale)
-    infinite = high == _INF_F64
-    # low * 0 is 0, or NaN for a NaN beside an infinity
-    finite_low = select(low == _INF_F64, _ONE_F64, low * _ZERO_F64)
-    low = select(infinite, finite_low, low * scale)
-    high = select(infinite | (high == _ZERO_F64), _ONE_F64, high * scale)
-    middle, t, tail = _atan_quotient_f64(low, high)
-    negative = bits(x) < 0
-    j = select(middle, _ONE_F64, _ZERO_F64)
-    j = select(mirrored, _TWO_F64 - j, j)
-    j = select(negative, _FOUR_F64 - j, j)
-    base = j * _PIO4_F64
-    base_low = mul_add(j, _PIO4_LOW_F64, exact_mul_add_f64(j, _PIO4_F64, -base))
-    sign = select(mirrored != negative, -_ONE_F64, _ONE_F64)
-    angle, angle_low = fast_two_sum(base, sign * t)
-    angle = angle + mul_add(sign, tail, angle_low + base_low)
-    return from_bits(bits(angle) | (bits(y) & (-1 << 63)))
-
-
 _ZERO_F32, _HALF_F32, _ONE_F32 = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 _TWO_F32, _FOUR_F32, _INF_F32 = np.float32(2.0), np.float32(4.0), np.float32(np.inf)
 _PI_F32, _PI_LOW_F32 = np.float32(3.1415927410125732), np.float32(-8.742277657347586e-08)
@@ -190,100 +96,118 @@ _ATAN_F32 = (  # (atan t - t) / t**3 in t**2 on t <= tan(pi/8)
 
 
 @device
-def _asin_parts_f32(a):
+def _asin_parts_f64(a):
     """``(s, tail)``: arc sine of ``a``, for ``a > 1/2`` of ``sqrt((1 - a) / 2)``."""
-    large = a > _HALF_F32
-    z = select(large, _HALF_F32 * (_ONE_F32 - a), a * a)
+    large = a > _HALF_F64
+    z = select(large, _HALF_F64 * (_ONE_F64 - a), a * a)
     root = sqrt(z)
-    reciprocal = from_bits(np.int32(_ROOT_MAGIC_F32 - (bits(z) >> 1)))
-    root_low = exact_mul_add_f32(-root, root, z) * (_HALF_F32 * reciprocal)
+    reciprocal = from_bits(INT(_ROOT_MAGIC_F64 - (bits(z) >> 1)))
+    root_low = exact_mul_add_f64(-root, root, z) * (_HALF_F64 * reciprocal)
     s = select(large, root, a)
-    return s, mul_add(s * z, estrin(z, _ASIN_F32), select(large, root_low, _ZERO_F32))
+    return s, mul_add(s * z, estrin(z, _ASIN_F64), select(large, root_low, _ZERO_F64))
+
+
+_asin_parts_f32 = single(_asin_parts_f64)
 
 
 @device
-def asin_f32(x):
+def asin_f64(x):
     """Arc sine; NaN outside [-1, 1]."""
     a = fabs(x)
-    large = a > _HALF_F32
-    s, tail = _asin_parts_f32(a)
-    factor = select(large, -_TWO_F32, _ONE_F32)
-    high, low = fast_two_sum(select(large, _PIO2_F32, _ZERO_F32), factor * s)
-    y = high + mul_add(factor, tail, low + select(large, _PIO2_LOW_F32, _ZERO_F32))
-    return from_bits(np.int32(bits(y) | (bits(x) & (-1 << 31))))
+    large = a > _HALF_F64
+    s, tail = _asin_parts_f64(a)
+    factor = select(large, -_TWO_F64, _ONE_F64)
+    high, low = fast_two_sum(select(large, _PIO2_F64, _ZERO_F64), factor * s)
+    y = high + mul_add(factor, tail, low + select(large, _PIO2_LOW_F64, _ZERO_F64))
+    return from_bits(INT(bits(y) | (bits(x) & _SIGN_F64)))
+
+
+asin_f32 = single(asin_f64)
 
 
 @device
-def acos_f32(x):
+def acos_f64(x):
     """Arc cosine; NaN outside [-1, 1]."""
     a = fabs(x)
-    large = a > _HALF_F32
-    negative = x < _ZERO_F32
-    s, tail = _asin_parts_f32(a)
-    factor = select(large, _TWO_F32, -_ONE_F32)
+    large = a > _HALF_F64
+    negative = x < _ZERO_F64
+    s, tail = _asin_parts_f64(a)
+    factor = select(large, _TWO_F64, -_ONE_F64)
     factor = select(negative, -factor, factor)
-    base = select(large, select(negative, _PI_F32, _ZERO_F32), _PIO2_F32)
-    base_low = select(large, select(negative, _PI_LOW_F32, _ZERO_F32), _PIO2_LOW_F32)
+    base = select(large, select(negative, _PI_F64, _ZERO_F64), _PIO2_F64)
+    base_low = select(large, select(negative, _PI_LOW_F64, _ZERO_F64), _PIO2_LOW_F64)
     high, low = fast_two_sum(base, factor * s)
     return high + mul_add(factor, tail, low + base_low)
 
 
+acos_f32 = single(acos_f64)
+
+
 @device
-def _atan_quotient_f32(low, high):
+def _atan_quotient_f64(low, high):
     """``(middle, t, tail)``: arc tangent of ``low / high``, plus pi/4 where ``middle``."""
-    middle = low > _TAN_PIO8_F32 * high
+    middle = low > _TAN_PIO8_F64 * high
     n, n_low = fast_two_sum(-high, low)
     d, d_low = fast_two_sum(high, low)
     n = select(middle, n, low)
     d = select(middle, d, high)
-    n_low = select(middle, n_low, _ZERO_F32)
-    d_low = select(middle, d_low, _ZERO_F32)
-    inverse = _ONE_F32 / d
+    n_low = select(middle, n_low, _ZERO_F64)
+    d_low = select(middle, d_low, _ZERO_F64)
+    inverse = _ONE_F64 / d
     t = n * inverse
-    t_low = (exact_mul_add_f32(-t, d, n) + mul_add(-t, d_low, n_low)) * inverse
+    t_low = (exact_mul_add_f64(-t, d, n) + mul_add(-t, d_low, n_low)) * inverse
     z = t * t
-    return middle, t, mul_add(t * z, estrin(z, _ATAN_F32), t_low)
+    return middle, t, mul_add(t * z, estrin(z, _ATAN_F64), t_low)
+
+
+_atan_quotient_f32 = single(_atan_quotient_f64)
 
 
 @device
-def atan_f32(x):
+def atan_f64(x):
     """Arc tangent."""
     a = fabs(x)
-    mirrored = a > _ONE_F32
-    low = select(mirrored, _ONE_F32, a)
-    high = select(a > _ATAN_MOST_F32, _ATAN_MOST_F32, select(mirrored, a, _ONE_F32))
-    middle, t, tail = _atan_quotient_f32(low, high)
-    base = select(middle, _PIO4_F32, select(mirrored, _PIO2_F32, _ZERO_F32))
-    base_low = select(middle, _PIO4_LOW_F32, select(mirrored, _PIO2_LOW_F32, _ZERO_F32))
-    sign = select(mirrored, -_ONE_F32, _ONE_F32)
+    mirrored = a > _ONE_F64
+    low = select(mirrored, _ONE_F64, a)
+    high = select(a > _ATAN_MOST_F64, _ATAN_MOST_F64, select(mirrored, a, _ONE_F64))
+    middle, t, tail = _atan_quotient_f64(low, high)
+    base = select(middle, _PIO4_F64, select(mirrored, _PIO2_F64, _ZERO_F64))
+    base_low = select(middle, _PIO4_LOW_F64, select(mirrored, _PIO2_LOW_F64, _ZERO_F64))
+    sign = select(mirrored, -_ONE_F64, _ONE_F64)
     y, y_low = fast_two_sum(base, sign * t)
     y = y + mul_add(sign, tail, y_low + base_low)
-    return from_bits(np.int32(bits(y) | (bits(x) & (-1 << 31))))
+    return from_bits(INT(bits(y) | (bits(x) & _SIGN_F64)))
+
+
+atan_f32 = single(atan_f64)
 
 
 @device
-def atan2_f32(y, x):
+def atan2_f64(y, x):
     """Angle of the point ``(x, y)`` in [-pi, pi], with the signs of zeros as in C99."""
     a = fabs(y)
     b = fabs(x)
     mirrored = a > b
     high = select(mirrored, a, b)
     low = select(mirrored, b, a)
-    scale = select(high < _SMALL_F32, _SCALE_UP_F32, _ONE_F32)
-    scale = select(high > _LARGE_F32, _SCALE_DOWN_F32, scale)
-    infinite = high == _INF_F32
+    scale = select(high < _SMALL_F64, _SCALE_UP_F64, _ONE_F64)
+    scale = select(high > _LARGE_F64, _SCALE_DOWN_F64, scale)
+    infinite = high == _INF_F64
     # low * 0 is 0, or NaN for a NaN beside an infinity
-    finite_low = select(low == _INF_F32, _ONE_F32, low * _ZERO_F32)
+    finite_low = select(low == _INF_F64, _ONE_F64, low * _ZERO_F64)
     low = select(infinite, finite_low, low * scale)
-    high = select(infinite | (high == _ZERO_F32), _ONE_F32, high * scale)
-    middle, t, tail = _atan_quotient_f32(low, high)
+    high = select(infinite | (high == _ZERO_F64), _ONE_F64, high * scale)
+    middle, t, tail = _atan_quotient_f64(low, high)
     negative = bits(x) < 0
-    j = select(middle, _ONE_F32, _ZERO_F32)
-    j = select(mirrored, _TWO_F32 - j, j)
-    j = select(negative, _FOUR_F32 - j, j)
-    base = j * _PIO4_F32
-    base_low = mul_add(j, _PIO4_LOW_F32, exact_mul_add_f32(j, _PIO4_F32, -base))
-    sign = select(mirrored != negative, -_ONE_F32, _ONE_F32)
+    j = select(middle, _ONE_F64, _ZERO_F64)
+    j = select(mirrored, _TWO_F64 - j, j)
+    j = select(negative, _FOUR_F64 - j, j)
+    base = j * _PIO4_F64
+    base_low = mul_add(j, _PIO4_LOW_F64, exact_mul_add_f64(j, _PIO4_F64, -base))
+    sign = select(mirrored != negative, -_ONE_F64, _ONE_F64)
     angle, angle_low = fast_two_sum(base, sign * t)
     angle = angle + mul_add(sign, tail, angle_low + base_low)
-    return from_bits(np.int32(bits(angle) | (bits(y) & (-1 << 31))))
+    return from_bits(INT(bits(angle) | (bits(y) & _SIGN_F64)))
+
+
+atan2_f32 = single(atan2_f64)

@@ -2,7 +2,6 @@
 
 from numgrad.codegen import library
 from numgrad.codegen.linker import special_function
-from numgrad.kernels import complex_table as _complex_table  # noqa: F401 (fills them too)
 
 _KERNELS = "numgrad.kernels"
 _REAL = {
@@ -40,11 +39,11 @@ _REAL = {
     "gelu": ("vmath.error_function", "gelu"),
     "gelu_gate": ("vmath.exponential", "gelu_gate"),
     "gammaln": ("vmath.gamma", "gammaln"),
-    "gamma": ("special", "gamma"),
+    "gamma": ("scipy_functions", "gamma"),
     "digamma": ("vmath.gamma", "digamma"),
-    "zeta": ("special", "zeta"),
-    "zeta_s": ("special", "zeta_s"),
-    "zeta_ss": ("special", "zeta_ss"),
+    "zeta": ("zeta", "zeta"),
+    "zeta_s": ("zeta", "zeta_s"),
+    "zeta_ss": ("zeta", "zeta_ss"),
     "erfinv": ("vmath.inverse_error", "erfinv"),
     "erfcinv": ("vmath.inverse_error", "erfcinv"),
     "ndtri": ("vmath.inverse_error", "ndtri"),
@@ -56,7 +55,7 @@ _REAL = {
     "floor_divide": ("vmath.scalar", "floor_divide"),
     "sign": ("vmath.scalar", "sign"),
     **{
-        f"to_{kind}": ("vmath.casts", f"to_{kind}")
+        f"to_{kind}": ("vmath.scalar", f"to_{kind}")
         for kind in ("int32", "int64", "uint32", "uint64")
     },
     "fmax": ("vmath.scalar", "fmax"),
@@ -68,13 +67,14 @@ _COMPLEX = {
         "exponential": (
             "exp exp2 expm1 sin cos tan sinh cosh tanh sigmoid softplus power float_power"
         ),
-        "logarithm": "log log2 log10 log1p logit",
-        "parts": "sqrt absolute sign reciprocal",
-        "inverse": "arcsin arccos arctan arcsinh arccosh arctanh",
+        "inverse": (
+            "sqrt absolute sign reciprocal log log2 log10 log1p logit "
+            "arcsin arccos arctan arcsinh arccosh arctanh"
+        ),
     }.items()
     for name in names.split()
 }
-# C functions behind the device functions of ``special``.
+# C functions behind the device functions of ``scipy_functions``.
 _EXTERNALS = {
     name: (special_function(function, "float64"),)
     for name, function in {"gammaln": "gammaln", "gamma": "gamma", "digamma": "psi"}.items()
@@ -88,3 +88,50 @@ library.WITH_RARE.update(
 )
 library.SLOW_FOR_ALL.update({"power", "float_power"} | _INVERSE)
 library.EXTERNALS.update(_EXTERNALS)
+
+# ------------------------------------------------------- special functions of complex arguments
+# They are those that SciPy exports for complex numbers, and Hurwitz's zeta function.
+
+# By the number of arguments, and of those before the others that are real.
+_NAMES: dict[tuple[int, int], str] = {
+    (1, 0): (
+        "erf erfc erfcx erfi dawsn ndtr log_ndtr gamma loggamma rgamma digamma exp1 expi spence "
+        "wrightomega"
+    ),
+    (2, 0): "xlogy xlog1py elliprc",
+    (2, 1): (
+        "jv jve yv yve iv ive kv kve hyp0f1 eval_legendre eval_chebyt eval_chebyu eval_laguerre "
+        "eval_chebyc eval_chebys eval_sh_legendre eval_sh_chebyt eval_sh_chebyu"
+    ),
+    (3, 0): "elliprd elliprf elliprg",
+    (4, 0): "elliprj",
+    (3, 2): "hyp1f1 eval_gegenbauer eval_genlaguerre",
+    (4, 3): "hyp2f1 eval_jacobi eval_sh_jacobi",
+}
+_THEIRS = {"digamma": "psi"}
+_SPHERICAL = ("spherical_jn", "spherical_yn", "spherical_in", "spherical_kn")
+
+OF_COMPLEX: dict[str, tuple[str, int]] = {}
+"""Functions -> where the linker finds SciPy's, and the number of arguments."""
+OF_WHOLE_ORDER_AND_COMPLEX: dict[str, str] = {}
+"""Functions whose order is an integer -> where the linker finds SciPy's."""
+
+
+def _enter(name: str, reals: int, exported: str = "", module: str = "scipy_functions") -> None:
+    library.COMPLEX_LIBRARY[name] = f"{_KERNELS}.{module}"
+    library.REAL_BESIDE[name] = reals
+    if exported:
+        library.EXTERNALS[f"{name}_c128"] = (exported,)
+
+
+for (_count, _reals), _listed in _NAMES.items():
+    for _name in _listed.split():
+        _types = ["float64"] * _reals + ["complex128"] * (_count - _reals)
+        _exported = special_function(_THEIRS.get(_name, _name), *_types)
+        OF_COMPLEX[_name] = _exported, _count
+        _enter(_name, _reals, _exported)
+for _name in _SPHERICAL:
+    OF_WHOLE_ORDER_AND_COMPLEX[_name] = _exported = special_function(_name, "int64", "complex128")
+    _enter(_name, 1, _exported)
+_enter("zeta", 1, module="zeta")
+library.EXTERNALS["log_ndtr_c128"] += library.EXTERNALS["erfc_c128"]

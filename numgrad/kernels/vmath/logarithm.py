@@ -12,15 +12,15 @@ import numpy as np
 
 from numgrad.codegen.device import device
 from numgrad.codegen.intrinsics import bits, fabs, from_bits, mul_add, select
-from numgrad.kernels.vmath.double_double import (
+from numgrad.kernels.vmath.precision import (
+    INT,
+    exact_mul_add_f64,
     fast_two_sum,
-    two_prod_f32,
+    single,
     two_prod_f64,
     two_sum,
 )
-from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
 
-# ---- float64 ----
 D_ZERO, D_HALF, D_ONE, D_TWO = (
     np.float64(0.0),
     np.float64(0.5),
@@ -34,7 +34,7 @@ TINY = np.float64(2.0**-54)
 ROOT_HALF = np.int64(0x3FE6A09E667F3BCD)  # bits of sqrt(1/2)
 TO_ONE = np.int64(0x3FF0000000000000 - 0x3FE6A09E667F3BCD)
 FRACTION = np.int64(0x000FFFFFFFFFFFFF)
-I52, TWO_BIASES = np.int64(52), np.int64(2047)
+FRACTION_BITS, TWO_BIASES = np.int64(52), np.int64(2047)
 INT_IN_FLOAT = np.int64(0x4330000000000000)  # bits of 2**52: or-ing n < 2**52 in gives 2**52 + n
 BIAS_IN_FLOAT = np.float64(2.0**52 + 1023)
 LN2_HI = np.float64.fromhex("0x1.62e42feep-1")
@@ -57,18 +57,46 @@ L4 = np.float64.fromhex("0x1.745cdb00df08ap-3")
 L5 = np.float64.fromhex("0x1.3b21f8f89c038p-3")
 L6 = np.float64.fromhex("0x1.0f2fadc743c12p-3")
 L7 = np.float64.fromhex("0x1.117ba750c51e3p-3")
+F_ZERO, F_HALF, F_ONE, F_TWO = (
+    np.float32(0.0),
+    np.float32(0.5),
+    np.float32(1.0),
+    np.float32(2.0),
+)
+F_INF, F_NAN = np.float32(np.inf), np.float32(np.nan)
+F_LEAST_NORMAL = np.float32(2.0**-126)
+F_SUBNORMAL_SCALE, F_SUBNORMAL_K = np.float32(2.0**25), np.float32(-25.0)
+F_TINY = np.float32(2.0**-25)
+F_ROOT_HALF = np.int32(0x3F3504F3)
+F_TO_ONE = np.int32(0x3F800000 - 0x3F3504F3)
+F_FRACTION = np.int32(0x007FFFFF)
+F_FRACTION_BITS, F_TWO_BIASES = np.int32(23), np.int32(255)
+F_INT_IN_FLOAT = np.int32(0x4B000000)
+F_BIAS_IN_FLOAT = np.float32(2.0**23 + 127)
+F_LN2_HI = np.float32(0.693115234375)
+F_LN2_LO = np.float32(3.1946184945309415e-05)
+F_LOG10_2_HI = np.float32(0.301025390625)
+F_LOG10_2_LO = np.float32(4.605038981195214e-06)
+F_LOG2_E, F_LOG2_E_LO = np.float32(1.4426950216293335), np.float32(1.9259629911266175e-08)
+F_LOG10_E, F_LOG10_E_LO = np.float32(0.4342944920063019), np.float32(-1.0103050052231683e-08)
+F_L0 = np.float32(0.66666776)
+F_L1 = np.float32(0.39977568)
+F_L2 = np.float32(0.2987146)
 
 
 @device
 def split_f64(x):
     """``(k, m, e)`` with ``x = 2**k m``, ``e`` the biased ``k``, for normal ``x > 0``."""
-    i = bits(x) + TO_ONE
-    e = i >> I52
+    i = INT(bits(x) + TO_ONE)
+    e = INT(i >> FRACTION_BITS)
     return (
-        from_bits(e | INT_IN_FLOAT) - BIAS_IN_FLOAT,
-        from_bits((i & FRACTION) + ROOT_HALF),
+        from_bits(INT(e | INT_IN_FLOAT)) - BIAS_IN_FLOAT,
+        from_bits(INT((i & FRACTION) + ROOT_HALF)),
         e,
     )
+
+
+split_f32 = single(split_f64)
 
 
 @device
@@ -77,6 +105,9 @@ def split_any_f64(x):
     subnormal = x < LEAST_NORMAL
     k, m, _ = split_f64(select(subnormal, x * SUBNORMAL_SCALE, x))
     return k + select(subnormal, SUBNORMAL_K, D_ZERO), m
+
+
+split_any_f32 = single(split_any_f64)
 
 
 @device
@@ -93,10 +124,23 @@ def low_terms_f64(f):
 
 
 @device
+def low_terms_f32(f):
+    """``log(1 + f) = f - f**2 / 2 + s inner``: the triple ``(f**2 / 2, s, inner)``."""
+    s = f / (F_TWO + f)
+    half_square = (F_HALF * f) * f
+    t = s * s
+    series = mul_add(t, mul_add(t, F_L2, F_L1), F_L0)
+    return half_square, s, mul_add(t, series, half_square)
+
+
+@device
 def special_cases_f64(x, y):
     """``y`` with the values of a logarithm at 0, below it, at infinity and at NaN put in."""
     y = select(x > D_ZERO, y, select(x == D_ZERO, -D_INF, D_NAN))
     return select(x == D_INF, x, y)
+
+
+special_cases_f32 = single(special_cases_f64)
 
 
 @device
@@ -108,6 +152,18 @@ def log_f64(x):
     low = mul_add(k, LN2_LO, mul_add(s, inner, -half_square))
     y = mul_add(k, LN2_HI, f + low)
     return special_cases_f64(x, y)
+
+
+@device
+def log_f32(x):
+    """Natural logarithm of ``x``."""
+    k, m = split_any_f32(x)
+    f = m - F_ONE
+    half_square, s, inner = low_terms_f32(f)
+    low = mul_add(s, inner, -half_square)
+    high, high_low = fast_two_sum(k * F_LN2_HI, f)
+    y = high + (high_low + mul_add(k, F_LN2_LO, low))
+    return special_cases_f32(x, y)
 
 
 @device
@@ -124,10 +180,16 @@ def log_times_f64(x, scale, scale_low, k_high, k_low):
     return special_cases_f64(x, high + (high_low + mul_add(k, k_low, p_low)))
 
 
+log_times_f32 = single(log_times_f64)
+
+
 @device
 def log2_f64(x):
     """Logarithm of ``x`` to base 2."""
     return log_times_f64(x, LOG2_E, LOG2_E_LO, D_ONE, D_ZERO)
+
+
+log2_f32 = single(log2_f64)
 
 
 @device
@@ -136,17 +198,25 @@ def log10_f64(x):
     return log_times_f64(x, LOG10_E, LOG10_E_LO, LOG10_2_HI, LOG10_2_LO)
 
 
+log10_f32 = single(log10_f64)
+
+
 @device
 def log_of_sum_f64(u, u_low, more):
     """``log(2**more (u + u_low))`` for a normal ``u > 0``, ``u_low`` below its last place."""
     k, m, e = split_f64(u)
     k = k + more
-    correction = (D_HALF * u_low) * from_bits((TWO_BIASES - e) << I52)  # u_low / 2**k
+    correction = (D_HALF * u_low) * from_bits(
+        INT((TWO_BIASES - e) << FRACTION_BITS)
+    )  # u_low / 2**k
     f, f_low = fast_two_sum(m - D_ONE, correction)
     half_square, s, inner = low_terms_f64(f)
     low = mul_add(s, inner, mul_add(-f, f_low, f_low))  # f_low / (1 + f), nearly
     high, high_low = fast_two_sum(k * LN2_HI, f)
     return high + (high_low + mul_add(k, LN2_LO, low - half_square))
+
+
+log_of_sum_f32 = single(log_of_sum_f64)
 
 
 @device
@@ -155,6 +225,9 @@ def log1p_f64(x):
     u, u_low = two_sum(x, D_ONE)
     y = special_cases_f64(u, log_of_sum_f64(u, u_low, D_ZERO))
     return select(fabs(x) < TINY, x, y)
+
+
+log1p_f32 = single(log1p_f64)
 
 
 @device
@@ -170,138 +243,4 @@ def logit_f64(x):
     return special_cases_f64(u, log_of_sum_f64(u, u_low, more))
 
 
-# ---- float32: the same method ----
-F_ZERO, F_HALF, F_ONE, F_TWO = (
-    np.float32(0.0),
-    np.float32(0.5),
-    np.float32(1.0),
-    np.float32(2.0),
-)
-F_INF, F_NAN = np.float32(np.inf), np.float32(np.nan)
-F_LEAST_NORMAL = np.float32(2.0**-126)
-F_SUBNORMAL_SCALE, F_SUBNORMAL_K = np.float32(2.0**25), np.float32(-25.0)
-F_TINY = np.float32(2.0**-25)
-F_ROOT_HALF = np.int32(0x3F3504F3)
-F_TO_ONE = np.int32(0x3F800000 - 0x3F3504F3)
-F_FRACTION = np.int32(0x007FFFFF)
-F_I23, F_TWO_BIASES = np.int32(23), np.int32(255)
-F_INT_IN_FLOAT = np.int32(0x4B000000)
-F_BIAS_IN_FLOAT = np.float32(2.0**23 + 127)
-F_LN2_HI = np.float32(0.693115234375)
-F_LN2_LO = np.float32(3.1946184945309415e-05)
-F_LOG10_2_HI = np.float32(0.301025390625)
-F_LOG10_2_LO = np.float32(4.605038981195214e-06)
-F_LOG2_E, F_LOG2_E_LO = np.float32(1.4426950216293335), np.float32(1.9259629911266175e-08)
-F_LOG10_E, F_LOG10_E_LO = np.float32(0.4342944920063019), np.float32(-1.0103050052231683e-08)
-F_L0 = np.float32(0.66666776)
-F_L1 = np.float32(0.39977568)
-F_L2 = np.float32(0.2987146)
-
-
-@device
-def split_f32(x):
-    """``(k, m, e)`` with ``x = 2**k m``, ``e`` the biased ``k``, for normal ``x > 0``."""
-    i = np.int32(bits(x) + F_TO_ONE)
-    e = np.int32(i >> F_I23)
-    return (
-        from_bits(np.int32(e | F_INT_IN_FLOAT)) - F_BIAS_IN_FLOAT,
-        from_bits(np.int32((i & F_FRACTION) + F_ROOT_HALF)),
-        e,
-    )
-
-
-@device
-def split_any_f32(x):
-    """``(k, m)`` with ``x = 2**k m``, subnormal numbers included."""
-    subnormal = x < F_LEAST_NORMAL
-    k, m, _ = split_f32(select(subnormal, x * F_SUBNORMAL_SCALE, x))
-    return k + select(subnormal, F_SUBNORMAL_K, F_ZERO), m
-
-
-@device
-def low_terms_f32(f):
-    """``log(1 + f) = f - f**2 / 2 + s inner``: the triple ``(f**2 / 2, s, inner)``."""
-    s = f / (F_TWO + f)
-    half_square = (F_HALF * f) * f
-    t = s * s
-    series = mul_add(t, mul_add(t, F_L2, F_L1), F_L0)
-    return half_square, s, mul_add(t, series, half_square)
-
-
-@device
-def special_cases_f32(x, y):
-    """``y`` with the values of a logarithm at 0, below it, at infinity and at NaN put in."""
-    y = select(x > F_ZERO, y, select(x == F_ZERO, -F_INF, F_NAN))
-    return select(x == F_INF, x, y)
-
-
-@device
-def log_f32(x):
-    """Natural logarithm of ``x``."""
-    k, m = split_any_f32(x)
-    f = m - F_ONE
-    half_square, s, inner = low_terms_f32(f)
-    low = mul_add(s, inner, -half_square)
-    high, high_low = fast_two_sum(k * F_LN2_HI, f)
-    y = high + (high_low + mul_add(k, F_LN2_LO, low))
-    return special_cases_f32(x, y)
-
-
-@device
-def log_times_f32(x, scale, scale_low, k_high, k_low):
-    """Logarithm in another base: ``k (k_high + k_low) + log(m) (scale + scale_low)``."""
-    k, m = split_any_f32(x)
-    f = m - F_ONE
-    half_square, s, inner = low_terms_f32(f)
-    a = f - half_square
-    a, b = fast_two_sum(a, mul_add(s, inner, (f - a) - half_square))
-    p, p_low = two_prod_f32(a, scale)
-    p_low = mul_add(a, scale_low, mul_add(b, scale, p_low))
-    high, high_low = fast_two_sum(k * k_high, p)
-    return special_cases_f32(x, high + (high_low + mul_add(k, k_low, p_low)))
-
-
-@device
-def log2_f32(x):
-    """Logarithm of ``x`` to base 2."""
-    return log_times_f32(x, F_LOG2_E, F_LOG2_E_LO, F_ONE, F_ZERO)
-
-
-@device
-def log10_f32(x):
-    """Logarithm of ``x`` to base 10."""
-    return log_times_f32(x, F_LOG10_E, F_LOG10_E_LO, F_LOG10_2_HI, F_LOG10_2_LO)
-
-
-@device
-def log_of_sum_f32(u, u_low, more):
-    """``log(2**more (u + u_low))`` for a normal ``u > 0``, ``u_low`` below its last place."""
-    k, m, e = split_f32(u)
-    k = k + more
-    correction = (F_HALF * u_low) * from_bits(np.int32((F_TWO_BIASES - e) << F_I23))  # u_low / 2**k
-    f, f_low = fast_two_sum(m - F_ONE, correction)
-    half_square, s, inner = low_terms_f32(f)
-    low = mul_add(s, inner, mul_add(-f, f_low, f_low))  # f_low / (1 + f), nearly
-    high, high_low = fast_two_sum(k * F_LN2_HI, f)
-    return high + (high_low + mul_add(k, F_LN2_LO, low - half_square))
-
-
-@device
-def log1p_f32(x):
-    """``log(1 + x)``, accurate near zero."""
-    u, u_low = two_sum(x, F_ONE)
-    y = special_cases_f32(u, log_of_sum_f32(u, u_low, F_ZERO))
-    return select(fabs(x) < F_TINY, x, y)
-
-
-@device
-def logit_f32(x):
-    """``log(x / (1 - x))``, accurate near a half too; NaN outside [0, 1]."""
-    d, d_low = two_sum(F_ONE, -x)
-    subnormal = x < F_LEAST_NORMAL
-    n = select(subnormal, x * F_SUBNORMAL_SCALE, x)
-    reciprocal = F_ONE / d
-    u = n * reciprocal
-    u_low = reciprocal * mul_add(-u, d_low, exact_mul_add_f32(-u, d, n))
-    more = select(subnormal, F_SUBNORMAL_K, F_ZERO)
-    return special_cases_f32(u, log_of_sum_f32(u, u_low, more))
+logit_f32 = single(logit_f64)

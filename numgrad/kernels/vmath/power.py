@@ -21,11 +21,25 @@ where y = 0 or |x| = 1, and a factor for negative x.
 import numpy as np
 
 from numgrad.codegen.device import device
-from numgrad.codegen.intrinsics import bits, estrin, fabs, from_bits, mul_add, rint, select
-from numgrad.kernels.vmath.double_double import fast_two_sum
+from numgrad.codegen.intrinsics import (
+    bits,
+    estrin,
+    fabs,
+    from_bits,
+    mul_add,
+    rint,
+    select,
+)
 from numgrad.kernels.vmath.exponential import SHIFT_ONCE, clamp, scale_f32, scale_f64
 from numgrad.kernels.vmath.logarithm import split_f64
-from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
+from numgrad.kernels.vmath.precision import (
+    FLOAT,
+    INT,
+    exact_mul_add_f32,
+    exact_mul_add_f64,
+    fast_two_sum,
+    single,
+)
 
 D_ZERO, D_HALF, D_ONE, D_TWO = (
     np.float64(0.0),
@@ -36,7 +50,7 @@ D_ZERO, D_HALF, D_ONE, D_TWO = (
 D_INF, D_NAN = np.float64(np.inf), np.float64(np.nan)
 F_ZERO, F_HALF, F_ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 F_INF, F_NAN = np.float32(np.inf), np.float32(np.nan)
-I52, LOW_32 = np.int64(52), np.int64(0xFFFFFFFF)
+FRACTION_BITS, LOW_32 = np.int64(52), np.int64(0xFFFFFFFF)
 # log2(1 + ...) = s (C + t U(t)), relative error 2**-68; C = 2 log2(e) with its low part
 C, C_LOW = np.float64.fromhex("0x1.71547652b82fep+1"), np.float64.fromhex("0x1.777d0ffda0d24p-55")
 U = (
@@ -107,9 +121,9 @@ RARE, F_RARE = np.float64(707 * 2.0**52), np.float32(87 * 2.0**23)
 F_TWO, D_LEAST_K, F_LEAST_K = np.float32(2.0), np.float64(-54.0), np.float32(-24.0)
 D_NOTHING, F_NOTHING = np.float64(-0.0), np.float32(-0.0)
 EXP2_LOW_F32, EXP2_HIGH_F32 = np.float64(-160.0), np.float64(130.0)
-I_ZERO, I_ONE, I_ZERO_32 = np.int64(0), np.int64(1), np.int32(0)
+I_ZERO, I_ONE, F_I_ZERO = np.int64(0), np.int64(1), np.int32(0)
 LEAST_NORMAL, SUBNORMAL_SCALE = np.float64(2.0**-1022), np.float64(2.0**54)
-F_I23, F_FRACTION, F_ONE_BITS = np.int32(23), np.int32(0x7FFFFF), np.int32(0x3F800000)
+F_FRACTION_BITS, F_FRACTION, F_ONE_BITS = np.int32(23), np.int32(0x7FFFFF), np.int32(0x3F800000)
 F_LEAST_NORMAL, F_SUBNORMAL_SCALE = np.float32(2.0**-126), np.float32(2.0**24)
 FRACTION, ONE_BITS = np.int64(0x000FFFFFFFFFFFFF), np.int64(0x3FF0000000000000)
 INT_IN_FLOAT, BIAS_IN_FLOAT = np.int64(0x4330000000000000), np.float64(2.0**52 + 1023)
@@ -119,7 +133,7 @@ INT_IN_FLOAT, BIAS_IN_FLOAT = np.int64(0x4330000000000000), np.float64(2.0**52 +
 def log2_terms_f64(a, offset):
     """``log2(a) + offset`` for normal ``a > 0``: large and small part, and a sum good to 2**-9."""
     i = bits(a) + (ONE_BITS - LOWEST)
-    k = from_bits((i >> I52) | INT_IN_FLOAT) - BIAS_IN_FLOAT + offset
+    k = from_bits((i >> FRACTION_BITS) | INT_IN_FLOAT) - BIAS_IN_FLOAT + offset
     m = from_bits((i & FRACTION) + LOWEST)
     above1, above2, above3 = m > BORDER1, m > BORDER2, m > BORDER3
     c = select(above2, select(above3, C3, C2), select(above1, C1, D_ONE))
@@ -146,14 +160,17 @@ def pow_f64(x, y):
     high, low, rough = log2_terms_f64(x, D_NOTHING)
     t = mul_add(y, rough, WHOLE)
     w = mul_add(y, low, exact_mul_add_f64(y, high, WHOLE - t))
-    return from_bits(bits(mul_add(w, estrin(w, E), D_ONE)) + (bits(t) << I52))
+    return from_bits(bits(mul_add(w, estrin(w, E), D_ONE)) + (bits(t) << FRACTION_BITS))
 
 
 @device
 def pow_rare_f64(x, y):
     """Whether ``pow_f64`` may fail; see Note [Special values of pow]."""
-    size = fabs(np.float64(bits(x) - ONE_BITS))
+    size = fabs(FLOAT(INT(bits(x) - ONE_BITS)))
     return not (mul_add(fabs(y), size, size) < RARE)
+
+
+pow_rare_f32 = single(pow_rare_f64)
 
 
 @device
@@ -176,6 +193,9 @@ def sign_of_power_f64(x, even, whole):
     broken = select((x < D_ZERO) & (x > -D_INF), D_NAN, D_ONE)
     factor = select(whole, select(even, D_ONE, -D_ONE), broken)
     return select(bits(x) < I_ZERO, factor, D_ONE)
+
+
+sign_of_power_f32 = single(sign_of_power_f64)
 
 
 @device
@@ -203,7 +223,7 @@ def powi_f64(x, n):
 def log2_terms_f32(a, offset):
     """``log2(a) + offset`` for normal ``a > 0``: large and small part."""
     i = np.int32(bits(a) - F_LOWEST)
-    k = np.float32(np.int32(i >> F_I23)) + offset
+    k = np.float32(np.int32(i >> F_FRACTION_BITS)) + offset
     j = np.int32(i & F_FRACTION)
     m = from_bits(np.int32(j + F_LOWEST))
     above1, above2, above3 = j > F_BORDER1, j > F_BORDER2, j > F_BORDER3
@@ -236,14 +256,7 @@ def pow_f32(x, y):
     high, low = log2_terms_f32(x, F_NOTHING)
     t = mul_add(y, high, F_WHOLE)
     z = exp2_near_zero_f32(mul_add(y, low, exact_mul_add_f32(y, high, F_WHOLE - t)))
-    return from_bits(np.int32(bits(z) + np.int32(bits(t) << F_I23)))
-
-
-@device
-def pow_rare_f32(x, y):
-    """Whether ``pow_f32`` may fail; see Note [Special values of pow]."""
-    size = fabs(np.float32(np.int32(bits(x) - F_ONE_BITS)))
-    return not (mul_add(fabs(y), size, size) < F_RARE)
+    return from_bits(np.int32(bits(z) + np.int32(bits(t) << F_FRACTION_BITS)))
 
 
 @device
@@ -282,15 +295,7 @@ def exp2_to_f32(p):
     f2 = f * f
     e = mul_add(f2, mul_add(f2, E6, mul_add(f, E5, E4)), mul_add(f, E3, E2))
     e = mul_add(f2, e, mul_add(f, E1, E0))
-    return np.float32(e * from_bits(bits(t) << I52))
-
-
-@device
-def sign_of_power_f32(x, even, whole):
-    """1, or for negative x: -1 for odd powers and NaN for broken ones of finite x."""
-    broken = select((x < F_ZERO) & (x > -F_INF), F_NAN, F_ONE)
-    factor = select(whole, select(even, F_ONE, -F_ONE), broken)
-    return select(bits(x) < I_ZERO_32, factor, F_ONE)
+    return np.float32(e * from_bits(bits(t) << FRACTION_BITS))
 
 
 @device

@@ -9,10 +9,17 @@ import numpy as np
 
 from numgrad.codegen import intrinsics
 from numgrad.codegen.device import device
-from numgrad.codegen.intrinsics import bits, copysign, fabs, from_bits, mul_add, rint, select
-from numgrad.kernels.vmath.double_double import fast_two_sum, two_prod_f64
+from numgrad.codegen.intrinsics import (
+    bits,
+    copysign,
+    fabs,
+    from_bits,
+    mul_add,
+    rint,
+    select,
+)
 from numgrad.kernels.vmath.exponential import SHIFT_ONCE
-from numgrad.kernels.vmath.multiply_add import exact_mul_add_f64
+from numgrad.kernels.vmath.precision import exact_mul_add_f64, fast_two_sum, single, two_prod_f64
 
 D_ZERO, D_HALF, D_ONE, D_TWO = (
     np.float64(0.0),
@@ -21,7 +28,7 @@ D_ZERO, D_HALF, D_ONE, D_TWO = (
     np.float64(2.0),
 )
 D_INF, F_ZERO, F_INF = np.float64(np.inf), np.float32(0.0), np.float32(np.inf)
-I52 = np.int64(52)
+FRACTION_BITS = np.int64(52)
 # m**(-1/3) on [1, 2]
 B0 = np.float64.fromhex("0x1.c7f35f91f93f7p+0")
 B1 = np.float64.fromhex("-0x1.90e72bbb4469ap+0")
@@ -45,17 +52,14 @@ def sqrt_f64(x):
     return intrinsics.sqrt(x)
 
 
-@device
-def sqrt_f32(x):
-    """Square root of ``x``, correctly rounded."""
-    return intrinsics.sqrt(x)
+sqrt_f32 = single(sqrt_f64)
 
 
 @device
 def inverse_root(a):
     """``(m, y, 2**k)``: ``a = 2**(3 k) m`` normal, ``y`` near ``m**(-1/3)``, error 2**-33."""
     i = bits(a)
-    e = from_bits((i >> I52) | INT_IN_FLOAT) - BIAS_IN_FLOAT
+    e = from_bits((i >> FRACTION_BITS) | INT_IN_FLOAT) - BIAS_IN_FLOAT
     m = from_bits((i & FRACTION) | ONE_BITS)  # [1, 2)
     k = rint(mul_add(e, THIRD, -THIRD))  # floor(e / 3)
     j = mul_add(k, -D_THREE, e)  # 0, 1, 2
@@ -64,7 +68,7 @@ def inverse_root(a):
     y = y * select(j == D_ZERO, D_ONE, select(j == D_ONE, ROOT_2, ROOT_4))
     m = m * select(j == D_ZERO, D_ONE, select(j == D_ONE, D_TWO, D_FOUR))
     y = mul_add(y * THIRD, mul_add(-m * y, y * y, D_ONE), y)
-    return m, y, from_bits(bits(k + SHIFT_ONCE) << I52)
+    return m, y, from_bits(bits(k + SHIFT_ONCE) << FRACTION_BITS)
 
 
 @device

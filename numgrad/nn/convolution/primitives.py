@@ -41,7 +41,7 @@ from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.core.plan import MAX_PLANS
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.kernels import convolution as conv
+from numgrad.kernels import windows as conv
 from numgrad.operations.reduce import sum
 
 Shape = tuple[int, ...]

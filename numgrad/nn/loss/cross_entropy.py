@@ -19,8 +19,12 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.kernels.cross_entropy import cross_entropy_backward_kernel, cross_entropy_kernel
-from numgrad.kernels.likelihood import likelihood_backward_kernel, likelihood_kernel
+from numgrad.kernels.cross_entropy import (
+    cross_entropy_backward_kernel,
+    cross_entropy_kernel,
+    likelihood_backward_kernel,
+    likelihood_kernel,
+)
 from numgrad.nn.applied import applies
 from numgrad.nn.loss.reduction import Loss, check_reduction, reduced
 from numgrad.operations.reduce import log_softmax, softmax, sum
@@ -431,7 +435,7 @@ def _of_probabilities(
                 f"cross_entropy: the weight has shape {weight.shape} and needs one number for each "
                 f"class, shape {input.shape[axis : axis + 1]}"
             )
-        target = target * reshape(weight, (-1, *(1,) * (input.ndim - axis - 1)))
+        target = target * reshape(weight, (*weight.shape, *(1,) * (input.ndim - axis - 1)))
     return reduced(-(log_softmax(input, axis=axis) * target).sum(axis=axis), reduction)
 
 

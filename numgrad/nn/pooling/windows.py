@@ -17,7 +17,7 @@ from numgrad.core.batching import unchanged
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.kernels.pooling import pooling_kernel
+from numgrad.kernels.windows import pooling_kernel
 from numgrad.nn.applied import Applied
 from numgrad.nn.module.vocabulary import along_axes
 from numgrad.operations.shape import as_index, as_operand, reshape

@@ -248,7 +248,7 @@ def _rnn_backward(call, mask, g, a, h, weight, bias, y):
 
 rnn_sequence.calls = [
     (((2, 1, 2), (1, 2), (2, 2)), lambda *x: rnn_sequence(*x)),
-    (((1, 1, 2), (1, 2), (2, 2), (2,)), lambda *x: rnn_sequence(*x, nonlinearity="relu")),
+    (((3, 2, 2), (2, 2), (2, 2), (2,)), lambda *x: rnn_sequence(*x, nonlinearity="relu")),
 ]
 
 

@@ -19,7 +19,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS, Op
 from numgrad.core.plan import conform, sum_to_shape
 from numgrad.errors import NumgradLinAlgError, NumgradTypeError, NumgradValueError
-from numgrad.kernels.matrices import outcomes
+from numgrad.kernels.matrices import elementary
 from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import reshape
@@ -116,14 +116,14 @@ def check_found(
         return
     bad = np.flatnonzero(info)
     said, name = int(info[bad[0]]), which(info, batch)
-    if said == outcomes.NOT_FINITE:
+    if said == elementary.NOT_FINITE:
         raise NumgradLinAlgError(f"{operation}: {name} contains infinities or NaNs")
-    if said == outcomes.NOT_REAL:
+    if said == elementary.NOT_REAL:
         raise ComplexResultError(
             f"{operation}: the result for {name}, which is real, is complex; give a complex "
             "matrix, with a.astype(complex)"
         )
-    if said == outcomes.SINGULAR:
+    if said == elementary.SINGULAR:
         raise NumgradLinAlgError(f"{operation}: {name} has no {missing}")
     raise NumgradLinAlgError(f"{operation}: did not converge for {name}")
 

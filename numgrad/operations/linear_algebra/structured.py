@@ -14,7 +14,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
-from numgrad.kernels.matrices import functions, outcomes
+from numgrad.kernels.matrices import elementary, functions
 from numgrad.operations.choice import where
 from numgrad.operations.join import concat
 from numgrad.operations.linear_algebra.checks import (
@@ -229,7 +229,7 @@ matmul_toeplitz.calls = [
 
 def _raise_for(operation: str, info: Any, batch: tuple[int, ...]) -> None:
     """As SciPy does, which has another error for what is not finite."""
-    if info is not None and (info == outcomes.NOT_FINITE).any():
+    if info is not None and (info == elementary.NOT_FINITE).any():
         raise NumgradValueError(f"{operation}: operands contain infinities or NaNs")
     if info is not None:
         raise NumgradLinAlgError(f"{operation}: {which(info != 0, batch)} is singular")

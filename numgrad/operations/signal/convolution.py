@@ -24,7 +24,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradValueError
-from numgrad.kernels.taps import taps_kernel
+from numgrad.kernels.recurrence import taps_kernel
 from numgrad.operations.arrangement import flip
 from numgrad.operations.extend import pad
 from numgrad.operations.fourier.spectra import axes_in_order

@@ -148,18 +148,19 @@ def lfilter(b, a, x, axis=-1, zi=None):
     b, a = _coefficients("lfilter", b, a)
     x = as_operand(x)
     axis = one_axis("lfilter", axis, len(x.shape))
-    n, order = x.shape[axis], max(a.shape[0], b.shape[0]) - 1
+    (past,), (present,) = a.shape, b.shape
+    n, order = x.shape[axis], max(past, present) - 1
     shape = [1] * len(x.shape)
 
     def laid(c: Any) -> Any:
-        shape[axis] = c.shape[0]
+        (shape[axis],) = c.shape
         return reshape(c, tuple(shape))
 
     driven = convolution(x, laid(b), (axis,), "full", "direct")
     tail = getitem(a, (slice(1, None),))
     if zi is None:
         driven = _along(driven, axis, None, n)
-        return all_pole(driven, tail, axis=axis) if a.shape[0] > 1 else driven
+        return all_pole(driven, tail, axis=axis) if past > 1 else driven
     zi = as_operand(zi)
     expected = (*x.shape[:axis], order, *x.shape[axis + 1 :])
     fits = len(zi.shape) == len(expected) and all(
@@ -169,13 +170,13 @@ def lfilter(b, a, x, axis=-1, zi=None):
     if not fits:
         raise NumgradValueError(
             f"lfilter: zi of shape {tuple(zi.shape)}; it must be {expected} for b and a of lengths "
-            f"{b.shape[0]} and {a.shape[0]}, and x of shape {tuple(x.shape)}"
+            f"{present} and {past}, and x of shape {tuple(x.shape)}"
         )
     driven = _along(driven, axis, None, None, after=n + order - driven.shape[axis])
     driven = OPS["add"](driven, _along(zi, axis, None, None, after=n))
     out = _along(driven, axis, None, n)
     state = _along(driven, axis, n, None)
-    if a.shape[0] > 1:
+    if past > 1:
         out = all_pole(out, tail, axis=axis)
         fed = convolution(out, laid(tail), (axis,), "full", "direct")
         fed = _along(fed, axis, None, None, after=n + order - fed.shape[axis], before=1)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradNotImplementedError
-from numgrad.kernels.special import EULER_MACLAURIN
+from numgrad.kernels.zeta import EULER_MACLAURIN
 from numgrad.operations.error_gamma_logistic import digamma, gamma, gammaln
 from numgrad.operations.error_gamma_logistic import zeta as hurwitz_zeta
 from numgrad.operations.special_functions.declare import derivative, either, moved, several, special

@@ -1,0 +1,1 @@
+"""Loops and branches within compiled functions: operations whose parameters are graphs."""

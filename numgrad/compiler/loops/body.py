@@ -1,0 +1,359 @@
+"""Graphs within a graph: steps of loops, branches, and what is made from them.
+
+Note [Derived bodies]
+---------------------
+Derivatives of a body, and that body for a batch, are bodies traced from its graph, in the lengths
+of that graph. So they are differentiated and batched in the same way again, and one that reads
+nothing else is made once, whoever asks. Whatever else is read comes as operands besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from numgrad.autograd.batching.batch import BatchingInterpreter
+from numgrad.autograd.engine.backward import dense_grad
+from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
+from numgrad.autograd.modes import enable_grad
+from numgrad.autograd.variable import Tensor
+from numgrad.compiler.graph.graph import Graph, Value
+from numgrad.compiler.graph.shapes import length_arrays, lengths_read, results_of, with_lengths
+from numgrad.compiler.passes import optimize
+from numgrad.compiler.passes.common import graph_key
+from numgrad.compiler.run.program import compile_graph
+from numgrad.compiler.run.replay import replay
+from numgrad.compiler.trace.body import trace_body
+from numgrad.compiler.trace.body_primitive import has_derivatives
+from numgrad.compiler.trace.cut import ancestors, extract
+from numgrad.compiler.trace.generators import draw_from, one_of_all
+from numgrad.core.abstract import zeros
+from numgrad.core.batching import BatchOperand
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import state
+
+T = TypeVar("T")
+
+
+def dense(g: Any, like: Any) -> Any:
+    """A derivative, zeros where there is none."""
+    return Tensor(zeros(like.shape, like.dtype)) if g is None else g
+
+
+def is_zero(g: Any) -> bool:
+    """Whether a cotangent is known to be zero."""
+    return g is None or state.ground.is_zero(g._array if isinstance(g, Tensor) else g)
+
+
+class Body:
+    """A graph within a graph, and what its derivatives are made of.
+
+    Attributes
+    ----------
+    graph
+        Takes the operands of the operation, or elements of them.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._derived: dict[Any, Any] = {}
+        self._program: Any = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self.graph.nodes)} nodes>"
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        """The results, by operations on Tensors."""
+        return list(replay(self.graph, inputs))
+
+    @cached_property
+    def metas(self) -> list[Meta]:
+        """Shapes and dtypes of the inputs."""
+        return [Meta(v.shape, v.dtype) for v in self.graph.inputs]
+
+    @cached_property
+    def results(self) -> list[Meta]:
+        """Shapes and dtypes of the results."""
+        return [Meta(v.shape, v.dtype) for v in self.graph.outputs]
+
+    @cached_property
+    def axes(self) -> tuple[int, ...]:
+        """The axes whose lengths it reads, and no operand has."""
+        return tuple(sorted(lengths_read(self.graph)))
+
+    @cached_property
+    def states(self) -> frozenset[int]:
+        """Numbers of the operands that are states of generators, from which it draws."""
+        read = states_read(self.graph)
+        return frozenset(k for k, v in enumerate(self.graph.inputs) if v in read)
+
+    def lengths(self, known: dict[int, Any] | None = None) -> tuple[Any, ...]:
+        """The lengths of ``axes``, those that are known and symbols of the others."""
+        known = known or {}
+        return tuple([known.get(k, self.graph.sizes.of_axis(k)) for k in self.axes])
+
+    def by_axis(self, lengths: Sequence[Any]) -> dict[int, Any]:
+        """The lengths of ``axes`` by axis."""
+        return dict(zip(self.axes, lengths, strict=True))
+
+    def results_for(self, operands: Sequence[Any], lengths: Sequence[Any]) -> list[Meta]:
+        """Shapes and dtypes of the results for operands of these shapes."""
+        shapes = results_of(self.graph, [m.shape for m in operands], self.by_axis(lengths))
+        return [Meta(s, v.dtype) for s, v in zip(shapes, self.graph.outputs, strict=True)]
+
+    def program(self, make: Callable[[Self], Any]) -> Any:
+        """The program that runs it, made once."""
+        if self._program is None:
+            self._program = make(self)
+        return self._program
+
+    # ------------------------------------------------------------------- Note [Derived bodies]
+
+    def derived(self, key: Any, make: Callable[[], tuple[T, list[Any]]]) -> tuple[T, list[Any]]:
+        """A body made from this one and what it reads besides; once if that is nothing."""
+        made = self._derived.get(key)
+        if made is None:
+            made = make()
+            if not made[1]:
+                self._derived[key] = made
+        return made
+
+    def trace(
+        self, step: Callable[[Sequence[Tensor]], list[Any]], metas: Sequence[Meta]
+    ) -> tuple[Graph, list[Any]]:
+        """The graph of a step made from this body, and what it reads besides."""
+        traced = trace_body(step, metas, sizes=self.graph.sizes)
+        return traced.graph, traced.outside
+
+    def vjp(
+        self,
+        point: Sequence[Any],
+        wanted: Sequence[int],
+        outputs: Sequence[int],
+        cotangents: Sequence[Any],
+    ) -> list[Any]:
+        """Gradients of the operands ``wanted``, given cotangents of the results ``outputs``.
+
+        ``(a[n], cotangent[m]) -> gradient[len(wanted)]``, zeros where nothing leads there.
+        """
+        operands = list(point)
+        for k in wanted:
+            operands[k] = Tensor(operands[k]._array, True)
+        with enable_grad():
+            out = self(operands)
+        pairs = [
+            (out[k], g)
+            for k, g in zip(outputs, cotangents, strict=True)
+            if isinstance(out[k], Tensor) and out[k].requires_grad
+        ]
+        leaves = [operands[k] for k in wanted]
+        grads: Sequence[Any] = [None] * len(leaves)
+        if pairs and leaves:
+            roots, weights = zip(*pairs, strict=True)
+            grads = dense_grad(roots, leaves, weights, allow_unused=True)
+        return [dense(g, self.metas[k]) for g, k in zip(grads, wanted, strict=True)]
+
+    def jvp(
+        self, point: Sequence[Any], moving: Sequence[int], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Results, and their tangents, given tangents of the operands ``moving``.
+
+        ``(a[n], tangent[len(moving)]) -> (y[m], tangent[m])``, zeros where nothing leads there;
+        None of what has no derivatives.
+        """
+        with dual_level():
+            duals = list(point)
+            for k, t in zip(moving, tangents, strict=True):
+                duals[k] = make_dual(point[k], t)
+            out = [unpack_dual(x) if isinstance(x, Tensor) else (x, None) for x in self(duals)]
+        along = [
+            dense(t, m) if has_derivatives(m) else None
+            for (_, t), m in zip(out, self.results, strict=True)
+        ]
+        return [x for x, _ in out], along
+
+    def batch_metas(self, batched: Sequence[bool], size: int) -> list[Meta]:
+        """Shapes and dtypes of the inputs for a batch."""
+        pairs = zip(self.metas, batched, strict=True)
+        return [Meta((size, *m.shape), m.dtype) if b else m for m, b in pairs]
+
+    def batch(
+        self, operands: Sequence[Any], batched: Sequence[bool], size: int, own: bool = False
+    ) -> tuple[list[Any], list[bool]]:
+        """Results for all examples, and which of them came out with an axis of examples.
+
+        ``(B.a or a)[n] -> (B.y)[m]``. ``own`` says whether each example draws random numbers of its
+        own: Note [Generators that are carried] in ``generators``.
+        """
+        with BatchingInterpreter(size, examples=True) as level:
+            inner = [level.wrap(v) if b else v for v, b in zip(operands, batched, strict=True)]
+            if own:
+                for k in self.states:
+                    inner[k] = level.wrap(level.unwrap(operands[k]))
+            out = self(inner)
+            flags = [level.owns(v) for v in out]
+            return [level.unwrap(v) for v in out], flags
+
+
+class LoopBody(Body):
+    """The step of a loop.
+
+    Attributes
+    ----------
+    graph
+        Takes the carry, elements of the arrays that are gone through, and what all steps read;
+        returns the new carry, then what is collected.
+    carries, xs
+        How many arrays the first two are.
+    keeps
+        Whether the carry before each step is collected, last of all.
+    until
+        Which part of the carry says whether there is another step; None if their number is known.
+    """
+
+    def __init__(
+        self, graph: Graph, carries: int, xs: int, keeps: bool = True, until: int | None = None
+    ) -> None:
+        super().__init__(graph)
+        self.carries, self.xs, self.keeps, self.until = carries, xs, keeps, until
+
+    def results_for(self, operands: Sequence[Any], lengths: Sequence[Any]) -> list[Meta]:
+        """Shapes and dtypes of the results of a step, for operands of the loop."""
+        carry, xs, outside = self.parts(operands)
+        elements = [Meta(m.shape[1:], m.dtype) for m in xs]
+        return super().results_for([*carry, *elements, *outside], lengths)
+
+    def parts(self, operands: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+        """Operands that are the carry, those gone through, and those that all steps read."""
+        c, x = self.carries, self.carries + self.xs
+        return operands[:c], operands[c:x], operands[x:]
+
+    def keeping(self) -> tuple[LoopBody, list[Any]]:
+        """The same with the carry before each step collected, last of all."""
+        graph = self.graph
+        before = graph.inputs[: self.carries]
+        whole = extract(graph, graph.inputs, [*graph.outputs, *before])
+        return LoopBody(whole, self.carries, self.xs), []
+
+    def trimmed(self, used: Sequence[bool]) -> tuple[LoopBody, list[int], list[int]] | None:
+        """The body for results that are used, and which inputs and results these are."""
+        graph, c = self.graph, self.carries
+        number = {v: k for k, v in enumerate(graph.inputs)}
+        needs = [{number[v] for v in ancestors([out]) if v in number} for out in graph.outputs]
+        live = {k for k, flag in enumerate(used) if flag or k == self.until}
+        while True:
+            read = {k for out in live for k in needs[out]}
+            more = live | {k for k in read if k < c}
+            if more == live:
+                break
+            live = more
+        outputs = sorted(live)
+        inputs = sorted(read | {k for k in live if k < c})
+        if len(outputs) == len(used) and len(inputs) == len(graph.inputs):
+            return None
+        if len(outputs) == len(used) and any(k not in inputs for k in range(c)):
+            return None
+        part = extract(
+            graph, [graph.inputs[k] for k in inputs], [graph.outputs[k] for k in outputs]
+        )
+        carries = sum(k < c for k in inputs)
+        xs = sum(c <= k < c + self.xs for k in inputs)
+        keeps = self.keeps and outputs[-carries or len(outputs) :] == [
+            len(used) - c + k for k in inputs[:carries]
+        ]
+        until = None if self.until is None else inputs.index(self.until)
+        return LoopBody(part, carries, xs, keeps, until), inputs, outputs
+
+    @cached_property
+    def structure_key(self) -> tuple:
+        """A key that is the same for equal bodies."""
+        return (*graph_key(self.graph), self.carries, self.xs, self.keeps, self.until)
+
+    @cached_property
+    def states_made(self) -> frozenset[int]:
+        """Numbers of the results that are states: carries, and their values before each step."""
+        number = {v: k for k, v in enumerate(self.graph.inputs)}
+        saved = {k for k, v in enumerate(self.graph.outputs) if number.get(v) in self.states}
+        return self.states.intersection(range(self.carries)) | saved
+
+    def batch_step(
+        self, operands: Sequence[Any], batched: Sequence[bool], own: bool, size: int
+    ) -> list[Any]:
+        """A step for all examples, of inputs of which some have an axis of examples."""
+        values, flags = self.batch(operands, batched, size, own)
+        return [
+            one_of_all(BatchOperand(x, b), size) if k in self.states_made else x
+            for k, (x, b) in enumerate(zip(values, flags, strict=True))
+        ]
+
+
+class Subgraph(Body):
+    """A branch, or a graph whose length is found while it runs.
+
+    Attributes
+    ----------
+    graph
+        Takes what the operation takes: the number that decides, then operands.
+    axis
+        The axis whose length that number is, for one that is computed in any case.
+    state_count
+        How many states of generators it takes after the number, and returns last of all.
+    """
+
+    def __init__(self, graph: Graph, axis: int | None = None, state_count: int = 0) -> None:
+        super().__init__(graph)
+        self.axis, self.state_count = axis, state_count
+
+    @cached_property
+    def axes(self) -> tuple[int, ...]:
+        """The axes whose lengths it reads, and neither an operand has nor the number is."""
+        return tuple(sorted(lengths_read(self.graph) - {self.axis}))
+
+    def with_inputs(self, inputs: Sequence[Value]) -> Subgraph:
+        """The same for other inputs, which hold its own."""
+        part = extract(self.graph, inputs, self.graph.outputs)
+        return Subgraph(part, self.axis, self.state_count)
+
+    @cached_property
+    def optimized(self) -> Graph:
+        """The same graph, after the passes."""
+        part = extract(self.graph, self.graph.inputs, self.graph.outputs)
+        optimize(part)
+        return part
+
+    @cached_property
+    def _bound(self) -> list[int]:
+        """The axes of the lengths that it is given; one found while running comes last."""
+        return [*self.axes, *([] if self.axis is None else [self.axis])]
+
+    def _compiled(self) -> Any:
+        """The program; arrays of no content after the operands have the lengths that these lack."""
+        part = extract(self.graph, self.graph.inputs, self.graph.outputs)
+        return compile_graph(with_lengths(part, self._bound))
+
+    def run(self, operands: Sequence[np.ndarray], known: dict[int, int]) -> list[np.ndarray]:
+        """The results for ndarrays."""
+        arrays: list[Any] = [
+            a.item() if v.weak else np.asarray(a, order="C")
+            for v, a in zip(self.graph.inputs, operands, strict=True)
+        ]
+        if self.axis is not None:
+            known = {**known, self.axis: int(operands[0])}
+        arrays += length_arrays(self._bound, known)
+        out = self.program(Subgraph._compiled).run(*arrays)
+        return [np.asarray(x, v.dtype) for x, v in zip(out, self.graph.outputs, strict=True)]
+
+
+def states_read(graph: Graph) -> set[Value]:
+    """The values of a graph that are states of generators, from which something draws."""
+    states: set[Value] = set()
+    for node in graph.nodes:
+        if node.op is draw_from:
+            states.update(node.inputs[: len(node.params["draws"].sources)])
+        for body in (node.params.get("body"), *node.params.get("parts", ())):
+            if isinstance(body, Body):
+                states.update(node.inputs[k] for k in body.states)
+    return states

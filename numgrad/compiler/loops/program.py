@@ -1,0 +1,382 @@
+"""Loops as programs: one kernel where a step is one, else a program for each step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.dtypes import BOOL
+from numgrad.codegen.nests.loop import LoopKernel, LoopWriter
+from numgrad.codegen.nests.terms import first_stored
+from numgrad.compiler.graph import evaluate
+from numgrad.compiler.graph.shapes import length_arrays, with_lengths
+from numgrad.compiler.loops.body import LoopBody
+from numgrad.compiler.lower.expand import Expansion
+from numgrad.compiler.lower.lowering import find_lowering
+from numgrad.compiler.lower.matrices import PRODUCTS
+from numgrad.compiler.passes import optimize
+from numgrad.compiler.run.program import compile_graph, stored_as
+from numgrad.compiler.trace.cut import extract
+from numgrad.core.elementwise import formula_emitter
+
+FIRST, SECONDS, MOST = 256, 0.05, 1 << 40
+"""Steps of the first call of a kernel for some shapes, and what later ones may take: between calls
+Ctrl-C ends it."""
+
+
+def longer(steps: int, seconds: float) -> int:
+    """How many steps to make in a call, after one of ``steps``."""
+    return int(min(MOST, max(1, steps * min(SECONDS / max(seconds, 1e-7), 1e4))))
+
+
+_MOST_FIXED = 8
+"""Combinations for which a loop has kernels of their own."""
+_MOST_SIZES = 100
+"""Combinations of shapes of operands that a loop remembers."""
+
+
+@dataclass(eq=False)
+class KnownSizes:
+    """Lengths, shapes and numbers of steps for operands of some shapes.
+
+    Attributes
+    ----------
+    given
+        The lengths that the kernel takes.
+    shapes
+        Shapes and dtypes of what a step returns.
+    steps
+        How many steps to make in a first call of the kernel.
+    """
+
+    given: list[int]
+    shapes: list[tuple]
+    steps: int = FIRST
+
+
+MOST_BYTES = 1 << 22
+"""Bytes of what is collected in one call of the kernel, and of what a program remembers."""
+
+Run = tuple[int, list[np.ndarray]]
+"""How many steps a loop made, and what these gave, along a first axis."""
+
+
+class LoopProgram:
+    """A loop made ready to run: as one kernel, or step by step where other code runs in between.
+
+    Attributes
+    ----------
+    source
+        The text of the kernel; None if there is none.
+    lengths
+        Those of axes, by number, if it is for these only: a step that factors matrices is a kernel
+        where it is known how small they are.
+    """
+
+    def __init__(self, body: LoopBody, lengths: dict[int, int] | None = None) -> None:
+        self.body, self.lengths = body, lengths
+        graph = body.graph
+        self.graph = extract(graph, graph.inputs, graph.outputs)
+        self._sizes: dict[Any, KnownSizes] = {}
+        optimize(self.graph)
+        self.written = self._written()
+        self.source = None if self.written is None else self.written.source
+        self._fixed: dict[Any, LoopProgram] = {}
+        if self.written is None and lengths is None:
+            part = extract(graph, graph.inputs, graph.outputs)
+            self.step = compile_graph(with_lengths(part, body.axes))
+
+    def _written(self) -> LoopKernel | None:
+        expansion = Expansion(self.graph, inline=True, lengths=self.lengths)
+        results = stored_as([expansion.of[v] for v in self.graph.outputs])
+        if expansion.opaque:
+            self._depends = all(find_lowering(node) for node in expansion.opaque)
+            return None
+        terms, check = expansion.terms, None
+        for condition in terms.checks:
+            known = check
+            check = (
+                condition if known is None else terms.map("logical_or", (known, condition), BOOL)
+            )
+        stored = list(first_stored([*results, *([check] if check else [])]).values())
+        inputs = [expansion.of[v] for v in self.graph.inputs]
+        body = self.body
+        ranks = [len(v.shape) for v in self.graph.outputs]
+        writer = LoopWriter(
+            terms, stored, inputs, results, ranks, body.carries, body.xs,
+            formula_emitter(), PRODUCTS, check, body.until, body.keeps,
+        )  # fmt: skip
+        return writer.loop()
+
+    def run(
+        self, operands: Sequence[np.ndarray], length: int, reverse: bool, known: dict[int, int]
+    ) -> list[np.ndarray]:
+        """The last carry, and what was collected."""
+        operands = [
+            a if type(a) is np.ndarray and a.flags.c_contiguous else np.asarray(a, order="C")
+            for a in operands
+        ]
+        key, sizes = self._sizes_for(operands, known)
+        fixed = self._for_lengths(key, operands, known)
+        if fixed is not None:
+            return fixed.run(operands, length, reverse, known)
+        made = self._made(sizes.shapes, length, reverse)
+        if self.written is None:
+            self._in_turn(operands, made, length, reverse, known)
+            return made
+        if not self._natively(operands, made, length, reverse, sizes):
+            self._in_turn(operands, made, length, reverse, known)
+        return made
+
+    def _made(self, shapes: Sequence[tuple], length: int, reverse: bool) -> list[np.ndarray]:
+        """Memory for what the loop returns; some rows are those of others.
+
+        Note [Places of a carry] in ``nests.loop`` says which.
+        """
+        c, shared = self.body.carries, self.written.shared if self.written else {}
+        more: dict[int, int] = {}
+        for row, steps in shared.values():
+            more[row] = max(steps, more.get(row, 0))
+        made = []
+        for k, (shape, dtype) in enumerate(shapes):
+            rows = (length + more.get(k, 0),) if k >= c else ()
+            made.append(np.empty(() if k in shared else (*rows, *shape), dtype))
+        whole = {row: made[row] for row in more}
+        for k, (row, steps) in {**{row: (row, 0) for row in more}, **shared}.items():
+            first = steps if reverse else more[row] - steps
+            made[k] = whole[row][first : first + length]
+        return made
+
+    def _for_lengths(
+        self, key: Any, operands: list[np.ndarray], known: dict[int, int]
+    ) -> LoopProgram | None:
+        """The kernel for operands of these shapes, if there is none for all."""
+        if self.written is not None or self.lengths is not None or not self._depends:
+            return None
+        fixed = self._fixed.get(key)
+        if fixed is None and len(self._fixed) < _MOST_FIXED:
+            lengths = known | self._lengths(operands)
+            fixed = self._fixed[key] = LoopProgram(self.body, lengths)
+        return None if fixed is None or fixed.written is None else fixed
+
+    def _natively(
+        self, operands: list[np.ndarray], made: list[np.ndarray], length: int, reverse: bool,
+        sizes: KnownSizes,
+    ) -> bool:  # fmt: skip
+        """Call the kernel for some steps after the other; whether none of these failed."""
+        carry, xs, outside = self.body.parts(operands)
+        last, rows = made[: len(carry)], made[len(carry) :]
+        done, steps, given = 0, sizes.steps, sizes.given
+        while True:
+            begin, end = time.perf_counter(), min(length, done + steps)
+            here = slice(length - end, length - done) if reverse else slice(done, end)
+            if end - done < length:
+                now = [*carry, *(x[here] for x in xs), *outside]
+                ended = self._call(
+                    now, [*last, *(x[here] for x in rows)], end - done, reverse, given
+                )
+            else:
+                ended = self._call(operands, made, length, reverse, given)
+            seconds = time.perf_counter() - begin
+            if end - done >= FIRST:
+                sizes.steps = longer(end - done, seconds)
+            if ended[0] >= 0 or end == length:
+                return ended[0] < 0
+            carry, done, steps = last, end, longer(steps, seconds)
+
+    def _call(
+        self, operands: Sequence[np.ndarray], made: Sequence[np.ndarray], length: int,
+        reverse: bool, given: Sequence[int],
+    ) -> np.ndarray:  # fmt: skip
+        """Call the kernel; says in which step it failed, or -1, and how many were made."""
+        flat = [a if a.ndim else a.reshape(1) for a in (*operands, *made)]
+        ended = np.array([-1, length])
+        self.entry(*flat, ended, length, int(reverse), *given)
+        if ended[0] >= 0:  # the operations one by one say what is wrong
+            part = extract(self.graph, self.graph.inputs, self.graph.outputs)
+            self.step = evaluate.compile_graph(with_lengths(part, self.body.axes))
+        return ended
+
+    @cached_property
+    def entry(self) -> Any:
+        """The compiled kernel."""
+        written = self.written
+        assert written is not None
+        return compile_kernel(
+            "loop", written.source, written.signature,
+            externals=written.externals, functions=written.functions, lasting=False,
+        ).entry  # fmt: skip
+
+    def _sizes_for(
+        self, operands: Sequence[np.ndarray], known: dict[int, int]
+    ) -> tuple[tuple, KnownSizes]:
+        """The key of operands of such shapes, and the sizes for these."""
+        key = (*[a.shape for a in operands], *known.items())
+        sizes = self._sizes.get(key)
+        if sizes is None:
+            lengths = known | self._lengths(operands)
+            shapes = [
+                (tuple(self.graph.sizes.evaluate(n, lengths) for n in v.shape), v.dtype)
+                for v in self.graph.outputs
+            ]
+            given = [lengths[k] for k in self.written.lengths] if self.written else []
+            if len(self._sizes) > _MOST_SIZES:
+                self._sizes.clear()
+            sizes = self._sizes[key] = KnownSizes(given, shapes)
+        return key, sizes
+
+    def _lengths(self, operands: Sequence[np.ndarray]) -> dict[int, int]:
+        sizes, lengths = self.graph.sizes, {}
+        c, x = self.body.carries, self.body.carries + self.body.xs
+        for k, (value, array) in enumerate(zip(self.graph.inputs, operands, strict=True)):
+            shape = array.shape[1:] if c <= k < x else array.shape
+            for expected, n in zip(value.shape, shape, strict=True):
+                axis = sizes.number(sizes.resolve(expected))
+                if axis is not None:
+                    lengths[axis] = n
+        return lengths
+
+    def _in_turn(
+        self, operands: Sequence[np.ndarray], made: list[np.ndarray], length: int, reverse: bool,
+        known: dict[int, int],
+    ) -> None:  # fmt: skip
+        """Run a program for each step."""
+        carry, xs, outside = self.body.parts(operands)
+        outside = [*outside, *length_arrays(self.body.axes, known)]
+        count, step = len(carry), self.step.run
+        for k in range(length)[::-1] if reverse else range(length):
+            results = step(*carry, *[x[k, ...] for x in xs], *outside)
+            carry = results[:count]
+            for whole, row in zip(made[count:], results[count:], strict=True):
+                whole[k] = row
+        for last, value in zip(made, carry, strict=False):
+            last[...] = value
+
+
+class WhileProgram(LoopProgram):
+    """A loop until the carry says that it is over."""
+
+    def run_until(
+        self, operands: Sequence[np.ndarray], lengths: Sequence[int]
+    ) -> tuple[list[np.ndarray], int]:
+        """The last carry, and how many steps were made."""
+        body = self.body
+        c = body.carries
+        assert body.until is not None
+        arrays = [np.array(a, order="C") for a in operands[:c]]
+        outside = [np.asarray(a, order="C") for a in operands[c:]]
+        known = body.by_axis(lengths)
+        if not arrays[body.until]:
+            return arrays, 0
+        if self.written is None:
+            return self._until(arrays, [*outside, *length_arrays(body.axes, known)])
+        _, sizes = self._sizes_for([*arrays, *outside], known)
+        done, steps = 0, sizes.steps
+        made = [np.empty_like(a) for a in arrays]
+        while True:
+            begin = time.perf_counter()
+            failed, count = self._call([*arrays, *outside], made, steps, False, sizes.given)
+            if failed >= 0:
+                return self._until(arrays, [*outside, *length_arrays(body.axes, known)])
+            done += int(count)
+            arrays, made = made, arrays
+            if not arrays[body.until]:
+                return arrays, done
+            sizes.steps = steps = longer(steps, time.perf_counter() - begin)
+
+    def _until(
+        self, arrays: list[np.ndarray], outside: list[np.ndarray]
+    ) -> tuple[list[np.ndarray], int]:
+        """Run a program for each step."""
+        until, done = self.body.until, 0
+        assert until is not None
+        while arrays[until]:
+            arrays = [np.asarray(a) for a in self.step.run(*arrays, *outside)]
+            done += 1
+        return arrays, done
+
+
+class AdaptiveLoopProgram(LoopProgram):
+    """A loop until the carry says that it is over, which collects.
+
+    Note [Memory of adaptive loops]
+    -------------------------------
+    How many steps there are is known when they are made, and only then is there a place for what
+    they gave: the operation that counts and the one that collects are two, and another one collects
+    for the gradient. So a program remembers the last run, if that is small, with the operands it
+    was for: where these come again, bit by bit, nothing is computed.
+    """
+
+    def __init__(self, body: LoopBody) -> None:
+        super().__init__(body)
+        self._last: tuple[Any, Run] | None = None
+
+    def run_all(self, operands: Sequence[np.ndarray], lengths: Sequence[int]) -> Run:
+        """All steps, of which there is one at least."""
+        arrays = [np.asarray(a, order="C") for a in operands]
+        _, rows = run = self._run(arrays, lengths)
+        small = sum(a.nbytes for a in (*arrays, *rows)) <= MOST_BYTES
+        self._last = (_bits(arrays), run) if small else None
+        return run
+
+    def rows(self, operands: Sequence[np.ndarray], lengths: Sequence[int]) -> list[np.ndarray]:
+        """The rows that the steps give, which may be remembered."""
+        last = self._last  # another thread may put another one in its place
+        if last is not None and last[0] == _bits(operands):
+            return last[1][1]
+        return self.run_all(operands, lengths)[1]
+
+    def _run(self, arrays: list[np.ndarray], lengths: Sequence[int]) -> Run:
+        body = self.body
+        c = body.carries
+        assert body.until is not None
+        known = body.by_axis(lengths)
+        if self.written is None:
+            return self._run_in_turn(arrays, known)
+        carry, outside = [a.copy() for a in arrays[:c]], arrays[c:]
+        _, sizes = self._sizes_for([*carry, *outside], known)
+        chunks: list[list[np.ndarray]] = []
+        done, steps = 0, sizes.steps
+        while True:
+            begin = time.perf_counter()
+            made = self._made(sizes.shapes, steps, False)
+            failed, count = self._call([*carry, *outside], made, steps, False, sizes.given)
+            if failed >= 0:
+                return self._run_in_turn(arrays, known)
+            count = int(count)
+            chunks.append([a[:count] for a in made[c:]])
+            done, carry = done + count, made[:c]
+            seconds = time.perf_counter() - begin
+            row = sum(a.nbytes for a in made[c:]) // steps
+            most = min(longer(count, seconds), max(MOST_BYTES // max(row, 1), FIRST))
+            sizes.steps = steps = max(1, min(done + done // 4, most))
+            if not carry[body.until]:
+                if len(chunks) == 1:
+                    return done, chunks[0]
+                return done, [np.concatenate(x) for x in zip(*chunks, strict=True)]
+
+    def _run_in_turn(self, arrays: list[np.ndarray], known: dict[int, int]) -> Run:
+        """Run a program for each step."""
+        body = self.body
+        c, until = body.carries, body.until
+        assert until is not None
+        carry = arrays[:c]
+        outside = [*arrays[c:], *length_arrays(body.axes, known)]
+        rows: list[list[np.ndarray]] = []
+        while True:
+            results = [np.asarray(a) for a in self.step.run(*carry, *outside)]
+            carry = results[:c]
+            rows.append(results[c:])
+            if not carry[until]:
+                return len(rows), [np.stack(x) for x in zip(*rows, strict=True)]
+
+
+def _bits(arrays: Sequence[np.ndarray]) -> list[tuple]:
+    """The bits of arrays of known dtypes."""
+    return [(a.shape, a.tobytes()) for a in arrays]

@@ -1,0 +1,270 @@
+"""``scan`` in compiled functions: an operation whose parameter is the graph of a step.
+
+Note [Derivatives of loops]
+---------------------------
+The gradient of a loop is again a loop, from the end to the start: its step computes the step of the
+first one again from the carry that was saved, and pulls the cotangent of the carry back through it
+(the transposition of ``scan`` in JAX; reverse mode as in Griewank and Walther, Evaluating
+Derivatives, chapter 3). What all steps read has its gradients summed up in the carry, or after the
+loop (Note [Products after a loop] in ``deferred_products``). Tangents go along with the carry, and
+a batch of loops is a loop of batches. All of these are bodies traced from the graph of the first
+one (Note [Derived bodies] in ``body``), so they can be differentiated and batched again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numgrad.autograd.variable import Tensor
+from numgrad.compiler.loops.body import LoopBody, dense, is_zero
+from numgrad.compiler.loops.carry import (
+    carrying,
+    draws_before,
+    fix_carry_dtypes,
+    without_invariants,
+)
+from numgrad.compiler.loops.deferred_products import product, with_factors
+from numgrad.compiler.loops.program import LoopProgram
+from numgrad.compiler.passes.common import join_common
+from numgrad.compiler.trace.body import DependentDrawError, owned
+from numgrad.compiler.trace.body_primitive import BodyPrimitive, has_derivatives
+from numgrad.compiler.trace.generators import (
+    generator_states,
+    one_of_all,
+    put_generator_states,
+)
+from numgrad.core.abstract import zeros
+from numgrad.core.batching import BatchOperand
+from numgrad.core.draws import of_steps
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind, drawn_together
+from numgrad.core.op import OPS, Op
+
+
+class Scan(BodyPrimitive):
+    """The rules of ``scan``: Note [Derivatives of loops].
+
+    Operands are the carry ``c``, the arrays ``T x`` that are gone through, and what all steps read,
+    ``a``; results the last carry, then what is collected, ``T y``.
+    """
+
+    def shape(self, inputs: Sequence[Meta], params: dict[str, Any]) -> tuple[Meta, ...]:
+        """``([c], [T x], [a]) -> [c], [T y]``."""
+        body: LoopBody = params["body"]
+        results = body.results_for(inputs, params["lengths"])
+        rows = [Meta((params["length"], *m.shape), m.dtype) for m in results[body.carries :]]
+        return (*results[: body.carries], *rows)
+
+    def vjp(
+        self, g: Sequence[Any], inputs: Sequence[Any], y: Sequence[Any], params: dict[str, Any]
+    ) -> list[Any]:
+        """``([ct c], [T ct y], [c], [T x], [a]) -> [ct c], [T ct x], [ct a]``."""
+        body: LoopBody = params["body"]
+        c = body.carries
+        _, xs, outside = body.parts(inputs)
+        results, metas = body.results, body.metas
+        if body.keeps:
+            saved = y[len(y) - c :]
+        else:
+            saved = call(body.derived("keep", body.keeping)[0], inputs, params)[len(y) :]
+        grads = [dense(x, part) for x, part in zip(g, y, strict=True)]
+        of_carry = [k for k in range(c) if has_derivatives(results[k])]
+        rows = range(c, len(results))
+        of_rows = [k for k in rows if has_derivatives(results[k]) and not is_zero(g[k])]
+        wanted = [k for k, m in enumerate(metas) if has_derivatives(m)]
+        summed = [k for k in wanted if k >= c + body.xs]
+
+        def make() -> tuple[tuple[LoopBody, dict[int, list[tuple[int, int]]]], list[Any]]:
+            whole, besides = _transposed(body, of_carry, of_rows, wanted, summed)
+            return with_factors(whole, range(len(of_carry), whole.carries)), besides
+
+        (back, pairs_of), besides = body.derived(("vjp", tuple(of_rows)), make)
+        factored = {summed[k - len(of_carry)]: pairs for k, pairs in pairs_of.items()}
+        added = [k for k in summed if k not in factored]
+        start = [grads[k] for k in of_carry]
+        start += [Tensor(zeros(inputs[k].shape, metas[k].dtype)) for k in added]
+        operands = (*start, *saved, *xs, *(grads[k] for k in of_rows), *outside, *besides)
+        out = call(back, operands, params, turned=True)
+        by_operand: dict[int, Any] = dict(zip((*of_carry, *added), out, strict=False))
+        through = [k for k in wanted if c <= k < c + body.xs]
+        collected = out[back.carries :]
+        by_operand.update(zip(through, collected, strict=False))
+        for k, pairs in factored.items():
+            factors = [(collected[i], collected[j]) for i, j in pairs]
+            by_operand[k] = product(factors, metas[k].dtype)
+        return [by_operand.get(k) for k in range(len(metas))]
+
+    def jvp(
+        self, tangents: Sequence[Any], inputs: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """``([t c], [T t x], [t a], [c], [T x], [a]) -> [t c], [T t y]``."""
+        body: LoopBody = params["body"]
+        metas, results, c = body.metas, body.results, body.carries
+        moving = [k for k, m in enumerate(metas) if has_derivatives(m)]
+        moved = [k for k, m in enumerate(results) if has_derivatives(m)]
+        numbers = [[k for k in part if k in moving] for part in body.parts(range(len(metas)))]
+
+        def interleaved(values: Sequence[Any], along: Callable[[int], Any]) -> list[Any]:
+            """Each kind of operands, followed by the tangents of these."""
+            parts = zip(body.parts(values), numbers, strict=True)
+            return [x for part, ks in parts for x in (*part, *map(along, ks))]
+
+        def make() -> tuple[LoopBody, list[Any]]:
+            def step(given: Sequence[Tensor]) -> list[Any]:
+                rest, point, directions = list(given), [], []
+                for part, ks in zip(body.parts(metas), numbers, strict=True):
+                    point += rest[: len(part)]
+                    directions += rest[len(part) : len(part) + len(ks)]
+                    rest = rest[len(part) + len(ks) :]
+                primal, along = body.jvp(point, moving, directions)
+                new = [*primal[:c], *(along[k] for k in moved if k < c)]
+                return _with_carries(new, [along[k] for k in moved if k >= c], given)
+
+            graph, besides = body.trace(step, interleaved(metas, lambda k: metas[k]))
+            carries, xs = (len(part) + len(ks) for part, ks in zip(
+                body.parts(metas)[:2], numbers[:2], strict=True))  # fmt: skip
+            return LoopBody(graph, carries, xs), besides
+
+        forward, besides = body.derived("jvp", make)
+        operands = interleaved(inputs, lambda k: dense(tangents[k], inputs[k]))
+        out = call(forward, [*operands, *besides], params)
+        made = dict(zip([k for k in moved if k < c], out[c:], strict=False))
+        made.update(zip([k for k in moved if k >= c], out[forward.carries :], strict=False))
+        return tuple(made.get(k) for k in range(len(results)))
+
+    def batch(
+        self, op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+    ) -> Any:
+        """``([B c], [B T x], [B a or a]) -> [B c], [B T y]``, a loop of steps for all examples."""
+        body: LoopBody = params["body"]
+        c, x = body.carries, body.carries + body.xs
+        own = any(operands[k].batched for k in body.states)
+        batched = tuple((k < c or o.batched) and k not in body.states
+                        for k, o in enumerate(operands))  # fmt: skip
+
+        def make() -> tuple[LoopBody, list[Any]]:
+            def step(given: Sequence[Tensor]) -> list[Any]:
+                return body.batch_step(given, batched, own, size)
+
+            graph, besides = body.trace(step, body.batch_metas(batched, size))
+            return LoopBody(graph, c, body.xs), besides
+
+        loop, besides = body.derived(("batch", size, batched, own), make)
+        values = []
+        for k, operand in enumerate(operands):
+            value = operand.repeated(size) if k < c else operand.value
+            if k in body.states:
+                value = one_of_all(operand, size)
+            values.append(OPS["moveaxis"](value, 0, 1) if c <= k < x and batched[k] else value)
+        out = []
+        for k, v in enumerate(call(loop, (*values, *besides), params)):
+            if k in body.states_made:
+                out.append(state_of_batch(v, own, size))
+            else:
+                out.append(v if k < c else OPS["moveaxis"](v, 0, 1))
+        return tuple(out)
+
+
+@Scan.declare(outputs=True, materializes=False)
+def scan(*inputs, body, length, reverse=False, lengths=()):
+    """A loop: the last carry, and what the steps give besides, along a first axis.
+
+    ``lengths`` are those of the axes that the body reads and no operand has.
+    """
+    return tuple(body.program(LoopProgram).run(inputs, length, reverse, body.by_axis(lengths)))
+
+
+def call(
+    body: LoopBody, operands: Sequence[Any], like: dict[str, Any], turned: bool = False
+) -> Any:
+    """A call of a body made from another, of which ``like`` are the parameters."""
+    lengths = body.lengths(like["body"].by_axis(like["lengths"]) if "lengths" in like else None)
+    params = {"body": body, "length": like["length"], "lengths": lengths}
+    return bind(scan, tuple(operands), {**params, "reverse": like["reverse"] is not turned})
+
+
+def _transposed(
+    body: LoopBody, of_carry: list[int], of_rows: list[int], wanted: list[int], summed: list[int]
+) -> tuple[LoopBody, list[Any]]:
+    """The step of the transposed loop: ``([ct c], [ct a], [c], [x], [ct y], [a])``.
+
+    It carries cotangents of the carry and the gradients of what all steps read, and goes through
+    carries, ``xs`` and cotangents of what was collected; it collects those of ``xs``.
+    """
+    metas, results, c = body.metas, body.results, body.carries
+    carry, xs, outside = body.parts(metas)
+    given = [results[k] for k in of_carry] + [metas[k] for k in summed]
+    carries, saved = len(given), [*carry, *xs]
+    given += [*saved, *(results[k] for k in of_rows), *outside]
+
+    def step(inputs: Sequence[Tensor]) -> list[Any]:
+        cotangents, rest = list(inputs[: len(of_carry)]), inputs[len(of_carry) :]
+        sums, rest = rest[: len(summed)], rest[len(summed) :]
+        point, rest = list(rest[: len(saved)]), rest[len(saved) :]
+        cotangents += rest[: len(of_rows)]
+        point += rest[len(of_rows) :]
+        grads = body.vjp(point, wanted, (*of_carry, *of_rows), cotangents)
+        by_operand = dict(zip(wanted, grads, strict=True))
+        new = [by_operand[k] for k in of_carry]
+        new += [a + by_operand[k] for a, k in zip(sums, summed, strict=True)]
+        return _with_carries(new, [by_operand[k] for k in wanted if c <= k < c + body.xs], inputs)
+
+    graph, besides = body.trace(step, given)
+    return LoopBody(graph, carries, len(saved) + len(of_rows)), besides
+
+
+def _with_carries(new: list[Any], rows: list[Any], inputs: Sequence[Any]) -> list[Any]:
+    """The results of a step: the new carry, what is collected, and the carry before."""
+    return [*new, *rows, *inputs[: len(new)]]
+
+
+def state_of_batch(x: Any, own: bool, size: int) -> Any:
+    """The state of a generator as a rule returns it."""
+    shared = BatchOperand(x, False)
+    return shared.repeated(size) if own else shared
+
+
+def compiled_scan(
+    function: Callable[[Sequence[Tensor]], tuple[list[Any], list[Any]]],
+    carry: Sequence[Any],
+    weak: Sequence[bool],
+    xs: Sequence[Any],
+    length: Any,
+    reverse: bool,
+    everything: bool = False,
+) -> tuple[list[Any], list[Any]]:
+    """The loop of a step, which takes and returns flat lists: the last carry, what was collected.
+
+    The dtypes of carries become those that the step gives them.
+    """
+
+    def step(given: Sequence[Tensor]) -> list[Any]:
+        new, rows = function([*owned(given[: len(carry)]), *given[len(carry) :]])
+        return [*new, *rows, *given[: len(new)]]
+
+    rest = [Meta(a.shape[1:], a.dtype) for a in xs]
+    try:
+        carry, traced = fix_carry_dtypes(step, carry, weak, rest, draws=True)
+    except DependentDrawError:
+        carry, traced = fix_carry_dtypes(step, carry, weak, rest, carries=True)
+    if traced.draws:
+        xs = [*xs, *drawn_together(of_steps(draws_before(traced), length, reverse))]
+    sources = traced.sources
+    if sources:
+        traced = carrying(traced, len(carry), len(xs))
+        carry = [*carry, *generator_states(sources)]
+    join_common(traced.graph)
+    graph, outside = traced.graph, traced.outside
+    if not (
+        isinstance(length, int) and length == 0
+    ):  # computed for no step, they may have no value
+        graph, outside = without_invariants(graph, len(carry) + len(xs), outside)
+    body = LoopBody(graph, len(carry), len(xs))
+    operands = (*carry, *xs, *outside)
+    params = {"length": length, "reverse": reverse, "lengths": body.lengths()}
+    out = bind(scan, operands, {"body": body, **params})
+    rows = out[len(carry) : len(out) - len(carry)]
+    count = len(carry) - len(sources)
+    put_generator_states(sources, out[count : len(carry)])
+    return list(out[:count]), list(rows)

@@ -1,0 +1,257 @@
+"""Graphs in a compiled function that may run or not, or whose length is found while it runs.
+
+Note [Subgraphs]
+----------------
+A branch is a graph within the graph: an operation takes a number, which says which of several
+``Subgraph``s computes its results, and what these read (``switch`` of XLA's structured control
+flow). A loop whose number of steps nobody knows before it runs has no place for that length in the
+graph around it: so it is a subgraph too, in which the length is an axis, that takes it as its
+number. The derivatives of a subgraph, and that subgraph for a batch, are subgraphs of the same
+kind: Note [Derived bodies] in ``body``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.variable import Tensor
+from numgrad.compiler.graph.graph import Value
+from numgrad.compiler.loops.body import Subgraph, dense, is_zero
+from numgrad.compiler.trace.body import trace_body
+from numgrad.compiler.trace.body_primitive import BodyPrimitive, has_derivatives
+from numgrad.compiler.trace.generators import one_of_all
+from numgrad.core.abstract import zeros
+from numgrad.core.batching import BatchOperand
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind, state
+from numgrad.core.op import OPS, Op
+
+Parts = tuple[Subgraph, ...]
+Step = Callable[[Sequence[Tensor]], list[Any]]
+
+EXPECTED = 100
+"""How long kernels expect what is found while running to be."""
+
+
+class SubgraphPrimitive(BodyPrimitive):
+    """The rules of ``subgraph``, of a number ``n`` and operands ``a`` of all its parts."""
+
+    def shape(self, inputs: Sequence[Meta], params: dict[str, Any]) -> tuple[Meta, ...]:
+        """``(n, [a]) -> [y]``, as they are in the first part."""
+        parts: Parts = params["parts"]
+        known = _by_axis(parts, params["lengths"])
+        return tuple(parts[0].results_for(inputs, parts[0].lengths(known)))
+
+    def vjp(
+        self, g: Sequence[Any], inputs: Sequence[Any], y: Sequence[Any], params: dict[str, Any]
+    ) -> list[Any]:
+        """``([ct y], n, [a]) -> None, [ct a]``."""
+        parts: Parts = params["parts"]
+        grads = [dense(x, part) for x, part in zip(g, y, strict=False)]
+        results = [k for k, m in enumerate(parts[0].results) if has_derivatives(m)]
+        outputs = [k for k in results if not is_zero(g[k])]
+        wanted = [k for k, x in enumerate(inputs) if has_derivatives(x)]
+
+        def make(part: Subgraph) -> tuple[Step, list[Meta]]:
+            def step(given: Sequence[Tensor]) -> list[Any]:
+                count = len(part.metas)
+                return part.vjp(given[:count], wanted, outputs, given[count:])
+
+            return step, [*part.metas, *(part.results[k] for k in outputs)]
+
+        back, besides = _derived(parts, ("vjp", tuple(outputs), tuple(wanted)), make)
+        operands = (*inputs, *(grads[k] for k in outputs), *besides)
+        made = call(back, operands, _by_axis(parts, params["lengths"]))
+        by_operand = dict(zip(wanted, made, strict=True))
+        return [by_operand.get(k) for k in range(len(inputs))]
+
+    def jvp(
+        self, tangents: Sequence[Any], inputs: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """``(None, [t a], n, [a]) -> [t y]``."""
+        parts: Parts = params["parts"]
+        results = parts[0].results
+        moving = [k for k, x in enumerate(inputs) if has_derivatives(x)]
+        moved = [k for k, m in enumerate(results) if has_derivatives(m)]
+
+        def make(part: Subgraph) -> tuple[Step, list[Meta]]:
+            def step(given: Sequence[Tensor]) -> list[Any]:
+                count = len(part.metas)
+                along = part.jvp(given[:count], moving, given[count:])[1]
+                return [along[k] for k in moved]
+
+            return step, [*part.metas, *(part.metas[k] for k in moving)]
+
+        forward, besides = _derived(parts, ("jvp", tuple(moving)), make)
+        along = [dense(tangents[k], inputs[k]) for k in moving]
+        out = call(forward, (*inputs, *along, *besides), _by_axis(parts, params["lengths"]))
+        by_result = dict(zip(moved, out, strict=True))
+        return tuple([by_result.get(k) for k in range(len(results))])
+
+    def batch(
+        self, op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+    ) -> Any:
+        """``(B n or n, [B a or a]) -> [B y]``."""
+        parts: Parts = params["parts"]
+        number = operands[0]
+        known = _by_axis(parts, params["lengths"])
+        if number.batched and parts[0].axis is not None:
+            longest = OPS["max"](number.value) if size else OPS["sum"](number.value)
+            return self.batch(op, [BatchOperand(longest, False), *operands[1:]], params, size)
+        if number.batched:
+            return _of_each(parts, operands, known, size)
+        batch, besides = _batch(parts, tuple([o.batched for o in operands]), size)
+        out = list(call(batch, (*(o.value for o in operands), *besides), known))
+        return _with_states(out, parts[0].state_count, operands, size)
+
+
+@SubgraphPrimitive.declare(outputs=True)
+def subgraph(*inputs, parts, lengths=()):
+    """The results of one of ``parts``, the first operand says which: Note [Subgraphs].
+
+    ``lengths`` are those of the axes that the parts read and no operand has.
+    """
+    which = min(max(int(inputs[0]), 0), len(parts) - 1) if parts[0].axis is None else 0
+    return tuple(parts[which].run(inputs, _by_axis(parts, lengths)))
+
+
+def _axes(parts: Parts) -> list[int]:
+    return sorted(set().union(*(part.axes for part in parts)))
+
+
+def _by_axis(parts: Parts, lengths: Sequence[Any]) -> dict[int, Any]:
+    return dict(zip(_axes(parts), lengths, strict=True))
+
+
+def call(parts: Parts, operands: Sequence[Any], known: dict[int, Any] | None = None) -> Any:
+    """A call of parts; ``known`` are lengths of axes that are not symbols."""
+    sizes, known = parts[0].graph.sizes, known or {}
+    lengths = tuple([known.get(k, sizes.of_axis(k)) for k in _axes(parts)])
+    return bind(subgraph, tuple(operands), {"parts": parts, "lengths": lengths})
+
+
+def with_length(function: Callable[[Any], list[Any]], number: Any) -> list[Any]:
+    """The results of ``function``, given a length that is found while the compiled function runs.
+
+    Where examples of a batch have other lengths, it gets the largest of them.
+    """
+    axes: list[int] = []
+
+    def of_length(_: Sequence[Tensor]) -> list[Any]:
+        sizes = state.ground.tracer.sizes
+        length = sizes.axis(EXPECTED)
+        axes[:] = [sizes.axes([length]).pop()]
+        return function(length)
+
+    traced = trace_body(of_length, [Meta((), np.dtype(np.int64))])
+    return list(call((Subgraph(traced.graph, axes[0]),), (number, *traced.outside)))
+
+
+def _derived(
+    parts: Parts,
+    key: Any,
+    make: Callable[[Subgraph], tuple[Step, list[Meta]]],
+    state_count: int = 0,
+) -> tuple[Parts, list[Any]]:
+    """Parts made from each part, and what these read besides."""
+
+    def made(part: Subgraph) -> tuple[Subgraph, list[Any]]:
+        graph, besides = part.trace(*make(part))
+        return Subgraph(graph, part.axis, state_count), besides
+
+    return joined([part.derived(key, lambda part=part: made(part)) for part in parts])
+
+
+def joined(derived: Sequence[tuple[Subgraph, list[Any]]]) -> tuple[Parts, list[Any]]:
+    """Parts that read the same operands, and what any of them reads besides."""
+    count = len(derived[0][0].graph.inputs) - len(derived[0][1])
+    besides: dict[int, Any] = {}
+    own: list[dict[int, Value]] = []
+    for part, outside in derived:
+        besides.update((id(x), x) for x in outside)
+        read = part.graph.inputs[count:]
+        own.append({id(x): v for x, v in zip(outside, read, strict=True)})
+    if not besides:
+        return tuple([part for part, _ in derived]), []
+    all_of = {key: value for values in own for key, value in values.items()}
+    parts = tuple([
+        part.with_inputs([*part.graph.inputs[:count], *({**all_of, **values}[k] for k in besides)])
+        for (part, _), values in zip(derived, own, strict=True)
+    ])  # fmt: skip
+    return parts, list(besides.values())
+
+
+def _with_states(out: list[Any], count: int, operands: Sequence[BatchOperand], size: int) -> Any:
+    """Results of which the last are states of generators, batched if they were."""
+    for k in range(len(out) - count, len(out)):
+        if not operands[1].batched:
+            out[k] = BatchOperand(one_of_all(BatchOperand(out[k], True), size), False)
+    return tuple(out)
+
+
+def _batch(parts: Parts, batched: tuple[bool, ...], size: int) -> tuple[Parts, list[Any]]:
+    """Parts for a batch, whose results are batches."""
+
+    def make(part: Subgraph) -> tuple[Step, list[Meta]]:
+        step: Step = lambda given: part.batch(given, batched, size)[0]  # noqa: E731
+        return step, part.batch_metas(batched, size)
+
+    return _derived(parts, ("batch", size, batched), make, parts[0].state_count)
+
+
+def _of_each(
+    parts: Parts, operands: Sequence[BatchOperand], known: dict[int, Any], size: int
+) -> Any:
+    """Results of the part that each example chooses: ``(B n, [B a or a]) -> [B y]``.
+
+    Note [Examples that part ways] in ``divergent_batches``. A part that no example chooses does not
+    run.
+    """
+    which = OPS["clip"](operands[0].value, 0, len(parts) - 1)
+    batched = (False, *(o.batched for o in operands[1:]))
+    results: list[Any] = []
+    states = parts[0].state_count
+    for k, part in enumerate(parts):
+        on = OPS["equal"](which, k)
+        first = OPS["argmax"](on)
+        point = []
+        for number, operand in enumerate(operands[1:]):
+            x = operand.value
+            if k and number < states:  # those that the part before has left
+                x = results[len(results) - states + number]
+                x = x if operand.batched else one_of_all(BatchOperand(x, True), size)
+            point.append(select(on, x, OPS["take"](x, first, axis=0)) if operand.batched else x)
+        made, besides = _batch((part,), batched, size)
+        any_on = OPS["astype"](OPS["any"](on), np.int64)
+        out = list(call((_nothing(made[0]), made[0]), (any_on, *point, *besides), known))
+        count = len(out) - states
+        if k:
+            pairs = zip(out[:count], results, strict=False)
+            out = [*(select(on, a, b) for a, b in pairs), *out[count:]]
+        results = out
+    return _with_states(results, states, operands, size)
+
+
+def select(on: Any, a: Any, b: Any) -> Any:
+    """``(B, B a, B a) -> B a``: ``a`` for those examples that are ``on``, else ``b``."""
+    return OPS["where"](OPS["reshape"](on, (*on.shape, *(1,) * (a.ndim - 1))), a, b)
+
+
+def _nothing(part: Subgraph) -> Subgraph:
+    """Zeros in place of what a part computes; states of generators as they were."""
+
+    def make() -> tuple[Subgraph, list[Any]]:
+        results, states = part.results, part.state_count
+
+        def step(given: Sequence[Tensor]) -> list[Any]:
+            made = [Tensor(zeros(m.shape, m.dtype)) for m in results[: len(results) - states]]
+            pairs = zip(given[1 : 1 + states], results[len(results) - states :], strict=True)
+            return [*made, *(OPS["broadcast_to"](x, m.shape) for x, m in pairs)]
+
+        graph, besides = part.trace(step, part.metas)
+        return Subgraph(graph, state_count=states), besides
+
+    return part.derived("nothing", make)[0]

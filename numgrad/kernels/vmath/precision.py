@@ -1,0 +1,151 @@
+"""Pairs of floats with twice the precision, and forms of functions for single precision.
+
+Error-free transformations give a sum or product as a rounded value and its exact error: Dekker
+(1971), A floating-point technique for extending the available precision.
+
+Note [One body]
+---------------
+Where a function takes the same steps in both precisions it is written once, for float64, and
+``single`` makes the form for float32 of the same text: each global name in it stands for its
+counterpart there. That of ``name_f64`` is ``name_f32``, that of the constant ``NAME_F64`` is
+``NAME_F32``, and that of any other one, ``NAME`` or ``D_NAME``, is ``F_NAME``, beside it in the
+module. ``INT`` and ``FLOAT`` are the types of numbers. A constant without counterpart is an error.
+
+Note [Exact multiply-add]
+-------------------------
+``exact_mul_add`` is for uses in which the rounding error of the product must not be lost. Where the
+CPU has FMA it is one instruction. Elsewhere (Note [Multiply-add without hardware] of
+``intrinsics``) the product is taken with its error: exact if the sum cancels the leading half of
+the product, which is what error terms, remainders and argument reductions need.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.device import DeviceFunction, device
+from numgrad.codegen.intrinsics import HAS_FMA, bits, fma, from_bits
+from numgrad.errors import NumgradAttributeError
+
+INT, FLOAT = np.int64, np.float64
+_SINGLE: dict[Any, Any] = {INT: np.int32, FLOAT: np.float32}
+
+
+def single(double: DeviceFunction) -> DeviceFunction:
+    """The form for float32 of a function for float64: Note [One body]."""
+    function: Any = double.py_func
+    before = function.__globals__
+    names = {name: before[name] for name in function.__code__.co_names if name in before}
+    after = {name: _counterpart(name, value, before) for name, value in names.items()}
+    copy = FunctionType(function.__code__, {**before, **after})
+    copy.__doc__, copy.__module__ = function.__doc__, function.__module__
+    # linker symbols come from the name
+    copy.__name__ = copy.__qualname__ = function.__name__.replace("f64", "f32")
+    return DeviceFunction(copy, inline=double.inline, contract=double.contract)
+
+
+def _counterpart(name: str, value: Any, names: dict[str, Any]) -> Any:
+    """What a name of the text for float64 stands for in that for float32."""
+    if isinstance(value, DeviceFunction) and name.endswith("_f64"):
+        return getattr(sys.modules[value.__module__], f"{name[:-2]}32")
+    if name.endswith("_F64"):
+        return names[f"{name[:-2]}32"]
+    if isinstance(value, type) and value in _SINGLE:
+        return _SINGLE[value]
+    other = names.get(f"F_{name.removeprefix('D_')}")
+    if other is None and isinstance(value, np.generic | tuple):
+        raise NumgradAttributeError(f"{name} has no counterpart for float32: Note [One body]")
+    return value if other is None else other
+
+
+def through_float64(double: DeviceFunction) -> DeviceFunction:
+    """The form for float32 that computes in float64 and rounds once."""
+
+    def of_one(x):
+        return np.float32(double(np.float64(x)))
+
+    def of_two(a, x):
+        return np.float32(double(np.float64(a), np.float64(x)))
+
+    def of_three(a, b, x):
+        return np.float32(double(np.float64(a), np.float64(b), np.float64(x)))
+
+    def of_four(a, b, c, x):
+        return np.float32(double(np.float64(a), np.float64(b), np.float64(c), np.float64(x)))
+
+    count = double.py_func.__code__.co_argcount
+    return _named((of_one, of_two, of_three, of_four)[count - 1], double, inline=True)
+
+
+def through_complex128(double: DeviceFunction) -> DeviceFunction:
+    """The form for complex64 that computes in complex128: wide enough to round only once."""
+
+    def narrow(z):
+        return np.complex64(double(np.complex128(z)))
+
+    return _named(narrow, double, inline=True)
+
+
+def _named(narrow: Any, double: DeviceFunction, *, inline: bool) -> DeviceFunction:
+    name = double.__name__.replace("f64", "f32").replace("c128", "c64")
+    narrow.__name__ = narrow.__qualname__ = name  # linker symbols come from the name
+    return DeviceFunction(narrow, inline=inline)
+
+
+# ------------------------------------------------------------------ error-free transformations
+
+
+@device
+def fast_two_sum(a, b):
+    """``a + b`` and its error, for ``|a| >= |b|`` or ``a == 0``."""
+    s = a + b
+    return s, b - (s - a)
+
+
+@device
+def two_sum(a, b):
+    """``a + b`` and its error, for operands in any order."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+_TOP_HALF_F64, _TOP_HALF_F32 = np.int64(-(1 << 27)), np.int32(-(1 << 12))
+
+if HAS_FMA:
+
+    @device
+    def two_prod_f64(a, b):
+        """``a * b`` and its error."""
+        p = a * b
+        return p, fma(a, b, -p)
+
+    @device
+    def exact_mul_add_f64(a, b, c):
+        """``a * b + c`` without the rounding error of the product: Note [Exact multiply-add]."""
+        return fma(a, b, c)
+
+else:
+    # Dekker's product; the halves come from a mask, which cannot overflow.
+    @device
+    def two_prod_f64(a, b):
+        """``a * b`` and its error."""
+        p = a * b
+        ah = from_bits(INT(bits(a) & _TOP_HALF_F64))
+        bh = from_bits(INT(bits(b) & _TOP_HALF_F64))
+        al, bl = a - ah, b - bh
+        return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
+
+    @device
+    def exact_mul_add_f64(a, b, c):
+        """``a * b + c`` without the rounding error of the product: Note [Exact multiply-add]."""
+        high, low = two_prod_f64(a, b)
+        return (high + c) + low
+
+
+two_prod_f32 = single(two_prod_f64)
+exact_mul_add_f32 = single(exact_mul_add_f64)
