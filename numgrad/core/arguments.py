@@ -117,8 +117,8 @@ class UnknownParameter(NumgradTypeError):
     def as_numpy(self, op: Any, args: tuple, params: dict[str, Any]) -> Any:
         """The result of NumPy's function if it has the parameter; else raise."""
         function = op.ref
-        asked = _of_thread.__dict__.setdefault("asked", [])
-        if self.op is not op or not callable(function) or op in asked:
+        pending = _of_thread.__dict__.setdefault("asked", [])
+        if self.op is not op or not callable(function) or op in pending:
             raise self
         theirs = {} if isinstance(function, np.ufunc) else signature_of(function).parameters
         known = set(theirs)
@@ -132,7 +132,7 @@ class UnknownParameter(NumgradTypeError):
             args = (list(args),)
         elif not hasattr(args[0], "grad_fn"):  # NumPy asks the first operand
             raise self
-        asked.append(op)
+        pending.append(op)
         try:
             return function(*args, **params)
         except TypeError as error:
@@ -140,7 +140,7 @@ class UnknownParameter(NumgradTypeError):
                 raise
             raise self from error
         finally:
-            asked.pop()
+            pending.pop()
 
 
 def complete(op: Any, args: tuple, params: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
@@ -168,18 +168,18 @@ def complete(op: Any, args: tuple, params: dict[str, Any]) -> tuple[tuple, dict[
             args = args[:count]
         elif len(args) < count:
             missing = op.inputs[len(args) :]
-            given = []
+            positional = []
             for position, name in enumerate(missing, start=len(args)):
                 if name not in params:
                     name = op.spellings.get(name, name)
                 if name in params:
                     params = dict(params)
-                    given.append(params.pop(name))
+                    positional.append(params.pop(name))
                 elif position >= count - len(op.defaults):
-                    given.append(op.defaults[position - count])
+                    positional.append(op.defaults[position - count])
                 else:
                     raise NumgradTypeError(f"{op.name}: input {name!r} is missing")
-            args = (*args, *given)
+            args = (*args, *positional)
     if params:
         if not params.keys() <= op.params.keys():
             params = _as_ours(op, params)
@@ -209,10 +209,10 @@ def _as_ours(op: Any, params: dict[str, Any]) -> dict[str, Any]:
 
 def translated(op: Any, params: dict[str, Any]) -> dict[str, Any]:
     """Parameters with what stands for those that only another library's function has."""
-    found = {name: value for name, value in params.items() if name not in op.stand_ins}
+    translation = {name: value for name, value in params.items() if name not in op.stand_ins}
     for name in params.keys() & op.stand_ins.keys():
         for ours, value in op.stand_ins[name](params[name]).items():
-            if ours in found:
+            if ours in translation:
                 raise NumgradTypeError(f"{op.name}: {ours!r} and {name!r} mean the same; give one")
-            found[ours] = value
-    return found
+            translation[ours] = value
+    return translation

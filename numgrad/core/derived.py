@@ -50,19 +50,19 @@ def with_present_names(function: Any, known: dict[int, Any] | None = None) -> An
     around, names = function.__globals__, set(_names(function.__code__))
     scope = {"__builtins__": around.get("__builtins__"), "__name__": around.get("__name__")}
     cells = tuple([CellType() for _ in function.__closure__ or ()])
-    found = FunctionType(
+    result = FunctionType(
         function.__code__, scope, function.__name__, function.__defaults__, cells or None
     )
-    found.__kwdefaults__, found.__qualname__ = function.__kwdefaults__, function.__qualname__
-    found.__module__, found.__doc__ = function.__module__, function.__doc__
-    known[id(function)] = found
+    result.__kwdefaults__, result.__qualname__ = function.__kwdefaults__, function.__qualname__
+    result.__module__, result.__doc__ = function.__module__, function.__doc__
+    known[id(function)] = result
     scope |= {name: _present(around[name], known) for name in names if name in around}
     for cell, own in zip(function.__closure__ or (), cells, strict=True):
         try:
             own.cell_contents = _present(cell.cell_contents, known)
         except ValueError:  # it is empty
             continue
-    return found
+    return result
 
 
 def _names(code: CodeType) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _present(value: Any, known: dict[int, Any]) -> Any:
-    """What a name stands for, without later changes."""
+    """The value of a name, without later changes."""
     if type(value) is FunctionType and is_users(value.__code__.co_filename):
         return with_present_names(value, known)
     if type(value) is ModuleType and is_users_module(value.__name__):
@@ -108,10 +108,10 @@ class DerivedFormula(GradientFormula):
         if not (isinstance(result, TapedValue) and result.needed):
             return 0
         holomorphic = op.holomorphic and any(_kind(v) == "c" for v in values)
-        found = _pull_back(tape, result, np.conj(g) if holomorphic else g, leaves[self.place])
-        if found is None:
+        grad = _pull_back(tape, result, np.conj(g) if holomorphic else g, leaves[self.place])
+        if grad is None:
             return 0
-        return np.conj(found) if holomorphic else found
+        return np.conj(grad) if holomorphic else grad
 
 
 class TapedValue:
@@ -160,7 +160,7 @@ class TapedValue:
         return TapedValue(self.tape, value, (self,), pull, needed=self.needed)
 
     def apply(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
-        """What an operation makes of values of which some are on the tape."""
+        """The result of an operation on values of which some are on the tape."""
         if op.name in ("real", "imag") and isinstance(args[0], TapedValue):
             return getattr(args[0], op.name)
         if op.name == "astype" and isinstance(args[0], TapedValue):

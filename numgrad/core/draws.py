@@ -39,7 +39,7 @@ class Draw:
 
     @property
     def sources(self) -> list[np.random.BitGenerator]:
-        """What it draws from."""
+        """The generator it draws from."""
         return [self.source]
 
     @property
@@ -100,7 +100,7 @@ class Draws:
 
     @property
     def sources(self) -> list[np.random.BitGenerator]:
-        """What they draw from, each once."""
+        """The generators they draw from, each once."""
         return list({id(s): s for part in self.parts for s in part.sources}.values())
 
     @property
@@ -138,14 +138,14 @@ class Draws:
 
     def __call__(self) -> list[np.ndarray]:
         """Draw."""
-        found = [
+        arrays = [
             [np.zeros((*self.lead, *shape), dtype) for shape, dtype in part.results]
             for part in self.parts
         ]
         for k, place in self.order(self.extra, self.lead):
-            for whole, part in zip(found[k], self.parts[k](), strict=True):
+            for whole, part in zip(arrays[k], self.parts[k](), strict=True):
                 whole[place] = part
-        return [array for each in found for array in each]
+        return [array for each in arrays for array in each]
 
 
 def drawing(draws: Draw | Draws) -> Callable[..., tuple]:
@@ -164,7 +164,7 @@ def without_operands(draws: Draw | Draws) -> Draw | Draws:
 
 
 def of_steps(parts: Sequence[Draw | Draws], length: Any, reverse: bool) -> Draws:
-    """What all steps of a loop draw."""
+    """Draws of all steps of a loop."""
 
     def order(_: tuple[Any, ...], lead: tuple[int, ...]) -> Iterator[tuple[int, Any]]:
         for k in range(lead[0])[::-1] if reverse else range(lead[0]):
@@ -175,7 +175,7 @@ def of_steps(parts: Sequence[Draw | Draws], length: Any, reverse: bool) -> Draws
 
 
 def of_branches(groups: Sequence[Sequence[Draw | Draws]], which: Any) -> Draws:
-    """What the branches draw that are chosen by a number, or by those of all examples."""
+    """Draws of branches that are chosen by a number, or by those of all examples."""
     numbers = [k for k, group in enumerate(groups) for _ in group]
 
     def order(extra: tuple[Any, ...], _: tuple[int, ...]) -> Iterator[tuple[int, Any]]:
@@ -202,20 +202,20 @@ def words_of(source: np.random.BitGenerator) -> np.ndarray:
     >>> words_of(np.random.PCG64(0)).shape
     (8,)
     """
-    found: list[Any] = []
-    _collect(source.state, found)
-    return np.array(found, WORD)
+    words: list[Any] = []
+    _collect(source.state, words)
+    return np.array(words, WORD)
 
 
-def _collect(part: Any, found: list[Any]) -> None:
+def _collect(part: Any, words: list[Any]) -> None:
     if isinstance(part, dict):
         for each in part.values():
-            _collect(each, found)
+            _collect(each, words)
     elif isinstance(part, np.ndarray):
-        found.extend(part.ravel().tolist())
+        words.extend(part.ravel().tolist())
     elif not isinstance(part, str):
         number = int(part)
-        found += [number & (1 << _BITS) - 1, number >> _BITS]
+        words += [number & (1 << _BITS) - 1, number >> _BITS]
 
 
 def _state(like: Any, words: Iterator[int]) -> Any:

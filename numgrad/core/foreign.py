@@ -71,7 +71,7 @@ _PRODUCTS = frozenset(("_matmul_dispatch", "_mul_dispatch"))
 
 
 NO_ARRAY = np.array(None, object)
-"""What NumPy makes of something that is no array."""
+"""The array that NumPy makes of something that is no array."""
 
 
 def asked_by_product() -> bool:

@@ -83,7 +83,7 @@ class Call:
         return self.input_name(k) in self.op.formulas
 
     def saves(self, mask: int) -> tuple[str, ...]:
-        """What backward needs when the operands of the bits of ``mask`` need gradients."""
+        """Values that backward needs when the operands of the bits of ``mask`` need gradients."""
         needs: list[str] = []
         op = self.op  # most have one formula for all dtypes: a property takes a call
         formulas = self.formulas if op.complex_formulas else op.formulas
@@ -95,15 +95,19 @@ class Call:
 
     def arguments(self, formula: GradientFormula, k: int, values: dict[str, Any]) -> dict[str, Any]:
         """Keyword arguments of a formula, apart from ``g``."""
-        given = {}
+        values_by_name = {}
         for name in formula.needs:
-            given[name] = values[name]
+            values_by_name[name] = values[name]
         names = self.op.inputs
         for name in formula.metas:
-            given[f"meta_{name}"] = self.metas[names.index(name) if name != "inputs" else k]
+            values_by_name[f"meta_{name}"] = self.metas[
+                names.index(name) if name != "inputs" else k
+            ]
         for name in formula.params:
-            given[name] = self.implied(name, k) if name in self.op.implied else self.params[name]
-        return given
+            values_by_name[name] = (
+                self.implied(name, k) if name in self.op.implied else self.params[name]
+            )
+        return values_by_name
 
     def consuming(self, mask: int) -> Callable[..., Any] | None:
         """A compiled backward that writes its gradient over ``g``, where there is one.
@@ -125,27 +129,27 @@ class Call:
         op = self.op
         formulas = self.formulas if op.complex_formulas else op.formulas
         formula = formulas[self.input_name(k)]
-        given = self.arguments(formula, k, values)
+        arguments = self.arguments(formula, k, values)
         complex_ = False
         for meta in self.metas:
             if meta.dtype.kind == "c":
                 complex_ = True
                 break
         if complex_ and op.by_elements and len(self.metas) > 1:
-            op.promote(given, self.metas)  # pyright: ignore[reportAttributeAccessIssue]
+            op.promote(arguments, self.metas)  # pyright: ignore[reportAttributeAccessIssue]
         conjugates = op.holomorphic and complex_
         if formula.uses_g:
-            given["g"] = _conjugate(g) if conjugates else g
-        found = formula.function(**given)
-        return _conjugate(found) if conjugates else found
+            arguments["g"] = _conjugate(g) if conjugates else g
+        grad = formula.function(**arguments)
+        return _conjugate(grad) if conjugates else grad
 
     def gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
         """Gradients of the operands in ``mask`` (None for others), on whatever ``g`` is."""
-        found: list[Any] = [None] * len(self.metas)
-        for k in range(len(found)):
+        grads: list[Any] = [None] * len(self.metas)
+        for k in range(len(grads)):
             if mask >> k & 1:
-                found[k] = self.gradient(k, g, values)
-        return found
+                grads[k] = self.gradient(k, g, values)
+        return grads
 
     def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
         """Gradients of the operands in ``mask`` (None for others) and which of them are owned.
@@ -223,9 +227,9 @@ class Planned(Op):
     whole = False
     """Whether kernels take arrays as they are, none raveled, and backwards need at most two."""
     bind = staticmethod(bind)
-    """What a call does that no plan is ready for."""
+    """Compute a call that no plan is ready for."""
     check: Callable[[Sequence[Any]], None] | None = None
-    """What raises for integers that it cannot compute with."""
+    """A check that raises for integers that it cannot compute with."""
 
     def forget(self) -> None:
         self.plans.clear()
@@ -262,5 +266,5 @@ class Plan(Call):
         return function(g, *saved, buffers)
 
     def _compile_backward(self, mask: int, *, accumulate: bool = False) -> Callable[..., Any]:
-        """What gives gradients from ``g`` and what is saved, or adds them to a list of buffers."""
+        """The function of ``g`` and saved values that gives gradients or adds them to buffers."""
         raise NotImplementedError

@@ -88,7 +88,7 @@ def checked(operation: str, x: np.ndarray, function: Any, *args: Any, **params: 
 
 
 _NOTHING, _EMPTY = Meta((), np.dtype(np.int64)), np.empty(0)
-"""What stands for operands that are left out."""
+"""Stand-ins for operands that are left out."""
 
 
 class Primitive(Op):
@@ -117,7 +117,7 @@ class Primitive(Op):
         self.backward_kernel: Callable[..., Any] | None = None
         self.saved_names: dict[tuple[int, int], tuple[str, ...]] = {}
         self.types: np.ufunc | Callable[..., Any] | None = None
-        """What ``resolve`` takes, for where Python numbers, whose dtype is weak, are operands."""
+        """Operands for ``resolve``, for where Python numbers, whose dtype is weak, are there."""
         super().__init__(function, **options)
 
     def strong(self, args: Sequence[Any]) -> Sequence[Any]:
@@ -201,10 +201,10 @@ class PrimitiveCall(Call):
 
     def saves(self, mask: int) -> tuple[str, ...]:
         known = self.op.saved_names
-        found = known.get((len(self.metas), mask))
-        if found is None:
-            found = known[len(self.metas), mask] = super().saves(mask)
-        return found
+        mask_saved = known.get((len(self.metas), mask))
+        if mask_saved is None:
+            mask_saved = known[len(self.metas), mask] = super().saves(mask)
+        return mask_saved
 
     def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
         kernel = self.op.backward_kernel

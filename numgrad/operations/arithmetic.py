@@ -95,10 +95,10 @@ def _no_negative_power(args):
 
 def _raised(a, b):
     """NumPy's power: zero to a complex one is zero where its real part is positive, else NaN."""
-    found = np.power(a, b)
+    result = np.power(a, b)
     if not (is_complex(dtype_or_type(a)) or is_complex(dtype_or_type(b))):
-        return found
-    return np.where((a == 0) & (np.real(b) > 0), 0, found)
+        return result
+    return np.where((a == 0) & (np.real(b) > 0), 0, result)
 
 
 @elementwise(ref=np.power, dunder="pow", domain=(0.3, 2.0), check=_no_negative_power)
@@ -215,13 +215,13 @@ unrecorded.jvp(lambda t_x, x: bind(unrecorded, (t_x,), {}))
 
 @primitive(internal=True, method=False)
 def written_detached(old, new):
-    """What is in memory after a write through ``detach``: new numbers, the derivatives of old."""
+    """Memory after a write through ``detach``: new numbers, the derivatives of old."""
     return np.array(new)
 
 
 @primitive(internal=True, method=False)
 def written_unrecorded(old, new):
-    """What is in memory after a write in ``no_grad``: the gradient goes to what was replaced."""
+    """Memory after a write in ``no_grad``: the gradient goes to what was replaced."""
     return np.array(new)
 
 

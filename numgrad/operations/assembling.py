@@ -131,8 +131,8 @@ def delete(x, obj, axis=None):
     axis = one_axis("delete", axis, len(x.shape))
     if not isinstance(obj, slice):
         obj = numbers_of("delete", obj) if np.size(obj) else np.asarray(obj, np.intp)
-    kept = checked("delete", x, np.delete, np.arange(x.shape[axis]), obj)
-    return take(x, made(kept), axis=axis)
+    remaining = checked("delete", x, np.delete, np.arange(x.shape[axis]), obj)
+    return take(x, made(remaining), axis=axis)
 
 
 delete.calls = [
@@ -294,7 +294,7 @@ def ix_(*arrays):
     >>> rows.shape, columns
     ((2, 1), tensor([[0, 2]]))
     """
-    found = []
+    results = []
     for k, array in enumerate(arrays):
         a = as_operand(array)
         if len(a.shape) != 1:
@@ -303,8 +303,8 @@ def ix_(*arrays):
             a = numbers_of("ix_", a).nonzero()[0]
         elif not isinstance(array, np.ndarray) and a.shape[0] == 0:
             a = np.zeros(0, np.int64)
-        found.append(reshape(a, (1,) * k + (-1,) + (1,) * (len(arrays) - k - 1)))
-    return tuple(found)
+        results.append(reshape(a, (1,) * k + (-1,) + (1,) * (len(arrays) - k - 1)))
+    return tuple(results)
 
 
 ix_.calls = [

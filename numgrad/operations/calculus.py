@@ -100,7 +100,7 @@ def gradient(f, *varargs, axis=None, edge_order=1):
         raise NumgradTypeError("gradient: bools have no difference; convert them with astype first")
     if f.dtype.kind not in "fc":
         f = f.astype(np.float64)
-    found = []
+    results = []
     for a, h in zip(axes, spacings, strict=True):
         n = f.shape[a]
         if n < edge_order + 1:
@@ -114,8 +114,8 @@ def gradient(f, *varargs, axis=None, edge_order=1):
             )
         uniform = not len(h.shape)
         h = h.astype(f.dtype) if uniform and h.dtype != f.dtype and isinstance(h, np.ndarray) else h
-        found.append((_uniform if uniform else _uneven)(f, h, a, edge_order))
-    return found[0] if len(found) == 1 else tuple(found)
+        results.append((_uniform if uniform else _uneven)(f, h, a, edge_order))
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _uniform(f: Any, h: Any, a: int, edge_order: int) -> Any:
@@ -199,16 +199,16 @@ def ediff1d(x, to_end=None, to_begin=None):
     if x.dtype.kind == "b":
         raise NumgradTypeError("ediff1d: bools have no difference; convert them with astype(int)")
     parts = [diff(x) if x.shape[0] else x]
-    for given, place in ((to_begin, 0), (to_end, 2)):
-        if given is None:
+    for end, place in ((to_begin, 0), (to_end, 2)):
+        if end is None:
             continue
-        given = reshape(as_operand(given), (-1,))
-        if not np.can_cast(given.dtype, x.dtype, "same_kind"):
+        end = reshape(as_operand(end), (-1,))
+        if not np.can_cast(end.dtype, x.dtype, "same_kind"):
             raise NumgradTypeError(
-                f"ediff1d: {('to_begin', '', 'to_end')[place]} of dtype {given.dtype} does not go "
+                f"ediff1d: {('to_begin', '', 'to_end')[place]} of dtype {end.dtype} does not go "
                 f"into {x.dtype}"
             )
-        parts.insert(place, given.astype(x.dtype))
+        parts.insert(place, end.astype(x.dtype))
     return parts[0] if len(parts) == 1 else concat(parts, axis=0)
 
 
@@ -321,11 +321,11 @@ def cumulative_trapezoid(y, x=None, dx=1.0, axis=-1, initial=None):
     if initial is not None and initial != 0:
         raise NumgradValueError(f"cumulative_trapezoid: initial is None or 0, got {initial!r}")
     d = _intervals("cumulative_trapezoid", y, x, dx, axis)
-    found = cumsum(d * (_cut(y, axis, 1, None) + _cut(y, axis, None, -1)) / 2.0, axis=axis)
+    result = cumsum(d * (_cut(y, axis, 1, None) + _cut(y, axis, None, -1)) / 2.0, axis=axis)
     if initial is None:
-        return found
-    return concat(_cut(found, axis, 0, 1) * 0 if found.shape[axis] else _cut(y, axis, 0, 1) * 0.0,
-                  found, axis=axis)  # fmt: skip
+        return result
+    return concat(_cut(result, axis, 0, 1) * 0 if result.shape[axis] else _cut(y, axis, 0, 1) * 0.0,
+                  result, axis=axis)  # fmt: skip
 
 
 @composite(ref="scipy.integrate.simpson", method=False, smooth=True)
@@ -460,8 +460,8 @@ def _piecewise_linear_backward(call, mask, g, x: Any = None, xp=None, fp=None, p
     x, xp, fp, g = (np.asarray(a, _FLOAT64) for a in (x, xp, fp, g))
     rows = [in_a_row(a) for a in (x, xp, fp, place, g)]
     gx, gxp, gfp = interpolate_backward(*rows)
-    found = [gx.reshape(x.shape), gxp, gfp]
-    return [value if mask >> k & 1 else None for k, value in enumerate(found)]
+    results = [gx.reshape(x.shape), gxp, gfp]
+    return [value if mask >> k & 1 else None for k, value in enumerate(results)]
 
 
 @piecewise_linear.batch

@@ -184,8 +184,8 @@ def _before(y: Any, axis: int, fill: float, reverse: bool = False) -> Any:
     """``y`` moved on by one along an axis, ``fill`` first."""
     if y.shape[axis] == 0:
         return y
-    kept = slice(1, None) if reverse else slice(None, -1)
-    return _led(getitem(y, ((slice(None),) * axis) + (kept,)), axis, fill, reverse)
+    section = slice(1, None) if reverse else slice(None, -1)
+    return _led(getitem(y, ((slice(None),) * axis) + (section,)), axis, fill, reverse)
 
 
 def _led(y: Any, axis: int, fill: float, reverse: bool = False) -> Any:

@@ -133,7 +133,7 @@ def _common_axis(inputs: Sequence[Any], axis: Any) -> int:
 
 
 def _part(g: Any, index: int, metas: Sequence[Any], axis: int | None) -> Any:
-    """What of ``g`` belongs to one of the joined arrays."""
+    """The part of ``g`` that belongs to one of the joined arrays."""
     if axis is None:
         sizes = [int(np.prod(m.shape)) for m in metas]
         start = sum(sizes[:index])
@@ -227,10 +227,10 @@ def _batched_stack(
 def _arrays(operation: str, arrays: Any) -> list[Any]:
     if len(arrays) == 1 and (isinstance(arrays[0], list | tuple) or hasattr(arrays[0], "shape")):
         arrays = arrays[0]
-    found = [as_operand(a) for a in arrays]
-    if not found:
+    results = [as_operand(a) for a in arrays]
+    if not results:
         raise NumgradValueError(f"{operation}: needs at least one array, got none")
-    return found
+    return results
 
 
 @composite(ref=np.hstack, method=False, smooth=True)
@@ -319,8 +319,8 @@ def column_stack(*arrays):
     tensor([[1., 3.],
             [2., 4.]])
     """
-    found = _arrays("column_stack", arrays)
-    columns = [reshape(a, (-1, 1)) if len(a.shape) < 2 else a for a in found]
+    result = _arrays("column_stack", arrays)
+    columns = [reshape(a, (-1, 1)) if len(a.shape) < 2 else a for a in result]
     return concat(columns, axis=1)
 
 
@@ -361,10 +361,10 @@ def meshgrid(*arrays, copy=True, sparse=False, indexing="xy"):
     """
     if indexing not in ("xy", "ij"):
         raise NumgradValueError(f"meshgrid: indexing is 'xy' or 'ij', got {indexing!r}")
-    found = [as_operand(a) for a in arrays]
-    rank = len(found)
+    results = [as_operand(a) for a in arrays]
+    rank = len(results)
     grids = []
-    for k, a in enumerate(found):
+    for k, a in enumerate(results):
         if len(a.shape) > 1:
             raise NumgradValueError(f"meshgrid: operand {k} has shape {a.shape}; give vectors")
         grids.append(reshape(a, (1,) * k + (-1,) + (1,) * (rank - k - 1)))

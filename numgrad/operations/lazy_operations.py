@@ -96,10 +96,10 @@ def declare_for(function: Any) -> bool:
 
 
 def of_namespace(function: Any) -> Op | None:
-    """What stands in a namespace of ours for a function of one of NumPy's or SciPy's."""
+    """The operation in a namespace of ours that stands for a function of NumPy's or SciPy's."""
     home = NAMESPACES.get(getattr(function, "__module__", None) or "")
-    found = getattr(import_module(home), function.__name__, None) if home else None
-    return found if isinstance(found, Op) else None
+    result = getattr(import_module(home), function.__name__, None) if home else None
+    return result if isinstance(result, Op) else None
 
 
 def declare_all() -> None:

@@ -355,11 +355,11 @@ def _tensordot_axes(
                 f"tensordot: axes {axes!r} name {len(pair[0])} axes of the first operand and "
                 f"{len(pair[1])} of the second"
             )
-        found = []
-        for given, shape in zip(pair, (a, b), strict=True):
-            normalize_axes("tensordot", tuple(given), len(shape))
-            found.append([as_index("tensordot", k) % len(shape) for k in given])
-        return found[0], found[1]
+        results = []
+        for listed, shape in zip(pair, (a, b), strict=True):
+            normalize_axes("tensordot", tuple(listed), len(shape))
+            results.append([as_index("tensordot", k) % len(shape) for k in listed])
+        return results[0], results[1]
     count = as_index("tensordot", axes, "axes")
     if not 0 <= count <= min(len(a), len(b)):
         raise NumgradValueError(

@@ -153,14 +153,14 @@ def polydiv(a, b):
     dtype = np.result_type(a.dtype, b.dtype)
     r, b = a.astype(dtype), b.astype(dtype)
     m, n = a.shape[0] - 1, b.shape[0] - 1
-    found = []
+    results = []
     for k in range(m - n + 1):
         d = getitem(r, k) / getitem(b, 0)
-        found.append(d)
+        results.append(d)
         rest = getitem(r, slice(k, k + n + 1)) - d * b
         parts = [getitem(r, slice(None, k)), rest, getitem(r, slice(k + n + 1, None))]
         r = concat(parts, axis=0)
-    q = stack(found) if found else zeros((1,), dtype)
+    q = stack(results) if results else zeros((1,), dtype)
     known = state.ground.numbers(r)
     if known is None:
         return r._array.refuse(
@@ -420,10 +420,10 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     scale = np.sqrt(sum(a * a, axis=0))
     a = a / scale
     c = least_squares(a, b, rcond=rcond)
-    found = c / scale[:, None]
-    found = found if len(y.shape) == 2 else found[:, 0]
+    result = c / scale[:, None]
+    result = result if len(y.shape) == 2 else result[:, 0]
     if not cov:
-        return found
+        return result
     solve = partial(least_squares, rcond=rcond)
     one = state.ground.made(np.eye(deg + 1))
     inverse = solve(a, solve(a.T, one)) / (scale[:, None] * scale)
@@ -436,8 +436,8 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
             )
         factor = sum(np.square(b - a @ c), axis=0) / (n - deg - 1)
     if len(y.shape) == 1:
-        return found, inverse * (factor if cov == "unscaled" else factor[0])
-    return found, inverse[:, :, None] * factor
+        return result, inverse * (factor if cov == "unscaled" else factor[0])
+    return result, inverse[:, :, None] * factor
 
 
 polyfit.calls = [

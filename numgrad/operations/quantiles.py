@@ -58,8 +58,8 @@ def order_places(x, ranks):
         same = x == value
         if (np.count_nonzero(same, axis=-1) > 1).any():
             wanted = rank - np.count_nonzero(x < value, axis=-1, keepdims=True) + 1
-            found = np.argmax(np.cumsum(same, axis=-1) == wanted, axis=-1)
-            places[..., k] = np.where(same.any(axis=-1), found, places[..., k])  # not of NaN
+            result = np.argmax(np.cumsum(same, axis=-1) == wanted, axis=-1)
+            places[..., k] = np.where(same.any(axis=-1), result, places[..., k])  # not of NaN
     return places
 
 
@@ -82,11 +82,11 @@ def lanes_of(name: str, x: Any, axis: Any) -> tuple[Any, tuple, tuple]:
     axes = normalize_axes(name, axis, len(shape))
     rest = tuple([k for k in range(len(shape)) if k not in axes])
     without = tuple([shape[k] for k in rest])
-    kept = tuple([1 if k in axes else n for k, n in enumerate(shape)])
+    reduced = tuple([1 if k in axes else n for k, n in enumerate(shape)])
     order = (*rest, *axes)
     if order != tuple(range(len(shape))):
         x = permute_dims(x, order)
-    return reshape(x, (*without, prod([shape[k] for k in axes]))), without, kept
+    return reshape(x, (*without, prod([shape[k] for k in axes]))), without, reduced
 
 
 def as_number(n: Any) -> Any:
@@ -119,12 +119,12 @@ def found_at(x: Any, ranks: Sequence[Any], ignore_nan: bool) -> list[Any]:
             for r in ranks
         ]
     joined = ranks[0] if len(ranks) == 1 else concat(ranks, axis=-1)
-    found = take_along_axis(x, order_places(x, joined), axis=-1)
+    result = take_along_axis(x, order_places(x, joined), axis=-1)
     parts, start = [], 0
     for count in counts:
-        part = getitem(found, (Ellipsis, slice(start, start + count)))
+        part = getitem(result, (Ellipsis, slice(start, start + count)))
         if heeds:
-            last = _last(found)
+            last = _last(result)
             part = np.where(np.isnan(last), last, part)
         parts.append(part)
         start += count
@@ -136,11 +136,11 @@ def found_at(x: Any, ranks: Sequence[Any], ignore_nan: bool) -> list[Any]:
 
 def _median(name: str, x: Any, axis: Any, keepdims: bool, ignore_nan: bool) -> Any:
     x = as_operand(x)
-    flat, without, kept = lanes_of(name, x, axis)
+    flat, without, reduced = lanes_of(name, x, axis)
     n: Any = flat.shape[-1]
     if type(n) is int and n == 0:
         y = sum(flat, axis=-1) * np.nan  # NaN for each lane
-        return reshape(y, kept if keepdims else without)
+        return reshape(y, reduced if keepdims else without)
     if ignore_nan and x.dtype.kind in "fc":
         count = sum(~np.isnan(flat), axis=-1, keepdims=True)
         ranks = [np.maximum(count - 1, 0) // 2, np.minimum(count // 2, n - 1)]
@@ -152,7 +152,7 @@ def _median(name: str, x: Any, axis: Any, keepdims: bool, ignore_nan: bool) -> A
     if x.dtype.kind not in "fc":
         parts = [part * 1.0 for part in parts]
     y = parts[0] if len(parts) == 1 else (parts[0] + parts[1]) / 2
-    return reshape(y, kept if keepdims else without)
+    return reshape(y, reduced if keepdims else without)
 
 
 @composite(ref=np.median)
@@ -216,8 +216,8 @@ def _continuous(alpha: float, beta: float) -> Callable[..., Any]:
 def _rounded(index: Any, stays: Callable[[Any, Any], Any]) -> Any:
     """The place after ``index``, or that at it where ``stays`` says so of it and what is behind."""
     floor = np.floor(index)
-    found = np.where(stays(index - floor, floor), floor, floor + 1)
-    return np.maximum(found, 0)
+    result = np.where(stays(index - floor, floor), floor, floor + 1)
+    return np.maximum(result, 0)
 
 
 _PLACES: dict[str, Callable[..., Any]] = {
@@ -264,10 +264,10 @@ def weighted_places(x, weights, q):
     if q.dtype.kind == "f":
         share = share.astype(q.dtype)
     share[share == 0] = -1
-    found = np.empty((*x.shape[:-1], q.size), np.int64)
+    result = np.empty((*x.shape[:-1], q.size), np.int64)
     for lane in np.ndindex(x.shape[:-1]):
-        found[lane] = np.searchsorted(share[lane], q, side="left")
-    places = np.take_along_axis(order, np.minimum(found, x.shape[-1] - 1), -1)
+        result[lane] = np.searchsorted(share[lane], q, side="left")
+    places = np.take_along_axis(order, np.minimum(result, x.shape[-1] - 1), -1)
     if x.dtype.kind == "f":
         last = order[..., -1:]
         heeded = np.isnan(np.take_along_axis(x, last, -1))
@@ -296,8 +296,8 @@ def _weighted(name: str, x: Any, q: Any, weights: Any, axis: Any, method: str, i
         along = [1] * len(shape)
         for k in axes:
             along[k] = shape[k]
-        given = axis if isinstance(axis, tuple | list) else (axis,)
-        order = np.argsort([k % len(shape) for k in given]).tolist()
+        listed = axis if isinstance(axis, tuple | list) else (axis,)
+        order = np.argsort([k % len(shape) for k in listed]).tolist()
         weights = broadcast_to(reshape(permute_dims(weights, order), along), shape)
     known = state.ground.numbers(weights)
     if known is not None and (known < 0).any():
@@ -332,9 +332,9 @@ def _quantiles(
         raise NumgradValueError(f"{name}: q must be from 0 to {most}, got {known}")
     if percent:
         q = q / 100
-    asked = tuple(q.shape)
+    requested = tuple(q.shape)
     q = reshape(q, (-1,))
-    lanes, without, kept = lanes_of(name, x, axis)
+    lanes, without, reduced = lanes_of(name, x, axis)
     if not isinstance(lanes.shape[-1], AbstractLength) and lanes.shape[-1] == 0:
         if not ignore_nan:
             raise NumgradValueError(
@@ -347,7 +347,7 @@ def _quantiles(
     else:
         y = _interpolated(lanes, q, method, ignore_nan, weak)
     y = moveaxis(y, -1, 0) if len(y.shape) > 1 else y
-    return reshape(y, (*asked, *(kept if keepdims else without)))
+    return reshape(y, (*requested, *(reduced if keepdims else without)))
 
 
 def _made(x: Any) -> Any:

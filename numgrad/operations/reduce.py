@@ -79,11 +79,11 @@ def _others_by_neighbours(x, axis):
     from numgrad.operations.join import concat
     from numgrad.operations.shape import reshape
 
-    kept = tuple(k for k in range(x.ndim) if k not in axis)
-    order = (*kept, *axis)
+    remaining = tuple(k for k in range(x.ndim) if k not in axis)
+    order = (*remaining, *axis)
     moved = permute_dims(x, axes=order)
     shape = moved.shape
-    flat = reshape(moved, (*shape[: len(kept)], math.prod(shape[len(kept) :])))
+    flat = reshape(moved, (*shape[: len(remaining)], math.prod(shape[len(remaining) :])))
     if flat.shape[-1] == 0:
         return x
     one = ones((*flat.shape[:-1], 1), flat.dtype)
@@ -351,13 +351,13 @@ def _search(kind: str, x: np.ndarray, axis: int | None, keepdims: bool) -> np.nd
     check_dtype(kind, x.dtype)
     shape = x.shape
     if axis is None:
-        kept = (1,) * x.ndim if keepdims else ()
+        reduced = (1,) * x.ndim if keepdims else ()
         sizes = (1, x.size, 1)
     else:
         axis = one_axis(kind, axis, x.ndim)
-        kept = shape[:axis] + ((1,) if keepdims else ()) + shape[axis + 1 :]
+        reduced = shape[:axis] + ((1,) if keepdims else ()) + shape[axis + 1 :]
         sizes = (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
-    out = np.empty(kept, np.int64)
+    out = np.empty(reduced, np.int64)
     if not out.size:
         return out
     if not sizes[1]:
@@ -412,8 +412,8 @@ def _search_result(kind: str, x: Meta, axis: int | None, keepdims: bool) -> Meta
     if axis is None:
         return Meta((1,) * x.ndim if keepdims else (), np.dtype(np.int64))
     axis = one_axis(kind, axis, x.ndim)
-    kept = (1,) if keepdims else ()
-    return Meta(x.shape[:axis] + kept + x.shape[axis + 1 :], np.dtype(np.int64))
+    reduced = (1,) if keepdims else ()
+    return Meta(x.shape[:axis] + reduced + x.shape[axis + 1 :], np.dtype(np.int64))
 
 
 argmax.shape(lambda x, *, axis, keepdims: _search_result("argmax", x, axis, keepdims))

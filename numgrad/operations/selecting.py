@@ -439,7 +439,7 @@ def choose(x, choices, mode="raise"):
     if mode not in ("raise", "wrap", "clip"):
         raise NumgradValueError(f"choose: mode is 'raise', 'wrap' or 'clip', got {mode!r}")
     count = len(choices)
-    x, *found = broadcast_arrays(astype(x, dtype=np.int64), *[choices[k] for k in range(count)])
+    x, *result = broadcast_arrays(astype(x, dtype=np.int64), *[choices[k] for k in range(count)])
     if mode == "wrap":
         x = remainder(x, count)
     elif mode == "clip":
@@ -447,7 +447,7 @@ def choose(x, choices, mode="raise"):
     else:  # negative ones do not count from the end
         x = where(x < 0, count, x)
     try:
-        return take_along_axis(stack(found), expand_dims(x, 0), axis=0)[0]
+        return take_along_axis(stack(result), expand_dims(x, 0), axis=0)[0]
     except NumgradIndexError as error:
         raise NumgradValueError(
             f"choose: a number is not one of {count} choices, negative ones included: {error}"
@@ -465,13 +465,13 @@ def _chosen(operation: str, condition: Any, length: Any) -> Any:
     places = numbers_of(operation, condition)
     if places.ndim != 1:
         raise NumgradValueError(f"{operation}: the condition must be a vector, got {places.ndim}-d")
-    (found,) = places.nonzero()
-    if found.size and int(found[-1]) >= length:
+    (result,) = places.nonzero()
+    if result.size and int(result[-1]) >= length:
         raise NumgradIndexError(
-            f"{operation}: the condition holds at index {found[-1]}, and the axis has length "
+            f"{operation}: the condition holds at index {result[-1]}, and the axis has length "
             f"{length}"
         )
-    return made(found)
+    return made(result)
 
 
 @composite(ref=np.compress, method=False, smooth=True, keeps_dtype=False)

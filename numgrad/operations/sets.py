@@ -110,12 +110,12 @@ def unique(
     x = as_operand(x)
     if axis is not None:
         axis = one_axis("unique", axis, len(x.shape))
-    asked = (return_index, return_inverse, return_counts)
-    if not any(asked):
+    requested = (return_index, return_inverse, return_counts)
+    if not any(requested):
         return distinct(x, axis=axis, equal_nan=equal_nan)
-    found = distinct_all(x, axis=axis, equal_nan=equal_nan)
-    values = take(x, found[0], axis=axis)
-    return (values, *[part for part, wanted in zip(found, asked, strict=True) if wanted])
+    result = distinct_all(x, axis=axis, equal_nan=equal_nan)
+    values = take(x, result[0], axis=axis)
+    return (values, *[part for part, wanted in zip(result, requested, strict=True) if wanted])
 
 
 @primitive(internal=True, method=False, differentiable=False, outputs=True)

@@ -346,8 +346,8 @@ def atleast_1d(*arrays):
     >>> ng.atleast_1d(3.0)
     tensor([3.])
     """
-    found = tuple(_at_least(a, 1) for a in arrays)
-    return found[0] if len(found) == 1 else found
+    result = tuple(_at_least(a, 1) for a in arrays)
+    return result[0] if len(result) == 1 else result
 
 
 atleast_1d.calls = [
@@ -368,8 +368,8 @@ def atleast_2d(*arrays):
     >>> ng.atleast_2d(ng.tensor([1.0, 2.0]))
     tensor([[1., 2.]])
     """
-    found = tuple(_at_least(a, 2) for a in arrays)
-    return found[0] if len(found) == 1 else found
+    result = tuple(_at_least(a, 2) for a in arrays)
+    return result[0] if len(result) == 1 else result
 
 
 atleast_2d.calls = [
@@ -390,8 +390,8 @@ def atleast_3d(*arrays):
     >>> ng.atleast_3d(ng.tensor([1.0, 2.0])).shape
     (1, 2, 1)
     """
-    found = tuple(_at_least(a, 3) for a in arrays)
-    return found[0] if len(found) == 1 else found
+    result = tuple(_at_least(a, 3) for a in arrays)
+    return result[0] if len(result) == 1 else result
 
 
 atleast_3d.calls = [

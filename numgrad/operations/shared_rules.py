@@ -30,7 +30,7 @@ def is_complex(operand: Any) -> bool:
 
 
 def dtype_or_type(value: Any) -> Any:
-    """What dtype rules take: the dtype of an array, the type of a Python number."""
+    """An operand as dtype rules take it: the dtype of an array, the type of a Python number."""
     return getattr(value, "dtype", type(value))
 
 
@@ -122,7 +122,7 @@ def no_shape(operation: str, remedy: str) -> Callable[..., Any]:
 
 
 OUTSIDE = "call it outside of the compiled function and pass the result as an argument"
-"""What can always be done."""
+"""The remedy that always works."""
 
 
 def numbers_of(operation: str, x: Any) -> np.ndarray:
@@ -134,7 +134,7 @@ def numbers_of(operation: str, x: Any) -> np.ndarray:
             "compute them outside of the function, or pass them as a static argument "
             "(static_argnums)",
         )
-    found = np.asarray(array)
-    if not found.size and isinstance(x, list | tuple):
-        return found.astype(np.intp)  # as NumPy takes what lists no place
-    return found
+    result = np.asarray(array)
+    if not result.size and isinstance(x, list | tuple):
+        return result.astype(np.intp)  # as NumPy takes what lists no place
+    return result

@@ -76,13 +76,13 @@ def sliding_window_view(x, window_shape, axis=None):
         for n in (window_shape if many else (window_shape,))
     ]
     rank = len(x.shape)
-    given = range(rank) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
-    if len(sizes) != len(given):
+    listed = range(rank) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
+    if len(sizes) != len(listed):
         raise NumgradValueError(
-            f"sliding_window_view: {len(sizes)} lengths of the window for {len(given)} axes; give "
+            f"sliding_window_view: {len(sizes)} lengths of the window for {len(listed)} axes; give "
             "one for each"
         )
-    for size, k in zip(sizes, given, strict=True):
+    for size, k in zip(sizes, listed, strict=True):
         k = one_axis("sliding_window_view", k, rank)
         x = _windows("sliding_window_view", x, k, size, 1)
     return x

@@ -93,15 +93,15 @@ class SparsePattern:
         return f"<SparsePattern of shape {self.shape} with {self.nnz} elements>"
 
     def __reduce__(self) -> tuple:
-        given = (np.ones(self.nnz, bool), (self.rows, self.columns))
-        return _of_places, (*given, self.shape)
+        arguments = (np.ones(self.nnz, bool), (self.rows, self.columns))
+        return _of_places, (*arguments, self.shape)
 
     def _as_given(self, values: np.ndarray) -> np.ndarray:
         if self._order is None:
             return values
-        found = np.empty_like(values)
-        found[self._order] = values
-        return found
+        result = np.empty_like(values)
+        result[self._order] = values
+        return result
 
     def places(self, adjoint: bool) -> tuple[np.ndarray, np.ndarray]:
         """Rows and columns of the elements of the matrix or its adjoint."""
@@ -109,9 +109,9 @@ class SparsePattern:
 
     def matrix(self, data: np.ndarray) -> Any:
         """The ``csr_array`` with these elements."""
-        found = copy.copy(self._empty)  # made anew, it would be checked anew
-        found.data = data if self._order is None else data[self._order]
-        return found
+        result = copy.copy(self._empty)  # made anew, it would be checked anew
+        result.data = data if self._order is None else data[self._order]
+        return result
 
     # ---------------------------------------------------------------------------------- products
 
@@ -242,8 +242,8 @@ def columns_of_batch(
     if data.batched:
         return NotImplemented
     rest = x.shape[1:]
-    given = apply("moveaxis", x.value, source=0, destination=1)
-    flat = apply("reshape", given, shape=(x.shape[0], size * (rest[0] if rest else 1)))
+    moved = apply("moveaxis", x.value, source=0, destination=1)
+    flat = apply("reshape", moved, shape=(x.shape[0], size * (rest[0] if rest else 1)))
     out = bind(op, (data.value, flat), params)
     split = apply("reshape", out, shape=(out.shape[0], size, *rest))
     return apply("moveaxis", split, source=0, destination=1)
@@ -261,8 +261,8 @@ def _outer_batch(
         apply("take", o.value, places, axis=1 if o.batched else 0)
         for o, places in zip(operands, pattern.places(False), strict=True)
     ]
-    found = apply("multiply", parts[0], apply("conjugate", parts[1]))
-    return apply("sum", found, axis=-1) if operands[0].ndim > 1 else found
+    result = apply("multiply", parts[0], apply("conjugate", parts[1]))
+    return apply("sum", result, axis=-1) if operands[0].ndim > 1 else result
 
 
 def example() -> SparsePattern:
@@ -499,15 +499,15 @@ def product(a: Any, b: Any) -> Any:
     return out if len(x.shape) < 2 else OPS["matrix_transpose"](out)
 
 
-def _constant_elements(given: Any, matrix: Any, places: SparsePattern) -> Any:
+def _constant_elements(operand: Any, matrix: Any, places: SparsePattern) -> Any:
     """The elements of ``matrix``, which has two axes: if possible read where ``given`` has them."""
-    around = state.ground.found(getattr(given, "data", None))
-    if around and given is matrix and matrix.format in ("csr", "csc", "coo"):
+    around = state.ground.found(getattr(operand, "data", None))
+    if around and operand is matrix and matrix.format in ("csr", "csc", "coo"):
         return matrix.data
     if around:
         warn(
-            f"matmul: the elements of a {given.ndim}-d {type(given).__name__} become part of the "
-            "compiled function as they are now; those of csr, csc and coo matrices with two axes "
+            f"matmul: the elements of a {operand.ndim}-d {type(operand).__name__} become part of "
+            "the compiled function as they are now; those of csr, csc and coo matrices with two axes "
             "are read at each call, so convert it with tocsr()"
         )
     return state.ground.made(matrix.data if places.is_ordered else matrix.tocoo().data)
@@ -527,12 +527,12 @@ def _product(name: str, data: Any, pattern: SparsePattern, x: Any, adjoint: bool
     x = as_operand(x)
     inner, ndim = pattern.shape[0 if adjoint else 1], len(x.shape)
     if not ndim or x.shape[-2 if ndim > 1 else 0] != inner:
-        matrix, given = pattern.shape, tuple(x.shape)
+        matrix, operand_shape = pattern.shape, tuple(x.shape)
         if adjoint:  # a row times the matrix
-            given = given[:-2] + given[:-3:-1]
-            shapes = f"{given} and {matrix}"
+            operand_shape = operand_shape[:-2] + operand_shape[:-3:-1]
+            shapes = f"{operand_shape} and {matrix}"
         else:
-            shapes = f"{matrix} and {given}"
+            shapes = f"{matrix} and {operand_shape}"
         raise NumgradValueError(f"{name}: shapes {shapes} do not fit; transpose or reshape one")
     if ndim < 3:
         return sparse_matmul(data, x, pattern=pattern, adjoint=adjoint)

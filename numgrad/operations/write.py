@@ -87,16 +87,16 @@ def as_number(operation: str, value: Any, dtype: np.dtype) -> Any:
 
 def _fitted(operation: str, values: Any, shape: tuple[int, ...]) -> Any:
     """``values`` without leading axes of length 1 too many, if they broadcast to ``shape``."""
-    given = tuple(values.shape)
-    surplus = max(len(given) - len(shape), 0)
-    kept = given[surplus:]
-    matches = all(n in (1, m) for n, m in zip(reversed(kept), reversed(shape), strict=False))
-    if not matches or any(n != 1 for n in given[:surplus]):
+    lengths = tuple(values.shape)
+    surplus = max(len(lengths) - len(shape), 0)
+    trailing = lengths[surplus:]
+    matches = all(n in (1, m) for n, m in zip(reversed(trailing), reversed(shape), strict=False))
+    if not matches or any(n != 1 for n in lengths[:surplus]):
         raise NumgradValueError(
-            f"{operation}: values of shape {given} do not broadcast to the shape {shape} of what "
+            f"{operation}: values of shape {lengths} do not broadcast to the shape {shape} of what "
             "is written; their axes, matched from the right, must be equal to it or 1"
         )
-    return reshape(values, kept) if surplus else values
+    return reshape(values, trailing) if surplus else values
 
 
 # ---------------------------------------------------------------------------- at flat positions
@@ -204,16 +204,16 @@ def _put_result(x, indices, values, *, accumulate):
 
 
 def _put_values(g, indices, meta_x, meta_values, accumulate):
-    taken = take(g, indices)
+    selected = take(g, indices)
     if not accumulate:
-        taken = where(last_writes(indices, size=prod(meta_x.shape)), taken, 0)
-    size, count = prod(meta_values.shape), prod(taken.shape)
+        selected = where(last_writes(indices, size=prod(meta_x.shape)), selected, 0)
+    size, count = prod(meta_values.shape), prod(selected.shape)
     if size == count:
-        return reshape(taken, meta_values.shape)
+        return reshape(selected, meta_values.shape)
     if size == 1:
-        return reshape(OPS["sum"](taken), meta_values.shape)
+        return reshape(OPS["sum"](selected), meta_values.shape)
     rounds = -(-count // size) if size else 0  # how often the values were repeated, rounded up
-    padded = pad_constant(ravel(taken), widths=((0, rounds * size - count),))
+    padded = pad_constant(ravel(selected), widths=((0, rounds * size - count),))
     return reshape(OPS["sum"](reshape(padded, (rounds, size)), axis=0), meta_values.shape)
 
 
@@ -233,14 +233,14 @@ def positions_of(shape: tuple[int, ...], select: Callable[[np.ndarray], np.ndarr
 
     Coordinates are picked one axis at a time, from arrays that are broadcast and take no memory.
     """
-    found = np.zeros(np.shape(select(np.broadcast_to(0, shape))), np.int64)
+    positions = np.zeros(np.shape(select(np.broadcast_to(0, shape))), np.int64)
     stride = 1
     for axis in reversed(range(len(shape))):
         along = (np.arange(shape[axis]) * stride).reshape((-1, *(1,) * (len(shape) - axis - 1)))
-        found += select(np.broadcast_to(along, shape))
+        positions += select(np.broadcast_to(along, shape))
         stride *= shape[axis]
-    found.flags.writeable = False  # nothing changes it: it can be saved without a copy
-    return found
+    positions.flags.writeable = False  # nothing changes it: it can be saved without a copy
+    return positions
 
 
 # ---------------------------------------------------------------------------------- at an index
@@ -295,7 +295,7 @@ def _put_masked(x: Any, values: Any, mask: Any, accumulate: bool) -> Any:
 def index_parts(
     operation: str, shape: tuple[int, ...], index: Any, plain: Callable[..., Any] = plain_part
 ) -> tuple:
-    """What stands in brackets as a tuple of parts, of which ``plain`` makes arrays."""
+    """An index in brackets as a tuple of parts, of which ``plain`` makes arrays."""
     try:
         return tuple([plain(p, shape) for p in (index if type(index) is tuple else (index,))])
     except NumgradIndexError as error:

@@ -44,9 +44,9 @@ def drawn_shape(operation: str, size: Any, *shapes: tuple[Any, ...]) -> tuple[An
         if len(common) > len(wanted) or broadcast_lengths(common, wanted) != wanted:
             raise ValueError
     except ValueError:
-        found = ", ".join(str(tuple(shape)) for shape in shapes)
+        described = ", ".join(str(tuple(shape)) for shape in shapes)
         raise NumgradValueError(
-            f"{operation}: parameters of shapes {found} do not broadcast to size={size}"
+            f"{operation}: parameters of shapes {described} do not broadcast to size={size}"
         ) from None
     return wanted
 
@@ -88,13 +88,13 @@ def numbers(
     **options: Any,
 ) -> Tensor:  # fmt: skip
     """Numbers between bounds, in an array of a size or of the shape that these broadcast to."""
-    draw = method if dtype is None else lambda *given: method(*given, dtype, **options)
+    draw = method if dtype is None else lambda *arguments: method(*arguments, dtype, **options)
     operands = [checked_parameter(bound, method.__name__) for bound in bounds]
     return asked(method, draw, operands, size, np.dtype(dtype or kind))
 
 
 def _source(method: Any) -> Any:
-    """What a method of NumPy's Generator draws from."""
+    """The generator of which NumPy's method draws."""
     return method.__self__.bit_generator
 
 
@@ -123,12 +123,12 @@ def plain(value: Any) -> Any:
 
 
 def drawn_now(method: Callable[..., Any], *args: Any) -> Tensor:
-    """What NumPy draws."""
+    """Numbers as NumPy draws them."""
     return Tensor(np.asarray(named(method, method, *args)))
 
 
 def named(method: Callable[..., Any], draw: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """What ``draw`` gives; its errors name the method of NumPy."""
+    """The result of ``draw``, whose errors name the method of NumPy."""
     try:
         return draw(*args, **options)
     except NumgradError:
@@ -140,7 +140,7 @@ def named(method: Callable[..., Any], draw: Callable[..., Any], *args: Any, **op
 
 
 def asked(method: Callable[..., Any], draw: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """What ``draw`` gives, now or when what is compiled runs; errors name the method of NumPy."""
+    """The result of ``draw``, now or in the compiled run; errors name the method of NumPy."""
     later = draw if at_once() else partial(named, method, draw)
     return named(method, drawn, later, _source(method), *args, **options)
 
@@ -175,7 +175,7 @@ class Generator:
 
     @property
     def bit_generator(self) -> Any:
-        """What NumPy's generator draws from."""
+        """The bit generator of NumPy's generator."""
         return self.generator.bit_generator
 
     def spawn(self, n_children: int) -> list[Generator]:
@@ -315,11 +315,11 @@ class Generator:
         def draw(mean: Any, cov: Any, shape: Any) -> Any:
             return numpys(mean, cov, shape[:-1], check_valid, tol, method=method)
 
-        found = asked(numpys, draw, were, (*lead, *mean.shape), np.float64, apart=False)
+        result = asked(numpys, draw, were, (*lead, *mean.shape), np.float64, apart=False)
         if not (differentiated(mean) or differentiated(cov)):
-            return found
+            return result
         moved = np.linalg.cholesky(cov) @ np.linalg.inv(np.linalg.cholesky(were[1]))
-        return mean + (found - were[0]) @ moved.T
+        return mean + (result - were[0]) @ moved.T
 
     def poisson(self, lam: Any = 1.0, size: Any = None) -> Tensor:
         """Numbers of events of mean ``lam``."""
@@ -383,22 +383,22 @@ class Generator:
         """
         if not (state.ground.inner or any(map(differentiated, parameters))):
             return numbers(getattr(self.generator, name), parameters, size)
-        given = tuple(p if isinstance(p, int | float) else as_operand(p) for p in parameters)
-        size = drawn_shape(f"random.{name}", size, *[getattr(p, "shape", ()) for p in given])
-        were, method = tuple(map(fixed, given)), getattr(self.generator, name)
+        arguments = tuple(p if isinstance(p, int | float) else as_operand(p) for p in parameters)
+        size = drawn_shape(f"random.{name}", size, *[getattr(p, "shape", ()) for p in arguments])
+        were, method = tuple(map(fixed, arguments)), getattr(self.generator, name)
         standard = STANDARD.get(name, ())
-        kept = len(were) - len(standard)
-        known = (*were[:kept], *standard)
+        remaining = len(were) - len(standard)
+        known = (*were[:remaining], *standard)
         if state.ground.inner:  # these may depend on what the body computes
-            found = PATHS[name](numbers(method, known, size), known, *given)
-            return found * np.where(allowed(name, were), 1.0, np.nan) if standard else found
+            result = PATHS[name](numbers(method, known, size), known, *arguments)
+            return result * np.where(allowed(name, were), 1.0, np.nan) if standard else result
 
         def draw(*drawn_with: Any) -> Any:
             *parameters, shape = drawn_with
             method(*parameters, (0, *shape))  # NumPy checks them also where it draws nothing
-            return method(*parameters[:kept], *standard, shape)
+            return method(*parameters[:remaining], *standard, shape)
 
-        return PATHS[name](asked(method, draw, were, size, np.float64), known, *given)
+        return PATHS[name](asked(method, draw, were, size, np.float64), known, *arguments)
 
     def random(self, size: Any = None, dtype: Any = np.float64) -> Tensor:
         """Numbers spread evenly over the interval from 0 up to 1, float64 or float32."""
@@ -463,12 +463,12 @@ class Generator:
         method = self.generator.choice
 
         def choose(count: Any, *rest: Any) -> Any:
-            given = rest[0] if weights else None
-            return method(int(count), rest[-1], replace, given, 0, shuffle)
+            arguments = rest[0] if weights else None
+            return method(int(count), rest[-1], replace, arguments, 0, shuffle)
 
         size = () if size is None else size
-        found = asked(method, choose, (count, *weights), size, np.int64, apart=False)
-        return found if rows is None else OPS["take"](rows, found, axis=axis)
+        result = asked(method, choose, (count, *weights), size, np.int64, apart=False)
+        return result if rows is None else OPS["take"](rows, result, axis=axis)
 
 
 def generator_of(
@@ -553,7 +553,7 @@ def _made(generator: np.random.Generator) -> Generator:
 
 
 def seeded(name: str, make: Callable[..., Any], seed: Any) -> Any:
-    """What ``make`` gives for a seed; its errors name the operation and the seed."""
+    """The result of ``make`` for a seed; its errors name the operation and the seed."""
     if isinstance(seed, Tensor) and (numbers := state.ground.numbers(seed)) is not None:
         seed = numbers[()]
     if isinstance(seed, Tensor):
@@ -679,24 +679,24 @@ def _check_words(state: Mapping[str, Any], like: Mapping[str, Any]) -> None:
     for name, value in like.items():
         if name not in state:
             raise ValueError(f"it has no {name!r}")
-        found = state[name]
+        entry = state[name]
         if isinstance(value, Mapping):
-            if not isinstance(found, Mapping):
-                raise ValueError(f"its {name!r} is a {type(found).__name__}")
-            _check_words(found, value)
+            if not isinstance(entry, Mapping):
+                raise ValueError(f"its {name!r} is a {type(entry).__name__}")
+            _check_words(entry, value)
         elif isinstance(value, np.ndarray):
-            words = np.asarray(found)
+            words = np.asarray(entry)
             if words.shape != value.shape or words.dtype != value.dtype:
                 raise ValueError(f"its {name!r} has shape {words.shape} and dtype {words.dtype}")
         elif isinstance(value, float):
-            float(found)
+            float(entry)
         elif isinstance(value, str):
-            if found != value:
-                raise ValueError(f"its {name!r} is {found!r}")
+            if entry != value:
+                raise ValueError(f"its {name!r} is {entry!r}")
         else:
             length = max([v.size for v in like.values() if isinstance(v, np.ndarray)], default=0)
-            if not 0 <= index(found) <= (length if name in ("pos", "buffer_pos") else 2**128):
-                raise ValueError(f"its {name!r} is {found}")
+            if not 0 <= index(entry) <= (length if name in ("pos", "buffer_pos") else 2**128):
+                raise ValueError(f"its {name!r} is {entry}")
 
 
 def _refuse_trace(name: str) -> None:

@@ -358,8 +358,8 @@ class Multinomial(WithoutParameters):
         """Probability of counts ``x``."""
         inside, n, counts, p = self._given("pmf", x, n, p)
         none = np.any(p == 0, axis=-1)
-        spread = np.where(np.expand_dims(none, -1), p, 1.0)
-        powers = np.exp(self._log(counts, n, 1.0)) * np.prod(np.power(spread, counts), axis=-1)
+        scale = np.where(np.expand_dims(none, -1), p, 1.0)
+        powers = np.exp(self._log(counts, n, 1.0)) * np.prod(np.power(scale, counts), axis=-1)
         regular = np.exp(self._log(counts, n, np.where(np.expand_dims(none, -1), 1.0, p)))
         return np.where(inside, np.where(none, powers, regular), 0.0)
 

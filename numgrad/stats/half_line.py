@@ -550,8 +550,8 @@ class FisherF(Positive):
     def _var(self, dfn, dfd):
         finite = dfd > 4
         d = np.where(finite, dfd, 5.0)
-        found = 2 * (d * d) * (dfn + d - 2) / (dfn * ((d - 2) * (d - 2)) * (d - 4))
-        return np.where(finite, found, math.inf)
+        result = 2 * (d * d) * (dfn + d - 2) / (dfn * ((d - 2) * (d - 2)) * (d - 4))
+        return np.where(finite, result, math.inf)
 
     def _entropy(self, dfn, dfd):
         n, d = 0.5 * dfn, 0.5 * dfd

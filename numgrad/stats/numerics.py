@@ -42,8 +42,8 @@ _SURE = 9.0
 
 def over_times(integrand: Callable[[Any, Any], Any], dtype: np.dtype) -> Any:
     """The integral of a function of ``t`` and ``u`` divided by ``t``, along the last axis."""
-    found = _STEP * np.sum(integrand(constant(_T), constant(_U)), axis=-1)
-    return as_operand(found).astype(dtype)
+    result = _STEP * np.sum(integrand(constant(_T), constant(_U)), axis=-1)
+    return as_operand(result).astype(dtype)
 
 
 def mean_log_factorial(mean: Any, missing: Callable[[Any], Any]) -> Any:

@@ -199,11 +199,11 @@ def axes_in_order(operation: str, axes: Any, s: Any, ndim: int) -> tuple[int, ..
                 f"{operation}: {count} lengths s={s!r} for an operand of {ndim} axes"
             )
         return tuple(range(ndim - count, ndim))
-    given = [as_index(operation, a) for a in _as_sequence(axes)]
-    found = tuple([normalize_axes(operation, a, ndim)[0] for a in given])
-    if s is not None and len(_as_sequence(s)) != len(found):
+    indices = [as_index(operation, a) for a in _as_sequence(axes)]
+    ordered = tuple([normalize_axes(operation, a, ndim)[0] for a in indices])
+    if s is not None and len(_as_sequence(s)) != len(ordered):
         raise NumgradValueError(f"{operation}: s={s!r} and axes={axes!r} have different lengths")
-    return found
+    return ordered
 
 
 def _as_sequence(values: Any) -> Sequence[Any]:
@@ -212,12 +212,14 @@ def _as_sequence(values: Any) -> Sequence[Any]:
 
 def lengths(operation: str, s: Any, x: Any, axes: Sequence[int]) -> list[Any]:
     """The length that each axis is to have; None and -1 leave it."""
-    given = [None] * len(axes) if s is None else _as_sequence(s)
-    found = []
-    for n, axis in zip(given, axes, strict=True):
-        found.append(x.shape[axis] if n is None or n == -1 else as_index(operation, n, "a length"))
-        check_points(operation, found[-1], x)
-    return found
+    arguments = [None] * len(axes) if s is None else _as_sequence(s)
+    results = []
+    for n, axis in zip(arguments, axes, strict=True):
+        results.append(
+            x.shape[axis] if n is None or n == -1 else as_index(operation, n, "a length")
+        )
+        check_points(operation, results[-1], x)
+    return results
 
 
 def check_points(operation: str, n: Any, x: Any) -> None:

@@ -444,15 +444,15 @@ def gaussian_filter(
     """
     name = "gaussian_filter"
     x = image(input, output)
-    found = normalize_axes(name, axes, len(x.shape))
-    given = [
-        each(name, value, len(found), what)
+    filtered = normalize_axes(name, axes, len(x.shape))
+    parameters = [
+        each(name, value, len(filtered), what)
         for value, what in (
             (sigma, "sigma"), (order, "order"), (mode, "mode"), (radius, "radius"),
         )
     ]  # fmt: skip
     out = x
-    for axis, width, degree, edge, reach in zip(found, *given, strict=True):
+    for axis, width, degree, edge, reach in zip(filtered, *parameters, strict=True):
         if hasattr(width, "grad_fn") or width > 1e-15:
             out = _gaussian(name, out, width, axis, degree, edge, cval, truncate, reach)
     return cast(out, x.dtype, output)
@@ -533,13 +533,13 @@ def uniform_filter(input, size=3, output=None, mode="reflect", cval=0.0, origin=
     """
     name = "uniform_filter"
     x = image(input, output)
-    found = normalize_axes(name, axes, len(x.shape))
-    given = [
-        each(name, value, len(found), what)
+    filtered = normalize_axes(name, axes, len(x.shape))
+    parameters = [
+        each(name, value, len(filtered), what)
         for value, what in ((size, "size"), (mode, "mode"), (origin, "origin"))
     ]
     out = x
-    for axis, count, edge, place in zip(found, *given, strict=True):
+    for axis, count, edge, place in zip(filtered, *parameters, strict=True):
         out = along_axis(name, out, _equal(name, count), axis, edge, cval, place, None)
     return cast(out, x.dtype, output)
 

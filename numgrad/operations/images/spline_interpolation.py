@@ -59,7 +59,7 @@ _SYMMETRY = {
     "grid-mirror": "reflect",
     "grid-wrap": "periodic",
 }
-"""What coefficients take the points beyond the edges to be, by mode."""
+"""Mode -> the continuation beyond the edges that coefficients assume."""
 
 
 def check(name: str, order: Any, mode: str) -> int:
@@ -271,13 +271,13 @@ def _taps(c: Any, n: int, order: int, mode: str, kind: Any) -> tuple[Taps, Any]:
     fraction = c - start
     if fraction.dtype != kind:
         fraction = fraction.astype(kind)
-    found: Taps = []
+    results: Taps = []
     for k, (highest, *rest) in enumerate(polynomials(order)):
         weight: Any = highest
         for factor in rest:
             weight = weight * fraction + factor
-        found.append((_constant(_place(start + (k - order // 2), n, mode)), _constant(weight)))
-    return found, None if inside is None else _constant(inside)
+        results.append((_constant(_place(start + (k - order // 2), n, mode)), _constant(weight)))
+    return results, None if inside is None else _constant(inside)
 
 
 def _prepared(
@@ -328,18 +328,18 @@ def _scattered(
     """Values at any coordinates, which broadcast."""
     x, margin, order, wanted = _prepared(name, x, output, order, mode, cval, prefilter)
     kind = np.float32 if x.dtype in (np.float32, np.complex64) else np.float64
-    found, insides = [], []
+    result, insides = [], []
     for c, n in zip(coordinates, x.shape, strict=True):
         if c.dtype.kind not in "f":
             c = c.astype(np.float64)
         taps, inside = _taps(c + margin if margin else c, int(n), order, mode, kind)
-        found.append(taps)
+        result.append(taps)
         insides.append(inside)
     x = _with_margin(x, mode, cval)
     flat = reshape(x, (-1,))
     strides = [prod(x.shape[axis + 1 :]) for axis in range(len(x.shape))]
     out: Any = None
-    for combination in product(*found):
+    for combination in product(*result):
         index: Any = 0
         weight: Any = None
         for (place, factor), stride in zip(combination, strides, strict=True):

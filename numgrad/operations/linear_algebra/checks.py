@@ -84,18 +84,18 @@ def check_right_side(operation: str, a: Any, b: Any) -> tuple[Any, ...]:
 
 def stacks(operation: str, *shapes: Sequence[Any]) -> tuple[Any, ...]:
     """The shape of stacks that are broadcast."""
-    found = tuple(shapes[0])
+    result = tuple(shapes[0])
     for shape in shapes[1:]:
-        if len(shape) == len(found) == 0:
+        if len(shape) == len(result) == 0:
             continue  # most often by far
         try:
-            found = broadcast_lengths(found, tuple(shape))
+            result = broadcast_lengths(result, tuple(shape))
         except ValueError:
             known = ", ".join(str(tuple(s)) for s in shapes)
             raise NumgradValueError(
                 f"{operation}: stacks of matrices, of shapes {known}, do not broadcast"
             ) from None
-    return found
+    return result
 
 
 def check_nonzero_pivots(operation: str, info: Any, batch: tuple[int, ...]) -> None:
@@ -338,17 +338,17 @@ _INSTEAD = {
 
 
 def _of(name: str) -> dict[str, Callable[[Any], dict[str, Any]]]:
-    """What parameters of SciPy's mean for one function."""
-    found: dict[str, Callable[[Any], dict[str, Any]]] = {}
-    found |= dict.fromkeys(_PARAMETERS.get(name, "").split(), _nothing)
-    found |= {theirs: _renamed(ours) for theirs, ours in _NAMES.get(name, {}).items()}
+    """Parameters of SciPy's as one function of ours takes them."""
+    entries: dict[str, Callable[[Any], dict[str, Any]]] = {}
+    entries |= dict.fromkeys(_PARAMETERS.get(name, "").split(), _nothing)
+    entries |= {theirs: _renamed(ours) for theirs, ours in _NAMES.get(name, {}).items()}
     for key, values in _ONE_VALUE.get(name, {}).items():
-        found[key] = _only(name, key, *values, instead=_INSTEAD.get(key, ""))
+        entries[key] = _only(name, key, *values, instead=_INSTEAD.get(key, ""))
     if name == "cholesky":
-        found["lower"] = lambda lower: {"upper": not lower}
+        entries["lower"] = lambda lower: {"upper": not lower}
     if name in ("eigh", "eigvalsh"):
-        found["lower"] = lambda lower: {"UPLO": "L" if lower else "U"}
-    return found
+        entries["lower"] = lambda lower: {"UPLO": "L" if lower else "U"}
+    return entries
 
 
 def take(operations: Iterable[Op]) -> None:

@@ -38,7 +38,7 @@ from numgrad.operations.shared_rules import of_matrices
 def _factoring(
     operation: str, a: Any
 ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray, Any]]:
-    """What finds factors, pivots, diagonals, and the signs that exchanges of columns bring."""
+    """The kernel of factors, pivots, diagonals, and the signs that exchanges of columns bring."""
     check_square(operation, a)
     dtype, shape, n = computing_dtype(operation, a), a.shape, a.shape[-1]
     batch = shape[:-2]
@@ -307,7 +307,7 @@ sign_and_logarithm.calls = [
 
 
 class SlogdetResult(NamedTuple):
-    """What ``slogdet`` returns."""
+    """Result of ``slogdet``."""
 
     sign: Any
     logabsdet: Any

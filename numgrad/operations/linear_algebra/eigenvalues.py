@@ -42,14 +42,14 @@ from numgrad.operations.shared_rules import numbers_of, of_matrices
 
 
 class EighResult(NamedTuple):
-    """What ``eigh`` returns."""
+    """Result of ``eigh``."""
 
     eigenvalues: Any
     eigenvectors: Any
 
 
 class EigResult(NamedTuple):
-    """What ``eig`` returns."""
+    """Result of ``eig``."""
 
     eigenvalues: Any
     eigenvectors: Any
@@ -140,7 +140,7 @@ symmetric_eigenvalues.calls = [
 
 
 def _apart(a: Any) -> np.ndarray:
-    """What moves the eigenvalues of small matrices apart."""
+    """A matrix whose sum with a small one has eigenvalues that differ."""
     return np.diag(9.0 * np.arange(a.shape[-1]))
 
 

@@ -50,7 +50,7 @@ of_vectors = with_parameters(lambda x, size, **params: {} if x.ndim else NotImpl
 
 
 class QRResult(NamedTuple):
-    """What ``qr`` returns."""
+    """Result of ``qr``."""
 
     Q: Any
     R: Any
@@ -61,8 +61,8 @@ def orthogonal_triangular(a, *, complete=False):
     """Orthogonal and upper triangular factors."""
     check_matrices("qr", a)
     work = stacked(a, computing_dtype("qr", a))
-    found = spectral.orthogonal_factors(work, complete)
-    return tuple([x.reshape(*a.shape[:-2], *x.shape[1:]) for x in found])
+    result = spectral.orthogonal_factors(work, complete)
+    return tuple([x.reshape(*a.shape[:-2], *x.shape[1:]) for x in result])
 
 
 @orthogonal_triangular.shape
@@ -139,7 +139,7 @@ def _completed(q: Any, r: Any) -> Any:
 
 @primitive(internal=True, method=False, outputs=True)
 def raw_qr(a):
-    """What LAPACK gives: factors in one matrix, transposed, and scales."""
+    """LAPACK's results: factors in one matrix, transposed, and scales."""
     check_matrices("qr", a)
     return tuple(np.linalg.qr(np.asarray(a, computing_dtype("qr", a)), "raw"))
 
@@ -314,7 +314,7 @@ packed_lu.calls = [
 
 
 class LUResult(NamedTuple):
-    """What ``lu`` returns."""
+    """Result of ``lu``."""
 
     P: Any
     L: Any
@@ -519,11 +519,11 @@ def block_factors(a, *, lower, hermitian):
     if bad.any():
         raise NumgradLinAlgError(f"ldl: {which(bad, batch)} contains infinities or NaNs")
     of = importlib.import_module("scipy.linalg").ldl
-    found = [of(x, lower=lower, hermitian=hermitian) for x in work]
+    results = [of(x, lower=lower, hermitian=hermitian) for x in work]
     factor, blocks = (
-        np.asarray([x[k] for x in found], meta.dtype).reshape(a.shape) for k in (0, 1)
+        np.asarray([x[k] for x in results], meta.dtype).reshape(a.shape) for k in (0, 1)
     )
-    return factor, blocks, np.asarray([x[2] for x in found], np.int64).reshape(a.shape[:-1])
+    return factor, blocks, np.asarray([x[2] for x in results], np.int64).reshape(a.shape[:-1])
 
 
 def _orders(a: Any) -> np.ndarray:
@@ -558,10 +558,10 @@ def _block_factors_vjp(g, y, lower, hermitian):
     triangle = _permuted_rows(factor, order)
     left = solve_triangle(triangle, total, lower=lower, of_adjoint=True)
     other = triangle if hermitian else np.conj(triangle)
-    found = adjoint(solve_triangle(other, adjoint(left), lower=lower, of_adjoint=True))
+    result = adjoint(solve_triangle(other, adjoint(left), lower=lower, of_adjoint=True))
     back = inverse_permutation(order)
-    found = _columns(_permuted_rows(found, back), back)
-    return 0.5 * (found + (adjoint(found) if hermitian else np.conj(adjoint(found))))
+    result = _columns(_permuted_rows(result, back), back)
+    return 0.5 * (result + (adjoint(result) if hermitian else np.conj(adjoint(result))))
 
 
 block_factors.vjp(a=_block_factors_vjp)

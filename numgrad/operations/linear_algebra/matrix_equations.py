@@ -175,16 +175,16 @@ def _meta(name: str, a: Any, b: Any, q: Any, r: Any) -> Meta:
     return Meta(a.shape, computing_dtype(name, a, b, q, r))
 
 
-def _solution(name: str, *given: Any) -> np.ndarray:
+def _solution(name: str, *arguments: Any) -> np.ndarray:
     """SciPy's, whose errors are named."""
-    meta = _meta(name, *given)
+    meta = _meta(name, *arguments)
     try:
-        found = getattr(importlib.import_module("scipy.linalg"), name)(*given)
+        result = getattr(importlib.import_module("scipy.linalg"), name)(*arguments)
     except np.linalg.LinAlgError as error:
         raise NumgradLinAlgError(f"{name}: {error}") from None
     except ValueError as error:
         raise NumgradLinAlgError(f"{name}: {error}; are q and r symmetric?") from None
-    return np.asarray(found, meta.dtype)
+    return np.asarray(result, meta.dtype)
 
 
 @primitive(

@@ -177,9 +177,9 @@ def principal_logarithm(a):
     """Principal logarithms of square matrices, real for real ones."""
     check_square("logm", a)
     dtype = computing_dtype("logm", a)
-    found, info = functions.logarithms(as_stack(a, dtype))
+    result, info = functions.logarithms(as_stack(a, dtype))
     check_found("logm", info, a.shape[:-2], "logarithm: it is singular")
-    return found.astype(dtype, copy=False).reshape(a.shape)
+    return result.astype(dtype, copy=False).reshape(a.shape)
 
 
 def _with_logarithm(derivative: Any, a: Any) -> Any:
@@ -250,9 +250,9 @@ logm.calls = [
 def principal_root(a):
     """Principal square roots of square matrices, real for real ones."""
     check_square("sqrtm", a)
-    found, info = functions.roots(as_stack(a, computing_dtype("sqrtm", a)))
+    result, info = functions.roots(as_stack(a, computing_dtype("sqrtm", a)))
     check_found("sqrtm", info, a.shape[:-2], "square root")
-    return found.reshape(a.shape)
+    return result.reshape(a.shape)
 
 
 principal_root.shape(_shape_of("sqrtm"))
@@ -341,9 +341,9 @@ def solve_sylvester(a, b, q):
     shape = _sylvester_shape(a, b, q)
     batch = shape.shape[:-2]
     operands = [as_stack(spread(x, batch), shape.dtype) for x in (a, b, q)]
-    found, info = functions.sylvester(*operands)
+    result, info = functions.sylvester(*operands)
     check_found("solve_sylvester", info, batch)
-    return found.reshape(shape.shape)
+    return result.reshape(shape.shape)
 
 
 @solve_sylvester.shape

@@ -44,7 +44,7 @@ from numgrad.operations.shared_rules import OUTSIDE, no_shape, of_matrices
 
 
 class SVDResult(NamedTuple):
-    """What ``svd`` returns."""
+    """Result of ``svd``."""
 
     U: Any
     S: Any
@@ -60,7 +60,7 @@ def singular(a, *, full=False):
 def finding(
     operation: str, a: Any, full: bool = False
 ) -> Callable[[np.ndarray], tuple[np.ndarray, ...]]:
-    """What finds singular values and vectors of arrays of that shape and dtype."""
+    """The kernel of singular values and vectors of arrays of that shape and dtype."""
     check_matrices(operation, a)
     dtype, batch = computing_dtype(operation, a), a.shape[:-2]
     find, convert = spectral.singular_of(a.shape, dtype, full), dtype != a.dtype
@@ -102,20 +102,20 @@ def _singular_vjp(g, y):
     v, of_v = _of_rest(v, of_v, k)
     row, column = s[..., None, :], s[..., :, None]
     # differences of squares, without the squares, which would overflow
-    apart = differences(s) * (row + column + identity(k, s.dtype))
+    separate = differences(s) * (row + column + identity(k, s.dtype))
     inner: Any = 0 * row
     outer: Any = 0
     diagonal = 0 * s if of_s is None else of_s
     if of_u is not None:
         inside = product(adjoint(u), of_u)
-        inner = inner + (_skew(inside) / apart) * row
+        inner = inner + (_skew(inside) / separate) * row
         if u.dtype.kind == "c":  # phases of vectors are one choice for both sides
             diagonal = diagonal + 1j * np.imag(np.diagonal(inside, axis1=-2, axis2=-1)) / s
         if u.shape[-2] > k:
             outer = outer + product((of_u - product(u, inside)) / row, adjoint(v))
     if of_v is not None:
         inside = product(adjoint(v), of_v)
-        inner = inner + column * (_skew(inside) / apart)
+        inner = inner + column * (_skew(inside) / separate)
         if v.shape[-2] > k:
             outer = outer + product(u / row, adjoint(of_v - product(v, inside)))
     return product(product(u, on_diagonal(diagonal, inner)), adjoint(v)) + outer
@@ -179,7 +179,7 @@ def _values(a: Any) -> Any:
 
 
 def _apart(a: Any) -> np.ndarray:
-    """What moves the singular values of small matrices apart."""
+    """A matrix whose sum with a small one has singular values that differ."""
     m, n = a.shape[-2:]
     return np.where(np.eye(m, n, dtype=bool), 9.0 * (1 + np.arange(n)), 0)
 
@@ -469,7 +469,7 @@ cond.calls = [
 
 
 class LstsqResult(NamedTuple):
-    """What ``lstsq`` returns."""
+    """Result of ``lstsq``."""
 
     x: Any
     residuals: Any

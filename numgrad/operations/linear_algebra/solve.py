@@ -48,7 +48,7 @@ INT32 = np.dtype(np.int32)
 
 
 def factors_shape(a: Any, dtype: np.dtype) -> tuple[Meta, Meta]:
-    """What factors and pivots are: Note [Factors] in ``kernels.matrices.systems``."""
+    """Metas of factors and pivots: Note [Factors] in ``kernels.matrices.systems``."""
     return Meta(a.shape, dtype), Meta(a.shape[:-1], INT32)
 
 
@@ -107,8 +107,8 @@ def _factored_solve_batch(
 ) -> Any:
     a, factors, pivots, b = operands
     ndim = max(a.ndim, b.ndim)
-    given = (a.aligned(ndim), factors.aligned(ndim), pivots.aligned(ndim - 1), b.aligned(ndim))
-    return bind(op, given, params)
+    arguments = (a.aligned(ndim), factors.aligned(ndim), pivots.aligned(ndim - 1), b.aligned(ndim))
+    return bind(op, arguments, params)
 
 
 def _factored_solve_vjp_a(g, a, factors, pivots, y, of_adjoint):
@@ -356,7 +356,7 @@ def inv(a):
 
 
 def _inverting(a: Meta) -> Callable[[np.ndarray], tuple[np.ndarray, Any]]:
-    """What finds inverses of arrays of a shape and dtype, and where there are none."""
+    """The kernel of inverses of arrays of a shape and dtype, and where there are none."""
     check_square("inv", a)
     dtype, shape, n = computing_dtype("inv", a), a.shape, a.shape[-1]
 
@@ -417,11 +417,11 @@ _STRUCTURES = (
 
 
 def _structure(operation: str, assume_a: Any) -> str:
-    found = _SHORT.get(assume_a, assume_a) if assume_a is None or type(assume_a) is str else None
-    if found not in _STRUCTURES:
+    result = _SHORT.get(assume_a, assume_a) if assume_a is None or type(assume_a) is str else None
+    if result not in _STRUCTURES:
         known = ", ".join(repr(s) for s in (*_STRUCTURES, "banded"))
         raise NumgradValueError(f"{operation}: assume_a is one of {known}, got {assume_a!r}")
-    return found
+    return result
 
 
 def _of_diagonals(a: Any, reach: int) -> Any:

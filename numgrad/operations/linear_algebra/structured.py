@@ -187,8 +187,8 @@ def khatri_rao(a, b):
             f"khatri_rao: a of shape {tuple(a.shape)} and b of shape {tuple(b.shape)} must have as "
             "many columns"
         )
-    found = a[..., :, None, :] * b[..., None, :, :]
-    return reshape(found, (*found.shape[:-3], a.shape[-2] * b.shape[-2], a.shape[-1]))
+    result = a[..., :, None, :] * b[..., None, :, :]
+    return reshape(result, (*result.shape[:-3], a.shape[-2] * b.shape[-2], a.shape[-1]))
 
 
 @composite(ref="scipy.linalg.matmul_toeplitz", method=False, smooth=True)
@@ -242,9 +242,9 @@ def toeplitz_solution(c, r, b):
     batch = shape.shape[:-2]
     c, r = (as_vectors(spread(x, batch, 1)) for x in (c, r))
     b = as_stack(spread(b, batch), shape.dtype)
-    found, info = functions.toeplitz(c, r, b)
+    result, info = functions.toeplitz(c, r, b)
     _raise_for("solve_toeplitz", info, batch)
-    return found.astype(shape.dtype, copy=False).reshape(shape.shape)
+    return result.astype(shape.dtype, copy=False).reshape(shape.shape)
 
 
 @toeplitz_solution.shape
@@ -374,9 +374,9 @@ def banded_solution(ab, b, *, below, above):
     batch = shape.shape[:-2]
     ab = as_stack(spread(ab, batch), shape.dtype)
     b = as_stack(spread(b, batch), shape.dtype)
-    found, info = functions.banded(ab, b, below, above)
+    result, info = functions.banded(ab, b, below, above)
     _raise_for("solve_banded", info, batch)
-    return found.reshape(shape.shape)
+    return result.reshape(shape.shape)
 
 
 @banded_solution.shape
@@ -733,7 +733,7 @@ def solveh_banded(ab, b, lower=False):
 
 
 def _apart(a_band: Any, row: int) -> Any:
-    """What keeps eigenvalues apart and from zero."""
+    """A sum with numbers that keep eigenvalues apart and from zero."""
     base = np.zeros(a_band.shape)
     base[..., row, :] = 9.0 * np.arange(1, base.shape[-1] + 1)
     return a_band + base

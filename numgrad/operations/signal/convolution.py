@@ -141,10 +141,10 @@ def _directly(a: np.ndarray, b: np.ndarray, axes: Sequence[int], mode: str) -> n
     out = np.zeros(shape, a.dtype)
 
     def part(starts: Sequence[int], lengths: Sequence[int]) -> tuple[slice, ...]:
-        found = [slice(None)] * a.ndim
+        result = [slice(None)] * a.ndim
         for k, start, n in zip(axes, starts, lengths, strict=True):
-            found[k] = slice(start, start + n)
-        return tuple(found)
+            result[k] = slice(start, start + n)
+        return tuple(result)
 
     ones = [1] * len(axes)
     if prod(taps) <= prod(places):
@@ -173,10 +173,10 @@ def _vjp_a(g, b, axes, mode, method):
 def _vjp_b(g, a, axes, mode, method):
     if mode == "full":
         return _vjp_a(g, a, axes, mode, method)
-    found = discrete_convolution(
+    result = discrete_convolution(
         np.conj(a), flip(g, axis=axes), axes=axes, mode="valid", method=method
     )
-    return flip(found, axis=axes)
+    return flip(result, axis=axes)
 
 
 discrete_convolution.vjp(a=_vjp_a, b=_vjp_b)
@@ -306,10 +306,10 @@ def _over_axes(name: str, in1: Any, in2: Any, mode: str, axes: Any) -> Any:
     a, b = _pair(name, in1, in2)
     if not a.shape:
         return OPS["multiply"](a, b)
-    found = axes_in_order(name, axes, None, len(a.shape))
-    if not found or len(set(found)) < len(found):
+    result = axes_in_order(name, axes, None, len(a.shape))
+    if not result or len(set(result)) < len(result):
         raise NumgradValueError(f"{name}: axes={axes!r}; give at least one, each once")
-    return convolved(name, a, b, found, mode, "fft")
+    return convolved(name, a, b, result, mode, "fft")
 
 
 @composite(ref="scipy.signal.fftconvolve", method=False, smooth=True)

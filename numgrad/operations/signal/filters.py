@@ -70,9 +70,9 @@ def _vjp_a(g, a, y, meta_a, axis, reverse):
     if reverse:
         u, y = flip(u, axis=axis), flip(y, axis=axis)
     u = _along(u, axis, 1, None, after=order)
-    found = convolution(u, turned(y, (axis,)), (axis,), "valid", "direct")
+    result = convolution(u, turned(y, (axis,)), (axis,), "valid", "direct")
     others = tuple([k for k in range(len(y.shape)) if k != axis])
-    return -OPS["sum"](found, axis=others) if others else -found
+    return -OPS["sum"](result, axis=others) if others else -result
 
 
 all_pole.vjp(x=_vjp_x, a=_vjp_a)

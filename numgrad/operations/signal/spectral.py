@@ -166,7 +166,7 @@ class Segments:
         self.length, self.step = length, length - overlap
 
     def scale(self, scaling: str, fs: float) -> float:
-        """What squares of a spectrum are multiplied by."""
+        """Factor of the squares of a spectrum."""
         if scaling in ("density", "psd"):
             return 1 / (fs * float(np.sum(self.weights**2)))
         if scaling == "spectrum":
@@ -459,8 +459,8 @@ def stft(
     spectra = OPS["multiply"](spectra, segments.scale(scaling, fs) ** 0.5)
     start = 0 if boundary is not None else segments.length / 2
     times = (start + segments.step * np.arange(spectra.shape[-2])) / fs
-    found = moveaxis(moveaxis(spectra, -2, -1), -2, axis)
-    return copy(made(segments.frequencies(fs, onesided))), copy(made(times)), found
+    result = moveaxis(moveaxis(spectra, -2, -1), -2, axis)
+    return copy(made(segments.frequencies(fs, onesided))), copy(made(times)), result
 
 
 @composite(ref="scipy.signal.istft", method=False, smooth=True)
@@ -617,8 +617,8 @@ def resample(x, num, t=None, axis=0):
     if num < 1 or n < 1:
         raise NumgradValueError(f"resample: {n} points to {num}; both must be at least one")
     x = moveaxis(x, axis, -1)
-    kept = min(n, num)
-    middle, paired = kept // 2, kept % 2 == 0 and n != num
+    common = min(n, num)
+    middle, paired = common // 2, common % 2 == 0 and n != num
     multiply = OPS["multiply"]
     if x.dtype.kind != "c":
         spectrum = getitem(rfft(x), (Ellipsis, slice(0, middle + 1)))
@@ -629,17 +629,17 @@ def resample(x, num, t=None, axis=0):
         y = irfft(resized(spectrum, (len(x.shape) - 1,), (num // 2 + 1,)), num)
     else:
         spectrum = fft(x)
-        first = getitem(spectrum, (Ellipsis, slice(0, (kept + 1) // 2)))
-        last = getitem(spectrum, (Ellipsis, slice(n - (kept - 1) // 2, n)))
+        first = getitem(spectrum, (Ellipsis, slice(0, (common + 1) // 2)))
+        last = getitem(spectrum, (Ellipsis, slice(n - (common - 1) // 2, n)))
         parts = [first]
-        if kept % 2 == 0:
+        if common % 2 == 0:
             both = getitem(spectrum, (Ellipsis, slice(middle, middle + 1)))
             if num < n:
                 both = both + getitem(spectrum, (Ellipsis, slice(n - middle, n - middle + 1)))
             parts.append(both / 2 if num > n else both)
         if num > n:
-            twice = kept % 2 == 0
-            zeros = num - kept - twice
+            twice = common % 2 == 0
+            zeros = num - common - twice
             parts.append(made(np.zeros((*x.shape[:-1], zeros), spectrum.dtype)))
             if twice:
                 parts.append(parts[1])

@@ -39,7 +39,7 @@ from numgrad.operations.shared_rules import by_library, floating, is_complex
 
 
 class Special(Op):
-    """What is known about all special functions."""
+    """Options that all special functions have in common."""
 
     parameters: ClassVar = {
         "v": ("", "Order."),
@@ -81,7 +81,7 @@ def special(
 
     def declare(function: Callable[..., Any]) -> SpecialFunction:
         name = function.__name__
-        given = {
+        arguments = {
             "ref": f"scipy.special.{name}",
             "scalar": name,
             "method": False,
@@ -89,7 +89,7 @@ def special(
             **by_library(name),
             **options,
         }
-        return family(function, **given)
+        return family(function, **arguments)
 
     return declare
 
@@ -98,8 +98,8 @@ def derivative(**options: Any) -> Callable[[Callable[..., Any]], SpecialFunction
     """Declare a derivative in a parameter that gradient formulas name."""
 
     def declare(function: Callable[..., Any]) -> SpecialFunction:
-        given = {"internal": True, "ref": None, **options}
-        return special(family=ParameterDerivative, **given)(function)
+        arguments = {"internal": True, "ref": None, **options}
+        return special(family=ParameterDerivative, **arguments)(function)
 
     return declare
 
@@ -163,18 +163,18 @@ class SpecialPrimitive(Special, Primitive):
             loop, dtype = types([x.dtype for x in operands])
             # rounded once, as kernels do: of float32 some iterations of SciPy's never end
             loop = [np.result_type(d, np.float64) for d in loop]
-            given = [x.astype(d, copy=False) for x, d in zip(operands, loop, strict=True)]
+            arguments = [x.astype(d, copy=False) for x, d in zip(operands, loop, strict=True)]
             call = values or getattr(importlib.import_module("scipy.special"), theirs)
-            found = call(*given, **params)
+            result = call(*arguments, **params)
             with np.errstate(all="ignore"):
                 if count is None:
-                    return np.asarray(found, dtype)
-                return tuple([np.asarray(y, dtype) for y in found])
+                    return np.asarray(result, dtype)
+                return tuple([np.asarray(y, dtype) for y in result])
 
         def rule(*metas: Meta, **params: Any) -> Any:
             _, dtype = types([m.dtype for m in metas])
-            found = Meta(broadcast_lengths(*[m.shape for m in metas]), dtype)
-            return found if count is None else (found,) * count
+            result = Meta(broadcast_lengths(*[m.shape for m in metas]), dtype)
+            return result if count is None else (result,) * count
 
         super().__init__(function, outputs=count is not None, materializes=False, **options)
         self.function = compute
@@ -201,7 +201,7 @@ def several(
 
     def declare(function: Callable[..., Any]) -> SpecialPrimitive:
         shapes = ((2, 3), *((3,),) * (function.__code__.co_argcount - 1))
-        given = {
+        arguments = {
             "ref": f"scipy.special.{function.__name__}",
             "method": False,
             "smooth": True,
@@ -212,7 +212,7 @@ def several(
             "domain": (0.3, 3.0),
             **options,
         }
-        op = SpecialPrimitive(function, **given)
+        op = SpecialPrimitive(function, **arguments)
         op.calls = [(((3,),), partial(calls, op))] if calls else ()
         return op
 

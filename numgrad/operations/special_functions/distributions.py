@@ -534,8 +534,8 @@ def angle_path(kappa, x):
 def _angle_slope(kappa, y):
     left = y < 0
     size = np.where(left, -y, y)
-    found = angle_tail_slope(kappa, size) / angle_density(kappa, size)
-    return np.where(left, -found, found)
+    result = angle_tail_slope(kappa, size) / angle_density(kappa, size)
+    return np.where(left, -result, result)
 
 
 angle_path.vjp(kappa=lambda g, kappa, y: g * _angle_slope(kappa, y), x=lambda g: g)

@@ -97,9 +97,9 @@ carlson.vjp(
 )
 
 
-def _third(g, weight, *given):
+def _third(g, weight, *arguments):
     """Derivative of the integral with a factor of 3/2, by what has the exponent ``weight``."""
-    return g * ((-1.5 * weight) * carlson(*given))
+    return g * ((-1.5 * weight) * carlson(*arguments))
 
 
 def _degenerate_slopes(a, b, y):
@@ -152,8 +152,8 @@ def _principal(a, b, c, p, y):
 
 def _third_kind(g, a, b, c, p, y):
     """Derivative of ``elliprj`` in ``a``."""
-    found = _third(1, 0.5, 1.5, 0.5, 0.5, 1, a, b, c, np.where(p < 0, 1, p))
-    return g * np.where(p < 0, _principal(a, b, c, np.where(p < 0, p, -1), y), found)
+    result = _third(1, 0.5, 1.5, 0.5, 0.5, 1, a, b, c, np.where(p < 0, 1, p))
+    return g * np.where(p < 0, _principal(a, b, c, np.where(p < 0, p, -1), y), result)
 
 
 def _third_last(g, a, b, c, p, y):
@@ -164,8 +164,8 @@ def _third_last(g, a, b, c, p, y):
         none = x == 0  # of which the derivative is endless, and no share
         inner = np.where(none, 1, x)
         total = total + np.where(none, 0, x * _principal(inner, other, last, negative, y))
-    found = _third(1, 1.0, 0.5, 0.5, 0.5, 2, a, b, c, np.where(p < 0, 1, p))
-    return g * np.where(p < 0, -total / negative, found)
+    result = _third(1, 1.0, 0.5, 0.5, 0.5, 2, a, b, c, np.where(p < 0, 1, p))
+    return g * np.where(p < 0, -total / negative, result)
 
 
 elliprj.vjp(

@@ -342,7 +342,7 @@ def beta_density(a, b, x):
 
 
 def _slope(x, a, b):
-    """What the density is multiplied by in its derivative with respect to ``a``."""
+    """Factor of the density in its derivative with respect to ``a``."""
     return np.log(x) - digamma(a) + digamma(a + b)
 
 
@@ -532,14 +532,14 @@ def _derivative(s: np.ndarray, *, n: int) -> np.ndarray:
     """The derivative of order ``n`` of Riemann's zeta function."""
     place = np.asarray(s, np.complex128)
     right = place.real > _RIGHT
-    found = np.empty(place.shape, np.complex128)
+    result = np.empty(place.shape, np.complex128)
     with np.errstate(all="ignore"):
         if right.any():
-            found[right] = _of_powers(place[right], n)
+            result[right] = _of_powers(place[right], n)
         if not right.all():
-            found[~right] = _on_circle(place[~right], n)
-    found = np.where(place == np.inf, 0, found)
-    return found if np.iscomplexobj(s) else np.real(found)
+            result[~right] = _on_circle(place[~right], n)
+    result = np.where(place == np.inf, 0, result)
+    return result if np.iscomplexobj(s) else np.real(result)
 
 
 @several(calls=lambda op, s: op(s + 2), dtypes=either, internal=True, ref="scipy.special.zeta")

@@ -230,8 +230,8 @@ def _power_slope(log, lmbda):
     """Derivative of ``(exp(lmbda * log) - 1) / lmbda`` with respect to ``lmbda``."""
     gone = np.isinf(log) & (lmbda * log < 0)  # the power is 0
     log = np.where(gone, 0, log)
-    found = 0.5 * log * log * hyp1f1(2, 3, lmbda * log)
-    return np.where(gone, 1 / np.square(np.where(gone, lmbda, 1)), found)
+    result = 0.5 * log * log * hyp1f1(2, 3, lmbda * log)
+    return np.where(gone, 1 / np.square(np.where(gone, lmbda, 1)), result)
 
 
 @special(domain=(0.3, 3.0))
@@ -272,8 +272,8 @@ def _root_slope(x, lmbda, y):
     """Derivative of ``y = (1 + lmbda * x)**(1 / lmbda)`` with respect to ``lmbda``."""
     end = lmbda * x == -1  # of the domain, where one factor is 0 and the other endless
     inner, other = np.where(end, 0, x), np.where(end, lmbda, 1)
-    found = -0.5 * inner * inner * hyp2f1(2, 2, 3, -lmbda * inner)
-    return np.where(end, np.power(0, 1 / other - 1) * x / other, y * found)
+    result = -0.5 * inner * inner * hyp2f1(2, 2, 3, -lmbda * inner)
+    return np.where(end, np.power(0, 1 / other - 1) * x / other, y * result)
 
 
 @special(domain=(0.1, 0.9))
