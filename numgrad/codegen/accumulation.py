@@ -8,13 +8,13 @@ which may fold their columns. What compiled functions need is less, and takes le
 
 from numgrad.codegen import intrinsics
 from numgrad.codegen.device import device, instruction, outlined
-from numgrad.codegen.intrinsics import stay_apart
+from numgrad.codegen.intrinsics import no_inline
 
 
 @outlined
 def touch(array):
     """Keep an array alive up to here, whose memory was used by its address."""
-    stay_apart()
+    no_inline()
 
 
 @device
@@ -162,7 +162,7 @@ def add_compensated(total, error, value):
 
 
 @device
-def settle(total, error):
+def compensated(total, error):
     """A compensated sum as one number; an overflow left NaN in ``error``, which is ignored."""
     return total if error - error != error - error else total + error
 
@@ -194,7 +194,7 @@ def last_start(starts, place):
 @outlined
 def finish_sum(part, chunks, columns, fold):
     """Add up the rows of ``part``, then ``fold`` groups of ``columns``, into its first elements."""
-    stay_apart()
+    no_inline()
     if chunks == 1 and fold == 1:
         return
     total, error = part[0], part[chunks]
@@ -210,13 +210,13 @@ def finish_sum(part, chunks, columns, fold):
         for j in range(columns):
             total[j], error[j] = add_compensated(total[j], error[j] + lost[j], more[j])
     for j in range(columns):
-        total[j] = settle(total[j], error[j])
+        total[j] = compensated(total[j], error[j])
 
 
 @outlined
 def join_rows_sum(part, chunks, columns, whole):
     """Add up the rows of ``part``, of which there are some, into ``whole``."""
-    stay_apart()
+    no_inline()
     total, error = part[0], part[chunks]
     for j in range(columns):
         error[j] = 0
@@ -225,25 +225,25 @@ def join_rows_sum(part, chunks, columns, whole):
         for j in range(columns):
             total[j], error[j] = add_compensated(total[j], error[j], row[j])
     for j in range(columns):
-        whole[j] = settle(total[j], error[j])
+        whole[j] = compensated(total[j], error[j])
 
 
 @outlined
 def join_few_sum(part, chunks, columns):
     """Add up the rows of ``part``, of which there are some, into the first."""
-    stay_apart()
+    no_inline()
     for j in range(columns):
         part[chunks, j] = 0
         total, error = part[0, j], part[chunks, j]
         for c in range(1, chunks):
             total, error = add_compensated(total, error, part[c, j])
-        part[0, j] = settle(total, error)
+        part[0, j] = compensated(total, error)
 
 
 @outlined
 def spread(values, columns, fold):
     """Repeat the first ``columns`` values ``fold`` times."""
-    stay_apart()
+    no_inline()
     for q in range(1, fold):
         copy = values[q * columns : (q + 1) * columns]
         for j in range(columns):
@@ -252,7 +252,7 @@ def spread(values, columns, fold):
 
 def _finish(step):
     def finish(part, chunks, columns, fold):
-        stay_apart()
+        no_inline()
         total = part[0]
         for c in range(1, chunks):
             row = part[c]
@@ -270,7 +270,7 @@ def _finish(step):
 
 def _join_rows(step):
     def join_rows(part, chunks, columns, whole):
-        stay_apart()
+        no_inline()
         total = part[0]
         for c in range(1, chunks):
             row = part[c]
@@ -285,7 +285,7 @@ def _join_rows(step):
 
 def _join_few(step):
     def join_few(part, chunks, columns):
-        stay_apart()
+        no_inline()
         for j in range(columns):
             total, c = part[0, j], 1
             while c < chunks:  # a ``for`` would be written in vectors

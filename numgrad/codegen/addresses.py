@@ -35,7 +35,7 @@ class Addresses(NamedTuple):
     total: int
     """The (real) elements of all tensors."""
     arrays: list[np.ndarray]
-    """What lies there; it has to live as long as the addresses are used."""
+    """The object whose memory it is, which has to live as long as the addresses are used."""
     copies: Copies
     """Arrays that a kernel cannot take as they are, and the copies that stand in for them."""
 
@@ -96,14 +96,14 @@ def copied_addresses(
             if not array.flags.writeable:
                 copy = array  # which is then refused
         plain.append(copy)
-    found = addresses(plain, count, elements, frozen, dtype)
-    if found is None:
+    result = addresses(plain, count, elements, frozen, dtype)
+    if result is None:
         shapes = ", ".join(f"{a.shape} {a.dtype}" for a in arrays)
         raise NumgradRuntimeError(
             f"an update of {count} tensors got arrays that do not belong together, or that must "
             f"not be written: {shapes}"
         )
-    return found._replace(copies=copies)
+    return result._replace(copies=copies)
 
 
 # offsets in CPython's and NumPy's structures, behind the head that every object has
@@ -195,7 +195,7 @@ def _ask(
     pointers: np.ndarray,
     starts: np.ndarray,
 ) -> int:
-    """What the kernel does, by asking NumPy."""
+    """Do what the kernel does, by asking NumPy."""
     count = pointers.shape[1]
     starts[0] = 0
     for k, array in enumerate(arrays):

@@ -84,18 +84,18 @@ def write(filename: str, content: bytes) -> Path | None:
     """Write a file in one step, or into a temporary directory where that is not possible."""
     for directory in (_made, _temporary_directory):
         try:
-            found = directory()
-            if not _is_trusted(found):
+            folder = directory()
+            if not _is_trusted(folder):
                 continue
-            handle, partial = tempfile.mkstemp(dir=found, prefix=".partial-")
+            handle, partial = tempfile.mkstemp(dir=folder, prefix=".partial-")
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(content)
-                _move(partial, found / filename)
+                _move(partial, folder / filename)
             except BaseException:
                 os.unlink(partial)
                 raise
-            return found / filename
+            return folder / filename
         except OSError as error:  # not writable or full: the next directory, or none
             if directory is _made:
                 why = error.strerror or error
@@ -219,13 +219,13 @@ def _is_trusted(directory: Path) -> bool:
     except OSError:
         return False
     key = (directory, status.st_ino, status.st_uid, status.st_mode)
-    found = _judged.get(key)
-    if found is None:
+    trusted = _judged.get(key)
+    if trusted is None:
         objection = _objection(directory, status) or _objection_to_parents(directory)
-        found = _judged[key] = not objection
+        trusted = _judged[key] = not objection
         if objection:
             _warn(key, f"compiled kernels in {directory} are not used: {objection}")
-    return found
+    return trusted
 
 
 def _read(path: Path) -> bytes | None:

@@ -144,18 +144,18 @@ def compile_kernel(
     identities = sorted((name, id(function)) for name, function in functions.items())
     options = f"{parallel=} {nogil=} externals={sorted(externals)} {identities=} {keep=} {lasting=}"
     key = sha256("\0".join((name, source, signature, options)).encode()).hexdigest()[:32]
-    found = _loaded.get(key) or _passing.get(key)
-    if found is not None:
-        return found
+    loaded = _loaded.get(key) or _passing.get(key)
+    if loaded is not None:
+        return loaded
     give_way()
     with KERNELS:
-        found = _loaded.get(key) or _passing.get(key)
-        if found is None:
+        loaded = _loaded.get(key) or _passing.get(key)
+        if loaded is None:
             kernel = Kernel(name, source, signature, parallel, nogil, functions, lasting)
             _prepare(kernel, externals)
-            found = _load_or_compile(kernel, tuple(externals), keep and not functions)
-            (_loaded if lasting or found.numba_reason else _passing)[key] = found
-    return found
+            loaded = _load_or_compile(kernel, tuple(externals), keep and not functions)
+            (_loaded if lasting or loaded.numba_reason else _passing)[key] = loaded
+    return loaded
 
 
 def has_loaded() -> bool:
@@ -224,8 +224,8 @@ def _native(kernel: Kernel, externals: tuple[str, ...], keep: bool) -> Kernel:
         return True
 
     with deferred():
-        found = load()
-    if not found:
+        is_loaded = load()
+    if not is_loaded:
         with cache.by_one_process(stem) if keep else nullcontext(), deferred():
             if not load():  # another process may just have saved it
                 payload = _compiled(code, stem, keep)

@@ -1,4 +1,4 @@
-"""What the kernel library is made of, and how it and kernels are given to Numba.
+"""Functions and instructions of the kernel library, and how these and kernels reach Numba.
 
 A function of the library is an object that holds its Python source, an instruction one that has a
 name. Importing the library compiles nothing and imports no compiler: Numba is asked for its form of
@@ -20,14 +20,14 @@ _WITHOUT_WRAPPERS: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 class LibraryFunction:
-    """What compiled functions call; Python cannot."""
+    """Function that compiled functions call; Python cannot."""
 
     def __call__(self, *given: Any) -> Any:
         raise NotImplementedError(f"{self!r} is for compiled functions to call")
 
     @cached_property
     def _numba_type_(self) -> Any:
-        """What Numba takes the object for in a function that names it."""
+        """The type that Numba gives the object in a function that names it."""
         return self.numba_type()
 
     def numba_type(self) -> Any:
@@ -96,7 +96,7 @@ def contracted(function: Callable) -> DeviceFunction:
 
 
 class Instruction(LibraryFunction):
-    """What a compiler writes itself where a function calls it: machine instructions, a few lines.
+    """Operation that a compiler writes where a function calls it: a few machine instructions.
 
     It is known by its module and name. The native compiler's definition, which writes the code, is
     in its own table or the function of that name in the module ``<module>_native``. Numba has
@@ -196,12 +196,12 @@ class ExternalFunction(LibraryFunction):
             function = cgutils.get_or_insert_function(builder.module, kind, self.symbol)
             return builder.call(function, parts)
 
-        found = signature, write
+        typed = signature, write
         forms: Any = {  # parameters are counted by name
-            2: lambda typing, a, b: found,
-            3: lambda typing, a, b, c: found,
-            4: lambda typing, a, b, c, d: found,
-            5: lambda typing, a, b, c, d, e: found,
+            2: lambda typing, a, b: typed,
+            3: lambda typing, a, b, c: typed,
+            4: lambda typing, a, b, c, d: typed,
+            5: lambda typing, a, b, c, d, e: typed,
         }
         typing: Any = cpu_target.typing_context
         defined: Any = intrinsic

@@ -109,3 +109,8 @@ def resolve(
             f"{rule.__name__}: not defined for {names}; convert with astype first"
         ) from error
     return [kernel_dtype(d) for d in inputs], kernel_dtype(output)
+
+
+def numpy_name(dtype: np.dtype) -> str:
+    """A dtype as generated code spells it."""
+    return "np.bool_" if dtype.kind == "b" else f"np.{dtype.name}"

@@ -67,7 +67,7 @@ _COST_NS = {"divide": 0.2, "sqrt": 0.3, "where": 0.05}
 
 
 def price_ns(symbol: Symbol) -> float:
-    """What computing a symbol of known operands takes, for an element, about."""
+    """Nanoseconds that computing a symbol of known operands takes for an element, about."""
     op, dtype = symbol.op, symbol.dtype
     if op in ("const", "cast", "input", "reduce"):
         return 0.0

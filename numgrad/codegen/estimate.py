@@ -21,7 +21,7 @@ import numpy as np
 MEMORY_NS = 0.065
 """Nanoseconds a byte from memory, and the most that one from a cache costs."""
 L3_NS = 0.035
-"""What one from the third level costs where it is not to be measured: it would show in a text."""
+"""Cost of one from the third level where it is not to be measured: it would show in a text."""
 _L2, _L3 = 1 << 20, 16 << 20
 """Bytes of caches where the system does not tell."""
 _SOME = 10
@@ -32,18 +32,18 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 @cache
 def cache_sizes() -> tuple[int, int]:
     """Bytes of a core's second level and of the third one."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
         try:
             level, kind, size = (
                 (index / name).read_text().strip() for name in ("level", "type", "size")
             )
             if kind != "Instruction":
-                found[level] = int(size.rstrip("KMG")) * _UNITS.get(size[-1:], 1)
+                sizes[level] = int(size.rstrip("KMG")) * _UNITS.get(size[-1:], 1)
         except (OSError, ValueError):
             continue
-    second = found.get("2") or _L2
-    return second, max(found.get("3") or _L3, second)
+    second = sizes.get("2") or _L2
+    return second, max(sizes.get("3") or _L3, second)
 
 
 def byte_ns(held: float) -> float:
@@ -56,7 +56,7 @@ def byte_ns(held: float) -> float:
 
 @cache
 def moving_ns(held: int) -> float:
-    """What a byte takes on this machine in a loop over ``held`` bytes of arrays, measured."""
+    """Nanoseconds that a byte takes here in a loop over ``held`` bytes of arrays, measured."""
     a, b, c = np.ones((3, max(held // 24, 1)))
     least = float("inf")
     for _ in range(_SOME):

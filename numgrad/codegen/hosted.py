@@ -108,7 +108,7 @@ _stamp_text: str | None = None
 
 
 def hosted_stamp() -> str:
-    """What besides its source and the kernel library decides a hosted kernel's machine code."""
+    """Everything besides its source and the kernel library that decides its machine code."""
     global _stamp_text
     if _stamp_text is None:
         import numba

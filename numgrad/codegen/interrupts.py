@@ -26,7 +26,7 @@ from typing import Any
 Handler = Callable[[int, FrameType | None], object]
 _SIGNALS = tuple(map(int, signal.valid_signals()))
 _handler: Callable[[int], Any] = getattr(import_module("_signal"), "getsignal", signal.getsignal)
-"""What ``signal`` wraps, which makes an enumeration's member of each number: 0.1 ms for all."""
+"""The function that ``signal`` wraps to make a member of an enumeration of each number: 0.1 ms."""
 _deferring: int | None = None
 """The main thread while it is inside of a deferral; a fork by another thread has another one."""
 

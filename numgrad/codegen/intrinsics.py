@@ -121,7 +121,7 @@ def estrin(x, coefficients):
 
 
 @instruction
-def stay_apart():
+def no_inline():
     """Keep the function that calls this from being inlined.
 
     Inlined copies of a loop would be optimised once more at each place, and might then add in

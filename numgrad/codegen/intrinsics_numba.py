@@ -117,7 +117,7 @@ def estrin(typingctx, x, coefficients):
     return x(x, coefficients), codegen
 
 
-def stay_apart(typingctx):
+def no_inline(typingctx):
     def codegen(context, builder, signature, args):
         builder.function.attributes.add("noinline")
         return context.get_dummy_value()

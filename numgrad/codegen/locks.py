@@ -16,15 +16,15 @@ What is registered last runs first in a fork. ``logging`` holds its lock across 
 importing Numba takes it, so it has to come first here.
 """
 
-import logging  # noqa: F401
+import _imp
 import os
 import sys
 import threading
 import time
 from contextlib import nullcontext
+from importlib import import_module
 from typing import Any
 
-from numgrad.codegen.imports import Imports
 from numgrad.codegen.interrupts import deferred
 
 # All are reentrant: a collection of garbage may run anything inside.
@@ -51,6 +51,53 @@ POOL = threading.RLock()
 
 PATIENCE = 30.0
 """Seconds after which a fork goes on without a lock: kernels take less to compile."""
+
+
+_bootstrap: Any = import_module("importlib._bootstrap")
+
+PAUSE = 0.001
+"""Seconds between two looks at what is being imported."""
+
+
+class Imports:
+    """Imports that other threads are at, as one lock, which works as those of ``threading`` do.
+
+    Python locks each module while it is imported. A forked child has those locks as they were: one
+    that another thread of the parent held stays taken, with the module half made, and an import of
+    it never ends. So a fork waits until nobody else imports, and meanwhile lets no import begin.
+    """
+
+    def acquire(self, blocking: bool = True, timeout: float = -1.0) -> bool:
+        """Wait until no other thread imports; whether that was so in time."""
+        end = time.monotonic() + timeout
+        while True:
+            _imp.acquire_lock()  # which an import needs to begin
+            if not _of_others():
+                return True
+            _imp.release_lock()
+            if not blocking or (timeout >= 0 and time.monotonic() > end):
+                return False
+            time.sleep(PAUSE)
+
+    def release(self) -> None:
+        """Let others import."""
+        _imp.release_lock()
+
+    def _at_fork_reinit(self) -> None:
+        """In a child: forget what threads that are not there were importing."""
+        for name in _of_others():
+            _bootstrap._module_locks.pop(name, None)
+            spec = getattr(sys.modules.get(name), "__spec__", None)
+            if getattr(spec, "_initializing", False):
+                del sys.modules[name]
+
+
+def _of_others() -> list[str]:
+    """Names of the modules that other threads import."""
+    mine = (None, threading.get_ident())
+    locks = [(name, reference()) for name, reference in list(_bootstrap._module_locks.items())]
+    return [name for name, lock in locks if getattr(lock, "owner", None) not in mine]
+
 
 _gate = threading.Lock()
 """Held by a fork that waits for ``KERNELS``."""
@@ -81,7 +128,7 @@ def give_way() -> None:
 
 def _locks() -> list[Any]:
     """All locks that a fork waits for; those of libraries once these are loaded."""
-    found: list[Any] = [
+    locks: list[Any] = [
         ACCUMULATORS, DRAWS, ENTRIES, FUNCTIONS, GRADIENTS, KERNELS, POOL, _IMPORTS,
     ]  # fmt: skip
     for module, path in _OTHERS.items():
@@ -89,8 +136,8 @@ def _locks() -> list[Any]:
         for name in path.split("."):
             lock = getattr(lock, name, None)  # a module may just be being imported
         if lock is not None:
-            found.append(lock)
-    return found
+            locks.append(lock)
+    return locks
 
 
 def _before_fork() -> None:

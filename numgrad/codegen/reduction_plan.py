@@ -123,7 +123,7 @@ class ReductionPlan:
         return list(range(1, self.levels + 1 + self.full))
 
     def targets(self, number: int) -> list[Symbol]:
-        """What a pass computes for every element."""
+        """The values that a pass computes for every element."""
         if number > self.levels:
             return [self.output]
         return [s.args[0] for s in self.reduces[number]]
@@ -135,16 +135,16 @@ class ReductionPlan:
 
     def reach(self, targets: Iterable[Symbol], kind: str, known: Iterable[Symbol]) -> list[Symbol]:
         """Symbols needed for ``targets``, not looking behind ``known`` or other kinds."""
-        found: dict[Symbol, None] = {}
+        reached: dict[Symbol, None] = {}
         stack = list(targets)
         while stack:
             symbol = stack.pop()
-            if symbol in found:
+            if symbol in reached:
                 continue
-            found[symbol] = None
+            reached[symbol] = None
             if symbol not in known and self.kind[symbol] == kind and symbol.op != "reduce":
                 stack.extend(symbol.args)
-        return list(found)
+        return list(reached)
 
     def outer_values(self, number: int) -> list[Symbol]:
         """Values of the current row or column that a pass needs."""
@@ -153,8 +153,8 @@ class ReductionPlan:
     def scalars(self) -> list[Symbol]:
         """Values that are the same everywhere, needed by others."""
         users = [a for s in self.order if self.kind[s] != "scalar" for a in s.args]
-        found = dict.fromkeys(s for s in [*users, self.output] if self.kind[s] == "scalar")
-        return [s for s in found if s.op != "const"]
+        scalars = dict.fromkeys(s for s in [*users, self.output] if self.kind[s] == "scalar")
+        return [s for s in scalars if s.op != "const"]
 
     def between(self, number: int, done: Iterable[Symbol]) -> list[Symbol]:
         """Row values to compute after pass ``number`` (0: at the start) for later passes."""

@@ -20,13 +20,13 @@ def library_digest(source: str) -> str:
     The file that says how Numba is to compile is always among them, and the compilers' definitions
     of instructions are beside those.
     """
-    found: set[str] = set()
+    files: set[str] = set()
     pending = {os.path.abspath(device.__file__)} | _imported(source)
     while pending:
-        found |= pending
-        pending = {further for path in pending for further in _read(path)[1]} - found
+        files |= pending
+        pending = {further for path in pending for further in _read(path)[1]} - files
     digest = hashlib.sha256()
-    for path in sorted(found):
+    for path in sorted(files):
         digest.update(_read(path)[0])
     return digest.hexdigest()
 
@@ -41,14 +41,14 @@ def _read(path: str) -> tuple[bytes, frozenset[str]]:
 
 def _imported(source: str) -> set[str]:
     """Files of the modules that ``source`` imports; an ``__init__`` only re-exports."""
-    found: set[str] = set()
+    files: set[str] = set()
     for module in _WHOLE.findall(source):
-        found.update(_files(module))
+        files.update(_files(module))
     for package, names in _FROM.findall(source):
-        found.update(_files(package))
+        files.update(_files(package))
         for name in _NAME.findall(names):
-            found.update(_files(f"{package}.{name}"))
-    return found
+            files.update(_files(f"{package}.{name}"))
+    return files
 
 
 @cache

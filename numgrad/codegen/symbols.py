@@ -114,10 +114,10 @@ class Reader:
         # -0.0 equals 0.0 and nan does not equal itself; places in memory have no such numbers
         shown = detail if detail is None or op in _PLACES else repr(detail)
         key = (op, tuple(map(id, args)), dtype, type(detail), shown)
-        found = self._interned.get(key)
-        if found is None:
-            found = self._interned[key] = Symbol(self, op, args, dtype, detail)
-        return found
+        symbol = self._interned.get(key)
+        if symbol is None:
+            symbol = self._interned[key] = Symbol(self, op, args, dtype, detail)
+        return symbol
 
     def input(self, name: str, dtype: np.dtype) -> Symbol:
         """The current element of an operand."""

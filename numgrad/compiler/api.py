@@ -96,7 +96,7 @@ class Jitted(Generic[P, R]):
         return self._miss(self._parameters.bind(args, kwargs))
 
     def _renew(self) -> None:
-        """Write the dispatcher anew."""
+        """Write the dispatcher again."""
         listed = self._parameters.names
         values = "".join(f"{name}, " for name in listed)
         hot = self.specialisations[-HOT:]

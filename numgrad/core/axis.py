@@ -100,10 +100,10 @@ class AxisOp(Op):
             if isinstance(value, np.generic):  # would bring a dtype of its own into the formula
                 params[name] = value.item()
         key = (x.dtype, x.shape, exact(params))
-        found = self.plans.get(key)
-        if found is None:
-            found = remember(self.plans, key, AxisPlan(self, x, dict(params)))
-        return found
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = remember(self.plans, key, AxisPlan(self, x, dict(params)))
+        return plan
 
     def warm(self, dtype: Any) -> Iterator[str]:
         """Compile the kernels along rows and columns for a dtype, naming each when ready."""
@@ -356,9 +356,9 @@ class AxisPlan(AxisCall, Plan):
         kernels = self.op._kernels
 
         def entry(parallel: bool, nogil: bool) -> Any:
-            found = kernels.get((*key, parallel, nogil))
-            if found is None:
-                found = kernels[(*key, parallel, nogil)] = axis_kernel(
+            kernel = kernels.get((*key, parallel, nogil))
+            if kernel is None:
+                kernel = kernels[(*key, parallel, nogil)] = axis_kernel(
                     f"{self.op.name}_{what}",
                     reader,
                     result,
@@ -370,7 +370,7 @@ class AxisPlan(AxisCall, Plan):
                     accumulate=accumulate,
                     emitter=Emitter(),
                 )
-            return found.entry
+            return kernel.entry
 
         cost = _PASS_NS + _element_ns(result, roles)
         size = prod(self.counts)
@@ -430,7 +430,7 @@ class AxisPlan(AxisCall, Plan):
 
 
 def _element_ns(result: Symbol, roles: Mapping[str, str]) -> float:
-    """What a formula takes for one element, besides what is computed of whole rows."""
+    """Nanoseconds of a formula for one element, besides what is computed of whole rows."""
     full: set[Symbol] = set()
     total = 0.0
     for symbol in in_order([result]):

@@ -38,7 +38,7 @@ _SMALL = 4096  # elements for which one thread is enough, whatever the formula
 
 
 _IN_FORMULAS = (Symbol, int, float, complex, np.generic)
-"""What operations in a formula are called with."""
+"""Types of the arguments of operations in a formula."""
 
 
 class ReadingInterpreter(Interpreter):
@@ -225,7 +225,7 @@ class Elementwise(Planned):
         NumgradValueError
             If an integer has no such number.
         """
-        found = args
+        operands = args
         for k, (a, dtype) in enumerate(zip(args, loop, strict=True)):
             if type(a) is not int or dtype.kind not in "iu":
                 continue
@@ -234,8 +234,8 @@ class Elementwise(Planned):
                 continue
             number = None if self.beyond is None else self.beyond(a, limits)
             checked_scalar(self.name, a if number is None else number, dtype)
-            found = [*found[:k], number, *found[k + 1 :]]
-        return found
+            operands = [*operands[:k], number, *operands[k + 1 :]]
+        return operands
 
     def plan(self, args: Sequence[Any]) -> ElementwisePlan:
         """The plan for these operands: ndarrays and Python numbers.
@@ -258,13 +258,13 @@ class Elementwise(Planned):
         copied = strided and several and size <= SMALL
         if strided and not copied:
             key += [a.strides for a in args if isinstance(a, np.ndarray)]
-        found = self.plans.get(tuple(key))
-        if found is None:
+        plan = self.plans.get(tuple(key))
+        if plan is None:
             if copied:
                 args = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
-            found = ElementwisePlan(self, args)
-            remember(self.plans, tuple(key), found)
-        return found
+            plan = ElementwisePlan(self, args)
+            remember(self.plans, tuple(key), plan)
+        return plan
 
     def kernels(self) -> list[Kernel]:
         """The kernels compiled so far, forward and backward."""
@@ -413,8 +413,8 @@ class ElementwisePlan(Plan):
         kernels = self.op._kernels
 
         def entry(parallel: bool, nogil: bool) -> Any:
-            found = kernels.get((*key, parallel, nogil))
-            if found is None:
+            compiled = kernels.get((*key, parallel, nogil))
+            if compiled is None:
                 symbols, emitter = read(Reader()), formula_emitter()
                 kernel = elementwise_kernel(
                     name,
@@ -425,8 +425,8 @@ class ElementwisePlan(Plan):
                     nogil=nogil,
                     accumulate=accumulate,
                 )
-                found = kernels[(*key, parallel, nogil)] = kernel
-            return found.entry
+                compiled = kernels[(*key, parallel, nogil)] = kernel
+            return compiled.entry
 
         size = self.layout.size
         if size <= _SMALL:
@@ -461,13 +461,13 @@ class ElementwisePlan(Plan):
         Functions with rare arguments look at their operands again: Note [Rare arguments].
         """
         key = (self.dtype, *self.loop)
-        found = self.op._reads_once.get(key)
-        if found is None:
+        once = self.op._reads_once.get(key)
+        if once is None:
             reader, emitter = Reader(), formula_emitter()
             inputs = [reader.input(o.name, o.dtype) for o in self._operands()]
             _, condition = emitter.rare([self.op.read(reader, inputs)], dict.fromkeys(inputs, "x"))
-            found = self.op._reads_once[key] = not condition
-        return found
+            once = self.op._reads_once[key] = not condition
+        return once
 
     def _pass(self, args: Sequence[Any], masks: Sequence[str]) -> list[Any]:
         """Operands as the kernel takes them."""
@@ -487,10 +487,10 @@ class ElementwisePlan(Plan):
         return self.dtype.kind in "fc" and self.op.inputs[k] in self.op.formulas
 
     def saves(self, mask: int) -> tuple[str, ...]:
-        found = self._saves.get(mask)
-        if found is None:
-            found = self._saves[mask] = super().saves(mask)
-        return found
+        names = self._saves.get(mask)
+        if names is None:
+            names = self._saves[mask] = super().saves(mask)
+        return names
 
     def symbols(self, reader: Reader, mask: int) -> tuple[dict[str, Symbol], dict[int, Symbol]]:
         """Symbols of ``g`` and everything saved, and the gradient of each operand in ``mask``."""
@@ -507,8 +507,10 @@ class ElementwisePlan(Plan):
 
     def consuming(self, mask: int) -> Callable[..., Any] | None:
         if mask not in self._consuming:
-            found = self._compile_backward(mask, over_g=True) if self._may_consume(mask) else None
-            self._consuming[mask] = found
+            backward = (
+                self._compile_backward(mask, over_g=True) if self._may_consume(mask) else None
+            )
+            self._consuming[mask] = backward
         return self._consuming[mask]
 
     def _may_consume(self, mask: int) -> bool:

@@ -31,12 +31,12 @@ CHUNK = 8192
 LEAST_ROWS = 32
 """Rows of a chunk at least, since each chunk of a matrix stores a sum for every column."""
 COST_NS = 2.0
-"""What an element takes in all passes."""
+"""Nanoseconds that an element takes in all passes."""
 
 _HEADER = """
 import numpy as np
 from numba import {type}, float64, int64, prange
-from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.accumulation import no_inline
 from numgrad.codegen.intrinsics import add_any_order, load, maximum, sqrt, store
 from numgrad.codegen.device import device, outlined
 
@@ -59,7 +59,7 @@ def next_step(address):
 _MATRICES = """
 @outlined
 def measure(p, g, columns, first, last, sums, parts, start, matrix):
-    stay_apart()
+    no_inline()
     total = 0.0
     for r in range(first, last):
         part = parts + (start + r // matrix * columns) * {bytes}
@@ -79,7 +79,7 @@ def measure(p, g, columns, first, last, sums, parts, start, matrix):
 
 @outlined
 def factor(parts, many, count, rows, columns, sums, row_var, col_var, weight, eps1, a, b):
-    stay_apart()
+    no_inline()
     for q in range(count):
         mean = 0.0
         for i in range(q * rows, (q + 1) * rows):
@@ -104,7 +104,7 @@ def factor(parts, many, count, rows, columns, sums, row_var, col_var, weight, ep
 
 @outlined
 def weigh(g, rows, columns, first, last, a, b, eps1):
-    stay_apart()
+    no_inline()
     total = 0.0
     for r in range(first, last):
         corner = r // rows * columns
@@ -121,7 +121,7 @@ def weigh(g, rows, columns, first, last, a, b, eps1):
 
 @outlined
 def move(p, g, rows, columns, first, last, a, b, eps1, keep, rate):
-    stay_apart()
+    no_inline()
     for r in range(first, last):
         corner = r // rows * columns
         own = b[corner : corner + columns]
@@ -189,13 +189,13 @@ def kernel(
     sums = np.empty(row_starts[count], np.{type})
     a = np.empty(row_starts[count], np.{type})
     b = np.empty(col_starts[count], np.{type})
-    found = np.empty((2, chunks))
+    squares = np.empty((2, chunks))
     least = {type}(eps1)
     for index in range(chunks):
         k = int64(index)
         t, first, last, part, matrix = table[k]
         _, rows, columns = shape(t, starts, row_starts, col_starts)
-        found[0, k] = measure(
+        squares[0, k] = measure(
             pointers[0, t], pointers[1, t], columns, first, last,
             sums[row_starts[t] :], int64(parts.ctypes.data), part, matrix,
         )
@@ -214,14 +214,14 @@ def kernel(
         k = int64(index)
         t, first, last, _, _ = table[k]
         _, rows, columns = shape(t, starts, row_starts, col_starts)
-        found[1, k] = weigh(
+        squares[1, k] = weigh(
             pointers[1, t], rows, columns, first, last, a[row_starts[t] :], b[col_starts[t] :],
             least,
         )
     norms = np.zeros((2, count))
     for k in range(chunks):
-        norms[0, table[k, 0]] += found[0, k]
-        norms[1, table[k, 0]] += found[1, k]
+        norms[0, table[k, 0]] += squares[0, k]
+        norms[1, table[k, 0]] += squares[1, k]
     keep = {type}(1.0 - lr * decay)
     for index in range(chunks):
         k = int64(index)
@@ -238,7 +238,7 @@ def kernel(
 _VECTORS = """
 @outlined
 def measure(p, g, v, first, last, weight, eps1):
-    stay_apart()
+    no_inline()
     size = {type}(0)
     squares = {type}(0)
     skip = first * {bytes}
@@ -256,7 +256,7 @@ def measure(p, g, v, first, last, weight, eps1):
 
 @outlined
 def move(p, g, v, first, last, eps1, keep, rate):
-    stay_apart()
+    no_inline()
     skip = first * {bytes}
     for j in range(last - first):
         u = load({type}, g + skip, j, 0, 3) / maximum(sqrt(load({type}, v + skip, j, 2, 3)), eps1)
@@ -279,18 +279,18 @@ def kernel(pointers, starts, lr, beta2_decay, eps1, eps2, d, decay, direction):
             table[chunks, 1], table[chunks, 2] = first, min(first + {chunk}, size)
             chunks += 1
     least = {type}(eps1)
-    found = np.empty((2, chunks))
+    squares = np.empty((2, chunks))
     for index in range(chunks):
         k = int64(index)
         t, first, last = table[k]
-        found[0, k], found[1, k] = measure(
+        squares[0, k], squares[1, k] = measure(
             pointers[0, t], pointers[1, t], pointers[2, t], first, last,
             {type}(steps[t] ** beta2_decay), least,
         )
     norms = np.zeros((2, count))
     for k in range(chunks):
-        norms[0, table[k, 0]] += found[0, k]
-        norms[1, table[k, 0]] += found[1, k]
+        norms[0, table[k, 0]] += squares[0, k]
+        norms[1, table[k, 0]] += squares[1, k]
     keep = {type}(1.0 - lr * decay)
     for index in range(chunks):
         k = int64(index)

@@ -39,7 +39,7 @@ HEADER = """
 import numpy as np
 from numba import float32, float64, int32, int64, prange
 from numgrad.codegen.accumulation import (
-    is_nan_float, ordered_maximum, stay_apart
+    is_nan_float, ordered_maximum, no_inline
 )
 from numgrad.codegen.intrinsics import add_any_order, maximum, select
 from numgrad.codegen.device import outlined
@@ -53,7 +53,7 @@ ZERO = {numpy}(0)
 
 @outlined
 def largest(row):
-    stay_apart()
+    no_inline()
     best = LOWEST
     bad = {integer}(0)
     for k in range(row.size):
@@ -64,7 +64,7 @@ def largest(row):
 
 @outlined
 def sum_of_exponentials(row, shift):
-    stay_apart()
+    no_inline()
     total = 0.0
     for lo in range(0, row.size, {block}):
         part = row[lo : min(lo + {block}, row.size)]
@@ -78,7 +78,7 @@ def sum_of_exponentials(row, shift):
 @outlined
 def pass_over_short_rows(part, shifts, sums, logarithms, classes, scratch):
     # exponentials and logarithms of several rows side by side
-    stay_apart()
+    no_inline()
     for r in range(shifts.size):
         row = part[r * classes : r * classes + classes]
         apart = scratch[r * classes : r * classes + classes]
@@ -102,7 +102,7 @@ def pass_over_short_rows(part, shifts, sums, logarithms, classes, scratch):
 
 @outlined
 def sum_of_distances(row, shift, weight):
-    stay_apart()
+    no_inline()
     total = 0.0
     if weight.size == 0:
         for k in range(row.size):
@@ -115,7 +115,7 @@ def sum_of_distances(row, shift, weight):
 
 @outlined
 def sum_of(values):
-    stay_apart()
+    no_inline()
     total = 0.0
     for lo in range(0, values.size, {block}):
         part = values[lo : min(lo + {block}, values.size)]
@@ -129,7 +129,7 @@ def sum_of(values):
 @outlined
 def weight_of_targets(target, weight, classes, ignored):
     # their weight, and the position of one that is no class, or -1
-    stay_apart()
+    no_inline()
     total = 0.0
     for k in range(target.size):
         t = target[k]

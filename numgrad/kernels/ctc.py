@@ -73,9 +73,9 @@ def backward(x, states, skips, time, last, alpha, beta, likelihood, out, step):
     for back in range(time):
         t = time - 1 - back
         seen = x[t * step :]
-        row, found = alpha[t * count :], out[t * step :]
+        row, totals = alpha[t * count :], out[t * step :]
         for s in range(last + 1):
-            found[states[s]] += exp(row[s] + now[s] - likelihood)
+            totals[states[s]] += exp(row[s] + now[s] - likelihood)
             here[s] = now[s] + maximum(seen[states[s]], NEVER)
         for s in range(last + 1):
             one, two = NEVER, NEVER

@@ -27,7 +27,7 @@ NEAR_BYTES = 1 << 21
 AHEAD = 64
 """How many additions before its own an element of a longer row is fetched."""
 _INDEX_NS, _ELEMENT_NS = 0.8, 0.2
-"""What an index costs, and what an element that is copied."""
+"""Nanoseconds that an index costs, and an element that is copied."""
 
 _GATHER = """
 @outlined
@@ -223,8 +223,8 @@ def _shared(kernel: Callable[..., int], x: Any, indices: Any, out: Any, *sizes: 
 
 
 def _read(along: bool, x: np.ndarray, indices: np.ndarray, out: np.ndarray, *sizes: int) -> int:
-    found = out.size if along else sizes[0] * sizes[2]
-    work_ns = found * _INDEX_NS + out.size * _ELEMENT_NS
+    count = out.size if along else sizes[0] * sizes[2]
+    work_ns = count * _INDEX_NS + out.size * _ELEMENT_NS
     reader = partial(_reader, along, x.dtype)
     run = threads.choose(partial(reader, False), partial(reader, True), work_ns)
     return run(x, indices, out, *sizes)

@@ -232,7 +232,7 @@ def _indented(depth: int, *lines: str) -> list[str]:
 
 
 def _uniform_part(reading: _Reading, emitter: Emitter, shared: bool) -> list[str]:
-    """What is computed once a tensor: a row of ``table``, and new uniform values."""
+    """Statements that run once a tensor: a row of ``table``, and new uniform values."""
     needed, counted = reading.needed, reading.counted
     uniforms, first = range(len(reading.uniforms)), len(reading.elements)
     names = {_inner(reading.common[n]): f"u{k}" for k, n in enumerate(reading.uniforms)}
@@ -348,15 +348,15 @@ def sum_of_squares(arrays: Sequence[np.ndarray], dtype: np.dtype, factor: float 
     """
     listed = list(arrays)
     call = listed, len(listed), 1, 0, dtype
-    found = addresses(*call) or copied_addresses(*call)
+    places = addresses(*call) or copied_addresses(*call)
     entry = partial(_entry, np.finfo(dtype).dtype)
     run = threads.choose(
         entry,
         partial(entry, parallel=True),
-        serial_ns(found.total * _COST_NS, found.total * np.dtype(dtype).itemsize),
+        serial_ns(places.total * _COST_NS, places.total * np.dtype(dtype).itemsize),
         partial(entry, nogil=True),
     )
-    return run(found.pointers, found.starts, factor)
+    return run(places.pointers, places.starts, factor)
 
 
 @cache
@@ -379,7 +379,7 @@ def _entry(dtype: np.dtype, parallel: bool = False, nogil: bool = False) -> Call
         "        low = task * length",
         "        high = min(total, low + length)",
         "        t = last_start(starts, low)",
-        "        found = 0.0",
+        "        share = 0.0",
         "        while low < high:",
         "            end = min(high, starts[t + 1])",
         f"            start = pointers[0, t] + (low - starts[t]) * {dtype.itemsize}",
@@ -391,10 +391,10 @@ def _entry(dtype: np.dtype, parallel: bool = False, nogil: bool = False) -> Call
         f"            for j in range({LANES} * whole, end - low):",
         f"                x = float64(load({of}, start, j, 0, 1)) * factor",
         "                s0 += x * x",
-        f"            found += {_pairwise([f's{k}' for k in lanes])}",
+        f"            share += {_pairwise([f's{k}' for k in lanes])}",
         "            low = end",
         "            t += 1",
-        "        partial[task] = found",
+        "        partial[task] = share",
         "    out = 0.0",
         "    for task in range(partial.size):",
         "        out += partial[task]",

@@ -36,7 +36,7 @@ ROWS = 64
 _HEADER = """
 import numpy as np
 from numba import {type}, int64, prange
-from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.accumulation import no_inline
 from numgrad.codegen.intrinsics import add_any_order, sqrt
 from numgrad.codegen.device import outlined
 """
@@ -44,7 +44,7 @@ from numgrad.codegen.device import outlined
 _SUMS = """
 @outlined
 def {name}({arguments}):
-    stay_apart()
+    no_inline()
     {totals}
     for lo in range(0, x.shape[0], {block}):
         {views}
@@ -213,12 +213,12 @@ def rows_backward_kernel(dtype: np.dtype, centered: bool, columns: bool, paralle
     else:
         zeros = "; ".join(f"{name} = {{type}}(0)" for name in results.split(", "))
         more = "\n            ".join(f"{name} += w[c] * {name}_c" for name in results.split(", "))
-        found = ", ".join(f"{name}_c" for name in results.split(", "))
+        copies = ", ".join(f"{name}_c" for name in results.split(", "))
         plane = "c * inner : (c + 1) * inner"
         body += f"""
         {zeros}
         for c in range(channels):
-            {found} = row_sums(x[{plane}], g[{plane}]{m})
+            {copies} = row_sums(x[{plane}], g[{plane}]{m})
             {more}
 {finish}
         for c in range(channels):
@@ -334,10 +334,10 @@ def channel_sums_kernel(kind: str, dtype: np.dtype, columns: bool, parallel: boo
         terms = [_filled(term.format(r=""), names) for term in terms]
         helpers = _sums("plane_sums", dtype, full, scalars, terms)
         given = [f"{a}_all[lo:hi]" for a in arrays] + [f"mean_all[{where}]"] * bool(scalars)
-        found = [f"sum_{n}" for n in range(len(terms))]
+        sums = [f"sum_{n}" for n in range(len(terms))]
         scales = [factor.replace("rstd", "rstd_all") for factor in factors]
         store = [f"parts[{n}, n, c] = sum_{n}{s}" for n, s in enumerate(scales)]
-        text = text.replace("{found}", ", ".join(found)).replace("{store}", "; ".join(store))
+        text = text.replace("{found}", ", ".join(sums)).replace("{store}", "; ".join(store))
         text = text.replace("{given}", ", ".join(given))
     text = (text + _PARTS_END).replace("{terms}", str(len(terms))).replace("{rows}", str(ROWS))
     return _compile(

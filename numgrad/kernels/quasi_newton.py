@@ -33,12 +33,12 @@ from numgrad.codegen.dtypes import type_name
 
 BLOCK = 4096
 PASS_NS = 0.5
-"""What an element takes in one pass."""
+"""Nanoseconds that an element takes in one pass."""
 
 _HEADER = """
 import numpy as np
 from numba import {type}, float64, int64, prange
-from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.accumulation import no_inline
 from numgrad.codegen.intrinsics import add_any_order, load, store
 from numgrad.codegen.device import outlined
 
@@ -47,7 +47,7 @@ from numgrad.codegen.device import outlined
 _DIRECTION = """
 @outlined
 def begin(g, d, b, lo, hi, scale):
-    stay_apart()
+    no_inline()
     total = {type}(0)
     skip = lo * {bytes}
     for j in range(hi - lo):
@@ -59,7 +59,7 @@ def begin(g, d, b, lo, hi, scale):
 
 @outlined
 def advance(a, d, b, lo, hi, factor, scale):
-    stay_apart()
+    no_inline()
     total = {type}(0)
     skip = lo * {bytes}
     for j in range(hi - lo):
@@ -111,7 +111,7 @@ def kernel(pairs, inverse, h, g, d, shares):
 _PAIR = """
 @outlined
 def form(g, before, d, s, y, lo, hi, t):
-    stay_apart()
+    no_inline()
     product = {type}(0)
     square = {type}(0)
     skip = lo * {bytes}

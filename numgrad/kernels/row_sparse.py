@@ -58,15 +58,15 @@ def kernel(indices, order, starts, rows, keys, other_keys, other_order, places):
             there[place] = here[k]
         moved = not moved
         shift += {digit}
-    found = other_keys if moved else keys
+    ordered = other_keys if moved else keys
     if moved:
         for k in range(n):
             order[k] = other_order[k]
     count = 0
     for k in range(n):
-        if k == 0 or found[k] != found[k - 1]:
+        if k == 0 or ordered[k] != ordered[k - 1]:
             starts[count] = k
-            rows[count] = found[k]
+            rows[count] = ordered[k]
             count += 1
     starts[count] = n
     return count

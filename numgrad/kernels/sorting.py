@@ -64,7 +64,7 @@ _KEYS = {
     return (int64(x) << 32) ^ SMALLEST
 """,
 }
-"""What a number's key is, as a signed integer."""
+"""The key of a number, as a signed integer."""
 
 _SOURCE = """
 import numpy as np
@@ -126,10 +126,10 @@ def kernel(x, out, memory, heaps, differ):
     first = key(x[0])
     for task in {range}(pieces):
         t = int64(task)
-        found = 0
+        mask = 0
         for k in range(t * length, min(n, t * length + length)):
-            found = found | (key(x[k]) ^ first)
-        differ[t] = found
+            mask = mask | (key(x[k]) ^ first)
+        differ[t] = mask
     unlike = 0
     for t in range(pieces):
         unlike = unlike | differ[t]
@@ -380,8 +380,8 @@ def _search_kernel(dtype: np.dtype, parallel: bool) -> Callable[..., None]:
 def places(a: np.ndarray, v: np.ndarray, right: bool) -> np.ndarray:
     """How many elements of a sorted row stand before each number, both of one real dtype."""
     kernel = partial(_search_kernel, a.dtype)
-    found = np.empty(v.shape, np.int64)
+    result = np.empty(v.shape, np.int64)
     steps = a.size.bit_length() + 2
     run = threads.choose(partial(kernel, False), partial(kernel, True), v.size * steps * _STEP_NS)
-    run(np.ascontiguousarray(a), np.ascontiguousarray(v).ravel(), found.ravel(), right)
-    return found
+    run(np.ascontiguousarray(a), np.ascontiguousarray(v).ravel(), result.ravel(), right)
+    return result

@@ -141,8 +141,8 @@ def angle_exceeded_f64(kappa, q):
     for _ in range(_STEPS):
         slope = _height(kappa, x)
         if small:
-            found = angles_beyond_f64(_ZERO, kappa, x)
-            step = log_f64(found / aim) * found / slope
+            beyond = angles_beyond_f64(_ZERO, kappa, x)
+            step = log_f64(beyond / aim) * beyond / slope
         else:
             step = (aim - angles_within_f64(_ZERO, kappa, x)) / slope
         if step > _ZERO:

@@ -3,8 +3,12 @@
 Note [States that are kept]
 ---------------------------
 A loop that keeps its state every ``k`` steps is a loop over segments of ``k`` steps, each a loop of
-its own: computing a segment anew from its first state is what a loop does that keeps nothing but
-its states. Steps that are left over are a segment more.
+its own: computing a segment again from its first state is what a loop does that keeps nothing but
+its states. Steps that are left over are a segment more. This is checkpointing in two levels: with
+``k`` near the square root of the length memory grows as that, for one more computation of each step
+[1]_.
+
+.. [1] A. Griewank, A. Walther, Evaluating Derivatives, 2nd edition, 2008, chapter 12.
 """
 
 from __future__ import annotations

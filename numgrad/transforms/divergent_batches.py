@@ -6,7 +6,8 @@ Inside ``vmap`` code is run once for all examples. Where some go on and others d
 all, and each example takes what is its own. An example that would not have got there computes with
 the numbers of one that does, as constants, also of what it reads from outside (Note [Read in a
 branch] in ``autograd.batching.batch``): its own might be where the code has no value, and a NaN
-that nobody takes would still be one in the gradient.
+that nobody takes would still be one in the gradient. Compilers call this predication, or masked
+execution where lanes of a vector diverge.
 """
 
 from __future__ import annotations

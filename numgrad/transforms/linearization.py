@@ -1,6 +1,6 @@
 """The derivative of a recorded function as a linear map: products from either side, or its matrix.
 
-This is the only derivation: ``ng.grad`` and its like are faces of it, and so is
+This is the only derivation: ``ng.grad`` and its like are wrappers of it, and so is
 ``numgrad.autograd.functional``.
 
 Note [The transposed map]

@@ -7,13 +7,13 @@ import numpy as np
 from numba import njit
 
 from handwritten import INNER
-from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.accumulation import no_inline
 
 
 @njit(**INNER)
 def forward(now, left, right, c, out):
     """The inner points of a step."""
-    stay_apart()
+    no_inline()
     for i in range(c.size):
         out[i] = now[i] + c[i] * (left[i] - 2.0 * now[i] + right[i])
 
@@ -21,7 +21,7 @@ def forward(now, left, right, c, out):
 @njit(**INNER)
 def scaled(now, left, right, c, g, grad, out):
     """Adds to the gradient of ``c``, and makes ``c * g``."""
-    stay_apart()
+    no_inline()
     for i in range(c.size):
         grad[i] += (left[i] - 2.0 * now[i] + right[i]) * g[i]
         out[i] = c[i] * g[i]
@@ -30,7 +30,7 @@ def scaled(now, left, right, c, g, grad, out):
 @njit(**INNER)
 def gathered(h, left, right, g):
     """The cotangent before a step."""
-    stay_apart()
+    no_inline()
     for i in range(g.size):
         g[i] += left[i] - 2.0 * h[i] + right[i]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from handwritten import INNER
-from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.accumulation import no_inline
 from numgrad.kernels.vmath.exponential import exp_f64
 from numgrad.kernels.vmath.logarithm import log_f64
 
@@ -16,7 +16,7 @@ from numgrad.kernels.vmath.logarithm import log_f64
 @njit(**INNER)
 def scaled(likely, top, out):
     """Probabilities in units of the largest one."""
-    stay_apart()
+    no_inline()
     for i in range(likely.size):
         out[i] = exp_f64(likely[i] - top)
 
@@ -24,7 +24,7 @@ def scaled(likely, top, out):
 @njit(**INNER)
 def add_row(factor, row, out):
     """A row of a matrix, times a number."""
-    stay_apart()
+    no_inline()
     for j in range(out.size):
         out[j] += factor * row[j]
 
@@ -32,7 +32,7 @@ def add_row(factor, row, out):
 @njit(**INNER)
 def logarithms(moved, top, emitted, out):
     """The next state."""
-    stay_apart()
+    no_inline()
     for j in range(out.size):
         out[j] = log_f64(moved[j]) + top + emitted[j]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from handwritten import INNER, SUMS
-from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.accumulation import no_inline
 from numgrad.kernels.vmath.exponential import exp_f64, sigmoid_f64
 from numgrad.kernels.vmath.hyperbolic import tanh_f64
 
@@ -16,7 +16,7 @@ from numgrad.kernels.vmath.hyperbolic import tanh_f64
 @njit(**INNER)
 def layer_forward(x, h, c, wf, bf, wi, bi, wo, bo, wc, bc, keep, take, give, news, cell, tops, out):
     """One layer in one step."""
-    stay_apart()
+    no_inline()
     for k in range(x.size):
         f = sigmoid_f64(wf[k] * x[k] + bf[k])
         i = sigmoid_f64(wi[k] * h[k] + bi[k])
@@ -32,7 +32,7 @@ def layer_forward(x, h, c, wf, bf, wi, bi, wo, bo, wc, bc, keep, take, give, new
 def layer_back(x, h, c, wf, wi, wo, wc, keep, take, give, news, tops, gh, gc, gx,
                gwf, gbf, gwi, gbi, gwo, gbo, gwc, gbc):  # fmt: skip
     """``gh`` and ``gc``, cotangents of what the step made, become those of what it began with."""
-    stay_apart()
+    no_inline()
     for k in range(x.size):
         f, i, o, n, t = keep[k], take[k], give[k], news[k], tops[k]
         m = gc[k] + gh[k] * o * (1.0 - t * t)
@@ -56,7 +56,7 @@ def layer_back(x, h, c, wf, wi, wo, wc, keep, take, give, news, tops, gh, gc, gx
 @njit(**INNER, fastmath=SUMS)
 def scored(x, scale, shift, after, share):
     """The loss of a letter; ``share`` becomes the derivatives in the scores."""
-    stay_apart()
+    no_inline()
     mass, hits, along = 2.0, 0.0, 0.0
     for k in range(x.size):
         score = x[k] * scale[k] + shift[k]
@@ -73,7 +73,7 @@ def scored(x, scale, shift, after, share):
 @njit(**INNER)
 def scored_back(x, scale, share, factor, gh, gscale, gshift):
     """Adds to the gradients of the scores' numbers and to the cotangent of the hidden state."""
-    stay_apart()
+    no_inline()
     for k in range(x.size):
         g = factor * share[k]
         gscale[k] += g * x[k]
@@ -84,7 +84,7 @@ def scored_back(x, scale, share, factor, gh, gscale, gshift):
 @njit(**INNER)
 def product(a, b, out):
     """``out = a * b``."""
-    stay_apart()
+    no_inline()
     for k in range(a.size):
         out[k] = a[k] * b[k]
 
@@ -92,7 +92,7 @@ def product(a, b, out):
 @njit(**INNER)
 def add_product(a, b, out):
     """``out += a * b``."""
-    stay_apart()
+    no_inline()
     for k in range(a.size):
         out[k] += a[k] * b[k]
 
@@ -100,7 +100,7 @@ def add_product(a, b, out):
 @njit(**INNER)
 def add(a, out):
     """``out += a``."""
-    stay_apart()
+    no_inline()
     for k in range(a.size):
         out[k] += a[k]
 

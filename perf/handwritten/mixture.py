@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit, prange
 
 from handwritten import INNER, SUMS
-from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.accumulation import no_inline
 from numgrad.codegen.intrinsics import select
 from numgrad.kernels.vmath.exponential import exp_f64
 from numgrad.kernels.vmath.logarithm import log_f64
@@ -26,7 +26,7 @@ BLOCK = 128
 @njit(**INNER, fastmath=SUMS)
 def add_row(u, factors, x):
     """``u += factors @ x`` for one row of factors, up to eight at a time."""
-    stay_apart()
+    no_inline()
     left, j = factors.size, 0
     while left >= 8:
         f0, f1, f2, f3 = factors[j], factors[j + 1], factors[j + 2], factors[j + 3]
@@ -59,7 +59,7 @@ def add_row(u, factors, x):
 @njit(**INNER, fastmath=SUMS)
 def centred(x, mean, out):
     """``out = x - mean``, one row a dimension."""
-    stay_apart()
+    no_inline()
     for i in range(mean.size):
         row, to, m = x[i], out[i], mean[i]
         for b in range(row.size):
@@ -69,7 +69,7 @@ def centred(x, mean, out):
 @njit(**INNER, fastmath=SUMS)
 def log_density(xc, factor, constant, u, out):
     """``out = constant - |factor @ xc|**2 / 2`` for a block of samples."""
-    stay_apart()
+    no_inline()
     for b in range(out.size):
         out[b] = constant
     for i in range(factor.shape[0]):
@@ -83,7 +83,7 @@ def log_density(xc, factor, constant, u, out):
 @njit(**INNER)
 def responsibilities(terms, top, totals):
     """Sum of the samples' log-likelihoods; ``terms`` become the components' shares."""
-    stay_apart()
+    no_inline()
     top[:] = terms[0]
     for k in range(1, terms.shape[0]):
         row = terms[k]
@@ -112,7 +112,7 @@ def responsibilities(terms, top, totals):
 @njit(**INNER, fastmath=SUMS)
 def add_moments(weight, xc, weighted, total, first, second):
     """Adds the block's ``sum(w)``, ``sum(w xc)`` and ``sum(w xc xc.T)``, its lower half."""
-    stay_apart()
+    no_inline()
     d = first.size
     for b in range(weight.size):
         total[0] += weight[b]
@@ -172,7 +172,7 @@ def add_moments(weight, xc, weighted, total, first, second):
 @njit(**INNER)
 def moments(x, means, factors, constants, total, first, second):
     """Sum of the samples' log-likelihoods; adds the moments they give to each component."""
-    stay_apart()
+    no_inline()
     K, d = means.shape
     room = np.empty((3, d * BLOCK))
     shares, u, top = np.empty(K * BLOCK), np.empty(BLOCK), np.empty(BLOCK)
@@ -200,7 +200,7 @@ def moments(x, means, factors, constants, total, first, second):
 @njit(**INNER)
 def unpacked(alphas, icf, d):
     """The factors as matrices, and the components' constant terms."""
-    stay_apart()
+    no_inline()
     K = alphas.size
     factors, constants = np.zeros((K, d, d)), np.empty(K)
     for k in range(K):
@@ -219,7 +219,7 @@ def unpacked(alphas, icf, d):
 @njit(**INNER, fastmath=SUMS)
 def finished(alphas, icf, n, gamma, m, factors, value, total, first, second):
     """Value and gradients from the moments, constants and prior included."""
-    stay_apart()
+    no_inline()
     K, d = first.shape
     grad_alphas, grad_means, grad_icf = np.empty(K), np.empty((K, d)), np.empty(icf.shape)
     largest, mass = alphas.max(), 0.0

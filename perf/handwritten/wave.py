@@ -4,13 +4,13 @@ import numpy as np
 from numba import njit
 
 from handwritten import INNER
-from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.accumulation import no_inline
 
 
 @njit(**INNER)
 def forward(before, now, left, right, c, out):
     """The inner points of a step."""
-    stay_apart()
+    no_inline()
     for i in range(c.size):
         u = now[i]
         out[i] = 2.0 * u - before[i] + (c[i] * (right[i] - 2.0 * u + left[i]) - 0.01 * u * u * u)
@@ -19,7 +19,7 @@ def forward(before, now, left, right, c, out):
 @njit(**INNER)
 def scaled(now, left, right, c, g, grad, other, out):
     """Adds to the gradient of ``c`` and to the cotangent of ``now``, and makes ``c * g``."""
-    stay_apart()
+    no_inline()
     for i in range(c.size):
         u = now[i]
         grad[i] += (right[i] - 2.0 * u + left[i]) * g[i]
@@ -30,7 +30,7 @@ def scaled(now, left, right, c, g, grad, other, out):
 @njit(**INNER)
 def gathered(h, left, right, g, other):
     """The cotangents before a step, which change places: of ``now``, and of ``before``."""
-    stay_apart()
+    no_inline()
     for i in range(g.size):
         of_now = other[i] + (left[i] - 2.0 * h[i] + right[i])
         other[i] = -g[i]

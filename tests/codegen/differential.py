@@ -188,7 +188,7 @@ def steps() -> list[Case]:
         "multiply": [*INTEGERS[3:4], *FLOATS, *COMPLEX],
         "either": [BOOL],
         "both": [BOOL],
-        **dict.fromkeys(("maximum", "minimum", "settle", "is_nan_float"), FLOATS),
+        **dict.fromkeys(("maximum", "minimum", "compensated", "is_nan_float"), FLOATS),
         **dict.fromkeys(("larger_float_first", "smaller_float_first"), FLOATS),
         **dict.fromkeys(("larger", "smaller", "larger_first", "smaller_first"), INTEGERS),
         **dict.fromkeys(("is_nan", "before", "larger_complex", "smaller_complex"), COMPLEX),

@@ -18,7 +18,7 @@ C0 = np.float64(0.5)
 
 @outlined
 def piece_0(a0, s_float64, a1):
-    stay_apart()
+    no_inline()
     e1 = load(float64, a0, 1, 0, 1)
     v1 = float64(e1 - C0)
     store(v1, s_float64, 12, 0, 1)

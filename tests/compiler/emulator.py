@@ -334,7 +334,7 @@ class Memory:
             "thread_limit": lambda: 2,
             "outlined": self.outlined,
             "contracted": self.outlined,
-            "stay_apart": _nothing,
+            "no_inline": _nothing,
             "touch": _nothing,
         }
 

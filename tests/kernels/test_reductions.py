@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 import scipy.special
 
-from numgrad.codegen import reduction_columns, reduction_loops, threads
+from numgrad.codegen import reductions, threads
 from numgrad.codegen.reductions import ReductionOperand, axis_kernel
 from numgrad.codegen.symbols import AXIS, Reader
 from tests.quiet import quiet
 
 pytestmark = pytest.mark.slow
 
-BLOCK = reduction_loops.BLOCK
-TILE = reduction_columns.TILE
-CHUNK = reduction_columns.CHUNK
+BLOCK = reductions.BLOCK
+TILE = reductions.TILE
+CHUNK = reductions.CHUNK
 
 
 # --------------------------------------------------------------------------------- formulas

@@ -14,7 +14,7 @@ class NotVector(Unsupported):
 
 
 Root = Any
-"""What an access is to: of an array its root."""
+"""The memory that an access is to: of an array its root."""
 
 
 def may_overlap(a: Root, b: Root) -> bool:

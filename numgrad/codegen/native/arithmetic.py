@@ -93,9 +93,9 @@ def binary(f: FunctionWriter, op: str, a: Number, b: Number) -> Number:
     else:
         dtype = common(a.dtype, b.dtype)
     if dtype == INT64 and (a.step is not None or b.step is not None):
-        found = _affine(f, op, cast(f, a, INT64), cast(f, b, INT64))
-        if found is not None:
-            return found
+        result = _affine(f, op, cast(f, a, INT64), cast(f, b, INT64))
+        if result is not None:
+            return result
     a, b = cast(f, a, dtype), cast(f, b, dtype)
     if dtype.kind == "c":
         return _complex(f, op, a, b)
@@ -134,10 +134,10 @@ def _shift(f: FunctionWriter, op: str, a: Number, b: Number) -> Number:
     count = Number(UINT64, count.parts, count.lanes)
     within = compare(f, "<", count, constant(64, UINT64))
     most = select(f, within, count, constant(63, UINT64))
-    found = apply(f, shift, a, Number(dtype, most.parts, most.lanes), dtype=dtype)
+    shifted = apply(f, shift, a, Number(dtype, most.parts, most.lanes), dtype=dtype)
     if shift == "ashr":
-        return found
-    return select(f, within, found, constant(0, dtype))
+        return shifted
+    return select(f, within, shifted, constant(0, dtype))
 
 
 DIVISIONS = 2

@@ -54,11 +54,11 @@ class CallWriter(ExpressionWriter):
     """Translates calls."""
 
     def inlined_body(self, function: SourceFunction) -> CallWriter:
-        """What translates a function that is written here."""
+        """A writer for a function that is written here."""
         raise NotImplementedError
 
     def separate_body(self, f: FunctionWriter, function: SourceFunction) -> CallWriter:
-        """What translates a function of the module."""
+        """A writer for a function of the module."""
         raise NotImplementedError
 
     def do(self, statement: ast.stmt) -> None:
@@ -98,7 +98,7 @@ class CallWriter(ExpressionWriter):
         return Array(array.dtype, array.data, lengths, None, array.root)
 
     def call(self, function: Any, arguments: list[Value]) -> Value:
-        """What a function returns."""
+        """The result of a function."""
         plain = _PLAIN.get(function)
         if plain is not None:
             return plain(self, *arguments)
@@ -172,10 +172,10 @@ class CallWriter(ExpressionWriter):
         taken = [scalar_type(x.dtype) for x in numbers for _ in x.parts]
         name = self.f.module.declare(function.symbol, result, taken)
         operands = ", ".join(f"{kind_of(x)} {part}" for x in numbers for part in x.parts)
-        found = self.f.value(f"call {result} {name}({operands})")
+        returned = self.f.value(f"call {result} {name}({operands})")
         if dtype.kind != "c":
-            return Number(dtype, (found,))
-        parts = [self.f.value(f"extractvalue {result} {found}, {k}") for k in (0, 1)]
+            return Number(dtype, (returned,))
+        parts = [self.f.value(f"extractvalue {result} {returned}, {k}") for k in (0, 1)]
         return Number(dtype, tuple(parts))
 
     def call_function(self, function: SourceFunction, arguments: list[Value]) -> Value:
@@ -245,14 +245,14 @@ class CallWriter(ExpressionWriter):
 
 def _operands(node: ast.IfExp) -> list[ast.Name]:
     """The operands of a choice between calls by name whose operands all are names, else none."""
-    found: list[ast.Name] = []
+    operands: list[ast.Name] = []
     for part in (node.test, node.body, node.orelse):
         if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Name) or part.keywords:
             return []
         if not all(isinstance(a, ast.Name) for a in part.args):
             return []
-        found += part.args  # pyright: ignore
-    return found
+        operands += part.args  # pyright: ignore
+    return operands
 
 
 def _words(text: str) -> list[str]:
@@ -265,13 +265,13 @@ def _words(text: str) -> list[str]:
 def _extreme(choose: Any) -> Any:
     def translate(body: CallWriter, *values: Value) -> Number:
         numbers = [body.as_number(v) for v in values]
-        found = numbers[0]
+        extreme = numbers[0]
         for x in numbers[1:]:
-            if found.dtype.kind not in "iuf" or x.dtype.kind not in "iuf":
+            if extreme.dtype.kind not in "iuf" or x.dtype.kind not in "iuf":
                 raise Unsupported("an extreme of such numbers")
-            dtype = do.common(found.dtype, x.dtype)
-            found = choose(body.f, do.cast(body.f, found, dtype), do.cast(body.f, x, dtype))
-        return found
+            dtype = do.common(extreme.dtype, x.dtype)
+            extreme = choose(body.f, do.cast(body.f, extreme, dtype), do.cast(body.f, x, dtype))
+        return extreme
 
     return translate
 
@@ -365,10 +365,10 @@ def call(
         tuple((a == b) + may_overlap(a, b) for b in roots) for a in roots
     )  # which arrays may overlap
     key = (function, tuple(map(_key, arguments)), shared, body.has_fma)
-    found = module.known_functions.get(key)
-    if found is None:
-        found = module.known_functions[key] = _write(body, function, arguments, vector)
-    name, result, (kinds, several) = found
+    written = module.known_functions.get(key)
+    if written is None:
+        written = module.known_functions[key] = _write(body, function, arguments, vector)
+    name, result, (kinds, several) = written
     if result == "void" and body.lanes is not None:
         raise NotVector("a call with effects")
     operands = [p for a in arguments for p in flatten(a, f)]

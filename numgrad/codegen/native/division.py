@@ -105,13 +105,13 @@ def divided(text: str, unique: str) -> list[str]:
     """The modules that a module becomes; what they call of each other ends in ``unique``."""
     functions: list[_Function] = []
     for match in _FUNCTION.finditer(text):
-        found = match[0]
-        head = _HEAD.match(found)
+        symbol = match[0]
+        head = _HEAD.match(symbol)
         if head is None:
             return [text]
         private, result, name, parameters, _ = head.groups()
         declaration = f"declare {result}@{name}{_PARAMETER.sub('', parameters)} #0\n"
-        functions.append(_Function(name, found, found.count("\n"), declaration, bool(private)))
+        functions.append(_Function(name, symbol, symbol.count("\n"), declaration, bool(private)))
     if sum(f.lines for f in functions) < LEAST or len(functions) < 2:
         return [text]
     rest = _FUNCTION.sub("", text)
@@ -131,14 +131,14 @@ def _written(rest: str, parts: list[list[_Function]], unique: str) -> list[str]:
     reads = [set(_NAME.findall(body)) for body in bodies]
     known = {f.name: f for part in parts for f in part}
     shared: set[str] = set()
-    found = []
+    pieces = []
     for part, read in zip(parts, reads, strict=True):
         missing = sorted((read & known.keys()) - {f.name for f in part})
         shared.update(name for name in missing if known[name].private)
         declared = "".join([known[name].declaration for name in missing])
         used = "".join([line for name, line in constants.items() if name[1:] in read])
-        found.append(used + declared)
-    texts = [f"{head}{body}{rest}" for head, body in zip(found, bodies, strict=True)]
+        pieces.append(used + declared)
+    texts = [f"{head}{body}{rest}" for head, body in zip(pieces, bodies, strict=True)]
     if not shared:
         return texts
     names = "|".join(map(re.escape, sorted(shared, key=len, reverse=True)))

@@ -1,4 +1,4 @@
-"""What shares the tasks of a parallel loop out to threads, in LLVM IR; ``launch`` loads it.
+"""Driver that shares the tasks of a parallel loop out to threads, in LLVM IR; ``launch`` loads it.
 
 Note [Shares]
 -------------

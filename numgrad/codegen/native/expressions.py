@@ -13,7 +13,7 @@ from numgrad.codegen.native.accesses import Lanes, NotVector, one_of
 from numgrad.codegen.native.instructions import power_of_floats
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.source import SourceFunction
-from numgrad.codegen.native.syntax import found_once, nodes
+from numgrad.codegen.native.syntax import cached_on_node, nodes
 from numgrad.codegen.native.values import (
     BOOL,
     COMPLEX128,
@@ -72,10 +72,10 @@ class ExpressionWriter:
             return self.names[name]
         if name in self.variables:
             raise Unsupported(f"{name} is read before it is set")
-        found = self._outer.get(name)
-        if found is None:
-            found = self._outer[name] = self.known(self.function.look_up(name))
-        return found
+        value = self._outer.get(name)
+        if value is None:
+            value = self._outer[name] = self.known(self.function.look_up(name))
+        return value
 
     def value(self, node: ast.expr) -> Value:
         """The value of an expression."""
@@ -160,39 +160,39 @@ class ExpressionWriter:
         if isinstance(node.op, ast.Invert):
             return do.invert(self.f, x)
         if isinstance(node.op, ast.Not):
-            found = do.truth(self.f, x)
-            if found.literal is not None:
-                return constant(not found.literal, BOOL)
-            return do.logical_not(self.f, found)
+            truth = do.truth(self.f, x)
+            if truth.literal is not None:
+                return constant(not truth.literal, BOOL)
+            return do.logical_not(self.f, truth)
         return x
 
     def _of_Compare(self, node: ast.Compare) -> Value:
         left = self.number(node.left)
-        found: Number | None = None
+        result: Number | None = None
         for op, right in zip(node.ops, node.comparators, strict=True):
             if type(op) not in _COMPARISONS:
                 raise Unsupported(type(op).__name__)
             other = self.number(right)
             each = do.compare(self.f, _COMPARISONS[type(op)], left, other)
-            found = each if found is None else do.binary(self.f, "&", found, each)
+            result = each if result is None else do.binary(self.f, "&", result, each)
             left = other
-        assert found is not None
-        return found
+        assert result is not None
+        return result
 
     def _of_BoolOp(self, node: ast.BoolOp) -> Value:
         every = isinstance(node.op, ast.And)
-        found = self.truth(self.value(node.values[0]))
+        result = self.truth(self.value(node.values[0]))
         for part in node.values[1:]:
-            if found.literal is not None:
-                if bool(found.literal) != every:
-                    return found
-                found = self.truth(self.value(part))
+            if result.literal is not None:
+                if bool(result.literal) != every:
+                    return result
+                result = self.truth(self.value(part))
             elif _is_simple(part):
                 other = self.truth(self.value(part))
-                found = do.binary(self.f, "&" if every else "|", found, other)
+                result = do.binary(self.f, "&" if every else "|", result, other)
             else:
-                found = self._branch(found, part, found, every)
-        return found
+                result = self._branch(result, part, result, every)
+        return result
 
     def _branch(self, condition: Number, node: ast.expr, other: Number, when: bool) -> Number:
         """``other``, or where ``condition`` is ``when`` the value of an expression."""
@@ -256,14 +256,14 @@ class ExpressionWriter:
         f = self.f
         then, other, after = f.label("then"), f.label("else"), f.label("after")
         f.branch(condition.part, then, other)
-        found: list[tuple[Number, str]] = []
+        arms: list[tuple[Number, str]] = []
         for label, arm in ((then, node.body), (other, node.orelse)):
             f.begin(label)
             with f.inside():
-                found.append((self.number(arm), f.block))
+                arms.append((self.number(arm), f.block))
                 f.jump(after)
         f.begin(after)
-        (a, here), (b, there) = found
+        (a, here), (b, there) = arms
         if a.dtype != b.dtype:
             raise Unsupported("a choice of different types")
         kind = kind_of(a)
@@ -400,7 +400,7 @@ class ExpressionWriter:
         return do.binary(self.f, op, a, b)
 
 
-@found_once
+@cached_on_node
 def _is_simple(node: ast.expr) -> bool:
     """Whether an expression may be computed in vain."""
     return not any(

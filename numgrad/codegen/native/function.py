@@ -369,13 +369,13 @@ entry:
   %old = load ptr, ptr %slot
   call void @free(ptr %old)
   %room = add i64 %size, 64
-  %found = call noalias ptr @{function}(i64 %room{more})
-  store ptr %found, ptr %slot
-  %none = icmp eq ptr %found, null
-  %number = ptrtoint ptr %found to i64
+  %memory = call noalias ptr @{function}(i64 %room{more})
+  store ptr %memory, ptr %slot
+  %none = icmp eq ptr %memory, null
+  %number = ptrtoint ptr %memory to i64
   %beyond = and i64 %number, 63
   %skip = sub i64 64, %beyond
-  %data = getelementptr i8, ptr %found, i64 %skip
+  %data = getelementptr i8, ptr %memory, i64 %skip
   %given = select i1 %none, ptr null, ptr %data
   ret ptr %given
 }}"""
@@ -445,13 +445,15 @@ def write_body(
 
 def _from_slots(f: FunctionWriter, kinds: Sequence[str]) -> list[str]:
     """Arguments of these types, which lie in slots."""
-    found = []
+    operands = []
     for k, kind in enumerate(kinds):
         wide = in_slot(kind)
         place = f.pure(f"getelementptr inbounds i64, ptr %slots, i64 {k}")
         value = f.value(f"load {wide}, ptr {place}")
-        found.append(value if kind == wide else f.pure(f"{narrow(wide)} {wide} {value} to {kind}"))
-    return found
+        operands.append(
+            value if kind == wide else f.pure(f"{narrow(wide)} {wide} {value} to {kind}")
+        )
+    return operands
 
 
 def _end(body: FunctionBody, signature: Signature, operands: list[str]) -> None:

@@ -35,7 +35,7 @@ from numgrad.codegen.native.values import (
 
 
 class InstructionContext(Protocol):
-    """What instructions need of the function under translation."""
+    """The function under translation, as instructions see it."""
 
     f: FunctionWriter
     lanes: Lanes | None
@@ -67,10 +67,10 @@ def _instruction(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
 
 
 def instruction(called: Any, name: str) -> Callable[..., Any] | None:
-    """What writes an instruction: a function of the table, or of the module beside its own."""
-    found = INSTRUCTIONS.get(name)
-    if found is not None or not isinstance(called, Instruction):
-        return found
+    """The writer of an instruction: a function of the table, or of the module beside its own."""
+    translate = INSTRUCTIONS.get(name)
+    if translate is not None or not isinstance(called, Instruction):
+        return translate
     module = f"{called.__module__}_native"
     if importlib.util.find_spec(module) is None:
         return None
@@ -225,8 +225,8 @@ def _element(
     return memory.at_address(body.f, dtype, place, index, ("scope", number), metadata)
 
 
-@_instruction("stay_apart")
-def _stay_apart(body: InstructionContext) -> None:
+@_instruction("no_inline")
+def _no_inline(body: InstructionContext) -> None:
     body.f.flags = "noinline "
 
 
@@ -400,9 +400,9 @@ def _power(body: InstructionContext, a: Number, b: Number) -> Number:
     _require_integers("power", a, b)
     least = constant(1 << (8 * a.dtype.itemsize - 1), INT64)  # Numba's, where NumPy raises
     given = do.cast(body.f, a, INT64), do.cast(body.f, b, do.common(b.dtype, b.dtype))
-    found = body.call_function(library_function(integer_power, False), [*given, least])
-    assert isinstance(found, Number)
-    return do.cast(body.f, found, do.common(a.dtype, b.dtype))
+    power = body.call_function(library_function(integer_power, False), [*given, least])
+    assert isinstance(power, Number)
+    return do.cast(body.f, power, do.common(a.dtype, b.dtype))
 
 
 def power_of_floats(body: InstructionContext, a: Number, b: Number) -> Number:
@@ -435,11 +435,11 @@ def _complex_extreme(op: str, *, past_nan: bool = False) -> Callable[..., Number
         real, imag = (do.real(a), do.real(b)), (do.imag(a), do.imag(b))
         same = do.binary(f, "&", do.compare(f, "==", *real), do.compare(f, f"{op}=", *imag))
         first = do.binary(f, "|", do.compare(f, op, *real), same)
-        found = do.select(f, first, a, b)
+        extreme = do.select(f, first, a, b)
         of_a, of_b = NUMPY["isnan"](body, a), NUMPY["isnan"](body, b)
         if past_nan:
-            return do.select(f, of_b, a, do.select(f, of_a, b, found))
-        return do.select(f, of_a, a, do.select(f, of_b, b, found))
+            return do.select(f, of_b, a, do.select(f, of_a, b, extreme))
+        return do.select(f, of_a, a, do.select(f, of_b, b, extreme))
 
     return translate
 

@@ -24,7 +24,7 @@ _NAMES = re.compile(r"%[\w.]+")
 
 
 class Unsupported(NumgradError):
-    """What the native compiler does not translate; Numba does."""
+    """A text that the native compiler does not translate; Numba does."""
 
 
 class ModuleText:
@@ -92,7 +92,7 @@ class ModuleText:
 
 
 class Note(NamedTuple):
-    """What was written: a ``pure`` instruction, a ``value`` or an ``effect``, or something else."""
+    """Record of a line written: a ``pure`` instruction, a ``value``, an ``effect``, or another."""
 
     kind: str
     text: str = ""
@@ -168,9 +168,9 @@ class FunctionWriter:
 
         It is not written further out than in ``least`` loops.
         """
-        found = self._known.get(text)
-        if found is None:
-            found = self._known[text] = self.fresh()
+        name = self._known.get(text)
+        if name is None:
+            name = self._known[text] = self.fresh()
             depth = loops = len(self._before)
             # what may be contracted stays beside what it goes with, and registers last longer
             # than LLVM takes time to look at very long functions
@@ -178,11 +178,11 @@ class FunctionWriter:
                 depths = self._depths
                 depth = max((depths.get(x, 0) for x in _NAMES.findall(text)), default=0)
                 depth = max(depth, least)
-            self._write(found, text, depth)
+            self._write(name, text, depth)
             self._made.append((text, depth))
         if self.notes is not None:
-            self.notes.append(Note("pure", text, least, found))
-        return found
+            self.notes.append(Note("pure", text, least, name))
+        return name
 
     def _write(self, name: str, text: str, depth: int) -> None:
         before = self._before
@@ -309,10 +309,10 @@ class FunctionWriter:
 
     def scope(self, number: int, count: int) -> str:
         """Metadata of an access to one of ``count`` arrays that do not overlap, if it is one."""
-        found = self._accesses.get(number)
-        if found is None:
-            found = self._accesses[number] = self._access(number, count)
-        return found
+        metadata = self._accesses.get(number)
+        if metadata is None:
+            metadata = self._accesses[number] = self._access(number, count)
+        return metadata
 
     def _access(self, number: int, count: int) -> str:
         if count > MOST_SCOPES or number >= count:
@@ -345,12 +345,12 @@ def _in_short_blocks(lines: list[str]) -> list[str]:
     # a phi names the blocks before it; what may be contracted stays beside what it goes with
     if any(" = phi " in line or " contract " in line for line in lines):
         return lines
-    found: list[str] = []
+    blocks: list[str] = []
     labels = [k for k, line in enumerate(lines) if not line.startswith("  ")]
     for first, last in pairwise([0, *labels, len(lines)]):
         step = BLOCK if last - first > LONG_BLOCK else last - first
         for start in range(first, last, max(step, 1)):
             if start > first and not lines[start].startswith(("  br ", "  ret ")):
-                found += [f"  br label %block.{start}", f"block.{start}:"]
-            found += lines[start : min(start + step, last)]
-    return found
+                blocks += [f"  br label %block.{start}", f"block.{start}:"]
+            blocks += lines[start : min(start + step, last)]
+    return blocks

@@ -97,7 +97,7 @@ def _own_digest() -> str:
 
 
 def native_stamp() -> str:
-    """What besides its source and the kernel library decides a native kernel's machine code."""
+    """Identify this compiler and the machine, which besides a source decide on machine code."""
     return f"{_own_digest()} {machine.stamp()}{' bounds' if CHECK_BOUNDS else ''}"
 
 

@@ -25,7 +25,7 @@ _STAND_IN = "_line_"
 
 
 class Form(NamedTuple):
-    """What lines have in common, and the parts in which one differs from others.
+    """The text that lines have in common, and the parts in which one differs from others.
 
     Attributes
     ----------
@@ -47,12 +47,12 @@ def parse(text: str) -> list[ast.stmt]:
     runs: list[list[ast.stmt]] = []
     around = 0  # the margin of the run that the line before belongs to
     for number, line in enumerate(lines):
-        found = _LINE.match(line)
-        statement = _statement(line, found.start(1)) if found else None
-        if found is None or statement is None:
+        match = _LINE.match(line)
+        statement = _statement(line, match.start(1)) if match else None
+        if match is None or statement is None:
             around = 0
             continue
-        margin = found.start(1)
+        margin = match.start(1)
         if margin == around:
             runs[-1].append(statement)
             lines[number] = ""
@@ -73,16 +73,16 @@ def _put_back(node: Any, runs: Sequence[list[ast.stmt]]) -> int:
         statements: list[ast.stmt] | None = getattr(node, field, None)
         if not statements:
             continue
-        found: list[ast.stmt] = []
+        body: list[ast.stmt] = []
         for each in statements:
             if _stands_in(each):
-                found += runs[int(each.value.id.removeprefix(_STAND_IN))]  # pyright: ignore
+                body += runs[int(each.value.id.removeprefix(_STAND_IN))]  # pyright: ignore
                 placed += 1
                 continue
             if isinstance(each, ast.For | ast.If | ast.While):
                 placed += _put_back(each, runs)
-            found.append(each)
-        setattr(node, field, found)
+            body.append(each)
+        setattr(node, field, body)
     return placed
 
 
@@ -134,9 +134,9 @@ def _maker(
 def _made(node: Any, numbers: tuple[bool, ...], names: dict[str, Any]) -> str | None:
     """An expression that makes a piece of syntax; None if it has no part in which lines differ."""
     if isinstance(node, list):
-        found = [_made(each, numbers, names) for each in node]
-        texts = [_known(n, names) if f is None else f for n, f in zip(node, found, strict=True)]
-        return None if found == [None] * len(node) else f"[{', '.join(texts)}]"
+        copies = [_made(each, numbers, names) for each in node]
+        texts = [_known(n, names) if f is None else f for n, f in zip(node, copies, strict=True)]
+        return None if copies == [None] * len(node) else f"[{', '.join(texts)}]"
     if not isinstance(node, ast.AST):
         return None
     kind = _known(type(node), names)

@@ -35,7 +35,7 @@ EXPORTS = (
     "body", "packed", "numba_entry", "entry", "parallel_for", "thread_limit", "lost", "overhead",
     "idle", "cycles",
 )  # fmt: skip
-"""What modules may define for others: see ``entry`` and ``driver``."""
+"""Functions that modules may define for others: see ``entry`` and ``driver``."""
 
 PYTHON_OBJECTS = {
     "numgrad_py_ndarray": np.ndarray,
@@ -68,10 +68,10 @@ def cpu() -> tuple[str, str]:
 @cache
 def _cpu(name: str | None, features: str | None, avx: str | None) -> tuple[str, str]:
     if features is None:
-        found = {} if str(name).lower() == "generic" else binding.get_host_cpu_features()
+        flags = {} if str(name).lower() == "generic" else binding.get_host_cpu_features()
         kept = {
             feature: has and not (avx == "0" and feature.startswith("avx"))
-            for feature, has in found.items()
+            for feature, has in flags.items()
         }
         features = ",".join(f"{'-+'[has]}{feature}" for feature, has in sorted(kept.items()))
     return name or binding.get_host_cpu_name(), features
@@ -110,7 +110,7 @@ def attributes() -> str:
 
 
 def stamp() -> str:
-    """What besides its text decides a kernel's machine code and whether it can be loaded."""
+    """Name the versions and the CPU, which besides its text decide on a kernel's machine code."""
     return _stamp(cpu())
 
 
@@ -157,10 +157,10 @@ _machines = threading.local()
 def _machine(effort: int) -> Any:
     machines = vars(_machines)
     key = f"{effort} {cpu()}"
-    found = machines.get(key)
-    if found is None:
-        found = machines[key] = _new_machine(effort, *cpu())
-    return found
+    machine = machines.get(key)
+    if machine is None:
+        machine = machines[key] = _new_machine(effort, *cpu())
+    return machine
 
 
 # ------------------------------------------------------------------------------------ compiling
@@ -310,7 +310,7 @@ def assembly(
 
 @deferred()
 def new_engine() -> Any:
-    """What machine code is loaded into, and gone with; no feature of the CPU matters for that."""
+    """An engine that machine code is loaded into; no feature of the CPU matters for that."""
     return binding.create_mcjit_compiler(binding.parse_assembly(""), _new_machine(2, "", ""))
 
 
@@ -391,12 +391,12 @@ class SharedModule:
         told = f"{stamp()}{speed}{depends}{text}"
         self._unique = f"{name}_{sha256(told.encode()).hexdigest()[:24]}"
         self._file = f"{self._unique.replace('_', '-')}.common"  # no kernel, and not counted as one
-        found = disk.load(self._file)
-        self.payload: bytes = found or b""
-        self.cached = found is not None
+        payload = disk.load(self._file)
+        self.payload: bytes = payload or b""
+        self.cached = payload is not None
         self._text, self._speed, self._translate = text, speed, translate
         self._thread: threading.Thread | None = None
-        if found is None and translate is None:
+        if payload is None and translate is None:
             self._thread = threading.Thread(target=self._compile)
             self._thread.start()
 

@@ -240,8 +240,8 @@ def _read_one(f: FunctionWriter, element: Element, flag: Number | None) -> Numbe
         with f.inside():
             for k, slot in enumerate(slots):
                 place = _pointer(f, element, element.offset.part, k)
-                found = f.value(f"load {kind}, ptr {place}, align {_size(dtype)}{element.metadata}")
-                f.effect(f"store {kind} {found}, ptr {slot}")
+                data = f.value(f"load {kind}, ptr {place}, align {_size(dtype)}{element.metadata}")
+                f.effect(f"store {kind} {data}, ptr {slot}")
         f.start(after)
         parts = [f.value(f"load {kind}, ptr {slot}") for slot in slots]
     return Number(dtype, tuple(_loaded(f, p, dtype, 0) for p in parts))

@@ -33,7 +33,7 @@ MOST = 200
 
 
 class Moved(NamedTuple):
-    """What an expression computes, but for a number that is added to the index of the loop.
+    """The value of an expression, but for a number that is added to the index of the loop.
 
     ``by`` is that number; None if it is the same in all iterations.
     """
@@ -106,17 +106,17 @@ class Neighbours:
                 self.forms[name] = form
                 if form.by is not None:
                     groups.setdefault(form.key, {}).setdefault(form.by, name)
-        found: dict[str, Follower] = {}
+        followers: dict[str, Follower] = {}
         for group in groups.values():
             places = sorted(group, reverse=True)
             for later, earlier in pairwise(places):
                 if later - earlier < self.count:
                     name = group[earlier]
-                    found[name] = Follower(self.place[name], group[later], later - earlier)
-        return found
+                    followers[name] = Follower(self.place[name], group[later], later - earlier)
+        return followers
 
     def _form(self, node: ast.expr) -> Moved | None:
-        """What an expression is of reads, arithmetic and conversions alone; else None."""
+        """The form of an expression of reads, arithmetic and conversions alone; else None."""
         if isinstance(node, ast.Constant):
             return Moved((type(node.value), repr(node.value)), None)
         if isinstance(node, ast.Name):
@@ -168,7 +168,7 @@ class Neighbours:
     # ------------------------------------------------------------------------------- translation
 
     def begin(self, start: str) -> None:
-        """What followers have had before the first turn, which begins at ``start`` and is whole."""
+        """Set what followers have before the first turn, which begins at ``start`` and is whole."""
         body, f = self.body, self.body.f
         names = dict(body.names)
         body.lanes = Lanes(self.count, True, f.depth, block=f.block)
@@ -226,15 +226,15 @@ class Neighbours:
     def _needed(self) -> set[int]:
         """The statements that are left: what only followers were computed from is not."""
         stack = [k for k in range(len(self.statements)) if self.names.get(k) not in self.forms]
-        found: set[int] = set()
+        offsets: set[int] = set()
         while stack:
             place = stack.pop()
-            if place not in found:
-                found.add(place)
+            if place not in offsets:
+                offsets.add(place)
                 follower = self.followers.get(self.names.get(place, ""))
                 read = [follower.source] if follower else reads(self.statements[place])
                 stack += [self.place[name] for name in read if name in self.place]
-        return found
+        return offsets
 
     def _follow(self, name: str) -> None:
         """Put a value together from the one it follows."""
@@ -264,15 +264,15 @@ def _shuffled(f: FunctionWriter, value: Number, a: str, b: str, order: Sequence[
 def neighbours(
     body: FunctionBody, node: ast.For, totals: Collection[int], count: int
 ) -> Neighbours | None:
-    """What the iterations of a loop share, if that pays on this CPU; None if they share nothing."""
+    """The values that iterations of a loop share, if that pays on this CPU; else None."""
     if not body.f.module.wide or len(node.body) > MOST:
         return None
     arrays = [call.args[1] for s in node.body for call in calls(s) if len(call.args) == 5]
     names = [array.id for array in arrays if isinstance(array, ast.Name)]
     if len(set(names)) == len(names):
         return None
-    found = Neighbours(body, node, totals, count)
-    return found if found.followers else None
+    shared = Neighbours(body, node, totals, count)
+    return shared if shared.followers else None
 
 
 def _add_terms(node: ast.expr, sign: int, terms: dict[str, int]) -> int:

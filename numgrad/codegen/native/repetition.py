@@ -129,7 +129,7 @@ def _recipe(notes: list[Note], operands: list[str], value: Number | None) -> Rec
     """How a line was translated; None if this one leaves open what is an operand."""
     places = {name: k for k, name in enumerate(operands)}
     literals = [operand for operand in operands if operand.isdigit()]
-    found = Counter(d for note in notes for d in _DIGITS.findall(note.text))
+    counts = Counter(d for note in notes for d in _DIGITS.findall(note.text))
     steps, known = [], len(operands)
     for kind, text, least, made in notes:
         text = text.replace("{", "{{").replace("}", "}}")
@@ -137,16 +137,16 @@ def _recipe(notes: list[Note], operands: list[str], value: Number | None) -> Rec
             return None
         text = _NAME.sub(lambda m: f"{{{places[m[0]]}}}", text)
         for literal in literals:
-            if text.endswith(f" i64 {literal}") and found[literal] == 1:
+            if text.endswith(f" i64 {literal}") and counts[literal] == 1:
                 text = f"{text[: -len(literal)]}{{{places[literal]}}}"
-                found[literal] = 0
+                counts[literal] = 0
         steps.append((kind, text, least))
         if made in operands:  # a step happens to make what the line is given, too
             return None
         if made:
             places.setdefault(made, known)
             known += 1
-    if any(found[literal] for literal in literals) or any(x not in found for x in literals):
+    if any(counts[literal] for literal in literals) or any(x not in counts for x in literals):
         return None
     if value is None:
         return Recipe(tuple(steps), None)

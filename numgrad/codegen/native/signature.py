@@ -1,4 +1,4 @@
-"""What a kernel takes and returns, read from a signature in Numba's words.
+"""Signatures: the arguments and the result of a kernel, read from a signature in Numba's words.
 
 Note [Flattened arguments]
 --------------------------
@@ -81,14 +81,14 @@ class Signature:
 
     def parameters(self) -> list[tuple[str, int, str]]:
         """The body's parameters: LLVM type, number of the kernel's argument, and role."""
-        found = [
+        parameters = [
             (kind, number, role)
             for number, argument in enumerate(self.arguments)
             for kind, role in argument.parameters()
         ]
         if self.result is not None:
-            found.append(("ptr", len(self.arguments), "result"))
-        return found
+            parameters.append(("ptr", len(self.arguments), "result"))
+        return parameters
 
 
 @cache

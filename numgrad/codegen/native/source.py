@@ -29,11 +29,11 @@ _TYPES = {
 _CONSTRUCTORS = {name: dtype.type for name, dtype in _TYPES.items()}
 _ALLOCATING = ("empty", "zeros", "empty_like")
 PRANGE = object()
-"""What the text calls ``prange``."""
+"""The value of the name ``prange``."""
 THREADS = object()
-"""What the text calls ``get_num_threads``."""
+"""The value of the name ``get_num_threads``."""
 _NUMBA = {**_TYPES, "prange": PRANGE, "get_num_threads": THREADS}
-"""What texts import from Numba."""
+"""Names that texts import from Numba."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ def _indentation(line: str) -> int:
 
 
 class KernelText:
-    """What the names of a kernel's text stand for."""
+    """A kernel's text: its functions, constants and imports."""
 
     def __init__(self, text: str) -> None:
         self._imported: dict[str, tuple[str, str]] = {}
@@ -182,7 +182,7 @@ class KernelText:
             raise Unsupported(type(node).__name__)
 
     def look_up(self, name: str) -> Any:
-        """What a name stands for."""
+        """The value of a name."""
         if name in self.functions:
             return self.functions[name]
         if name in self._constants:

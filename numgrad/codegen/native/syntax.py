@@ -16,39 +16,39 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def found_once(find: Callable[[Any], T]) -> Callable[[Any], T]:
+def cached_on_node(find: Callable[[Any], T]) -> Callable[[Any], T]:
     """A function of a piece of syntax that keeps its answer in the piece, for as long as it lives.
 
     Syntax does not change after it is read.
     """
-    key = f"found_{find.__name__}"
+    key = f"cached_{find.__name__}"
 
-    def found(node: ast.AST) -> T:
+    def lookup(node: ast.AST) -> T:
         facts = node.__dict__
         if key not in facts:
             facts[key] = find(node)
         return facts[key]
 
-    found.__doc__ = find.__doc__
-    return found
+    lookup.__doc__ = find.__doc__
+    return lookup
 
 
-@found_once
+@cached_on_node
 def nodes(node: ast.AST) -> tuple[ast.AST, ...]:
     """A piece of syntax and all pieces in it, in the order of ``ast.walk``."""
-    found = [node]
-    for each in found:  # which grows
+    pieces = [node]
+    for each in pieces:  # which grows
         facts = each.__dict__
         for field in each._fields:
             value = facts.get(field)
             if isinstance(value, ast.AST):
-                found.append(value)
+                pieces.append(value)
             elif isinstance(value, list):
-                found += [item for item in value if isinstance(item, ast.AST)]
-    return tuple(found)
+                pieces += [item for item in value if isinstance(item, ast.AST)]
+    return tuple(pieces)
 
 
-@found_once
+@cached_on_node
 def calls(node: ast.AST) -> tuple[ast.Call, ...]:
     """The calls in a piece of syntax."""
     return tuple(each for each in nodes(node) if isinstance(each, ast.Call))
@@ -100,34 +100,34 @@ Use = tuple[Path, str, bool]
 
 def _uses(statements: list[ast.stmt], around: Path) -> list[Use]:
     """Every use of a name."""
-    found: list[Use] = []
+    all_uses: list[Use] = []
     for place, statement in enumerate(statements):
         here: Path = (*around, (id(statements), place))
         if isinstance(statement, ast.For):
-            found += _names(statement.iter, here)
+            all_uses += _names(statement.iter, here)
             body: Path = (*here, (id(statement.body), -1))
-            found += [(body, name, True) for name, _ in uses(statement.target)]
-            found += _uses(statement.body, here)
+            all_uses += [(body, name, True) for name, _ in uses(statement.target)]
+            all_uses += _uses(statement.body, here)
         elif isinstance(statement, ast.If | ast.While):
-            found += _names(statement.test, here)
-            found += _uses(statement.body, here)
-            found += _uses(statement.orelse, here)
+            all_uses += _names(statement.test, here)
+            all_uses += _uses(statement.body, here)
+            all_uses += _uses(statement.orelse, here)
         elif isinstance(statement, ast.AugAssign):
-            found += _names(statement.value, here)
+            all_uses += _names(statement.value, here)
             for name, writes in uses(statement.target):
-                found.append((here, name, False))
+                all_uses.append((here, name, False))
                 if writes:
-                    found.append((here, name, True))
+                    all_uses.append((here, name, True))
         else:
-            found += _names(statement, here)
-    return found
+            all_uses += _names(statement, here)
+    return all_uses
 
 
 def _names(node: ast.AST, path: Path) -> list[Use]:
     return [(path, name, writes) for name, writes in uses(node)]
 
 
-@found_once
+@cached_on_node
 def uses(node: ast.AST) -> tuple[tuple[str, bool], ...]:
     """The names in a piece of syntax, and which are assigned to."""
     form = node.__dict__.get("form")
@@ -137,13 +137,13 @@ def uses(node: ast.AST) -> tuple[tuple[str, bool], ...]:
     return tuple([(parts[k] if type(k) is int else k, writes) for k, writes in form.names])
 
 
-@found_once
+@cached_on_node
 def used_names(node: ast.AST) -> tuple[ast.Name, ...]:
     """The names in a piece of syntax, outermost first."""
-    found, rest = [], [node]
+    names, rest = [], [node]
     for each in rest:  # which grows
         if isinstance(each, ast.Name):
-            found.append(each)
+            names.append(each)
         elif not isinstance(each, ast.Constant):
             facts = each.__dict__
             for field in each._fields:
@@ -152,7 +152,7 @@ def used_names(node: ast.AST) -> tuple[ast.Name, ...]:
                     rest += [part for part in value if isinstance(part, ast.AST)]
                 elif isinstance(value, _PARTS):
                     rest.append(value)
-    return tuple(found)
+    return tuple(names)
 
 
 _PARTS = (ast.expr, ast.stmt)
@@ -163,7 +163,7 @@ def assigned(statements: Sequence[ast.stmt]) -> list[str]:
     return list(dict.fromkeys(name for s in statements for name, writes in _all_uses(s) if writes))
 
 
-@found_once
+@cached_on_node
 def _all_uses(statement: ast.stmt) -> tuple[tuple[str, bool], ...]:
     """The names in a statement and in those within it, and which are assigned to."""
     return tuple([(name, writes) for _, name, writes in _uses([statement], ())])
@@ -171,21 +171,21 @@ def _all_uses(statement: ast.stmt) -> tuple[tuple[str, bool], ...]:
 
 def read_first(statements: Sequence[ast.stmt], before: Set[str] = frozenset()) -> set[str]:
     """The names whose value from before the statements they read, if not among ``before``."""
-    known, found = set(before), set[str]()
+    known, reads = set(before), set[str]()
     for statement in statements:
         if isinstance(statement, ast.For):
-            found |= _read(statement.iter) - known
-            found |= read_first(statement.body, known | _written(statement.target))
+            reads |= _read(statement.iter) - known
+            reads |= read_first(statement.body, known | _written(statement.target))
         elif isinstance(statement, ast.If | ast.While):
-            found |= _read(statement.test) - known
-            found |= read_first(statement.body, known) | read_first(statement.orelse, known)
+            reads |= _read(statement.test) - known
+            reads |= read_first(statement.body, known) | read_first(statement.orelse, known)
             if isinstance(statement, ast.If):
                 known.update(set(assigned(statement.body)) & set(assigned(statement.orelse)))
         else:
             uses = _all_uses(statement)
-            found |= {name for name, writes in uses if not writes and name not in known}
+            reads |= {name for name, writes in uses if not writes and name not in known}
             known.update(name for name, writes in uses if writes)
-    return found
+    return reads
 
 
 def _read(node: ast.AST) -> set[str]:

@@ -15,7 +15,7 @@ from numgrad.codegen.native.accesses import Lanes, NotVector
 from numgrad.codegen.native.function import FunctionBody
 from numgrad.codegen.native.instructions import INSTRUCTIONS
 from numgrad.codegen.native.source import library_function
-from numgrad.codegen.native.syntax import assigned, found_once, read_first, uses
+from numgrad.codegen.native.syntax import assigned, cached_on_node, read_first, uses
 from numgrad.codegen.native.values import (
     Known,
     Number,
@@ -66,25 +66,25 @@ def totals_of(body: FunctionBody, statements: Sequence[ast.stmt]) -> dict[int, T
     """The statements that accumulate; all other names must be made anew in each iteration."""
     changed = set(assigned(statements))
     carried = changed & read_first(statements)
-    found: dict[int, Total] = {}
+    totals: dict[int, Total] = {}
     for place, statement in enumerate(statements):
         total = _total(body, statement)
         if total is not None and total.name in carried:
-            found[place] = total
-    names = [total.name for total in found.values()]
+            totals[place] = total
+    names = [total.name for total in totals.values()]
     if len(set(names)) < len(names) or set(names) != carried:
         raise NotVector("an iteration needs the one before")
     for place, statement in enumerate(statements):
-        read = reads(_value_of(statement, found.get(place)))
+        read = reads(_value_of(statement, totals.get(place)))
         if read & carried:
             raise NotVector("an iteration needs the one before")
     private = changed - carried
     if private & body.variables:
         raise NotVector("a name is used outside of its loop")
-    return found
+    return totals
 
 
-@found_once
+@cached_on_node
 def reads(node: ast.AST) -> frozenset[str]:
     """The names that a statement reads."""
     return frozenset([name for name, writes in uses(node) if not writes])

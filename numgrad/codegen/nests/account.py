@@ -70,14 +70,14 @@ class Account:
 
 
 def account(item: Item, writer: SourceWriter, origin: Sequence[Node]) -> Account:
-    """What an item of a kernel does."""
-    found = [(item, [])] if isinstance(item, Statement) else paths(item)
-    nodes = _nodes([s.term for s, _ in found], writer.bodies.stored, origin)
+    """The account of an item of a kernel."""
+    placed = [(item, [])] if isinstance(item, Statement) else paths(item)
+    nodes = _nodes([s.term for s, _ in placed], writer.bodies.stored, origin)
     out = Account(nodes)
     emitter = Emitter(scalar_functions=writer.emitter.scalar_functions)
     study = SourceWriter(writer.bodies, writer.storage, emitter, {})
     counted: set = set()
-    for statement, path in found:
+    for statement, path in placed:
         _count_arithmetic(out, statement, path, study, counted)
         _count_bytes(out, statement, path, study, counted)
     return out
@@ -93,8 +93,8 @@ def _nodes(roots: Iterable[Term], stored: Container[int], origin: Sequence[Node]
             continue
         terms[term.number] = term
         stack += [x for x in term.args if x.number not in stored and not x.in_memory]
-    found = dict.fromkeys(origin[n] for n in sorted(terms) if n < len(origin))
-    return [node for node in found if not isinstance(node.op, str)]
+    nodes = dict.fromkeys(origin[n] for n in sorted(terms) if n < len(origin))
+    return [node for node in nodes if not isinstance(node.op, str)]
 
 
 def _iterations(loops: Iterable[Loop]) -> Length:
@@ -178,10 +178,10 @@ def stored_name(term: Term) -> int:
 
 def by_line(nodes: Iterable[Node]) -> Iterator[tuple[str, list[str]]]:
     """Names of operations, by the line of the user's code they come from."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for node in nodes:
-        found.setdefault(node.line or "", []).append(node.name)
-    yield from found.items()
+        names.setdefault(node.line or "", []).append(node.name)
+    yield from names.items()
 
 
 _ACCESSES = ("load", "load_if", "store")
@@ -223,13 +223,13 @@ class SourceLoop:
 
 def source_loops(lines: Sequence[str]) -> list[SourceLoop]:
     """The loops of a function, in the order of their headers."""
-    found: list[SourceLoop] = []
+    loops: list[SourceLoop] = []
 
     def visit(node: ast.stmt, around: list[SourceLoop]) -> None:
         if not isinstance(node, ast.For):
             product = _block_product(node)
             if product is not None:
-                found.append(product)
+                loops.append(product)
                 product.depth = len(around)
                 for loop in around:
                     loop.innermost = False
@@ -247,7 +247,7 @@ def source_loops(lines: Sequence[str]) -> list[SourceLoop]:
             loop.innermost = False
         header = f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}"
         new = SourceLoop(len(around), header)
-        found.append(new)
+        loops.append(new)
         for inner in node.body:
             visit(inner, [*around, new])
         simple = [s for s in node.body if not isinstance(s, ast.Assign)]
@@ -257,7 +257,7 @@ def source_loops(lines: Sequence[str]) -> list[SourceLoop]:
     assert isinstance(function, ast.FunctionDef), "a nest is a function"
     for node in function.body:
         visit(node, [])
-    return found
+    return loops
 
 
 def _block_product(node: ast.stmt) -> SourceLoop | None:
@@ -301,14 +301,14 @@ def judge(loops: Sequence[SourceLoop], vectorised: Sequence[VectorLoop] | None) 
         return
     alike: dict[tuple[int, ...], set[VectorLoop]] = {}
     kinds: dict[int, str] = {}
-    for found in vectorised:
-        able = [k for k, loop in enumerate(loops) if found.scopes <= loop.scopes]
-        able = [k for k in able if loops[k].stored == found.stored] or able
+    for vector in vectorised:
+        able = [k for k, loop in enumerate(loops) if vector.scopes <= loop.scopes]
+        able = [k for k in able if loops[k].stored == vector.stored] or able
         least = min((len(loops[k].scopes) for k in able), default=0)
         best = [k for k in able if len(loops[k].scopes) == least]
         inner = [k for k in best if loops[k].innermost] or best
-        if found.scopes:
-            alike.setdefault(tuple(inner), set()).add(found)
+        if vector.scopes:
+            alike.setdefault(tuple(inner), set()).add(vector)
     unclear: set[int] = set()
     for group, different in alike.items():
         if len(different) >= len(group):
@@ -377,12 +377,12 @@ def vector_loops(llvm: str) -> dict[str, list[VectorLoop]]:
         node: {numbers[part] for part in re.findall(r"!(\d+)", listed) if part in numbers}
         for node, listed in _LIST.findall(llvm)
     }
-    found: dict[str, list[VectorLoop]] = {}
+    of_nest: dict[str, list[VectorLoop]] = {}
     for function in _FUNCTION.finditer(llvm):
         nest = _NEST.search(function.group(1))
         if nest is None:
             continue
-        loops = found.setdefault(nest.group(1), [])
+        loops = of_nest.setdefault(nest.group(1), [])
         for _, body in _BODY.findall(function.group()):
             used, stored = set[int](), set[int]()
             for line in body.splitlines():
@@ -399,4 +399,4 @@ def vector_loops(llvm: str) -> dict[str, list[VectorLoop]]:
                 kind = f"{width} x {name}"
                 size = len(body.splitlines())
                 loops.append(VectorLoop(kind, frozenset(used), frozenset(stored), size))
-    return found
+    return of_nest

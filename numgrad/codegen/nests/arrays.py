@@ -56,9 +56,9 @@ class ArrayTerms(Terms):
 
     def operand(self, dtype: np.dtype) -> Term:
         """The next array that the kernel takes."""
-        found = self.make(BUFFER, (), dtype, len(self.operands), self.whole)
-        self.operands.append(found)
-        return found
+        operand = self.make(BUFFER, (), dtype, len(self.operands), self.whole)
+        self.operands.append(operand)
+        return operand
 
     def reverse(self, x: Term, axis: int) -> None:
         """Let the elements of an array in memory lie in reversed order along an axis."""

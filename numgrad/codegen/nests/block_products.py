@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from numgrad.codegen.dtypes import type_name
-from numgrad.codegen.nests.hoisting import MOST_ASIDE, InvariantHoisting
+from numgrad.codegen.nests.hoisting import MOST_HOISTED, InvariantHoisting
 from numgrad.codegen.nests.indices import loops_in
 from numgrad.codegen.nests.polynomial import Terms as Length
 from numgrad.codegen.nests.polynomial import add, constant, multiply
@@ -81,7 +81,7 @@ class BlockProduct:
 def block_product(
     s: Statement, path: list[Loop], bodies: Bodies, hint: Callable[[Length], int]
 ) -> BlockProduct | None:
-    """What a statement multiplies if it is a product, in the last two loops of its path."""
+    """The product that a statement is in the last two loops of its path, if it is one."""
     if len(path) < 3 or s.term.op != REDUCE or s.term.detail[0] != "sum":
         return None
     body = bodies.body(s)
@@ -113,7 +113,7 @@ def block_product(
 
 def _loops_of(root: Symbol) -> frozenset[int]:
     """The loops that a value depends on."""
-    found: set[int] = set()
+    loops: set[int] = set()
     seen: set[int] = set()
     stack = [root]
     while stack:
@@ -122,13 +122,13 @@ def _loops_of(root: Symbol) -> frozenset[int]:
             continue
         seen.add(id(symbol))
         if symbol.op == "index":
-            found |= loops_in(symbol.detail)
+            loops |= loops_in(symbol.detail)
         elif symbol.op == "load":
             index = symbol.detail[1]
             for part in index[1:] if index[:1] == ("flat",) else index:
-                found |= loops_in(part)
+                loops |= loops_in(part)
         stack.extend(symbol.args)
-    return frozenset(found)
+    return frozenset(loops)
 
 
 def _evenly(symbol: Symbol, loops: Collection[int], bodies: Bodies) -> bool:
@@ -141,7 +141,7 @@ def _evenly(symbol: Symbol, loops: Collection[int], bodies: Bodies) -> bool:
     return all(coefficient(offset, u) for u in loops)
 
 
-def take_apart(
+def extract_products(
     top: Loop, bodies: Bodies, hint: Callable[[Length], int], exported: Collection[int]
 ) -> None:
     """Give products loops of their own, in front of those that they shared: Note [Block products].
@@ -165,11 +165,11 @@ def take_apart(
         """Loops of the products in a loop, after one of what these wait for."""
         made = {s.term.number: s for s in outer.statements()}
         done: set[int] = set()
-        found: list[Loop] = []
+        copies: list[Loop] = []
 
         def alone(items: Sequence[Loop | Statement], product: bool) -> None:
             new = Loop(outer.loop, outer.length, list(items), outer.merged, product=product)
-            found.append(new)
+            copies.append(new)
             done.update(s.term.number for s in new.statements())
 
         for inner in [x for x in outer.items if isinstance(x, Loop)]:
@@ -189,7 +189,7 @@ def take_apart(
                 alone([Loop(inner.loop, inner.length, [s], inner.merged)], product=True)
             if not inner.items:
                 outer.items.remove(inner)
-        return found
+        return copies
 
     def waited_for(s: Statement, made: dict[int, Statement]) -> list[Statement]:
         """The statements, of some, that one reads, and those that these read."""
@@ -213,8 +213,8 @@ Source = tuple[str, Length]
 class BlockProducts(InvariantHoisting):
     """Writes products of blocks."""
 
-    def __init__(self, products: ProductCode, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, products: ProductCode, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self.products = products
 
     def multiply(self, depth: int, loop: Loop, path: list[Loop]) -> bool:
@@ -224,33 +224,33 @@ class BlockProducts(InvariantHoisting):
         (s,) = inner.items
         assert isinstance(s, Statement)
         around = [*path, loop, inner]
-        found = block_product(s, around, self.bodies, self.hint)
-        if found is None or self.storage[s.term.number].lanes == found.across:
+        product = block_product(s, around, self.bodies, self.hint)
+        if product is None or self.storage[s.term.number].lanes == product.across:
             return False
-        if not all(self._fits(x, found.other) for x in (found.matrix, found.values)):
+        if not all(self._fits(x, product.other) for x in (product.matrix, product.values)):
             return False
         before = dict(self.names)
-        self._write(depth, found)
+        self._write(depth, product)
         self.names = before
         self.account(self.products.multiply_ns[type_name(s.term.dtype)], around)
         return True
 
     def _fits(self, symbol: Symbol, loop: Loop) -> bool:
         """Whether what is laid side by side stays in a cache."""
-        return self.hint(loop.length) * LANES * symbol.dtype.itemsize <= MOST_ASIDE
+        return self.hint(loop.length) * LANES * symbol.dtype.itemsize <= MOST_HOISTED
 
-    def _write(self, depth: int, found: BlockProduct) -> None:
-        s, rows, other = found.statement, found.rows, found.other
-        if found.across:
+    def _write(self, depth: int, product: BlockProduct) -> None:
+        s, rows, other = product.statement, product.rows, product.other
+        if product.across:
             a, b = (
-                self._lanes_of(depth, found.matrix, rows),
-                self._rows_of(depth, found.values, other),
+                self._lanes_of(depth, product.matrix, rows),
+                self._rows_of(depth, product.values, other),
             )
             step_a, row_b, count, columns = ONE, other.length, "width", text(other.length)
         else:
-            number, index = found.matrix.detail
+            number, index = product.matrix.detail
             a = self.place(self.bodies.terms[number], index)
-            b = self._lanes_of(depth, found.values, other)
+            b = self._lanes_of(depth, product.values, other)
             step_a, row_b = coefficient(a[1], other.loop), coefficient(b[1], other.loop)
             count, columns = text(other.length), "width"
         c = self.place(s.term, s.index)
@@ -270,14 +270,14 @@ class BlockProducts(InvariantHoisting):
         for length in (rows.length, other.length):
             self.need(length)
         function = self.use("block_product", self.products.blocks)
-        given = [
+        arguments = [
             type_name(s.term.dtype), str(size),
             address(a), distance(coefficient(a[1], rows.loop)), distance(step_a),
             address(b), distance(row_b), count,
             address(c), distance(coefficient(c[1], rows.loop)),
-            text(rows.length), columns, str(int(found.across)),
+            text(rows.length), columns, str(int(product.across)),
         ]  # fmt: skip
-        self.put(depth, f"{function}({', '.join(given)})")
+        self.put(depth, f"{function}({', '.join(arguments)})")
 
     def _lanes_of(self, depth: int, symbol: Symbol, loop: Loop) -> Source:
         """Where a value is side by side for all iterations of a loop; else it is laid there."""
@@ -285,16 +285,19 @@ class BlockProducts(InvariantHoisting):
             number, index = symbol.detail
             if self.storage[number].lanes:
                 return self.place(self.bodies.terms[number], index)
-        if symbol not in self.names or self.kept.get(symbol, ("",))[0] not in self.names[symbol]:
-            self.keep_aside(depth, symbol, [loop])
-        return self.kept[symbol]
+        if (
+            symbol not in self.names
+            or self.in_lanes.get(symbol, ("",))[0] not in self.names[symbol]
+        ):
+            self.store_before(depth, symbol, [loop])
+        return self.in_lanes[symbol]
 
     def _rows_of(self, depth: int, symbol: Symbol, loop: Loop) -> Source:
         """Where the rows of a value are, one for each lane; they are laid there."""
-        name = f"h{len(self.aside)}"
+        name = f"h{len(self.hoisted)}"
         before = self.names
         # what is side by side there is read from where it came, row by row
-        self.names = {x: value for x, value in before.items() if x not in self.kept}
+        self.names = {x: value for x, value in before.items() if x not in self.in_lanes}
         self.need(loop.length)
         offset = text(loop.length)
         self.put(depth, "for lane in range(width):", f"    i{self.lane} = base + lane")
@@ -303,6 +306,6 @@ class BlockProducts(InvariantHoisting):
         store, scope = self.use("store", "codegen.intrinsics"), self._scope(name)
         self.put(depth + 2, f"{store}({value}, {name}, lane * ({offset}) + i{loop.loop}, {scope})")
         size = multiply(loop.length, constant(LANES))
-        self.aside.append((name, add(size, constant(self.products.slack)), symbol.dtype))
+        self.hoisted.append((name, add(size, constant(self.products.slack)), symbol.dtype))
         self.names = before
         return name, ()

@@ -1,4 +1,4 @@
-"""What is computed before the loop that uses it.
+"""Loop-invariant code motion: values computed before the loop that uses them.
 
 Note [Kept in lanes]
 --------------------
@@ -26,22 +26,22 @@ from numgrad.codegen.tasks import LANES
 
 FEW = 4
 """Iterations of a loop from which on what they share is kept."""
-MOST_ASIDE = 65536
+MOST_HOISTED = 65536
 """Bytes of a block that are kept."""
 
 
 class InvariantHoisting(IndexSetSplitting):
     """Writes before a loop what does not change in it."""
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         # where values were kept for all lanes, and iterations of loops; ``names`` says which are
-        self.kept: dict[Symbol, tuple[str, Length]] = {}
+        self.in_lanes: dict[Symbol, tuple[str, Length]] = {}
 
     def _open(self, depth: int, loop: Loop, start: str, stop: str) -> None:
         self.put(depth, f"for i{loop.loop} in range({start}, {stop}):")
 
-    def _set_aside(self, depth: int, loop: Loop) -> None:
+    def _hoist_from_lanes(self, depth: int, loop: Loop) -> None:
         """Compute what is the same in each iteration of a loop: Note [Kept in lanes]."""
         inside = loop.statements()
         if not inside or not self._side_by_side(inside[0]) or self.hint(loop.length) < FEW:
@@ -60,17 +60,17 @@ class InvariantHoisting(IndexSetSplitting):
             loops = self.depends(symbol)
             if self.top.loop in loops and not loops & set(loop.merged):
                 inner = list(dict.fromkeys(x for u, x in within.items() if u in loops))
-                if not self.reads(symbol) & made and self._worth_aside(symbol, inner):
-                    self.keep_aside(depth, symbol, inner)
+                if not self.reads(symbol) & made and self._worth_storing(symbol, inner):
+                    self.store_before(depth, symbol, inner)
                     continue
             stack.extend(reversed(symbol.args))
 
-    def _worth_aside(self, symbol: Symbol, inner: Sequence[Loop]) -> bool:
+    def _worth_storing(self, symbol: Symbol, inner: Sequence[Loop]) -> bool:
         """Whether to keep a symbol: small enough, and not side by side already."""
         size = LANES * symbol.dtype.itemsize
         for loop in inner:
             size *= max(self.hint(loop.length), 1)
-        if symbol.dtype.kind != "f" or size > MOST_ASIDE:
+        if symbol.dtype.kind != "f" or size > MOST_HOISTED:
             return False
         if symbol.op != "load":
             return symbol.op not in ("pair", "computed")
@@ -81,9 +81,9 @@ class InvariantHoisting(IndexSetSplitting):
         offset = index[1] if flat else self.bodies.terms[number].own_offset(index)
         return coefficient(offset, self.top.loop) != ONE
 
-    def keep_aside(self, depth: int, symbol: Symbol, inner: Sequence[Loop]) -> None:
+    def store_before(self, depth: int, symbol: Symbol, inner: Sequence[Loop]) -> None:
         """Compute a symbol for all iterations of some loops and all lanes."""
-        name = f"h{len(self.aside)}"
+        name = f"h{len(self.hoisted)}"
         before, around = dict(self.names), self.zeros
         self.zeros = around.union(*[loop.merged[:-1] for loop in inner])
         place, size = (), ONE
@@ -98,11 +98,11 @@ class InvariantHoisting(IndexSetSplitting):
         at = f"{text(multiply(place, constant(LANES)))} + lane" if place else "lane"
         store, load = (self.use(f, "codegen.intrinsics") for f in ("store", "load"))
         self.put(depth + 1, f"{store}({value}, {name}, {at}, {self._scope(name)})")
-        self.aside.append((name, multiply(size, constant(LANES)), symbol.dtype))
+        self.hoisted.append((name, multiply(size, constant(LANES)), symbol.dtype))
         self.names, self.zeros = before, around
         kind = type_name(symbol.dtype)
         self.names[symbol] = f"{load}({kind}, {name}, {at}, {self._scope(name)})"
-        self.kept[symbol] = name, multiply(place, constant(LANES))
+        self.in_lanes[symbol] = name, multiply(place, constant(LANES))
 
     def _hoist(self, depth: int, loop: Loop) -> None:
         """Compute before a loop what does not change in it."""

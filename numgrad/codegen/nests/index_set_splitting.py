@@ -61,19 +61,19 @@ class _Change:
         """Where ranges end."""
         return [self.place, add(self.place, constant(1))] if self.kind == "at" else [self.place]
 
-    def restrict(self, found: Range, first: int, hint: Callable[[Length], int]) -> None:
+    def restrict(self, part: Range, first: int, hint: Callable[[Length], int]) -> None:
         """Make a range that begins at ``first`` end where the condition changes."""
         place, change = hint(self.place), self.place
         after = add(self.place, constant(1)) if self.kind == "at" else self.place
         if first < place:
-            found.upper.append(change)
+            part.upper.append(change)
         elif self.kind == "at" and first == place:
-            found.lower.append(change)
-            found.upper.append(after)
+            part.lower.append(change)
+            part.upper.append(after)
         else:
-            found.lower.append(after)
+            part.lower.append(after)
         holds = {"from": first >= place, "before": first < place, "at": first == place}
-        found.known[self.symbol] = holds[self.kind]
+        part.known[self.symbol] = holds[self.kind]
 
 
 def ranges(
@@ -100,14 +100,14 @@ def ranges(
     edges = [0, *sorted(p for p in places if 0 < p < end), end]
     long = [(b - a, a) for a, b in pairwise(edges) if b - a >= SHORTEST]
     most = min(MOST, MOST_SYMBOLS // len(order))
-    found = []
+    long_ranges = []
     for first in sorted(a for _, a in sorted(long, reverse=True)[:most]):
-        found.append(Range())
+        long_ranges.append(Range())
         for c in changes:
-            c.restrict(found[-1], first, guess)
+            c.restrict(long_ranges[-1], first, guess)
     ends = [c.place for c in changes] + [add(loop.length, c.place, -1) for c in changes]
     near = [(n := value_of(end)) is not None and abs(n) <= NEAR for end in ends]
-    return found, all(a or b for a, b in zip(near, near[len(changes) :], strict=False))
+    return long_ranges, all(a or b for a, b in zip(near, near[len(changes) :], strict=False))
 
 
 def _change(symbol: Symbol, loop: Loop, inside: set[int]) -> _Change | None:
@@ -136,17 +136,17 @@ def _change(symbol: Symbol, loop: Loop, inside: set[int]) -> _Change | None:
 
 
 def assume(
-    roots: Sequence[Symbol], known: Mapping[Symbol, bool], found: dict[Symbol, Symbol]
+    roots: Sequence[Symbol], known: Mapping[Symbol, bool], replaced: dict[Symbol, Symbol]
 ) -> list[Symbol]:
-    """What symbols are where conditions are known; ``found`` keeps it by symbol."""
-    for symbol in in_order(roots, found):
+    """Simplify symbols where conditions are known; ``replaced`` keeps the results by symbol."""
+    for symbol in in_order(roots, replaced):
         if symbol in known:
-            found[symbol] = symbol.reader.make("const", (), BOOL, known[symbol])
+            replaced[symbol] = symbol.reader.make("const", (), BOOL, known[symbol])
         elif symbol.op == "computed":  # has a name, by which indices mention it
-            found[symbol] = symbol
+            replaced[symbol] = symbol
         else:
-            found[symbol] = _simplified(symbol, tuple([found[a] for a in symbol.args]))
-    return [found[symbol] for symbol in roots]
+            replaced[symbol] = _simplified(symbol, tuple([replaced[a] for a in symbol.args]))
+    return [replaced[symbol] for symbol in roots]
 
 
 def _simplified(symbol: Symbol, args: tuple[Symbol, ...]) -> Symbol:
@@ -171,8 +171,8 @@ def _simplified(symbol: Symbol, args: tuple[Symbol, ...]) -> Symbol:
 class IndexSetSplitting(Accumulating):
     """Writes loops in the ranges that they have."""
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._elsewhere = False  # whether what is written is in none of the ranges of a loop
         # conditions in the ranges that are open, and what symbols are there
         self.known: dict[Symbol, bool] = {}
@@ -192,20 +192,20 @@ class IndexSetSplitting(Accumulating):
         ``write`` writes some of these, at a depth, from one number to another, and whether in a
         range.
         """
-        found, ends_only = self._ranges(path)
-        if not found:
+        parts, ends_only = self._ranges(path)
+        if not parts:
             write(depth, start, stop, False)
             return
         self.counter += 1
         at, to = f"at{self.counter}", f"to{self.counter}"
-        ends = [(f"first{self.counter}_{k}", f"last{self.counter}_{k}") for k in range(len(found))]
-        for (first, last), part in zip(ends, found, strict=True):
+        ends = [(f"first{self.counter}_{k}", f"last{self.counter}_{k}") for k in range(len(parts))]
+        for (first, last), part in zip(ends, parts, strict=True):
             self._bound(depth, first, "max", start, part.lower)
             self._bound(depth, last, "min", stop, part.upper)
         self.put(depth, f"{at} = {start}", f"while {at} < {stop}:")
         known, names, work = self.known, dict(self.names), self.work_ps
         works = []
-        for k, ((first, last), part) in enumerate(zip(ends, found, strict=True)):
+        for k, ((first, last), part) in enumerate(zip(ends, parts, strict=True)):
             self.put(depth + 1, f"{'elif' if k else 'if'} {at} >= {first} and {at} < {last}:")
             self.put(depth + 2, f"{to} = {last}")
             self.known, self._assumed = {**known, **part.known}, {}

@@ -156,7 +156,7 @@ def alternatives(term: Term, index: Index) -> list[Alternative]:
 
 
 def _joined(pieces: tuple[Term, ...], index: Index, axis: int) -> list[Alternative]:
-    found = []
+    options = []
     start: Length = ()
     for k, piece in enumerate(pieces):
         place = add(index[axis], start, -1)
@@ -165,8 +165,8 @@ def _joined(pieces: tuple[Term, ...], index: Index, axis: int) -> list[Alternati
         if k < len(pieces) - 1:
             conditions += (_below(index[axis], start),)
         at = tuple(place if a == axis else i for a, i in enumerate(index))
-        found.append(Alternative(piece, at, conditions))
-    return found
+        options.append(Alternative(piece, at, conditions))
+    return options
 
 
 def _below(value: Length, bound: Length) -> Condition:

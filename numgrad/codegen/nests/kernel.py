@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.dtypes import type_name
+from numgrad.codegen.dtypes import numpy_name, type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.estimate import L3_NS
 from numgrad.codegen.nests.block_products import ProductCode
@@ -36,7 +36,6 @@ from numgrad.codegen.nests.tasks import TaskWriter, Work
 from numgrad.codegen.nests.terms import PART, PRODUCT, Term, Terms, count
 from numgrad.codegen.nests.tree import Item, Loop, build, paths
 from numgrad.codegen.nests.write import text
-from numgrad.codegen.reduction_loops import numpy_name
 
 ROWS = 16
 """Arrays of a kernel's own of one length from which on they are rows of one array."""
@@ -91,8 +90,8 @@ class Written:
     @property
     def arguments(self) -> list[str]:
         """The parameters of the entry point."""
-        given = [f"x{t.number}" for t in (*self.arrays, *self.results)]
-        return [*given, *(f"r{t.number}" for t in self.scalars), *self.lengths]
+        names = [f"x{t.number}" for t in (*self.arrays, *self.results)]
+        return [*names, *(f"r{t.number}" for t in self.scalars), *self.lengths]
 
     def source(self, *, parallel: bool) -> str:
         """The source of the serial or the parallel variant."""
@@ -157,12 +156,12 @@ class KernelWriter(TaskWriter):
 
     def write(self) -> Written:
         """The kernel."""
-        functions, nests, works, kept = self._write_items()
+        functions, nests, works, buffers = self._write_items()
         guessed = [self._guess_ns(work) for work in works]
-        head = [*self._temporaries(kept), *self._addresses()]
+        head = [*self._temporaries(buffers), *self._addresses()]
         body = [*functions, f"def kernel({', '.join(self._parameters())}):", *head, *self.lines]
-        kept += self.blocks.names()
-        body += [f"    {self.use('touch', 'codegen.accumulation')}({name})" for name in kept]
+        buffers += self.blocks.names()
+        body += [f"    {self.use('touch', 'codegen.accumulation')}({name})" for name in buffers]
         if len(body) == len(functions) + 1:
             body.append("    pass")
         source = "\n".join(body).replace("@SCOPES@", str(len(self.scopes))) + "\n"
@@ -177,7 +176,7 @@ class KernelWriter(TaskWriter):
         nests: list[Nest] = []
         functions: list[str] = []
         works: list[Work] = [Work()]
-        kept: list[str] = []
+        buffers: list[str] = []
         for item in self.runs:
             if isinstance(item, list):
                 self._run(item, functions)
@@ -203,8 +202,8 @@ class KernelWriter(TaskWriter):
             nest = writer.write()
             nests.append(nest)
             functions += [*nest.lines, "", ""]
-            works.append(self._call(nest, kept))
-        return functions, nests, works, kept
+            works.append(self._call(nest, buffers))
+        return functions, nests, works, buffers
 
     def _parameters(self) -> list[str]:
         names = list(self.arguments)
@@ -217,10 +216,10 @@ class KernelWriter(TaskWriter):
             t for n, t in self.outside.items() if not self.storage[n].memory and f"r{n}" in names
         ]
         self.lengths = sorted({n for n in names if n.startswith("n")}, key=lambda n: int(n[1:]))
-        given = [f"x{t.number}" for t in (*self.arrays, *self.results)]
-        return [*given, *(f"r{t.number}" for t in self.scalars), *self.lengths]
+        names = [f"x{t.number}" for t in (*self.arrays, *self.results)]
+        return [*names, *(f"r{t.number}" for t in self.scalars), *self.lengths]
 
-    def _temporaries(self, kept: list[str]) -> list[str]:
+    def _temporaries(self, buffers: list[str]) -> list[str]:
         """Lines that make the arrays of the kernel's own: Note [Rows]."""
         lines = self.blocks.allocations()
         named = {name for line in self.lines for name in _ARRAY.findall(line)}
@@ -240,10 +239,10 @@ class KernelWriter(TaskWriter):
             size, dtype = text(count(term.shape)), numpy_name(term.dtype)
             lines.append(f"    x{number} = np.empty({size}, {dtype})")
             lines.append(f"    a{number} = int64(x{number}.ctypes.data)")
-            kept.append(f"x{number}")
+            buffers.append(f"x{number}")
         for (size, dtype), numbers in rows.items():
             lines += _rows(numbers, text(size), dtype)
-            kept.append(f"x{numbers[0]}")
+            buffers.append(f"x{numbers[0]}")
         return lines
 
     def _addresses(self) -> list[str]:
@@ -305,11 +304,11 @@ class KernelWriter(TaskWriter):
                 f"{address} + ({'0' if shared else f'matrix{k} * {matrix}'} + {row}) * {width}"
                 for address, shared, matrix, row in places
             ]
-            given = [
+            arguments = [
                 kind, str(int(sizes.trans[0])), str(int(sizes.trans[1])), some, columns, inner,
                 at[0], stored_a, at[1], stored_b, at[2], columns, "0", "1",
             ]  # fmt: skip
-            return f"{gemm}({', '.join(given)})"
+            return f"{gemm}({', '.join(arguments)})"
 
         if batch == "1":
             self.put(1, f"{SERIAL}matrix{k} = 0", f"{SERIAL}{multiplied('0', rows)}")
@@ -362,13 +361,13 @@ def arrange(
 ) -> tuple[Bodies, list[Statement], list[Item]]:
     """Statements and loops for stored terms, more of which are stored where that saves work."""
     hint = terms.sizes.hint_of
-    kept = list(stored)
+    chosen = list(stored)
     while True:
-        statements, loops = make_statements(kept, hint)
-        bodies = Bodies(kept)
+        statements, loops = make_statements(chosen, hint)
+        bodies = Bodies(chosen)
         alive = alive_terms(statements, bodies, exported)
-        if len(alive) < len(kept):
-            kept = [t for t in kept if t.number in alive]
+        if len(alive) < len(chosen):
+            chosen = [t for t in chosen if t.number in alive]
             continue
         items = build(statements, bodies, loops)
         for item in items:
@@ -379,12 +378,12 @@ def arrange(
         more = _worth_keeping(bodies, items)
         if not more:
             return bodies, statements, items
-        kept += more
+        chosen += more
 
 
 def _worth_keeping(bodies: Bodies, items: Sequence[Item]) -> list[Term]:
     """Expensive terms that would be computed at several places of the same nest."""
-    found: dict[int, Term] = {}
+    worth: dict[int, Term] = {}
     for item in items:
         if not isinstance(item, Loop):
             continue
@@ -398,8 +397,8 @@ def _worth_keeping(bodies: Bodies, items: Sequence[Item]) -> list[Term]:
                 if term.number in bodies.stored:
                     continue  # another term may have the same value at some places
                 if wasted or seen.setdefault(term.number, place) != place:
-                    found[term.number] = term
-    return list(found.values())
+                    worth[term.number] = term
+    return list(worth.values())
 
 
 def _again_and_again(path: Sequence[Loop], needed: set[int]) -> bool:

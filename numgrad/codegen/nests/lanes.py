@@ -28,7 +28,7 @@ from collections.abc import Collection
 from functools import partial
 from itertools import pairwise
 
-from numgrad.codegen.nests.block_products import block_product, take_apart
+from numgrad.codegen.nests.block_products import block_product, extract_products
 from numgrad.codegen.nests.polynomial import Terms as Length
 from numgrad.codegen.nests.polynomial import value_of
 from numgrad.codegen.nests.statements import Bodies, Loops, Statement, expensive
@@ -78,8 +78,8 @@ def choose_lanes(top: Loop, bodies: Bodies, loops: Loops, exported: Collection[i
         for child in children
     ]
     short = [
-        found or max(_hint(x, loops) for x in _innermost(child)) < SHORT
-        for found, child in zip(multiplies, children, strict=True)
+        is_product or max(_hint(x, loops) for x in _innermost(child)) < SHORT
+        for is_product, child in zip(multiplies, children, strict=True)
     ]
     once = {
         term
@@ -92,7 +92,7 @@ def choose_lanes(top: Loop, bodies: Bodies, loops: Loops, exported: Collection[i
         top.lanes = True
         for child, is_short in zip(children, short, strict=True):
             child.rows = not is_short
-        take_apart(top, bodies, hint, exported)
+        extract_products(top, bodies, hint, exported)
         _rows_of_results(top, bodies, loops, exported)
 
 
@@ -125,24 +125,24 @@ def _rows_of_results(top: Loop, bodies: Bodies, loops: Loops, exported: Collecti
         items.append(child)
         if not isinstance(child, Loop) or child.rows:
             continue
-        apart: dict[tuple[int, ...], tuple[Loop, Loop]] = {}
+        by_loops: dict[tuple[int, ...], tuple[Loop, Loop]] = {}
         for s, path in paths(child):
-            found = order(s, path)
-            if found is None:
+            loops_of_rows = order(s, path)
+            if loops_of_rows is None:
                 continue
             path[-1].items.remove(s)
-            key = tuple([loop.loop for loop in found])
-            if key not in apart:
-                copies = [Loop(loop.loop, loop.length, [], loop.merged) for loop in found]
+            key = tuple([loop.loop for loop in loops_of_rows])
+            if key not in by_loops:
+                copies = [Loop(loop.loop, loop.length, [], loop.merged) for loop in loops_of_rows]
                 for outer, inner in pairwise(copies):
                     outer.items.append(inner)
                 copies[0].rows = True
-                apart[key] = copies[0], copies[-1]
-            apart[key][1].items.append(s)
+                by_loops[key] = copies[0], copies[-1]
+            by_loops[key][1].items.append(s)
         _without_empty(child)
         if not child.items:
             items.pop()
-        items += [outermost for outermost, _ in apart.values()]
+        items += [outermost for outermost, _ in by_loops.values()]
     top.items = items
 
 
@@ -157,20 +157,20 @@ def _without_empty(loop: Loop) -> None:
 def _walks_across(top: Loop, bodies: Bodies, loops: Loops) -> bool:
     """Whether more elements are beside each other in the outermost loop than in those inside."""
     inside = _within(top)
-    found = 0
+    balance = 0
     for statement in top.statements():
         for offset in touched(statement, bodies):
             outer = coefficient(offset, top.loop)
             for loop in inside if outer else ():
                 inner = coefficient(offset, loop.loop)
                 if inner and ONE in (inner, outer) and inner != outer:
-                    found += _hint(loop, loops) if outer == ONE else -_hint(loop, loops)
-    return found > 0
+                    balance += _hint(loop, loops) if outer == ONE else -_hint(loop, loops)
+    return balance > 0
 
 
 def _within(loop: Loop) -> list[Loop]:
     inner = [item for item in loop.items if isinstance(item, Loop)]
-    return [found for item in inner for found in (item, *_within(item))]
+    return [each for item in inner for each in (item, *_within(item))]
 
 
 def _size(loop: Loop, loops: Loops) -> float:
@@ -192,4 +192,4 @@ def _innermost(loop: Loop) -> list[Loop]:
     inner = [item for item in loop.items if isinstance(item, Loop)]
     if not inner:
         return [loop]
-    return [found for item in inner for found in _innermost(item)]
+    return [each for item in inner for each in _innermost(item)]

@@ -25,14 +25,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from numgrad.codegen.dtypes import type_name
+from numgrad.codegen.dtypes import numpy_name, type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.nests.block_products import ProductCode
 from numgrad.codegen.nests.kernel import KernelWriter, variant
 from numgrad.codegen.nests.polynomial import Terms as Length
 from numgrad.codegen.nests.terms import CONSTANT, SCALAR, SIZE, Term, Terms, count
 from numgrad.codegen.nests.write import text
-from numgrad.codegen.reduction_loops import numpy_name
 
 STEPS, REVERSE = "steps", "reverse"
 """Parameters: how many steps there are, and whether they begin at the end."""
@@ -117,8 +116,8 @@ class LoopWriter(KernelWriter):
 
     def loop(self) -> LoopKernel:
         """The kernel."""
-        functions, _, _, kept = self._write_items()
-        temporaries = self._temporaries(kept)
+        functions, _, _, buffers = self._write_items()
+        temporaries = self._temporaries(buffers)
         self._parameters()
         self.as_arrays = {
             t.number for t in self.results if any(f"x{t.number}" in line for line in self.lines)
@@ -129,8 +128,8 @@ class LoopWriter(KernelWriter):
         lines += ["    " + line for line in [*self._rows(), *self.lines, *self._results()]]
         lines += ["        t = t + 1", *self._last(), *self._checked(), *self._end()]
         touch = self.use("touch", "codegen.accumulation")
-        kept += [*self.blocks.names(), *(f"x{name}" for name, _ in self._owned())]
-        lines += [f"    {touch}({name})" for name in kept]
+        buffers += [*self.blocks.names(), *(f"x{name}" for name, _ in self._owned())]
+        lines += [f"    {touch}({name})" for name in buffers]
         self._parameters()  # with the lengths that copies need
         parameters = [f"o{k}" for k in range(len(self.inputs))]
         parameters += [f"w{k}" for k in range(len(self.returned))]
@@ -203,9 +202,9 @@ class LoopWriter(KernelWriter):
 
     def _owned(self) -> list[tuple[str, Term]]:
         """Buffers of the loop's own, by name."""
-        found = [(f"_c{k}", self.inputs[k]) for k in range(self.carries)]
-        found += [(f"_d{k}", self.inputs[k]) for k in range(self.carries)]
-        return found + [(str(t.number), t) for t in self.results]
+        buffers = [(f"_c{k}", self.inputs[k]) for k in range(self.carries)]
+        buffers += [(f"_d{k}", self.inputs[k]) for k in range(self.carries)]
+        return buffers + [(str(t.number), t) for t in self.results]
 
     def _copy(self, term: Term, source: str, target: str) -> list[str]:
         """Copy the elements of something shaped like ``term``."""
@@ -235,7 +234,7 @@ class LoopWriter(KernelWriter):
         return lines
 
     def _rows(self) -> list[str]:
-        """What the inputs of a step are."""
+        """Lines that find the inputs of a step."""
         lines = []
         if self.places.rows:
             lines.append(f"    following = k - 1 if {REVERSE} else k + 1")
@@ -260,13 +259,13 @@ class LoopWriter(KernelWriter):
 
     def _direct(self) -> dict[int, str]:
         """Where results are stored at once: by the number of the term."""
-        found: dict[int, str] = {}
+        places: dict[int, str] = {}
         made, source = {t.number for t in self.results}, self.places.source
         for k, term in enumerate(self.returned):
             n = term.number
-            if n in made and n not in self.as_arrays and n not in found and k not in source:
-                found[n] = self._target(k)
-        return found
+            if n in made and n not in self.as_arrays and n not in places and k not in source:
+                places[n] = self._target(k)
+        return places
 
     def _target(self, k: int) -> str:
         if k < self.carries:
@@ -345,7 +344,7 @@ class Carries:
 
         With ``keeps`` the last results are the carry before each step, for gradients only.
         """
-        found = cls()
+        result = cls()
         place = {t.number: k for k, t in enumerate(inputs[:count]) if t.op != SCALAR}
         collected: dict[int, int] = {}
         own = len(returned) - count if keeps else len(returned)
@@ -356,17 +355,17 @@ class Carries:
         for k, term in enumerate(returned[:count]):
             i = place.get(term.number, k)
             if i != k and i not in after and k in place.values():
-                found.source[k], after[i] = i, k
+                result.source[k], after[i] = i, k
         for k in range(count):
-            if k in found.source:
+            if k in result.source:
                 continue
             if k in collected and returned[k].number != inputs[k].number:
-                found.rows[k] = collected[k]
+                result.rows[k] = collected[k]
             last, depth = k, 0
             while last in after:
                 last, depth = after[last], depth + 1
-                if min(found.rows.get(k, 0), collected.get(last, 0)) < own:
+                if min(result.rows.get(k, 0), collected.get(last, 0)) < own:
                     continue
-                found.shared[collected[last]] = found.rows[k], depth
-            found.spare[k] = last
-        return found
+                result.shared[collected[last]] = result.rows[k], depth
+            result.spare[k] = last
+        return result

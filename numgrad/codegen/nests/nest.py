@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from numgrad.codegen.dtypes import numpy_name
 from numgrad.codegen.nests.block_products import BlockProducts
 from numgrad.codegen.nests.lanes import TILE
 from numgrad.codegen.nests.polynomial import Terms as Length
@@ -27,7 +28,6 @@ from numgrad.codegen.nests.statements import Statement, expensive
 from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE, SCAN, SCATTER, count
 from numgrad.codegen.nests.tree import Item, Loop
 from numgrad.codegen.nests.write import preceding, text
-from numgrad.codegen.reduction_loops import numpy_name
 from numgrad.codegen.tasks import LANES
 
 MOST_UNROLLED, OF_ANY_LENGTH = 12, 4
@@ -37,7 +37,7 @@ MOST_TOTALS = 4
 NARROW = 16
 """Elements of a row of a tile from which on scans are written in vectors."""
 MEMORY_NS, BLOCK_NS = 0.3, 0.05
-"""What an element costs besides arithmetic: read from memory, or from a block in a cache."""
+"""Cost of an element besides arithmetic: read from memory, or from a block in a cache."""
 
 
 @dataclass
@@ -84,9 +84,9 @@ class NestWriter(BlockProducts):
         if scalars:
             self.put(1, "return " + ", ".join(f"acc{s.term.number}" for s in scalars))
         head = [f"@{self.use('contracted' if self.contract else 'outlined', 'codegen.device')}"]
-        given = ["lo", "hi", *self.arguments]
-        head.append(f"def nest_{self.number}({', '.join(given)}):")
-        head.append(f"    {self.use('stay_apart', 'codegen.accumulation')}()")
+        parameters = ["lo", "hi", *self.arguments]
+        head.append(f"def nest_{self.number}({', '.join(parameters)}):")
+        head.append(f"    {self.use('no_inline', 'codegen.accumulation')}()")
         head += allocations
         total = len(self.scopes)
         lines = [line.replace("@SCOPES@", str(total)) for line in (*head, *body)]
@@ -109,7 +109,7 @@ class NestWriter(BlockProducts):
             lines.append(f"    m{number} = np.empty({text(size)}, {numpy_name(s.term.dtype)})")
             lines.append(f"    {place.name} = int64(m{number}.ctypes.data)")
             self.put(1, f"{self.use('touch', 'codegen.accumulation')}(m{number})")
-        for name, size, dtype in self.aside:
+        for name, size, dtype in self.hoisted:
             self.need(size)
             lines.append(f"    m_{name} = np.empty({text(size)}, {numpy_name(dtype)})")
             lines.append(f"    {name} = int64(m_{name}.ctypes.data)")
@@ -127,7 +127,7 @@ class NestWriter(BlockProducts):
         whole = all(self.storage[s.term.number].whole for s in self.statements)
         if not whole or top.lanes or any(s.reduced or s.scanned == u for s in self.statements):
             return None
-        self.scopes, self.here = scopes, True
+        self.scopes, self.is_inline = scopes, True
         self.need(top.length)
         total = text(top.length)
         if top.tiled is None:
@@ -180,7 +180,7 @@ class NestWriter(BlockProducts):
         for s in inside:
             if self._partial_from(s) == len(path):
                 self.put(depth, f"acc{s.term.number} = {self._identity(s.term)}")
-        self._set_aside(depth, loop)
+        self._hoist_from_lanes(depth, loop)
         before = dict(self.names)
         self._hoist(depth, loop)
         self._start_scans(depth, loop)
@@ -196,7 +196,7 @@ class NestWriter(BlockProducts):
         for s in inside:
             if self._partial_from(s) == len(path):
                 if s in starting:
-                    self._settled(depth, s)
+                    self._sum_stored(depth, s)
                 else:
                     self._add_to_storage(depth, s, f"acc{s.term.number}")
 
@@ -204,10 +204,10 @@ class NestWriter(BlockProducts):
         """A loop, in the ranges that it has."""
         loop = path[-1]
         if self._scans_alone(loop):
-            self._scanned(depth, path, start, stop)
+            self._scan_loop(depth, path, start, stop)
             return
-        if self.here and any(self._carried(s) and not self._has_start(s) for s in loop.runs()):
-            self._first_apart(depth, path, start, stop)
+        if self.is_inline and any(self._carried(s) and not self._has_start(s) for s in loop.runs()):
+            self._peeled(depth, path, start, stop)
             return
 
         def write(depth: int, start: str, stop: str, hoist: bool) -> None:
@@ -218,7 +218,7 @@ class NestWriter(BlockProducts):
 
         self.in_ranges(depth, path, start, stop, write)
 
-    def _scanned(self, depth: int, path: list[Loop], start: str, stop: str) -> None:
+    def _scan_loop(self, depth: int, path: list[Loop], start: str, stop: str) -> None:
         """The loop along a scan in tiles, in vectors, but for all after the first of narrow rows.
 
         Of these what was just stored is read much later in vectors than number by number.
@@ -226,17 +226,17 @@ class NestWriter(BlockProducts):
         loop, before = path[-1], dict(self.names)
         first = f"min({start} + 1, {stop})"
         self.put(depth, f"last = {stop} if right - left >= {NARROW} else {first}")
-        for self.apart, begin, end in ((True, start, "last"), (False, "last", stop)):
-            self.names, self.first = dict(before), None if self.apart else False
+        for self.disjoint, begin, end in ((True, start, "last"), (False, "last", stop)):
+            self.names, self.first = dict(before), None if self.disjoint else False
             self._open(depth, loop, begin, end)
-            if self.apart:
+            if self.disjoint:
                 index = f"i{loop.loop}"
                 self.put(depth + 1, f"{text(preceding(loop.loop))} = max({index} - 1, {start})")
             self.rows, self.row_place = {}, (depth + 1, len(self.lines))
             self._items(depth + 1, loop.items, path)
         self.first = None
 
-    def _first_apart(self, depth: int, path: list[Loop], start: str, stop: str) -> None:
+    def _peeled(self, depth: int, path: list[Loop], start: str, stop: str) -> None:
         """A loop along a scan, the first iteration apart: no other one asks whether it is that."""
         loop, before = path[-1], dict(self.names)
         after = f"min({start} + 1, {stop})"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from numgrad.codegen.dtypes import type_name
+from numgrad.codegen.dtypes import numpy_name, type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.nests.polynomial import constant, value_of
 from numgrad.codegen.nests.small_arrays import extents
@@ -24,7 +24,6 @@ from numgrad.codegen.nests.statements import Bodies, Statement
 from numgrad.codegen.nests.terms import Term
 from numgrad.codegen.nests.tree import Item
 from numgrad.codegen.nests.write import SourceWriter, Storage
-from numgrad.codegen.reduction_loops import numpy_name
 from numgrad.codegen.symbols import Symbol, in_order
 
 PIECE = 500
@@ -58,7 +57,7 @@ class Blocks:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredElement:
     """An element of a stored term is written to memory."""
 
     term: Term
@@ -96,7 +95,7 @@ class RunWriter(SourceWriter):
         self.needed: dict[str, None] = {}
         self._made: dict[tuple[int, int], Symbol] = {}  # elements of this run, by place
         self._piece_of: dict[Symbol, int] = {}
-        self._homes: dict[Symbol, Kept] = {}
+        self._homes: dict[Symbol, StoredElement] = {}
         self._places: dict[Symbol, tuple[str, str]] = {}  # where a later piece finds a value
 
     def _scope(self, name: str) -> str:
@@ -109,7 +108,7 @@ class RunWriter(SourceWriter):
         for number, piece in enumerate(pieces):
             self.names, self.lines, self.arguments = {}, [], {}
             for step in piece:
-                if isinstance(step, Kept):
+                if isinstance(step, StoredElement):
                     self._keep(step)
                 else:
                     self._compute(step, step in passed)
@@ -119,16 +118,16 @@ class RunWriter(SourceWriter):
                 return
             name, given = f"piece_{self.first + number}", ", ".join(self.arguments)
             decorator = self.use("contracted" if contract else "outlined", "codegen.device")
-            apart = self.use("stay_apart", "codegen.accumulation")
+            apart = self.use("no_inline", "codegen.accumulation")
             head = [f"@{decorator}", f"def {name}({given}):", f"    {apart}()"]
             self.functions += [*head, *self.lines, "", ""]
             self.calls.append(f"    {name}({given})")
 
     # ------------------------------------------------------------------------------------ cutting
 
-    def _cut(self, run: Sequence[Statement]) -> list[list[Symbol | Kept]]:
-        """What each piece does, in order."""
-        pieces: list[list[Symbol | Kept]] = [[]]
+    def _cut(self, run: Sequence[Statement]) -> list[list[Symbol | StoredElement]]:
+        """The steps of each piece, in order."""
+        pieces: list[list[Symbol | StoredElement]] = [[]]
         for statement in run:
             term = statement.term
             memory = self.storage[term.number].memory
@@ -141,14 +140,14 @@ class RunWriter(SourceWriter):
                         self._piece_of[symbol] = len(pieces) - 1
                 value = self._made[term.number, place] = self._value(root)
                 if memory:
-                    kept = Kept(term, place, value)
+                    kept = StoredElement(term, place, value)
                     pieces[-1].append(kept)
                     if self._piece_of.get(value) == len(pieces) - 1:
                         self._homes.setdefault(value, kept)
         return pieces
 
     def _value(self, symbol: Symbol) -> Symbol:
-        """What computes a symbol, which may be a read of what this run has made."""
+        """The symbol that computes another, which may be a read of what this run has made."""
         if symbol.op != "load" or symbol.args:
             return symbol
         number, index = symbol.detail
@@ -157,16 +156,16 @@ class RunWriter(SourceWriter):
         place = value_of(offset)
         return symbol if place is None else self._made.get((number, place), symbol)
 
-    def _passed(self, pieces: Sequence[Sequence[Symbol | Kept]]) -> set[Symbol]:
+    def _passed(self, pieces: Sequence[Sequence[Symbol | StoredElement]]) -> set[Symbol]:
         """The values that a later piece needs."""
-        found: set[Symbol] = set()
+        values: set[Symbol] = set()
         for number, piece in enumerate(pieces[1:], start=1):
             for step in piece:
-                for symbol in (step.value,) if isinstance(step, Kept) else step.args:
+                for symbol in (step.value,) if isinstance(step, StoredElement) else step.args:
                     value = self._value(symbol)
                     if self._piece_of.get(value, number) < number:
-                        found.add(value)
-        return found
+                        values.add(value)
+        return values
 
     # ------------------------------------------------------------------------------------ writing
 
@@ -184,7 +183,7 @@ class RunWriter(SourceWriter):
         self._places[symbol] = name, str(place)
         self._put_away(text, name, str(place))
 
-    def _keep(self, kept: Kept) -> None:
+    def _keep(self, kept: StoredElement) -> None:
         self._provide(kept.value)
         (text,) = self.values(1, [kept.value])
         self._put_away(text, *self._home(kept))
@@ -194,7 +193,7 @@ class RunWriter(SourceWriter):
         store = self.use("store", "codegen.intrinsics")
         self.put(1, f"{store}({value}, {name}, {place}, {self._scope(name)})")
 
-    def _home(self, kept: Kept) -> tuple[str, str]:
+    def _home(self, kept: StoredElement) -> tuple[str, str]:
         shape = extents(kept.term.shape)
         assert shape is not None
         return self._place(
@@ -223,12 +222,12 @@ class RunWriter(SourceWriter):
 
 def runs(items: Sequence[Item]) -> list[list[Statement] | Item]:
     """Items of a kernel, with statements of small arrays that follow one another in lists."""
-    found: list[list[Statement] | Item] = []
+    out: list[list[Statement] | Item] = []
     for item in items:
         if not (isinstance(item, Statement) and item.small):
-            found.append(item)
-        elif found and isinstance(found[-1], list):
-            found[-1].append(item)
+            out.append(item)
+        elif out and isinstance(out[-1], list):
+            out[-1].append(item)
         else:
-            found.append([item])
-    return found
+            out.append([item])
+    return out

@@ -12,10 +12,10 @@ Terms = tuple[tuple[tuple[Atom, ...], int], ...]
 """Products of atoms with their coefficients, sorted; the constant belongs to the empty product."""
 
 
-def _sorted(found: dict[tuple[Atom, ...], int]) -> Terms:
-    if len(found) < 2:
-        return tuple([(k, c) for k, c in found.items() if c])
-    return tuple(sorted(((k, c) for k, c in found.items() if c), key=repr))
+def _sorted(factors: dict[tuple[Atom, ...], int]) -> Terms:
+    if len(factors) < 2:
+        return tuple([(k, c) for k, c in factors.items() if c])
+    return tuple(sorted(((k, c) for k, c in factors.items() if c), key=repr))
 
 
 def constant(value: int) -> Terms:
@@ -28,10 +28,10 @@ def add(a: Terms, b: Terms, factor: int = 1) -> Terms:
     """``a + factor * b``."""
     if not b:
         return a
-    found = dict(a)
+    total = dict(a)
     for product, coefficient in b:
-        found[product] = found.get(product, 0) + factor * coefficient
-    return _sorted(found)
+        total[product] = total.get(product, 0) + factor * coefficient
+    return _sorted(total)
 
 
 @lru_cache(8192)
@@ -44,12 +44,12 @@ def multiply(a: Terms, b: Terms) -> Terms:
     if len(a) == 1 and not a[0][0]:
         factor = a[0][1]
         return b if factor == 1 else tuple([(q, factor * d) for q, d in b])
-    found: dict[tuple[Atom, ...], int] = {}
+    total: dict[tuple[Atom, ...], int] = {}
     for p, c in a:
         for q, d in b:
             product = tuple(sorted((*p, *q), key=repr)) if p and q else p or q
-            found[product] = found.get(product, 0) + c * d
-    return _sorted(found)
+            total[product] = total.get(product, 0) + c * d
+    return _sorted(total)
 
 
 def value_of(terms: Terms) -> int | None:
@@ -69,11 +69,11 @@ def axis_of(terms: Terms) -> Atom | None:
 
 def atoms_of(terms: Terms) -> set[Atom]:
     """Every axis that the terms depend on."""
-    found: set[Atom] = set()
+    atoms: set[Atom] = set()
     for product, _ in terms:
         for atom in product:
-            found |= {atom} if atom[0] == "axis" else atoms_of(atom[1]) | atoms_of(atom[2])
-    return found
+            atoms |= {atom} if atom[0] == "axis" else atoms_of(atom[1]) | atoms_of(atom[2])
+    return atoms
 
 
 def evaluate(terms: Terms, lengths: Mapping[int, int] | Sequence[int]) -> int:
@@ -121,7 +121,7 @@ def solve(terms: Terms) -> tuple[Atom, Terms] | None:
 
     Axes come before quotients and remainders, of several axes the last one.
     """
-    found = None
+    solution = None
     for product, coefficient in terms:
         if len(product) != 1:
             continue
@@ -129,9 +129,9 @@ def solve(terms: Terms) -> tuple[Atom, Terms] | None:
         rest = tuple(t for t in terms if t[0] != product)
         if _contains(rest, atom) or any(c % coefficient for _, c in rest):
             continue
-        if found is None or _rank(atom) > _rank(found[0]):
-            found = atom, _sorted({p: -c // coefficient for p, c in rest})
-    return found
+        if solution is None or _rank(atom) > _rank(solution[0]):
+            solution = atom, _sorted({p: -c // coefficient for p, c in rest})
+    return solution
 
 
 def _rank(atom: Atom) -> int:
@@ -205,8 +205,8 @@ def _substitute(atom: Atom, values: Mapping[Atom, Terms]) -> Terms:
         if len(terms) != 1 or len(terms[0][0]) != 1 or terms[0][1] != 1:
             return terms
         (atom,) = terms[0][0]
-    found = values.get(atom)
-    return (((atom,), 1),) if found is None else substitute(found, values)
+    value = values.get(atom)
+    return (((atom,), 1),) if value is None else substitute(value, values)
 
 
 def text_of(terms: Terms, names: Callable[[int], str]) -> str:

@@ -55,8 +55,8 @@ are, however many of them there are: their loops would take LLVM longer."""
 
 def extents(shape: Sequence[Length]) -> tuple[int, ...] | None:
     """A shape as integers, if it does not depend on a call."""
-    found = tuple([value_of(n) for n in shape])
-    return None if None in found else found  # pyright: ignore
+    lengths = tuple([value_of(n) for n in shape])
+    return None if None in lengths else lengths  # pyright: ignore
 
 
 def elements(shape: Sequence[Length]) -> int | None:
@@ -139,11 +139,11 @@ class Elements:
 
     def of(self, term: Term) -> np.ndarray:
         """The elements of a term."""
-        found = self._known.get(term.number)
-        if found is None:
-            found = self._found(term)
-            self._known[term.number] = found
-        return found
+        symbols = self._known.get(term.number)
+        if symbols is None:
+            symbols = self._found(term)
+            self._known[term.number] = symbols
+        return symbols
 
     def _found(self, term: Term) -> np.ndarray:
         if term.op not in (CONSTANT, SIZE) and (term.in_memory or term.number in self.stored):
@@ -160,7 +160,7 @@ class Elements:
             if term.op == REDUCE:
                 return self._reduced(term)
             if term.op == SCAN:
-                return self._scanned(term)
+                return self._scan_loop(term)
             if term.op == VIEW and term.detail[0] != "diagonal":
                 return self._viewed(term)
             if term.op == CHOOSE and term.detail[0] == "join":
@@ -239,7 +239,7 @@ class Elements:
             op = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}[kind]
         return self.make(op, (a, b), dtype)
 
-    def _scanned(self, term: Term) -> np.ndarray:
+    def _scan_loop(self, term: Term) -> np.ndarray:
         kind, axis = term.detail
         shape, dtype = extents(term.shape), term.dtype
         x, *factors = [
@@ -284,7 +284,7 @@ class Elimination:
         self.make, self.dtype = make, dtype
 
     def __call__(self, detail: tuple, operands: Sequence[np.ndarray]) -> np.ndarray:
-        """What ``detail`` says, the name of a method and its parameters."""
+        """Call the method that ``detail`` names, with the parameters there."""
         method, *params = detail
         return getattr(self, method)(*operands, *params)
 

@@ -1,4 +1,4 @@
-"""What is stored, and by which loops: statements, their accesses, loops that belong together.
+"""Statements: stored terms with their loops, their accesses, loops that belong together.
 
 Note [Statements]
 -----------------
@@ -138,7 +138,7 @@ class Bodies:
     def __init__(self, stored: Iterable[Term]) -> None:
         self.stored = {t.number: t for t in stored}
         self.reader = Reader()
-        self.found: dict[tuple[int, Index, Guard], Symbol] = {}
+        self._symbols: dict[tuple[int, Index, Guard], Symbol] = {}
         self.terms: dict[int, Term] = {}
         self.of_symbol: dict[Symbol, tuple[Term, Index]] = {}
         """The term and index that each symbol is the value of, for expensive terms."""
@@ -155,21 +155,21 @@ class Bodies:
         small array all elements are paired.
         """
         number = statement.term.number
-        found = self._bodies.get(number)
-        if found is None:
-            found = self._bodies[number] = self._read(statement)
-        return found
+        body = self._bodies.get(number)
+        if body is None:
+            body = self._bodies[number] = self._read(statement)
+        return body
 
     def loads(self, statement: Statement) -> list[Symbol]:
         """The reads of memory in the body of a statement."""
         number = statement.term.number
-        found = self._loads.get(number)
-        if found is None:
-            found = self._loads[number] = loads(self.body(statement))
-        return found
+        reads = self._loads.get(number)
+        if reads is None:
+            reads = self._loads[number] = loads(self.body(statement))
+        return reads
 
     def accesses(self, statement: Statement) -> list[tuple[int, Any]]:
-        """What ``loads`` gives, as numbers of terms and indices; some of them more than once.
+        """The reads that ``loads`` gives, as numbers of terms and indices; some more than once.
 
         Functions of single elements make no symbols here, as others need these with other loops.
         """
@@ -181,7 +181,7 @@ class Bodies:
             stack = [(x, index[len(index) - len(x.shape) :]) for x in term.args]
         else:
             return [symbol.detail for symbol in self.loads(statement)]
-        found: list[tuple[int, Any]] = []
+        reads: list[tuple[int, Any]] = []
         seen: set[tuple[int, Index]] = set()
         while stack:
             term, index = stack.pop()
@@ -193,15 +193,15 @@ class Bodies:
                 continue
             seen.add(key)
             if term.in_memory or term.number in self.stored:
-                found.append(key)
+                reads.append(key)
             elif term.is_map:
                 rank = len(index)
                 for x in term.args:
                     own = len(x.shape)
                     stack.append((x, index if own == rank else index[rank - own :]))
             else:
-                found += [symbol.detail for symbol in loads(self.at(term, index))]
-        return found
+                reads += [symbol.detail for symbol in loads(self.at(term, index))]
+        return reads
 
     def _read(self, statement: Statement) -> Symbol:
         term = statement.term
@@ -234,14 +234,14 @@ class Bodies:
         if index:
             index = tuple([() if n == ONE else i for n, i in zip(term.shape, index, strict=True)])
         key = (term.number, index, guard)
-        found = self.found.get(key)
-        if found is None:
+        symbol = self._symbols.get(key)
+        if symbol is None:
             if term.in_memory or term.number in self.stored:
-                found = self.load(term, index, guard)
+                symbol = self.load(term, index, guard)
             else:
-                found = self.inside(term, index, guard)
-            self.found[key] = found
-        return found
+                symbol = self.inside(term, index, guard)
+            self._symbols[key] = symbol
+        return symbol
 
     def load(self, term: Term, index: Any, guard: Guard = ()) -> Symbol:
         """A read of memory."""
@@ -279,13 +279,13 @@ class Bodies:
         """Whether conditions hold."""
         make = self.reader.make
         zero = make("const", (), INT64, 0)
-        found: Symbol | None = None
+        result: Symbol | None = None
         for condition in guard:
             sign = "equal" if condition.sign == "==" else "greater_equal"
             holds = make(sign, (self._number(condition.value), zero), BOOL)
-            found = holds if found is None else make("logical_and", (found, holds), BOOL)
-        assert found is not None
-        return found
+            result = holds if result is None else make("logical_and", (result, holds), BOOL)
+        assert result is not None
+        return result
 
     def inside(self, term: Term, index: Index, guard: Guard = ()) -> Symbol:
         """An element of a term as it is computed."""
@@ -366,37 +366,37 @@ def alive_terms(
 
     A sum over no element is zero, whatever it would read.
     """
-    found: set[int] = set()
+    alive: set[int] = set()
     loads = [(statement.term, bodies.loads(statement)) for statement in statements]
     for term, read in reversed(loads):
-        if term.number in exported or term.number in found or term.op == PART:
-            found.add(term.number)
-            found.update(symbol.detail[0] for symbol in read)
-    return found & bodies.stored.keys()
+        if term.number in exported or term.number in alive or term.op == PART:
+            alive.add(term.number)
+            alive.update(symbol.detail[0] for symbol in read)
+    return alive & bodies.stored.keys()
 
 
 def expensive(body: Symbol, bodies: Bodies) -> list[tuple[Term, set[int]]]:
     """The expensive terms that a body computes, each with the loops that its element depends on."""
-    found = []
+    result = []
     for symbol in in_order([body], {}):
         if symbol in bodies.of_symbol:
             term, index = bodies.of_symbol[symbol]
-            found.append((term, set().union(*[loops_behind(part, bodies) for part in index])))
-    return found
+            result.append((term, set().union(*[loops_behind(part, bodies) for part in index])))
+    return result
 
 
 def loops_behind(index: Length, bodies: Bodies) -> frozenset[int]:
     """The loops that an index depends on, by computed integers too."""
-    found = loops_in(index)
+    loops = loops_in(index)
     for k in computed_in(index):
         for symbol in in_order([bodies.computed[k]], {}):
             if symbol.op == "index":
-                found |= loops_in(symbol.detail)
+                loops |= loops_in(symbol.detail)
             elif symbol.op == "load":
                 at = symbol.detail[1]
                 parts = [at[1]] if at[:1] == ("flat",) else at
-                found = found.union(*map(loops_in, parts))
-    return found
+                loops = loops.union(*map(loops_in, parts))
+    return loops
 
 
 class Loops:

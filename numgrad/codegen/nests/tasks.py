@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from numgrad.codegen.dtypes import numpy_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.nests.nest import Nest
 from numgrad.codegen.nests.pieces import Blocks, runs
@@ -15,7 +16,6 @@ from numgrad.codegen.nests.statements import Bodies, Statement
 from numgrad.codegen.nests.terms import BUFFER, PART, PRODUCT, SCATTER, Term, count
 from numgrad.codegen.nests.tree import Item, Loop, paths
 from numgrad.codegen.nests.write import SourceWriter, Storage, text
-from numgrad.codegen.reduction_loops import numpy_name
 from numgrad.codegen.reduction_plan import step_of
 from numgrad.codegen.tasks import TASK
 
@@ -153,7 +153,7 @@ class StoredStatements(SourceWriter):
 
 @dataclass
 class Work:
-    """What one loop, or matrix product, takes.
+    """Work of one loop, or of a matrix product.
 
     Attributes
     ----------
@@ -280,7 +280,7 @@ class TaskWriter(StoredStatements):
             self.put(1, f"x{number}[{first}] = {value}")
 
     def _moved(self, numbers: Iterable[int]) -> Length:
-        """What the arrays of some terms hold, each once."""
+        """Bytes of the arrays of some terms, each counted once."""
         total: Length = ()
         for term in {n: self.terms.get(n) or self.outside.get(n) for n in numbers}.values():
             if term is not None:

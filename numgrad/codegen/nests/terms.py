@@ -37,7 +37,7 @@ an element along an axis (or, without one, in order)."""
 PRODUCT = "product"
 """Matrix products of operands in memory."""
 MATRIX = "matrix"
-"""What is made of all elements of small matrices, in loops: see ``matrices``."""
+"""A function of all elements of small matrices, in loops: see ``Elimination``."""
 PART = "part"
 """A piece of a joined array, which is stored at its place in that array."""
 SCATTER, SCAN = "scatter", "scan"
@@ -162,11 +162,11 @@ class Terms:
     ) -> Term:
         """A term; ``detail`` is hashable."""
         key = _key(op, args, dtype, detail, shape)
-        found = self._interned.get(key)
-        if found is None:
-            found = self._interned[key] = Term(op, args, dtype, detail, shape, self.count)
+        term = self._interned.get(key)
+        if term is None:
+            term = self._interned[key] = Term(op, args, dtype, detail, shape, self.count)
             self.count += 1
-        return found
+        return term
 
     def shape(self, shape: Sequence[Any]) -> tuple[Length, ...]:
         """A shape of a graph's value."""
@@ -251,15 +251,15 @@ class Terms:
         return self.make(VIEW, (x,), x.dtype, (kind, detail), shape)
 
     def parts(self, whole: Term) -> list[Term]:
-        """What to compute for a term that joins others."""
+        """The pieces of a term that joins others, each stored at its place."""
         axis = whole.detail[1]
         start: Length = ()
-        found = []
+        pieces = []
         for piece in whole.args:
             detail = (whole.number, whole.shape, axis, start)
-            found.append(self.make(PART, (piece,), whole.dtype, detail, piece.shape))
+            pieces.append(self.make(PART, (piece,), whole.dtype, detail, piece.shape))
             start = add(start, piece.shape[axis])
-        return found
+        return pieces
 
     def choose(self, kind: str, args: Sequence[Term], detail: Any, shape: tuple) -> Term:
         """Elements of one of several operands: see ``choose``."""
@@ -306,7 +306,7 @@ def _leading(x: Term) -> int:
 
 
 def _key(op: str, args: tuple[Term, ...], dtype: np.dtype, detail: Any, shape: tuple) -> tuple:
-    """What equal terms have in common."""
+    """The key that equal terms have in common."""
     # -0.0 equals 0.0 and nan does not equal itself
     return op, tuple([a.number for a in args]), dtype, type(detail), repr(detail), shape
 
@@ -359,12 +359,12 @@ def _repeated(order: Sequence[Term], stored: Collection[int]) -> list[Term]:
     for term in order:
         work[term.number] = _work(term, work, stored)
     ways: dict[int, set[Way]] = {}
-    found: list[Term] = []
+    repeated: list[Term] = []
     for term in reversed(order):
         number = term.number
         known = ways.get(number, set())
         if number not in stored and work[number] * (len(known) - 1) >= WORTH:
-            found.append(term)
+            repeated.append(term)
             known = {()}
         elif number in stored or not known:
             known = {()}
@@ -374,7 +374,7 @@ def _repeated(order: Sequence[Term], stored: Collection[int]) -> list[Term]:
                 reached = ways.setdefault(a.number, set())
                 if len(reached) < _MOST_WAYS:
                     reached |= moved
-    return found
+    return repeated
 
 
 def _work(term: Term, work: dict[int, int], stored: Collection[int]) -> int:
@@ -400,7 +400,7 @@ the loop where it is read costs nothing."""
 
 def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
     """The terms that have to be stored, by number: results, reductions, operands of other code."""
-    found: dict[int, Term] = {t.number: t for t in roots}
+    stored: dict[int, Term] = {t.number: t for t in roots}
     depth: dict[int, int] = {}
     costly: set[int] = set()  # of which computing an element anew takes longer than reading it
     order = reachable(roots)
@@ -410,22 +410,22 @@ def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
             and any(a.number in costly for a in term.args)
         ):
             costly.add(term.number)
-        below = max((depth[a.number] for a in term.args if a.number not in found), default=0)
+        below = max((depth[a.number] for a in term.args if a.number not in stored), default=0)
         depth[term.number] = below + 1
         if depth[term.number] > DEEP and term.is_map:
-            found[term.number] = term
+            stored[term.number] = term
         if term.op in _WHOLE:
-            found[term.number] = term
+            stored[term.number] = term
         if term.op in (OPAQUE, PRODUCT):
-            found.update((a.number, a) for a in term.args)
+            stored.update((a.number, a) for a in term.args)
         elif term.op == GATHER and term.args[0].number in costly:
-            found[term.args[0].number] = term.args[0]
+            stored[term.args[0].number] = term.args[0]
         elif term.op == PART:
-            found[term.number] = term
+            stored[term.number] = term
         elif term.op == VIEW and term.detail[0] == "reshape":
-            found[term.args[0].number] = term.args[0]
-    found.update((t.number, t) for t in _repeated(order, found.keys()))
-    return {n: t for n, t in found.items() if not (t.in_memory or t.op in (CONSTANT, SIZE))}
+            stored[term.args[0].number] = term.args[0]
+    stored.update((t.number, t) for t in _repeated(order, stored.keys()))
+    return {n: t for n, t in stored.items() if not (t.in_memory or t.op in (CONSTANT, SIZE))}
 
 
 def reachable(roots: Iterable[Term], known: Container[int] = ()) -> list[Term]:

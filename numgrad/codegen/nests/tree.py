@@ -59,10 +59,10 @@ class Loop:
 
     def statements(self) -> list[Statement]:
         """Every statement inside, in order."""
-        found: list[Statement] = []
+        out: list[Statement] = []
         for item in self.items:
-            found += [item] if isinstance(item, Statement) else item.statements()
-        return found
+            out += [item] if isinstance(item, Statement) else item.statements()
+        return out
 
 
 Item = Loop | Statement
@@ -70,22 +70,22 @@ Item = Loop | Statement
 
 def paths(loop: Loop) -> list[tuple[Statement, list[Loop]]]:
     """Every statement in a loop with the loops around it."""
-    found: list[tuple[Statement, list[Loop]]] = []
+    out: list[tuple[Statement, list[Loop]]] = []
 
     def visit(item: Item, path: list[Loop]) -> None:
         if isinstance(item, Statement):
-            found.append((item, path))
+            out.append((item, path))
         else:
             for inner in item.items:
                 visit(inner, [*path, item])
 
     visit(loop, [])
-    return found
+    return out
 
 
 @dataclass
 class Reads:
-    """What each statement reads.
+    """Dependences and accesses of statements.
 
     Attributes
     ----------
@@ -146,15 +146,15 @@ def _along(statement: Statement, bodies: Bodies, loops: Loops) -> int | None:
 
 def _steps(term: Term, index: Index, loops: Loops) -> dict[int, int]:
     """How far apart in memory successive iterations of each loop read."""
-    found: dict[int, int] = {}
+    steps: dict[int, int] = {}
     stride = 1
     for n, part in zip(reversed(term.shape), reversed(index), strict=True):
         loop = single_loop(part)
         if loop is not None:
-            found[loop] = max(found.get(loop, 0), stride)
+            steps[loop] = max(steps.get(loop, 0), stride)
         if n != ONE:
             stride *= max(loops.hint_of(n), 1)
-    return found
+    return steps
 
 
 def build(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> list[Item]:
@@ -310,7 +310,7 @@ def _waits(joined: list[int], left: list[int], reads: Reads) -> bool:
 
 
 def _independent(joined: list[int], left: list[int], reads: Reads) -> list[int]:
-    """What can be computed before, in order."""
+    """The statements that can be computed before, in order."""
     after = set(joined)
     for k in left:
         if not after.isdisjoint(reads.waits[k]):
@@ -379,9 +379,9 @@ def _linear(offset: Length, outer: Loop, inner: Loop) -> bool:
 
 
 def coefficient(offset: Length, loop: int) -> Length | None:
-    """What an offset grows by with each iteration; None if it does not grow evenly."""
+    """The growth of an offset with each iteration; None if it does not grow evenly."""
     atom = loop_index(loop)[0][0][0]
-    found = []
+    growth = []
     for product, coefficient in offset:
         times = product.count(atom)
         if times > 1:
@@ -389,8 +389,8 @@ def coefficient(offset: Length, loop: int) -> Length | None:
         if times:
             rest = list(product)
             rest.remove(atom)
-            found.append((tuple(rest), coefficient))
+            growth.append((tuple(rest), coefficient))
         for other in product:
             if other[0] != "axis" and loop in loops_in(((((other),), 1),)):
                 return None
-    return tuple(sorted(found, key=repr))
+    return tuple(sorted(growth, key=repr))

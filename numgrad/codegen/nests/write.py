@@ -185,10 +185,10 @@ class SourceWriter:
         if root not in known:
             at_hand = all(a in known for a in root.args)
             for symbol in [root] if at_hand else in_order([root], known):
-                found = [known[a] for a in symbol.args]
+                parts = [known[a] for a in symbol.args]
                 if symbol.op in ("load", "index"):
-                    found.append(frozenset(of_load(symbol)))
-                known[symbol] = frozenset().union(*found)
+                    parts.append(frozenset(of_load(symbol)))
+                known[symbol] = frozenset().union(*parts)
         return known[root]
 
     # ------------------------------------------------------------------------------------ memory
@@ -230,10 +230,10 @@ class SourceWriter:
     def _scope(self, name: str) -> str:
         return f"{self.scopes.setdefault(name, len(self.scopes))}, @SCOPES@"
 
-    def read(self, term: Term, index: Index, flag: str = "", *, apart: bool = False) -> str:
+    def read(self, term: Term, index: Index, flag: str = "", *, disjoint: bool = False) -> str:
         """A read of an element, only if a condition holds, else zero.
 
-        ``apart`` says that no iteration of the innermost loop stores it, though others may.
+        ``disjoint`` says that no iteration of the innermost loop stores it, though others may.
         """
         place = self.storage[term.number]
         if not place.memory:
@@ -242,7 +242,7 @@ class SourceWriter:
         name, where = self._place(term, index)
         load = self.use("load_if" if flag else "load", "codegen.intrinsics")
         scope = self._scope(place.name)
-        if apart:
+        if disjoint:
             scope = f"{BEYOND + self.scopes[place.name]}, @SCOPES@"
         parts = [type_name(term.dtype), flag, name, where, scope]
         return f"{load}({', '.join(filter(None, parts))})"
@@ -269,7 +269,7 @@ class SourceWriter:
 
 
 class Accumulating(SourceWriter):
-    """What a nest accumulates, and where."""
+    """Writer of accumulators, scans and scattered sums of a nest."""
 
     def __init__(
         self,
@@ -283,16 +283,16 @@ class Accumulating(SourceWriter):
     ) -> None:
         super().__init__(bodies, storage, emitter, {})
         self.number, self.top, self.hint, self.contract = number, loop, hint, contract
-        self.aside: list[tuple[str, Length, np.dtype]] = []
+        self.hoisted: list[tuple[str, Length, np.dtype]] = []
         self.copy = ""
         self.unrolled: int | None = None  # the loop of which several iterations are written
         self.chains: dict[int, str] = {}  # what statements have added up in these so far
         self.last_copy = True
         self.rows: dict[str, str] = {}  # names of addresses of the current row of a tile
         self.row_place = 0, 0  # where they are written: the depth, and before which line
-        self.here = False  # whether the nest is written where it is called
+        self.is_inline = False  # whether the nest is written where it is called
         self.first: bool | None = None  # whether scans are at their first element, if known
-        self.apart = False  # whether what a scan takes up is read in vectors
+        self.disjoint = False  # whether what a scan takes up is read in vectors
         self.work_ps: Length = ()
         self.statements = loop.statements()
         self.produced = {s.term.number for s in self.statements}
@@ -360,7 +360,10 @@ class Accumulating(SourceWriter):
             tiled = self._scans_alone(self.paths[id(s)][-2])
             shift = [self._shifted(i, s.scanned, u) for i, u in zip(s.index, s.loops, strict=True)]
             flag = "" if tiled else f"i{s.scanned} > 0"
-            self.put(depth, f"{before} = {self.read(term, tuple(shift), flag, apart=self.apart)}")
+            self.put(
+                depth,
+                f"{before} = {self.read(term, tuple(shift), flag, disjoint=self.disjoint)}",
+            )
         if factor:
             before = f"({before} * {factor[0]})"
         new = f"{type_name(term.dtype)}({before} {'*' if kind == 'prod' else '+'} {value})"
@@ -383,7 +386,7 @@ class Accumulating(SourceWriter):
         """The index of the element before, along the loop of a scan."""
         if loop is None or loop != scanned:
             return index
-        return preceding(loop) if self.apart else add(index, constant(-1))
+        return preceding(loop) if self.disjoint else add(index, constant(-1))
 
     def _has_start(self, s: Statement) -> bool:
         """Whether a scan starts with a number that does not change the first element."""
@@ -505,7 +508,7 @@ class Accumulating(SourceWriter):
         else:
             self.store(depth, s, new, index=index)
 
-    def _settled(self, depth: int, s: Statement) -> None:
+    def _sum_stored(self, depth: int, s: Statement) -> None:
         """A reduction that a variable accumulated is complete."""
         name = f"acc{s.term.number}"
         self.names[self.bodies.load(s.term, s.index)] = name

@@ -1,13 +1,13 @@
 """Captures of a function, besides its arguments: enclosed variables, globals, attributes.
 
-Note [Places]
--------------
+Note [Sources]
+--------------
 A compiled function gets the arrays and Tensors that Python code finds in its surroundings as
 inputs. It must look for them at each call where the code would look, since a global may be bound
-anew and an attribute replaced. So before a function is traced, all it can reach is listed with the
-*place* where it is found: an expression that reads it again. Numbers found on the way are noted
-with their values, functions and objects by their identity: a compiled function is good as long as
-these are the same. Lengths of arrays are such numbers, since code may ask for them (``len(a)``),
+to another and an attribute replaced. So before a function is traced, all it can reach is listed
+with its *source*: an expression that reads it again. Numbers on the way are noted with their
+values, functions and objects by their identity: a compiled function is good as long as these
+*guards* hold. Lengths of arrays are such numbers, since code may ask for them (``len(a)``),
 and so is what is in an array that is no input: plain NumPy may have computed with it (``a.sum()``).
 
 Which attributes of an object count is told by the names in the code that can get at it. The code

@@ -130,7 +130,7 @@ class Source:
 
 def of_method(kind: type, name: str, value: Any) -> Source:
     """The source of a method of a class, which may be replaced there or in a class above."""
-    if isinstance(value, MethodType):  # made anew each time
+    if isinstance(value, MethodType):  # made at each access
         return Source(value.__func__, IDENTITY, kind, f"{{0}}.{name}.__func__", f".{name}")
     return Source(value, IDENTITY, kind, f"{{0}}.{name}", f".{name}")
 

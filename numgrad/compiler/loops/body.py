@@ -182,11 +182,11 @@ class Body:
 
     def batch(
         self, operands: Sequence[Any], batched: Sequence[bool], size: int, own: bool = False
-    ) -> tuple[list[Any], list[bool]]:
-        """Results for all examples, and which of them came out with an axis of examples.
+    ) -> tuple[list[Any], list[BatchOperand]]:
+        """Results for all examples, and these as they came out, batched or not.
 
-        ``(B.a or a)[n] -> (B.y)[m]``. ``own`` says whether each example draws random numbers of its
-        own: Note [Generators that are carried] in ``generators``.
+        ``(B.a or a)[n] -> (B.y)[m], (B.y or y)[m]``. ``own`` says whether each example draws random
+        numbers of its own: Note [Generators that are carried] in ``generators``.
         """
         with BatchingInterpreter(size, examples=True) as level:
             inner = [level.wrap(v) if b else v for v, b in zip(operands, batched, strict=True)]
@@ -194,8 +194,10 @@ class Body:
                 for k in self.states:
                     inner[k] = level.wrap(level.unwrap(operands[k]))
             out = self(inner)
+            whole = [level.unwrap(v) for v in out]
             flags = [level.owns(v) for v in out]
-            return [level.unwrap(v) for v in out], flags
+            values = [v.value if b else v for v, b in zip(out, flags, strict=True)]
+        return whole, [BatchOperand(v, b) for v, b in zip(values, flags, strict=True)]
 
 
 class LoopBody(Body):
@@ -283,10 +285,9 @@ class LoopBody(Body):
         self, operands: Sequence[Any], batched: Sequence[bool], own: bool, size: int
     ) -> list[Any]:
         """A step for all examples, of inputs of which some have an axis of examples."""
-        values, flags = self.batch(operands, batched, size, own)
+        whole, each = self.batch(operands, batched, size, own)
         return [
-            one_of_all(BatchOperand(x, b), size) if k in self.states_made else x
-            for k, (x, b) in enumerate(zip(values, flags, strict=True))
+            one_of_all(each[k], size) if k in self.states_made else x for k, x in enumerate(whole)
         ]
 
 

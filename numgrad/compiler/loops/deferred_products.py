@@ -4,7 +4,8 @@ Note [Products after a loop]
 ----------------------------
 The gradient of a matrix that steps multiply with is a sum of products, of rank one for a step with
 a vector: a loop that adds them up writes the whole matrix at each step. Where that is more than the
-factors, the loop collects these, and one product of all of them gives the sum.
+factors, the loop collects these, and one product of all of them gives the sum (loop distribution,
+and one matrix product for many updates of rank one).
 """
 
 from __future__ import annotations

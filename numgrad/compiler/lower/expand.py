@@ -98,13 +98,13 @@ class Expansion:
         if isinstance(node.op, AxisOp):
             return [self._along_axes(node, args[0])]
         if node.name == "subgraph":
-            found = self._branches(node, args)
-            if found is not None:
-                return found
+            result = self._branches(node, args)
+            if result is not None:
+                return result
         read = find_lowering(node)
-        found = None if read is None else read(terms, node, args)
-        if found is not None:
-            return [found] if isinstance(found, Term) else found
+        result = None if read is None else read(terms, node, args)
+        if result is not None:
+            return [result] if isinstance(result, Term) else result
         self.opaque.append(node)
         number = len(self.opaque) - 1
         return [
@@ -123,7 +123,7 @@ class Expansion:
         for k, part in reversed([*enumerate(parts)]):
             terms.checks = []
             inner = Expansion(part.optimized, within=self, given=args)
-            found = [inner.of[v] for v in part.optimized.outputs]
+            values = [inner.of[v] for v in part.optimized.outputs]
             failed, terms.checks = terms.checks, before
             if inner.opaque:
                 return None
@@ -131,10 +131,10 @@ class Expansion:
             last = k == len(parts) - 1
             here = terms.map("greater_equal" if last else "less_equal", (which, number), BOOL)
             if last:
-                results = found
+                results = values
             else:
                 results = [
-                    lookup.where(terms, here, a, b) for a, b in zip(found, results, strict=True)
+                    lookup.where(terms, here, a, b) for a, b in zip(values, results, strict=True)
                 ]
             if 0 < k < len(parts) - 1:
                 here = terms.map("equal", (which, number), BOOL)
@@ -170,10 +170,12 @@ class Expansion:
             self._within(op, a, dtype, infinite) if v.weak and a.op != "const" else a
             for v, a, dtype in zip(node.inputs, args, loop, strict=True)
         ]
-        found = self._applied(op, args, loop)
+        result = self._applied(op, args, loop)
         for beyond in infinite:  # as numbers of float64, whose signs differ
-            found = lookup.where(self.terms, beyond, self._applied(op, args, [FLOAT64] * 2), found)
-        return self.terms.cast(found, node.outputs[0].dtype)  # operands may be wider
+            result = lookup.where(
+                self.terms, beyond, self._applied(op, args, [FLOAT64] * 2), result
+            )
+        return self.terms.cast(result, node.outputs[0].dtype)  # operands may be wider
 
     def _applied(self, op: Any, args: Sequence[Term], loop: Sequence[np.dtype]) -> Term:
         """The formula of an operation, for operands in these dtypes."""
@@ -211,7 +213,7 @@ class Expansion:
         return number
 
     def _require_no_negative(self, exponent: Term) -> None:
-        """What ``power`` checks: numbers that are known only at a call are checked there."""
+        """Check what ``power`` does: numbers known only at a call are checked there."""
         terms = self.terms
         zero = terms.constant(0, exponent.dtype)
         lookup.require(terms, terms.map("greater_equal", (exponent, zero), BOOL))
@@ -271,17 +273,15 @@ class Expansion:
         for symbol in in_order([result], environment):  # pyright: ignore
             args = [environment[a] for a in symbol.args]
             if symbol.op == "const":
-                found = terms.constant(symbol.detail, np.dtype(symbol.dtype))
+                term = terms.constant(symbol.detail, np.dtype(symbol.dtype))
             elif symbol.op == "reduce":
                 full = terms.broadcast(args[0], shape)
-                found = (
-                    terms.insert(terms.reduce(symbol.detail, full, axes), axes) if axes else full
-                )
+                term = terms.insert(terms.reduce(symbol.detail, full, axes), axes) if axes else full
             elif symbol.op == "cast":
-                found = terms.cast(args[0], symbol.dtype)
+                term = terms.cast(args[0], symbol.dtype)
             else:
-                found = terms.map(symbol.op, args, symbol.dtype, symbol.detail)
-            environment[symbol] = found
+                term = terms.map(symbol.op, args, symbol.dtype, symbol.detail)
+            environment[symbol] = term
         return environment[result]
 
 
@@ -355,7 +355,7 @@ _FORMS: tuple[tuple[type[Op], str, str], ...] = (
 
 
 def form(op: Op) -> tuple[str, str]:
-    """What an operation becomes in a compiled function, in a word and in a sentence."""
+    """The form of an operation in a compiled function, in a word and in a sentence."""
     for family, word, sentence in _FORMS:
         if isinstance(op, family):
             return word, sentence
@@ -365,7 +365,7 @@ def form(op: Op) -> tuple[str, str]:
 
 
 def _describe(op: Op) -> str:
-    """What an operation becomes, for its documentation."""
+    """The sentence about ``ng.jit`` in an operation's documentation."""
     return f"Under ``ng.jit``: {form(op)[1]}."
 
 

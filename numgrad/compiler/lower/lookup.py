@@ -129,8 +129,8 @@ def _take_backward(terms: Terms, node: TracedNode, args: list[Term]) -> Term | N
     if place is None or x.dtype.kind == "b":
         return None
     place = spread(terms, place, axis, x.shape)
-    found = scatter(terms, x, place, axis, len(indices.shape), whole)
-    return terms.reshape(found, shape)
+    added = scatter(terms, x, place, axis, len(indices.shape), whole)
+    return terms.reshape(added, shape)
 
 
 @lowering("gather_along")
@@ -224,8 +224,8 @@ def _put(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     values, flat = terms.broadcast(values, size), terms.reshape(x, whole)
     if not node.params["accumulate"]:
         writer, written = last_writers(terms, place, whole[0])
-        found = gather(terms, values, writer, 0, 1, whole)
-        return terms.reshape(where(terms, written, found, flat), x.shape)
+        written_values = gather(terms, values, writer, 0, 1, whole)
+        return terms.reshape(where(terms, written, written_values, flat), x.shape)
     if x.dtype.kind == "b":
         return None
     added = scatter(terms, values, place, 0, 1, whole)
@@ -241,8 +241,8 @@ def _index_copy(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None
         return None
     writer, written = last_writers(terms, place, x.shape[axis])
     writer, written = (spread(terms, a, axis, x.shape) for a in (writer, written))
-    found = gather(terms, terms.cast(source, x.dtype), writer, axis, 1, x.shape)
-    return where(terms, written, found, x)
+    copied = gather(terms, terms.cast(source, x.dtype), writer, axis, 1, x.shape)
+    return where(terms, written, copied, x)
 
 
 @lowering("index_fill")
@@ -265,12 +265,12 @@ def _extreme(kind: str) -> Lowering:
         if not rank or any(value_of(x.shape[a]) == 0 for a in axes):
             return None
         extreme = terms.broadcast(terms.insert(terms.reduce(kind, x, axes), axes), x.shape)
-        found = terms.map("equal", (x, extreme), BOOL)
+        is_extreme = terms.map("equal", (x, extreme), BOOL)
         if x.dtype.kind in "fc":
-            found = terms.map("logical_or", (found, terms.map("isnan", (x,), BOOL)), BOOL)
+            is_extreme = terms.map("logical_or", (is_extreme, terms.map("isnan", (x,), BOOL)), BOOL)
         place = terms.iota(x.shape, None if axis is None else axes[0])
         never = terms.constant(np.iinfo(INT64).max, INT64)
-        first = terms.reduce("min", where(terms, found, place, never), axes)
+        first = terms.reduce("min", where(terms, is_extreme, place, never), axes)
         return terms.insert(first, axes) if node.params["keepdims"] else first
 
     return read

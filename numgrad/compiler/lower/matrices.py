@@ -57,7 +57,7 @@ PRODUCTS = ProductCode(
 
 @dataclass(frozen=True)
 class ProductSizes:
-    """What a product multiplies: ``batch`` matrices of ``(m, k)`` with ``(k, n)``.
+    """Sizes of a product of ``batch`` matrices of ``(m, k)`` with ``(k, n)``.
 
     ``trans`` says which operands are stored transposed, ``shared`` which are the same for the whole
     batch.
@@ -144,7 +144,7 @@ def _in_memory(terms: Terms, a: Term, b: Term) -> Term | None:
 
 
 def _as_stored(x: Term) -> tuple[Term, bool]:
-    """What is in memory of an operand, and whether its matrices are stored transposed."""
+    """The part of an operand that is in memory, and whether its matrices are stored transposed."""
     trans = False
     if x.op == VIEW and x.detail[0] == "permute":
         rank = len(x.shape)
@@ -191,7 +191,7 @@ def _is_small(x: Term) -> bool:
 
 
 def _matrix(terms: Terms, like: Term, args: tuple[Term, ...], *detail: object) -> Term:
-    """What ``Elimination`` makes of operands, of the shape and dtype of a term."""
+    """The result of a method of ``Elimination``, of the shape and dtype of a term."""
     return terms.make(MATRIX, args, like.dtype, detail, like.shape)
 
 

@@ -18,15 +18,15 @@ few elements may have more of them."""
 
 def parts_of(terms: Terms, index: tuple, shape: tuple[Length, ...]) -> tuple[tuple, ...]:
     """A canonical index into ``shape``, as terms place an array there."""
-    found: list[tuple] = []
+    parts: list[tuple] = []
     for part in index:
         if not isinstance(part, slice):
-            found.append((terms.length(part),))
+            parts.append((terms.length(part),))
             continue
         start, stop = terms.length(part.start), terms.length(part.stop)
         distance = add(stop, start, -1)
-        found.append((start, part.step, divide("//", distance, constant(part.step))))
-    return tuple(found)
+        parts.append((start, part.step, divide("//", distance, constant(part.step))))
+    return tuple(parts)
 
 
 def place(

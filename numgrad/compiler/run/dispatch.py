@@ -7,7 +7,8 @@ results into the caller's nesting. Each of these steps is a few dozen nanosecond
 left to decide: for every specialisation one chain of conditions is written out, from the cheapest
 to the dearest, with the reading of arrays and lengths folded in (``:=``). The dispatcher of a
 function tries one after the other and ends in ``_miss``, which normalises the arguments (lists of
-the wrong kind, foreign byte order, subclasses), tries once more, and traces.
+the wrong kind, foreign byte order, subclasses), tries once more, and traces. It is a polymorphic
+inline cache (U. Hoelzle and others, 1991), whose checks are guards.
 """
 
 from __future__ import annotations

@@ -27,9 +27,9 @@ from weakref import WeakSet
 import numpy as np
 
 from numgrad.codegen import threads
-from numgrad.codegen.collection import collection_later
 from numgrad.codegen.dtypes import BOOL
 from numgrad.codegen.estimate import MEMORY_NS
+from numgrad.codegen.memory import collection_later
 from numgrad.codegen.nests.kernel import KernelWriter
 from numgrad.codegen.nests.polynomial import Terms as Length
 from numgrad.codegen.nests.polynomial import text_of, value_of

@@ -1,4 +1,4 @@
-"""A graph as a function of Tensors: its operations are called anew, one by one."""
+"""A graph as a function of Tensors: its operations are called again, one by one."""
 
 from __future__ import annotations
 

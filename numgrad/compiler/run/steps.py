@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen import threads
-from numgrad.codegen.collection import collection_later
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.estimate import serial_ns
+from numgrad.codegen.memory import collection_later
 from numgrad.codegen.nests.kernel import Written
 from numgrad.codegen.nests.terms import Term
 from numgrad.codegen.trials import VariantTrial

@@ -33,7 +33,7 @@ def warn_of_frozen(
 ) -> None:
     """Warn of an array that was made during a trace if a later change of it would be missed.
 
-    What the function computes anew from constants and from what is compared at each call changes
+    What the function computes again from constants and from what is compared at each call changes
     with these. Else somebody has the array, or it comes from a file or an object that hides what
     it has.
     """
@@ -75,7 +75,7 @@ _READING = {
     "read_sql", "imread", "urlopen", "recv", "readline", "readlines", "input", "default_rng",
     "RandomState",
 }  # fmt: skip
-"""Names of what reads files and other processes, and of generators made anew."""
+"""Names of what reads files and other processes, and of generators made by the function."""
 
 
 def _is_plain_constant(array: np.ndarray, codes: Iterable[CodeType]) -> bool:

@@ -3,8 +3,8 @@
 Note [Generators of a trace]
 ----------------------------
 Numbers of a generator that was there before the function are drawn by a call with effects. One that
-the function makes (``default_rng(0)``, a copy) starts anew at each call, and may do so in a step or
-in several threads at once: its state is a value of the graph, from which ``draw_from`` draws.
+the function makes (``default_rng(0)``, a copy) starts afresh at each call, also in a step or in
+several threads at once: its state is a value of the graph, from which ``draw_from`` draws.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RepeatedValues:
 
     The first time values of what is drawn, and states of generators, are kept; later times get
     these in the same order, and generators stay where they are. ``before`` are those that the
-    function made earlier; what it makes inside begins anew each time.
+    function made earlier; what it makes inside begins again each time.
     """
 
     def __init__(self, tracer: Effects) -> None:
@@ -137,7 +137,7 @@ class Effects(Capturing):
     # ------------------------------------------------------------------------------- generators
 
     def drawn(self, draws: Draw | Draws) -> tuple[Value, ...]:
-        """Random numbers, drawn anew at each call."""
+        """Random numbers, drawn again at each call."""
         if self.repeated is None or all(map(self._is_own, draws.sources)):
             return self.draw(draws)
         repeated, self.repeated = self.repeated, None

@@ -11,8 +11,8 @@ operation is dropped when the graph is compiled; forwards that were traced twice
 
 Note [Rules that are not linear]
 --------------------------------
-The gradient of a loop computes each step anew. So in a derivative of second order the gradient of
-a value in a step arrives in two parts: one at the step, one where it was computed anew. What is
+The gradient of a loop computes each step again. So in a derivative of second order the gradient of
+a value in a step arrives in two parts: one at the step, one where it was computed again. What is
 linear may be applied to each part. A rule that is not, such as a hook that clips, needs their sum,
 which exists nowhere, so its gradients are not differentiated again by the tape. Nor are those of a
 compiled function whose cotangent depends on what is differentiated by: there the rest arrives.

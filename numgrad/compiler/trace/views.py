@@ -9,9 +9,10 @@ Note [Memory of a trace]
 ------------------------
 Values of a graph never change. A ``TracedArray`` that is no view holds the value that is its memory
 now; a write replaces that. A view holds the canonical operations, its *steps*, by which it is made
-of what it looks at, and makes its value anew after a write to the family. A write to a view puts
+of what it looks at, and makes its value again after a write to the family. A write to a view puts
 what is written into the place of the base: the steps are undone one after the other. So code that
-fills an array piece by piece becomes a chain of ``index_put``.
+fills an array piece by piece becomes a chain of ``index_put``. Compilers know this as
+functionalization, or as the static single assignment form of arrays.
 
 What is written where nothing is recorded is a change of numbers alone: the gradient of what is in
 memory then goes to what was there before. ``written_detached`` and ``written_unrecorded`` say so in

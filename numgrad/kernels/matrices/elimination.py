@@ -127,9 +127,9 @@ def factor(a, pivots, alone):
     lo = 0
     while lo < n:
         hi = min(lo + BLOCK, n)
-        found = factor_block(a, pivots, lo, hi)
+        sign = factor_block(a, pivots, lo, hi)
         if info == 0:
-            info = found
+            info = sign
         for i in range(lo):
             exchange_columns(a[i], pivots, lo, hi)
         for i in range(hi, n):

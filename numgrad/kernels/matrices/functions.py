@@ -137,5 +137,5 @@ def toeplitz(c: np.ndarray, r: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, A
 
 
 def _like(x: np.ndarray) -> np.ndarray:
-    """What tells a kernel the dtype of magnitudes."""
+    """An empty array that tells a kernel the dtype of magnitudes."""
     return np.empty((len(x), 1), real_dtype(x.dtype))

@@ -60,13 +60,13 @@ def less_one(a, roots):
 def half_difference(x, y, log_x, log_y):
     """Half of ``log(x) - log(y)`` for what is near, and whether it is taken so."""
     turns = np.floor((float(log_x.imag) - float(log_y.imag)) / (2.0 * np.pi) + 0.5)
-    found = arctanh_c128(np.divide(x - y, x + y))
-    return complex(float(found.real), float(found.imag) + np.pi * turns)
+    half = arctanh_c128(np.divide(x - y, x + y))
+    return complex(float(half.real), float(half.imag) + np.pi * turns)
 
 
 @outlined
 def beside_root(x, y, t, roots):
-    """What the root of ``[[y, 0], [t, x]]`` has below its diagonal."""
+    """The element of the root of ``[[y, 0], [t, x]]`` below its diagonal."""
     power = 2.0 ** float(-roots)
     log_x, log_y = log_c128(x), log_c128(y)
     if x == y:
@@ -80,7 +80,7 @@ def beside_root(x, y, t, roots):
 
 @outlined
 def beside_logarithm(x, y, t):
-    """What the logarithm of ``[[y, 0], [t, x]]`` has below its diagonal."""
+    """The element of the logarithm of ``[[y, 0], [t, x]]`` below its diagonal."""
     if x == y:
         return np.divide(t, x)
     log_x, log_y = log_c128(x), log_c128(y)
@@ -255,15 +255,15 @@ def real_logarithm(a, out, alone):
         if t[i, i].imag == 0.0 and t[i, i].real <= 0.0:
             small = -float(n) * _ROUNDING * largest
             return SINGULAR if t[i, i].real >= small else NOT_REAL
-    found, work = np.empty((n, n), np.complex128), np.empty((n, n), np.complex128)
-    info = triangular_logarithm(t, found, alone)
+    logarithm, work = np.empty((n, n), np.complex128), np.empty((n, n), np.complex128)
+    info = triangular_logarithm(t, logarithm, alone)
     if info != 0:
         return info
     if whole:
-        turn_back(v, found, v, work, found, alone)
+        turn_back(v, logarithm, v, work, logarithm, alone)
     for i in range(n):
         for j in range(n):
-            out[i, j] = found[j, i].real if above and not whole else found[i, j].real
+            out[i, j] = logarithm[j, i].real if above and not whole else logarithm[i, j].real
     return 0
 
 
@@ -304,14 +304,14 @@ def complex_logarithm(a, out, like, alone):
         copy(a, t)
     if whole and complex_schur(t, v, like) != 0:
         return NOT_FOUND
-    found, work = np.empty((n, n), a.dtype), np.empty((n, n), a.dtype)
-    info = triangular_logarithm(t, found, alone)
+    logarithm, work = np.empty((n, n), a.dtype), np.empty((n, n), a.dtype)
+    info = triangular_logarithm(t, logarithm, alone)
     if info != 0:
         return info
     if whole:
-        turn_back(v, found, v, work, out, alone)
+        turn_back(v, logarithm, v, work, out, alone)
     elif above:
-        copy(found.T, out)
+        copy(logarithm.T, out)
     else:
-        copy(found, out)
+        copy(logarithm, out)
     return 0

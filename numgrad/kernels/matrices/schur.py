@@ -1,4 +1,4 @@
-"""What is computed by the triangular form of one matrix (I. Schur), which LAPACK finds.
+"""Functions of one matrix by its triangular form (I. Schur), which LAPACK finds.
 
 Note [Transposes]
 -----------------
@@ -27,7 +27,7 @@ from numgrad.kernels.vmath.roots import hypot_f64
 
 @device
 def _room(n):
-    """What LAPACK asks for to take columns together."""
+    """The length of work space with which LAPACK takes columns together."""
     return 67 * n + (4224 if n > 16 else 0)
 
 
@@ -37,9 +37,9 @@ def real_schur(t, v):
     n = t.shape[0]
     length = _room(n)
     values, work = np.empty(2 * n, t.dtype), np.empty(length, t.dtype)
-    found, info = np.empty(1, np.int32), np.empty(1, np.int32)
+    count, info = np.empty(1, np.int32), np.empty(1, np.int32)
     lapack(
-        t.dtype, "gees", "V", "N", 0, n, t, n, found, values, values[n:], v, n, work, length, found,
+        t.dtype, "gees", "V", "N", 0, n, t, n, count, values, values[n:], v, n, work, length, count,
         info,
     )  # fmt: skip
     return NOT_FOUND if info[0] != 0 else 0
@@ -51,9 +51,9 @@ def complex_schur(t, v, like):
     n = t.shape[0]
     length = _room(n)
     values, work, more = np.empty(n, t.dtype), np.empty(length, t.dtype), np.empty(n, like.dtype)
-    found, info = np.empty(1, np.int32), np.empty(1, np.int32)
+    count, info = np.empty(1, np.int32), np.empty(1, np.int32)
     lapack(
-        t.dtype, "gees", "V", "N", 0, n, t, n, found, values, v, n, work, length, more, found, info
+        t.dtype, "gees", "V", "N", 0, n, t, n, count, values, v, n, work, length, more, count, info
     )
     return NOT_FOUND if info[0] != 0 else 0
 

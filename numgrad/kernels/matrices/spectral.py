@@ -47,7 +47,7 @@ _SINGULAR_GRADIENT = StackKernel(
 def eigen_of(
     shape: tuple[int, ...], dtype: np.dtype, upper: bool, vectors: bool = True
 ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, Any]]:
-    """What finds eigenvalues, eigenvectors in columns, and info, of matrices (..., n, n).
+    """A function that finds eigenvalues, eigenvectors in columns, and info, of (..., n, n).
 
     Where no ``vectors`` are asked for, what stands in their place means nothing.
     """
@@ -66,7 +66,7 @@ def eigen_of(
 
 
 def eigen_gradient(shape: tuple[int, ...], dtype: np.dtype) -> Callable[..., np.ndarray]:
-    """What gives the gradient of Hermitian matrices from those of what ``eigen_of`` found.
+    """A function that gives gradients of Hermitian matrices from those of ``eigen_of``'s results.
 
     It takes eigenvalues, eigenvectors, and their gradients of any strides, or None.
     """
@@ -90,7 +90,7 @@ def eigen_gradient(shape: tuple[int, ...], dtype: np.dtype) -> Callable[..., np.
 def singular_of(
     shape: tuple[int, ...], dtype: np.dtype, full: bool
 ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray, Any]]:
-    """What finds left vectors, values, right vectors in rows, and info, of matrices (..., m, n)."""
+    """A function that finds left vectors, values, right vectors in rows, and info of matrices."""
     *batch, m, n = shape
     small, real = min(m, n), real_dtype(dtype)
     left, values = (*batch, m, m if full else small), (*batch, small)
@@ -130,20 +130,20 @@ def singular_values_alone(a: np.ndarray) -> tuple[np.ndarray, Any]:
 
 
 def singular_gradient(shape: tuple[int, ...], dtype: np.dtype) -> Callable[..., np.ndarray]:
-    """What gives the gradient of matrices from those of what ``singular_of`` found, not ``full``.
+    """A function that gives gradients of matrices from those of ``singular_of``, not ``full``.
 
     It takes left vectors, values, right vectors, and their gradients of any strides, or None.
     """
     m, n = shape[-2:]
     empty = np.empty
     if not prod(shape):
-        return lambda found, gradients: empty(shape, dtype)
+        return lambda factors, gradients: empty(shape, dtype)
     work_ns = 2 * _product_ns(m, n, min(m, n))
     run = _SINGULAR_GRADIENT.over(dtype, shape[:-2], max(m, n), work_ns)
 
-    def gradient(found: Sequence[np.ndarray], gradients: Sequence[Any]) -> np.ndarray:
+    def gradient(factors: Sequence[np.ndarray], gradients: Sequence[Any]) -> np.ndarray:
         out, has = empty(shape, dtype), 7
-        u, s, vh = found
+        u, s, vh = factors
         of_u, of_s, of_vh = gradients
         if of_u is None:
             of_u, has = u, 6

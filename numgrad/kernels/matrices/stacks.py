@@ -89,7 +89,7 @@ class StackKernel:
     def bound(
         self, dtype: np.dtype, count: int, rows: int, work_ns: float
     ) -> Callable[..., np.ndarray | None]:
-        """What takes the arguments of a call for stacks of ``count``."""
+        """A function of the arguments of a call for stacks of ``count``."""
         if count == 1 or rows >= SERIAL:
             run = self.serial.get(dtype) or self.prepare(dtype)
 
@@ -111,7 +111,7 @@ class StackKernel:
     def over(
         self, dtype: np.dtype, batch: tuple[int, ...], rows: int, work_ns: float
     ) -> Callable[..., Any]:
-        """What takes arrays with axes of that shape in front of each matrix, often none.
+        """A function of arrays with axes of that shape in front of each matrix, often none.
 
         It returns 0 if nothing went wrong, else the outcome of the matrix, or a list of all.
         """
@@ -121,8 +121,8 @@ class StackKernel:
 
     def prepare(self, dtype: np.dtype) -> Callable[..., int]:
         """The kernel that leaves threads to LAPACK."""
-        found = self.serial[dtype] = _kernel(self, dtype, False)
-        return found
+        kernel = self.serial[dtype] = _kernel(self, dtype, False)
+        return kernel
 
     def types(self, dtype: np.dtype, single: bool = False) -> list[str]:
         """The types of the kernel's arguments besides ``info``."""

@@ -76,7 +76,7 @@ def factored(a: np.ndarray) -> tuple[np.ndarray, Any]:
 def solving(
     batch: tuple[int, ...], n: int, columns: int, dtype: np.dtype
 ) -> Callable[..., Any] | None:
-    """What solves systems by loops of our own, or None where LAPACK is faster.
+    """A solver of systems by loops of our own, or None where LAPACK is faster.
 
     It takes matrices (*batch, n, n), right sides (*batch, n, columns), room for factors, pivots and
     solutions, and says where a pivot is zero, as ``StackKernel.over`` does.
@@ -109,7 +109,7 @@ def solved(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def as_info(outcome: Any) -> np.ndarray | None:
-    """What ``StackKernel.over`` says of a stack as an array, or None if nothing went wrong."""
+    """The outcomes that ``StackKernel.over`` returns as an array, or None if nothing went wrong."""
     return np.asarray(outcome) if outcome else None
 
 
@@ -139,7 +139,7 @@ def _exchange(b: np.ndarray, pivots: np.ndarray, backward: bool) -> None:
 
 
 def permutations(pivots: np.ndarray) -> np.ndarray:
-    """What rows become by the exchanges that LAPACK notes: ``x[permutation]``."""
+    """The permutation of rows by the exchanges that LAPACK notes: ``x[permutation]``."""
     count, n = pivots.shape
     order = np.tile(np.arange(n), (count, 1))
     every = np.arange(count)
@@ -152,7 +152,7 @@ def permutations(pivots: np.ndarray) -> np.ndarray:
 def solving_backward(
     batch: tuple[int, ...], n: int, columns: int, dtype: np.dtype
 ) -> Callable[..., Any] | None:
-    """What gives the gradients of systems that ``solving`` solves, else None.
+    """A function that gives the gradients of systems that ``solving`` solves, else None.
 
     It takes factors, pivots, the gradient of the solutions, in whose place it puts that of the
     right sides, the solutions, and room for the gradients of the matrices.
@@ -174,7 +174,7 @@ def triangles(
     of_adjoint: bool,
     unit: bool,
 ) -> Callable[[np.ndarray, np.ndarray], Any]:
-    """What solves with triangles (*batch, n, n) in place of right sides (*batch, n, columns)."""
+    """A solver with triangles (*batch, n, n) in place of right sides (*batch, n, columns)."""
     if not prod(batch) * n * columns:
         return lambda a, b: 0
     if unrolled.suits(prod(batch), n, columns, dtype):
@@ -218,7 +218,7 @@ def solve_triangles(
 def cholesky_of(
     batch: tuple[int, ...], n: int, dtype: np.dtype
 ) -> Callable[[np.ndarray], tuple[np.ndarray, Any]]:
-    """What finds lower factors of matrices (*batch, n, n) whose lower triangles count.
+    """A function that finds lower factors of matrices (*batch, n, n) whose lower triangles count.
 
     The outcome besides is as of ``StackKernel.over``.
     """
@@ -255,7 +255,7 @@ def _by_potrf(dtype: np.dtype, a: np.ndarray) -> tuple[np.ndarray, Any]:
 
 
 def cholesky_backward(batch: tuple[int, ...], n: int, dtype: np.dtype) -> Callable[..., Any] | None:
-    """What puts gradients of small matrices in place of those of their factors, else None.
+    """A function that puts gradients of small matrices in place of their factors', else None.
 
     It takes the factors and their gradients.
     """

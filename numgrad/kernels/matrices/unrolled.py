@@ -25,13 +25,13 @@ TASK = 256
 
 _SOURCE = """
 from numba import prange
-from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.accumulation import no_inline
 from numgrad.codegen.device import outlined
 from numgrad.codegen.intrinsics import select, sqrt
 
 @outlined
 def some({names}, lo, hi):
-    stay_apart()
+    no_inline()
     for s in range(lo, hi):
 {body}
 
@@ -61,7 +61,7 @@ def is_long(count: int, n: int, dtype: np.dtype) -> bool:
 def bound(
     what: str, count: int, n: int, columns: int, dtype: np.dtype
 ) -> Callable[..., np.ndarray | None]:
-    """What does as the function of that name of ``small`` with stacks of ``count``.
+    """A kernel that does as the function of that name of ``small`` with stacks of ``count``.
 
     It takes the arrays, and returns what went wrong for each, or None if nothing did.
     """
@@ -209,7 +209,7 @@ def _transposed(n: int, columns: int) -> list[str]:
 
 
 def triangle(lower: bool, of_adjoint: bool, unit: bool) -> str:
-    """What solves with one triangle, or its transpose, is called."""
+    """The name of the function that solves with one triangle, or its transpose."""
     return f"triangle_{'lower' if lower else 'upper'}{'_adjoint' * of_adjoint}{'_unit' * unit}"
 
 

@@ -111,7 +111,7 @@ def multiply_shared(a, b, out):
 
 
 def external(name: str, dtype: str) -> str:
-    """What a kernel that calls ``name`` for a dtype lists among its externals."""
+    """The external that a kernel lists which calls ``name`` for a dtype."""
     return f"numgrad.kernels.products.gemm:{name}_{dtype}"
 
 
@@ -206,5 +206,5 @@ def blas_gemm(like, bits, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add
 
 
 def lapack_external(name: str, dtype: np.dtype) -> str:
-    """What a kernel that calls ``name`` for a dtype lists among its externals."""
+    """The external that a kernel lists which calls ``name`` for a dtype."""
     return f"scipy.linalg.cython_lapack:{LETTERS[dtype.name]}{name}"

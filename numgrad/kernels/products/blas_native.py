@@ -35,7 +35,7 @@ ALIGNMENT = 64
 
 
 class _Code:
-    """What the instructions write, for elements of one dtype and vectors of these.
+    """Writer of the instructions, for elements of one dtype and vectors of these.
 
     Addresses and distances are int64, sums are in memory of the stack while a loop runs, which LLVM
     turns into registers.
@@ -125,15 +125,15 @@ class _Code:
 
     def rows(self, address: Number, pitch: Number, count: int, left: Number) -> list[Number]:
         """Addresses of ``count`` rows; the last of those left stands for what lies behind it."""
-        found = [address]
+        rows = [address]
         for r in range(1, count):
             there = do.compare(self.f, ">", left, integer(r))
-            found.append(do.select(self.f, there, self.add(found[-1], pitch), found[-1]))
-        return found
+            rows.append(do.select(self.f, there, self.add(rows[-1], pitch), rows[-1]))
+        return rows
 
     @contextmanager
     def where(self, condition: Number) -> Iterator[None]:
-        """What is done only if a number is not zero."""
+        """Statements that run only if a number is not zero."""
         f, truth = self.f, do.truth(self.f, condition)
         then, after = f.label("then"), f.label("after")
         f.branch(truth.part, then, after)
@@ -204,7 +204,7 @@ def broad_finite(
     code = _Code(body, body.dtype_of(like), _broad())
     f, bits = code.f, np.dtype(f"i{code.size}")
     kind = kind_of(Number(bits, ("",), code.lanes))
-    found = code.slot(Number(bits, ("zeroinitializer",), code.lanes))
+    all_bits = code.slot(Number(bits, ("zeroinitializer",), code.lanes))
     with code.loop(count) as at:
         row = code.along(b, at, row_b)
         for offset in (0, code.width):
@@ -212,11 +212,11 @@ def broad_finite(
             # zero, all of whose bits are, or NaN
             rest = do.apply(f, "fsub", x, x, dtype=x.dtype)
             one = f.pure(f"bitcast {kind_of(x)} {rest.part} to {kind}")
-            all_ = f.value(f"load {kind}, ptr {found[0]}")
-            code.put(found, Number(bits, (f.pure(f"or {kind} {all_}, {one}"),), code.lanes))
+            all_ = f.value(f"load {kind}, ptr {all_bits[0]}")
+            code.put(all_bits, Number(bits, (f.pure(f"or {kind} {all_}, {one}"),), code.lanes))
     name, scalar = f"llvm.vector.reduce.or.v{code.lanes}i{8 * code.size}", f"i{8 * code.size}"
     function = f.module.declare(name, scalar, [kind])
-    all_ = f.value(f"load {kind}, ptr {found[0]}")
+    all_ = f.value(f"load {kind}, ptr {all_bits[0]}")
     total = f.pure(f"call {scalar} {function}({kind} {all_})")
     return do.cast(f, Number(BOOL, (f.pure(f"icmp eq {scalar} {total}, 0"),)), INT64)
 

@@ -14,7 +14,7 @@ last, as in a triangular factor, if the block is finite: a product with zero the
 add that changes no sum which begins with zero.
 """
 
-from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.accumulation import no_inline
 from numgrad.codegen.device import outlined
 from numgrad.codegen.intrinsics import load, mul_add, peek, store
 from numgrad.kernels.products.blas import (
@@ -37,7 +37,7 @@ def block_product(like, size, a, row_a, step_a, b, row_b, count, c, row_c, rows,
     contiguous. Each row of b is read up to a whole number of tiles: ``SLACK`` bytes may follow the
     last.
     """
-    stay_apart()
+    no_inline()
     edge = stack(1024)
     pitch = broad_bytes()
     wide = pitch // size
@@ -91,18 +91,18 @@ block_product.for_numba = _one_by_one
 @outlined
 def zeros(like, a, row, step, height, count):
     """How many of ``count`` columns are zero in all of up to four rows, before one that is not."""
-    stay_apart()
+    no_inline()
     second = min(1, height - 1) * row
     third = min(2, height - 1) * row
     fourth = min(3, height - 1) * row
-    found = 0
+    columns = 0
     while (
-        found < count
+        columns < count
         and peek(like, a) == 0
         and peek(like, a + second) == 0
         and peek(like, a + third) == 0
         and peek(like, a + fourth) == 0
     ):
-        found += 1
+        columns += 1
         a += step
-    return found
+    return columns

@@ -63,7 +63,7 @@ LONG = 1024
 """The same where a sum runs in several lanes."""
 
 MULTIPLY_NS = {"float32": 0.02, "float64": 0.04}
-"""What a multiplication takes about."""
+"""Nanoseconds that a multiplication takes, about."""
 
 _PARAMETERS = {"gemm": 13, "batched_gemm": 17, "parallel_gemm": 12}
 
@@ -134,7 +134,7 @@ def _integer_bits() -> int:
 
 _IMPORTS = """
 from numba import {dtype}
-from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.accumulation import no_inline
 from numgrad.codegen.device import outlined
 from numgrad.kernels.products.blas import blas_gemm
 from numgrad.kernels.products.blas import clear, complex_element, dots, element, gather
@@ -165,7 +165,7 @@ def kernel(trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add, alone):
 _WITH_VECTOR = """
 @outlined
 def with_vector(column, m, n, k, a, row_a, step_a, b, row_b, c, row_c, add):
-    stay_apart()
+    no_inline()
     if column:
         for i in range(0, m, 4):
             for low in range(0, k, {long}):

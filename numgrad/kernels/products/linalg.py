@@ -39,7 +39,7 @@ TINY = 64
 OWN = 2**25
 """Those up to which real products are not left to BLAS: Note [Products]."""
 MULTIPLY_NS = 0.05
-"""What a multiplication takes about."""
+"""Nanoseconds that a multiplication takes, about."""
 NOGIL_NS = 100_000.0
 """Work from which on other Python threads may run beside it."""
 BLOCK = 1024
@@ -49,7 +49,7 @@ ROWS = 32
 _HEADER = """
 import numpy as np
 from numba import {type}, prange
-from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.accumulation import no_inline
 from numgrad.codegen.intrinsics import add_any_order
 from numgrad.codegen.device import device, outlined
 """
@@ -287,7 +287,7 @@ def dot(a, b):
 _ROWS = """
 @outlined
 def rows(a, x, out, lo, hi):
-    stay_apart()
+    no_inline()
     for i in range(lo, hi):
         out[i] = dot(a[i], x)
 
@@ -333,7 +333,7 @@ def matrix_vector_kernel(dtype: np.dtype, conjugated: bool, parallel: bool) -> C
 _VECTOR_MATRIX = """
 @outlined
 def add_rows(x, a, out, left, right):
-    stay_apart()
+    no_inline()
     part = out[left:right]
     for j in range(right - left):
         part[j] = 0

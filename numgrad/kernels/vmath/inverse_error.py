@@ -183,8 +183,8 @@ def _inverse_f64(x, rest):
     inverse = maximum(1.0 / s, _LOW)
     far = s * estrin((minimum(inverse, _HIGH) - _FAR_CENTRE) * _FAR_SCALE, _FAR_F64)
     far = select(x < 0.0, -far, far)
-    found = select(s > 6.1, far, near)
-    return select(rest == 0.0, x * np.inf, found)
+    result = select(s > 6.1, far, near)
+    return select(rest == 0.0, x * np.inf, result)
 
 
 @device
@@ -198,8 +198,8 @@ def _inverse_f32(x, rest):
     place = minimum(s, np.float32(10.25)) - np.float32(7.125)
     far = estrin(place * np.float32(0.32), _FAR_F32)
     far = select(x < F_ZERO, -far, far)
-    found = select(s > np.float32(4.2), far, near)
-    return select(rest == F_ZERO, x * np.float32(np.inf), found)
+    result = select(s > np.float32(4.2), far, near)
+    return select(rest == F_ZERO, x * np.float32(np.inf), result)
 
 
 @device

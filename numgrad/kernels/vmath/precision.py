@@ -49,7 +49,7 @@ def single(double: DeviceFunction) -> DeviceFunction:
 
 
 def _counterpart(name: str, value: Any, names: dict[str, Any]) -> Any:
-    """What a name of the text for float64 stands for in that for float32."""
+    """The value that a name of the text for float64 has in that for float32."""
     if isinstance(value, DeviceFunction) and name.endswith("_f64"):
         return getattr(sys.modules[value.__module__], f"{name[:-2]}32")
     if name.endswith("_F64"):
