@@ -507,8 +507,8 @@ def _constant_elements(operand: Any, matrix: Any, places: SparsePattern) -> Any:
     if around:
         warn(
             f"matmul: the elements of a {operand.ndim}-d {type(operand).__name__} become part of "
-            "the compiled function as they are now; those of csr, csc and coo matrices with two axes "
-            "are read at each call, so convert it with tocsr()"
+            "the compiled function as they are now; those of csr, csc and coo matrices with two "
+            "axes are read at each call, so convert it with tocsr()"
         )
     return state.ground.made(matrix.data if places.is_ordered else matrix.tocoo().data)
 

@@ -58,7 +58,7 @@ def _operands(*values: Any) -> list[Any]:
 
 
 def where_valid(ok: Any, values: Any, *given: Any) -> Any:
-    """``values`` where parameters are valid, else NaN, as is the derivative by all that is given."""
+    """``values`` where parameters are valid, else NaN, as is the derivative by ``given``."""
     # the factors keep a derivative of NaN from what is valid; plain arrays and integers have none
     nothing: Any = math.nan
     for a in given:
