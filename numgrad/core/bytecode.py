@@ -30,7 +30,7 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
@@ -150,14 +150,25 @@ class CodeFacts:
     matches_classes: bool
     builds_names: bool
 
-    @property
+    @cached_property
+    def _name_set(self) -> frozenset[str]:
+        return frozenset(self.names)
+
+    @cached_property
+    def optional(self) -> frozenset[str]:
+        """Attributes of which it may ask whether they are there."""
+        asks = self.mentions(("getattr", "hasattr", "vars"))
+        strings = frozenset(filter(str.isidentifier, self.strings)) if asks else frozenset[str]()
+        return strings | self.attributes if "AttributeError" in self._name_set else strings
+
+    @cached_property
     def asks_for_kinds(self) -> bool:
         """Whether it may ask of what class an object is."""
         return self.matches_classes or self.mentions(("isinstance", "__class__"))
 
     def mentions(self, names: Collection[str]) -> bool:
         """Whether it has one of some names."""
-        return any(name in names for name in self.names)
+        return not self._name_set.isdisjoint(names)
 
 
 @lru_cache(maxsize=4096)

@@ -45,7 +45,7 @@ class Columns:
         return replace(self, rows=rows if self.rows is None else self.rows[rows])
 
     def batch(self, indices: np.ndarray) -> Any:
-        """What ``default_collate`` makes of the samples at ``indices``, without making them."""
+        """Batch as ``default_collate`` makes it of the samples at ``indices``, at once."""
         rows = indices if self.rows is None else self.rows[indices]
         return self.build([_take(array, rows) for array in self.arrays])
 
@@ -105,16 +105,16 @@ def columns(what: str, arrays: Iterable[Any], build: Callable[[list[Any]], Any])
 
 
 def samples_of(dataset: Any) -> Any:
-    """What has sample ``k`` at index ``k`` and the number of samples as its length.
+    """Sequence with sample ``k`` at index ``k``, as long as there are samples.
 
     Raises
     ------
     NumgradTypeError
         If ``dataset`` is none.
     """
-    found = columns_of(dataset)
-    if found is not None:
-        return found
+    table = columns_of(dataset)
+    if table is not None:
+        return table
     if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
         return dataset
     raise NumgradTypeError(

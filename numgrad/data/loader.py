@@ -89,11 +89,11 @@ def _stack(samples: Sequence[Any]) -> Tensor:
     return Tensor(batch)
 
 
-def _check_equal(what: str, found: list[Any]) -> None:
-    for other in found:
-        if other != found[0]:
+def _check_equal(what: str, values: list[Any]) -> None:
+    for other in values:
+        if other != values[0]:
             raise NumgradValueError(
-                f"default_collate: samples of one batch have the {what} {found[0]} and {other}; "
+                f"default_collate: samples of one batch have the {what} {values[0]} and {other}; "
                 "make them equal, or pass collate_fn"
             )
 

@@ -23,7 +23,7 @@ def check_number(owner: str, name: str, value: Any, least: int) -> None:
 
 
 class Sampler(Protocol):
-    """What gives numbers of samples each time it is iterated over; a length is welcome."""
+    """Iterable that gives numbers of samples each time; a length is welcome."""
 
     def __iter__(self) -> Iterator[Any]:
         """Numbers of samples."""
@@ -34,7 +34,7 @@ class Ordered:
     """A sampler that knows the whole order when an iteration begins."""
 
     def order(self) -> np.ndarray:
-        """Numbers of samples, drawn anew where they are random."""
+        """Numbers of samples, drawn each time where they are random."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[int]:
@@ -205,8 +205,8 @@ class WeightedRandomSampler(Ordered):
         if not isinstance(replacement, bool):
             raise NumgradTypeError(f"{name}: replacement is True or False, got {replacement!r}")
         generator_of(name, generator)
-        found = weights.detach().numpy() if isinstance(weights, Tensor) else weights
-        self.weights = np.asarray(found, np.float64)
+        values = weights.detach().numpy() if isinstance(weights, Tensor) else weights
+        self.weights = np.asarray(values, np.float64)
         if self.weights.ndim != 1 or not (np.isfinite(self.weights) & (self.weights >= 0)).all():
             raise NumgradValueError(
                 f"{name}: weights are finite numbers of at least 0 along one axis; got shape "
@@ -231,7 +231,7 @@ class WeightedRandomSampler(Ordered):
 
 
 class BatchSampler:
-    """What a sampler gives, in lists of equal length.
+    """Numbers of a sampler in lists of equal length.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradValueError
-from numgrad.nn.activation.functions import log_softmax
+from numgrad.nn.activation.activations import log_softmax
 from numgrad.nn.container import ModuleList, Sequential
 from numgrad.nn.linear import Linear
 from numgrad.nn.module.module import Module
@@ -21,7 +21,7 @@ from numgrad.tensors.creation import asarray, tensor
 
 
 class ASMoutput(NamedTuple):
-    """What ``AdaptiveLogSoftmaxWithLoss`` returns."""
+    """Result of ``AdaptiveLogSoftmaxWithLoss``."""
 
     output: Any
     loss: Any
@@ -104,7 +104,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew."""
+        """Draw new weights."""
         self.head.reset_parameters()
         for first, second in self.tail:
             first.reset_parameters()

@@ -38,7 +38,7 @@ class Applied(Module):
     """The options that ``repr`` shows, by default all; a flag only where it is set."""
 
     def _set_up(self, options: dict[str, Any]) -> None:
-        """What a declared constructor does."""
+        """Check and set the options: the body of a declared constructor."""
         super().__init__()
         for limited in self._checked:
             limited.check(type(self).__name__, options[limited.name])
@@ -61,14 +61,14 @@ class Applied(Module):
 
 @dataclass_transform(field_specifiers=(option,))
 def applies(
-    function: Callable[..., Any], like: Callable[..., Any] | None = None
+    function: Callable[..., Any] | None = None, like: Callable[..., Any] | None = None
 ) -> Callable[[_Class], _Class]:
     """Give a subclass of ``Applied`` its constructor and a ``forward`` that calls ``function``.
 
     Parameters
     ----------
     function
-        Of ``nn.functional``.
+        Of ``nn.functional``; None for a base class, which declares options alone.
     like
         The function whose docstring describes the parameters, if that of ``function`` refers to it.
 
@@ -86,8 +86,9 @@ def applies(
     def decorate(cls: _Class) -> _Class:
         described = {name: Option(doc=doc) for name, doc in _described(like or function).items()}
         options = declare(cls, {**COMMON, **described})
-        made: Any = cls
-        made.forward = _forward(cls, function, options)
+        if function is not None:
+            made: Any = cls
+            made.forward = _forward(cls, function, options)
         return cls
 
     return decorate
@@ -115,9 +116,9 @@ def _forward(cls: type, function: Callable[..., Any], options: Any) -> Callable[
 _ENTRY = re.compile(r"^(\w+(?:, \w+)*)(?: : .*)?\n((?:    .*\n?|\n(?=    ))+)", re.MULTILINE)
 
 
-def _described(function: Callable[..., Any]) -> dict[str, str]:
-    """What the docstring of a function says of each of its parameters."""
-    doc = inspect.getdoc(function) or ""
+def _described(function: Callable[..., Any] | None) -> dict[str, str]:
+    """Sentences of the docstring of a function, by its parameters."""
+    doc = (function and inspect.getdoc(function)) or ""
     section = re.search(r"^Parameters\n-+\n(.*?)(?:\n\n\w|\Z)", doc, re.MULTILINE | re.DOTALL)
     if not section:
         return {}

@@ -39,7 +39,7 @@ def absolute_index(owner: str, index: Any, length: int) -> int:
 
 
 class _Row(Module):
-    """What containers of modules named 0, 1, 2, ... share with lists."""
+    """Base of containers whose modules are named 0, 1, 2, ... and act as lists do."""
 
     def _name(self, index: Any) -> str:
         """The name of a member, which need not be its number in a Sequential."""
@@ -117,9 +117,9 @@ class _Row(Module):
 
     def pop(self, key: int | slice) -> Any:
         """Remove the module at an index and return it."""
-        found = self[key]
+        member = self[key]
         del self[key]
-        return found
+        return member
 
 
 class Sequential(_Row):
@@ -296,9 +296,9 @@ class ModuleDict(Module):
 
     def pop(self, key: str) -> Any:
         """Remove the module of a name and return it."""
-        found = self[key]
+        member = self[key]
         del self[key]
-        return found
+        return member
 
     def keys(self) -> Any:
         """The names."""
@@ -332,7 +332,7 @@ def pairs(owner: str, members: Any) -> list[tuple[Any, Any]]:
         raise NumgradTypeError(
             f"{owner}: takes a dictionary or pairs of name and value, got {type(members).__name__}"
         )
-    found = []
+    entries = []
     for number, pair in enumerate(members):
         if not isinstance(pair, Iterable):
             raise NumgradTypeError(
@@ -343,12 +343,12 @@ def pairs(owner: str, members: Any) -> list[tuple[Any, Any]]:
             raise NumgradValueError(
                 f"{owner}: takes pairs of name and value; number {number} has {len(pair)} parts"
             )
-        found.append(pair)
-    return found
+        entries.append(pair)
+    return entries
 
 
 class _Parameters(Module):
-    """What a list and a dictionary of parameters have in common."""
+    """Base of the list and the dictionary of parameters."""
 
     def _store(self, name: str, value: Any) -> None:
         """Store a value; Tensors become parameters."""
@@ -530,9 +530,9 @@ class ParameterDict(_Parameters):
 
     def pop(self, key: str) -> Any:
         """Remove a key and return its value."""
-        found = self[key]
+        value = self[key]
         del self[key]
-        return found
+        return value
 
     def popitem(self) -> tuple[str, Any]:
         """Remove the key that was added last and return it and its value."""
@@ -573,9 +573,9 @@ class ParameterDict(_Parameters):
             self[key] = value
 
     def __or__(self, other: Any) -> ParameterDict:
-        found = self.copy()
-        found.update(other)
-        return found
+        merged = self.copy()
+        merged.update(other)
+        return merged
 
     def __ror__(self, other: Any) -> ParameterDict:
         return ParameterDict(other) | self

@@ -253,11 +253,11 @@ def _alpha(name: str, input: Any, p: float, training: bool, inplace: bool, group
     x = asarray(input)
     if not training or p == 0:
         return x
-    kept = _dropout(np.ones(x.shape, x.dtype), draw_seed(), p=float(p), group=group) * (1.0 - p)
+    mask = _dropout(np.ones(x.shape, x.dtype), draw_seed(), p=float(p), group=group) * (1.0 - p)
     scale = 0.0 if p == 1 else 1 / math.sqrt((1 - p) * (1 + p * _LIMIT**2))
-    shift = (1.0 - kept) * (_LIMIT * scale) - p * scale * _LIMIT
+    shift = (1.0 - mask) * (_LIMIT * scale) - p * scale * _LIMIT
     # x enters by a product alone, whose gradient needs nothing of it: it may be written to
-    y = x * (kept * scale) + shift
+    y = x * (mask * scale) + shift
     return assign(f"{name}_", x, y) if inplace else y
 
 
@@ -273,10 +273,13 @@ def _of_channels(
     return _applied(name, input, p, training, inplace, prod(input.shape[-axes:]))
 
 
+@applies(dropout)
 class _Dropout(Applied):
-    """What the kinds of dropout have in common."""
+    """Base of the kinds of dropout."""
 
     shown = ("p", "inplace")
+    p: float = option(default=0.5, at_least=0, at_most=1, doc="Probability of being dropped.")
+    inplace: bool = False
 
 
 @applies(dropout)
@@ -298,11 +301,8 @@ class Dropout(_Dropout):
     tensor([1., 2.])
     """
 
-    p: float = option(default=0.5, at_least=0, at_most=1)
-    inplace: bool = False
 
-
-@applies(dropout1d, like=dropout)
+@applies(dropout1d)
 class Dropout1d(_Dropout):
     """``Dropout`` of whole channels of shape ``(batch, channels, length)``, batch optional.
 
@@ -313,11 +313,8 @@ class Dropout1d(_Dropout):
     tensor([[[0., 0., 0.]]])
     """
 
-    p: float = option(default=0.5, at_least=0, at_most=1)
-    inplace: bool = False
 
-
-@applies(dropout2d, like=dropout)
+@applies(dropout2d)
 class Dropout2d(_Dropout):
     """``Dropout`` of whole channels of shape ``(batch, channels, height, width)``.
 
@@ -328,11 +325,8 @@ class Dropout2d(_Dropout):
     tensor([[[[0., 0., 0.]]]])
     """
 
-    p: float = option(default=0.5, at_least=0, at_most=1)
-    inplace: bool = False
 
-
-@applies(dropout3d, like=dropout)
+@applies(dropout3d)
 class Dropout3d(_Dropout):
     """``Dropout`` of whole channels of shape ``(batch, channels, *lengths)``, batch optional.
 
@@ -342,9 +336,6 @@ class Dropout3d(_Dropout):
     >>> ng.nn.Dropout3d(1.0)(ng.ones((1, 1, 1, 1, 3)))
     tensor([[[[[0., 0., 0.]]]]])
     """
-
-    p: float = option(default=0.5, at_least=0, at_most=1)
-    inplace: bool = False
 
 
 @applies(alpha_dropout)
@@ -358,11 +349,8 @@ class AlphaDropout(_Dropout):
     tensor([1., 2.])
     """
 
-    p: float = option(default=0.5, at_least=0, at_most=1)
-    inplace: bool = False
 
-
-@applies(feature_alpha_dropout, like=alpha_dropout)
+@applies(feature_alpha_dropout)
 class FeatureAlphaDropout(_Dropout):
     """``AlphaDropout`` of whole channels of shape ``(batch, channels, ...)``.
 
@@ -373,6 +361,3 @@ class FeatureAlphaDropout(_Dropout):
     >>> bool((y.min(axis=2) == y.max(axis=2)).all())
     True
     """
-
-    p: float = option(default=0.5, at_least=0, at_most=1)
-    inplace: bool = False

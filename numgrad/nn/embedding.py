@@ -182,8 +182,8 @@ def _embedding_backward(call, mask, g, indices):
     flat = np.array(indices, np.int64).ravel()  # the caller's may change while the gradient lives
     values = np.ascontiguousarray(g).reshape(flat.size, width)
     if padding is not None:
-        kept = flat != padding % rows
-        flat, values = flat[kept], values[kept]
+        learned = flat != padding % rows
+        flat, values = flat[learned], values[learned]
     return [RowSparseArray(flat, values, (rows, width)), None]
 
 
@@ -224,14 +224,14 @@ def embedding_backward(x, indices, *, rows, padding_idx, scaled):
 
 def _looked_up(g, indices, rows, padding_idx, scaled):
     """The transpose: rows of ``g``, zero where the padding was looked up, over their counts."""
-    found = _embedding(g, indices)
+    gathered = _embedding(g, indices)
     if scaled:
         each = ones((*indices.shape, 1), g.dtype)
         counts = embedding_backward(each, indices, rows=rows, padding_idx=None, scaled=False)
-        found = found / _embedding(counts, indices)
+        gathered = gathered / _embedding(counts, indices)
     if padding_idx is not None:
-        found = where(expand_dims(indices == padding_idx % rows, axis=-1), 0, found)
-    return found
+        gathered = where(expand_dims(indices == padding_idx % rows, axis=-1), 0, gathered)
+    return gathered
 
 
 embedding_backward.shape(
@@ -350,13 +350,13 @@ def embedding(
 def _renormalize(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale the rows at ``indices`` whose norm is larger than ``max_norm`` to that norm."""
     rows = np.unique(checked_indices(indices._array, weight._array))
-    found = weight._array[rows]
-    norms = np.linalg.norm(found, norm_type, axis=1, keepdims=True)
+    vectors = weight._array[rows]
+    norms = np.linalg.norm(vectors, norm_type, axis=1, keepdims=True)
     large = norms[:, 0] > max_norm
     if large.any():
         with no_grad():
             # the small number keeps a rounded product from being larger than max_norm
-            weight[rows[large]] = found[large] * (max_norm / (norms[large] + 1e-7))
+            weight[rows[large]] = vectors[large] * (max_norm / (norms[large] + 1e-7))
 
 
 def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
@@ -490,7 +490,7 @@ class Embedding(Module):
             self.weight = Parameter(_weight, requires_grad=not _freeze)
 
     def reset_parameters(self) -> None:
-        """Draw the table anew; the padding is zero."""
+        """Draw a new table; the padding is zero."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             init.zeros_(self.weight[self.padding_idx])

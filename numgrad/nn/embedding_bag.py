@@ -27,8 +27,8 @@ def check_bag_options(name: str, mode: str, scale_grad_by_freq: bool, sparse: bo
     if mode not in MODES:
         raise NumgradValueError(f"{name}: mode is {mode!r}; it must be one of {MODES}")
     if mode == "max" and (scale_grad_by_freq or sparse):
-        given = "scale_grad_by_freq" if scale_grad_by_freq else "sparse"
-        raise NumgradValueError(f"{name}: mode 'max' has no {given}; leave it out")
+        option = "scale_grad_by_freq" if scale_grad_by_freq else "sparse"
+        raise NumgradValueError(f"{name}: mode 'max' has no {option}; leave it out")
 
 
 def embedding_bag(
@@ -202,8 +202,8 @@ def _largest(rows: Tensor, counted: Any) -> Tensor:
         seen = where(expand_dims(counted, -1), rows.detach(), -np.inf)
         some = expand_dims(counted.any(axis=1), -1)
     first = expand_dims(np.argmax(seen, axis=1), 1)
-    found = reshape(take_along_axis(rows, first, axis=1), (bags, width))
-    return found if some is None else where(some, found, 0.0)
+    maximum = reshape(take_along_axis(rows, first, axis=1), (bags, width))
+    return maximum if some is None else where(some, maximum, 0.0)
 
 
 class EmbeddingBag(Module):
@@ -288,7 +288,7 @@ class EmbeddingBag(Module):
             self.weight = Parameter(_weight)
 
     def reset_parameters(self) -> None:
-        """Draw the table anew; the padding is zero."""
+        """Draw a new table; the padding is zero."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             init.zeros_(self.weight[self.padding_idx])

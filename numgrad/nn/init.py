@@ -251,18 +251,18 @@ def _truncated(
     if mass < 0.25:  # beyond these the density is less than 1e-16 of the largest
         reach = math.sqrt(nearest**2 + 74.0)
         low, high = max(low, -reach), min(high, reach)
-    found = np.empty(prod(shape))
-    missing = np.arange(found.size)
+    numbers = np.empty(prod(shape))
+    missing = np.arange(numbers.size)
     while missing.size:
         if mass < 0.25:
             drawn = rng.uniform(low, high, missing.size)
-            kept = rng.random(missing.size) < np.exp((nearest**2 - drawn**2) / 2)
+            accepted = rng.random(missing.size) < np.exp((nearest**2 - drawn**2) / 2)
         else:
             drawn = rng.normal(size=missing.size)
-            kept = (drawn >= low) & (drawn <= high)
-        found[missing[kept]] = drawn[kept]
-        missing = missing[~kept]
-    return found.reshape(shape)
+            accepted = (drawn >= low) & (drawn <= high)
+        numbers[missing[accepted]] = drawn[accepted]
+        missing = missing[~accepted]
+    return numbers.reshape(shape)
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:

@@ -59,13 +59,13 @@ class LazyModule(Module):
                 f"{self.becomes.__name__} where it is known"
             )
         try:
-            given = self.defaults | signature.bind(1, *args, **options).arguments
+            arguments = self.defaults | signature.bind(1, *args, **options).arguments
         except TypeError as error:
             raise NumgradTypeError(f"{name}: {error}") from None
-        del given[self.measured]
+        del arguments[self.measured]
         super().__init__()
-        self.__dict__["_given"] = given
-        twin = self._twin(given.get("groups", 1))
+        self.__dict__["_given"] = arguments
+        twin = self._twin(arguments.get("groups", 1))
         for key, value in twin.__dict__.items():
             member = key in twin._parameters or key in twin._buffers
             if not member and key not in self.__dict__ and key != self.measured:
@@ -116,10 +116,10 @@ class LazyModule(Module):
 
     def _measure_state(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
         """Become the plain layer for the state that is loaded, if that is of one."""
-        found = state.get(f"{prefix}weight")
-        if found is None or not np.size(found):
+        weight = state.get(f"{prefix}weight")
+        if weight is None or not np.size(weight):
             return
-        shape = np.shape(found)
+        shape = np.shape(weight)
         if self.measured == "in_features":
             self._become(shape[1])
         elif self.measured == "num_features" or getattr(self.becomes, "transposed", False):

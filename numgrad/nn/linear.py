@@ -32,6 +32,7 @@ from numgrad.nn.module.parameter import empty_parameter
 from numgrad.nn.module.vocabulary import checked
 from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.matmul import conjugated, matmul
+from numgrad.operations.product_plan import ProductPlan
 from numgrad.operations.shape import as_operand, expand_dims, reshape
 
 _ABSENT = Meta((), np.dtype(np.int64))
@@ -54,8 +55,8 @@ class LinearMap(Planned):
         plan = self.plan(x, w, b)  # pyright: ignore
         dtype = plan.dtype
         out = np.empty(plan.shape, dtype)
-        given = [np.ascontiguousarray(a, dtype) for a in (x, w, b) if a is not None]
-        plan.entry(*given, out)
+        operands = [np.ascontiguousarray(a, dtype) for a in (x, w, b) if a is not None]
+        plan.entry(*operands, out)
         return out, plan
 
     def plan(self, x: np.ndarray, w: np.ndarray, b: np.ndarray | None) -> LinearPlan:
@@ -69,62 +70,33 @@ class LinearMap(Planned):
         return plan
 
 
-class LinearPlan(Plan):
-    """How the operation is computed for operands of given dtypes and shapes.
+class LinearPlan(ProductPlan):
+    """How a product with a transposed matrix, and a bias, is computed.
 
     ``entry(x, w, [b,] out)`` takes contiguous arrays; ``direct`` says that operands are of the
     dtype of the result already.
     """
 
-    __slots__ = (
-        "_saves",
-        "allocate",
-        "direct",
-        "dtype",
-        "entry",
-        "floating",
-        "functions",
-        "grad_mask",
-        "save_masks",
-        "shape",
-        "sizes",
-    )
+    __slots__ = ("direct",)
 
     def __init__(self, op: LinearMap, x: np.ndarray, w: np.ndarray, b: np.ndarray | None) -> None:
-        given = [a for a in (x, w, b) if a is not None]
-        for a in given:
+        operands = [a for a in (x, w, b) if a is not None]
+        for a in operands:
             check_dtype(op.name, a.dtype)
         metas = tuple(_ABSENT if a is None else Meta(a.shape, a.dtype) for a in (x, w, b))
-        super().__init__(op, metas, {})
+        Plan.__init__(self, op, metas, {})
         check_shapes(x.shape, w.shape, None if b is None else b.shape)
-        self.dtype = np.result_type(*[a.dtype for a in given])
-        self.direct = all(a.dtype == self.dtype for a in given)
+        self.dtype = np.result_type(*[a.dtype for a in operands])
+        self.direct = all(a.dtype == self.dtype for a in operands)
         n, inner = w.shape
         self.shape = (*x.shape[:-1], n)
         self.sizes = (prod(x.shape[:-1]), inner, n)
-        self.floating = self.dtype.kind in "fc"
-        self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
-        self.grad_mask = sum(
-            1 << k
-            for k, a in enumerate((x, w, b))
-            if self.floating and a is not None and a.dtype.kind in "fc"
-        )
-        self._saves = [(), ("weight",), ("x",), ("x", "weight")]
-        self.save_masks = [
-            0 if mask & ~self.grad_mask else (0, 2, 1, 3)[mask & 3] for mask in range(8)
-        ]
-        self.functions = {}
-        self.entry = self._forward(b is not None)
+        self._read_by_eager_entry()
+        self.entry = self._arrange_entry(b is not None)
         if not self.direct:
             self.entry = partial(_converted, self.entry, self.dtype)
 
-    def saves(self, mask: int) -> tuple[str, ...]:
-        return self._saves[mask & 3]
-
-    def differentiable(self, k: int) -> bool:
-        return bool(self.grad_mask >> k & 1)
-
-    def _forward(self, bias: bool) -> Callable[..., Any]:
+    def _arrange_entry(self, bias: bool) -> Callable[..., Any]:
         m, inner, n = self.sizes
         if not m * n:
             return lambda *arrays: None
@@ -179,31 +151,31 @@ class LinearPlan(Plan):
                 gb = np.empty(n, dtype)
                 arguments.append(gb)
             compute(*arguments)
-            found = [gx if gx is None or flat else gx.reshape(shape_x), gw, gb]
+            grads = [gx if gx is None or flat else gx.reshape(shape_x), gw, gb]
             if not direct:
-                found = [
+                grads = [
                     value if value is None else conform(value, meta)
-                    for value, meta in zip(found, metas, strict=True)
+                    for value, meta in zip(grads, metas, strict=True)
                 ]
-            return found, mask
+            return grads, mask
 
         return backward
 
     def _empty(self, mask: int, g: np.ndarray) -> list[Any]:
-        found: list[Any] = [
+        grads: list[Any] = [
             np.zeros(meta.shape, meta.dtype) if mask >> k & 1 else None
             for k, meta in enumerate(self.metas)
         ]
         if mask & 4:
             m, _, n = self.sizes
-            found[2] += conform(g.reshape(m, n).sum(0), self.metas[2])
-        return found
+            grads[2] += conform(g.reshape(m, n).sum(0), self.metas[2])
+        return grads
 
 
 def _converted(entry: Callable[..., None], dtype: np.dtype, *arrays: np.ndarray) -> None:
     """Call the kernel with operands of its dtype."""
-    *given, out = arrays
-    entry(*[a.astype(dtype, copy=False) for a in given], out)
+    *operands, out = arrays
+    entry(*[a.astype(dtype, copy=False) for a in operands], out)
 
 
 def _quick_backward(
@@ -311,10 +283,10 @@ def _rows(x: Any) -> Any:
 
 @_linear.shape
 def _linear_result(x, weight, bias):
-    given = [m for m in (x, weight, bias) if m is not None]
+    operands = [m for m in (x, weight, bias) if m is not None]
     check_shapes(x.shape, weight.shape, None if bias is None else bias.shape)
     shape = (*x.shape[:-1], weight.shape[0])
-    return Meta(shape, np.result_type(*[m.dtype for m in given]))
+    return Meta(shape, np.result_type(*[m.dtype for m in operands]))
 
 
 _linear.vjp(

@@ -49,7 +49,7 @@ def _dropout(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     place = terms.iota(x.shape, divisor=terms.length(group))
     state = bits("add", mixed(bits.of(seed)), bits("multiply", place, _STEP))
     number = bits("right_shift", mixed(state), 11)
-    kept = terms.map("greater_equal", (number, bits.of(round(p * 2**BITS))), BOOL)
+    mask = terms.map("greater_equal", (number, bits.of(round(p * 2**BITS))), BOOL)
     scale = 0.0 if p == 1 else 1 / (1 - p)
     if x.dtype.kind == "c":
         of = Arithmetic(terms, np.dtype(f"f{x.dtype.itemsize // 2}"))
@@ -59,7 +59,7 @@ def _dropout(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
         scaled = terms.map("from_parts", parts, x.dtype)
     else:
         scaled = Arithmetic(terms, x.dtype)("multiply", x, scale)
-    return where(terms, kept, scaled, terms.constant(x.dtype.type(0).item(), x.dtype))
+    return where(terms, mask, scaled, terms.constant(x.dtype.type(0).item(), x.dtype))
 
 
 @lowering("embedding")
@@ -101,11 +101,11 @@ def _batch_normalize(terms: Terms, node: TracedNode, args: list[Term]) -> list[T
     axes = tuple(a for a in range(rank) if a != 1)
     size = of.length(count([x.shape[a] for a in axes]))
     mean = of("divide", terms.reduce("sum", x, axes), size)
-    apart = of("subtract", x, column(terms, mean, rank, 1))
-    variance = of("divide", terms.reduce("sum", of("multiply", apart, apart), axes), size)
+    centered = of("subtract", x, column(terms, mean, rank, 1))
+    variance = of("divide", terms.reduce("sum", of("multiply", centered, centered), axes), size)
     rstd = of("divide", 1.0, of("sqrt", of("add", variance, float(node.params["eps"]))))
     scale = rstd if weight is None else of("multiply", rstd, weight)
-    result = of("multiply", apart, column(terms, scale, rank, 1))
+    result = of("multiply", centered, column(terms, scale, rank, 1))
     if bias is not None:
         result = of("add", result, column(terms, of.of(bias), rank, 1))
     return [result, mean, variance, rstd]
@@ -118,13 +118,13 @@ def _normalize_by(terms: Terms, node: TracedNode, args: list[Term]) -> Term | No
     assert mean is not None
     assert variance is not None
     of, rank = Arithmetic(terms, node.outputs[0].dtype), len(x.shape)
-    given = (mean, variance, weight, bias)
-    if any(a is not None and a.shape != (x.shape[1],) for a in given):
+    parameters = (mean, variance, weight, bias)
+    if any(a is not None and a.shape != (x.shape[1],) for a in parameters):
         return None
     deviation = of("sqrt", of("add", variance, float(node.params["eps"])))
     scale = of("divide", 1.0 if weight is None else weight, deviation)
-    apart = of("subtract", x, column(terms, of.of(mean), rank, 1))
-    result = of("multiply", apart, column(terms, scale, rank, 1))
+    centered = of("subtract", x, column(terms, of.of(mean), rank, 1))
+    result = of("multiply", centered, column(terms, scale, rank, 1))
     return result if bias is None else of("add", result, column(terms, of.of(bias), rank, 1))
 
 
@@ -150,10 +150,10 @@ def _normalize_groups(terms: Terms, node: TracedNode, args: list[Term]) -> list[
         return of("divide", of.reduce("sum", a, axes), size)
 
     mean = average(seen) if params["centered"] else None
-    apart = seen if mean is None else of("subtract", seen, mean)
-    squares = average(of("multiply", apart, apart))
+    deviation = seen if mean is None else of("subtract", seen, mean)
+    squares = average(of("multiply", deviation, deviation))
     rstd = of("divide", 1.0, of("sqrt", of("add", squares, float(params["eps"]))))
-    result = of("multiply", apart, rstd)
+    result = of("multiply", deviation, rstd)
     if weight is not None:
         result = of("multiply", result, terms.reshape(of.of(weight), channels))
     if bias is not None:
@@ -211,8 +211,8 @@ def _reduced(
     if reduction == "mean":
         divisor = total(where(terms, valid, terms.broadcast(weights, valid.shape), of.of(0.0)))
     loss = of.of(wide("divide", total(losses), divisor))
-    kept = [terms.insert(of.of(x), (0,)) for x in (loss, divisor)]
-    return loss, terms.choose("join", kept, 0, (terms.length(2),))
+    results = [terms.insert(of.of(x), (0,)) for x in (loss, divisor)]
+    return loss, terms.choose("join", results, 0, (terms.length(2),))
 
 
 @lowering("cross_entropy")
@@ -228,8 +228,8 @@ def _cross_entropy(terms: Terms, node: TracedNode, args: list[Term]) -> list[Ter
     place, valid = _labels(terms, target, classes, params["ignore_index"])
     smoothing = float(params["label_smoothing"])
     shift = of.reduce("max", x, (axis,))
-    apart = of("subtract", x, shift)
-    sums = terms.reduce("sum", of("exp", apart), (axis,))
+    shifted = of("subtract", x, shift)
+    sums = terms.reduce("sum", of("exp", shifted), (axis,))
     logarithm = of("log", sums)
     weights = of.of(1.0) if weight is None else _picked(terms, of.of(weight), place)
     largest = terms.drop(shift, (axis,))
@@ -241,8 +241,8 @@ def _cross_entropy(terms: Terms, node: TracedNode, args: list[Term]) -> list[Ter
         even = of("divide", smoothing, of.length(classes))
         whole = of.length(classes) if weight is None else terms.reduce("sum", of.of(weight), (0,))
         if weight is not None:
-            apart = of("multiply", apart, column(terms, of.of(weight), len(x.shape), axis))
-        distances = terms.reduce("sum", apart, (axis,))
+            shifted = of("multiply", shifted, column(terms, of.of(weight), len(x.shape), axis))
+        distances = terms.reduce("sum", shifted, (axis,))
         rest = of("subtract", of("multiply", whole, logarithm), distances)
         loss = of("add", loss, of("multiply", even, rest))
     loss = where(terms, valid, loss, of.of(0.0))
@@ -291,7 +291,7 @@ def _class_distribution(terms: Terms, node: TracedNode, args: list[Term]) -> Ter
         even = of("divide", smoothing, of.length(shape[axis]))
         others = where(terms, terms.insert(valid, (axis,)), even, others)
         sharp = of("add", even, 1.0 - smoothing)
-    found = where(terms, chosen, sharp, others)
+    distribution = where(terms, chosen, sharp, others)
     zero = terms.constant(0, INT64)
     low = terms.map("greater_equal", (target, zero), BOOL)
     inside = terms.map("less", (target, terms.size(shape[axis], INT64)), BOOL)
@@ -299,16 +299,16 @@ def _class_distribution(terms: Terms, node: TracedNode, args: list[Term]) -> Ter
     weights, whole = of.of(1.0), of.length(shape[axis])
     if weight is not None:
         weight = of.of(weight)
-        found = of("multiply", found, column(terms, weight, len(shape), axis))
+        distribution = of("multiply", distribution, column(terms, weight, len(shape), axis))
         weights = _picked(terms, weight, where(terms, inside, target, zero))
         whole = terms.reduce("sum", weight, (0,))
     total = where(terms, inside, of("multiply", weights, 1.0 - smoothing), of.of(0.0))
     if smoothing:
         total = of("add", total, of("multiply", even, whole))
-    found = terms.broadcast(found, shape)
+    distribution = terms.broadcast(distribution, shape)
     if value_of(shape[axis]) != 0:
-        terms.sums[found, (axis,)] = where(terms, valid, total, of.of(0.0))
-    return found
+        terms.sums[distribution, (axis,)] = where(terms, valid, total, of.of(0.0))
+    return distribution
 
 
 @lowering("require_between")

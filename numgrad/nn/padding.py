@@ -52,8 +52,8 @@ def pad(
     """
     x = as_operand(input)
     shape = tuple(x.shape)
-    given = [as_index("pad", n, "a width") for n in pad]
-    if len(given) % 2 or len(given) > 2 * len(shape):
+    widths = [as_index("pad", n, "a width") for n in pad]
+    if len(widths) % 2 or len(widths) > 2 * len(shape):
         raise NumgradValueError(
             f"pad: widths {tuple(pad)} must be pairs (before, behind), the last axis first, for at "
             f"most the {len(shape)} axes of shape {shape}"
@@ -62,17 +62,17 @@ def pad(
         raise NumgradValueError(f"pad: mode {mode!r} is not available; use one of {tuple(MODES)}")
     if mode != "constant" and value:
         raise NumgradValueError(f"pad: mode {mode!r} takes no value; leave it out")
-    pairs = list(zip(given[::2], given[1::2], strict=True))[::-1]
+    pairs = list(zip(widths[::2], widths[1::2], strict=True))[::-1]
     pairs = [(0, 0)] * (len(shape) - len(pairs)) + pairs
     for axis, (n, width) in enumerate(zip(shape, pairs, strict=True)):
-        kept = n + sum([min(count, 0) for count in width])
-        most = {"reflect": n - 1, "circular": kept}.get(mode)
+        remaining = n + sum([min(count, 0) for count in width])
+        most = {"reflect": n - 1, "circular": remaining}.get(mode)
         if most is not None and max(width) > max(most, 0):
             raise NumgradValueError(
                 f"pad: mode {mode!r} can add at most {most} elements at an end of axis {axis} of "
                 f"shape {shape}, got {width}"
             )
-        if n + sum(width) < 0 or (mode == "circular" and kept < 0):
+        if n + sum(width) < 0 or (mode == "circular" and remaining < 0):
             raise NumgradValueError(
                 f"pad: widths {width} take more than there is of axis {axis} of shape {shape}"
             )
@@ -87,15 +87,15 @@ def _without(x: Tensor, pairs: list[tuple[int, int]]) -> Tensor:
     """The elements that negative widths leave."""
     if min(map(min, pairs), default=0) >= 0:
         return x
-    kept = [
+    slices = [
         slice(max(-before, 0), n - max(-behind, 0))
         for (before, behind), n in zip(pairs, x.shape, strict=True)
     ]
-    return getitem(x, tuple(kept))
+    return getitem(x, tuple(slices))
 
 
 class _Pad(Module):
-    """What these layers have in common: widths for the last ``rank`` axes, and a mode."""
+    """Base of layers that pad: widths for the last ``rank`` axes, and a mode."""
 
     rank: int
     mode = "constant"
@@ -131,19 +131,19 @@ class _Pad(Module):
 def _widths(name: str, padding: Any, rank: int) -> tuple[int, ...]:
     """A width for both ends of each axis, the last one first."""
     several = isinstance(padding, tuple | list) or getattr(padding, "ndim", 0) == 1
-    given: tuple[Any, ...] = tuple(padding) if several else (padding,) * (2 * rank)
+    widths: tuple[Any, ...] = tuple(padding) if several else (padding,) * (2 * rank)
     try:
-        given = tuple([n.__index__() for n in given])
+        widths = tuple([n.__index__() for n in widths])
     except (AttributeError, TypeError):
         raise NumgradTypeError(
             f"{name}: padding must be an integer or {2 * rank} of them, got {padding!r}"
         ) from None
-    if len(given) != 2 * rank:
+    if len(widths) != 2 * rank:
         raise NumgradValueError(
             f"{name}: padding must be an integer, or {2 * rank} of them, (before, behind) for each "
             f"axis, the last one first; got {padding!r}"
         )
-    return given
+    return widths
 
 
 class _ConstantPad(_Pad):

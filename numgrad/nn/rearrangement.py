@@ -115,7 +115,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
 
 
 def channel_shuffle(input: Any, groups: int) -> Tensor:
-    """Channels of several groups dealt out anew: the first of each group, the second, ...
+    """Channels of several groups interleaved: the first of each group, the second, ...
 
     Parameters
     ----------
@@ -342,7 +342,7 @@ class PixelUnshuffle(Applied):
 
 @applies(channel_shuffle)
 class ChannelShuffle(Applied):
-    """Channels of several groups dealt out anew.
+    """Channels of several groups interleaved.
 
     Examples
     --------
@@ -355,7 +355,7 @@ class ChannelShuffle(Applied):
 
 
 class _OfPatches(Applied):
-    """What layers with patches have in common."""
+    """Base of layers with patches."""
 
     def _check_options(self, options: dict[str, Any]) -> None:
         least = {"output_size": 1, "kernel_size": 1, "dilation": 1, "padding": 0, "stride": 1}

@@ -11,8 +11,8 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn import init
-from numgrad.nn.activation import functions as F
-from numgrad.nn.activation.functions import relu
+from numgrad.nn.activation import activations as F
+from numgrad.nn.activation.activations import relu
 from numgrad.nn.attention import MultiheadAttention
 from numgrad.nn.container import ModuleList
 from numgrad.nn.dropout import Dropout
@@ -26,7 +26,7 @@ _ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
 
 
 class _TransformerLayer(Module):
-    """What both kinds of layers have: self-attention, a feed-forward network, normalizations."""
+    """Base of both kinds of layers: self-attention, a feed-forward network, normalizations."""
 
     sublayers: int
 
@@ -78,18 +78,18 @@ class _TransformerLayer(Module):
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
 
-def _activation(layer: str, given: Any) -> Callable[[Any], Any]:
-    if isinstance(given, str):
-        if given not in _ACTIVATIONS:
+def _activation(layer: str, activation: Any) -> Callable[[Any], Any]:
+    if isinstance(activation, str):
+        if activation not in _ACTIVATIONS:
             raise NumgradValueError(
-                f"{layer}: activation is {given!r}; it must be 'relu', 'gelu' or a function"
+                f"{layer}: activation is {activation!r}; it must be 'relu', 'gelu' or a function"
             )
-        return _ACTIVATIONS[given]
-    if not callable(given):
+        return _ACTIVATIONS[activation]
+    if not callable(activation):
         raise NumgradTypeError(
-            f"{layer}: activation is {given!r}; it must be 'relu', 'gelu' or a function"
+            f"{layer}: activation is {activation!r}; it must be 'relu', 'gelu' or a function"
         )
-    return given
+    return activation
 
 
 class TransformerEncoderLayer(_TransformerLayer):

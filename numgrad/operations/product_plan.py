@@ -132,8 +132,6 @@ class ProductPlan(Plan):
         )
         self._arrange_shapes(a.shape, b.shape)
         self._read_by_eager_entry()
-        self.functions = {}
-        self._saves = {mask: super(ProductPlan, self).saves(mask) for mask in range(4)}
         self.entry = self._forward()
 
     def _read_by_eager_entry(self) -> None:
@@ -143,7 +141,13 @@ class ProductPlan(Plan):
         self.grad_mask = sum(
             1 << k for k, m in enumerate(self.metas) if self.floating and m.dtype.kind in "fc"
         )
-        self.save_masks = [0 if mask & ~self.grad_mask else (0, 2, 1, 3)[mask] for mask in range(4)]
+        masks = range(1 << len(self.metas))
+        # the gradient of either factor needs the other one, that of a bias needs none
+        self.save_masks = [
+            0 if mask & ~self.grad_mask else (0, 2, 1, 3)[mask & 3] for mask in masks
+        ]
+        self._saves = {mask: super(ProductPlan, self).saves(mask) for mask in masks}
+        self.functions = {}
 
     def _arrange_shapes(self, a: tuple[int, ...], b: tuple[int, ...]) -> None:
         """Find form, sizes (m, k, n) and the shape of the result."""

@@ -12,11 +12,11 @@ import numpy as np
 from numgrad.autograd.node import mark_all_written
 from numgrad.codegen import threads
 from numgrad.codegen.addresses import Addresses, addresses, copied_addresses
+from numgrad.core.options import option
 from numgrad.errors import NumgradTypeError
 from numgrad.kernels import adafactor as kernels
 from numgrad.optim.formula import as_float
-from numgrad.optim.optimizer import Optimizer
-from numgrad.optim.options import declared, option
+from numgrad.optim.optimizer import Optimizer, declared
 from numgrad.optim.state_dict import Layout, check_real
 from numgrad.tensors.inplace import before_writing
 from numgrad.tensors.tensor import Tensor
@@ -129,15 +129,15 @@ class Adafactor(Optimizer):
     def _launch(self, group: dict[str, Any], matrices: bool, params: list[Tensor]) -> None:
         states = [self._state_of(param) for param in params]
         names = ("row_var", "col_var") if matrices else ("variance",)
-        kept = {name: [state[name] for state in states] for name in names}
+        moments = {name: [state[name] for state in states] for name in names}
         steps = [state["step"] for state in states]
         elements = [params, [param._grad for param in params]]
         if not matrices:
-            elements.append(kept["variance"])
+            elements.append(moments["variance"])
         # what has the size of a parameter, and its count of steps; then what has sizes of its own
         tables = [_addresses(elements, steps)]
         if matrices:
-            tables += [_addresses([kept[name]], []) for name in names]
+            tables += [_addresses([moments[name]], []) for name in names]
         dtype = params[0].dtype
         eps1, eps2 = group["eps"]
         numbers = (
@@ -156,7 +156,7 @@ class Adafactor(Optimizer):
             tables[0].total * kernels.COST_NS,
             partial(make, dtype, False, True),
         )
-        written = [*params, *steps, *[t for several in kept.values() for t in several]]
+        written = [*params, *steps, *[t for several in moments.values() for t in several]]
         before_writing(written)
         run(*[part for table in tables for part in (table.pointers, table.starts)], *numbers)
         for table in tables:
@@ -167,11 +167,11 @@ class Adafactor(Optimizer):
 def _layout(param: Tensor) -> Layout:
     """Shape and dtype of each state of a parameter."""
     shape = param.shape
-    found: Layout = {"step": ((), np.dtype(np.float64))}
+    layout: Layout = {"step": ((), np.dtype(np.float64))}
     if len(shape) < 2:
-        return {**found, "variance": (shape, param.dtype)}
+        return {**layout, "variance": (shape, param.dtype)}
     rows, columns = (*shape[:-1], 1), (*shape[:-2], 1, shape[-1])
-    return {**found, "row_var": (rows, param.dtype), "col_var": (columns, param.dtype)}
+    return {**layout, "row_var": (rows, param.dtype), "col_var": (columns, param.dtype)}
 
 
 def _addresses(columns: list[list[Any]], uniform: list[Tensor]) -> Addresses:

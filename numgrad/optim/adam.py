@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.core.options import option
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import CapturableOptimizer
-from numgrad.optim.options import declared, option
+from numgrad.optim.optimizer import declared
 from numgrad.tensors.tensor import Tensor
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.core.options import option
 from numgrad.optim.formula import as_float, formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
-from numgrad.optim.options import declared, option
+from numgrad.optim.optimizer import declared
 from numgrad.tensors.tensor import Tensor
 
 

@@ -56,7 +56,7 @@ def formula(*uniform: str) -> Callable[[Callable[..., dict[str, Any]]], Formula]
 
 
 class Settings(NamedTuple):
-    """What a group asks of the formula."""
+    """Numbers, switches and states of a group."""
 
     numbers: dict[str, Any]
     """By name, Python numbers or Tensors of one element; they change without a new kernel."""

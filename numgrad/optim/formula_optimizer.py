@@ -18,10 +18,9 @@ from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.complex import imag, real
 from numgrad.operations.join import stack
 from numgrad.optim.formula import Formula, Settings, as_float, uniform_state
-from numgrad.optim.launch import FLOAT64, REAL, Launch, check, prepare, update_of, update_rows
-from numgrad.optim.optimizer import Optimizer
-from numgrad.optim.options import declared
+from numgrad.optim.optimizer import Optimizer, declared
 from numgrad.optim.state_dict import Layout, check_state
+from numgrad.optim.stepping import FLOAT64, REAL, Launch, check, prepare, update_of, update_rows
 from numgrad.tensors.creation import full_like, zeros_like
 from numgrad.tensors.inplace import before_writing
 from numgrad.tensors.tensor import Tensor
@@ -98,8 +97,8 @@ class FormulaOptimizer(Optimizer):
         bringing = [o for o in cls._options.values() if o.brings]
         cls._bringing = tuple((1 << k, o.name) for k, o in enumerate(bringing))
         off = (
-            {o.brings for k, o in enumerate(bringing) if not kept >> k & 1}
-            for kept in range(1 << len(bringing))
+            {o.brings for k, o in enumerate(bringing) if not on >> k & 1}
+            for on in range(1 << len(bringing))
         )
         cls._states = tuple(tuple(s for s in cls._array_states if s not in o) for o in off)
 
@@ -113,14 +112,14 @@ class FormulaOptimizer(Optimizer):
 
     def states_of(self, group: dict[str, Any]) -> tuple[str, ...]:
         """The state arrays in use for a group: those of options that are off are left out."""
-        kept = 0
+        on = 0
         for bit, option in self._bringing:
             if group[option]:
-                kept |= bit
-        return self._states[kept]
+                on |= bit
+        return self._states[on]
 
     def starts(self, group: dict[str, Any]) -> dict[str, float]:
-        """What states start with, where it is not 0."""
+        """Initial values of states that do not start with 0."""
         return {}
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
@@ -191,11 +190,11 @@ class FormulaOptimizer(Optimizer):
         grads: list[Any] = [param._grad for param in params]
         if set(map(type, grads)) == _DENSE:
             return params, grads, []
-        given = [(p, g) for p, g in zip(params, grads, strict=True) if g is not None]
-        sparse = [p for p, g in given if g.is_sparse]
+        pairs = [(p, g) for p, g in zip(params, grads, strict=True) if g is not None]
+        sparse = [p for p, g in pairs if g.is_sparse]
         if sparse:
             self._check_sparse(group, sparse[0])
-        dense = [(p, g) for p, g in given if not g.is_sparse]
+        dense = [(p, g) for p, g in pairs if not g.is_sparse]
         return [p for p, _ in dense], [g for _, g in dense], sparse
 
     def _check_sparse(self, group: dict[str, Any], param: Tensor) -> None:
@@ -248,15 +247,15 @@ class FormulaOptimizer(Optimizer):
         if settings.states:
             states = list(map(self.state.__getitem__, params))
             try:
-                kept = [state[name]._array for name in settings.states for state in states]
+                arrays = [state[name]._array for name in settings.states for state in states]
             except (KeyError, AttributeError):  # not there yet, or no Tensors
-                return self._prepare_anew(settings, group, params, grads, fresh)
+                return self._prepare_new(settings, group, params, grads, fresh)
             known = self._owner.known.get(id(group), ((), ()))[0]
-            if len(known) == len(kept) and all(map(is_, known, kept)):
-                return self._prepare_alike(settings, group, params, grads, kept)
-        return self._prepare_anew(settings, group, params, grads, fresh)
+            if len(known) == len(arrays) and all(map(is_, known, arrays)):
+                return self._prepare_uniform(settings, group, params, grads, arrays)
+        return self._prepare_new(settings, group, params, grads, fresh)
 
-    def _prepare_anew(
+    def _prepare_new(
         self,
         settings: Settings,
         group: dict[str, Any],
@@ -268,14 +267,14 @@ class FormulaOptimizer(Optimizer):
         launches: list[Launch] = []
         if len(set(params)) < len(params):  # the same memory twice: one after the other
             for param, grad in zip(params, grads, strict=True):
-                launches += self._prepare_anew(settings, group, [param], [grad], fresh)
+                launches += self._prepare_new(settings, group, [param], [grad], fresh)
             return launches
         if FIRST in self.formula.keywords and settings.states:
             new = [not self.state[param] for param in params]
             if any(new) and not all(new):
                 for first in (False, True):
                     chosen = [k for k, is_new in enumerate(new) if is_new == first]
-                    launches += self._prepare_anew(
+                    launches += self._prepare_new(
                         settings,
                         group,
                         [params[k] for k in chosen],
@@ -285,27 +284,27 @@ class FormulaOptimizer(Optimizer):
                 return launches
             if new[0]:
                 settings = settings._replace(switches=(*settings.switches, (FIRST, True)))
-        kept: list[np.ndarray] = []
+        arrays: list[np.ndarray] = []
         if settings.states:
             states = [self.state_of(param, group, fresh) for param in params]
-            kept = self._own(id(group), [s[name] for name in settings.states for s in states])
-        return self._prepare_alike(settings, group, params, grads, kept)
+            arrays = self._own(id(group), [s[name] for name in settings.states for s in states])
+        return self._prepare_uniform(settings, group, params, grads, arrays)
 
-    def _prepare_alike(
+    def _prepare_uniform(
         self,
         settings: Settings,
         group: dict[str, Any],
         params: list[Tensor],
         grads: list[Tensor],
-        kept: list[np.ndarray],
+        state_arrays: list[np.ndarray],
     ) -> list[Launch]:
         """Launches for parameters that are all treated alike; ``kept`` are their states' arrays."""
         arrays = [p._array for p in params]
         arrays += [g._array for g in grads]
-        arrays += kept
+        arrays += state_arrays
         maximize = bool(group.get("maximize"))
         launches = prepare(self._name, self.formula, settings, maximize, arrays, len(params))
-        foreign = self._owner.known[id(group)][1] if kept else None
+        foreign = self._owner.known[id(group)][1] if state_arrays else None
         launches.append(partial(self._mark, params, foreign))
         if thread_state.mutation is not None:
             states = [self.state[param][name] for name in settings.states for param in params]
@@ -332,10 +331,10 @@ class FormulaOptimizer(Optimizer):
 
     @property
     def _owner(self) -> _Owner:
-        found = self.__dict__.get("_states_owner")
-        if found is None:
-            found = self.__dict__["_states_owner"] = _Owner()
-        return found
+        owner = self.__dict__.get("_states_owner")
+        if owner is None:
+            owner = self.__dict__["_states_owner"] = _Owner()
+        return owner
 
     # ------------------------------------------------------------------------------------ rows
 
@@ -347,8 +346,10 @@ class FormulaOptimizer(Optimizer):
         settings = self.settings(group)
         numbers, switches, states = settings
         state = self.state_of(param, group, fresh) if states else {}
-        kept = [state[name] for name in states]
-        check(self._name, self.formula, settings, [param._array, grad, *[t._array for t in kept]])
+        tensors = [state[name] for name in states]
+        check(
+            self._name, self.formula, settings, [param._array, grad, *[t._array for t in tensors]]
+        )
         maximize, dtype = bool(group.get("maximize")), REAL[param.dtype]
         launch = partial(
             update_rows,
@@ -359,7 +360,7 @@ class FormulaOptimizer(Optimizer):
             [state[name]._array for name in states if name in self.formula.elements],
             [state[name]._array for name in states if name in self.formula.uniform],
         )
-        written = [param, *kept]
+        written = [param, *tensors]
         return [partial(before_writing, written), launch, partial(mark_all_written, written)]
 
     # ---------------------------------------------------------------------------------- recorded

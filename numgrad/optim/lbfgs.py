@@ -10,6 +10,7 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.addresses import copied_addresses
+from numgrad.core.options import option
 from numgrad.errors import (
     NumgradAssertionError,
     NumgradRuntimeError,
@@ -20,8 +21,7 @@ from numgrad.kernels import quasi_newton
 from numgrad.kernels.products.linalg import dot_kernel
 from numgrad.nn.module.state_dict import array_of
 from numgrad.optim.formula import as_float
-from numgrad.optim.optimizer import Optimizer
-from numgrad.optim.options import declared, option
+from numgrad.optim.optimizer import Optimizer, declared
 from numgrad.optimize.unknowns import Packing
 from numgrad.tensors.tensor import Tensor
 
@@ -321,9 +321,9 @@ class _Run:
         self.gradient_before = vector(state.get("prev_flat_grad"))
         self.loss_before = state.get("prev_loss")
 
-    def _vector(self, kept: Any) -> np.ndarray:
+    def _vector(self, saved: Any) -> np.ndarray:
         """An array of the state in the dtype of the vector of parameters."""
-        array = np.zeros(self.size) if kept is None else array_of(kept)
+        array = np.zeros(self.size) if saved is None else array_of(saved)
         if array.shape != (self.size,):
             raise NumgradRuntimeError(
                 f"LBFGS.step: the state has vectors of shape {array.shape} for {self.size} "
@@ -332,11 +332,11 @@ class _Run:
         return np.require(array, self.dtype, ("C", "A", "W"))
 
     def state(self) -> dict[str, Any]:
-        """What the next step needs."""
+        """State that the next step needs."""
         counts = {"func_evals": self.evaluations, "n_iter": self.iterations}
         if not self.known:
             return counts
-        found = {
+        state = {
             **counts,
             "d": Tensor(self.direction),
             "t": self.t,
@@ -347,7 +347,7 @@ class _Run:
             "prev_flat_grad": Tensor(self.gradient_before),
             "prev_loss": self.loss_before,
         }
-        return found if self.shares is None else {**found, "al": self.shares}
+        return state if self.shares is None else {**state, "al": self.shares}
 
     def restore(self) -> None:
         """Put the parameters back to where they were before the step."""
@@ -378,7 +378,7 @@ class _Run:
             if slope > -tolerance_change:
                 break
             if group["line_search_fn"]:
-                found, count = strong_wolfe(
+                trial, count = strong_wolfe(
                     partial(self.trial, origin),
                     Trial(0.0, loss, slope, gradient),
                     self.t,
@@ -386,7 +386,7 @@ class _Run:
                     tolerance_change,
                     max_eval - evaluations,
                 )
-                self.t, loss, _, gradient = found
+                self.t, loss, _, gradient = trial
                 origin = self.move(origin, self.t)
             else:
                 origin = self.move(origin, self.t)
@@ -405,7 +405,7 @@ class _Run:
         return result, self.state()
 
     def evaluate(self) -> tuple[Any, float, np.ndarray]:
-        """What the closure returns, as a number, and the gradient."""
+        """Call the closure; its result as a number, and the gradient."""
         result = self.closure()
         loss = result.detach() if isinstance(result, Tensor) else result
         return result, float(loss), self.packing.pack(map(_gradient, self.packing.tensors))
@@ -436,11 +436,11 @@ class _Run:
             self.remember(gradient)
         count, dtype = len(self.steps), self.dtype
         # the addresses do not keep what lies there: ``found`` does
-        found = copied_addresses([*self.steps, *self.changes], count, 2, -1, dtype)
+        layout = copied_addresses([*self.steps, *self.changes], count, 2, -1, dtype)
         direction, shares = np.empty_like(gradient), np.empty(count)
         run = self.chosen(quasi_newton.direction_kernel)
         slope = run(
-            found.pointers, np.array(self.inverses), self.scale, gradient, direction, shares
+            layout.pointers, np.array(self.inverses), self.scale, gradient, direction, shares
         )
         self.direction = direction
         if self.iterations > 1:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.node import mark_all_written
+from numgrad.core.options import option
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.optim.formula import as_float
-from numgrad.optim.optimizer import Optimizer
-from numgrad.optim.options import declared, option
+from numgrad.optim.optimizer import Optimizer, declared
 from numgrad.optim.state_dict import Layout, check_real
 from numgrad.tensors.creation import zeros_like
 from numgrad.tensors.inplace import before_writing
@@ -203,7 +203,7 @@ def orthogonalise(
 
 
 def _scale(shape: tuple[int, ...], adjust_lr_fn: str | None) -> float:
-    """What an update of that shape is multiplied by beside the learning rate."""
+    """Factor of an update of that shape, beside the learning rate."""
     rows, columns = shape
     if adjust_lr_fn == "match_rms_adamw":
         return 0.2 * sqrt(max(rows, columns))

@@ -95,7 +95,7 @@ class ClosureObjective(Objective):
 
 
 class ClosureConstraint:
-    """What a closure of a constraint returns, a vector, and its derivatives by the parameters."""
+    """Vector that a closure of a constraint returns, and its derivatives by the parameters."""
 
     def __init__(
         self, parameters: ParametersAsUnknowns, closure: Callable[..., Any], args: Any

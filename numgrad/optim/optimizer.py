@@ -1,15 +1,15 @@
-"""What all optimizers are: groups of parameters, their state, hooks around a step."""
+"""Base of all optimizers: groups of parameters, their state, hooks around a step."""
 
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar, dataclass_transform
 
 from numgrad.autograd.hooks import RemovableHandle, register
 from numgrad.autograd.modes import enable_grad, no_grad, set_grad_enabled
 from numgrad.autograd.variable import gradient_of, set_gradient
-from numgrad.core.options import Option
+from numgrad.core.options import Option, declare, option
 from numgrad.errors import (
     NumgradNotImplementedError,
     NumgradRuntimeError,
@@ -20,6 +20,56 @@ from numgrad.errors import (
 from numgrad.optim import state_dict as states
 from numgrad.optim.step_hooks import hooked
 from numgrad.tensors.tensor import Tensor
+
+_Class = TypeVar("_Class", bound=type)
+_ACCEPTED = "Accepted for compatibility: there is one kernel, which steps all tensors at once."
+
+COMMON: dict[str, Option] = {
+    "params": Option(doc="Tensors, pairs ``(name, Tensor)``, or groups as dictionaries."),
+    "lr": Option(
+        doc=r"Learning rate :math:`\eta`, a number or a Tensor of one element.", at_least=0
+    ),
+    "betas": Option(doc="Decay rates of the averages.", at_least=0, below=1, after="eps"),
+    "eps": Option(doc="Added to the denominator.", at_least=0),
+    "momentum": Option(doc=r"Decay rate :math:`\mu` of the momentum.", at_least=0),
+    "weight_decay": Option(doc="Factor of the L2 penalty, added to the gradient.", at_least=0),
+    "decoupled_weight_decay": Option(
+        doc="Let parameters shrink at the rate ``lr * weight_decay`` rather than add a penalty."
+    ),
+    "maximize": Option(doc="Climb instead of descending."),
+    "differentiable": Option(doc="Record the step itself, so that it can be differentiated."),
+    "foreach": Option(doc=_ACCEPTED),
+    "capturable": Option(doc=_ACCEPTED),
+    "fused": Option(doc=_ACCEPTED[:-1] + "; excludes ``foreach`` and ``differentiable``."),
+}
+"""The vocabulary: range and sentence of options that mean the same in every optimizer."""
+
+
+@dataclass_transform(field_specifiers=(option,))
+def declared(cls: _Class) -> _Class:
+    """Give an optimizer the constructor, checks and defaults that its class body declares.
+
+    See Note [Declared options]; names in ``COMMON`` need neither a range nor a sentence.
+
+    Examples
+    --------
+    >>> from typing import Any
+    >>> import numgrad as ng
+    >>> from numgrad.optim.optimizer import declared, option
+    >>> @declared
+    ... class Fixed(ng.optim.Optimizer):
+    ...     params: Any
+    ...     lr: float = 0.5
+    ...     width: float = option(default=1.0, above=0, doc="Of the region.")
+    >>> Fixed([ng.ones(2, requires_grad=True)], width=0)
+    Traceback (most recent call last):
+    numgrad.errors.NumgradValueError: Fixed: width is 0; it must be positive
+    """
+    declare(cls, COMMON)
+    made: Any = cls
+    made._take_up_options()
+    return cls
+
 
 REQUIRED: Any = object()
 """Default of an option that every group must give."""
@@ -99,7 +149,7 @@ class Optimizer:
         """Called when the options of a class are known."""
 
     def _set_up(self, options: dict[str, Any]) -> None:
-        """What a declared constructor does: Note [Declared options]."""
+        """Check the options and add the groups, for a constructor: Note [Declared options]."""
         params = options.pop("params")
         self._check_options(options)
         Optimizer.__init__(self, params, options)
@@ -116,9 +166,9 @@ class Optimizer:
 
     def _check_ranges(self, where: str, options: Mapping[str, Any]) -> None:
         """Raise unless each option that is given is in its range."""
-        for option in self._checked:
-            if option.name in options:
-                option.check(where, options[option.name])
+        for limited in self._checked:
+            if limited.name in options:
+                limited.check(where, options[limited.name])
 
     def _iterated(self, params: Any) -> Iterable[Any]:
         """Parameters or groups, if that is what they can be."""
@@ -304,12 +354,12 @@ class Optimizer:
         group["params"] = tensors
         if names:
             group["param_names"] = names
-        for option, default in self.defaults.items():
-            if default is REQUIRED and option not in group:
+        for name, default in self.defaults.items():
+            if default is REQUIRED and name not in group:
                 raise NumgradValueError(
-                    f"{self._name}: a group gives no {option!r}, which has no default"
+                    f"{self._name}: a group gives no {name!r}, which has no default"
                 )
-            group.setdefault(option, default)
+            group.setdefault(name, default)
         if len(set(tensors)) != len(tensors):
             warn(
                 f"{self._name}: a parameter occurs twice in a group and will be updated twice a "

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.core.options import option
 from numgrad.errors import NumgradValueError
 from numgrad.optim.formula import as_float, formula
 from numgrad.optim.formula_optimizer import CapturableOptimizer
-from numgrad.optim.options import declared, option
+from numgrad.optim.optimizer import declared
 from numgrad.tensors.tensor import Tensor
 
 
@@ -18,8 +19,8 @@ from numgrad.tensors.tensor import Tensor
 def rprop(p, g, prev, step_size, step, *, etaminus, etaplus, smallest, largest):
     """A step size of its own for every element, grown while the gradient keeps its sign."""
     agreement = np.sign(g * prev)
-    kept = np.where(agreement == 0, 1.0, agreement)  # a NaN stays one
-    factor = np.where(agreement > 0, etaplus, np.where(agreement < 0, etaminus, kept))
+    unchanged = np.where(agreement == 0, 1.0, agreement)  # a NaN stays one
+    factor = np.where(agreement > 0, etaplus, np.where(agreement < 0, etaminus, unchanged))
     step_size = np.minimum(np.maximum(step_size * factor, smallest), largest)
     g = np.where(agreement < 0, 0.0, g)
     return {

@@ -1,4 +1,4 @@
-"""SciPy's minimizers over Tensors: a face of ``ng.minimize``."""
+"""SciPy's minimizers over Tensors: a wrapper of ``ng.minimize``."""
 
 from __future__ import annotations
 

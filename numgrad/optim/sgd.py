@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Any
 
+from numgrad.core.options import option
 from numgrad.errors import NumgradValueError
 from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import RecordableOptimizer
-from numgrad.optim.launch import Launch
-from numgrad.optim.options import declared, option
+from numgrad.optim.optimizer import declared
+from numgrad.optim.stepping import Launch
 from numgrad.tensors.tensor import Tensor
 
 

@@ -94,10 +94,10 @@ def unpack(
             continue
         param = tensors[key]
         wanted = layout(param, group_of[id(param)])
-        found = _Fitting(f"{where}: parameter {key}", param, names, wanted).fitted(value, ())
+        entries = _Fitting(f"{where}: parameter {key}", param, names, wanted).fitted(value, ())
         if wanted is not None:
-            found = _complete(f"{where}: parameter {key}", found, wanted)
-        state[param] = found
+            entries = _complete(f"{where}: parameter {key}", entries, wanted)
+        state[param] = entries
     return state, list(merged.values())
 
 
@@ -135,19 +135,19 @@ def _option(value: Any) -> Any:
     return deepcopy(value)
 
 
-def _complete(where: str, found: Any, wanted: Layout) -> dict[str, Any]:
+def _complete(where: str, state: Any, wanted: Layout) -> dict[str, Any]:
     """The states of a parameter, after a look at whether they are all there."""
-    if not isinstance(found, dict):
-        raise NumgradValueError(f"{where} has a state of type {type(found).__name__}, not a dict")
+    if not isinstance(state, dict):
+        raise NumgradValueError(f"{where} has a state of type {type(state).__name__}, not a dict")
     # PyTorch has None for what is not there yet
-    found = {name: value for name, value in found.items() if value is not None}
-    lacking = [name for name in wanted if name not in found]
-    if found and lacking:
+    state = {name: value for name, value in state.items() if value is not None}
+    lacking = [name for name in wanted if name not in state]
+    if state and lacking:
         raise NumgradValueError(
-            f"{where} has no {', '.join(lacking)} among its states ({', '.join(map(str, found))});"
+            f"{where} has no {', '.join(lacking)} among its states ({', '.join(map(str, state))});"
             " was the state of another optimizer given?"
         )
-    return found
+    return state
 
 
 class _Fitting:

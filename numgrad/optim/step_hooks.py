@@ -61,9 +61,9 @@ def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
         after = self._optimizer_step_post_hooks
         if not (before or after or _global_pre_hooks or _global_post_hooks):
             return step(self, *args, **kwargs)
-        given: tuple[Any, ...] = (self, *args)
+        arguments: tuple[Any, ...] = (self, *args)
         for hook in list(chain(_global_pre_hooks.values(), before.values())):
-            changed = hook(self, given, kwargs)
+            changed = hook(self, arguments, kwargs)
             if changed is None:
                 continue
             pair = isinstance(changed, tuple) and len(changed) == 2
@@ -72,10 +72,10 @@ def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
                     f"{type(self).__name__}.step: a pre-hook returned {changed!r}; it must return "
                     "None or a pair (args, kwargs), of which args begin with the optimizer"
                 )
-            given, kwargs = changed
-        out = step(*given, **kwargs)
+            arguments, kwargs = changed
+        out = step(*arguments, **kwargs)
         for hook in list(chain(after.values(), _global_post_hooks.values())):
-            hook(self, given, kwargs)
+            hook(self, arguments, kwargs)
         return out
 
     wrapper.hooked = True  # type: ignore[attr-defined]

@@ -230,7 +230,7 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the averaged module computes."""
+        """Call the averaged module."""
         return self.module(*args, **kwargs)
 
     @no_grad()
@@ -283,7 +283,7 @@ def _check_device(name: str, device: Any) -> None:
 
 @no_grad()
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Compute the running statistics of all batch normalizations of ``model`` anew.
+    """Compute the running statistics of all batch normalizations of ``model`` again.
 
     The averaged weights have other activations than the weights had whose statistics were kept.
     All batches count equally here.

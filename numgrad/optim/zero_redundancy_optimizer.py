@@ -118,7 +118,7 @@ class ZeroRedundancyOptimizer(Optimizer):
             owner = loads.index(min(loads))
             loads[owner] += tensor.size
             self._owner[tensor] = owner
-        kept = self.state
+        state = self.state
         mine = [
             {name: value for name, value in group.items() if name != "param_names"}
             | {"params": self._mine(group)}
@@ -128,7 +128,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         self._own: Optimizer | None = None
         if self._numbers:
             self._own = self._class([mine[number] for number in self._numbers], **self._given)
-            self._own.state.update(kept)
+            self._own.state.update(state)
             self.state = self._own.state
 
     def _is_mine(self, tensor: Tensor) -> bool:
@@ -184,7 +184,7 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     # ---------------------------------------------- join: Note [Roll calls] of nn.parallel
 
-    def join_in(self, roll: Any, said: int = 0) -> None:
+    def join_in(self, roll: Any, call: int = 0) -> None:
         """Begin to announce steps as ``said`` in roll calls of ``join``; end that, with None.
 
         Raises
@@ -197,7 +197,7 @@ class ZeroRedundancyOptimizer(Optimizer):
                 f"join: the ranks of a {_NAME} are {self._group.ranks}, those of the model "
                 f"{roll.group.ranks}; give both the same process_group"
             )
-        self._roll, self._said = roll, said
+        self._roll, self._said = roll, call
 
     def follow(self) -> None:
         """Step the share of this rank, which has joined, where others have said that they step."""
@@ -209,19 +209,19 @@ class ZeroRedundancyOptimizer(Optimizer):
         if joined:
             source = self._group.ranks[self._roll.last[0]]
             theirs = [tensor for tensor, owner in self._owner.items() if owner in joined]
-            given: list[Any] = [[tensor.grad for tensor in theirs]]
-            broadcast_object_list(given, source, self._group)
+            message: list[Any] = [[tensor.grad for tensor in theirs]]
+            broadcast_object_list(message, source, self._group)
             self.take_over_options(source)
             if self._group.rank in joined:
-                for tensor, grad in zip(theirs, given[0], strict=True):
+                for tensor, grad in zip(theirs, message[0], strict=True):
                     tensor.grad = grad
         self._step_shares()
 
     def take_over_options(self, source: int) -> None:
         """Options of the groups of rank ``source`` for all, such as ``lr`` after a schedule."""
-        given: list[Any] = [[_options(group) for group in self.param_groups]]
-        broadcast_object_list(given, source, self._group)
-        for group, options in zip(self.param_groups, given[0], strict=True):
+        message: list[Any] = [[_options(group) for group in self.param_groups]]
+        broadcast_object_list(message, source, self._group)
+        for group, options in zip(self.param_groups, message[0], strict=True):
             group.update(options)
 
     def _hand_options_down(self, own: Optimizer) -> None:

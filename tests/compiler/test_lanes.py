@@ -98,3 +98,15 @@ def test_derivatives_of_examples_are_written_along_rows():
     around, _ = source.split(f"a{product[1]}, n0*n1*i0 + n1*i2 + i1")
     loops = re.findall(r" for (\w+) in ", around)
     assert loops[-3:] == ["lane", "i2", "i1"], "elements beside each other innermost"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32"])
+def test_extremes_along_the_first_axis_are_searched_side_by_side(dtype):
+    """The elements of a column lie apart, those of a row beside each other: lanes are columns."""
+    x = np.random.default_rng(0).integers(-9, 9, (130, 67)).astype(dtype)
+    if dtype == "float64":
+        x[5, 3] = x[90, 3] = x[7, 66] = np.nan
+    for function in (np.argmax, np.argmin):
+        fast = ng.jit(lambda x, function=function: function(x, axis=0))
+        np.testing.assert_array_equal(fast(x), function(x, axis=0))
+        assert "lane" in fast.source

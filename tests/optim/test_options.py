@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import numgrad as ng
-from numgrad.optim.options import declared, option
+from numgrad.core.options import option
+from numgrad.optim.optimizer import declared
 
 DECLARED = sorted(
     (c for c in vars(ng.optim).values() if isinstance(c, type) and vars(c).get("_options")),

@@ -4,7 +4,9 @@ Note [Lanes]
 ------------
 An outermost loop may be cut into blocks of iterations that are computed side by side
 (``Loop.lanes``), for two reasons. A loop inside may be too short for SIMD: then the index of the
-block runs innermost. And what is computed once an iteration may be expensive: then it is computed
+block runs innermost. It does too where elements of the inner loops lie apart and those of the
+outermost one beside each other, if results do not depend on an order, as those of ``argmax`` along
+the first axis. And what is computed once an iteration may be expensive: then it is computed
 for a whole block at once, between loops over the rows of the block (``Loop.rows``).
 
 Note [Rows of results]
@@ -18,8 +20,9 @@ Note [Tiles]
 ------------
 A scan along an axis whose elements lie apart takes up a whole row for each of its steps: that
 falls out of the cache before the next step reads it, and where the outermost loop is short threads
-find nothing to share. So the innermost loop is cut into tiles, which count as iterations of the
-outermost one.
+find nothing to share. So the innermost loop is cut into tiles (strip mining), which count as
+iterations of the outermost one. Rows of a tile do not overlap, so they are written in vectors,
+except narrow ones: there each step waits for what the one before has just stored.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from numgrad.codegen.nests.block_products import block_product, extract_products
 from numgrad.codegen.nests.polynomial import Terms as Length
 from numgrad.codegen.nests.polynomial import value_of
 from numgrad.codegen.nests.statements import Bodies, Loops, Statement, expensive
-from numgrad.codegen.nests.terms import ONE, SCAN, SCATTER
+from numgrad.codegen.nests.terms import ONE, REDUCE, SCAN, SCATTER
 from numgrad.codegen.nests.tree import Item, Loop, coefficient, paths, touched
 
 SHORT = 48
@@ -77,8 +80,9 @@ def choose_lanes(top: Loop, bodies: Bodies, loops: Loops, exported: Collection[i
         any(block_product(s, [top, *path], bodies, hint) for s, path in paths(child))
         for child in children
     ]
+    across = _is_exact(top) and _walks_across(top, bodies, loops)
     short = [
-        is_product or max(_hint(x, loops) for x in _innermost(child)) < SHORT
+        is_product or across or max(_hint(x, loops) for x in _innermost(child)) < SHORT
         for is_product, child in zip(multiplies, children, strict=True)
     ]
     once = {
@@ -94,6 +98,15 @@ def choose_lanes(top: Loop, bodies: Bodies, loops: Loops, exported: Collection[i
             child.rows = not is_short
         extract_products(top, bodies, hint, exported)
         _rows_of_results(top, bodies, loops, exported)
+
+
+def _is_exact(top: Loop) -> bool:
+    """Whether reductions have the same result in any order; sums of lanes lose digits if long."""
+    reductions = [s.term for s in top.statements() if s.reduced]
+    return bool(reductions) and not any(
+        term.dtype.kind in "fc" and (term.op != REDUCE or term.detail[0] in ("sum", "prod"))
+        for term in reductions
+    )
 
 
 def _rows_of_results(top: Loop, bodies: Bodies, loops: Loops, exported: Collection[int]) -> None:

@@ -487,10 +487,7 @@ class Captures:
         has = facts(code)
         self.names |= has.attributes | has.strings
         self._builds_names = self._builds_names or has.builds_names
-        if has.mentions(("getattr", "hasattr", "vars")):
-            self._asked.update(filter(str.isidentifier, has.strings))
-        if "AttributeError" in has.names:
-            self._asked |= has.attributes
+        self._asked |= has.optional
 
     def _read_code(self, function: FunctionType, kind: type) -> None:
         """Note the names in a method, and what else it reads."""

@@ -205,7 +205,7 @@ def _gate_slope(x):
     smooth=True,
 )
 def gelu_gate(x):
-    """What ``gelu_tanh`` multiplies its operand by."""
+    """Factor by which ``gelu_tanh`` multiplies its operand."""
     # (1 + tanh(u)) / 2 is sigmoid(2 u), without cancellation
     return sigmoid((2 * math.sqrt(2 / math.pi)) * (x + _CUBIC * (x * x * x)))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from numgrad.core.options import option
 from numgrad.errors import NumgradValueError
-from numgrad.nn.activation import functions as F
+from numgrad.nn.activation import activations as F
 from numgrad.nn.applied import Applied, applies
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.parameter import empty_parameter

@@ -100,9 +100,41 @@ def _convolve(
     x, w, b, batched = as_batch(name, rank, x, w, b)
     stride = along_axes(name, "stride", stride, rank, 1)
     dilation = along_axes(name, "dilation", dilation, rank, 1)
-    pairs = pairs_of(name, padding, tuple(w.shape[2:]), stride, dilation)
-    y = convolution(x, w, b, stride=stride, padding=pairs, dilation=dilation, groups=groups)
+    kernel = tuple(map(index, w.shape[2:])) if rank == 3 else tuple(w.shape[2:])
+    pairs = pairs_of(name, padding, kernel, stride, dilation)
+    convolve = _convolve_slices if rank == 3 else convolution
+    y = convolve(x, w, b, stride=stride, padding=pairs, dilation=dilation, groups=groups)
     return y if batched else squeeze(y, axis=0)
+
+
+def _convolve_slices(
+    x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
+    """Convolve volumes: Note [Depth as channels]."""
+    kernel = tuple(map(index, w.shape[2:]))
+    samples, channels, depth, *area = x.shape
+    count = (index(depth) + sum(padding[0]) - dilation[0] * (kernel[0] - 1) - 1) // stride[0] + 1
+    if count < 1 or channels != w.shape[1] * groups:
+        raise NumgradValueError(
+            f"conv3d: an input of shape {tuple(x.shape)}, a weight of shape {tuple(w.shape)}, "
+            f"padding {padding}, dilation {dilation} and groups={groups} do not fit; the weight "
+            "has shape (outputs, channels / groups, *kernel), the kernel is within the padded input"
+        )
+    if any(padding[0]):
+        x = pad(x, (0, 0, 0, 0, *padding[0]))
+    x = take(x, _places(count, stride[0], kernel[0], dilation[0]), axis=2)
+    x = reshape(x, (samples, channels, count, kernel[0], *area))
+    x = permute_dims(x, axes=(0, 2, 1, 3, 4, 5))
+    y = convolution(
+        reshape(x, (samples * count, channels * kernel[0], *area)),
+        reshape(w, (w.shape[0], w.shape[1] * kernel[0], *kernel[1:])),
+        b,
+        stride=stride[1:],
+        padding=padding[1:],
+        dilation=dilation[1:],
+        groups=groups,
+    )
+    return moveaxis(reshape(y, (samples, count, *y.shape[1:])), source=1, destination=2)
 
 
 def conv1d(
@@ -205,36 +237,7 @@ def conv3d(
     tensor([[[[[8., 8.],
                [8., 8.]]]]])
     """
-    name = "conv3d"
-    x, w, b, batched = as_batch(name, 3, input, weight, bias)
-    stride = along_axes(name, "stride", stride, 3, 1)
-    dilation = along_axes(name, "dilation", dilation, 3, 1)
-    kernel = tuple(map(index, w.shape[2:]))
-    pairs = pairs_of(name, padding, kernel, stride, dilation)
-    samples, channels, depth, *area = x.shape
-    count = (index(depth) + sum(pairs[0]) - dilation[0] * (kernel[0] - 1) - 1) // stride[0] + 1
-    if count < 1 or channels != w.shape[1] * groups:
-        raise NumgradValueError(
-            f"{name}: an input of shape {tuple(x.shape)}, a weight of shape {tuple(w.shape)}, "
-            f"padding {pairs}, dilation {dilation} and groups={groups} do not fit; the weight has "
-            "shape (outputs, channels / groups, *kernel), the kernel is within the padded input"
-        )
-    if any(pairs[0]):
-        x = pad(x, (0, 0, 0, 0, *pairs[0]))
-    x = take(x, _places(count, stride[0], kernel[0], dilation[0]), axis=2)
-    x = reshape(x, (samples, channels, count, kernel[0], *area))
-    x = permute_dims(x, axes=(0, 2, 1, 3, 4, 5))
-    y = convolution(
-        reshape(x, (samples * count, channels * kernel[0], *area)),
-        reshape(w, (w.shape[0], w.shape[1] * kernel[0], *kernel[1:])),
-        b,
-        stride=stride[1:],
-        padding=pairs[1:],
-        dilation=dilation[1:],
-        groups=groups,
-    )
-    y = moveaxis(reshape(y, (samples, count, *y.shape[1:])), source=1, destination=2)
-    return y if batched else squeeze(y, axis=0)
+    return _convolve(3, input, weight, bias, stride, padding, dilation, groups)
 
 
 _CONVOLVE = (conv1d, conv2d, conv3d)
@@ -244,7 +247,7 @@ _PADDING_MODES = ("zeros", *(mode for mode in MODES if mode != "constant"))
 
 
 class _Convolution(Module):
-    """What all these layers have: options, a weight and maybe a bias."""
+    """Base of all these layers: options, a weight and maybe a bias."""
 
     rank: int
     transposed = False

@@ -262,19 +262,19 @@ _GEOMETRIES = (
 )  # fmt: skip
 
 
-def _whole(given: dict, rank: int) -> dict:
+def _whole(options: dict, rank: int) -> dict:
     """All parameters of a geometry."""
     return {
         "stride": (1,) * rank,
         "padding": ((0, 0),) * rank,
         "dilation": (1,) * rank,
         "groups": 1,
-    } | given
+    } | options
 
 
 def _samples(first: int, second: int, third: int | None, bias: bool) -> list:
     """Samples of an operation on two of input, weights and output; the third's sizes are given."""
-    found = []
+    samples = []
     for *shapes, params in _GEOMETRIES:
         params = _whole(params, len(shapes[0]) - 2)
         operands = (shapes[first], shapes[second])
@@ -282,8 +282,8 @@ def _samples(first: int, second: int, third: int | None, bias: bool) -> list:
             operands = (*operands, shapes[1][:1])
         if third is not None:
             params["shape"] = shapes[third][2:]
-        found.append((operands, params))
-    return found
+        samples.append((operands, params))
+    return samples
 
 
 @primitive(internal=True, method=False, samples=_samples(0, 1, None, True), smooth=True)

@@ -58,11 +58,21 @@ def _transposed(
     extra = along_axes(name, "output_padding", output_padding, rank, 0)
     check_output_padding(name, extra, stride, dilation)
     check_transposed(name, x, w, b, groups)
-    kernel = w.shape[2:]
+    transpose = _transpose_slices if rank == 3 else _transpose
+    y = transpose(name, x, w, stride, padding, extra, dilation, groups)
+    if b is not None:
+        y = y + reshape(b, (*b.shape, *(1,) * rank))
+    return y if batched else squeeze(y, axis=0)
+
+
+def _transpose(
+    name: str, x: Any, w: Any, stride: Any, padding: Any, extra: Any, dilation: Any, groups: int
+) -> Any:
+    """Transpose a convolution over one or two axes."""
     shape = tuple(
         (n - 1) * s - 2 * p + d * (k - 1) + e + 1
         for n, k, s, p, e, d in zip(
-            x.shape[2:], kernel, stride, padding, extra, dilation, strict=True
+            x.shape[2:], w.shape[2:], stride, padding, extra, dilation, strict=True
         )
     )
     if min(shape) < 1:
@@ -70,7 +80,7 @@ def _transposed(
             f"{name}: an input of shape {tuple(x.shape)} and a weight of shape {tuple(w.shape)} "
             f"with padding {padding} give an output with axes {shape}; use less padding"
         )
-    y = convolution_input(
+    return convolution_input(
         x,
         w,
         shape=shape,
@@ -79,9 +89,35 @@ def _transposed(
         dilation=dilation,
         groups=groups,
     )
-    if b is not None:
-        y = y + reshape(b, (*b.shape, *(1,) * rank))
-    return y if batched else squeeze(y, axis=0)
+
+
+def _transpose_slices(
+    name: str, x: Any, w: Any, stride: Any, padding: Any, extra: Any, dilation: Any, groups: int
+) -> Any:
+    """Transpose one of volumes: Note [Depth as channels] in ``convolution.correlation``."""
+    kernel = tuple(map(index, w.shape[2:]))
+    samples, channels, depth, *area = x.shape
+    depth = index(depth)
+    reach = (depth - 1) * stride[0] + dilation[0] * (kernel[0] - 1) + 1 + extra[0]
+    if reach - 2 * padding[0] < 1:
+        raise NumgradValueError(
+            f"{name}: an input of shape {tuple(x.shape)} and a weight of shape {tuple(w.shape)} "
+            f"with padding {padding} give no output; use less padding"
+        )
+    x = reshape(moveaxis(x, source=2, destination=1), (samples * depth, channels, *area))
+    w = reshape(w, (channels, w.shape[1] * kernel[0], *kernel[1:]))
+    y = _transpose(
+        "conv_transpose2d", x, w, stride[1:], padding[1:], extra[1:], dilation[1:], groups
+    )
+    outputs, area = w.shape[1] // kernel[0] * groups, y.shape[2:]
+    y = reshape(y, (samples, depth, outputs, kernel[0], *area))
+    y = permute_dims(y, axes=(0, 2, 1, 3, 4, 5))
+    y = reshape(y, (samples, outputs, depth * kernel[0], *area))
+    empty = zeros((samples, outputs, reach, *area), dtype=y.dtype)
+    y = index_add(empty, _places(depth, stride[0], kernel[0], dilation[0]), y, axis=2)
+    if padding[0]:
+        y = getitem(y, (slice(None), slice(None), slice(padding[0], reach - padding[0])))
+    return y
 
 
 def conv_transpose1d(
@@ -179,40 +215,7 @@ def conv_transpose3d(
     >>> ng.nn.functional.conv_transpose3d(x, np.ones((1, 2, 2, 2, 2)), stride=2).shape
     (1, 2, 4, 6, 6)
     """
-    name = "conv_transpose3d"
-    x, w, b, batched = as_batch(name, 3, input, weight, bias)
-    stride = along_axes(name, "stride", stride, 3, 1)
-    dilation = along_axes(name, "dilation", dilation, 3, 1)
-    padding = along_axes(name, "padding", padding, 3, 0)
-    extra = along_axes(name, "output_padding", output_padding, 3, 0)
-    check_output_padding(name, extra, stride, dilation)
-    check_transposed(name, x, w, b, groups)
-    kernel = tuple(map(index, w.shape[2:]))
-    samples, channels, depth, *area = x.shape
-    depth = index(depth)
-    reach = (depth - 1) * stride[0] + dilation[0] * (kernel[0] - 1) + 1 + extra[0]
-    if reach - 2 * padding[0] < 1:
-        raise NumgradValueError(
-            f"{name}: an input of shape {tuple(x.shape)} and a weight of shape {tuple(w.shape)} "
-            f"with padding {padding} give no output; use less padding"
-        )
-    x = reshape(moveaxis(x, source=2, destination=1), (samples * depth, channels, *area))
-    y = conv_transpose2d(
-        x, reshape(w, (channels, w.shape[1] * kernel[0], *kernel[1:])), None, stride[1:],
-        padding[1:], extra[1:], groups, dilation[1:],
-    )  # fmt: skip
-    outputs = w.shape[1] * groups
-    area = y.shape[2:]
-    y = reshape(y, (samples, depth, outputs, kernel[0], *area))
-    y = permute_dims(y, axes=(0, 2, 1, 3, 4, 5))
-    y = reshape(y, (samples, outputs, depth * kernel[0], *area))
-    empty = zeros((samples, outputs, reach, *area), dtype=y.dtype)
-    y = index_add(empty, _places(depth, stride[0], kernel[0], dilation[0]), y, axis=2)
-    if padding[0]:
-        y = getitem(y, (slice(None), slice(None), slice(padding[0], reach - padding[0])))
-    if b is not None:
-        y = y + reshape(b, (outputs, 1, 1, 1))
-    return y if batched else squeeze(y, axis=0)
+    return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 _TRANSPOSE = (conv_transpose1d, conv_transpose2d, conv_transpose3d)

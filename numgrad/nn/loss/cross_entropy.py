@@ -480,7 +480,6 @@ class CrossEntropyLoss(Loss):
     weight: Any = None
     _: KW_ONLY
     ignore_index: int = -100
-    reduction: str = "mean"
     label_smoothing: float = option(default=0.0, at_least=0, at_most=1)
 
 
@@ -498,4 +497,3 @@ class NLLLoss(Loss):
     weight: Any = None
     _: KW_ONLY
     ignore_index: int = -100
-    reduction: str = "mean"

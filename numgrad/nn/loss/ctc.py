@@ -28,7 +28,7 @@ from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.ctc import likelihood_kernel, shares_kernel
 from numgrad.nn.applied import applies
-from numgrad.nn.loss.reduction import Loss, check_reduction
+from numgrad.nn.loss.reduction import BaseLoss, check_reduction
 from numgrad.operations.arrangement import swapaxes
 from numgrad.operations.choice import where
 from numgrad.operations.compare import equal
@@ -73,35 +73,35 @@ class _Paths:
         return None if self.slopes is None else getitem(self.slopes, t)
 
     def _later(self, x: Any, fill: Any) -> tuple[Any, Any, Any]:
-        """What a state gets from itself and the two before it."""
+        """Terms that a state gets from itself and the two before it."""
         one = concat(fill, x[:, :-1], axis=1)
         return x, one, concat(fill, one[:, :-1], axis=1)
 
     def _earlier(self, x: Any, fill: Any) -> tuple[Any, Any, Any]:
-        """What a state gets from itself and the two behind it."""
+        """Terms that a state gets from itself and the two behind it."""
         one = concat(x[:, 1:], fill, axis=1)
         return x, one, concat(one[:, 1:], fill, axis=1)
 
     def alpha(self) -> tuple[list[Any], list[Any]]:
         """Logarithms of all paths from the start to each state at each time, and slopes."""
         now, slope = where(self.begin, getitem(self.logs, 0), NEVER), self._slope(0)
-        found, slopes = [now], [slope]
+        states, slopes = [now], [slope]
         for t in range(1, self.logs.shape[0]):
             a, b, c = self._later(now, self.never)
             steps = None if slope is None else self._later(slope, self.never * 0)
             now, slope = _either((a, b, c + self.skip), steps)
             now = now + getitem(self.logs, t)
             slope = None if slope is None else slope + self._slope(t)
-            found.append(now)
+            states.append(now)
             slopes.append(slope)
-        return found, slopes
+        return states, slopes
 
     def beta(self, times: Any) -> tuple[list[Any], list[Any]]:
         """Logarithms of all paths from each state to the end, what is seen there left out."""
         stop = where(self.end, 0.0, NEVER).astype(self.logs.dtype)
         last = expand_dims(times - 1, 1)
         now, slope = stop, None if self.slopes is None else stop * 0
-        found, slopes = [now], [slope]
+        states, slopes = [now], [slope]
         for t in range(self.logs.shape[0] - 2, -1, -1):
             here = now + getitem(self.logs, t + 1)
             a, b, _ = self._earlier(here, self.never)
@@ -112,9 +112,9 @@ class _Paths:
             now, slope = _either((a, b, c), steps)
             now = where(last == t, stop, now)
             slope = None if slope is None else where(last == t, 0.0, slope)
-            found.append(now)
+            states.append(now)
             slopes.append(slope)
-        return found[::-1], slopes[::-1]
+        return states[::-1], slopes[::-1]
 
 
 def _either(terms: tuple[Any, Any, Any], slopes: Any) -> tuple[Any, Any]:
@@ -143,16 +143,16 @@ def _shares(
     likelihood = logsumexp(getitem(both, 0), axis=1, keepdims=True)
     impossible = _impossible(likelihood)
     likelihood = expand_dims(where(impossible, 0.0, likelihood), 0)
-    found = np.exp(both - likelihood)
+    shares = np.exp(both - likelihood)
     if t_x is not None:
         slopes = stack(t_alpha) + stack(t_beta)
-        first = getitem(found, slice(0, 1)) * getitem(slopes, slice(0, 1))
-        found = found * (slopes - sum(first, axis=2, keepdims=True))
-    found = where(impossible, 0.0 if zero_infinity else np.nan, found)
+        first = getitem(shares, slice(0, 1)) * getitem(slopes, slice(0, 1))
+        shares = shares * (slopes - sum(first, axis=2, keepdims=True))
+    shares = where(impossible, 0.0 if zero_infinity else np.nan, shares)
     seen = expand_dims(np.arange(x.shape[0]), 1) < times
-    found = where(expand_dims(seen, 2), found, 0.0).astype(x.dtype)
+    shares = where(expand_dims(seen, 2), shares, 0.0).astype(x.dtype)
     classes = equal(expand_dims(paths.states, 2), np.arange(x.shape[2])).astype(x.dtype)
-    return swapaxes(matmul(swapaxes(found, axis1=0, axis2=1), classes), axis1=0, axis2=1)
+    return swapaxes(matmul(swapaxes(shares, axis1=0, axis2=1), classes), axis1=0, axis2=1)
 
 
 def _check_real(x: np.ndarray) -> None:
@@ -326,8 +326,8 @@ def ctc_loss(
     if single:
         x = reshape(x, (x.shape[0], 1, x.shape[1]))
     times, lengths = (
-        _lengths(name, given, x.shape[1])
-        for name, given in (("input_lengths", input_lengths), ("target_lengths", target_lengths))
+        _lengths(name, counts, x.shape[1])
+        for name, counts in (("input_lengths", input_lengths), ("target_lengths", target_lengths))
     )
     labels = _labels(targets, lengths, x.shape[1], single)
     _check_ranges(x, labels, times, lengths, blank)
@@ -339,36 +339,36 @@ def ctc_loss(
     return losses[0] if single else losses
 
 
-def _lengths(name: str, given: Any, examples: int) -> Tensor:
-    found = asarray(given)
-    if found.dtype.kind not in "iu":
-        raise NumgradTypeError(f"{_NAME}: {name} must be integers, got dtype {found.dtype}")
-    found = reshape(found, (1,)) if found.ndim == 0 else found
-    if found.ndim != 1 or found.shape[0] != examples:
+def _lengths(name: str, values: Any, examples: int) -> Tensor:
+    lengths = asarray(values)
+    if lengths.dtype.kind not in "iu":
+        raise NumgradTypeError(f"{_NAME}: {name} must be integers, got dtype {lengths.dtype}")
+    lengths = reshape(lengths, (1,)) if lengths.ndim == 0 else lengths
+    if lengths.ndim != 1 or lengths.shape[0] != examples:
         raise NumgradValueError(
-            f"{_NAME}: {name} of shape {tuple(found.shape)}; there is one for each of {examples} "
+            f"{_NAME}: {name} of shape {tuple(lengths.shape)}; there is one for each of {examples} "
             "examples"
         )
-    return found
+    return lengths
 
 
-def _labels(given: Any, lengths: Tensor, examples: int, single: bool) -> Tensor:
+def _labels(values: Any, lengths: Tensor, examples: int, single: bool) -> Tensor:
     """Labels as (examples, labels)."""
-    found = asarray(given)
-    if found.dtype.kind not in "iu" and found.size:
-        raise NumgradTypeError(f"{_NAME}: targets must be integers, got dtype {found.dtype}")
-    if found.dtype.kind not in "iu":
-        found = found.astype(np.int64)
-    if found.ndim == 2 and found.shape[0] == examples:
-        return found
-    if found.ndim != 1:
+    labels = asarray(values)
+    if labels.dtype.kind not in "iu" and labels.size:
+        raise NumgradTypeError(f"{_NAME}: targets must be integers, got dtype {labels.dtype}")
+    if labels.dtype.kind not in "iu":
+        labels = labels.astype(np.int64)
+    if labels.ndim == 2 and labels.shape[0] == examples:
+        return labels
+    if labels.ndim != 1:
         raise NumgradValueError(
-            f"{_NAME}: targets of shape {tuple(found.shape)}; they need shape ({examples}, "
+            f"{_NAME}: targets of shape {tuple(labels.shape)}; they need shape ({examples}, "
             "labels), or one axis with those of all examples"
         )
     if single:
-        return reshape(found, (1, -1))
-    counts, flat = state.ground.numbers(lengths), state.ground.numbers(found)
+        return reshape(labels, (1, -1))
+    counts, flat = state.ground.numbers(lengths), state.ground.numbers(labels)
     if counts is None or flat is None:
         raise NumgradRuntimeError(
             f"{_NAME}: targets one after another cannot be told apart while a function is traced; "
@@ -389,10 +389,10 @@ def _check_ranges(x: Tensor, labels: Tensor, times: Tensor, lengths: Tensor, bla
     steps, _, classes = x.shape
     if not 0 <= blank < classes:
         raise NumgradValueError(f"{_NAME}: blank is {blank}; classes run from 0 to {classes - 1}")
-    for name, given, most in (
+    for name, values, most in (
         ("input_lengths", times, steps), ("target_lengths", lengths, labels.shape[1]),
     ):  # fmt: skip
-        numbers = state.ground.numbers(given)
+        numbers = state.ground.numbers(values)
         if (
             numbers is not None
             and not 0 <= numbers.min(initial=0) <= numbers.max(initial=0) <= most
@@ -411,7 +411,7 @@ def _check_ranges(x: Tensor, labels: Tensor, times: Tensor, lengths: Tensor, bla
 
 
 @applies(ctc_loss)
-class CTCLoss(Loss):
+class CTCLoss(BaseLoss):
     """Negative log-likelihood of labels, summed over all times at which they may be.
 
     Examples

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -134,8 +133,8 @@ def cosine_embedding_loss(
     tiny = 1e-12  # keeps the root of the squared lengths away from 0
     lengths = ((input1 * input1).sum(axis=-1) + tiny) * ((input2 * input2).sum(axis=-1) + tiny)
     cosine = (input1 * input2).sum(axis=-1) / np.sqrt(lengths)
-    apart = where(target == -1, clip(cosine - margin, 0, None), 0)
-    return reduced(where(target == 1, 1 - cosine, apart), reduction)
+    dissimilar = where(target == -1, clip(cosine - margin, 0, None), 0)
+    return reduced(where(target == 1, 1 - cosine, dissimilar), reduction)
 
 
 def triplet_margin_loss(
@@ -201,8 +200,6 @@ class CosineEmbeddingLoss(Loss):
     """
 
     margin: float = 0.0
-    _: KW_ONLY
-    reduction: str = "mean"
 
 
 @applies(triplet_margin_loss)
@@ -226,8 +223,6 @@ class TripletMarginLoss(Loss):
     p: float = 2.0
     eps: float = 1e-6
     swap: bool = False
-    _: KW_ONLY
-    reduction: str = "mean"
 
     def _check_options(self, options: dict[str, Any]) -> None:
         super()._check_options(options)

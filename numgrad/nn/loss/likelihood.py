@@ -20,6 +20,7 @@ from numgrad.nn.loss.reduction import (
     Loss,
     _loss,
     _require_equal_shapes,
+    _weighted,
     check_reduction,
     reduced,
 )
@@ -314,10 +315,6 @@ def binary_cross_entropy_with_logits(
     return _weighted(losses, weight, reduction)
 
 
-def _weighted(losses: Tensor, weight: Any, reduction: str) -> Tensor:
-    return reduced(losses if weight is None else losses * weight, reduction)
-
-
 def kl_div(input: Any, target: Any, *, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """Kullback-Leibler divergence of the distribution of the input from that of the target.
 
@@ -467,8 +464,6 @@ class BCELoss(Loss):
     """
 
     weight: Any = None
-    _: KW_ONLY
-    reduction: str = "mean"
 
 
 @applies(binary_cross_entropy_with_logits)
@@ -484,7 +479,6 @@ class BCEWithLogitsLoss(Loss):
 
     weight: Any = None
     _: KW_ONLY
-    reduction: str = "mean"
     pos_weight: Any = None
 
 
@@ -501,7 +495,6 @@ class KLDivLoss(Loss):
     """
 
     _: KW_ONLY
-    reduction: str = "mean"
     log_target: bool = False
 
     reductions = (*REDUCTIONS, "batchmean")
@@ -522,7 +515,6 @@ class PoissonNLLLoss(Loss):
     full: bool = False
     _: KW_ONLY
     eps: float = 1e-8
-    reduction: str = "mean"
 
 
 @applies(gaussian_nll_loss)
@@ -539,4 +531,3 @@ class GaussianNLLLoss(Loss):
     _: KW_ONLY
     full: bool = False
     eps: float = 1e-6
-    reduction: str = "mean"

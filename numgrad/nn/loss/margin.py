@@ -85,8 +85,8 @@ def hinge_embedding_loss(
     """
     check_reduction("hinge_embedding_loss", reduction)
     input, target = asarray(input), asarray(target)
-    apart = where(target != 1, clip(margin - input, 0, None), 0.0)
-    return reduced(apart + where(target != -1, input, 0.0), reduction)
+    dissimilar = where(target != 1, clip(margin - input, 0, None), 0.0)
+    return reduced(dissimilar + where(target != -1, input, 0.0), reduction)
 
 
 def soft_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Tensor:
@@ -226,12 +226,12 @@ def multilabel_margin_loss(input: Any, target: Any, *, reduction: str = "mean") 
     require_between(
         target, low=-1, high=classes - 1, problem=f"{name}: targets must be below {classes}"
     )
-    given = (target < 0).astype(np.int64).cumsum(axis=1) == 0  # up to the first -1
-    labels = where(given, target, 0)
-    chosen = np.logical_and(expand_dims(labels, 2) == arange(classes), expand_dims(given, 2))
+    valid = (target < 0).astype(np.int64).cumsum(axis=1) == 0  # up to the first -1
+    labels = where(valid, target, 0)
+    chosen = np.logical_and(expand_dims(labels, 2) == arange(classes), expand_dims(valid, 2))
     others = np.logical_not(chosen.any(axis=1))
     own = expand_dims(take_along_axis(input, labels, axis=1), 2)
-    counted = np.logical_and(expand_dims(given, 2), expand_dims(others, 1))
+    counted = np.logical_and(expand_dims(valid, 2), expand_dims(others, 1))
     missing = where(counted, relu(1.0 - own + expand_dims(input, 1)), 0.0)
     losses = missing.sum(axis=(1, 2)) / classes
     return reduced(losses[0] if single else losses, reduction)
@@ -338,8 +338,6 @@ class MarginRankingLoss(Loss):
     """
 
     margin: float = 0.0
-    _: KW_ONLY
-    reduction: str = "mean"
 
 
 @applies(hinge_embedding_loss)
@@ -354,8 +352,6 @@ class HingeEmbeddingLoss(Loss):
     """
 
     margin: float = 1.0
-    _: KW_ONLY
-    reduction: str = "mean"
 
 
 @applies(soft_margin_loss)
@@ -368,9 +364,6 @@ class SoftMarginLoss(Loss):
     >>> round(ng.nn.SoftMarginLoss()(ng.zeros(2), ng.tensor([1, -1])).item(), 9)
     0.693147181
     """
-
-    _: KW_ONLY
-    reduction: str = "mean"
 
 
 @applies(multi_margin_loss)
@@ -388,8 +381,6 @@ class MultiMarginLoss(Loss):
     p: int = 1
     margin: float = 1.0
     weight: Any = None
-    _: KW_ONLY
-    reduction: str = "mean"
 
     def _check_options(self, options: dict[str, Any]) -> None:
         super()._check_options(options)
@@ -409,9 +400,6 @@ class MultiLabelMarginLoss(Loss):
     0.85
     """
 
-    _: KW_ONLY
-    reduction: str = "mean"
-
 
 @applies(multilabel_soft_margin_loss)
 class MultiLabelSoftMarginLoss(Loss):
@@ -426,8 +414,6 @@ class MultiLabelSoftMarginLoss(Loss):
     """
 
     weight: Any = None
-    _: KW_ONLY
-    reduction: str = "mean"
 
 
 @applies(triplet_margin_with_distance_loss)
@@ -453,7 +439,6 @@ class TripletMarginWithDistanceLoss(Loss):
     distance_function: Callable[[Any, Any], Any] | None = None
     margin: float = 1.0
     swap: bool = False
-    reduction: str = "mean"
 
     def _check_options(self, options: dict[str, Any]) -> None:
         super()._check_options(options)

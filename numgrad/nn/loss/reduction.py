@@ -10,13 +10,14 @@ their sum, where there are no weights.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from numgrad.errors import NumgradValueError, warn
-from numgrad.nn.applied import Applied
+from numgrad.nn.applied import Applied, applies
 from numgrad.operations.error_gamma_logistic import real_elementwise
 from numgrad.operations.reduce import mean
 from numgrad.operations.shape import broadcast_to
@@ -50,6 +51,10 @@ def _added(losses: Tensor, reduction: str) -> Tensor:
     return losses if reduction == "none" else losses.sum()
 
 
+def _weighted(losses: Tensor, weight: Any, reduction: str) -> Tensor:
+    return reduced(losses if weight is None else losses * weight, reduction)
+
+
 def _shape(x: Any) -> tuple[int, ...]:
     return x.shape if type(x) is Tensor else np.shape(x)  # np.shape takes five times as long
 
@@ -72,8 +77,8 @@ def _require_equal_shapes(name: str, input: Any, target: Any) -> None:
         )
 
 
-class Loss(Applied):
-    """What losses have in common; weights are buffers."""
+class BaseLoss(Applied):
+    """Base of modules of losses; weights are buffers."""
 
     reductions = REDUCTIONS
     shown = ()
@@ -86,3 +91,11 @@ class Loss(Applied):
 
     def _check_options(self, options: dict[str, Any]) -> None:
         check_reduction(type(self).__name__, options["reduction"], self.reductions)
+
+
+@applies()
+class Loss(BaseLoss):
+    """Base of those whose reduction is given by keyword."""
+
+    _: KW_ONLY
+    reduction: str = "mean"

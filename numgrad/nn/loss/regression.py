@@ -12,11 +12,12 @@ from numgrad.core.declare import elementwise
 from numgrad.core.options import option
 from numgrad.errors import NumgradValueError
 from numgrad.nn.applied import applies
-from numgrad.nn.loss.likelihood import _weighted
 from numgrad.nn.loss.reduction import (
+    BaseLoss,
     Loss,
     _loss,
     _warn_of_broadcast,
+    _weighted,
     check_reduction,
     reduced,
 )
@@ -218,9 +219,6 @@ class MSELoss(Loss):
     2.0
     """
 
-    _: KW_ONLY
-    reduction: str = "mean"
-
 
 @applies(l1_loss, like=mse_loss)
 class L1Loss(Loss):
@@ -232,9 +230,6 @@ class L1Loss(Loss):
     >>> ng.nn.L1Loss()(ng.tensor([1.0, 2.0]), ng.tensor([1.0, 4.0])).item()
     1.0
     """
-
-    _: KW_ONLY
-    reduction: str = "mean"
 
 
 @applies(smooth_l1_loss)
@@ -249,12 +244,11 @@ class SmoothL1Loss(Loss):
     """
 
     _: KW_ONLY
-    reduction: str = "mean"
     beta: float = option(default=1.0, at_least=0, doc="Where squares end.")
 
 
 @applies(huber_loss)
-class HuberLoss(Loss):
+class HuberLoss(BaseLoss):
     """Half the squares of the differences up to ``delta``, linear above.
 
     Examples

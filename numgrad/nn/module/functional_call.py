@@ -32,7 +32,7 @@ def functional_call(
         The module; afterwards, and if it raises, it has its own again.
     parameter_and_buffer_dicts
         Tensors by dotted name, or a sequence of such dictionaries. What is not named stays. What
-        the module sets anew, such as a running mean, is put into the dictionary.
+        the module replaces, such as a running mean, is put into the dictionary.
     args
         The arguments: a tuple, or a single one.
     kwargs
@@ -69,9 +69,9 @@ def functional_call(
     _check(values, places, strict)
     if tie_weights:
         values = _tied(values, places)
-    given = () if args is None else args if isinstance(args, tuple) else (args,)
+    positional = () if args is None else args if isinstance(args, tuple) else (args,)
     with _replaced(values, places):
-        result = module(*given, **(kwargs or {}))
+        result = module(*positional, **(kwargs or {}))
         after = {name: places[name][0].get(places[name][1]) for name in values}
     for dictionary in dictionaries:
         for name in list(dictionary):
@@ -133,12 +133,12 @@ def _stacked(name: str, tensors: list[Tensor]) -> Tensor:
         raise NumgradValueError(
             f"stack_module_state: {name!r} requires grad in some models and not in others"
         )
-    found = stack([tensor.detach() for tensor in tensors])
-    return found.requires_grad_() if wanted else found
+    stacked = stack([tensor.detach() for tensor in tensors])
+    return stacked.requires_grad_() if wanted else stacked
 
 
-def _dictionaries(given: Any) -> list[Values]:
-    dictionaries = [given] if isinstance(given, Mapping) else list(given)
+def _dictionaries(members: Any) -> list[Values]:
+    dictionaries = [members] if isinstance(members, Mapping) else list(members)
     if not all(isinstance(values, Mapping) for values in dictionaries):
         raise NumgradTypeError(
             "functional_call: takes a dictionary of Tensors by name, or a sequence of them"
@@ -179,11 +179,11 @@ def _check(values: Values, places: Mapping[str, Any], strict: bool) -> None:
                 f"functional_call: {name!r} is to be a Tensor, got {type(value).__name__}"
             )
     if strict:
-        given = {id(places[name][0][places[name][1]]) for name in values}
+        replaced = {id(places[name][0][places[name][1]]) for name in values}
         missing = [
             name
             for name, (registry, key) in places.items()
-            if name not in values and id(registry[key]) not in given
+            if name not in values and id(registry[key]) not in replaced
         ]
         if missing:
             raise NumgradRuntimeError(

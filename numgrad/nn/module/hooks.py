@@ -74,8 +74,8 @@ class BackwardHooks:
             grad_inputs: list[Any] = [None] * len(args)
             for place, g in zip(places, grads, strict=True):
                 grad_inputs[place] = g
-            found = self._run_post(tuple(grad_inputs))
-            return tuple(found[place] for place in places)
+            returned = self._run_post(tuple(grad_inputs))
+            return tuple(returned[place] for place in places)
 
         return _led_through(watch, args, places)
 
@@ -97,25 +97,25 @@ class BackwardHooks:
             grad_outputs: list[Any] = [None] * len(results)
             for place, g in zip(places, grads, strict=True):
                 grad_outputs[place] = g
-            found = self._run_pre(tuple(grad_outputs))
-            return tuple(found[place] for place in places)
+            returned = self._run_pre(tuple(grad_outputs))
+            return tuple(returned[place] for place in places)
 
         results = _led_through(watch, results, places)
         return results[0] if single else _of_kind(type(result), results)
 
     def _run_pre(self, grad_outputs: tuple) -> tuple:
         for hook in self.pre:
-            found = hook(self.module, grad_outputs)
-            if found is not None:
-                grad_outputs = _replacement(hook, "pre-hook", found, grad_outputs)
+            returned = hook(self.module, grad_outputs)
+            if returned is not None:
+                grad_outputs = _replacement(hook, "pre-hook", returned, grad_outputs)
         if self.has_inputs:
             self.grad_outputs = grad_outputs
             return grad_outputs
         # no gradient of an argument will come
         for hook in self.post:
-            found = hook(self.module, (None,) * self.arguments, grad_outputs)
-            nothing = isinstance(found, tuple) and all(g is None for g in found)
-            if found is not None and not nothing:
+            returned = hook(self.module, (None,) * self.arguments, grad_outputs)
+            nothing = isinstance(returned, tuple) and all(g is None for g in returned)
+            if returned is not None and not nothing:
                 raise NumgradRuntimeError(
                     f"{name_of(hook)}: a backward hook returned gradients of arguments "
                     "that do not require any; return None"
@@ -127,9 +127,9 @@ class BackwardHooks:
             return grad_inputs
         grad_outputs, self.grad_outputs = self.grad_outputs, None
         for hook in self.post:
-            found = hook(self.module, grad_inputs, grad_outputs)
-            if found is not None:
-                grad_inputs = _replacement(hook, "hook", found, grad_inputs)
+            returned = hook(self.module, grad_inputs, grad_outputs)
+            if returned is not None:
+                grad_inputs = _replacement(hook, "hook", returned, grad_inputs)
         return grad_inputs
 
 
@@ -151,14 +151,14 @@ def _of_kind(kind: type[tuple], values: tuple) -> tuple:
     return kind(*values) if hasattr(kind, "_fields") else kind(values)
 
 
-def _replacement(hook: Any, what: str, found: Any, before: tuple) -> tuple:
-    found = found if isinstance(found, tuple) else (found,)
-    if len(found) != len(before):
+def _replacement(hook: Any, what: str, grads: Any, before: tuple) -> tuple:
+    grads = grads if isinstance(grads, tuple) else (grads,)
+    if len(grads) != len(before):
         raise NumgradRuntimeError(
-            f"{name_of(hook)}: a backward {what} returned {len(found)} gradients in place "
+            f"{name_of(hook)}: a backward {what} returned {len(grads)} gradients in place "
             f"of {len(before)}"
         )
-    return found
+    return grads
 
 
 class Hook:
@@ -267,19 +267,19 @@ def _run_forward_pre_hook(
     hook: Hook, module: object, args: tuple, kwargs: dict[str, Any]
 ) -> tuple[tuple, dict[str, Any]]:
     if not hook.keywords:
-        found = hook.function(module, args)
-        if found is None:
+        returned = hook.function(module, args)
+        if returned is None:
             return args, kwargs
-        return found if isinstance(found, tuple) else (found,), kwargs
-    found = hook.function(module, args, kwargs)
-    if found is None:
+        return returned if isinstance(returned, tuple) else (returned,), kwargs
+    returned = hook.function(module, args, kwargs)
+    if returned is None:
         return args, kwargs
-    if not (isinstance(found, tuple) and len(found) == 2):
+    if not (isinstance(returned, tuple) and len(returned) == 2):
         raise NumgradRuntimeError(
             f"{name_of(hook.function)}: a forward pre-hook with keyword arguments returned "
-            f"{type(found).__name__}; return None, or a tuple of the new args and kwargs"
+            f"{type(returned).__name__}; return None, or a tuple of the new args and kwargs"
         )
-    return found
+    return returned
 
 
 def _run_forward_hook(
@@ -368,8 +368,8 @@ class Hooked(HookedCall):
         >>> module(ng.tensor(3.0))
         tensor(4.)
         """
-        found = Hook(hook, with_kwargs, always_call)
-        return register(self._own_module_hooks().forward, hook, found, prepend)
+        entry = Hook(hook, with_kwargs, always_call)
+        return register(self._own_module_hooks().forward, hook, entry, prepend)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False

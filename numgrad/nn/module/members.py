@@ -129,7 +129,7 @@ KINDS = ("_parameters", "_buffers", "_modules")
 
 
 class Members:
-    """What a module does with its parameters, buffers and submodules."""
+    """Registration of parameters, buffers and submodules."""
 
     training: bool
     _parameters: Registry[Parameter | None]
@@ -150,8 +150,8 @@ class Members:
         self, what: str, name: Any, members: str, free: bool = True
     ) -> Registry[Any]:
         """The registry for a new member, if its name can be used and, where asked for, is free."""
-        found = self.__dict__.get(members)
-        if found is None:
+        registry = self.__dict__.get(members)
+        if registry is None:
             raise _uninitialized(self, name)
         if not isinstance(name, str):
             raise NumgradTypeError(f"{what}: a name is a string, got {type(name).__name__}")
@@ -161,13 +161,13 @@ class Members:
                 "contain a dot, which separates the names of modules from those of their members"
             )
         # not hasattr(self, ...): a subclass may look for attributes in members it does not have yet
-        taken = name in self.__dict__ or hasattr(type(self), name)
-        if free and taken and name not in found:
+        exists = name in self.__dict__ or hasattr(type(self), name)
+        if free and exists and name not in registry:
             raise NumgradKeyError(
                 f"{what}: {type(self).__name__} has an attribute {name!r} that is something else; "
                 "choose another name or delete that first"
             )
-        return found
+        return registry
 
     def _add_member(
         self, what: str, word: str, kind: type, name: str, member: Any, remedy: str = ""
@@ -279,8 +279,8 @@ class Members:
 
     def _put_member(self, what: str, name: str, value: Any) -> None:
         """Add a module or buffer under a name that the class may use for something else."""
-        found = self._check_member_name(f"setting a {what}", name, f"_{what}s", free=False)
-        found[name] = registered(what, self, name, value)
+        registry = self._check_member_name(f"setting a {what}", name, f"_{what}s", free=False)
+        registry[name] = registered(what, self, name, value)
 
     def _set_persistent(self, name: str, persistent: bool) -> None:
         temporary = self._non_persistent_buffers_set
@@ -319,7 +319,7 @@ def _uninitialized(module: Any, name: Any) -> NumgradAttributeError:
 
 
 class Converted(Members):
-    """What changes the dtype of a module's members."""
+    """Conversion of a module's members to another dtype."""
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace the values of all parameters, their gradients and buffers by those of ``fn``.
@@ -370,13 +370,13 @@ class Converted(Members):
         for name in ignored:
             if name not in ("non_blocking", "copy"):
                 raise NumgradTypeError(f"to: takes no argument {name!r}")
-        for given in args:
-            if isinstance(given, Tensor):
-                dtype = given.dtype
-            elif isinstance(given, str) and (given == "cpu" or given.startswith("cuda")):
-                device = given
-            elif given is not None and not isinstance(given, bool):
-                dtype = given
+        for argument in args:
+            if isinstance(argument, Tensor):
+                dtype = argument.dtype
+            elif isinstance(argument, str) and (argument == "cpu" or argument.startswith("cuda")):
+                device = argument
+            elif argument is not None and not isinstance(argument, bool):
+                dtype = argument
         if device is not None and str(device) != "cpu":
             raise NumgradValueError(f"to: the device is 'cpu', there is no {str(device)!r}")
         if dtype is None:

@@ -85,23 +85,23 @@ class Module(Hooked, Stateful, Converted):
         >>> model.get_submodule("0.0")
         Linear(in_features=2, out_features=3, bias=True)
         """
-        found: Any = self
+        module: Any = self
         path = target.split(".") if target else []
         for depth, name in enumerate(path):
             where = ".".join(path[:depth])
-            if not hasattr(found, name):
+            if not hasattr(module, name):
                 raise NumgradAttributeError(
-                    f"get_submodule: {type(found).__name__}{f' at {where!r}' if where else ''} has "
-                    f"nothing called {name!r}; submodules there are "
-                    f"{', '.join(found._modules) or 'none'}"
+                    f"get_submodule: {type(module).__name__}{f' at {where!r}' if where else ''} "
+                    f"has nothing called {name!r}; submodules there are "
+                    f"{', '.join(module._modules) or 'none'}"
                 )
-            found = getattr(found, name)
-            if not isinstance(found, Module):
+            module = getattr(module, name)
+            if not isinstance(module, Module):
                 raise NumgradAttributeError(
                     f"get_submodule: {'.'.join(path[: depth + 1])!r} is no Module but "
-                    f"{type(found).__name__}"
+                    f"{type(module).__name__}"
                 )
-        return found
+        return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Put a module in the place with a dotted name.
@@ -333,7 +333,7 @@ class Module(Hooked, Stateful, Converted):
     # --------------------------------------------------------------------------------- texts
 
     def extra_repr(self) -> str:
-        """What ``repr`` shows of this module besides its submodules: to be overridden."""
+        """Text that ``repr`` shows of this module besides its submodules: to be overridden."""
         return ""
 
     def _get_name(self) -> str:

@@ -60,8 +60,8 @@ class Buffer(Tensor):
         return twin
 
     def __reduce__(self) -> tuple:
-        given = (self._array, self._requires_grad, self.persistent)
-        return _rebuild_buffer, given, attributes_of(self)
+        arguments = (self._array, self._requires_grad, self.persistent)
+        return _rebuild_buffer, arguments, attributes_of(self)
 
 
 def _rebuild_buffer(array: np.ndarray, requires_grad: bool, persistent: bool) -> Buffer:

@@ -101,7 +101,7 @@ _NO_HOOKS = StateHooks()
 
 
 class Loading:
-    """What a ``load_state_dict`` under way is going to write."""
+    """Writes that a ``load_state_dict`` under way has noted."""
 
     def __init__(self) -> None:
         self.writes: list[tuple[Callable[[], None], Callable[[], Callable[[], None]]]] = []
@@ -195,15 +195,15 @@ class Stateful(Members):
                     destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
                 )
         for hook, may_replace in list(hooks.save_post.values()):
-            found = hook(self, destination, prefix, local)
-            if found is None:
+            returned = hook(self, destination, prefix, local)
+            if returned is None:
                 continue
             if not may_replace:
                 raise NumgradRuntimeError(
-                    f"{name_of(hook)}: a state_dict post-hook returned {type(found).__name__}; it "
-                    "changes the dictionary it is given, return None"
+                    f"{name_of(hook)}: a state_dict post-hook returned {type(returned).__name__}; "
+                    "it changes the dictionary it is given, return None"
                 )
-            destination = found
+            destination = returned
         return destination  # pyright: ignore
 
     def _save_to_state_dict(
@@ -446,8 +446,10 @@ def _visit(
 
 def _inside(module: Any) -> list[Any]:
     """A module and those inside, children first, as often as they come."""
-    found = [m for child in module._modules.values() if child is not None for m in _inside(child)]
-    return [*found, module]
+    descendants = [
+        m for child in module._modules.values() if child is not None for m in _inside(child)
+    ]
+    return [*descendants, module]
 
 
 def _load_hooks(module: Any) -> list[Callable[..., Any]]:

@@ -40,18 +40,18 @@ checked = options.checked(COMMON)
 def along_axes(operation: str, what: str, value: Any, rank: int, least: int) -> tuple[int, ...]:
     """An option as a tuple with an integer, at least ``least``, for each of ``rank`` axes."""
     several = isinstance(value, tuple | list) or getattr(value, "ndim", 0) == 1
-    given: tuple[Any, ...] = tuple(value) if several else (value,)
-    if len(given) == 1:
-        given *= rank
+    entries: tuple[Any, ...] = tuple(value) if several else (value,)
+    if len(entries) == 1:
+        entries *= rank
     try:
-        given = tuple([n.__index__() for n in given])
+        entries = tuple([n.__index__() for n in entries])
     except (AttributeError, TypeError):
         raise NumgradTypeError(
             f"{operation}: {what} must be an integer or a tuple of {rank}, got {value!r}"
         ) from None
-    if len(given) != rank or min(given) < least:
+    if len(entries) != rank or min(entries) < least:
         raise NumgradValueError(
             f"{operation}: {what} must be an integer, or a tuple of {rank}, of at least {least}; "
             f"got {value!r}"
         )
-    return given
+    return entries

@@ -1,6 +1,6 @@
 """Normalization of channels over a batch: by its own statistics, or by given ones.
 
-Formulas compute the statistics anew: Note [Statistics in formulas] in ``normalization.layer``.
+Formulas compute the statistics again: Note [Statistics in formulas] in ``normalization.layer``.
 """
 
 from __future__ import annotations
@@ -187,13 +187,13 @@ def _batch_backward(call, mask, g, x: Any = None, weight=None, y: Any = None, rs
     g, g_mean, g_variance = g
     dtype = g.dtype
     g = np.ascontiguousarray(g)
-    found: list[Any] = [None, None, None]
+    grads: list[Any] = [None, None, None]
     if x is None:  # the bias alone
         sums = np.zeros((1, width), dtype)
         if g.size:
             launch(channel_sums_kernel, ("total", dtype), extents, 1, g.ravel(), sums)
-        found[2] = sums[0].reshape(call.metas[2].shape)
-        return found
+        grads[2] = sums[0].reshape(call.metas[2].shape)
+        return grads
     x, mean = np.ascontiguousarray(x, dtype), y[1]
     whole, along = _gradient_sums(x, g, mean, extents)
     if mask & 1:
@@ -201,15 +201,15 @@ def _batch_backward(call, mask, g, x: Any = None, weight=None, y: Any = None, rs
         scale = rstd * per_channel("batch_normalize", "weight", weight, width, 1, dtype)
         slope = (2 * g_variance - scale * rstd * rstd * along) / count
         shift = (g_mean - scale * whole) / count
-        found[0] = np.empty(meta.shape, dtype)
+        grads[0] = np.empty(meta.shape, dtype)
         if g.size:
-            arrays = (x.ravel(), g.ravel(), mean, scale, slope, shift, found[0].ravel())
+            arrays = (x.ravel(), g.ravel(), mean, scale, slope, shift, grads[0].ravel())
             launch(channel_map_kernel, ("combine", dtype), extents, 2, *arrays)
     if mask & 2:
-        found[1] = (along * rstd).reshape(call.metas[1].shape)
+        grads[1] = (along * rstd).reshape(call.metas[1].shape)
     if mask & 4:
-        found[2] = whole.reshape(call.metas[2].shape).copy()
-    return found
+        grads[2] = whole.reshape(call.metas[2].shape).copy()
+    return grads
 
 
 batch_normalize.calls = [
@@ -270,9 +270,9 @@ def normalize_by(x, mean, variance, weight=None, bias=None, *, eps=1e-5):
 
 @normalize_by.shape
 def _by_result(x, mean, variance, weight, bias, *, eps):
-    given = {"mean": mean, "variance": variance, "weight": weight, "bias": bias}
-    dtype = computing_dtype("normalize_by", x, *given.values())
-    for name, value in given.items():
+    parameters = {"mean": mean, "variance": variance, "weight": weight, "bias": bias}
+    dtype = computing_dtype("normalize_by", x, *parameters.values())
+    for name, value in parameters.items():
         check_channels("normalize_by", name, value, _channels("normalize_by", x)[2])
     return Meta(x.shape, dtype)
 
@@ -332,13 +332,13 @@ def _by_backward(call, mask, g, x=None, mean: Any = None, variance=None, weight=
     dtype = g.dtype
     g = np.ascontiguousarray(g)
     zeros = np.zeros(width, dtype)
-    found: list[Any] = [None] * 5
+    grads: list[Any] = [None] * 5
     scale = rstd = zeros
     if variance is not None:
         rstd = 1 / np.sqrt(flat(variance, dtype) + dtype.type(call.params["eps"]))
         scale = rstd * per_channel("normalize_by", "weight", weight, width, 1, dtype)
     if mask & 1:
-        found[0] = _scaled(g, zeros, scale, zeros, extents)
+        grads[0] = _scaled(g, zeros, scale, zeros, extents)
     if x is not None:
         moved = flat(mean, dtype)
         whole, along = _gradient_sums(np.ascontiguousarray(x, dtype), g, moved, extents)
@@ -350,8 +350,8 @@ def _by_backward(call, mask, g, x=None, mean: Any = None, variance=None, weight=
     values = (None, -scale * whole, -0.5 * scale * rstd * rstd * along, along * rstd, whole)
     for k in range(1, 5):
         if mask >> k & 1:
-            found[k] = np.array(values[k]).reshape(call.metas[k].shape)
-    return found
+            grads[k] = np.array(values[k]).reshape(call.metas[k].shape)
+    return grads
 
 
 normalize_by.calls = [
@@ -453,9 +453,9 @@ def learn(
 
 
 def _numbers(tensor: Tensor) -> Any:
-    """What statistics are computed with: NumPy is quicker for few numbers, if they are known."""
-    found = state.ground.numbers(tensor)
-    return tensor.detach() if found is None else found
+    """Array to compute statistics with: NumPy is quicker for few numbers, if they are known."""
+    numbers = state.ground.numbers(tensor)
+    return tensor.detach() if numbers is None else numbers
 
 
 def _check_running(shape: tuple[int, ...], *running: Tensor | None) -> None:
@@ -471,7 +471,7 @@ def _check_running(shape: tuple[int, ...], *running: Tensor | None) -> None:
 
 
 class ChannelNorm(_Affine):
-    """What the layers that normalize channels, and learn their statistics, have in common."""
+    """Base of layers that normalize channels and learn their statistics."""
 
     ranks: Sequence[int]
     expected: str

@@ -177,7 +177,7 @@ def normalize(
 
 
 class _InstanceNorm(ChannelNorm):
-    """What these layers have in common."""
+    """Base of layers that normalize each channel of each example."""
 
     def __init__(
         self,

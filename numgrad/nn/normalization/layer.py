@@ -3,7 +3,7 @@
 Note [Statistics in formulas]
 -----------------------------
 The backward kernels take the statistics that the forward computed: formulas name them, so that the
-tape keeps them. The formulas themselves compute the statistics anew, from ``x``: a second
+tape keeps them. The formulas themselves compute the statistics again, from ``x``: a second
 derivative must see that they depend on it.
 """
 
@@ -147,7 +147,7 @@ def _groups_result(x, weight, bias, *, extents, eps, centered):
 
 
 def _standardized(x: Any, extents: Extents, eps: float, centered: bool) -> tuple[Any, Any]:
-    """What a weight multiplies, seen as ``extents``, and the reciprocal standard deviations."""
+    """Standardized operand, seen as ``extents``, and reciprocal standard deviations."""
     x = reshape(x, extents)
     if centered:
         x = x - np.mean(x, axis=(2, 3), keepdims=True)
@@ -184,30 +184,30 @@ def _groups_backward(call, mask, g, x=None, weight=None, mean=None, rstd=None):
     width = groups * channels
     dtype = g.dtype
     g = flat(g, dtype)
-    found: list[Any] = [None, None, None]
+    grads: list[Any] = [None, None, None]
     statistics = [mean, rstd] if centered else [rstd]
     if x is not None:
         x = flat(x, dtype)
     if mask & 1:
-        found[0] = np.zeros(call.metas[0].shape, dtype)
+        grads[0] = np.zeros(call.metas[0].shape, dtype)
         weight = per_channel("normalize_groups", "weight", weight, width, 1, dtype)
         if g.size:
-            arrays = [g, x, weight, *statistics, found[0].ravel()]
+            arrays = [g, x, weight, *statistics, grads[0].ravel()]
             launch(rows_backward_kernel, (dtype, centered), extents, 3, *arrays)
     if mask & 2:
         kind = "row_gradients" if centered else "rms_gradients"
         sums = np.zeros((2 if centered else 1, width), dtype)
         if g.size:
             launch(channel_sums_kernel, (kind, dtype), extents, 2, x, g, *statistics, sums)
-        found[1] = sums[-1].reshape(call.metas[1].shape)
+        grads[1] = sums[-1].reshape(call.metas[1].shape)
         if mask & 4:
-            found[2] = sums[0].reshape(call.metas[2].shape).copy()
+            grads[2] = sums[0].reshape(call.metas[2].shape).copy()
     elif mask & 4:
         sums = np.zeros((1, width), dtype)
         if g.size:
             launch(channel_sums_kernel, ("total", dtype), extents, 1, g, sums)
-        found[2] = sums[0].reshape(call.metas[2].shape)
-    return found
+        grads[2] = sums[0].reshape(call.metas[2].shape)
+    return grads
 
 
 normalize_groups.calls = [
@@ -475,7 +475,7 @@ def group_norm(
 
 
 class _Affine(Module):
-    """A normalization that is followed by a weight and a bias, where it has them."""
+    """Base of normalizations with a weight and a bias after them, where there are such."""
 
     weight: Any
     bias: Any
@@ -500,8 +500,8 @@ class _Affine(Module):
 def _lengths(layer: str, normalized_shape: Any) -> tuple[int, ...]:
     """``normalized_shape`` as a tuple."""
     try:
-        given = normalized_shape
-        lengths = [n.__index__() for n in ((given,) if hasattr(given, "__index__") else given)]
+        shape = normalized_shape
+        lengths = [n.__index__() for n in ((shape,) if hasattr(shape, "__index__") else shape)]
     except (AttributeError, TypeError):
         raise NumgradTypeError(
             f"{layer}: normalized_shape is an integer or several, got {normalized_shape!r}"

@@ -136,9 +136,9 @@ class SyncBatchNorm(ChannelNorm):
         of_all = sums[:-1] / count
         column = (1, -1) + (1,) * (input.ndim - 2)
         squares = np.sum((input - reshape(of_all, column)) ** 2, axis=axes)
-        spread = RankSum.apply(squares, self.process_group) / count
-        out = normalize_by(input, of_all, spread, self.weight, self.bias, eps=self.eps)
-        learn(mean, variance, of_all, spread, count, momentum)
+        variance_of_all = RankSum.apply(squares, self.process_group) / count
+        out = normalize_by(input, of_all, variance_of_all, self.weight, self.bias, eps=self.eps)
+        learn(mean, variance, of_all, variance_of_all, count, momentum)
         return out
 
     @classmethod
@@ -167,16 +167,19 @@ class SyncBatchNorm(ChannelNorm):
             raise NumgradTypeError(
                 f"{_NAME}.convert_sync_batchnorm: takes a Module, got {type(module).__name__}"
             )
-        found = module
+        converted = module
         if isinstance(module, BatchNorm1d | BatchNorm2d | BatchNorm3d):
             options = module.num_features, module.eps, module.momentum, False, False
-            found = cls(*options, process_group)
-            found.affine, found.track_running_stats = module.affine, module.track_running_stats
+            converted = cls(*options, process_group)
+            converted.affine, converted.track_running_stats = (
+                module.affine,
+                module.track_running_stats,
+            )
             for name, parameter in module.named_parameters(recurse=False):
-                found.register_parameter(name, parameter)
+                converted.register_parameter(name, parameter)
             for name, buffer in module.named_buffers(recurse=False):
-                found.register_buffer(name, buffer)
-            found.training = module.training
+                converted.register_buffer(name, buffer)
+            converted.training = module.training
         for name, child in module.named_children():
-            found.add_module(name, cls.convert_sync_batchnorm(child, process_group))
-        return found
+            converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return converted

@@ -147,7 +147,7 @@ class DistributedDataParallel(Module):
         )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes; in training with the buffers of the first rank."""
+        """Call the module; in training with the buffers of the first rank."""
         reducer = self._reducer
         if reducer is not None and is_grad_enabled():
             reducer.enabled = self.require_backward_grad_sync
@@ -247,9 +247,9 @@ class DistributedDataParallel(Module):
             if optimizer in divided:
                 optimizer.take_over_options(last)
                 continue
-            given = [optimizer.state_dict()]
-            broadcast_object_list(given, last, self.process_group)
-            optimizer.load_state_dict(given[0])
+            message = [optimizer.state_dict()]
+            broadcast_object_list(message, last, self.process_group)
+            optimizer.load_state_dict(message[0])
 
     def _synchronize_buffers(self) -> None:
         if self.broadcast_buffers and self._reducer is not None:

@@ -107,7 +107,7 @@ class Roll:
 
     @property
     def divisor(self) -> int:
-        """What sums of gradients are divided by."""
+        """Divisor of sums of gradients."""
         return self.group.size if self._by_all or not self._called else self._active
 
     def call(self, doing: int) -> int:
@@ -121,22 +121,22 @@ class Roll:
         active = np.flatnonzero(every).tolist()
         if active:
             self.last, self._active = active, len(active)
-        found = set(every[active].tolist())
+        steps = set(every[active].tolist())
         joined = len(active) < group.size
-        if len(found) > 1 or (self._strict and joined and active):
-            said = "; ".join(
+        if len(steps) > 1 or (self._strict and joined and active):
+            actions = "; ".join(
                 f"rank {rank} {_SAID[min(int(what), STEP)]}"
                 for rank, what in zip(group.ranks, every, strict=True)
             )
             raise NumgradRuntimeError(
-                f"join: {said}. "
+                f"join: {actions}. "
                 + (
                     "All that have data must call forward, backward and step alike"
-                    if len(found) > 1
+                    if len(steps) > 1
                     else "With throw_on_early_termination all ranks stop here"
                 )
             )
-        return found.pop() if found else JOINED
+        return steps.pop() if steps else JOINED
 
 
 FIRST_BUCKET = 1024 * 1024

@@ -10,7 +10,7 @@ first, and in it the first place: the order of the flattened volume.
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,12 +18,13 @@ from numgrad.core.options import option
 from numgrad.errors import NumgradValueError
 from numgrad.nn.applied import Applied, applies
 from numgrad.nn.module.vocabulary import along_axes
-from numgrad.nn.pooling import windows as ops
 from numgrad.nn.pooling.windows import (
     _LEAST,
     AdaptivePool,
+    Axis,
     _Pool,
     as_image,
+    average_windows,
     check_divisor,
     check_padding,
     divided,
@@ -34,6 +35,15 @@ from numgrad.nn.pooling.windows import (
 from numgrad.operations.arrangement import moveaxis
 from numgrad.operations.error_gamma_logistic import relu
 from numgrad.tensors.tensor import Tensor
+
+
+def _averaged(x: Any, windows: tuple[Axis, ...]) -> Any:
+    """Means over the last axes, of three: Note [Pooling in two steps]."""
+    if len(windows) < 3:
+        return average_windows(x, windows=windows)
+    x = average_windows(x, windows=windows[1:])
+    x = moveaxis(x, source=-3, destination=-1)
+    return moveaxis(average_windows(x, windows=windows[:1]), source=-1, destination=-3)
 
 
 def _avg_pool(
@@ -55,7 +65,7 @@ def _avg_pool(
     windows = windows_of_average(
         name, lengths, kernel, stride, padding, bool(ceil_mode), bool(count_include_pad), divisor
     )
-    return ops.average_windows(x, windows=windows)
+    return _averaged(x, windows)
 
 
 def avg_pool1d(
@@ -130,13 +140,6 @@ def avg_pool2d(
     )
 
 
-def _averaged(x: Any, windows: tuple[ops.Axis, ...]) -> Any:
-    """Means over the last three axes: Note [Pooling in two steps]."""
-    x = ops.average_windows(x, windows=windows[1:])
-    x = moveaxis(x, source=-3, destination=-1)
-    return moveaxis(ops.average_windows(x, windows=windows[:1]), source=-1, destination=-3)
-
-
 def avg_pool3d(
     input: Any,
     kernel_size: Any,
@@ -154,17 +157,9 @@ def avg_pool3d(
     >>> ng.nn.functional.avg_pool3d(ng.ones((2, 3, 4, 6, 8)), 2).shape
     (2, 3, 2, 3, 4)
     """
-    name = "avg_pool3d"
-    x = as_image(name, 3, input)
-    kernel, stride, padding = windows_along(name, 3, kernel_size, stride, padding)
-    check_padding(name, padding, kernel)
-    check_divisor(name, divisor_override)
-    lengths = tuple(x.shape[-3:])
-    windows = windows_of_average(
-        name, lengths, kernel, stride, padding, bool(ceil_mode), bool(count_include_pad),
-        divisor_override,
-    )  # fmt: skip
-    return _averaged(x, windows)
+    return _avg_pool(
+        3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
 
 
 def _adaptive_avg_pool(rank: int, x: Any, output_size: Any) -> Tensor:
@@ -176,7 +171,7 @@ def _adaptive_avg_pool(rank: int, x: Any, output_size: Any) -> Tensor:
         raise NumgradValueError(
             f"{name}: an input of shape {tuple(x.shape)} has nothing to average"
         )
-    return ops.average_windows(x, windows=divided(lengths, output))
+    return _averaged(x, divided(lengths, output))
 
 
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
@@ -235,15 +230,7 @@ def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
     >>> ng.nn.functional.adaptive_avg_pool3d(ng.ones((2, 3, 4, 6, 8)), (1, 2, None)).shape
     (2, 3, 1, 2, 8)
     """
-    name = "adaptive_avg_pool3d"
-    x = as_image(name, 3, input)
-    lengths = tuple(x.shape[-3:])
-    output = parts(name, output_size, lengths)
-    if 0 in lengths:
-        raise NumgradValueError(
-            f"{name}: an input of shape {tuple(x.shape)} has nothing to average"
-        )
-    return _averaged(x, divided(lengths, output))
+    return _adaptive_avg_pool(3, input, output_size)
 
 
 # ------------------------------------------------------------------------------ means of powers
@@ -324,8 +311,19 @@ def lp_pool3d(
     return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-@applies(avg_pool1d, like=avg_pool2d)
-class AvgPool1d(_Pool):
+@applies(avg_pool2d)
+class _AvgPool(_Pool):
+    """Base of layers that take means of windows."""
+
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
+
+
+@applies(avg_pool1d)
+class AvgPool1d(_AvgPool):
     """Mean of windows of sequences.
 
     Examples
@@ -336,11 +334,6 @@ class AvgPool1d(_Pool):
     """
 
     rank = 1
-    kernel_size: Any
-    stride: Any = None
-    padding: Any = 0
-    ceil_mode: bool = False
-    count_include_pad: bool = True
 
     def _check_options(self, options: dict[str, Any]) -> None:
         super()._check_options(options)
@@ -349,7 +342,7 @@ class AvgPool1d(_Pool):
 
 
 @applies(avg_pool2d)
-class AvgPool2d(_Pool):
+class AvgPool2d(_AvgPool):
     """Mean of windows that slide over images.
 
     Examples
@@ -359,16 +352,11 @@ class AvgPool2d(_Pool):
     (5, 3, 4, 4)
     """
 
-    kernel_size: Any
-    stride: Any = None
-    padding: Any = 0
-    ceil_mode: bool = False
-    count_include_pad: bool = True
     divisor_override: int | None = None
 
 
 @applies(avg_pool3d, like=avg_pool2d)
-class AvgPool3d(_Pool):
+class AvgPool3d(_AvgPool):
     """Mean of windows that slide over volumes.
 
     Examples
@@ -379,11 +367,6 @@ class AvgPool3d(_Pool):
     """
 
     rank = 3
-    kernel_size: Any
-    stride: Any = None
-    padding: Any = 0
-    ceil_mode: bool = False
-    count_include_pad: bool = True
     divisor_override: int | None = None
 
 
@@ -431,11 +414,16 @@ class AdaptiveAvgPool3d(AdaptivePool):
     output_size: Any = option(doc="Numbers of parts along the axes, one for all; None keeps one.")
 
 
+@applies(lp_pool2d)
 class _LPPool(Applied):
-    """What layers of norms have in common."""
+    """Base of layers that take norms of windows."""
 
-    rank: int
+    rank: ClassVar[int]
     shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
+    norm_type: float
+    kernel_size: Any
+    stride: Any = None
+    ceil_mode: bool = False
 
     def _check_options(self, options: dict[str, Any]) -> None:
         name = type(self).__name__
@@ -444,7 +432,7 @@ class _LPPool(Applied):
             along_axes(name, "stride", options["stride"], self.rank, 1)
 
 
-@applies(lp_pool1d, like=lp_pool2d)
+@applies(lp_pool1d)
 class LPPool1d(_LPPool):
     """Norms of windows that slide over sequences.
 
@@ -456,13 +444,9 @@ class LPPool1d(_LPPool):
     """
 
     rank = 1
-    norm_type: float
-    kernel_size: Any
-    stride: Any = None
-    ceil_mode: bool = False
 
 
-@applies(lp_pool2d, like=lp_pool2d)
+@applies(lp_pool2d)
 class LPPool2d(_LPPool):
     """Norms of windows that slide over images.
 
@@ -474,13 +458,9 @@ class LPPool2d(_LPPool):
     """
 
     rank = 2
-    norm_type: float
-    kernel_size: Any
-    stride: Any = None
-    ceil_mode: bool = False
 
 
-@applies(lp_pool3d, like=lp_pool2d)
+@applies(lp_pool3d)
 class LPPool3d(_LPPool):
     """Norms of windows that slide over volumes.
 
@@ -492,7 +472,3 @@ class LPPool3d(_LPPool):
     """
 
     rank = 3
-    norm_type: float
-    kernel_size: Any
-    stride: Any = None
-    ceil_mode: bool = False

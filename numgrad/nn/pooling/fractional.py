@@ -32,14 +32,14 @@ def _lengths(
                 f"{name}: output_ratio is a number between 0 and 1, or {rank}; got {output_ratio}"
             )
         output_size = [int(int(n) * r) for n, r in zip(lengths, ratios, strict=True)]
-    found = along_axes(name, "output_size", output_size, rank, 1)
-    for n, k, out in zip(lengths, kernel, found, strict=True):
+    counts = along_axes(name, "output_size", output_size, rank, 1)
+    for n, k, out in zip(lengths, kernel, counts, strict=True):
         if out + k - 1 > n:
             raise NumgradValueError(
                 f"{name}: {out} windows of length {k} do not begin at different places of an axis "
                 f"of length {n}"
             )
-    return found
+    return counts
 
 
 def _begins(sample: Any, length: Any, kernel: int, out: int) -> Any:
@@ -159,8 +159,19 @@ def fractional_max_pool3d(
     return _pool(3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
 
 
-@applies(fractional_max_pool2d, like=fractional_max_pool2d)
-class FractionalMaxPool2d(Applied):
+@applies(fractional_max_pool2d)
+class _FractionalMaxPool(Applied):
+    """Base of layers that take the largest element of windows at random places."""
+
+    kernel_size: Any
+    output_size: Any = None
+    output_ratio: Any = None
+    return_indices: bool = False
+    _random_samples: Any = None
+
+
+@applies(fractional_max_pool2d)
+class FractionalMaxPool2d(_FractionalMaxPool):
     """Largest elements of windows of images that begin at random places.
 
     Examples
@@ -170,15 +181,9 @@ class FractionalMaxPool2d(Applied):
     (2, 4, 13, 12)
     """
 
-    kernel_size: Any
-    output_size: Any = None
-    output_ratio: Any = None
-    return_indices: bool = False
-    _random_samples: Any = None
 
-
-@applies(fractional_max_pool3d, like=fractional_max_pool2d)
-class FractionalMaxPool3d(Applied):
+@applies(fractional_max_pool3d)
+class FractionalMaxPool3d(_FractionalMaxPool):
     """Largest elements of windows of volumes that begin at random places.
 
     Examples
@@ -187,9 +192,3 @@ class FractionalMaxPool3d(Applied):
     >>> ng.nn.FractionalMaxPool3d(3, output_size=4)(ng.ones((1, 2, 9, 9, 9))).shape
     (1, 2, 4, 4, 4)
     """
-
-    kernel_size: Any
-    output_size: Any = None
-    output_ratio: Any = None
-    return_indices: bool = False
-    _random_samples: Any = None

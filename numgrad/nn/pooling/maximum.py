@@ -13,13 +13,14 @@ from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn.applied import applies
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.vocabulary import along_axes
-from numgrad.nn.pooling import windows as ops
 from numgrad.nn.pooling.windows import (
     AdaptivePool,
     _Pool,
     as_image,
     check_padding,
     divided,
+    max_pool,
+    max_pool_indices,
     parts,
     spans,
     windows_along,
@@ -48,15 +49,30 @@ def _max_pool(
     kernel, stride, padding = windows_along(name, rank, kernel_size, stride, padding)
     dilation = along_axes(name, "dilation", dilation, rank, 1)
     check_padding(name, padding, spans(kernel, dilation))
-    options = {
-        "kernel": kernel,
-        "stride": stride,
-        "padding": padding,
-        "dilation": dilation,
-        "ceil_mode": bool(ceil_mode),
-    }
-    y = ops.max_pool(x, **options)
-    return (y, ops.max_pool_indices(x, **options)) if return_indices else y
+
+    def options(axes: slice) -> dict[str, Any]:
+        return {
+            "kernel": kernel[axes],
+            "stride": stride[axes],
+            "padding": padding[axes],
+            "dilation": dilation[axes],
+            "ceil_mode": bool(ceil_mode),
+        }
+
+    if rank < 3:
+        whole = options(slice(None))
+        y = max_pool(x, **whole)
+        return (y, max_pool_indices(x, **whole)) if return_indices else y
+    # Note [Pooling in two steps] in ``pooling.average``
+    area, depth = options(slice(1, 3)), options(slice(0, 1))
+    across = moveaxis(max_pool(x, **area), source=-3, destination=-1)
+    y = moveaxis(max_pool(across, **depth), source=-1, destination=-3)
+    if not return_indices:
+        return y
+    inside = moveaxis(max_pool_indices(x, **area), source=-3, destination=-1)
+    which = max_pool_indices(across, **depth)
+    places = which * (x.shape[-2] * x.shape[-1]) + take_along_axis(inside, which, axis=-1)
+    return y, moveaxis(places, source=-1, destination=-3)
 
 
 def max_pool1d(
@@ -153,31 +169,7 @@ def max_pool3d(
     >>> ng.nn.functional.max_pool3d(ng.ones((2, 3, 4, 6, 8)), 2).shape
     (2, 3, 2, 3, 4)
     """
-    name = "max_pool3d"
-    x = as_image(name, 3, input)
-    kernel, stride, padding = windows_along(name, 3, kernel_size, stride, padding)
-    dilation = along_axes(name, "dilation", dilation, 3, 1)
-    check_padding(name, padding, spans(kernel, dilation))
-
-    def options(first: int, last: int) -> dict[str, Any]:
-        return {
-            "kernel": kernel[first:last],
-            "stride": stride[first:last],
-            "padding": padding[first:last],
-            "dilation": dilation[first:last],
-            "ceil_mode": bool(ceil_mode),
-        }
-
-    slices = ops.max_pool(x, **options(1, 3))
-    across = moveaxis(slices, source=-3, destination=-1)
-    y = moveaxis(ops.max_pool(across, **options(0, 1)), source=-1, destination=-3)
-    if not return_indices:
-        return y
-    area = x.shape[-2] * x.shape[-1]
-    inside = moveaxis(ops.max_pool_indices(x, **options(1, 3)), source=-3, destination=-1)
-    which = ops.max_pool_indices(across, **options(0, 1))
-    places = which * area + take_along_axis(inside, which, axis=-1)
-    return y, moveaxis(places, source=-1, destination=-3)
+    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def _adaptive_max_pool(rank: int, input: Any, output_size: Any, return_indices: bool) -> Any:
@@ -207,8 +199,8 @@ def _adaptive_max_pool(rank: int, input: Any, output_size: Any, return_indices: 
         shape = (*x.shape[:k], len(table), longest, *x.shape[k + 1 :])
         x, places = (reshape(take(a, flat, axis=axis), shape) for a in (x, places))
         best = argmax(x, axis=k + 1, keepdims=True)
-        kept = (*shape[: k + 1], *shape[k + 2 :])
-        x, places = (reshape(take_along_axis(a, best, axis=k + 1), kept) for a in (x, places))
+        reduced = (*shape[: k + 1], *shape[k + 2 :])
+        x, places = (reshape(take_along_axis(a, best, axis=k + 1), reduced) for a in (x, places))
     return (x, places) if return_indices else x
 
 
@@ -398,11 +390,20 @@ def max_unpool3d(
     return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
 
+@applies(max_pool2d)
 class _MaxPool(_Pool):
+    """Base of layers that take the largest element of windows."""
+
     shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    dilation: Any = 1
+    return_indices: bool = False
+    ceil_mode: bool = False
 
 
-@applies(max_pool1d, like=max_pool2d)
+@applies(max_pool1d)
 class MaxPool1d(_MaxPool):
     """Largest element of windows of sequences: as ``MaxPool2d``, along one axis.
 
@@ -414,12 +415,6 @@ class MaxPool1d(_MaxPool):
     """
 
     rank = 1
-    kernel_size: Any
-    stride: Any = None
-    padding: Any = 0
-    dilation: Any = 1
-    return_indices: bool = False
-    ceil_mode: bool = False
 
 
 @applies(max_pool2d)
@@ -436,15 +431,8 @@ class MaxPool2d(_MaxPool):
     (5, 16, 4, 4)
     """
 
-    kernel_size: Any
-    stride: Any = None
-    padding: Any = 0
-    dilation: Any = 1
-    return_indices: bool = False
-    ceil_mode: bool = False
 
-
-@applies(max_pool3d, like=max_pool2d)
+@applies(max_pool3d)
 class MaxPool3d(_MaxPool):
     """Largest element of windows that slide over volumes: as ``MaxPool2d``, along three axes.
 
@@ -456,19 +444,18 @@ class MaxPool3d(_MaxPool):
     """
 
     rank = 3
-    kernel_size: Any
-    stride: Any = None
-    padding: Any = 0
-    dilation: Any = 1
-    return_indices: bool = False
-    ceil_mode: bool = False
 
 
+@applies(adaptive_max_pool2d)
 class _AdaptiveMaxPool(AdaptivePool):
+    """Base of layers that take the largest element of each part."""
+
     shown = ("output_size",)
+    output_size: Any
+    return_indices: bool = False
 
 
-@applies(adaptive_max_pool1d, like=adaptive_max_pool2d)
+@applies(adaptive_max_pool1d)
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     """Largest elements of given numbers of parts of sequences.
 
@@ -480,11 +467,9 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     """
 
     rank = 1
-    output_size: Any
-    return_indices: bool = False
 
 
-@applies(adaptive_max_pool2d, like=adaptive_max_pool2d)
+@applies(adaptive_max_pool2d)
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     """Largest elements of given numbers of parts of images.
 
@@ -496,11 +481,9 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     """
 
     rank = 2
-    output_size: Any
-    return_indices: bool = False
 
 
-@applies(adaptive_max_pool3d, like=adaptive_max_pool2d)
+@applies(adaptive_max_pool3d)
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     """Largest elements of given numbers of parts of volumes.
 
@@ -512,12 +495,10 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     """
 
     rank = 3
-    output_size: Any
-    return_indices: bool = False
 
 
 class _MaxUnpool(Module):
-    """What the layers that put largest elements back have in common."""
+    """Base of layers that put largest elements back."""
 
     rank: int
 

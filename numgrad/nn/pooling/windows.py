@@ -67,13 +67,13 @@ def _windows(
         count = output_length(name, lengths, axis, k, s, p, d, ceil_mode)
         starts = np.arange(count) * s - p
         first = np.where(starts < 0, starts % d, starts)
-        found = (np.minimum(starts + (k - 1) * d + 1, n) - first + d - 1) // d
-        if found.min() < 1:
+        counts = (np.minimum(starts + (k - 1) * d + 1, n) - first + d - 1) // d
+        if counts.min() < 1:
             raise NumgradValueError(
                 f"{name}: a window of {k} elements {d} apart lies outside of axis {axis} of "
                 f"{lengths}; use less padding or dilation"
             )
-        tables.append(np.stack([first, found], axis=1))
+        tables.append(np.stack([first, counts], axis=1))
     rows, columns = (np.array([[0, 1]]), *tables)[-2:]
     return rows, columns, np.array((1, *dilation)[-2:])
 
@@ -158,10 +158,10 @@ def _pool_result(x: Meta, *, ceil_mode: bool, **options: Any) -> Meta:
 
 @max_pool.shape
 def _max_pool_result(x, *, kernel, stride, padding, dilation, ceil_mode):
-    found = _pool_result(
+    result = _pool_result(
         x, kernel=kernel, stride=stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode
     )
-    return found, (Meta(found.shape, _INT64),)
+    return result, (Meta(result.shape, _INT64),)
 
 
 max_pool_indices.shape(lambda x, **options: Meta(_pool_result(x, **options).shape, _INT64))
@@ -186,8 +186,8 @@ def _max_pool_vjp(g, indices, meta_x, kernel):
 
 def _max_pool_tangent(t_x, y, indices, kernel):
     rank = len(kernel)
-    taken = gather_along(_flattened(t_x, rank), _flattened(indices, rank), axis=-1)
-    return reshape(taken, y.shape)
+    tangents = gather_along(_flattened(t_x, rank), _flattened(indices, rank), axis=-1)
+    return reshape(tangents, y.shape)
 
 
 max_pool.vjp(x=_max_pool_vjp).jvp(_max_pool_tangent)
@@ -323,8 +323,8 @@ def windows_along(
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Kernel, stride and padding along each axis."""
     kernel = along_axes(operation, "kernel_size", kernel_size, rank, 1)
-    given = kernel if stride is None else along_axes(operation, "stride", stride, rank, 1)
-    return kernel, given, along_axes(operation, "padding", padding, rank, 0)
+    strides = kernel if stride is None else along_axes(operation, "stride", stride, rank, 1)
+    return kernel, strides, along_axes(operation, "padding", padding, rank, 0)
 
 
 def spans(kernel: tuple[int, ...], dilation: tuple[int, ...]) -> tuple[int, ...]:
@@ -388,17 +388,17 @@ def parts(operation: str, output_size: Any, lengths: tuple[int, ...]) -> tuple[i
     """Into how many parts axes of these lengths are divided; None keeps the length."""
     rank = len(lengths)
     several = isinstance(output_size, tuple | list) or getattr(output_size, "ndim", 0) == 1
-    given = tuple(output_size) if several else (output_size,) * rank
-    if len(given) == rank:
-        given = tuple(n if m is None else m for m, n in zip(given, lengths, strict=True))
-    return along_axes(operation, "output_size", given, rank, 0)
+    counts = tuple(output_size) if several else (output_size,) * rank
+    if len(counts) == rank:
+        counts = tuple(n if m is None else m for m, n in zip(counts, lengths, strict=True))
+    return along_axes(operation, "output_size", counts, rank, 0)
 
 
 _LEAST = {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1}
 
 
 class _Pool(Applied):
-    """What layers with windows have in common."""
+    """Base of layers with windows."""
 
     shown = ("kernel_size", "stride", "padding")
     rank = 2
@@ -407,17 +407,17 @@ class _Pool(Applied):
         if options["stride"] is None:
             options["stride"] = options["kernel_size"]
         name = type(self).__name__
-        found = {
+        sizes = {
             key: along_axes(name, key, options.get(key, 1), self.rank, least)
             for key, least in _LEAST.items()
         }
-        reach = spans(found["kernel_size"], found["dilation"])
-        check_padding(name, found["padding"], reach)
+        reach = spans(sizes["kernel_size"], sizes["dilation"])
+        check_padding(name, sizes["padding"], reach)
         check_divisor(name, options.get("divisor_override"))
 
 
 class AdaptivePool(Applied):
-    """What layers with parts have in common."""
+    """Base of layers that divide axes into parts."""
 
     rank = 2
 

@@ -46,7 +46,7 @@ def starting_state(layer: str, state: Any, expected: tuple[int, ...], dtype: np.
 
 
 class _Recurrent(Module):
-    """What the recurrent layers have in common."""
+    """Base of recurrent layers."""
 
     gates: int
     states = 1
@@ -111,17 +111,17 @@ class _Recurrent(Module):
 
     def _parameter(self, kind: str, suffix: str) -> Any:
         name = f"{kind}_{suffix}"
-        found = self._parameters.get(name)
-        if found is None and "parametrizations" in self.__dict__:
-            found = getattr(self, name, None)  # Note [Parametrized modules]
-        return found
+        parameter = self._parameters.get(name)
+        if parameter is None and "parametrizations" in self.__dict__:
+            parameter = getattr(self, name, None)  # Note [Parametrized modules]
+        return parameter
 
     @property
     def all_weights(self) -> list[list[Any]]:
         """Parameters of each layer and direction."""
         kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
-        found = [[self._parameter(kind, suffix) for kind in kinds] for _, suffix in self._places()]
-        return [[p for p in row if p is not None] for row in found]
+        rows = [[self._parameter(kind, suffix) for kind in kinds] for _, suffix in self._places()]
+        return [[p for p in row if p is not None] for row in rows]
 
     def reset_parameters(self) -> None:
         """Draw new values of the parameters."""
@@ -183,10 +183,10 @@ class _Recurrent(Module):
             )
             y, *final = through(a, suffix, *(state[place] for state in states))
             ends.append(y)
-            for found, state in zip(last, final, strict=True):
-                found.append(state)
+            for states_of_layers, state in zip(last, final, strict=True):
+                states_of_layers.append(state)
         y = concat(ends, axis=-1) if len(ends) > 1 else ends[0]
-        return y, [stack(found) for found in last]
+        return y, [stack(states_of_layers) for states_of_layers in last]
 
     def _through_time(self, a: Tensor, suffix: str, *states: Tensor) -> tuple[Tensor, ...]:
         """One layer in one direction: its states at all times, and the last ones."""
@@ -218,7 +218,7 @@ class _Recurrent(Module):
     ) -> tuple[Tensor, ...]:
         """``_through_time`` of blocks of time in which as many sequences go on."""
         reverse = suffix.endswith("_reverse")
-        found: list[Any] = []
+        outputs: list[Any] = []
         ended: list[tuple[Tensor, ...]] = []
         now = tuple(state[: blocks[-1][2]] for state in states) if reverse else states
         for start, times, size in reversed(blocks) if reverse else blocks:
@@ -230,11 +230,11 @@ class _Recurrent(Module):
                 now = tuple(state[:size] for state in now)
             block = reshape(a[start : start + times * size], (times, size, a.shape[-1]))
             y, *now = self._through_time(block, suffix, *now)
-            found.append(reshape(y, (times * size, y.shape[-1])))
+            outputs.append(reshape(y, (times * size, y.shape[-1])))
         if ended:  # the longest come first
             parts = zip(now, *reversed(ended), strict=True)
             now = tuple(concat(part) for part in parts)
-        return concat(found[::-1] if reverse else found), *now
+        return concat(outputs[::-1] if reverse else outputs), *now
 
     def _run(self, a: Tensor, suffix: str, reverse: bool, *states: Tensor) -> tuple[Tensor, ...]:
         """States at all times, and the last cell state of an LSTM."""
@@ -269,11 +269,11 @@ class _Recurrent(Module):
         lead = (self.num_layers * self._directions, *((batch,) if batched else ()))
         sizes = (self._out_size, self.hidden_size)
         dtype = self._parameter("weight_hh", "l0").dtype
-        found = [
+        checked_states = [
             starting_state(name, state, (*lead, size), dtype)
             for state, size in zip(hx, sizes, strict=False)
         ]
-        return found if batched else [state[:, None] for state in found]
+        return checked_states if batched else [state[:, None] for state in checked_states]
 
     def extra_repr(self) -> str:
         """The arguments of the constructor."""
@@ -450,16 +450,16 @@ class LSTM(_Recurrent):
         if not self.proj_size:
             return lstm_sequence(a, h, weight, bias, c, reverse=reverse)
         projection = self._parameter("weight_hr", suffix)
-        found: dict[int, Tensor] = {}
+        outputs: dict[int, Tensor] = {}
         times = range(a.shape[0])
         for t in times[::-1] if reverse else times:
             y, c = lstm_sequence(a[t : t + 1], h, weight, bias, c)
-            found[t] = h = linear(y[0], projection)
-        return stack([found[t] for t in times]), c
+            outputs[t] = h = linear(y[0], projection)
+        return stack([outputs[t] for t in times]), c
 
 
 class _Cell(Module):
-    """What the cells have in common."""
+    """Base of recurrent cells."""
 
     gates: int
 
@@ -496,10 +496,10 @@ class _Cell(Module):
                 f"({self.input_size},)"
             )
         expected = (*input.shape[:-1], self.hidden_size)
-        found = [starting_state(name, s, expected, self.weight_hh.dtype) for s in states]
+        before = [starting_state(name, s, expected, self.weight_hh.dtype) for s in states]
         if input.ndim == 1:
-            input, found = input[None], [s[None] for s in found]
-        return linear(input, self.weight_ih, self.bias_ih)[None], *found
+            input, before = input[None], [s[None] for s in before]
+        return linear(input, self.weight_ih, self.bias_ih)[None], *before
 
     @staticmethod
     def _as_given(input: Any, state: Tensor) -> Tensor:

@@ -60,11 +60,11 @@ def blocks_of(packed: PackedSequence) -> list[tuple[int, int, int]]:
     return blocks
 
 
-def _integers(name: str, what: str, given: Any) -> np.ndarray:
+def _integers(name: str, what: str, values: Any) -> np.ndarray:
     """Numbers that decide on shapes, as an ndarray."""
-    numbers = given
-    if isinstance(given, Tensor):
-        numbers = state.ground.numbers(given)
+    numbers = values
+    if isinstance(values, Tensor):
+        numbers = state.ground.numbers(values)
         if numbers is None:
             raise NumgradRuntimeError(
                 f"{name}: {what} decide on shapes and must be known when the function is traced; "
@@ -273,8 +273,8 @@ def pad_sequence(
             filling = full((missing, *row.shape[1:]), padding_value, dtype=row.dtype)
             row = np.concatenate([row, filling] if padding_side == "right" else [filling, row])
         padded.append(row)
-    found = stack(padded)
-    return found if batch_first else swapaxes(found, axis1=0, axis2=1)
+    stacked = stack(padded)
+    return stacked if batch_first else swapaxes(stacked, axis1=0, axis2=1)
 
 
 def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Tensor]:

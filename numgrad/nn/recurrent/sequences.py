@@ -8,7 +8,7 @@ the weight may have another last axis, as they do where an LSTM's states are pro
 Note [Formulas through time]
 ----------------------------
 The gradient formulas go forward and back through time with operations on single times. They compute
-the gates anew from the inputs, since a second derivative must see that they depend on them; those
+the gates again from the inputs, since a second derivative must see that they depend on them; those
 that the forward kept are named for the backward kernel.
 """
 
@@ -60,7 +60,7 @@ def _launch(maker: Any, kind: str, states: np.ndarray, *arguments: Any) -> None:
 
 
 def _states(kind: str, a: Any, h: Any, weight: Any, bias: Any, *cell: Any) -> tuple[Meta, Meta]:
-    """What the states of all times and the gates that are kept are, for operands that fit."""
+    """Check the operands; shapes and dtypes of the states of all times, and of the gates saved."""
     name, gates = f"{kind.split('_')[0]}_sequence", GATES[kind][0]
     operands = [x for x in (a, h, weight, bias, *cell) if x is not None]
     dtype = np.result_type(np.float32, *(x.dtype for x in operands))
@@ -86,15 +86,15 @@ def _states(kind: str, a: Any, h: Any, weight: Any, bias: Any, *cell: Any) -> tu
             f"hidden) with at least one time, states (batch, hidden), a weight ({gates} * "
             f"hidden, hidden) and a bias ({gates} * hidden,)"
         )
-    kept = GATES[kind][1] * hidden
-    return Meta((steps, rows, hidden), dtype), Meta((steps, rows, kept), dtype)
+    width = GATES[kind][1] * hidden
+    return Meta((steps, rows, hidden), dtype), Meta((steps, rows, width), dtype)
 
 
 class _Layer:
     """Checked operands of one layer as its kernels take them."""
 
     def __init__(self, kind: str, a: Any, h: Any, weight: Any, bias: Any, *cell: Any) -> None:
-        states, kept = _states(kind, a, h, weight, bias, *cell)
+        states, gates = _states(kind, a, h, weight, bias, *cell)
         dtype = states.dtype
         self.kind, self.dtype = kind, dtype
         self.a, self.h, self.weight, *self.cell = (
@@ -102,7 +102,7 @@ class _Layer:
         )
         width = weight.shape[0]
         self.bias = np.zeros(width, dtype) if bias is None else np.ascontiguousarray(bias, dtype)
-        self.states, self.kept = (np.empty(meta.shape, dtype) for meta in (states, kept))
+        self.states, self.kept = (np.empty(meta.shape, dtype) for meta in (states, gates))
 
     def forward(self, *more: Any) -> None:
         if self.states.size:
@@ -132,7 +132,7 @@ def _backward(
     if gb is None:
         gb = ga
     width = gb.shape[2]
-    found: list[Any] = [ga, gh, None, None]
+    grads: list[Any] = [ga, gh, None, None]
     if mask & 4:
         first = steps - 1 if call.params["reverse"] else 0
         gw = matmul(gb[first].T, h)
@@ -141,10 +141,10 @@ def _backward(
             count = (steps - 1) * rows
             earlier = earlier.reshape(count, h.shape[1])
             gw += matmul(later.reshape(count, width).T, earlier)
-        found[2] = gw
+        grads[2] = gw
     if mask & 8:
-        found[3] = np.sum(gb, axis=(0, 1))
-    return [x if mask >> k & 1 else None for k, x in enumerate(found)]
+        grads[3] = np.sum(gb, axis=(0, 1))
+    return [x if mask >> k & 1 else None for k, x in enumerate(grads)]
 
 
 # ------------------------------------------------------------------------ formulas through time
@@ -285,8 +285,8 @@ def gru_sequence(a, h, weight, bias=None, *, reverse=False):
 
 @gru_sequence.shape
 def _gru_result(a, h, weight, bias, *, reverse):
-    states, kept = _states("gru", a, h, weight, bias)
-    return states, (kept,)
+    states, gates = _states("gru", a, h, weight, bias)
+    return states, (gates,)
 
 
 def _gru_history(g, a, h, weight, bias, reverse):
@@ -368,8 +368,8 @@ def lstm_sequence(a, h, weight, bias, c, *, reverse=False):
 
 @lstm_sequence.shape
 def _lstm_result(a, h, weight, bias, c, *, reverse):
-    states, kept = _states("lstm", a, h, weight, bias, c)
-    return (states, Meta(states.shape[1:], states.dtype)), (kept, states)
+    states, gates = _states("lstm", a, h, weight, bias, c)
+    return (states, Meta(states.shape[1:], states.dtype)), (gates, states)
 
 
 def _lstm_history(g, a, h, weight, bias, c, reverse):
@@ -416,8 +416,8 @@ def _lstm_backward(call, mask, g, a, h, weight, bias, c, y, gates, cells):
     h = np.ascontiguousarray(h, g.dtype)
     ga, gc = np.empty(a.shape, g.dtype), np.array(g_cell, order="C")
     more = (gates, np.ascontiguousarray(c, g.dtype), cells, gc, call.params["reverse"])
-    found = _backward("lstm", call, mask, g, ga, y[0], h, weight, *more)
-    return [*found, gc if mask & 16 else None]
+    grads = _backward("lstm", call, mask, g, ga, y[0], h, weight, *more)
+    return [*grads, gc if mask & 16 else None]
 
 
 lstm_sequence.calls = [

@@ -165,21 +165,21 @@ def update_many(
     left = []
     for dtype, members in by_dtype.items():
         arrays = [column[k]._array for column in columns for k in members]
-        found = None
+        layout = None
         if dtype.kind in "fc" and all(version_of(columns[0][k]) is not INFERENCE for k in members):
             # a second column is only read
-            found = addresses(arrays, len(members), len(columns), 1, dtype)
-        if found is None:
+            layout = addresses(arrays, len(members), len(columns), 1, dtype)
+        if layout is None:
             left += members
             continue
         kernel = _kernel(formula, np.finfo(dtype).dtype)
         run = threads.choose(
             kernel.entry,
             partial(kernel.entry, True),
-            kernel.work_ns(found.total),
+            kernel.work_ns(layout.total),
             partial(kernel.entry, False, True),
         )
-        run(found.pointers, found.starts, number)
+        run(layout.pointers, layout.starts, number)
         mark_all_written([columns[0][k] for k in members])
     return left
 
@@ -358,8 +358,8 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
 
 
 def _gradients(name: str, parameters: Tensors) -> list[Gradient]:
-    found = (parameter.grad for parameter in listed(name, parameters))
-    return [grad for grad in found if grad is not None]
+    grads = (parameter.grad for parameter in listed(name, parameters))
+    return [grad for grad in grads if grad is not None]
 
 
 def _scale(grads: list[Gradient], max_norm: float, total: Any) -> None:

@@ -51,13 +51,13 @@ def fuse_conv_bn_weights(
     shape[1 if transpose else 0] = -1
     weight = conv_w * np.reshape(scale, tuple(shape))
     return tuple(  # pyright: ignore
-        Parameter(v.detach().astype(conv_w.dtype), requires_grad=_trained(given))  # pyright: ignore
-        for v, given in ((weight, conv_w), (bias, conv_b))
+        Parameter(v.detach().astype(conv_w.dtype), requires_grad=_trained(source))  # pyright: ignore
+        for v, source in ((weight, conv_w), (bias, conv_b))
     )
 
 
-def _trained(given: Any) -> bool:
-    return given is None or bool(getattr(given, "requires_grad", True))
+def _trained(parameter: Any) -> bool:
+    return parameter is None or bool(getattr(parameter, "requires_grad", True))
 
 
 def fuse_linear_bn_weights(

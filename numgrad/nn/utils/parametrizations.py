@@ -88,7 +88,7 @@ class _Orthogonal(Module):
         return _t(q) if wide else q
 
     def right_inverse(self, weight: Any) -> Any:
-        """What gives the weight, or the orthogonal matrix next to it in its QR factors."""
+        """Parameter of the weight, or of the orthogonal matrix next to it in its QR factors."""
         if self.orthogonal_map != "householder" and self.base is None:
             raise NumgradNotImplementedError(
                 f"orthogonal: the map {self.orthogonal_map!r} has no inverse here, so the weight "
@@ -96,9 +96,9 @@ class _Orthogonal(Module):
             )
         with no_grad():
             wide = weight.shape[-2] < weight.shape[-1]
-            given = _t(weight) if wide else weight
+            matrix = _t(weight) if wide else weight
             if self.base is None:
-                a, tau = np.linalg.qr(np.asarray(given.detach()), mode="raw")
+                a, tau = np.linalg.qr(np.asarray(matrix.detach()), mode="raw")
                 a = np.swapaxes(a, -1, -2).copy()
                 # the diagonal of the triangle becomes positive; LAPACK leaves out reflections that
                 # change one sign alone, and these are always done here
@@ -108,18 +108,18 @@ class _Orthogonal(Module):
                 return asarray(np.swapaxes(a, -1, -2) if wide else a)
             self.base.copy_(_filled(weight.detach()))
             # reflections of which each changes one sign, and signs that undo it
-            start = np.broadcast_to(-np.eye(*given.shape[-2:]), given.shape).astype(given.dtype)
+            start = np.broadcast_to(-np.eye(*matrix.shape[-2:]), matrix.shape).astype(matrix.dtype)
             return asarray(np.swapaxes(start, -1, -2) if wide else start)
 
 
 def _filled(weight: Any) -> Any:
     """A square orthogonal matrix that begins with the columns, or rows, of a weight."""
     wide = weight.shape[-2] < weight.shape[-1]
-    given = np.asarray(_t(weight) if wide else weight)
-    q, r = np.linalg.qr(given, mode="complete")
+    matrix = np.asarray(_t(weight) if wide else weight)
+    q, r = np.linalg.qr(matrix, mode="complete")
     diagonal = np.diagonal(r, axis1=-2, axis2=-1)
     phase = np.where(diagonal == 0, 1, diagonal / np.where(diagonal == 0, 1, np.abs(diagonal)))
-    q[..., : given.shape[-1]] *= phase[..., None, :]
+    q[..., : matrix.shape[-1]] *= phase[..., None, :]
     return asarray(q)
 
 

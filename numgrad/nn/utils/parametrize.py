@@ -38,7 +38,7 @@ def __dir__() -> list[str]:
 
 
 class _Cache:
-    """What parametrized tensors were computed to be, while ``cached`` is in force."""
+    """Computed values of parametrized tensors, while ``cached`` is in force."""
 
     depth = 0
     values: ClassVar[dict[tuple[int, str], Any]] = {}
@@ -195,10 +195,10 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     >>> parametrized(layer), parametrized(layer, "bias")
     (True, False)
     """
-    found = module.__dict__.get("parametrizations")
-    if not isinstance(found, ModuleDict):
+    modules = module.__dict__.get("parametrizations")
+    if not isinstance(modules, ModuleDict):
         return False
-    return len(found) > 0 if tensor_name is None else tensor_name in found
+    return len(modules) > 0 if tensor_name is None else tensor_name in modules
 
 
 def type_before_parametrizations(module: Module) -> type:
@@ -300,13 +300,13 @@ def register_parametrization(
     name = "register_parametrization"
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
-        found: Any = module.parametrizations[tensor_name]
+        parametrizations: Any = module.parametrizations[tensor_name]
         if not unsafe:
             with no_grad():
                 value = getattr(module, tensor_name)
                 _check_like(name, parametrization(value), value)
-        found.append(parametrization)
-        found.unsafe = found.unsafe or unsafe
+        parametrizations.append(parametrization)
+        parametrizations.unsafe = parametrizations.unsafe or unsafe
         return module
     members = module._parameters if tensor_name in module._parameters else module._buffers
     original = members.get(tensor_name)
@@ -364,8 +364,8 @@ def remove_parametrizations(
             f"{name}: {type(module).__name__} has no parametrized tensor {tensor_name!r}"
         )
     modules: Any = module.parametrizations
-    found = modules[tensor_name]
-    originals = [getattr(found, each) for each in found._originals()]
+    parametrizations = modules[tensor_name]
+    originals = [getattr(parametrizations, each) for each in parametrizations._originals()]
     learned = any(isinstance(original, Parameter) for original in originals)
     tensor: Any
     if leave_parametrized:
@@ -374,16 +374,16 @@ def remove_parametrizations(
         needs = any(original.requires_grad for original in originals)
         if not learned:
             tensor = Buffer(value)
-        elif found.is_tensor and value.dtype == originals[0].dtype:
+        elif parametrizations.is_tensor and value.dtype == originals[0].dtype:
             tensor = _put(originals[0], value)
         else:
             tensor = Parameter(value, requires_grad=needs)
-    elif found.is_tensor:
+    elif parametrizations.is_tensor:
         (tensor,) = originals
     else:
         raise NumgradValueError(
-            f"{name}: {tensor_name!r} is made of {found.ntensors} tensors; only its value can be "
-            "left (leave_parametrized=True)"
+            f"{name}: {tensor_name!r} is made of {parametrizations.ntensors} tensors; only "
+            "its value can be left (leave_parametrized=True)"
         )
     delattr(type(module), tensor_name)
     del modules[tensor_name]

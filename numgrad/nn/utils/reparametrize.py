@@ -38,10 +38,10 @@ class _BeforeCall:
 
 
 def _parameter(word: str, module: Module, name: str) -> Parameter:
-    found = module._parameters.get(name)
-    if found is None:
+    parameter = module._parameters.get(name)
+    if parameter is None:
         raise NumgradValueError(f"{word}: {type(module).__name__} has no parameter {name!r}")
-    return found
+    return parameter
 
 
 def _refuse_second(word: str, module: Module, member: str) -> None:

@@ -1,4 +1,4 @@
-"""What all schedules of learning rates share.
+"""Base of all schedules of learning rates.
 
 Note [A schedule is stepped after its optimizer]
 ------------------------------------------------
@@ -156,7 +156,7 @@ class LRScheduler:
             raise
 
     def _set_up(self, options: dict[str, Any]) -> None:
-        """What a declared constructor does: Note [Declared options]."""
+        """Check the options and begin, for a declared constructor: Note [Declared options]."""
         for limited in self._checked:
             limited.check(type(self).__name__, options[limited.name])
         optimizer, last_epoch = options.pop("optimizer"), options.pop("last_epoch")

@@ -109,7 +109,7 @@ class SequentialLR(_CompositeLR):
         self._schedulers = schedulers
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
-        # Each part did its step 0 on top of the others' when it was built: begin anew.
+        # Each part did its step 0 on top of the others' when it was built: begin again.
         for group in optimizer.param_groups:
             set_value(group, "lr", group["initial_lr"])
         self.recursive_undo()

@@ -22,7 +22,7 @@ from numgrad.optim.lr_scheduler.base import (
     for_each_group,
     set_value,
 )
-from numgrad.optim.lr_scheduler.function import saved_function
+from numgrad.optim.lr_scheduler.factor import saved_function
 from numgrad.optim.optimizer import Optimizer
 from numgrad.tensors.tensor import Tensor
 

@@ -94,14 +94,14 @@ def prepare(
     """
     dtype = arrays[0].dtype
     if dtype in REAL:
-        found = addresses(arrays, count, elements_of(formula, settings), 1, dtype)
-        if found is not None:
-            return [_launch(formula, settings, maximize, dtype, found)]
+        layout = addresses(arrays, count, elements_of(formula, settings), 1, dtype)
+        if layout is not None:
+            return [_launch(formula, settings, maximize, dtype, layout)]
     return _prepare_pieces(optimizer, formula, settings, maximize, arrays, count)
 
 
 def _launch(
-    formula: Formula, settings: Settings, maximize: bool, dtype: np.dtype, found: Addresses
+    formula: Formula, settings: Settings, maximize: bool, dtype: np.dtype, layout: Addresses
 ) -> Launch:
     """One launch for arrays of one dtype."""
     numbers, switches, states = settings
@@ -109,15 +109,15 @@ def _launch(
     run = threads.choose(
         kernel.entry,
         partial(kernel.entry, True),
-        kernel.work_ns(found.total),
+        kernel.work_ns(layout.total),
         partial(kernel.entry, False, True),
     )
     values = [v if type(v) is float else as_float(v) for v in numbers.values()]
 
     def launch() -> None:
-        run(found.pointers, found.starts, *values)
-        if found.copies:
-            found.write_back()
+        run(layout.pointers, layout.starts, *values)
+        if layout.copies:
+            layout.write_back()
 
     return launch
 
@@ -140,8 +140,8 @@ def _prepare_pieces(
     launches: list[Launch] = []
     for dtype, members in pieces.items():
         chosen = [column[t] for column in columns for t in members]
-        found = copied_addresses(chosen, len(members), elements, 1, dtype)
-        launches.append(_launch(formula, settings, maximize, dtype, found))
+        layout = copied_addresses(chosen, len(members), elements, 1, dtype)
+        launches.append(_launch(formula, settings, maximize, dtype, layout))
     return launches
 
 

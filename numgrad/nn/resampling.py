@@ -52,8 +52,8 @@ def nearest_taps(n: int, m: int, scale: float | None, exact: bool) -> Taps:
     """The element that is nearest, or the one before."""
     step = _step(n, m, scale, False)
     at = (np.arange(m) + (0.5 if exact else 0.0)) * step
-    found = np.floor(at.astype(np.float32))  # so that what rounding leaves below a number counts
-    return ((np.minimum(found, n - 1).astype(np.int64), None),)
+    floors = np.floor(at.astype(np.float32))  # so that what rounding leaves below a number counts
+    return ((np.minimum(floors, n - 1).astype(np.int64), None),)
 
 
 @lru_cache(256)
@@ -208,9 +208,9 @@ def interpolate(
         raise NumgradValueError(
             f"{name}: antialias=True is for the modes 'bilinear' and 'bicubic', got {mode!r}"
         )
-    given = [index(n) for n in x.shape[2:]]
-    lengths, factors = _lengths(name, given, size, scale_factor)
-    if 0 in given:
+    sizes = [index(n) for n in x.shape[2:]]
+    lengths, factors = _lengths(name, sizes, size, scale_factor)
+    if 0 in sizes:
         raise NumgradValueError(
             f"{name}: an input of shape {tuple(x.shape)} has nothing to interpolate"
         )
@@ -230,19 +230,19 @@ def interpolate(
 
 
 def _lengths(
-    name: str, given: list[int], size: Any, scale_factor: Any
+    name: str, sizes: list[int], size: Any, scale_factor: Any
 ) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
     """The lengths wanted, and the factors they come from."""
-    rank = len(given)
+    rank = len(sizes)
     if (size is None) == (scale_factor is None):
         raise NumgradValueError(f"{name}: takes a size or a scale_factor, one of them")
     if size is not None:
         return along_axes(name, "size", size, rank, 1), (None,) * rank
     factors = factors_of(name, scale_factor, rank)
-    lengths = tuple(floor(n * f) for n, f in zip(given, factors, strict=True))
+    lengths = tuple(floor(n * f) for n, f in zip(sizes, factors, strict=True))
     if min(lengths) < 1:
         raise NumgradValueError(
-            f"{name}: scale_factor {scale_factor} leaves nothing of lengths {tuple(given)}"
+            f"{name}: scale_factor {scale_factor} leaves nothing of lengths {tuple(sizes)}"
         )
     return lengths, factors
 
@@ -250,9 +250,9 @@ def _lengths(
 def factors_of(name: str, scale_factor: Any, rank: int) -> tuple[float, ...]:
     """A factor for each axis."""
     several = isinstance(scale_factor, tuple | list)
-    found = tuple(scale_factor) if several else (scale_factor,) * rank
+    entries = tuple(scale_factor) if several else (scale_factor,) * rank
     try:
-        factors = tuple(float(f) for f in found)
+        factors = tuple(float(f) for f in entries)
     except (TypeError, ValueError):
         raise NumgradTypeError(
             f"{name}: scale_factor is a number or a tuple of {rank}, got {scale_factor!r}"
@@ -398,7 +398,7 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """What images have at the places of a grid, interpolated.
+    """Values of images at the places of a grid, interpolated.
 
     Parameters
     ----------
@@ -501,9 +501,9 @@ def _taps(at: Any, n: int, mode: str, padding: str, align: bool) -> list[tuple[A
 
 def _tap(place: Any, weight: Any, n: int, padding: str) -> tuple[Any, Any]:
     seen = np.logical_and(place >= 0, place <= n - 1)
-    found = where(seen, place, 0.0).astype(np.int64)
+    position = where(seen, place, 0.0).astype(np.int64)
     # border and reflection lie inside, but for a neighbour whose weight is 0
-    return found, where(seen, weight, 0.0) if padding == "zeros" else weight * seen
+    return position, where(seen, weight, 0.0) if padding == "zeros" else weight * seen
 
 
 def _inside(at: Any, n: int, padding: str, align: bool) -> Any:
@@ -523,7 +523,7 @@ def _inside(at: Any, n: int, padding: str, align: bool) -> Any:
 
 
 class _Upsample(Applied):
-    """What these layers have in common."""
+    """Base of layers that resize."""
 
     def _check_options(self, options: dict[str, Any]) -> None:
         name = type(self).__name__
@@ -532,8 +532,8 @@ class _Upsample(Applied):
         factor = options["scale_factor"]
         if factor is not None:
             several = isinstance(factor, tuple | list)
-            found = factors_of(name, factor, len(factor) if several else 1)
-            options["scale_factor"] = found if several else found[0]
+            factors = factors_of(name, factor, len(factor) if several else 1)
+            options["scale_factor"] = factors if several else factors[0]
 
     def extra_repr(self) -> str:
         """The size or the factor, and the mode."""
