@@ -89,7 +89,7 @@ from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
 from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
-from numgrad.autograd.row_sparse import RowSparseTensor as RowSparseTensor
+from numgrad.autograd.row_sparse_tensor import RowSparseTensor as RowSparseTensor
 from numgrad.config import get_num_threads as get_num_threads
 from numgrad.config import set_num_threads as set_num_threads
 from numgrad.errors import GradcheckError as GradcheckError
@@ -116,12 +116,12 @@ from numgrad.tensors.creation import eye as eye
 from numgrad.tensors.creation import from_numpy as from_numpy
 from numgrad.tensors.creation import full as full
 from numgrad.tensors.creation import full_like as full_like
+from numgrad.tensors.creation import linspace as linspace
 from numgrad.tensors.creation import ones as ones
 from numgrad.tensors.creation import ones_like as ones_like
 from numgrad.tensors.creation import tensor as tensor
 from numgrad.tensors.creation import zeros as zeros
 from numgrad.tensors.creation import zeros_like as zeros_like
-from numgrad.tensors.ranges import linspace as linspace
 from numgrad.tensors.tensor import Tensor as Tensor
 from numgrad.transforms import associative_scan as associative_scan
 from numgrad.transforms import cond as cond
@@ -178,23 +178,23 @@ _ON_FIRST_USE = {
     **{name: f"numgrad.{name}" for name in _SUBPACKAGES},
     "apply_along_axis": "numgrad.tensors.applying",
     "apply_over_axes": "numgrad.tensors.applying",
-    "c_": "numgrad.tensors.concatenators",
+    "c_": "numgrad.tensors.creation",
     "constraint": "numgrad.optimize.constraints",
     "curve_fit": "numgrad.optimize.curve_fit",
     "curve_jac": "numgrad.optimize.models",
-    "geomspace": "numgrad.tensors.ranges",
+    "geomspace": "numgrad.tensors.creation",
     "jit": "numgrad.compiler.api",
     "jit_stats": "numgrad.compiler.inspect.stats",
     "least_squares": "numgrad.optimize.least_squares",
     "linear_operator": "numgrad.optimize.objective",
     "load": "numgrad.io",
-    "logspace": "numgrad.tensors.ranges",
+    "logspace": "numgrad.tensors.creation",
     "minimize": "numgrad.optimize.minimize",
     "objective": "numgrad.optimize.objective",
     **dict.fromkeys(("elementwise", "ops", "primitive"), "numgrad.nn.operations"),
     "piecewise": "numgrad.tensors.applying",
     "quad": "numgrad.optimize.quad",
-    "r_": "numgrad.tensors.concatenators",
+    "r_": "numgrad.tensors.creation",
     "root": "numgrad.optimize.root",
     "save": "numgrad.io",
     "odeint": "numgrad.integrate",

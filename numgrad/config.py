@@ -2,13 +2,14 @@
 
 import os
 import sys
+from collections.abc import Callable
 from numbers import Integral
 from types import ModuleType
 from typing import Any
 
 from numgrad.errors import NumgradAttributeError, NumgradTypeError, NumgradValueError
 
-__all__ = ["check_jit", "get_num_threads", "jit", "set_num_threads"]
+__all__ = ["check_jit", "get_num_threads", "jit", "machine_code", "set_num_threads"]
 
 
 def __dir__() -> list[str]:
@@ -26,6 +27,16 @@ jit: bool = _flag("NUMGRAD_JIT", True)
 check_jit: bool = _flag("NUMGRAD_CHECK_JIT", False)
 """Whether each compiled call is compared with an eager one (``NUMGRAD_CHECK_JIT=1``)."""
 
+machine_code: bool = _flag("NUMGRAD_MACHINE_CODE", True)
+"""Whether machine code does small calls and walks of backwards, with the results of Python's form.
+
+``ng.config.machine_code = False`` leaves those that begin after it to Python, and gives kernels
+that are loaded after it an entry in Python (``NUMGRAD_MACHINE_CODE=0``). See
+``numgrad.codegen.cpython``.
+"""
+
+on_machine_code: list[Callable[[], None]] = []
+"""Called when ``machine_code`` has been set."""
 _num_threads: int | None = None
 
 
@@ -80,18 +91,24 @@ def set_num_threads(n: int) -> None:
     _num_threads = int(n)
 
 
+_FLAGS = ("jit", "check_jit", "machine_code")
+
+
 class _Settings(ModuleType):
     """A module that takes no settings other than those it has."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in vars(self):
             raise NumgradAttributeError(
-                f"config: no setting is called {name!r}; there are jit and check_jit, and "
-                "set_num_threads(n) for the number of threads"
+                f"config: no setting is called {name!r}; there are jit, check_jit and "
+                "machine_code, and set_num_threads(n) for the number of threads"
             )
-        if name in ("jit", "check_jit") and value not in (0, 1):
+        if name in _FLAGS and value not in (0, 1):
             raise NumgradTypeError(f"config: {name} is True or False, got {value!r}")
         super().__setattr__(name, value)
+        if name == "machine_code":
+            for switch in on_machine_code:
+                switch()
 
 
 sys.modules[__name__].__class__ = _Settings

@@ -20,8 +20,8 @@ instructions     of the processor, with ``--instructions``, by callgrind; it tak
 
 Each is counted twice, in processes of the program's own and with one thread; one that is not the
 same then is an error. Counting launches keeps kernels from machine code that would call them
-(``codegen.hot``), so allocations and calls are counted in a process in which it does. Instructions
-depend on the processor and on libraries: they are only shown.
+(``codegen.cpython.hot_paths``), so allocations and calls are counted in a process in which it does.
+Instructions depend on the processor and on libraries: they are only shown.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def counted(name: str) -> Counters:
 
 
 def counted_apart(name: str) -> Counters:
-    """The other counters: nothing is in the way of hot paths in machine code."""
+    """The other counters: nothing is in the way of hot_paths paths in machine code."""
     run = warm(name)
     allocations = Allocations()
     return settled(name, lambda: {"allocations": allocations.of(run), "calls": calls(run)})
@@ -228,14 +228,14 @@ def counted_apart(name: str) -> Counters:
 def warm(name: str) -> Run:
     """A program that has run, with what it needs in use."""
     import numgrad as ng
-    from numgrad.codegen import hot
+    from numgrad.codegen.cpython import hot_paths
 
     ng.set_num_threads(1)
     run = PROGRAMS[name](ng)
     for number in range(WARM):
         run()
         if not number:
-            hot.install()
+            hot_paths.install()
     return run
 
 

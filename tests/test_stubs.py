@@ -113,8 +113,10 @@ def test_every_public_name_is_in_a_stub():
     members = names(PACKAGE / "autograd" / "variable.pyi")
     tensor = {name for name in vars(Tensor) if not name.startswith("_")}
     assert tensor - members["Tensor"] - users == set()
-    assert {name for name in vars(variable) if name in ("Version", "shared_version")} <= members[""]
-    assert set(variable.Version.__slots__) <= members["Version"]
+    assert {"Extra", "Parameter", "TENSORS", "extra", "refresh", "root"} <= members[""] & set(
+        vars(variable)
+    )
+    assert {"hooks", "retains_grad", "tangents"} <= members["Extra"]
     assert set(Tensor.__slots__) - {"__weakref__"} <= members["Tensor"]
 
 

@@ -26,7 +26,7 @@ from numgrad.autograd.anomaly import set_detect_anomaly as set_detect_anomaly
 from numgrad.autograd.engine.backward import backward as backward
 from numgrad.autograd.engine.backward import grad as grad
 from numgrad.autograd.function import Function as Function
-from numgrad.autograd.legacy import Variable as Variable
+from numgrad.autograd.modes import Variable as Variable
 from numgrad.autograd.modes import enable_grad as enable_grad
 from numgrad.autograd.modes import inference_mode as inference_mode
 from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
@@ -68,7 +68,7 @@ _missing = _absent(
 
 
 def __getattr__(name: str) -> _Any:
-    """``functional``, a face of what stands on a higher floor."""
+    """Load ``functional``, a wrapper of what stands on a higher floor."""
     if name == "functional":
         return _import_module("numgrad.autograd.functional")
     return _missing(name)

@@ -24,7 +24,7 @@ _BETWEEN = ("abc", "functools")
 """Modules of Python's own that ask on behalf of others."""
 
 _kinds: dict[int, type] = {}
-"""What was given in place of each, by identity."""
+"""Classes of what was given in place of each, by identity."""
 
 _become: Any = object.__dict__["__class__"].__set__
 

@@ -24,9 +24,10 @@ import numpy as np
 
 from numgrad.autograd.batching.batch import below_examples
 from numgrad.autograd.batching.examples import beneath, levels_of, lowered, raised, spread
-from numgrad.autograd.forward.rules import pushforward, reads_call, takes_tangent
+from numgrad.autograd.forward_rules import pushforward, reads_call, takes_tangent
 from numgrad.autograd.node import Node
-from numgrad.autograd.variable import Extra, Tensor, extra, root, shared_version
+from numgrad.autograd.variable import Extra, Tensor, extra, root
+from numgrad.autograd.versions import shared_version
 from numgrad.core.abstract import zeros
 from numgrad.core.arguments import complete
 from numgrad.core.interpreter import Interpreter, bind, bind_recorded, state
@@ -47,7 +48,7 @@ def __dir__() -> list[str]:
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What ``unpack_dual`` returns: a value and its tangent, None for zero."""
+    """A value and its tangent, None for zero, from ``unpack_dual``."""
 
     primal: Tensor
     tangent: Tensor | None
@@ -57,7 +58,7 @@ class ForwardInterpreter(Interpreter):
     """One dual level: what operations mean inside it."""
 
     several = False
-    """Whether a Tensor has several tangents here: see ``autograd.columns``."""
+    """Whether a Tensor has several tangents here: see ``autograd.structured_jacobians``."""
 
     def __init__(self) -> None:
         self._below = state.interpreters[: below_examples()]
@@ -69,7 +70,7 @@ class ForwardInterpreter(Interpreter):
 
     @contextmanager
     def below(self) -> Iterator[None]:
-        """What is called inside is none of this level's business."""
+        """Make calls inside without this level."""
         before = state.set(interpreters=self._below)
         try:
             yield
@@ -101,8 +102,8 @@ class ForwardInterpreter(Interpreter):
             else:
                 out, call = bind(op, args, params), None
             if active and any(y.dtype.kind in "fc" for y in _outputs(out)):
-                found = pushforward(op, args, params, tangents, out, call)
-                for y, t in zip(_outputs(out), _outputs(found), strict=True):
+                tangent = pushforward(op, args, params, tangents, out, call)
+                for y, t in zip(_outputs(out), _outputs(tangent), strict=True):
                     if t is not None:
                         self.set_tangent(y, t)
         return out, call
@@ -111,20 +112,20 @@ class ForwardInterpreter(Interpreter):
 
     def tangent(self, tensor: Tensor) -> Tensor | None:
         """The tangent of ``tensor`` at this level; None is zero."""
-        found = self._own_tangent(tensor)
+        tangent = self._own_tangent(tensor)
         owner = root(tensor)
-        if found is not None or owner is tensor:
-            return found
+        if tangent is not None or owner is tensor:
+            return tangent
         # a view made before something with a tangent was written to its root
         of_owner = self._own_tangent(owner)
         if of_owner is None:
             return None
         with self.below():
             where = state.ground.region(owner, tensor)
-            found = bind(OPS["region"], (of_owner,), {"where": where})
-        if isinstance(found._memory, Tensor):  # else a copy, which does not follow the root
-            self.set_tangent(tensor, found)
-        return found
+            tangent = bind(OPS["region"], (of_owner,), {"where": where})
+        if isinstance(tangent._memory, Tensor):  # else a copy, which does not follow the root
+            self.set_tangent(tensor, tangent)
+        return tangent
 
     def _own_tangent(self, tensor: Tensor) -> Tensor | None:
         side = tensor._extra
@@ -461,10 +462,10 @@ def jvp(
         result = function(*duals)
         unpacked = [unpack_dual(y) for y in _outputs(result)]
     values = tuple(each.primal for each in unpacked)
-    found = tuple(
+    out_tangents = tuple(
         Tensor(zeros(each.primal.shape, each.primal.dtype))
         if each.tangent is None
         else each.tangent
         for each in unpacked
     )
-    return (values, found) if isinstance(result, tuple) else (values[0], found[0])
+    return (values, out_tangents) if isinstance(result, tuple) else (values[0], out_tangents[0])

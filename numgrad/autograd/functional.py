@@ -23,7 +23,7 @@ def __dir__() -> list[str]:
 
 
 Array: TypeAlias = Tensor | np.ndarray | np.generic
-"""What is accepted as a tensor: an ndarray counts as one that does not require grad."""
+"""Classes accepted as tensors: an ndarray counts as one that does not require grad."""
 
 Mode: TypeAlias = Literal["reverse-mode", "forward-mode"]
 

@@ -11,7 +11,7 @@ from numgrad.autograd.hooks import queue_callback as queue_callback
 from numgrad.autograd.hooks import register_multi_grad_hook as register_multi_grad_hook
 from numgrad.autograd.node import GraphNode as Node
 from numgrad.autograd.node import SavedTensor as SavedTensor
-from numgrad.autograd.node import accumulator, mark_written
+from numgrad.autograd.node import accumulator
 from numgrad.autograd.saved import (
     allow_mutation_on_saved_tensors as allow_mutation_on_saved_tensors,
 )
@@ -19,6 +19,7 @@ from numgrad.autograd.saved import disable_saved_tensors_hooks as disable_saved_
 from numgrad.autograd.saved import save_on_cpu as save_on_cpu
 from numgrad.autograd.saved import saved_tensors_hooks as saved_tensors_hooks
 from numgrad.autograd.variable import Tensor
+from numgrad.autograd.versions import mark_written
 from numgrad.core.absent import absent
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
@@ -37,7 +38,7 @@ __getattr__ = absent(
     __name__,
     __all__,
     {
-        "region_activation_memory_budget": "ng.checkpoint says what is computed anew",
+        "region_activation_memory_budget": "ng.checkpoint says what is computed again",
         "set_*_stream*": "a CPU has no streams",
     },
 )

@@ -12,14 +12,8 @@ from numgrad.autograd.engine.task import edge_of
 from numgrad.autograd.hooks import move_retained
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import pack
-from numgrad.autograd.variable import (
-    NO_GRAD_VIEW,
-    Tensor,
-    install_replay,
-    refresh,
-    root,
-    shared_version,
-)
+from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor, install_replay, refresh, root
+from numgrad.autograd.versions import shared_version
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS

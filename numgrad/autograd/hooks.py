@@ -19,7 +19,7 @@ from itertools import count
 from typing import Any, Self
 from weakref import WeakKeyDictionary, ref
 
-from numgrad.autograd.row_sparse import RowSparseTensor
+from numgrad.autograd.row_sparse_tensor import RowSparseTensor
 from numgrad.autograd.variable import Tensor, extra
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
@@ -28,7 +28,7 @@ _numbers = count().__next__
 
 
 class RemovableHandle:
-    """What registering a hook returns: ``remove()`` takes the hook away again.
+    """A handle of a registered hook: ``remove()`` takes the hook away again.
 
     Removing twice does nothing. As a context manager it removes the hook at the end of the block.
 
@@ -98,7 +98,7 @@ class Hooks:
 
 
 class NodeExtras(Hooks):
-    """What few nodes have: hooks, retained gradients, metadata, the line that recorded them."""
+    """The side object of a node that has hooks, retained gradients, metadata or a line."""
 
     __slots__ = ("metadata", "retained", "trace")
 
@@ -131,24 +131,24 @@ class LeafHooks(Hooks):
 
 def node_extras(node: Any) -> NodeExtras:
     """The side object of a node, made now if there is none."""
-    found = node.extras
-    if found is None:
-        found = node.extras = NodeExtras()
-    return found
+    extras = node.extras
+    if extras is None:
+        extras = node.extras = NodeExtras()
+    return extras
 
 
 def leaf_hooks(leaf: Tensor) -> LeafHooks:
     """The hooks of a leaf, made now if there are none."""
-    found = extra(leaf)
-    if found.hooks is None:
-        found.hooks = LeafHooks()
-    return found.hooks
+    side = extra(leaf)
+    if side.hooks is None:
+        side.hooks = LeafHooks()
+    return side.hooks
 
 
 def has_hooks(leaf: Tensor) -> bool:
     """Whether a backward runs hooks at a leaf."""
-    found = leaf._extra
-    return found is not None and found.hooks is not None and found.hooks.any()
+    side = leaf._extra
+    return side is not None and side.hooks is not None and side.hooks.any()
 
 
 # ------------------------------------------------------------------------------- registration
@@ -254,8 +254,8 @@ def retain_grad(tensor: Tensor) -> None:
 
 def retains_grad(tensor: Tensor) -> bool:
     """Whether ``retain_grad`` made a result keep its gradient."""
-    found = tensor._extra
-    return found is not None and found.retains_grad
+    side = tensor._extra
+    return side is not None and side.retains_grad
 
 
 def move_retained(tensor: Tensor, before: Any, output: int) -> None:

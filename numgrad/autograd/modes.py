@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from numgrad.core.interpreter import Changing, state
-from numgrad.errors import warn
+from numgrad.errors import NumgradRuntimeError, warn
 
 
 def is_grad_enabled() -> bool:
@@ -208,3 +208,25 @@ class set_grad_enabled(_GradMode):
         mode = _GradMode()
         mode.enabled = self.enabled
         return mode
+
+
+def Variable(*args: Any, **kwargs: Any) -> NoReturn:
+    """Raise: a Tensor is its own variable.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        Always.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.autograd.Variable(1.0)
+    Traceback (most recent call last):
+    ...
+    numgrad.errors.NumgradRuntimeError: Variable: Tensors have been variables since 2018; ...
+    """
+    raise NumgradRuntimeError(
+        "Variable: Tensors have been variables since 2018; use ng.tensor(..., requires_grad=True), "
+        "and ng.inference_mode() for what volatile=True did"
+    )

@@ -5,55 +5,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import cache, partial
-from itertools import count
+from math import prod
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from numgrad.autograd.argument import GivenTensor
-from numgrad.autograd.conform import conform_tensor
 from numgrad.autograd.hooks import RemovableHandle, leaf_hooks, node_extras, register
-from numgrad.autograd.saved import Guard, Packed, check_version, pack, stale
-from numgrad.autograd.variable import Parameter, Tensor, Version, extra, shared_version
+from numgrad.autograd.saved import Guard, Packed, pack
+from numgrad.autograd.variable import Parameter, Tensor, extra
+from numgrad.autograd.versions import Version, check_current, check_result_current, next_sequence
 from numgrad.codegen.locks import ACCUMULATORS
 from numgrad.core.abstract import ARRAYS, zeros
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS
 from numgrad.core.plan import Call
 from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError
 
-next_sequence = count().__next__
-"""Numbers that rise with time: nodes and in-place writes draw from the same series."""
-
 _TORCH_NAMES = {"self": 0, "input": 0, "other": 1}
 """Saved operands by the names PyTorch gives them: their position."""
-
-
-def mark_written(tensor: Tensor) -> None:
-    """Count a write to the memory of ``tensor``."""
-    version: Any = tensor._memory
-    mark_version(version if type(version) is Version else shared_version(tensor))
-
-
-def mark_all_written(tensors: Iterable[Tensor]) -> None:
-    """Count a write to the memory of each of many tensors."""
-    sequence = next_sequence()
-    for tensor in tensors:
-        version: Any = tensor._memory
-        if type(version) is not Version:
-            version = shared_version(tensor)
-        version.count += 1
-        version.last = sequence
-        version.recent.append(sequence)
-
-
-def mark_version(version: Version) -> None:
-    """Count a write to memory by its version."""
-    version.count += 1
-    version.last = next_sequence()
-    version.recent.append(version.last)
 
 
 class Node:
@@ -110,7 +82,7 @@ class Node:
             kind = type(value)
             if kind is Tensor or kind is Parameter or kind is GivenTensor:
                 if value._memory is not None:
-                    check_version(self.name, value, self.sequence)
+                    check_current(self.name, value, self.sequence)
                 value = value._array
             elif kind is tuple:
                 value = tuple([v if type(v) is np.ndarray else self._array(v) for v in value])
@@ -131,7 +103,7 @@ class Node:
             value.check(self.name)
             return value.array
         if isinstance(value, Tensor):
-            check_version(self.name, value, self.sequence)
+            check_current(self.name, value, self.sequence)
             return value._array
         return value
 
@@ -142,40 +114,39 @@ class Node:
         if self.outputs is not None:
             self._check_outputs()
         values = {}
-        for name, kept in zip(self.call.saves(self.mask), self.saved, strict=True):
-            values[name] = self._tensor(name, kept)
+        for name, value in zip(self.call.saves(self.mask), self.saved, strict=True):
+            values[name] = self._tensor(name, value)
         return values
 
-    def _tensor(self, name: str, kept: Any, slot: int = 0) -> Any:
+    def _tensor(self, name: str, value: Any, slot: int = 0) -> Any:
         """A saved value as a Tensor with its place in the graph; numbers stay numbers."""
-        kind = type(kept)
+        kind = type(value)
         if kind is tuple:
-            return tuple(self._tensor(name, part, k + 1) for k, part in enumerate(kept))
-        if isinstance(kept, Tensor):
-            check_version(self.name, kept, self.sequence)
-            return kept
+            return tuple(self._tensor(name, part, k + 1) for k, part in enumerate(value))
+        if isinstance(value, Tensor):
+            check_current(self.name, value, self.sequence)
+            return value
         if kind is Guard:
-            kept.check(self.name)
-            return Tensor(kept.array) if kept.tensor is None else kept.tensor
-        origin = kept.origin if kind is Packed else None
-        array: Any = kept.unpack() if kind is Packed else kept
+            value.check(self.name)
+            return Tensor(value.array) if value.tensor is None else value.tensor
+        origin = value.origin if kind is Packed else None
+        array: Any = value.unpack() if kind is Packed else value
         if not isinstance(array, ARRAYS):
-            return kept
+            return value
         if name == "y":
             return Tensor(array, array.dtype.kind in "fc", self, slot)
         tensor = _placed(array, origin)
-        if kind is Packed and kept.tangents:
-            extra(tensor).tangents = kept.tangents
+        if kind is Packed and value.tangents:
+            extra(tensor).tangents = value.tangents
         return tensor
 
     def _check_outputs(self) -> None:
         if self.outputs and "y" in self.call.saves(self.mask):
             for version in self.outputs.values():
-                if version.last > self.sequence:
-                    stale(self.name(), "its own result", version, self.sequence)
+                check_result_current(self.name, version, self.sequence)
 
     def saved_value(self, name: str) -> Any:
-        """What the node saved as ``name``; the attribute ``_saved_<name>``."""
+        """The value saved as ``name``; the attribute ``_saved_<name>``."""
         saved, position = self._position(name)
         self._check_outputs()
         return self._tensor(self.call.saves(self.mask)[position], saved[position])
@@ -183,14 +154,14 @@ class Node:
     def raw_saved_value(self, name: str) -> Any:
         """The same before hooks unpack it, to register some; ``_raw_saved_<name>``."""
         saved, position = self._position(name)
-        kept = saved[position]
-        if type(kept) is tuple:
-            return tuple(SavedTensor(self, position, k) for k in range(len(kept)))
+        value = saved[position]
+        if type(value) is tuple:
+            return tuple(SavedTensor(self, position, k) for k in range(len(value)))
         return SavedTensor(self, position)
 
     @property
     def saved_tensors(self) -> tuple:
-        """What a user's Function saved."""
+        """Tensors that a user's Function saved."""
         if not self.call.opaque:
             raise NumgradAttributeError(
                 f"{self.name()}: saved_tensors are of Functions; see _saved_<name> for operations"
@@ -251,8 +222,8 @@ class Node:
             None if g is None else g if isinstance(g, Tensor) else Tensor(np.asarray(g, meta.dtype))
             for g, meta in zip(grads, metas, strict=True)
         ]
-        found = self.gradients(tensors)
-        return found[0] if len(found) == 1 else tuple(found)
+        gradients = self.gradients(tensors)
+        return gradients[0] if len(gradients) == 1 else tuple(gradients)
 
     def gradients(self, parts: list[Any]) -> list[Tensor | None]:
         """Gradients of the operands, with operations on Tensors that are recorded if need be.
@@ -266,13 +237,13 @@ class Node:
                 for part, m in zip(parts, call.out_metas, strict=True)
             ]
         g: Any = tuple(parts) if call.out_metas else parts[0]
-        found = call.gradients(self.mask, g, self.unpack_tensors())
-        for k, (edge, value) in enumerate(zip(self.edges, found, strict=True)):
+        gradients = call.gradients(self.mask, g, self.unpack_tensors())
+        for k, (edge, value) in enumerate(zip(self.edges, gradients, strict=True)):
             if edge is None or value is None:
-                found[k] = None
+                gradients[k] = None
             elif not _fits(value, call.metas[k]):
-                found[k] = conform_tensor(value, call.metas[k])
-        return found
+                gradients[k] = conform_tensor(value, call.metas[k])
+        return gradients
 
 
 def _fits(value: Any, meta: Meta) -> bool:
@@ -357,8 +328,8 @@ class SavedTensor:
                 raise NumgradTypeError(
                     f"register_hooks: a hook is a function, got {type(hook).__name__}"
                 )
-        kept = saved[self._position]
-        value = kept if self._part is None else kept[self._part]
+        saved_value = saved[self._position]
+        value = saved_value if self._part is None else saved_value[self._part]
         if type(value) is Packed:
             raise NumgradRuntimeError(
                 f"register_hooks: this value of {node.name()} has hooks already; a value takes one "
@@ -371,7 +342,7 @@ class SavedTensor:
                 "tensors are packed"
             )
         if self._part is not None:
-            packed = (*kept[: self._part], packed, *kept[self._part + 1 :])
+            packed = (*saved_value[: self._part], packed, *saved_value[self._part + 1 :])
         node.saved = (*saved[: self._position], packed, *saved[self._position + 1 :])
 
 
@@ -433,14 +404,14 @@ _accumulators: WeakValueDictionary[int, AccumulateGrad] = WeakValueDictionary()
 def accumulator(leaf: Tensor) -> AccumulateGrad:
     """The leaf's one accumulator, made when it is first asked for."""
     with ACCUMULATORS:
-        found = _accumulators.get(id(leaf))
-        if found is None:
-            found = _accumulators[id(leaf)] = AccumulateGrad(leaf)
-        return found
+        node = _accumulators.get(id(leaf))
+        if node is None:
+            node = _accumulators[id(leaf)] = AccumulateGrad(leaf)
+        return node
 
 
 class GraphNode(ABC):
-    """What every ``grad_fn`` and accumulator is: a node of the graph of recorded operations."""
+    """A node of the graph of recorded operations: every ``grad_fn`` and accumulator."""
 
     @abstractmethod
     def name(self) -> str:
@@ -467,3 +438,26 @@ class GraphNode(ABC):
 
 GraphNode.register(Node)
 GraphNode.register(AccumulateGrad)
+
+
+def conform_tensor(value: Any, meta: Meta) -> Tensor:
+    """``value`` summed over broadcast axes and converted to ``meta``, by recorded operations."""
+    if not isinstance(value, Tensor):
+        value = Tensor(state.ground.lift(value, meta.dtype))
+    shape = value.shape
+    lead = len(shape) - len(meta.shape)
+    if lead or shape != meta.shape:
+        axes = tuple(range(lead)) + tuple(
+            lead + i for i, n in enumerate(meta.shape) if shape and n == 1 and shape[lead + i] != 1
+        )
+        if axes:
+            value = bind(OPS["sum"], (value,), {"axis": axes})
+        if value.size == prod(meta.shape):
+            value = bind(OPS["reshape"], (value, meta.shape), {})
+        else:
+            value = bind(OPS["broadcast_to"], (value, meta.shape), {})
+    if value.dtype != meta.dtype:
+        if value.dtype.kind == "c" and meta.dtype.kind != "c":
+            value = bind(OPS["real"], (value,), {})
+        value = bind(OPS["astype"], (value, meta.dtype), {})
+    return value

@@ -1,4 +1,4 @@
-"""What a node keeps for its backward: checks that it is unchanged, and hooks that pack it.
+"""Saved values of a node: checks that they are unchanged, and hooks that pack them.
 
 Note [Guards]
 -------------
@@ -30,7 +30,8 @@ from weakref import WeakSet
 
 import numpy as np
 
-from numgrad.autograd.variable import INFERENCE, Tensor, version_of
+from numgrad.autograd.variable import Tensor
+from numgrad.autograd.versions import INFERENCE, version_of
 from numgrad.core.interpreter import Changing, state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
@@ -102,26 +103,6 @@ def _guarded(array: np.ndarray, tensor: Tensor | None) -> Any:
     return Guard(array, tensor)
 
 
-def check_version(name: Callable[[], str], tensor: Tensor, sequence: int) -> None:
-    """Raise if ``tensor`` was written to since a node of that name and number saved it."""
-    version = version_of(tensor)
-    if version is not None and version.last > sequence:
-        made_by = "a leaf" if tensor._grad_fn is None else f"now of {tensor._grad_fn.name()}"
-        what = f"the tensor of shape {tensor._array.shape} ({made_by})"
-        stale(name(), what, version, sequence)
-
-
-def stale(operation: str, what: str, version: Any, sequence: int) -> None:
-    """Raise for a saved value that was changed in place."""
-    saved_at = version.count - sum(write > sequence for write in version.recent)
-    raise NumgradRuntimeError(
-        f"{operation}: the backward needs {what} as it was at version {saved_at}, but in-place "
-        f"operations brought it to version {version.count}; clone it before the change, or use the "
-        "operation that returns a new tensor (ng.autograd.set_detect_anomaly(True) shows the line "
-        "that saved it)"
-    )
-
-
 # ---------------------------------------------------------------------------------------- hooks
 
 
@@ -161,13 +142,13 @@ class Packed:
     def unpack(self) -> np.ndarray:
         """The array as it was saved."""
         with _quiet():
-            found = self.unpack_hook(self.content)
-        if not isinstance(found, Tensor):
+            value = self.unpack_hook(self.content)
+        if not isinstance(value, Tensor):
             raise NumgradTypeError(
-                f"saved_tensors_hooks: the unpack hook returned {type(found).__name__}; it must "
+                f"saved_tensors_hooks: the unpack hook returned {type(value).__name__}; it must "
                 "return a Tensor"
             )
-        array = found._array
+        array = value._array
         if array.shape != self.shape or array.dtype != self.dtype:
             raise NumgradRuntimeError(
                 f"saved_tensors_hooks: the unpack hook returned shape {array.shape} and dtype "
@@ -189,7 +170,7 @@ def _quiet() -> Iterator[None]:
 
 
 def pack(value: Any, pair: tuple[Callable[..., Any], Callable[..., Any]] | None) -> Any:
-    """What a node keeps in place of ``value`` under a pair of hooks, or None; numbers stay."""
+    """Pack ``value`` by a pair of hooks, if there is one; numbers stay."""
     if pair is None:
         return value
     if type(value) is tuple:

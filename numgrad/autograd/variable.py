@@ -14,50 +14,26 @@ None per use.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.versions import Version, shared_version
 from numgrad.core.foreign import refuse_mask
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError
-
-
-class Version:
-    """Counts the writes to memory that a tensor, its views and its detached copies share.
-
-    ``last`` is the sequence number of the latest write: a node that saved the tensor compares it
-    with its own, so saving needs no look at the version (see ``Node``); ``rebased`` that of the
-    latest write that changed the history of the root. ``foreign`` memory belongs to an ndarray of
-    the user's, who can write to it unseen: see Note [Guards] in ``saved``. ``recent`` holds the
-    sequence numbers of the latest writes, for errors to tell versions apart.
-    """
-
-    __slots__ = ("count", "foreign", "last", "rebased", "recent")
-
-    def __init__(self, *, foreign: bool = False) -> None:
-        self.count = 0
-        self.last = -1
-        self.rebased = -1
-        self.recent: deque[int] = deque(maxlen=16)
-        self.foreign = foreign
-
-
-INFERENCE = Version()
-"""The version of every tensor made in inference mode: it counts nothing."""
 
 NO_GRAD_VIEW = -1
 """``_slot`` of a view that was made where nothing was recorded."""
 
 
 class Extra:
-    """What few tensors have: hooks, a retained gradient, tangents."""
+    """The side object of a tensor that has hooks, a retained gradient or tangents."""
 
     hooks: Any = None
     """Of a leaf: its hooks and those of its accumulator (``hooks.LeafHooks``)."""
-    retains_grad = False
+    retains_grad: bool = False
     """Whether a result keeps its gradient as a leaf does."""
     tangents: Any = None
     """Forward mode: tangent by dual level."""
@@ -79,6 +55,13 @@ class Tensor:
         "_requires_grad",
         "_slot",
     )
+    _array: np.ndarray
+    _extra: Extra | None
+    _grad: Any  # Tensor | RowSparseTensor | None
+    _grad_fn: Any
+    _memory: Version | Tensor | None
+    _requires_grad: bool
+    _slot: int
     _applies = False
     """Whether it says itself what operations on it mean: ``bind`` of ``core.interpreter``."""
 
@@ -96,7 +79,7 @@ class Tensor:
         self._slot = slot
         self._memory = memory
         self._grad = None
-        self._extra: Extra | None = None
+        self._extra = None
 
 
 class Parameter(Tensor):
@@ -145,7 +128,7 @@ class Parameter(Tensor):
         super().__init__(array, bool(requires_grad), memory=memory)
 
 
-TENSORS = (Tensor, Parameter)
+TENSORS: tuple[type[Tensor], ...] = (Tensor, Parameter)
 """The classes that the hot paths know; other subclasses of Tensor take the general ones."""
 
 
@@ -155,29 +138,12 @@ def root(tensor: Tensor) -> Tensor:
     return memory if isinstance(memory, Tensor) else tensor
 
 
-def version_of(tensor: Tensor) -> Version | None:
-    """The version counter, if anything was written yet or shares it."""
-    memory = tensor._memory
-    return memory._memory if isinstance(memory, Tensor) else memory  # pyright: ignore
-
-
-def shared_version(tensor: Tensor) -> Version:
-    """The version counter of a tensor and its family, made now if there is none."""
-    owner = root(tensor)
-    version = owner._memory
-    if version is None:
-        version = owner._memory = Version()
-        if owner._grad_fn is not None:
-            owner._grad_fn.watch_output(owner._slot, version)
-    return version  # pyright: ignore
-
-
 def extra(tensor: Tensor) -> Extra:
     """The side object of a tensor, made now if there is none."""
-    found = tensor._extra
-    if found is None:
-        found = tensor._extra = Extra()
-    return found
+    side = tensor._extra
+    if side is None:
+        side = tensor._extra = Extra()
+    return side
 
 
 def constant(value: Any) -> Tensor:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from numgrad.autograd.hooks import RemovableHandle
+from numgrad.autograd.versions import Version
 
 _Array: TypeAlias = "Tensor | ArrayLike"
 _Axis: TypeAlias = int | Sequence[int] | None
@@ -18,72 +19,53 @@ _Axis: TypeAlias = int | Sequence[int] | None
 class _Element(np.object_):  # pyright: ignore
     def __getattr__(self, name: str) -> Any: ...
 
-class Version:
-    """Counts the writes to memory that a tensor, its views and its detached copies share."""
-
-    count: int
-    foreign: bool
-    last: int
-    rebased: int
-    recent: Any
-    def __init__(self, *, foreign: bool = False) -> None: ...
-
-INFERENCE: Version
 NO_GRAD_VIEW: int
 
 class Extra:
-    """What few tensors have: hooks, a retained gradient, tangents."""
+    """The side object of a tensor that has hooks, a retained gradient or tangents."""
 
     hooks: Any
     retains_grad: bool
     tangents: Any
-
-def root(tensor: Tensor) -> Tensor:
-    """The tensor whose memory this is: itself unless it is a view."""
-
-def version_of(tensor: Tensor) -> Version | None:
-    """The version counter, if anything was written yet or shares it."""
-
-def shared_version(tensor: Tensor) -> Version:
-    """The version counter of a tensor and its family, made now if there is none."""
-
-def extra(tensor: Tensor) -> Extra:
-    """The side object of a tensor, made now if there is none."""
-
-def install_replay(function: Callable[[Tensor, Tensor], None]) -> None:
-    """Set what gives a view its history after its root's was rewritten."""
-
-def refresh(view: Tensor) -> None:
-    """Bring the history of a view up to date."""
-
-def constant(value: Any) -> Tensor:
-    """A number or array as a Tensor without a history."""
-
-def gradient_of(tensor: Tensor) -> Any:
-    """The accumulated gradient; in a trace that of a captured tensor becomes an input."""
-
-def set_gradient(tensor: Tensor, value: Any) -> None:
-    """Replace the accumulated gradient; in a trace this happens at each call."""
-
-TENSORS: tuple[type[Tensor], ...]
 
 class Parameter(Tensor):
     """A tensor that is to be fitted: modules register it, optimizers change it."""
 
     def __init__(self, data: Any = None, requires_grad: bool = True) -> None: ...
 
+TENSORS: tuple[type[Tensor], ...]
+
+def root(tensor: Tensor) -> Tensor:
+    """The tensor whose memory this is: itself unless it is a view."""
+
+def extra(tensor: Tensor) -> Extra:
+    """The side object of a tensor, made now if there is none."""
+
+def constant(value: Any) -> Tensor:
+    """A number or array as a Tensor without a history."""
+
+def gradient_of(tensor: Tensor) -> Any:
+    """The accumulated gradient."""
+
+def set_gradient(tensor: Tensor, value: Any) -> None:
+    """Replace the accumulated gradient."""
+
+def install_replay(function: Callable[[Tensor, Tensor], None]) -> None:
+    """Set what gives a view its history after its root's was rewritten."""
+
+def refresh(view: Tensor) -> None:
+    """Bring the history of a view up to date: Note [Views]. Others are left alone."""
+
 class Tensor:
     """An n-dimensional array that can record the operations applied to it."""
 
     _array: np.ndarray
     _extra: Extra | None
-    _grad: Any  # Tensor | RowSparseTensor | None
+    _grad: Any
     _grad_fn: Any
     _memory: Version | Tensor | None
     _requires_grad: bool
     _slot: int
-    __array_priority__: float
-    is_sparse: bool
     @property
     def T(self) -> Tensor:
         """The axes in reverse order."""
@@ -98,6 +80,7 @@ class Tensor:
     ) -> Any:
         """NumPy's call of a function with a Tensor among its arguments."""
     def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
+    __array_priority__: float
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """NumPy's call of a ufunc with a Tensor among its arguments."""
     def __bool__(self) -> bool: ...
@@ -703,6 +686,7 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """Whether no operation made it."""
+    is_sparse: bool
     def isclose(
         self, b: _Array, rtol: Any = ..., atol: Any = ..., equal_nan: bool = False
     ) -> Tensor:

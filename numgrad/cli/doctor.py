@@ -14,7 +14,8 @@ from llvmlite import binding as llvm
 import numgrad as ng
 from numgrad.cli.cache import describe
 from numgrad.codegen import cache, threads
-from numgrad.codegen.native import layout, machine
+from numgrad.codegen.cpython import offsets
+from numgrad.codegen.native import machine
 
 HELP = "report versions, CPU, threading layer, kernel cache and BLAS"
 
@@ -44,7 +45,7 @@ def examine() -> dict[str, Any]:
         "threads": threads.describe(),
         "cache": cache.info(),
         "blas": _blas(),
-        "machine_code_obstacle": layout.obstacle(),
+        "machine_code_obstacle": offsets.obstacle(),
     }
 
 

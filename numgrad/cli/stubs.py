@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numgrad as ng
+from numgrad.autograd import variable
 from numgrad.core.documentation import returned, summary
 from numgrad.core.op import OPS, Op
 from numgrad.core.primitive import Composite
@@ -24,7 +25,7 @@ from numgrad.libraries import PACKAGE
 from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
 from numgrad.operations.lazy_operations import LATE, NAMESPACES
 from numgrad.operations.shape import Spread
-from numgrad.tensors.inplace_methods import has_inplace_form, inplace_names
+from numgrad.tensors.inplace import has_inplace_form, inplace_names
 from numgrad.tensors.tensor import Tensor
 
 HELP = "write the type stubs (.pyi) of all public names"
@@ -57,80 +58,14 @@ _Axis: TypeAlias = int | Sequence[int] | None
 """
 NUMPY = "from numpy.typing import ArrayLike, DTypeLike"
 
-TENSOR_HEAD = '''
+ELEMENT = """
 # What NumPy's stubs take a Tensor to hold: of objects its functions and operators return Any, and
 # of this kind also where they return an element, as np.sum does. For numbers they would promise
 # ndarrays and np.floating, which have no backward().
 class _Element(np.object_):  # pyright: ignore
     def __getattr__(self, name: str) -> Any: ...
 
-class Version:
-    """Counts the writes to memory that a tensor, its views and its detached copies share."""
-
-    count: int
-    foreign: bool
-    last: int
-    rebased: int
-    recent: Any
-    def __init__(self, *, foreign: bool = False) -> None: ...
-
-INFERENCE: Version
-NO_GRAD_VIEW: int
-
-class Extra:
-    """What few tensors have: hooks, a retained gradient, tangents."""
-
-    hooks: Any
-    retains_grad: bool
-    tangents: Any
-
-def root(tensor: Tensor) -> Tensor:
-    """The tensor whose memory this is: itself unless it is a view."""
-
-def version_of(tensor: Tensor) -> Version | None:
-    """The version counter, if anything was written yet or shares it."""
-
-def shared_version(tensor: Tensor) -> Version:
-    """The version counter of a tensor and its family, made now if there is none."""
-
-def extra(tensor: Tensor) -> Extra:
-    """The side object of a tensor, made now if there is none."""
-
-def install_replay(function: Callable[[Tensor, Tensor], None]) -> None:
-    """Set what gives a view its history after its root's was rewritten."""
-
-def refresh(view: Tensor) -> None:
-    """Bring the history of a view up to date."""
-
-def constant(value: Any) -> Tensor:
-    """A number or array as a Tensor without a history."""
-
-def gradient_of(tensor: Tensor) -> Any:
-    """The accumulated gradient; in a trace that of a captured tensor becomes an input."""
-
-def set_gradient(tensor: Tensor, value: Any) -> None:
-    """Replace the accumulated gradient; in a trace this happens at each call."""
-
-TENSORS: tuple[type[Tensor], ...]
-
-class Parameter(Tensor):
-    """A tensor that is to be fitted: modules register it, optimizers change it."""
-
-    def __init__(self, data: Any = None, requires_grad: bool = True) -> None: ...
-
-class Tensor:
-    """An n-dimensional array that can record the operations applied to it."""
-
-    _array: np.ndarray
-    _extra: Extra | None
-    _grad: Any  # Tensor | RowSparseTensor | None
-    _grad_fn: Any
-    _memory: Version | Tensor | None
-    _requires_grad: bool
-    _slot: int
-    __array_priority__: float
-    is_sparse: bool
-'''
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -261,9 +196,46 @@ def _parameter(p: inspect.Parameter) -> str:
 def tensor_stub() -> str:
     """The stub of the module that defines Tensor."""
     members = "".join(text for name in sorted(vars(Tensor)) for text in _member(name))
-    imports = f"import numpy as np\n{NUMPY}\n\nfrom numgrad.autograd.hooks import RemovableHandle"
+    imports = (
+        f"import numpy as np\n{NUMPY}\n\nfrom numgrad.autograd.hooks import RemovableHandle\n"
+        "from numgrad.autograd.versions import Version"
+    )
     head = HEAD.format(abstract="Callable, Iterator, Sequence", imports=imports)
-    return head + TENSOR_HEAD + members.rstrip() + "\n"
+    nodes = ast.parse(inspect.getsource(variable)).body
+    nodes.sort(key=lambda node: getattr(node, "name", "") == "Tensor")  # whose members follow
+    beside = "".join(text for node in nodes for text in _beside_tensor(node))
+    return head + ELEMENT + beside + members.rstrip() + "\n"
+
+
+def _beside_tensor(node: ast.stmt) -> Iterator[str]:
+    """A public function, class or constant of the module that defines Tensor, else nothing."""
+    if isinstance(node, ast.AnnAssign | ast.Assign):
+        target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+        name = ast.unparse(target)
+        if not name.startswith("_"):
+            kind = type(getattr(variable, name)).__name__
+            if isinstance(node, ast.AnnAssign):
+                kind = ast.unparse(node.annotation)
+            yield f"{name}: {kind}\n\n"
+        return
+    name = getattr(node, "name", "_")
+    value = getattr(variable, name, None)
+    if name.startswith("_"):
+        return
+    if isinstance(node, ast.FunctionDef):
+        yield _function(name, *_written(inspect.signature(cast(Any, value)), ()), value.__doc__)
+        yield "\n"
+    elif isinstance(node, ast.ClassDef):
+        bases = f"({', '.join(map(ast.unparse, node.bases))})" if node.bases else ""
+        summary = (ast.get_docstring(node) or "").splitlines()[0]
+        yield f'class {name}{bases}:\n    """{summary}"""\n\n'
+        for part in node.body:
+            if isinstance(part, ast.AnnAssign):
+                yield f"    {ast.unparse(part.target)}: {ast.unparse(part.annotation)}\n"
+            elif isinstance(part, ast.FunctionDef) and value is not Tensor:
+                written = _written(inspect.signature(getattr(value, part.name)))
+                yield _function(part.name, *written, indent="    ")
+        yield "\n" * (value is not Tensor)
 
 
 def _member(name: str) -> Iterator[str]:
@@ -282,6 +254,8 @@ def _member(name: str) -> Iterator[str]:
         if value.fdel is not None:
             yield f"    @{name}.deleter\n" + _function(name, parameters, "None", indent="    ")
         return
+    if isinstance(value, bool | float) and (name.startswith("__") or name[0] != "_"):
+        yield f"    {name}: {type(value).__name__}\n"
     if name in ("__reduce__", "__hash__", "__getattr__") or not inspect.isfunction(value):
         return
     if operator:
@@ -309,19 +283,21 @@ def _inplace_table() -> dict[str, Op]:
     }
 
 
-def _written(signature: inspect.Signature) -> tuple[list[str], str]:
-    """The parameters and result of a function, as written."""
-    found = ["self"]
-    for p in list(signature.parameters.values())[1:]:
-        if p.kind is p.KEYWORD_ONLY and "*" not in found:
-            found.append("*")
+def _written(
+    signature: inspect.Signature, first: tuple[str, ...] = ("self",)
+) -> tuple[list[str], str]:
+    """The parameters and result of a function, as written; ``first`` have no type."""
+    parameters = [*first]
+    for p in list(signature.parameters.values())[len(first) :]:
+        if p.kind is p.KEYWORD_ONLY and "*" not in parameters:
+            parameters.append("*")
         stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
         default = "" if p.default is p.empty else f" = {p.default!r}"
-        found.append(
+        parameters.append(
             f"{stars}{p.name}: {p.annotation if p.annotation is not p.empty else 'Any'}{default}"
         )
     result = signature.return_annotation
-    return found, result if isinstance(result, str) else "Any"
+    return parameters, result if isinstance(result, str) else "Any"
 
 
 def _function(name: str, parameters: list[str], result: str, doc: Any = None, indent="") -> str:

@@ -19,8 +19,8 @@ import numpy as np
 from numgrad.compiler.lower.expand import form
 from numgrad.core.op import OPS, Op
 from numgrad.operations.lazy_operations import NAMESPACES, declare_all
-from numgrad.tensors import numpy_protocol, reasons
-from numgrad.tensors.numpy_writes import WRITES
+from numgrad.tensors import missing, numpy_protocol
+from numgrad.tensors.numpy_calls import WRITES
 
 HELP = "print which functions of NumPy and SciPy have gradients"
 MODULES = (
@@ -147,7 +147,7 @@ def _known_row(module: str, name: str, function: Any, op: Op | None) -> Row:
     if function in numpy_protocol._PLAIN:
         return Row(name, "yes", reason="answered from shape and dtype alone")
     dispatched = isinstance(function, np.ufunc) or hasattr(function, "_implementation")
-    return Row(name, "NumPy's" if dispatched else "", reason=reasons.reason(module, name) or "")
+    return Row(name, "NumPy's" if dispatched else "", reason=missing.reason(module, name) or "")
 
 
 def _ours(module: str, name: str) -> Op | None:
@@ -177,7 +177,7 @@ def _of_operation(name: str, op: Op) -> Row:
     if not op.differentiable:
         return Row(name, value, jit=form(op)[0], reason="has no derivative by its nature")
     if op.inputs and set(op.refused) == set(op.inputs):
-        return Row(name, value, "no", "no", "no", form(op)[0], reasons.NO_FORMULA)
+        return Row(name, value, "no", "no", "no", form(op)[0], missing.NO_FORMULA)
     # formulas are written in operations, so what they give has derivatives too; forward mode
     # reads them, or transposes them
     but = f"raises with respect to {', '.join(op.refused)}" if op.refused else ""

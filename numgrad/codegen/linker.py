@@ -29,6 +29,7 @@ import sys
 from itertools import product
 from typing import Any
 
+from numgrad.codegen.cpython import c_api
 from numgrad.codegen.interrupts import deferred
 from numgrad.errors import NumgradNotImplementedError
 
@@ -81,7 +82,7 @@ def _exported(module: Any, function: str) -> int:
             return _address(exports[name])
     else:
         forms = [exports[k] for k in exports if _FORM.fullmatch(k)[1] == name]  # pyright: ignore
-        by_types = {_c_types(_declaration(form)): form for form in forms}
+        by_types = {_c_types(c_api.capsule_name(form)): form for form in forms}
         for wanted in product(*[_C_TYPES[t] for t in types.split(", ")]):
             if wanted in by_types:
                 return _address(by_types[wanted])
@@ -122,26 +123,10 @@ def _extension(name: str) -> Any:
     return module
 
 
-def _declaration(capsule: Any) -> str:
-    """A function's type in C, by which Cython names what holds its address."""
-    import ctypes
-
-    get_name = ctypes.pythonapi.PyCapsule_GetName
-    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    return get_name(capsule).decode()
-
-
-def _pointer(capsule: Any) -> int:
-    import ctypes
-
-    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return get_pointer(capsule, _declaration(capsule).encode())
-
-
 def _address(capsule: Any) -> int:
-    """The address of a C function as kernels call it."""
-    declaration, address = _declaration(capsule), _pointer(capsule)
+    """The address of a C function as kernels call it; Cython's name of it is its declaration."""
+    declaration = c_api.capsule_name(capsule)
+    address = c_api.capsule_pointer(capsule, declaration)
     if _COMPLEX in declaration and passes_by_reference():
         return by_reference(declaration, address)
     return address

@@ -36,7 +36,7 @@ from typing import Any
 from numgrad import config
 from numgrad.codegen.interrupts import deferred
 from numgrad.codegen.locks import KERNELS, POOL
-from numgrad.codegen.native import launch as launcher
+from numgrad.codegen.native import thread_pool as launcher
 from numgrad.codegen.trials import VariantTrial
 
 WORK_PER_THREAD_NS = 20_000.0

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen import launches
+from numgrad.codegen.cpython import records
 from numgrad.codegen.loops import LoopOperand, strided_view
 from numgrad.errors import generated
 
@@ -105,8 +105,8 @@ def _elementwise_step(
     aliased: Sequence[int],
     entry: Any,
     dims: tuple[int, ...],
-) -> launches.Words | None:
-    """The same for machine code: Note [Launches] in ``codegen.launches``."""
+) -> records.Words | None:
+    """The same for machine code: Note [Launches] in ``codegen.cpython.records``."""
     if outputs and entry is None:
         return None
     shapes = {name: m.shape for name, m in zip(plan.op.inputs, plan.metas, strict=True)}
@@ -120,7 +120,7 @@ def _elementwise_step(
         for k, m in enumerate(plan.metas)
     ]
     given = [*inputs, *((k,) for k in outputs), *dims]
-    return launches.step(entry, inputs, results, given)
+    return records.step(entry, inputs, results, given)
 
 
 def axis_backward(plan: Any, mask: int, entry: Any, accumulate: bool) -> Callable[..., Any]:
@@ -160,7 +160,7 @@ def axis_backward(plan: Any, mask: int, entry: Any, accumulate: bool) -> Callabl
         metas = {"x": (meta.shape, meta.dtype)} | dict.fromkeys("gy", (plan.shape, plan.dtype))
         inputs = {name: metas[name] for name in ("g", *saves)}
         given = [*(plan.count if name == "n" else name for name in read), (0,), *plan.sizes]
-        plan.steps[mask] = launches.step(entry, inputs, [metas["x"]], given)
+        plan.steps[mask] = records.step(entry, inputs, [metas["x"]], given)
     return _made(plan, lines, scope)
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.modes import no_grad
-from numgrad.autograd.node import mark_written
-from numgrad.autograd.variable import INFERENCE, version_of
+from numgrad.autograd.versions import INFERENCE, mark_written, version_of
 from numgrad.core.interpreter import state
 from numgrad.errors import (
     NumgradRuntimeError,

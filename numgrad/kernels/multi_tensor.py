@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen import threads
-from numgrad.codegen.addresses import addresses, copied_addresses
 from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.cpython.addresses import addresses, copied_addresses
 from numgrad.codegen.dtypes import BOOL, FLOAT64, type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.estimate import serial_ns

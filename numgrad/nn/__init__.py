@@ -36,9 +36,6 @@ from numgrad.nn.dropout import (
 )
 from numgrad.nn.embedding import Embedding
 from numgrad.nn.embedding_bag import EmbeddingBag
-from numgrad.nn.resampling import Upsample
-from numgrad.nn.resampling import UpsamplingBilinear2d
-from numgrad.nn.resampling import UpsamplingNearest2d
 from numgrad.nn.lazy import (
     LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d, LazyConv1d, LazyConv2d, LazyConv3d,
     LazyConvTranspose1d, LazyConvTranspose2d, LazyConvTranspose3d, LazyInstanceNorm1d,
@@ -89,6 +86,7 @@ from numgrad.nn.pooling.maximum import (
 )
 from numgrad.nn.rearrangement import ChannelShuffle, Fold, PixelShuffle, PixelUnshuffle, Unfold
 from numgrad.nn.recurrent.layers import GRU, GRUCell, LSTM, LSTMCell, RNN, RNNCell
+from numgrad.nn.resampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 from numgrad.nn.transformer import (
     Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder,
     TransformerEncoderLayer,

@@ -9,34 +9,11 @@ tensor([0.5, 0.5])
 # isort: off
 
 from numgrad.core.absent import absent as _absent
-from numgrad.nn.activation.activations import celu
-from numgrad.nn.activation.activations import elu
-from numgrad.nn.activation.activations import gelu
-from numgrad.nn.activation.activations import glu
-from numgrad.nn.activation.activations import gumbel_softmax
-from numgrad.nn.activation.activations import hardshrink
-from numgrad.nn.activation.activations import hardsigmoid
-from numgrad.nn.activation.activations import hardswish
-from numgrad.nn.activation.activations import hardtanh
-from numgrad.nn.activation.activations import leaky_relu
-from numgrad.nn.activation.activations import log_softmax
-from numgrad.nn.activation.activations import logsigmoid
-from numgrad.nn.activation.activations import mish
-from numgrad.nn.activation.activations import prelu
-from numgrad.nn.activation.activations import relu
-from numgrad.nn.activation.activations import relu6
-from numgrad.nn.activation.activations import rrelu
-from numgrad.nn.activation.activations import selu
-from numgrad.nn.activation.activations import sigmoid
-from numgrad.nn.activation.activations import silu
-from numgrad.nn.activation.activations import softmax
-from numgrad.nn.activation.activations import softmin
-from numgrad.nn.activation.activations import softplus
-from numgrad.nn.activation.activations import softshrink
-from numgrad.nn.activation.activations import softsign
-from numgrad.nn.activation.activations import tanh
-from numgrad.nn.activation.activations import tanhshrink
-from numgrad.nn.activation.activations import threshold
+from numgrad.nn.activation.activations import (
+    celu, elu, gelu, glu, gumbel_softmax, hardshrink, hardsigmoid, hardswish, hardtanh,
+    leaky_relu, log_softmax, logsigmoid, mish, prelu, relu, relu6, rrelu, selu, sigmoid, silu,
+    softmax, softmin, softplus, softshrink, softsign, tanh, tanhshrink, threshold,
+)
 from numgrad.nn.attention import scaled_dot_product_attention
 from numgrad.nn.convolution.correlation import conv1d, conv2d, conv3d
 from numgrad.nn.convolution.transposed import conv_transpose1d, conv_transpose2d, conv_transpose3d
@@ -45,12 +22,6 @@ from numgrad.nn.dropout import (
 )
 from numgrad.nn.embedding import embedding, one_hot
 from numgrad.nn.embedding_bag import embedding_bag
-from numgrad.nn.resampling import affine_grid
-from numgrad.nn.resampling import grid_sample
-from numgrad.nn.resampling import interpolate
-from numgrad.nn.resampling import upsample
-from numgrad.nn.resampling import upsample_bilinear
-from numgrad.nn.resampling import upsample_nearest
 from numgrad.nn.linear import bilinear, linear
 from numgrad.nn.loss.cross_entropy import cross_entropy, nll_loss
 from numgrad.nn.loss.ctc import ctc_loss
@@ -80,6 +51,9 @@ from numgrad.nn.pooling.maximum import (
     max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d,
 )
 from numgrad.nn.rearrangement import channel_shuffle, fold, pixel_shuffle, pixel_unshuffle, unfold
+from numgrad.nn.resampling import (
+    affine_grid, grid_sample, interpolate, upsample, upsample_bilinear, upsample_nearest,
+)
 
 # isort: on
 # fmt: on

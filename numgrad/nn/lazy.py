@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import Parameter, Tensor
+from numgrad.autograd.versions import mark_written
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn.convolution.correlation import Conv1d, Conv2d, Conv3d

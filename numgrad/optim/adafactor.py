@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.node import mark_all_written
+from numgrad.autograd.versions import mark_all_written
 from numgrad.codegen import threads
-from numgrad.codegen.addresses import Addresses, addresses, copied_addresses
+from numgrad.codegen.cpython.addresses import Addresses, addresses, copied_addresses
 from numgrad.core.options import option
 from numgrad.errors import NumgradTypeError
 from numgrad.kernels import adafactor as kernels

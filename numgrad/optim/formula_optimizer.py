@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.node import mark_all_written, mark_version
-from numgrad.autograd.variable import Version
+from numgrad.autograd.versions import Version, mark_all_written, mark_version
 from numgrad.core.interpreter import state as thread_state
 from numgrad.core.row_gradients import RowSparseArray
 from numgrad.errors import NumgradRuntimeError

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from numgrad.codegen import threads
-from numgrad.codegen.addresses import copied_addresses
+from numgrad.codegen.cpython.addresses import copied_addresses
 from numgrad.core.options import option
 from numgrad.errors import (
     NumgradAssertionError,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.node import mark_all_written
+from numgrad.autograd.versions import mark_all_written
 from numgrad.core.options import option
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.optim.formula import as_float

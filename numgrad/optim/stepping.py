@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen import threads
-from numgrad.codegen.addresses import Addresses, addresses, copied_addresses
+from numgrad.codegen.cpython.addresses import Addresses, addresses, copied_addresses
 from numgrad.core.row_gradients import RowSparseArray
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.kernels.multi_tensor import UpdateKernel, update_kernel

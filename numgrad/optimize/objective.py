@@ -18,11 +18,10 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-from numgrad.autograd.columns import columns_by_duals, suits
 from numgrad.autograd.engine.backward import gradients_of_loss
 from numgrad.autograd.modes import enable_grad, no_grad
-from numgrad.autograd.points import rows_by_point
-from numgrad.autograd.row_sparse import RowSparseTensor
+from numgrad.autograd.row_sparse_tensor import RowSparseTensor
+from numgrad.autograd.structured_jacobians import columns_by_duals, rows_by_point, suits
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradValueError
 from numgrad.optimize.derivatives import (

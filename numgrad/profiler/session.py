@@ -132,10 +132,10 @@ class profile:
     -----
     Without a profile nothing of this is in place, and costs nothing. With one, eager calls and
     backwards run in Python, where notes can be taken, and not in machine code, of which Note [Hot
-    paths] in ``codegen.hot`` tells. A small operation with its backward takes about 4 us longer: a
-    chain of five, forward and backward, four times as long on 100 elements, 1.8 times on 10,000, a
-    tenth longer on 100,000. Compare shares of what is profiled, and take times without a profile. A
-    note holds about 150 bytes until the profile is forgotten.
+    paths] in ``codegen.cpython.hot_paths`` tells. A small operation with its backward takes about 4
+    us longer: a chain of five, forward and backward, four times as long on 100 elements, 1.8 times
+    on 10,000, a tenth longer on 100,000. Compare shares of what is profiled, and take times without
+    a profile. A note holds about 150 bytes until the profile is forgotten.
 
     Examples
     --------

@@ -54,14 +54,14 @@ def apply_along_axis(
             f"apply_along_axis: an array of shape {tuple(x.shape)} has no vectors along axis "
             f"{axis} that say what the function returns"
         )
-    found = [as_operand(func1d(moved[k], *args, **kwargs)) for k in np.ndindex(around)]
-    shapes = {tuple(result.shape) for result in found}
+    results = [as_operand(func1d(moved[k], *args, **kwargs)) for k in np.ndindex(around)]
+    shapes = {tuple(result.shape) for result in results}
     if len(shapes) > 1:
         raise NumgradValueError(
             f"apply_along_axis: the function returned shapes {sorted(shapes)}; they must be equal"
         )
     (shape,) = shapes
-    out = OPS["reshape"](OPS["stack"](found), (*around, *shape))
+    out = OPS["reshape"](OPS["stack"](results), (*around, *shape))
     own = range(len(around), len(around) + len(shape))
     return OPS["moveaxis"](out, tuple(own), tuple(range(axis, axis + len(shape))))
 
@@ -111,14 +111,14 @@ def _with_values(out: Any, x: Tensor, condition: Any, function: Callable[..., An
         values = function(selected(row, mask))
         if not isinstance(values, Selected):  # the same for all of them
             return OPS["where"](condition, OPS["astype"](as_operand(values), dtype=x.dtype), out)
-        found = OPS["astype"](values, dtype=x.dtype, copy=False).placed(into, mask)
+        result = OPS["astype"](values, dtype=x.dtype, copy=False).placed(into, mask)
     else:
         chosen = row[mask]
         if not chosen.size:
             return out
         values = OPS["astype"](as_operand(function(chosen)), dtype=x.dtype, copy=False)
-        found = OPS["index_put"](into, values, index=mask)
-    return OPS["reshape"](found, x.shape)
+        result = OPS["index_put"](into, values, index=mask)
+    return OPS["reshape"](result, x.shape)
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Tensor:

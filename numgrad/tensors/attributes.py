@@ -1,4 +1,4 @@
-"""What a Tensor is asked for: its array's attributes, its gradient, its place in the graph.
+"""Attributes of a Tensor: its array's, its gradient, its place in the graph.
 
 Note [Members of Tensor]
 ------------------------
@@ -15,25 +15,21 @@ import numpy as np
 
 from numgrad.autograd import hooks
 from numgrad.autograd.engine import backward as engine
-from numgrad.autograd.node import mark_written
-from numgrad.autograd.row_sparse import RowSparseTensor
-from numgrad.autograd.variable import (
+from numgrad.autograd.row_sparse_tensor import RowSparseTensor
+from numgrad.autograd.variable import Tensor, gradient_of, refresh, root, set_gradient
+from numgrad.autograd.versions import (
     INFERENCE,
-    Tensor,
-    gradient_of,
-    refresh,
-    root,
-    set_gradient,
+    mark_written,
     shared_version,
     version_of,
+    write_count,
 )
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError, warn
-from numgrad.tensors import inplace_methods as methods
+from numgrad.tensors import inplace as methods
 from numgrad.tensors import missing
-from numgrad.tensors.flat import Flat
-from numgrad.tensors.indexing import subscript
+from numgrad.tensors.indexing import Flat, subscript
 
 _warned_of_data = False
 
@@ -115,10 +111,10 @@ class TensorAttributes(Tensor):
     @property
     def grad(self) -> Tensor | None:
         """Gradient accumulated by ``backward``; None before the first."""
-        found = gradient_of(self)
-        if found is None and state.ground.deferred:
+        gradient = gradient_of(self)
+        if gradient is None and state.ground.deferred:
             state.ground.lacks_gradient(self)
-        if found is None and self._requires_grad and self.grad_fn is not None:
+        if gradient is None and self._requires_grad and self.grad_fn is not None:
             if hooks.retains_grad(self):
                 return None
             warn(
@@ -126,7 +122,7 @@ class TensorAttributes(Tensor):
                 "retain_grad() before backward, use autograd.grad, or look at the leaf",
                 UserWarning,
             )
-        return found
+        return gradient
 
     @grad.setter
     def grad(self, value: Any) -> None:
@@ -314,12 +310,11 @@ class TensorAttributes(Tensor):
     @property
     def _version(self) -> int:
         """Number of in-place changes to this tensor's memory."""
-        version = version_of(self)
-        if version is INFERENCE:
+        if version_of(self) is INFERENCE:
             raise NumgradRuntimeError(
                 "_version: tensors made in inference mode count no versions; clone() it outside"
             )
-        return 0 if version is None else version.count
+        return write_count(self)
 
     @property
     def _base(self) -> Tensor | None:

@@ -28,9 +28,9 @@ from weakref import ref
 import numpy as np
 
 from numgrad.autograd.hooks import user_code
-from numgrad.autograd.node import next_sequence
-from numgrad.autograd.saved import Guard, Packed, check_version, keep, pack, saved_tensors_hooks
+from numgrad.autograd.saved import Guard, Packed, keep, pack, saved_tensors_hooks
 from numgrad.autograd.variable import Tensor
+from numgrad.autograd.versions import check_current, next_sequence
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
@@ -229,7 +229,7 @@ class _Chain:
 
 
 class _Placeholder:
-    """What a node keeps in place of a value: its number."""
+    """The number of a value, which a node keeps in its place."""
 
     __slots__ = ("__weakref__", "number")
 
@@ -287,7 +287,7 @@ class _Region:
         return values.pop(number)
 
     def arguments(self) -> tuple[list[Any], dict[str, Any]]:
-        """What the function was called with."""
+        """Arguments of the function."""
         args = [self._restore(kept) for kept in self.args]
         return args, {name: self._restore(kept) for name, kept in self.kwargs.items()}
 
@@ -297,16 +297,16 @@ class _Region:
         with repeated, self.context:
             self.function(*args, **kwargs)
 
-    def _restore(self, kept: Any) -> Any:
+    def _restore(self, value: Any) -> Any:
         """An argument as it was given."""
-        if type(kept) is Packed:
-            return _placed(kept)
-        if type(kept) is Guard:
-            kept.check(_name)
-            return kept.array if kept.tensor is None else kept.tensor
-        if isinstance(kept, Tensor):
-            check_version(_name, kept, self.sequence)
-        return kept
+        if type(value) is Packed:
+            return _placed(value)
+        if type(value) is Guard:
+            value.check(_name)
+            return value.array if value.tensor is None else value.tensor
+        if isinstance(value, Tensor):
+            check_current(_name, value, self.sequence)
+        return value
 
 
 def _name() -> str:
@@ -316,11 +316,11 @@ def _name() -> str:
 
 def _keep(value: Any) -> Any:
     """An argument as a node keeps an operand."""
-    kept = keep(value)
+    saved = keep(value)
     if isinstance(value, Tensor) and state.saved_hooks:
         is_leaf = value._requires_grad and value._grad_fn is None  # which the graph holds anyway
-        return kept if is_leaf else pack(kept, state.saved_hooks[-1])
-    return kept
+        return saved if is_leaf else pack(saved, state.saved_hooks[-1])
+    return saved
 
 
 def _placed(packed: Packed) -> Tensor:
@@ -418,7 +418,7 @@ class _Recomputation:
         if lines is None:
             return " (debug=True names the lines)"
         first, second = (
-            found[number] if number < len(found) else "nowhere" for found in (lines, self.lines)
+            names[number] if number < len(names) else "nowhere" for names in (lines, self.lines)
         )
         return f"; saved at first in {first}, then in {second}"
 

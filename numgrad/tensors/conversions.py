@@ -1,4 +1,4 @@
-"""What a Tensor turns into: numbers, arrays, text, copies; and operators that are no operation."""
+"""Conversions of a Tensor: numbers, arrays, text, copies; operators that are no operation."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.forward_ad import has_tangent, share_tangents
-from numgrad.autograd.row_sparse import as_tensor
-from numgrad.autograd.variable import NO_GRAD_VIEW, Parameter, Tensor, root, shared_version
+from numgrad.autograd.row_sparse_tensor import as_tensor
+from numgrad.autograd.variable import NO_GRAD_VIEW, Parameter, Tensor, root
+from numgrad.autograd.versions import shared_version
 from numgrad.core.abstract import BRANCH, COUNT, NDARRAY, PRINT, AbstractArray
 from numgrad.core.foreign import NO_ARRAY, asked_by_constructor, asked_by_product
 from numgrad.core.interpreter import state
@@ -26,8 +27,8 @@ from numgrad.errors import (
     warn,
 )
 from numgrad.operations.lazy_operations import declared
+from numgrad.tensors.hints import library_call
 from numgrad.tensors.labels import asked_by_brackets, priority_over_pandas
-from numgrad.tensors.library_calls import library_call
 from numgrad.tensors.operators import acceptable, refuse_foreign
 
 _KEEPS_ARRAY = (
@@ -379,7 +380,7 @@ def _give(twin: Tensor, attributes: dict[str, Any] | None) -> None:
 
 
 def _carried(self: Tensor) -> str | None:
-    """What numbers alone would lose."""
+    """The gradient or tangent that numbers alone would lose, in words."""
     if self.requires_grad and state.grad_enabled:
         return "requires grad"
     return "has a tangent (forward mode)" if state.interpreters and has_tangent(self) else None

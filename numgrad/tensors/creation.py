@@ -1,4 +1,7 @@
-"""Making Tensors: from data, filled, and in ranges. The default dtype is float64, as in NumPy."""
+"""Making Tensors: from data, filled, evenly spaced, and joined by ``ng.r_`` and ``ng.c_``.
+
+The default dtype is float64, as in NumPy; gradients flow to the ends of what is evenly spaced.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ import numpy as np
 from numgrad.autograd.batching.examples import as_examples
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import no_grad
-from numgrad.autograd.variable import INFERENCE, Version
+from numgrad.autograd.versions import INFERENCE, Version
 from numgrad.codegen.dtypes import check_dtype, convert, native
-from numgrad.core.abstract import SHAPE, AbstractArray, AbstractLength, refuse_abstract
+from numgrad.core.abstract import SHAPE, AbstractArray, AbstractLength, made, refuse_abstract
 from numgrad.core.foreign import refuse_mask
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
@@ -24,6 +27,7 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
+from numgrad.operations.shape import as_index, as_operand
 from numgrad.tensors.attributes import check_differentiable
 from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
@@ -81,7 +85,7 @@ def tensors_in(data: Any) -> list[Tensor]:
         return [leaf for leaf in leaves(data) if isinstance(leaf, Tensor)]
 
 
-def _is_followed(data: Any) -> bool:
+def _is_differentiated(data: Any) -> bool:
     """Whether something differentiable is in a nesting: then its numbers alone lose a gradient."""
     return any(
         (part.requires_grad and state.grad_enabled) or state.interpreters
@@ -107,7 +111,7 @@ def _stacked(name: str, data: Any) -> Tensor:
     return Tensor(state.ground.lift(data))
 
 
-def _refuse_followed(name: str, data: Any) -> None:
+def _refuse_gradients(name: str, data: Any) -> None:
     """Raise if a leaf made of ``data`` would lose a gradient."""
     for part in tensors_in(data):
         needs = part.requires_grad and state.grad_enabled
@@ -120,7 +124,7 @@ def _refuse_followed(name: str, data: Any) -> None:
 
 
 def made_by(name: str, make: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """What NumPy makes of arguments, whose errors name the function that was called."""
+    """Call NumPy; its errors name the function that was called."""
     try:
         return make(*args, **options)
     except NumgradError:
@@ -183,7 +187,7 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, **unknown:
         _refuse_unknown("tensor", unknown)
     if state.ground.reads(data):
         return _copied("tensor", data, dtype, requires_grad)
-    _refuse_followed("tensor", data)
+    _refuse_gradients("tensor", data)
     return finish("tensor", _to_array("tensor", data, dtype, True), requires_grad)
 
 
@@ -207,7 +211,7 @@ def asarray(data: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
     as_it_is = isinstance(data, np.ndarray) and not copy and dtype in (None, data.dtype)
     if as_it_is and state.ground.deferred:
         state.ground.reads(data)  # which notes where; its memory is that of the result
-    if (not as_it_is and state.ground.reads(data)) or _is_followed(data):
+    if (not as_it_is and state.ground.reads(data)) or _is_differentiated(data):
         out = _stacked("asarray", data)
         if copy is False and (out is not data or (dtype is not None and out.dtype != dtype)):
             raise NumgradValueError("asarray: with copy=False nothing can be stacked or converted")
@@ -287,7 +291,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = F
 
 
 def _full(name: str, shape: Any, value: Any, dtype: Any, requires_grad: bool) -> Tensor:
-    if not _is_followed(value):
+    if not _is_differentiated(value):
         array = made_by(name, state.ground.filled, shape, _untangle(value), dtype)
         return finish(name, array, requires_grad)
     lengths = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
@@ -329,7 +333,7 @@ def arange(
     for b in bounds:
         if isinstance(array := getattr(b, "_array", None), AbstractArray):
             array.refuse("arange: a bound", SHAPE)
-    _refuse_followed("arange", bounds)
+    _refuse_gradients("arange", bounds)
     return finish("arange", made_by("arange", np.arange, *bounds, dtype=dtype), requires_grad)
 
 
@@ -415,3 +419,253 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = 
     """
     shape, kind = _like("full_like", x, dtype)
     return as_examples(_full("full_like", shape, fill_value, kind, requires_grad), x)
+
+
+# ---------------------------------------------------------------------------- evenly spaced numbers
+
+
+def _spaced(
+    name: str,
+    between: Callable[[Any, Any, Any], Any],
+    start: Any,
+    stop: Any,
+    num: Any,
+    endpoint: bool,
+    dtype: Any,
+    axis: int,
+) -> tuple[Tensor, Any]:
+    """``between`` at fractions of the way, with both ends exact; and the fraction of a step."""
+    num = as_index(name, num, "the number of samples")
+    if num < 0:
+        raise NumgradValueError(f"{name}: the number of samples must not be negative, got {num}")
+    start, stop = OPS["broadcast_arrays"](start, stop)
+    kind = np.result_type(start.dtype, stop.dtype, float(num))
+    start, stop = (OPS["astype"](end, dtype=kind, copy=False) for end in (start, stop))
+    steps = num - 1 if endpoint else num
+    fractions = np.arange(num, dtype=kind) / max(steps, 1)
+    lengths = (-1, *(1,) * len(start.shape))
+    fractions = fractions.reshape(lengths)
+    first, last = made(fractions == 0), made((np.arange(num) == num - 1).reshape(lengths))
+    out = OPS["where"](first, start, between(start, stop, Tensor(made(fractions))))
+    if endpoint and num > 1:
+        out = OPS["where"](last, stop, out)
+    if dtype is not None and np.dtype(dtype).kind in "iu":
+        out = OPS["floor"](out)
+    if dtype is not None:
+        out = OPS["astype"](out, dtype=dtype, copy=False)
+    if axis != 0:
+        out = OPS["moveaxis"](out, 0, axis)
+    return out, 1 / steps if steps > 0 else np.nan
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    *,
+    retstep: bool = False,
+    axis: int = 0,
+) -> Any:
+    """``num`` evenly spaced numbers from ``start`` to ``stop``, with or without the latter.
+
+    Gradients flow to ends that are Tensors.
+
+    Parameters
+    ----------
+    start, stop
+        Ends, numbers or arrays.
+    num
+        How many numbers.
+    endpoint
+        Whether ``stop`` is the last of them.
+    dtype
+        Dtype of the result.
+    requires_grad
+        Whether a result of plain ends is a leaf that records.
+    retstep
+        Whether to return the distance between neighbours too.
+    axis
+        Axis of the result along which they run, where ends are arrays.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.linspace(0, 1, 5)
+    tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
+    if not tensors_in([start, stop]):
+        made = made_by(
+            "linspace", np.linspace, start, stop, num,
+            endpoint=endpoint, retstep=retstep, dtype=dtype, axis=axis,
+        )  # fmt: skip
+        array, *step = made if retstep else (made,)
+        out = finish("linspace", array, requires_grad)
+        return (out, *step) if retstep else out
+    out, part = _spaced(
+        "linspace", lambda a, b, t: a + (b - a) * t, start, stop, num, endpoint, dtype, axis
+    )
+    return (out, (as_operand(stop) - as_operand(start)) * part) if retstep else out
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Tensor:
+    """``base`` to powers evenly spaced from ``start`` to ``stop``; gradients flow to all three.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+    start, stop, base = OPS["broadcast_arrays"](start, stop, base)
+    powers = linspace(start, stop, num, endpoint)
+    out = OPS["power"](base, powers)
+    if dtype is not None:
+        out = OPS["astype"](out, dtype=dtype, copy=False)
+    return OPS["moveaxis"](out, 0, axis) if axis != 0 else out
+
+
+def geomspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Tensor:
+    """Numbers from ``start`` to ``stop``, each the same multiple of the one before.
+
+    Gradients flow to the ends. Complex numbers turn by the smaller angle.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.geomspace(1, 8, 4)
+    tensor([1., 2., 4., 8.])
+    """
+    for end in (start, stop):
+        known = as_operand(end)
+        known = getattr(known, "_array", known)
+        if isinstance(known, np.ndarray | np.generic) and (known == 0).any():
+            raise NumgradValueError("geomspace: numbers in proportion cannot begin or end with 0")
+        if known.dtype.kind not in "biufc":
+            raise NumgradTypeError(f"geomspace: ends are numbers, got dtype {known.dtype}")
+    if not tensors_in([start, stop]):
+        made = made_by(
+            "geomspace", np.geomspace, start, stop, num, endpoint=endpoint, dtype=dtype, axis=axis
+        )
+        return finish("geomspace", made, False)
+
+    def between(a: Any, b: Any, t: Any) -> Any:
+        return a * OPS["power"](b / a, t)
+
+    return _spaced("geomspace", between, start, stop, num, endpoint, dtype, axis)[0]
+
+
+# ------------------------------------------------------------------------------- joined in brackets
+
+
+class Concatenator:
+    """Joins arrays, numbers and slices for ranges, in brackets, along an axis.
+
+    A slice ``a:b:s`` is a range, ``a:b:nj`` has ``n`` numbers including ``b``. A text in front
+    gives the axis, the least number of axes, and the place of the axes there are, as in NumPy.
+
+    Attributes
+    ----------
+    axis
+        Axis to join along.
+    rank
+        Least number of axes of what is joined.
+    place
+        Axis that an operand's first axis becomes where axes are added; -1 adds them in front.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.r_[ng.tensor([1.0, 2.0]), 0.0, 5:7]
+    tensor([1., 2., 0., 5., 6.])
+    >>> ng.c_[ng.tensor([1.0, 2.0]), ng.tensor([3.0, 4.0])]
+    tensor([[1., 3.],
+            [2., 4.]])
+    """
+
+    __slots__ = ("axis", "name", "place", "rank")
+
+    def __init__(self, name: str, axis: int, rank: int, place: int) -> None:
+        self.name, self.axis, self.rank, self.place = name, axis, rank, place
+
+    def __repr__(self) -> str:
+        return f"<numgrad.{self.name}>"
+
+    def __len__(self) -> int:
+        return 0
+
+    def __getitem__(self, items: Any) -> Tensor:
+        items = items if isinstance(items, tuple) else (items,)
+        axis, rank, place = self.axis, self.rank, self.place
+        if items and isinstance(items[0], str):
+            axis, rank, place = self._directive(items[0])
+            items = items[1:]
+        if not items:
+            raise NumgradValueError(f"{self.name}: there is nothing in the brackets to join")
+        parts, kinds = [], []
+        for item in items:
+            if isinstance(item, str):
+                raise NumgradTypeError(f"{self.name}: a text may stand first only, got {item!r}")
+            part = _range(item) if isinstance(item, slice) else as_operand(item)
+            kinds.append(item if type(item) in (int, float, complex) else part.dtype)
+            parts.append(_with_axes(part, rank, place))
+        dtype = np.result_type(*kinds)
+        parts = [OPS["astype"](part, dtype=dtype, copy=False) for part in parts]
+        return OPS["concat"](parts, axis=axis)
+
+    def _directive(self, text: str) -> tuple[int, int, int]:
+        parts = [self.axis, self.rank, self.place]
+        try:
+            numbers = [int(part) for part in text.split(",")]
+            parts[: len(numbers)] = numbers
+            axis, rank, place = parts
+        except ValueError:
+            raise NumgradValueError(
+                f"{self.name}: the text {text!r} is not understood; it has up to three integers "
+                "as in '0,2,1', and matrices ('r', 'c') are not made"
+            ) from None
+        return axis, rank, place
+
+
+def _range(part: slice) -> Any:
+    start = 0 if part.start is None else part.start
+    step = 1 if part.step is None else part.step
+    if isinstance(step, complex):
+        return linspace(start, part.stop, int(abs(step)))
+    if part.stop is None:
+        raise NumgradTypeError("a range needs an end: write start:stop or start:stop:step")
+    if any(isinstance(end, Tensor) for end in (start, part.stop, step)):
+        raise NumgradTypeError("the ends of a range start:stop:step are numbers, not Tensors")
+    return arange(start, part.stop, step)
+
+
+def _with_axes(x: Any, rank: int, place: int) -> Any:
+    """``x`` with axes of length 1 added, so that its own come to lie at ``place``."""
+    own = len(x.shape)
+    added = rank - own
+    if added <= 0:
+        return x
+    first = place % rank if place >= 0 else place + added + 1
+    first = min(max(first, 0), added) if own else 0
+    return OPS["reshape"](x, (1,) * first + tuple(x.shape) + (1,) * (added - first))
+
+
+r_ = Concatenator("r_", 0, 1, -1)
+c_ = Concatenator("c_", -1, 2, 0)

@@ -11,9 +11,9 @@ import numpy as np
 
 from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.batching.examples import example_index
-from numgrad.autograd.function.record import run as run_function
+from numgrad.autograd.function.function_call import run as run_function
 from numgrad.autograd.variable import Tensor, refresh
-from numgrad.codegen import hot
+from numgrad.codegen.cpython import hot_paths
 from numgrad.codegen.dtypes import convert
 from numgrad.core.foreign import is_sparse_kind, refuse_mask
 from numgrad.core.op import Op
@@ -34,7 +34,7 @@ TOO_LARGE = 2**1024
 
 
 class EagerInterpreter(RecordingInterpreter):
-    """What operations and arrays mean where nothing is compiled."""
+    """The meaning of operations and arrays where nothing is compiled."""
 
     def operand(self, op: Op, a: Any) -> tuple[Any, Any]:
         """An argument as it is kept, and as an array or number to compute with."""
@@ -44,10 +44,9 @@ class EagerInterpreter(RecordingInterpreter):
 
     def run(self, op: Op, arrays: list[Any], params: dict[str, Any]) -> tuple[Any, Call]:
         """The result, or several, and the record of the call."""
-        found = op.run(arrays, params)
-        if hot.waiting:
-            hot.asked()
-        return found
+        if hot_paths.waiting:
+            hot_paths.count_call()
+        return op.run(arrays, params)
 
     def entry(self, op: Op) -> Callable[..., Any]:
         """The function behind ``op(...)``."""
@@ -115,8 +114,8 @@ class EagerInterpreter(RecordingInterpreter):
     # ---------------------------------------------------------------------------------- indices
 
     def index_part(self, part: Any, shape: tuple) -> Any:
-        found = example_index(part)
-        return index_array(part, shape) if found is None else found
+        index = example_index(part)
+        return index_array(part, shape) if index is None else index
 
     def selected_shape(self, operation: str, shape: tuple, index: tuple) -> tuple:
         whole = np.broadcast_to(0, shape)

@@ -11,7 +11,9 @@ found, one after the other, and with them the key of the plan; the kernel is cal
 every recorded operation does: what its formulas need is saved, edges lead to where the operands
 come from. Arrays have the name of their operand and ``_``.
 
-The most common calls machine code takes off it, where that is in use: Note [Recorder].
+The most common calls machine code takes off it, where that is in use: Note [Recorder] in
+``codegen.cpython.recorded_calls``. Until then it counts
+calls, for Note [Hot paths] in ``hot_paths`` there.
 
 Note [Watched entries]
 ----------------------
@@ -19,11 +21,15 @@ A function behind calls is held in many places: by operators, by methods, by who
 operation. While calls are to be noted (``watch``), all of these functions therefore get other
 code, made of the same template with two readings of a clock and a note in it, and their own back
 afterwards. So what is not watched costs nothing.
+
+Of prepared operations the plan is found by dtypes and shapes, and by parameters as they were
+written; it computes on arrays of any strides. What is composed of others is called as the function
+it is where no interpreter gives it another meaning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from types import CodeType
@@ -35,6 +41,7 @@ import numpy as np
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
 from numgrad.autograd.variable import Parameter, Tensor, refresh
+from numgrad.codegen.cpython import hot_paths
 from numgrad.codegen.locks import ENTRIES
 from numgrad.core.arguments import UnknownParameter, complete
 from numgrad.core.axis import AxisOp
@@ -45,10 +52,6 @@ from numgrad.core.plan import Planned, remember
 from numgrad.core.prepared import Prepared
 from numgrad.core.primitive import Composite
 from numgrad.errors import generated
-from numgrad.tensors.prepared_entries import ComposedTemplate, PreparedTemplate, edge_of
-from numgrad.tensors.prepared_entries import array_of as _array
-from numgrad.tensors.prepared_entries import inside as _inside
-from numgrad.tensors.prepared_entries import is_tensor as _is_tensor
 from numgrad.tensors.recorder import MOST_OPERANDS, recorded_by, stand_aside
 from numgrad.tensors.recording import new_tensor
 
@@ -57,7 +60,7 @@ _MISSING: Any = object()
 _made: WeakSet[Any] = WeakSet()
 """All functions behind calls."""
 _watching: tuple[dict[str, Any], tuple[str, ...]] | None = None
-"""What notes calls, while they are to be noted: names, and source that notes one."""
+"""Names, and source that notes a call, while calls are to be noted."""
 
 
 def eager_entry(op: Op) -> Callable[..., Any]:
@@ -125,7 +128,7 @@ def _code(template: Any, noting: tuple[str, ...] | None) -> CodeType:
 
 
 def _planner(op: AxisOp) -> Callable[..., Any]:
-    """What calls an operation along axes in a way that is new, and notes its plan."""
+    """Make the function that calls an operation along axes in a new way, and notes its plan."""
 
     def call(key: tuple, args: tuple, params: dict[str, Any]) -> Any:
         out = bind(op, args, params)
@@ -142,7 +145,7 @@ def _planner(op: AxisOp) -> Callable[..., Any]:
 
 
 def _preparer(op: Prepared) -> Callable[..., Any]:
-    """What calls a prepared operation in a way that is new, and notes its plan."""
+    """Make the function that calls a prepared operation in a new way, and notes its plan."""
 
     def call(key: tuple, args: tuple, params: dict[str, Any]) -> Any:
         out = bind(op, args, params)
@@ -193,7 +196,7 @@ class Template:
     noting: tuple[str, ...] = ()
 
     def source(self) -> str:
-        """What makes, of an operation, its plans and ``_planner``, the function behind a call."""
+        """Source that makes the function behind a call: of an operation, plans and a planner."""
         first = "".join(f"{a}=missing, " for a in self.names) + "/, " * bool(self.count)
         body = [f"def entry({first}*rest, **params):"]
         if not self.count:
@@ -202,12 +205,13 @@ class Template:
             body += ["    begin = clock()"] * self.watched
             body += [
                 "    mode = state.mode",
-                *_inside(self.axis_plan() if self.axes else self.plan()),
+                *inside(self.axis_plan() if self.axes else self.plan()),
+                *inside([] if self.whole else ["if waiting:", "    count_call()"]),
                 "    out = empty(plan.allocate, plan.dtype)",
-                *_inside(self.axis_call() if self.axes else self.call(self.optional)),
-                *_inside(self.recorded()),
+                *inside(self.axis_call() if self.axes else self.call(self.optional)),
+                *inside(self.recorded()),
             ]
-        return "\n".join(["def make(op, plans, planner):", *_inside(body), "    return entry"])
+        return "\n".join(["def make(op, plans, planner):", *inside(body), "    return entry"])
 
     @property
     def names(self) -> str:
@@ -239,10 +243,10 @@ class Template:
         if place == self.count:
             return self.known_plan(kinds)
         a, last = self.names[place], place == self.count - 1
-        tensor, given = _array(a), [f"{a}_ = {a}"]
+        tensor, given = array_of(a), [f"{a}_ = {a}"]
         if self.count > 1:
             tensor += [f"if {a}._requires_grad:", f"    mask += {1 << place}"]
-        branches = [(_is_tensor(a), tensor, _TENSOR)]
+        branches = [(is_tensor(a), tensor, _TENSOR)]
         if self.count > 1 and (_TENSOR in kinds or not last):  # else there would be none
             if self.count == 2:
                 branches.append((f"kind_{a} is float or kind_{a} is int", given, _NUMBER))
@@ -250,9 +254,9 @@ class Template:
         if self.optional and last and _TENSOR in kinds:
             branches.insert(0, (f"{a} is None or {a} is missing", [f"{a}_ = None"], _NOTHING))
         lines = [f"kind_{a} = type({a})"]
-        for number, (test, found, kind) in enumerate(branches):
+        for number, (test, lines_of_kind, kind) in enumerate(branches):
             lines.append(f"{'el' * (number > 0)}if {test}:")
-            lines += _inside([*found, *self.by_kinds((*kinds, kind))])
+            lines += inside([*lines_of_kind, *self.by_kinds((*kinds, kind))])
         return [*lines, "else:", f"    {self.bind()}"]
 
     def known_plan(self, kinds: tuple[str, ...]) -> list[str]:
@@ -284,19 +288,19 @@ class Template:
         """Call the kernel."""
         if optional:
             fewer = replace(self, count=self.count - 1)
-            without = _inside(fewer.call(False))
-            return [f"if {self.names[-1]}_ is None:", *without, "else:", *_inside(self.call(False))]
+            without = inside(fewer.call(False))
+            return [f"if {self.names[-1]}_ is None:", *without, "else:", *inside(self.call(False))]
         given = ", ".join(f"{a}_" for a in self.names)
         lines = [f"plan.entry({given}, out)"]
         if not self.whole:
-            lines = ["if plan.flat:", *_inside(lines), "else:", *_inside(self.raveled_call(given))]
+            lines = ["if plan.flat:", *inside(lines), "else:", *inside(self.raveled_call(given))]
         if self.count == 2 and not self.whole:  # an integer that no float can hold
             refused = self.bound(f"({', '.join(self.names)})")
             lines = [
                 "try:",
-                *_inside(lines),
+                *inside(lines),
                 "except (TypeError, OverflowError):",
-                *_inside([refused]),
+                *inside([refused]),
             ]
         return lines
 
@@ -321,9 +325,9 @@ class Template:
         planned = "call(op, partial(planner, key), " if self.watched else "planner(key, "
         return [
             "kind_a = type(a)",
-            f"if not (mode and ({_is_tensor('a')})):",
+            f"if not (mode and ({is_tensor('a')})):",
             f"    {self.bind()}",
-            *_array("a"),
+            *array_of("a"),
             "try:",
             "    key = a_.dtype, a_.shape",
             "    if rest or params:",
@@ -347,14 +351,14 @@ class Template:
         if self.count == 1:
             mask, lines = "1", ["if not (a._requires_grad and mode == 2 and plan.grad_mask):"]
         lines += [
-            *_inside(self.noted("Tensor(out) if mode != 3 else new_tensor(out)", "-1")),
+            *inside(self.noted("Tensor(out) if mode != 3 else new_tensor(out)", "-1")),
             f"save_mask = plan.save_masks[{mask}]",
             *self.saved(),
         ]
         for place, a in enumerate(self.names):
             edge = edge_of(a)
             if self.count > 1:
-                edge = [f"edge_{a} = None", f"if mask & {1 << place}:", *_inside(edge)]
+                edge = [f"edge_{a} = None", f"if mask & {1 << place}:", *inside(edge)]
             lines += edge
         edges = "".join(f"edge_{a}, " for a in self.names)
         node = f"Node(plan, {mask}, ({edges}), saved)"
@@ -373,33 +377,211 @@ class Template:
             "return result",
         ]
 
-    def saved(self, kept: str = "", place: int = 0) -> list[str]:
+    def saved(self, values_before: str = "", place: int = 0) -> list[str]:
         """Collect what a backward needs, operands by bits of ``save_mask``, then the result."""
         values = []
         for a in self.names:
             plain = f"{a}._memory is None"
             if self.count > 1:
-                plain = f"({_is_tensor(a)}) and {plain}"
+                plain = f"({is_tensor(a)}) and {plain}"
             values.append(f"{a} if {plain} else keep({a})")
         values = values[:2] if self.whole else [*values, "out"]
         if place == len(values):
-            return [f"saved = ({kept})"]
+            return [f"saved = ({values_before})"]
         return [
             f"if save_mask & {1 << place}:",
-            *_inside(self.saved(f"{kept}{values[place]}, ", place + 1)),
+            *inside(self.saved(f"{values_before}{values[place]}, ", place + 1)),
             "else:",
-            *_inside(self.saved(kept, place + 1)),
+            *inside(self.saved(values_before, place + 1)),
         ]
 
 
 @lru_cache
 def _compiled(template: Any) -> Callable[..., Any]:
-    """What the source defines."""
+    """Compile a template's source, which defines ``make``."""
     scope: dict[str, Any] = {
         "Node": Node, "Parameter": Parameter, "Tensor": Tensor,
-        "UnknownParameter": UnknownParameter, "bind": bind, "empty": np.empty, "keep": keep,
-        "missing": _MISSING, "ndarray": np.ndarray, "new_tensor": new_tensor, "refresh": refresh,
-        "state": state, "template": template,
+        "UnknownParameter": UnknownParameter, "bind": bind, "count_call": hot_paths.count_call,
+        "empty": np.empty, "keep": keep, "missing": _MISSING, "ndarray": np.ndarray,
+        "new_tensor": new_tensor, "refresh": refresh,
+        "state": state, "template": template, "waiting": hot_paths.waiting,
     }  # fmt: skip
     exec(compile(template.source(), generated(f"entry of {template}"), "exec"), scope)
     return scope["make"]
+
+
+# ----------------------------------------------------------------- prepared and composed operations
+
+
+@dataclass(frozen=True)
+class PreparedTemplate:
+    """The source of the functions behind calls of prepared operations.
+
+    Parameters
+    ----------
+    count
+        How many operands there are.
+    notes
+        Whether there are auxiliaries.
+    outputs
+        Whether there are several outputs.
+    watched, noting
+        Those of ``Template``.
+    """
+
+    count: int
+    notes: bool = False
+    outputs: bool = False
+    watched: bool = False
+    noting: tuple[str, ...] = ()
+
+    def source(self) -> str:
+        """Source that makes the function behind a call: of an operation, plans and a planner."""
+        names = [f"x{k}" for k in range(self.count)]
+        body = [
+            f"def entry({', '.join(f'{a}=missing' for a in names)}, /, *rest, **params):",
+            *inside(["begin = clock()"] * self.watched),
+            *inside(self.plan(names)),
+            *inside(self.computed(names)),
+        ]
+        return "\n".join(["def make(op, plans, planner):", *inside(body), "    return entry"])
+
+    def bound(self, names: list[str]) -> str:
+        """The call by way of the interpreter, of operands that may be missing."""
+        given = f"tuple([v for v in ({', '.join(names)}, *rest) if v is not missing])"
+        if self.watched:
+            return f"return call(op, partial(bind, op), {given}, params)"
+        return f"return bind(op, {given}, params)"
+
+    def plan(self, names: list[str]) -> list[str]:
+        """Find arrays, ``mask`` and ``plan``."""
+        bound = self.bound(names)
+        lines = ["mode = state.mode", "if not mode:", f"    {bound}", "mask = 0"]
+        for place, a in enumerate(names):
+            lines += [
+                f"kind_{a} = type({a})",
+                f"if {is_tensor(a)}:",
+                *inside(array_of(a)),
+                f"    if {a}._requires_grad:",
+                f"        mask += {1 << place}",
+            ]
+            if self.count > 1:
+                lines += [f"elif kind_{a} is ndarray:", f"    {a}_ = {a}"]
+            lines += ["else:", f"    {bound}"]
+        arguments = f"({', '.join(names)}, *rest), params"
+        planned = f"return planner(key, {arguments})"
+        if self.watched:
+            planned = f"return call(op, partial(planner, key), {arguments})"
+        return [
+            *lines,
+            f"key = {', '.join(f'{a}_.dtype, {a}_.shape' for a in names)}",
+            "try:",
+            "    if rest or params:",
+            "        key += (*rest, *params.items())",
+            "    plan = plans.get(key)",
+            "except TypeError:",  # a parameter that is no part of a key
+            f"    {bound}",
+            "if plan is None:",
+            f"    {planned}",
+        ]
+
+    def computed(self, names: list[str]) -> list[str]:
+        """Compute, and return the result, with a node if gradients may be asked for."""
+        given = ", ".join(f"{a}_" for a in names)
+        kept = [f"{a} if ({is_tensor(a)}) and {a}._memory is None else keep({a})" for a in names]
+        lines = [
+            f"out{', aux' * self.notes} = plan.compute({given})",
+            "mask &= plan.grad_mask",
+            "if not mask or mode != 2:",
+            *inside(self.constant()),
+            "picked = plan.picks.get(mask)",
+            "if picked is None:",
+            "    picked = plan.pick(mask)",
+            "keeps, pick = picked",
+            *(f"kept_{a} = ({kept[k]}) if keeps & {1 << k} else None" for k, a in enumerate(names)),
+            f"saved = pick(({', '.join(f'kept_{a}' for a in names)}, {'*aux, ' * self.notes}out))",
+        ]
+        for place, a in enumerate(names):
+            lines += [
+                f"edge_{a} = None",
+                f"if mask & {1 << place}:",
+                *inside(edge_of(a)),
+            ]
+        edges = "".join(f"edge_{a}, " for a in names)
+        lines.append(f"node = Node(plan, mask, ({edges}), saved)")
+        if not self.outputs:
+            return [*lines, *self.noted("Tensor(out, True, node)", "node.sequence")]
+        each = "Tensor(y, True, node, slot) if slot else Tensor(y)"
+        together = f"tuple([{each} for y, slot in zip(out, plan.slots)])"
+        return [*lines, *self.noted(together, "node.sequence")]
+
+    def constant(self) -> list[str]:
+        """Return the result without a node."""
+        if self.outputs:
+            return self.noted("tuple(map(new_tensor, out))", "-1")
+        return self.noted("Tensor(out) if mode != 3 else new_tensor(out)", "-1")
+
+    def noted(self, result: str, sequence: str) -> list[str]:
+        """Return the result; where calls are watched, with a note."""
+        if not self.watched:
+            return [f"return {result}"]
+        return [f"result = {result}", f"number = {sequence}", *self.noting, "return result"]
+
+
+@dataclass(frozen=True)
+class ComposedTemplate:
+    """The source of the functions behind calls of what is composed of other operations.
+
+    Some operands say themselves what an operation means: ``bind`` asks them.
+    """
+
+    watched: bool = False
+    noting: tuple[str, ...] = ()
+
+    def source(self) -> str:
+        """Source that makes the function behind a call, of an operation."""
+        body = ["def entry(*args, **params):", *inside(self.called())]
+        return "\n".join(["def make(op, plans, planner):", *inside(body), "    return entry"])
+
+    def called(self) -> list[str]:
+        """Call the function, or leave the call to an interpreter."""
+        if self.watched:
+            return ["return call(op, partial(bind, op), args, params)"]
+        return [
+            "if state.mode:",
+            "    for a in args:",
+            "        if getattr(type(a), '_applies', False):",
+            "            break",
+            "    else:",
+            "        try:",
+            "            return op.expanded(args, params)",
+            "        except UnknownParameter as error:",
+            "            return error.as_numpy(op, args, params)",
+            "return bind(op, args, params)",
+        ]
+
+
+def inside(lines: Iterable[str]) -> Iterator[str]:
+    """Lines of a block."""
+    return (f"    {line}" for line in lines)
+
+
+def is_tensor(a: str) -> str:
+    """Whether an operand is a Tensor, after its type was looked at."""
+    return f"kind_{a} is Tensor or kind_{a} is Parameter"
+
+
+def array_of(a: str) -> list[str]:
+    """Find the array of a Tensor, and bring its history up to date."""
+    return [f"{a}_ = {a}._array", f"if {a}._memory is not None:", f"    refresh({a})"]
+
+
+def edge_of(a: str) -> list[str]:
+    """Find the edge that leads to a Tensor."""
+    return [
+        f"edge_{a} = {a}._grad_fn",
+        f"if edge_{a} is None:",
+        f"    edge_{a} = {a}",
+        f"elif {a}._slot:",
+        f"    edge_{a} = edge_{a}, {a}._slot - 1",
+    ]

@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.forward_ad import share_tangents
-from numgrad.autograd.variable import Tensor, refresh, shared_version
+from numgrad.autograd.variable import Tensor, refresh
+from numgrad.autograd.versions import shared_version
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.foreign import labelled_kind
 from numgrad.core.interpreter import bind, state
@@ -102,7 +103,7 @@ def index_of(value: Any) -> Any:
 
 
 def apply(op: Op, args: tuple, params: dict[str, Any]) -> Any:
-    """What an operation gives of operands of which some have labels."""
+    """Apply an operation to operands of which some have labels."""
     if isinstance(op, Composite):
         return op.expanded(args, params)
     elementwise = isinstance(op, Elementwise) or op.name in _SAME_PLACES

@@ -24,13 +24,19 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import FOUND, OPS, Op
 from numgrad.errors import NumgradTypeError
 from numgrad.operations.lazy_operations import declare_for, of_namespace
-from numgrad.tensors.creation import empty_like, full_like, ones_like, zeros_like
+from numgrad.tensors.creation import (
+    empty_like,
+    full_like,
+    geomspace,
+    linspace,
+    logspace,
+    ones_like,
+    zeros_like,
+)
+from numgrad.tensors.hints import in_solver
 from numgrad.tensors.labels import defers
-from numgrad.tensors.library_calls import in_solver
-from numgrad.tensors.numpy_calls import NOT_GIVEN, Translation
+from numgrad.tensors.numpy_calls import NOT_GIVEN, WRITES, Translation, requires_grad
 from numgrad.tensors.numpy_ufuncs import METHODS, call, scipy_ufuncs, title
-from numgrad.tensors.numpy_writes import WRITES, requires_grad
-from numgrad.tensors.ranges import geomspace, linspace, logspace
 from numgrad.tensors.tensor import Tensor
 
 _by_function: dict[Any, Op] = {}
@@ -64,7 +70,7 @@ def _function_table() -> dict[Any, Op]:
 
 
 def _operation(function: Any) -> Op | None:
-    """What computes a function of NumPy's or SciPy's on Tensors."""
+    """The function that computes one of NumPy's or SciPy's on Tensors."""
     op = _function_table().get(function)
     if op is None and declare_for(function):
         op = _function_table().get(function)
@@ -97,23 +103,23 @@ def _is_discrete(result: Any) -> bool:
 
 
 _UNSEEN = (np.save, np.savez, np.savez_compressed, np.savetxt)
-"""What returns nothing, and so is refused before it does something."""
+"""Functions that return nothing, and so are refused before they do something."""
 
 
 def _without_operation(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Note [Functions without an operation]."""
     _check_not_written(name, function, args, kwargs)
-    followed = (state.grad_enabled or state.interpreters) and requires_grad((args, kwargs))
-    if not followed or (function not in _UNSEEN and kwargs.get("out") is None):
+    differentiates = (state.grad_enabled or state.interpreters) and requires_grad((args, kwargs))
+    if not differentiates or (function not in _UNSEEN and kwargs.get("out") is None):
         result = function(*_plain(args), **_plain(kwargs))
-        if not followed or _is_discrete(result):
+        if not differentiates or _is_discrete(result):
             return result
     if kwargs.get("out") is not None:
         raise NumgradTypeError(
             f"{name}: an argument requires grad, and out= is an ndarray, which carries no gradient;"
             " leave out= away, write a = a + t rather than a += t, or detach() the argument"
         )
-    hint = import_module("numgrad.tensors.equivalents").hint  # for errors only
+    hint = import_module("numgrad.tensors.hints").hint  # for errors only
     home, _, own = name.replace("np.", "numpy.", 1).rpartition(".")
     raise NumgradTypeError(
         f"{name}: has no gradient here and an argument requires grad; {hint(home, own)}; or "
@@ -148,10 +154,10 @@ def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
     if result is not NotImplemented:
         return result
     name = title(ufunc) + ("" if method == "__call__" else f".{method}")
-    found = _without_operation(name, getattr(ufunc, method), inputs, kwargs)
+    outcome = _without_operation(name, getattr(ufunc, method), inputs, kwargs)
     if method in METHODS and kwargs.get("out") is None and _operation(ufunc) is not None:
-        return Tensor(np.asarray(found))  # as where it is recorded
-    return found
+        return Tensor(np.asarray(outcome))  # as where it is recorded
+    return outcome
 
 
 def _array_function(
@@ -192,11 +198,11 @@ def _size(a: Any, axis: Any = None) -> int:
 
 def _like(function: Callable[..., Any], create: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """``np.zeros_like`` and its kin, by ours."""
-    taken = {"order": ("K", "C"), "subok": (True, False), "device": (None, "cpu")}
+    accepted = {"order": ("K", "C"), "subok": (True, False), "device": (None, "cpu")}
 
     def like(*args: Any, **kwargs: Any) -> Tensor:
         given = dict(signature_of(function).bind(*args, **kwargs).arguments)
-        for name, values in taken.items():
+        for name, values in accepted.items():
             value = given.pop(name, values[0])
             if value not in values:
                 raise NumgradTypeError(

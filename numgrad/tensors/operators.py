@@ -12,7 +12,7 @@ from numgrad.core.abstract import COUNT, AbstractArray, AbstractLength
 from numgrad.core.foreign import is_sparse_kind, labelled_kind, multiplies_by_star
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError
-from numgrad.tensors.library_calls import in_solver
+from numgrad.tensors.hints import in_solver
 
 _made: list[tuple[Op, Any]] = []
 """Operations, and methods made of them, which hold the function behind calls."""
@@ -84,7 +84,7 @@ def _refuse_repetition(x: Tensor) -> None:
         array.refuse("a list times a number", COUNT)
 
 
-def enter_anew() -> None:
+def enter_again() -> None:
     """Let the operators call the functions that are behind operations now."""
     for op, method in _made:
         cells = dict(zip(method.__code__.co_freevars, method.__closure__, strict=True))

@@ -10,11 +10,12 @@ import numpy as np
 
 from numgrad.autograd.batching.selected import Selected, selected
 from numgrad.autograd.engine.task import edge_of
-from numgrad.autograd.forward.rules import RECORDING, takes_tangent
+from numgrad.autograd.forward_rules import RECORDING, takes_tangent
 from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
-from numgrad.autograd.variable import INFERENCE, NO_GRAD_VIEW, Tensor, Version, root
+from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor, root
+from numgrad.autograd.versions import INFERENCE, Version
 from numgrad.core.arguments import complete
 from numgrad.core.interpreter import BaseInterpreter, state
 from numgrad.core.op import Op

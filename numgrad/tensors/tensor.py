@@ -13,7 +13,7 @@ from numgrad.core.documentation import Page
 from numgrad.core.interpreter import install_eager
 from numgrad.core.op import OPS, Op
 from numgrad.operations import lazy_operations
-from numgrad.tensors import inplace_methods as methods
+from numgrad.tensors import inplace as methods
 from numgrad.tensors.attributes import TensorAttributes
 from numgrad.tensors.conversions import TensorConversions
 from numgrad.tensors.eager import EagerInterpreter
@@ -22,7 +22,7 @@ from numgrad.tensors.operators import COMPARISONS, acceptable, operator, reflect
 assert _operations is not None
 
 _OF_A_CLASS = {"__doc__", "__firstlineno__", "__module__", "__slots__", "__static_attributes__"}
-"""What every class has of its own."""
+"""Attributes that every class has of its own."""
 
 
 def _complete() -> None:

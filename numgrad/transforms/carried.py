@@ -27,7 +27,8 @@ import numpy as np
 
 from numgrad.autograd.argument import GivenTensor
 from numgrad.autograd.batching.batch import Batched
-from numgrad.autograd.variable import root, version_of
+from numgrad.autograd.variable import root
+from numgrad.autograd.versions import write_count
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import Interpreter, bind, bind_recorded, interpreter, state
 from numgrad.core.op import OPS
@@ -130,9 +131,9 @@ class CarryingLoop:
             return one(copied(self.carry))
         given = self.leaves if self.steps else [OPS["copy"](a) for a in self.leaves]
         memories = [_memory(a) for a in given]
-        before = [_writes_to(a) for a in memories]
+        before = [write_count(a) for a in memories]
         result = one(unflatten(self.nesting, iter(given)))
-        written = [a for a, n in zip(memories, before, strict=True) if _writes_to(a) != n]
+        written = [a for a, n in zip(memories, before, strict=True) if write_count(a) != n]
         self._writes = bool(written)
         if written and self._collected(written):
             raise NumgradRuntimeError(
@@ -275,12 +276,6 @@ def _memory(x: Tensor) -> Tensor:
     while isinstance(x, Batched):
         x = x.value
     return root(x)
-
-
-def _writes_to(memory: Tensor) -> int:
-    """How many writes were counted."""
-    version = version_of(memory)
-    return 0 if version is None else version.count
 
 
 def _is_number(x: Any) -> bool:

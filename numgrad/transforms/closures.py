@@ -20,8 +20,9 @@ from numgrad.autograd.engine.task import edge_of, reachable
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.graph import GradientEdge
 from numgrad.autograd.modes import enable_grad
-from numgrad.autograd.node import Node, next_sequence
+from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
+from numgrad.autograd.versions import next_sequence
 from numgrad.errors import NumgradRuntimeError
 
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.columns import columns_by_duals, few, suits
-from numgrad.autograd.points import rows_by_point
+from numgrad.autograd.structured_jacobians import columns_by_duals, few, rows_by_point, suits
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import unflatten
@@ -266,7 +265,7 @@ def _by_points(values: Sequence[Tensor], call: TransformedCall) -> list[list[Ten
     Raises
     ------
     NumgradNotImplementedError
-        Where these are not of this kind: Note [Rows by point] in ``autograd.points``.
+        Where these are not of this kind: Note [Rows by point] in ``autograd.structured_jacobians``.
     """
     dtypes = {t._array.dtype for t in (*values, *call.tensors)}
     vectors = all(v._array.ndim == 1 and v._array.size > 1 for v in values)

@@ -20,7 +20,8 @@ import numpy as np
 from numgrad.autograd.batching.examples import beneath, levels, spread
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import enable_grad
-from numgrad.autograd.variable import Tensor, Version
+from numgrad.autograd.variable import Tensor
+from numgrad.autograd.versions import Version
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state

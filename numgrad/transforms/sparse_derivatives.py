@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from numgrad.autograd.stencils import CutPart, parts_of
+from numgrad.autograd.structured_jacobians import CutPart, parts_of
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.function.context import SavedTensors
+from numgrad.autograd.function.function_call import SavedTensors
 from numgrad.autograd.node import AccumulateGrad, GraphNode, Node
 from numgrad.autograd.saved import Guard, Packed
 from numgrad.compiler.graph.graph import Graph

@@ -7,7 +7,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.autograd.batching.batch import Batched, BatchingInterpreter
-from numgrad.autograd.conform import conform_tensor
+from numgrad.autograd.node import conform_tensor
 from numgrad.core.axis import AxisOp
 from numgrad.core.batching import BatchOperand, by_example, find_rule
 from numgrad.core.elementwise import Elementwise

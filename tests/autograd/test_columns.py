@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.autograd.columns import columns_by_duals
+from numgrad.autograd.structured_jacobians import columns_by_duals
 from numgrad.errors import NumgradNotImplementedError
 
 A = np.arange(12.0).reshape(4, 3) / 7

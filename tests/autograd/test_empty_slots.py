@@ -10,7 +10,7 @@ import sys
 
 import numgrad as ng
 from numgrad.autograd.node import Node
-from numgrad.autograd.variable import Version
+from numgrad.autograd.versions import Version
 
 SCRIPT = '''
 import copy, faulthandler, json

@@ -10,7 +10,7 @@ import pytest
 import numgrad as ng
 from numgrad.autograd.engine.gradients import ArrayEvaluation
 from numgrad.autograd.engine.task import Task
-from numgrad.codegen.native import layout
+from numgrad.codegen.cpython import offsets
 from tests.python_paths import machine_code
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*create_graph:UserWarning")
@@ -301,7 +301,7 @@ def test_hooks_elsewhere_cost_a_backward_nothing(counted):
     assert not counted
 
 
-@pytest.mark.skipif(not layout.is_readable(), reason=layout.obstacle())
+@pytest.mark.skipif(not offsets.is_readable(), reason=offsets.obstacle())
 def test_leaves_with_hooks_leave_nodes_to_machine_code(monkeypatch):
     machine_code()
     seen = []

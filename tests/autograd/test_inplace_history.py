@@ -6,8 +6,7 @@ import pytest
 import numgrad as ng
 from numgrad.core.op import OPS
 from numgrad.operations.special_functions.declare import SpecialFunction
-from numgrad.tensors.inplace import inplace
-from numgrad.tensors.inplace_methods import OTHERS, has_inplace_form, inplace_names
+from numgrad.tensors.inplace import OTHERS, has_inplace_form, inplace, inplace_names
 from numgrad.testing.samples import draw
 from tests.autograd.writing import leaf, same_gradients, weighted
 from tests.operations.cases import EVERY_LAYOUT, turn

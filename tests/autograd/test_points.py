@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.autograd.points import rows_by_point
+from numgrad.autograd.structured_jacobians import rows_by_point
 from numgrad.errors import NumgradNotImplementedError
 
 COUNT = 7

@@ -240,6 +240,7 @@ def test_compiled_calls_are_compared_with_eager_ones(monkeypatch):
         ng.jit(scaled)(x)
 
 
+@pytest.mark.filterwarnings("ignore:.*took what comes next")
 def test_a_comparison_finds_what_depends_on_the_trace(monkeypatch):
     monkeypatch.setattr(ng.config, "check_jit", True)
     fast = ng.jit(lambda x: x * next(numbers))

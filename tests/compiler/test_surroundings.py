@@ -371,6 +371,7 @@ def test_what_the_function_itself_changes_while_it_is_traced():
     assert log == ["traced"]
 
 
+@pytest.mark.filterwarnings("ignore:.*took what comes next")
 def test_an_array_that_plain_numpy_made_is_reported():
     made = iter([np.arange(3.0) ** 2])
     kept = list(made)  # somebody has it, in no variable of the function's

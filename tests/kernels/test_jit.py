@@ -286,3 +286,18 @@ def test_a_change_of_a_library_file_changes_the_key(monkeypatch):
     monkeypatch.setattr(sources, "_read", edited)
     assert sources.library_digest(source) != before
     assert sources.library_digest("import numpy\n") == other
+
+
+ONLY_DOUBLE = np.float64(2.0)
+
+
+def test_a_constant_without_a_counterpart_for_float32_is_an_error():
+    from numgrad.codegen.device import device
+    from numgrad.kernels.vmath.precision import single
+
+    @device
+    def twice_f64(x):
+        return x * ONLY_DOUBLE
+
+    with pytest.raises(AttributeError, match="ONLY_DOUBLE has no counterpart for float32"):
+        single(twice_f64)

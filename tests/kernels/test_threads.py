@@ -10,7 +10,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.codegen import estimate, threads, trials
-from numgrad.codegen.native import launch
+from numgrad.codegen.native import thread_pool
 from numgrad.core.op import OPS
 
 N = 400_000
@@ -164,7 +164,7 @@ def test_launches_that_do_not_pay_are_avoided_for_a_while(two_threads, monkeypat
     now = 1_000_000_000
     monkeypatch.setattr(threads, "perf_counter_ns", lambda: now)
     losses = iter([(50_000.0, 300_000.0), (50_000.0, 100_000.0), (50_000.0, 150_000.0)])
-    monkeypatch.setattr(launch, "losses", lambda: next(losses, (0.0, 0.0)))
+    monkeypatch.setattr(thread_pool, "losses", lambda: next(losses, (0.0, 0.0)))
     for _ in range(2):
         assert threads.launch(lambda x: x + 1, 2, 1) == 2
         assert threads.worth(190_000.0) == 2  # the threads may have slept before
@@ -182,7 +182,7 @@ def test_launches_that_do_not_pay_are_avoided_for_a_while(two_threads, monkeypat
 
 def test_a_launch_that_pays_ends_a_series_of_those_that_do_not(two_threads, monkeypatch):
     losses = iter([(5e4, 1e5), (5e4, 1e5), (0.0, 0.0)] * 3)
-    monkeypatch.setattr(launch, "losses", lambda: next(losses))
+    monkeypatch.setattr(thread_pool, "losses", lambda: next(losses))
     threads.prepare_pool()
     for _ in range(9):
         threads.launch(lambda x: x + 1, 2, 1)
@@ -196,7 +196,7 @@ def test_a_thread_gets_work_by_what_a_launch_takes(two_threads, monkeypatch, lau
     monkeypatch.setattr(threads, "_pool_ready", False)
     monkeypatch.setattr(threads, "_measured_ns", float("inf"))
     assert threads.work_per_thread_ns() == threads.WORK_PER_THREAD_NS
-    monkeypatch.setattr(launch, "launch_ns", lambda: launch_ns)
+    monkeypatch.setattr(thread_pool, "launch_ns", lambda: launch_ns)
     threads.prepare_pool()
     assert threads.work_per_thread_ns() == least
     assert (threads.worth(2 * least - 1.0), threads.worth(2 * least)) == (1, 2)
@@ -293,8 +293,8 @@ def test_much_small_work_starts_the_pool(two_threads, monkeypatch):
 
 def test_a_launch_of_nothing_takes_some_time():
     threads.prepare_pool()
-    assert 0.0 < launch.launch_ns() < 1e9
-    assert launch.losses() == (0.0, 0.0)
+    assert 0.0 < thread_pool.launch_ns() < 1e9
+    assert thread_pool.losses() == (0.0, 0.0)
 
 
 def test_all_of_a_formula_is_work(monkeypatch):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import numgrad as ng
-from numgrad.codegen import addresses
+from numgrad.codegen.cpython import addresses
 from numgrad.optim.formula import as_float
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from tests.optim import problems

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import numgrad as ng
 from numgrad.codegen import threads
-from numgrad.codegen.addresses import copied_addresses
+from numgrad.codegen.cpython.addresses import copied_addresses
 from numgrad.kernels import quasi_newton
 from numgrad.optim.lbfgs import Trial, strong_wolfe
 

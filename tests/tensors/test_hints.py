@@ -23,7 +23,7 @@ import scipy.stats
 import numgrad as ng
 import numgrad.implicit
 import numgrad.sparse
-from numgrad.tensors.equivalents import EXPRESSIONS, OPTIONS, SAME_NAME, equivalent, hint
+from numgrad.tensors.hints import EXPRESSIONS, OPTIONS, SAME_NAME, equivalent, hint
 
 RNG = np.random.default_rng(3)
 A = RNG.normal(size=(3, 3))

@@ -10,7 +10,7 @@ from numgrad.core.declare import prepared
 from numgrad.core.interpreter import bind
 from numgrad.core.op import OPS
 from numgrad.profiler import profile
-from numgrad.tensors.prepared_entries import ComposedTemplate, PreparedTemplate
+from numgrad.tensors.entries import ComposedTemplate, PreparedTemplate
 from tests.tensors.test_entries import kinds
 
 R = np.random.default_rng(0)

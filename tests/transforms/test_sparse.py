@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import numgrad as ng
-from numgrad.autograd.stencils import parts_of
+from numgrad.autograd.structured_jacobians import parts_of
 from numgrad.testing import gradcheck, gradgradcheck
 from numgrad.transforms.colouring import as_pattern, by_rows, symmetric
 from tests.operations.cases import TABLE

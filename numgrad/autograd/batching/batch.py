@@ -177,14 +177,14 @@ class BatchingInterpreter(Interpreter):
         branch = self.branch
         if branch is None or not isinstance(value, Batched) or value.made > branch.begun:
             return value
-        found = branch.known.get(id(value))
-        if found is None:
+        pair = branch.known.get(id(value))
+        if pair is None:
             self.branch = branch.around
             try:
-                found = branch.known[id(value)] = value, branch.instead(value)
+                pair = branch.known[id(value)] = value, branch.instead(value)
             finally:
                 self.branch = branch
-        return found[1]
+        return pair[1]
 
     def owns(self, value: Any) -> bool:
         """Whether ``value`` stands for an example of this batch."""
@@ -238,15 +238,15 @@ class BatchingInterpreter(Interpreter):
         with self._below():
             draw = Draw(function, source, tuple(operands), shape, dtype, apart)
             each = of_examples(draw, self._operand, self.size)
-            found = drawn(each.function, source, each.operands, each.shape, dtype, each.apart)
-            return Batched(found, self)
+            draws = drawn(each.function, source, each.operands, each.shape, dtype, each.apart)
+            return Batched(draws, self)
 
     def drawn_together(self, draws: Draw | Draws) -> list[Batched]:
         """Numbers of its own for each example."""
         draws = draws.on(lambda x, _: self.read(x))
         with self._below():
-            found = drawn_together(of_examples(draws, self._operand, self.size))
-            places = zip(found, draws.leads, strict=True)
+            arrays = drawn_together(of_examples(draws, self._operand, self.size))
+            places = zip(arrays, draws.leads, strict=True)
             return [Batched(apply("moveaxis", x, source=n, destination=0), self) for x, n in places]
 
     def _operand(self, a: Any) -> BatchOperand:
@@ -455,16 +455,16 @@ class Batched(Tensor):
         with self.level._below():
             whole = BatchOperand(_numbered(self.shape), False).repeated(self.level.size)
         rest = OPS["getitem"](self.level.wrap(whole), parts)
-        found = []
+        places = []
         for length in self.shape[::-1]:
-            found.append(OPS["remainder"](rest, length))
+            places.append(OPS["remainder"](rest, length))
             rest = OPS["floor_divide"](rest, length)
-        return found[::-1]
+        return places[::-1]
 
     def __copy__(self) -> Batched:
-        found = Batched(self.value, self.level)
-        found.made = self.made
-        return found
+        twin = Batched(self.value, self.level)
+        twin.made = self.made
+        return twin
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return refuse("conversion to an ndarray") if not asked_by_product() else NO_ARRAY

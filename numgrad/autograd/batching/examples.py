@@ -28,16 +28,16 @@ def levels_of(x: Tensor) -> list[BatchingInterpreter]:
 
     In the step of a loop those around it are no matter of the step: its rule takes them.
     """
-    found: list[BatchingInterpreter] = []
+    own: list[BatchingInterpreter] = []
     here = levels() if isinstance(x, Batched) else ()
     while isinstance(x, Batched) and x.level in here:
-        found.append(x.level)
+        own.append(x.level)
         x = x.value
-    return found[::-1]
+    return own[::-1]
 
 
 def beneath(x: Tensor) -> Tensor:
-    """What the tape knows of ``x``: the examples of all levels here, whose axes are in front."""
+    """The Tensor of all examples of ``x`` that the tape knows; axes of levels are in front."""
     here = levels() if isinstance(x, Batched) else ()
     while isinstance(x, Batched) and x.level in here:
         x = x.value

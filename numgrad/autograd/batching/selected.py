@@ -1,4 +1,4 @@
-"""What a mask selects whose numbers come later, or differ by example.
+"""Elements that a mask selects whose numbers come later, or differ by example.
 
 Note [Selected elements]
 ------------------------
@@ -6,7 +6,7 @@ Note [Selected elements]
 for an example of a batch, there are none: there a ``Selected`` stands for these elements. It has
 the whole array, of which elementwise operations are computed everywhere, and sums and their like
 look at those alone that are selected; averages and extremes of none are NaN. What stands elsewhere
-has no part in derivatives: operands are followed where they are selected, so that a NaN elsewhere
+has no part in derivatives: operands have gradients where they are selected, so that a NaN elsewhere
 stays there. What needs the number of elements, or their places, is refused.
 """
 
@@ -38,7 +38,7 @@ _NOTHING = {
     "sum": 0, "prod": 1, "any": False, "all": True, "count_nonzero": 0, "logsumexp": -np.inf,
     "max": -np.inf, "min": np.inf,
 }  # fmt: skip
-"""What changes no result of a reduction."""
+"""Values that change no result of a reduction."""
 _KEPT = ("astype", "copy", "positive", "detach", "conjugate")
 
 
@@ -105,7 +105,7 @@ class Selected(Tensor):
         return OPS["where"](_beside(self.flags, x.ndim), self.whole, x)
 
     def apply(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
-        """What an operation gives for these and other operands."""
+        """Apply an operation to these and other operands."""
         product = op.name in ("matmul", "dot", "vecdot") and not params and len(args) == 2
         if product and all(isinstance(a, Selected) and a.ndim == 1 for a in args):
             return OPS["sum"](OPS["multiply"](*args))
@@ -148,10 +148,10 @@ class Selected(Tensor):
         if extreme and self.dtype.kind != "f":
             refuse(f"{name} of dtype {self.dtype}, which has no value for nothing,")
         chosen = OPS["where"](flags, self.whole, np.asarray(_NOTHING[name], self.dtype)[()])
-        found = OPS[name](chosen, axis=axes, **params)
+        result = OPS[name](chosen, axis=axes, **params)
         if extreme:
-            found = OPS["where"](OPS["any"](self.flags), found, self.dtype.type(np.nan))
-        return found
+            result = OPS["where"](OPS["any"](self.flags), result, self.dtype.type(np.nan))
+        return result
 
     def _averaged(self, name: str, axes: Any, dtype: Any = None, **params: Any) -> Any:
         ddof = params.pop("ddof", params.pop("correction", 0))
@@ -171,8 +171,8 @@ class Selected(Tensor):
             return mean
         off = chosen(whole - mean)  # before the square, whose derivative at a NaN elsewhere is NaN
         squares = off * off if whole.dtype.kind != "c" else off.real**2 + off.imag**2
-        found = OPS["sum"](squares, axis=axes) / OPS["maximum"](count - ddof, 0)
-        return deviation(found) if name == "std" else found
+        variance = OPS["sum"](squares, axis=axes) / OPS["maximum"](count - ddof, 0)
+        return deviation(variance) if name == "std" else variance
 
 
 _REDUCTIONS = (*_NOTHING, "mean", "var", "std")
@@ -222,7 +222,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def followed_where(flags: Any, a: Any, like: Any) -> Any:
-    """``a`` beside an array, followed by derivatives where flags are set."""
+    """``a`` beside an array, with derivatives where flags are set."""
     if not isinstance(a, Tensor) or a.dtype.kind not in "fc":
         return a
     return OPS["where"](_beside(flags, like.ndim), a, a.detach())

@@ -19,7 +19,7 @@ from numgrad.autograd.engine.gradients import ON_ARRAYS, RECORDED, UNRECORDED, a
 from numgrad.autograd.engine.task import GradientEdge, Task, edge_of
 from numgrad.autograd.engine.walk import DEEP, on_fresh_stack, walk
 from numgrad.autograd.hooks import drop_callbacks, retain_grad, retains_grad, run_callbacks
-from numgrad.autograd.row_sparse import as_tensor
+from numgrad.autograd.row_sparse_tensor import as_tensor
 from numgrad.autograd.variable import TENSORS, Tensor, constant, refresh
 from numgrad.core.abstract import ones, zeros
 from numgrad.core.foreign import refuse_mask
@@ -98,15 +98,15 @@ def _accumulated(
     roots: Sequence[Any], grads: Sequence[Tensor], retain: bool | None, create_graph: bool,
     targets: Sequence[Any] | None,
 ) -> None:  # fmt: skip
-    captured, found = _complete(_run, roots, grads, retain, create_graph, targets, True)
+    captured, arrived = _complete(_run, roots, grads, retain, create_graph, targets, True)
     if targets is not None:
-        found = [
+        arrived = [
             (target, g, False)
             for target, g in zip(targets, captured, strict=True)
             # what is retained has been accumulated on the way
             if isinstance(target, Tensor) and not retains_grad(target)
         ]
-    _in_mode(create_graph, accumulate, found)
+    _in_mode(create_graph, accumulate, arrived)
     for target in targets or ():
         if isinstance(target, Tensor) and target._grad_fn is not None:
             retain_grad(target)
@@ -149,8 +149,8 @@ def gradients_of_loss(root: Tensor, leaves: Sequence[Tensor]) -> list[Any]:
     arrived = _complete(walk, ON_ARRAYS, (edge_of(root),), (one,), False, None, False)[1]
     if state.callbacks:
         _complete(run_callbacks)
-    found = {id(leaf): g for leaf, g, _ in arrived}
-    gradients = [found.get(id(leaf)) for leaf in leaves]
+    by_leaf = {id(leaf): g for leaf, g, _ in arrived}
+    gradients = [by_leaf.get(id(leaf)) for leaf in leaves]
     return [g if g is None or type(g) is np.ndarray else as_tensor(g) for g in gradients]
 
 
@@ -225,11 +225,11 @@ def inner_grad(
 ) -> Any:
     """``grad`` for formulas and transforms: a trace may differentiate what it gives."""
     if type(inputs) not in TENSORS and isinstance(inputs, Mapping):
-        found = inner_grad(
+        gradients = inner_grad(
             outputs, _values(inputs), grad_outputs, retain_graph, create_graph, only_inputs,
             allow_unused, is_grads_batched, materialize_grads,
         )  # fmt: skip
-        return dict(zip(inputs, found, strict=True))
+        return dict(zip(inputs, gradients, strict=True))
     if not only_inputs:
         raise NumgradValueError(
             "grad: only_inputs=False is not possible; use backward to accumulate into leaves"
@@ -251,12 +251,12 @@ def inner_grad(
         )
     grads = _root_gradients("grad", roots, grad_outputs, batched=is_grads_batched)
     if is_grads_batched:
-        found = _complete(_run_batched, roots, grads, retain_graph, create_graph, targets)
+        gradients = _complete(_run_batched, roots, grads, retain_graph, create_graph, targets)
     else:
-        found, _ = _complete(_run, roots, grads, retain_graph, create_graph, targets, False)
+        gradients, _ = _complete(_run, roots, grads, retain_graph, create_graph, targets, False)
     if state.callbacks:
         _complete(run_callbacks)
-    for position, g in enumerate(found):
+    for position, g in enumerate(gradients):
         if g is None and (materialize_grads or not allow_unused):
             meta = _meta(targets[position])
             if not materialize_grads:
@@ -266,16 +266,16 @@ def inner_grad(
                     "zeros"
                 )
             lead = grads[0].shape[:1] if is_grads_batched else ()
-            found[position] = Tensor(zeros((*lead, *meta.shape), meta.dtype), create_graph)
+            gradients[position] = Tensor(zeros((*lead, *meta.shape), meta.dtype), create_graph)
         elif type(g) is not Tensor:
-            found[position] = Tensor(g) if type(g) is np.ndarray else as_tensor(g)
-    return tuple(found)
+            gradients[position] = Tensor(g) if type(g) is np.ndarray else as_tensor(g)
+    return tuple(gradients)
 
 
 def dense_grad(*args: Any, **options: Any) -> tuple[Any, ...]:
     """``inner_grad`` where gradients that are row-sparse are made dense."""
-    found = inner_grad(*args, **options)
-    return tuple([g.to_dense() if g is not None and g.is_sparse else g for g in found])
+    gradients = inner_grad(*args, **options)
+    return tuple([g.to_dense() if g is not None and g.is_sparse else g for g in gradients])
 
 
 # ---------------------------------------------------------------------------------- which walk
@@ -311,13 +311,13 @@ def _walk_on_tensors(
 ) -> tuple[list[Any], list[list]]:
     evaluation = RECORDED if recording else UNRECORDED
     if not recording:
-        grads = _in_mode(False, list, map(_unfollowed, grads))
+        grads = _in_mode(False, list, map(_without_gradients, grads))
     if state.ground.deferred:
         grads = evaluation.nonzero(grads)
     return _in_mode(recording, walk, evaluation, edges, grads, *how)
 
 
-def _unfollowed(g: Any) -> Any:
+def _without_gradients(g: Any) -> Any:
     """A gradient without the graph that it came with."""
     return OPS["positive"](g) if g.requires_grad else g
 
@@ -357,8 +357,8 @@ def _run_batched(
     retain = create_graph if retain is None else retain
     with BatchingInterpreter(grads[0].shape[0]) as level:
         wrapped = [level.wrap(g) for g in grads]
-        found, _ = _walk_on_tensors(create_graph, edges, wrapped, retain, task, False)
-        return [None if g is None else level.unwrap(g) for g in found]
+        gradients, _ = _walk_on_tensors(create_graph, edges, wrapped, retain, task, False)
+        return [None if g is None else level.unwrap(g) for g in gradients]
 
 
 # ----------------------------------------------------------------------------------- arguments
@@ -395,7 +395,7 @@ def _meta(value: Tensor | GradientEdge) -> Meta:
 
 
 def _targets(operation: str, inputs: Any) -> list[Any]:
-    """What gradients are wanted for, checked."""
+    """Check the tensors that gradients are wanted for."""
     targets = [inputs] if type(inputs) in TENSORS else _sequence(operation, inputs)
     for position, x in enumerate(targets):
         if isinstance(x, GradientEdge):
@@ -428,17 +428,17 @@ def _root_gradients(
         raise NumgradRuntimeError(
             f"{operation}: {len(roots)} roots but {len(grads)} gradients; give one (or None) each"
         )
-    found: list[Tensor] = []
+    gradients: list[Tensor] = []
     for root, g in zip(roots, grads, strict=True):
         if g.__class__ is not Tensor:
             refuse_mask(operation, g)
-        found.append(_root_gradient(operation, len(found), root, g, batched))
-    if batched and len({g.shape[0] for g in found}) > 1:
+        gradients.append(_root_gradient(operation, len(gradients), root, g, batched))
+    if batched and len({g.shape[0] for g in gradients}) > 1:
         raise NumgradRuntimeError(
             f"{operation}: with is_grads_batched all cotangents have one batch length; got "
-            f"{', '.join(str(g.shape[0]) for g in found)}"
+            f"{', '.join(str(g.shape[0]) for g in gradients)}"
         )
-    return found
+    return gradients
 
 
 def _no_gradient(operation: str, value: Any) -> NumgradTypeError:

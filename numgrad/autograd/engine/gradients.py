@@ -1,4 +1,4 @@
-"""What gradients are: arrays or Tensors; how they are computed, added, and put into ``.grad``.
+"""Gradients as arrays or as Tensors: computed, added, and put into ``.grad``.
 
 A walk computes with arrays, by compiled kernels, or with Tensors, by operations on them. The latter
 it does with ``create_graph``, when the gradients carry a graph, and under an interpreter (forward
@@ -23,9 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.node import Node, mark_written
-from numgrad.autograd.row_sparse import as_tensor
+from numgrad.autograd.node import Node
+from numgrad.autograd.row_sparse_tensor import as_tensor
 from numgrad.autograd.variable import Tensor, gradient_of, set_gradient
+from numgrad.autograd.versions import mark_written
 from numgrad.codegen.locks import GRADIENTS
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
@@ -67,7 +68,7 @@ class Evaluation(ABC):
         """Gradients with None for those that are known to be zero."""
 
     @abstractmethod
-    def apart(self, found: Iterable[tuple[Any, bool]]) -> list[Any]:
+    def apart(self, gradients: Iterable[tuple[Any, bool]]) -> list[Any]:
         """Results of a walk, each owned or not, in memory of their own."""
 
 
@@ -115,10 +116,10 @@ class ArrayEvaluation(Evaluation):
     def nonzero(self, gradients: Sequence[Any]) -> Sequence[Any]:
         return gradients
 
-    def apart(self, found: Iterable[tuple[Any, bool]]) -> list[Any]:
+    def apart(self, gradients: Iterable[tuple[Any, bool]]) -> list[Any]:
         results = []
         handed: set[int] = set()
-        for g, owned in found:
+        for g, owned in gradients:
             if g is not None and (not owned or id(g) in handed):
                 g = g.copy()
             handed.add(id(g))
@@ -148,12 +149,12 @@ class TensorEvaluation(Evaluation):
         is_zero = state.ground.is_zero
         return [None if g is None or is_zero(g._array) else g for g in gradients]
 
-    def apart(self, found: Iterable[tuple[Any, bool]]) -> list[Any]:
+    def apart(self, gradients: Iterable[tuple[Any, bool]]) -> list[Any]:
         # those of a compiled function share no memory with what came in either
         alone = state.ground.deferred and not self.recording
         results = []
         handed: set[int] = set()
-        for g, _ in found:
+        for g, _ in gradients:
             if type(g) is Tensor and alone and state.interpreters[-1] is state.ground:
                 g = Tensor(state.ground.lift(g).copy())
             elif type(g) is Tensor and (alone or id(g) in handed):
@@ -195,22 +196,22 @@ def add_into(buffer: Any, g: Any) -> Any:
 
 def _owned_buffers(node: Node, waiting: dict[int, list]) -> list[np.ndarray | None] | None:
     """For each operand the array its gradient can be added to in place; None if there is none."""
-    found: list[Any] | None = None
-    taken: set[int] = set()
+    buffers: list[Any] | None = None
+    used: set[int] = set()
     for k, edge in enumerate(node.edges):
         if edge is None or type(edge) is tuple:
             continue
         place = waiting.get(-edge.sequence if type(edge) is Node else id(edge))
-        if place is None or not place[2] or id(place) in taken:
+        if place is None or not place[2] or id(place) in used:
             continue
         meta, buffer = node.call.metas[k], place[1]
         if type(buffer) is RowSparseArray:
             continue
         if buffer.flags.c_contiguous and buffer.shape == meta.shape and buffer.dtype == meta.dtype:
-            found = found or [None] * len(node.edges)
-            found[k] = buffer
-            taken.add(id(place))
-    return found
+            buffers = buffers or [None] * len(node.edges)
+            buffers[k] = buffer
+            used.add(id(place))
+    return buffers
 
 
 def _sparse_for_leaves(
@@ -220,20 +221,20 @@ def _sparse_for_leaves(
 
     Rows may be those of what arrived at the node, so they are owned only if that was ``mine``.
     """
-    found = list(gradients)
+    converted = list(gradients)
     for k, (edge, g) in enumerate(zip(node.edges, gradients, strict=True)):
         if type(g) is RowSparseArray:
             if not isinstance(edge, Tensor):
-                found[k] = g.dense()
+                converted[k] = g.dense()
             elif mine is not True:
                 owned &= ~(1 << k)
-    return found, owned
+    return converted, owned
 
 
 # ------------------------------------------------------------------------------------- in .grad
 
 
-def accumulate(found: Iterable[Sequence[Any]]) -> None:
+def accumulate(arrived: Iterable[Sequence[Any]]) -> None:
     """Add gradients to the ``.grad`` of tensors: ``(tensor, gradient, owned)`` each.
 
     A gradient is an array, or with ``create_graph`` a Tensor; None is passed over. ``owned`` says
@@ -241,7 +242,7 @@ def accumulate(found: Iterable[Sequence[Any]]) -> None:
     after the forward gets none.
     """
     with GRADIENTS:
-        for tensor, g, owned in found:
+        for tensor, g, owned in arrived:
             if g is not None and tensor._requires_grad:
                 _add_to(tensor, g, owned)
 

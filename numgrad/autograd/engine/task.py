@@ -1,4 +1,4 @@
-"""What one backward is asked for: roots, targets, and which nodes lie between them."""
+"""The request of a backward: roots, targets, and which nodes lie between them."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ they belong, where they are added up until it is their turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from heapq import heappop, heappush
 from threading import Thread
 from typing import Any
@@ -16,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.anomaly import explain, fail_on_nan
-from numgrad.autograd.engine import advance as machine
-from numgrad.autograd.engine.gradients import ON_ARRAYS, Evaluation, accumulate
+from numgrad.autograd.engine.gradients import ON_ARRAYS, SMALL, Evaluation, accumulate
 from numgrad.autograd.engine.task import Task, place_of
 from numgrad.autograd.hooks import (
     LeafHooks,
@@ -28,8 +28,12 @@ from numgrad.autograd.hooks import (
     run_tensor_hooks,
 )
 from numgrad.autograd.node import Node
-from numgrad.autograd.variable import Tensor
-from numgrad.codegen import hot
+from numgrad.autograd.variable import Parameter, Tensor
+from numgrad.autograd.versions import Version
+from numgrad.codegen.cpython import hot_paths
+from numgrad.codegen.cpython.words import ObjectTable, Words
+from numgrad.core.axis import AxisPlan
+from numgrad.core.elementwise import ElementwisePlan
 from numgrad.core.interpreter import state
 
 DEEP = 40
@@ -37,6 +41,39 @@ DEEP = 40
 
 _INNER = (Node, tuple)
 """Types of the edges that lead to a node."""
+
+_objects = ObjectTable(
+    TENSOR=Tensor, PARAMETER=Parameter, NODE=Node, VERSION=Version, ARRAY=np.ndarray, FLOAT=float,
+    INT=int, TUPLE=tuple, NONE=None, TRUE=True, FALSE=False, PUSH=heappush, POP=heappop,
+    ADD=np.add, ELEMENTWISE=ElementwisePlan, AXIS=AxisPlan,
+)  # fmt: skip
+_machine_form: Callable[..., Any] | None = None
+_advance: Callable[..., Any] | None = None
+"""The walk in machine code, if in use: Note [Advance] in ``codegen.cpython.backward_walk``."""
+
+
+@cache
+def _machine_code() -> Any:
+    from numgrad.codegen.cpython import backward_walk  # LLVM comes with the first kernel
+    from numgrad.codegen.cpython.builtin import Builtin
+
+    return Builtin("advance", backward_walk.text(_objects, SMALL))
+
+
+def _install() -> None:
+    global _machine_form
+    _machine_form = _machine_code().function("advance", Words.of(_objects))
+    _switch()
+
+
+def _switch() -> None:
+    """Let machine code walk, or not, as the user's setting has it."""
+    global _advance
+    _advance = _machine_form if hot_paths.enabled() else None
+
+
+hot_paths.waiting.append(hot_paths.HotPath(lambda: _machine_code().cached, _install))
+hot_paths.on_switch(_switch)
 
 
 def walk(
@@ -59,9 +96,9 @@ def walk(
     passed = None if task is None else task.passed
     watched = state.anomaly or state.ground.deferred
     ordinary = evaluation is ON_ARRAYS and not watched
-    advance = machine.advance if ordinary else None
-    if ordinary and hot.waiting:
-        hot.asked()
+    advance = _advance if ordinary else None
+    if ordinary and hot_paths.waiting:
+        hot_paths.count_call()
     # along a chain one node waits at a time: it is kept out of the queue
     only: list | None = None
     edges, gradients, owned = roots, grads, 0
@@ -122,14 +159,14 @@ def walk(
     except Exception as error:
         explain(node, error)
         raise
-    found = [] if task is None else evaluation.apart(_arrived(task, waiting, visits))
-    return found, list(waiting.values())
+    gradients_of_targets = [] if task is None else evaluation.apart(_arrived(task, waiting, visits))
+    return gradients_of_targets, list(waiting.values())
 
 
 def _arrived(
     task: Task, waiting: dict[int, list], visits: Visits | None
 ) -> Iterator[tuple[Any, bool]]:
-    """What arrived at each target, and whether it is owned."""
+    """The gradient that arrived at each target, and whether it is owned."""
     for edge in task.targets or ():
         if id(edge) in waiting:
             _, g, owned = waiting[id(edge)]
@@ -233,7 +270,7 @@ class Queue:
 
 
 class Visits:
-    """What is done at nodes besides computing: see Note [Order of hooks] in ``hooks``."""
+    """Work at nodes besides computing: see Note [Order of hooks] in ``hooks``."""
 
     __slots__ = ("captured", "evaluation", "task")
 
@@ -242,20 +279,20 @@ class Visits:
         self.captured: dict[tuple[int, int], Any] = {}
 
     def arrive(self, node: Node, g: Any, mine: Any) -> tuple[Any, Any] | None:
-        """What a node gets, as hooks leave it, and whether that is owned; None if it is not to run.
+        """The gradient of a node as hooks leave it, and whether it is owned; None if none runs.
 
         On the way gradients are retained, and captured where they are asked for.
         """
         task, extras, sequence = self.task, node.extras, node.sequence
         runs = task.needed is None or sequence in task.needed
-        asked = task.outputs.get(sequence)
-        if asked is None and not runs:
+        outputs = task.outputs.get(sequence)
+        if outputs is None and not runs:
             return None
         if extras is not None and (extras.tensor or extras.retained):
             g, mine = self._taken(self._at_outputs(extras, self._shown(g)), g), False
-        if asked is not None:
+        if outputs is not None:
             mine = False
-            for number in asked:
+            for number in outputs:
                 self.captured[sequence, number] = g[number] if type(g) is list else g
         if not runs:
             return None
@@ -273,8 +310,8 @@ class Visits:
         extras = node.extras
         if extras is not None and extras.post:
             shown = self._shown(list(gradients))
-            found = self.of_node("a hook", extras.post, shown, tuple(self._shown(g)))
-            gradients, owned = [self.evaluation.taken(value) for value in found], 0
+            changed = self.of_node("a hook", extras.post, shown, tuple(self._shown(g)))
+            gradients, owned = [self.evaluation.taken(value) for value in changed], 0
         if state.anomaly:
             fail_on_nan(node, gradients)
         if state.ground.deferred:
@@ -304,13 +341,13 @@ class Visits:
         return parts
 
     def _shown(self, g: Any) -> list[Any]:
-        """What waits at a node as hooks see it."""
+        """The gradients that wait at a node, as hooks see them."""
         return [self.evaluation.shown(part) for part in (g if type(g) is list else [g])]
 
     def _taken(self, parts: Sequence[Any], g: Any) -> Any:
-        """What hooks made of ``g``, as the node gets it."""
-        found = [self.evaluation.taken(part) for part in parts]
-        return found if type(g) is list else found[0]
+        """The gradients that hooks made of ``g``, as the node gets them."""
+        changed = [self.evaluation.taken(part) for part in parts]
+        return changed if type(g) is list else changed[0]
 
 
 class HookedLeaves:

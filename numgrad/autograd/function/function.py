@@ -7,9 +7,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numgrad.autograd.function.context import FunctionCtx
+from numgrad.autograd.function.function_call import FunctionCtx, as_tensors
 from numgrad.autograd.function.levels import call_function
-from numgrad.autograd.function.record import as_tensors
 from numgrad.autograd.variable import Tensor
 from numgrad.core.interpreter import state
 from numgrad.errors import (

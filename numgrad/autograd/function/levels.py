@@ -1,4 +1,4 @@
-"""What a call of a Function means in forward mode and for a batch of examples.
+"""Calls of Functions in forward mode and for a batch of examples.
 
 Note [Functions under interpreters]
 -----------------------------------
@@ -17,11 +17,16 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from numgrad.autograd.batching.batch import Batched, BatchingInterpreter
-from numgrad.autograd.conform import conform_tensor
 from numgrad.autograd.forward_ad import ForwardInterpreter
-from numgrad.autograd.function.call import NO_TENSOR, Definition, as_gradient, meta_of
-from numgrad.autograd.function.context import FunctionCtx
-from numgrad.autograd.function.record import as_tensors
+from numgrad.autograd.function.function_call import (
+    NO_TENSOR,
+    Definition,
+    FunctionCtx,
+    as_gradient,
+    as_tensors,
+    meta_of,
+)
+from numgrad.autograd.node import conform_tensor
 from numgrad.autograd.variable import Tensor, constant
 from numgrad.core.abstract import zeros
 from numgrad.core.interpreter import bind, interpreter, state
@@ -30,7 +35,7 @@ from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, Numg
 
 
 class VmapInfo(NamedTuple):
-    """What a Function's ``vmap`` is told about the batch."""
+    """Facts about the batch for a Function's ``vmap``."""
 
     batch_size: int
     randomness: str = "error"
@@ -97,10 +102,10 @@ def _with_tangents(
             if ctx._materializes:
                 tangents = [_materialized(*pair) for pair in zip(tangents, args, strict=True)]
             with ctx._running_jvp():
-                found = _as_tuple(function.run_jvp(ctx, tangents))
+                out_tangents = _as_tuple(function.run_jvp(ctx, tangents))
             results = _as_tuple(outputs)
-            _check_count(function, found, results)
-            for k, (y, t) in enumerate(zip(results, found, strict=True)):
+            _check_count(function, out_tangents, results)
+            for k, (y, t) in enumerate(zip(results, out_tangents, strict=True)):
                 _set_tangent(level, f"{function.__name__}.jvp", k, y, t, tangents)
     return outputs, ctx
 
@@ -115,11 +120,11 @@ def _zeros(x: Tensor) -> Tensor:
     return Tensor(zeros(x.shape, x.dtype))
 
 
-def _check_count(function: Definition, found: tuple, results: tuple) -> None:
-    if len(found) != len(results):
+def _check_count(function: Definition, tangents: tuple, results: tuple) -> None:
+    if len(tangents) != len(results):
         raise NumgradRuntimeError(
-            f"{function.__name__}.jvp: returned {len(found)} tangents for {len(results)} outputs; "
-            "return a tuple with one for each, None for an output that does not move"
+            f"{function.__name__}.jvp: returned {len(tangents)} tangents for {len(results)} "
+            "outputs; return a tuple with one for each, None for an output that does not move"
         )
 
 
@@ -298,20 +303,20 @@ class _OfBatches:
         """Gradients of whole batches, summed over the examples for an input they share."""
         with self._among_examples():
             returned = self.function.run_backward(self.ctx, [self.example(g) for g in grads])
-            found = tuple([self._fitted(*pair) for pair in enumerate(_as_tuple(returned))])
+            gradients = tuple([self._fitted(*pair) for pair in enumerate(_as_tuple(returned))])
         ctx._once = self.ctx._once
         return tuple(
             self._whole(g) if k >= len(self.batched) or self.batched[k] else self._summed(g)
-            for k, g in enumerate(found)
+            for k, g in enumerate(gradients)
         )
 
     def run_jvp(self, ctx: FunctionCtx, tangents: Sequence[Tensor | None]) -> Any:
         """Tangents of the outputs for all examples."""
         with self._among_examples(), self.ctx._running_jvp():
-            found = self.function.run_jvp(self.ctx, self._examples(tangents))
-        if isinstance(found, tuple):
-            return tuple([self._whole(t) for t in found])
-        return self._whole(found)
+            out_tangents = self.function.run_jvp(self.ctx, self._examples(tangents))
+        if isinstance(out_tangents, tuple):
+            return tuple([self._whole(t) for t in out_tangents])
+        return self._whole(out_tangents)
 
     def _examples(self, wholes: Sequence[Any]) -> tuple:
         return tuple(

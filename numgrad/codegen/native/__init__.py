@@ -9,5 +9,5 @@ Numba compiles the kernel instead.
 ``source`` reads a kernel's text; ``function`` translates its statements, ``loops`` what it repeats,
 ``expressions`` and ``calls`` what it computes, with ``arithmetic`` on ``values``, ``memory`` for
 arrays and addresses, ``instructions`` for what the library calls; ``ir`` holds the text of LLVM's
-language. ``machine``, ``entry`` and ``launch`` make it callable; ``kernel`` does all of it.
+language. ``machine``, ``entry`` and ``thread_pool`` make it callable; ``kernel`` does all of it.
 """

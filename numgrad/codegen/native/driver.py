@@ -1,4 +1,4 @@
-"""Driver that shares the tasks of a parallel loop out to threads, in LLVM IR; ``launch`` loads it.
+"""Driver that shares the tasks of a parallel loop out to threads: LLVM IR for ``thread_pool``.
 
 Note [Shares]
 -------------

@@ -1,17 +1,9 @@
 """How Python and other machine code call a kernel whose body is LLVM IR.
 
-Note [Entries]
---------------
-All kernels have the same entry: a function of CPython's (``METH_FASTCALL``) in machine code,
-compiled once and kept on disk. The description of its kernel is its ``self``. It reads the fields
-of arrays where NumPy's public structure has them, and puts them into slots of eight bytes;
-``@packed`` of the kernel takes these, and gives them to the body where that has other callers or a
-result. What is not plain, such as a subclass of
-``numpy.ndarray``, an array of another rank or a float for an integer, it leaves to the slow entry,
-written in Python, which converts it or says what is wrong. The slow entry serves alone where the
-structures lie differently than the fast one expects; that is checked once.
-
-Dtypes of the same size are not told apart: callers pass those of the signature.
+Note [Native entries]
+---------------------
+``@packed`` takes a kernel's arguments from slots of eight bytes, as the entry for Python puts them
+there: Note [Entries] in ``cpython.kernel_entry``.
 
 ``@numba_entry`` is for other machine code, and has Numba's calling convention. Only kernels without
 arrays have one.
@@ -22,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.codegen.native import fast_entry, layout, machine
+from numgrad.codegen.cpython import kernel_entry, offsets
+from numgrad.codegen.native import machine
 from numgrad.codegen.native.signature import Signature, in_slot, llvm_type, narrow, parse
-from numgrad.codegen.native.slow_entry import SlowEntry
 
 
 def with_entries(body: str, signature: Signature | str) -> str:
@@ -37,7 +29,7 @@ def with_entries(body: str, signature: Signature | str) -> str:
 
 
 def _packed(signature: Signature) -> str:
-    """A call of the body with arguments that lie in slots: Note [Entries]."""
+    """A call of the body with arguments that lie in slots: Note [Native entries]."""
     lines, given = ["define i32 @packed(ptr %slots) #0 {"], []
     for k, (kind, _, role) in enumerate(signature.parameters()):
         if role == "result":
@@ -133,8 +125,9 @@ def bind(
     """
     signature = parse(signature) if isinstance(signature, str) else signature
     engine = None if lasting else machine.new_engine()
-    found = machine.load(payload, engine)
-    entry: Callable[..., Any] = SlowEntry(name, signature, found["packed"], nogil, engine)
-    if layout.is_readable():
-        entry = fast_entry.python_function(name, signature, found["packed"], entry, nogil)
-    return Bound(entry, found.get("numba_entry"))
+    addresses = machine.load(payload, engine)
+    packed = addresses["packed"]
+    entry: Callable[..., Any] = kernel_entry.SlowEntry(name, signature, packed, nogil, engine)
+    if offsets.is_readable():
+        entry = kernel_entry.python_function(name, signature, packed, entry, nogil)
+    return Bound(entry, addresses.get("numba_entry"))

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from numgrad.codegen.native import entry, fast_entry, machine
+from numgrad.codegen.cpython import kernel_entry
+from numgrad.codegen.native import entry, machine
 from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.native.signature import parse
 from numgrad.errors import NumgradIndexError, NumgradTypeError
@@ -52,7 +53,7 @@ class NativeCode:
     def compile(self, unique: str) -> bytes:
         """Make the object."""
         text = self.translated()
-        fast_entry.prepare()
+        kernel_entry.prepare()
         try:
             return machine.compile_ir(text, unique.replace("-", "_"))
         except RuntimeError as error:

@@ -28,6 +28,7 @@ import numpy as np
 from llvmlite import binding
 from llvmlite.binding import ffi
 
+from numgrad.codegen.cpython import c_api, offsets
 from numgrad.codegen.interrupts import deferred
 from numgrad.codegen.native.division import at_once, emitted, parsed, side_by_side
 
@@ -36,13 +37,6 @@ EXPORTS = (
     "idle", "cycles",
 )  # fmt: skip
 """Functions that modules may define for others: see ``entry`` and ``driver``."""
-
-PYTHON_OBJECTS = {
-    "numgrad_py_ndarray": np.ndarray,
-    "numgrad_py_complex": complex,
-    "numgrad_py_none": None,
-}
-"""Python objects that machine code refers to, by their symbols."""
 
 _HEADER, _FORMAT = struct.Struct("<I"), 2
 _RENAMED = rf"@({'|'.join(EXPORTS)})\b"
@@ -120,7 +114,7 @@ def _stamp(cpu: tuple[str, str]) -> str:
         f"{__name__} {_FORMAT}",
         sys.version_info[:3],
         getattr(sys, "abiflags", ""),
-        object.__basicsize__,
+        offsets.HEAD,
         sys.platform,
         platform.machine(),
         llvmlite.__version__,
@@ -134,8 +128,8 @@ def _stamp(cpu: tuple[str, str]) -> str:
 def _initialize() -> None:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    for symbol, value in PYTHON_OBJECTS.items():
-        binding.add_symbol(symbol, id(value))
+    for symbol, address in c_api.object_addresses().items():
+        binding.add_symbol(symbol, address)
     if sys.platform == "win32":  # which LLVM calls where a function has pages of variables
         probe = ctypes.WinDLL("ntdll").__chkstk
         binding.add_symbol("__chkstk", ctypes.cast(probe, ctypes.c_void_p).value or 0)
@@ -341,11 +335,10 @@ def _resolve(symbol: str) -> bool:
     """Whether the linker finds a symbol, if need be among those of Python."""
     if binding.address_of_symbol(symbol):
         return True
-    function = getattr(ctypes.pythonapi, symbol, None)
-    if function is None:
-        return False
-    binding.add_symbol(symbol, ctypes.cast(function, ctypes.c_void_p).value or 0)
-    return True
+    address = c_api.function_address(symbol)
+    if address:
+        binding.add_symbol(symbol, address)
+    return bool(address)
 
 
 def load_shared(name: str, text: str) -> dict[str, int]:

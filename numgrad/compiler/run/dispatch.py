@@ -23,8 +23,8 @@ from weakref import ref
 import numpy as np
 
 from numgrad import config
-from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import TENSORS, Tensor, refresh
+from numgrad.autograd.versions import mark_written
 from numgrad.compiler.call.call_layout import PLAIN, RECORDING, CallLayout, Input, Result
 from numgrad.compiler.call.signature import (
     ARRAY,

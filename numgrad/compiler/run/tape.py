@@ -11,8 +11,9 @@ import numpy as np
 from numgrad.autograd.engine.task import edge_of
 from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
-from numgrad.autograd.saved import keep, stale
-from numgrad.autograd.variable import Tensor, Version, shared_version
+from numgrad.autograd.saved import keep
+from numgrad.autograd.variable import Tensor
+from numgrad.autograd.versions import Version, check_result_current, shared_version
 from numgrad.codegen.locks import TRACING
 from numgrad.compiler.graph.graph import Graph, Value
 from numgrad.compiler.run.program import Program, owns
@@ -172,8 +173,7 @@ class CompiledCall(Call):
         self, needs: Sequence[tuple[str, int]], g: Sequence[Any], saved: Sequence[Any]
     ) -> list[Any]:
         for version in self.shared:
-            if version.last > self.sequence:
-                stale(self.op.name, "its own result", version, self.sequence)
+            check_result_current(lambda: self.op.name, version, self.sequence)
         places = {"input": saved[0], "kept": saved[1], "cotangent": g}
         return [places[where][k] for where, k in needs]
 

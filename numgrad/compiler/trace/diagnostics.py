@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from operator import length_hint
-from sys import getrefcount, modules
+from sys import modules
 from types import CodeType, FrameType, GeneratorType
 from typing import Any
 
 import numpy as np
 
+from numgrad.codegen.cpython.c_api import is_unreferenced
 from numgrad.compiler.call.captures import Captures
 from numgrad.compiler.call.library_objects import blocks_of
 from numgrad.compiler.call.source import CONTENT, Source
@@ -39,7 +40,7 @@ def warn_of_frozen(
     """
     if id(array) in stored:
         return
-    if _is_unreferenced(array):
+    if is_unreferenced(array):
         if not _reads_more(captures) or _is_plain_constant(array, captures.codes):
             return
     elif _is_compared(array, captures):
@@ -102,23 +103,6 @@ def _is_plain_constant(array: np.ndarray, codes: Iterable[CodeType]) -> bool:
     return all(abs(n) in written for n in array.ravel().tolist())
 
 
-def _is_unreferenced(array: np.ndarray) -> bool:
-    """Whether nobody else has an array, or what its memory belongs to."""
-    if getrefcount(array) > _OWN_REFERENCES:
-        return False
-    base = array.base
-    while base is not None:
-        if not isinstance(base, np.ndarray) or getrefcount(base) > _OF_BASE:
-            return False
-        base = base.base
-    return True
-
-
-_OWN_REFERENCES = 5
-"""Of an array: the list of the trace, a variable there, two parameters here, and that of
-``getrefcount``."""
-_OF_BASE = 3
-"""Of an array below it: the view, the variable, and the parameter of ``getrefcount``."""
 _FEW = 64
 
 

@@ -18,9 +18,7 @@ import numpy as np
 
 from numgrad.autograd.engine.backward import grad
 from numgrad.autograd.engine.task import edge_of
-from numgrad.autograd.function.call import DeadEnd, Definition, meta_of
-from numgrad.autograd.function.context import FunctionCtx
-from numgrad.autograd.function.record import run
+from numgrad.autograd.function.function_call import DeadEnd, Definition, FunctionCtx, meta_of, run
 from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor

@@ -26,10 +26,8 @@ from typing import Any
 from numgrad.autograd.batching.batch import BatchingInterpreter
 from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
-from numgrad.autograd.function.call import ONCE, Definition
-from numgrad.autograd.function.context import FunctionCtx
+from numgrad.autograd.function.function_call import ONCE, Definition, FunctionCtx, as_tensors, run
 from numgrad.autograd.function.levels import call_function
-from numgrad.autograd.function.record import as_tensors, run
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.evaluate import operands

@@ -17,8 +17,8 @@ from weakref import ref
 
 import numpy as np
 
-from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import Tensor
+from numgrad.autograd.versions import mark_written
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.errors import (
     NumgradAttributeError,

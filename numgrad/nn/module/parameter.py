@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Parameter as Parameter
-from numgrad.autograd.variable import Tensor, shared_version
+from numgrad.autograd.variable import Tensor
+from numgrad.autograd.versions import shared_version
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.tensors.conversions import attributes_of

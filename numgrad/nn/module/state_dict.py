@@ -19,7 +19,7 @@ import numpy as np
 
 from numgrad.autograd.hooks import RemovableHandle, name_of, register
 from numgrad.autograd.modes import no_grad
-from numgrad.autograd.row_sparse import RowSparseTensor
+from numgrad.autograd.row_sparse_tensor import RowSparseTensor
 from numgrad.autograd.variable import Tensor
 from numgrad.codegen.dtypes import KERNEL_DTYPES
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError

@@ -35,9 +35,8 @@ from weakref import ref
 
 import numpy as np
 
-from numgrad.autograd.node import mark_written
-from numgrad.autograd.row_sparse import RowSparseTensor
-from numgrad.autograd.variable import INFERENCE, version_of
+from numgrad.autograd.row_sparse_tensor import RowSparseTensor
+from numgrad.autograd.versions import INFERENCE, mark_written, version_of
 from numgrad.core.interpreter import state
 from numgrad.distributed.group import ProcessGroup
 from numgrad.distributed.means import means_of

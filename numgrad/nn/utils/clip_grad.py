@@ -23,11 +23,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from numgrad.autograd.modes import no_grad
-from numgrad.autograd.node import mark_all_written
-from numgrad.autograd.row_sparse import RowSparseTensor
-from numgrad.autograd.variable import INFERENCE, version_of
+from numgrad.autograd.row_sparse_tensor import RowSparseTensor
+from numgrad.autograd.versions import INFERENCE, mark_all_written, version_of
 from numgrad.codegen import threads
-from numgrad.codegen.addresses import addresses
+from numgrad.codegen.cpython.addresses import addresses
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.options import Option

@@ -39,14 +39,10 @@ from numgrad.optim.lr_scheduler.base import LRScheduler
 from numgrad.optim.lr_scheduler.composite import ChainedScheduler, SequentialLR
 from numgrad.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
 from numgrad.optim.lr_scheduler.cycle import CyclicLR, OneCycleLR
-from numgrad.optim.lr_scheduler.factor import ConstantLR
-from numgrad.optim.lr_scheduler.factor import ExponentialLR
-from numgrad.optim.lr_scheduler.factor import LinearLR
-from numgrad.optim.lr_scheduler.factor import MultiStepLR
-from numgrad.optim.lr_scheduler.factor import PolynomialLR
-from numgrad.optim.lr_scheduler.factor import StepLR
-from numgrad.optim.lr_scheduler.factor import LambdaLR
-from numgrad.optim.lr_scheduler.factor import MultiplicativeLR
+from numgrad.optim.lr_scheduler.factor import (
+    ConstantLR, ExponentialLR, LambdaLR, LinearLR, MultiStepLR, MultiplicativeLR, PolynomialLR,
+    StepLR,
+)
 from numgrad.optim.lr_scheduler.plateau import ReduceLROnPlateau
 
 # isort: on

@@ -1,14 +1,14 @@
-"""The walk of a backward in machine code, from one node that is out of the ordinary to the next.
+"""The walk of a backward in machine code, from one node that Python has to see to to the next.
 
 Note [Advance]
 --------------
 Most nodes of most graphs have no hooks, gave one result, kept Tensors, arrays and numbers, and call
-one kernel of one thread: ``steps`` of their plan says which (Note [Launches]
-in ``codegen.launches``). ``advance`` does such nodes one after the other: unpacks what they kept,
-allocates gradients, calls the kernel, frees what was kept, and delivers. It does what the loop of
-``walk`` does and nothing else; where it would have to do anything else, it returns the place of the
-node to that loop, which sees to it and calls it again. It does so too after ``MOST`` nodes, so that
-signals are seen and other threads get their turn.
+one kernel of one thread: ``steps`` of their plan says which (Note [Launches] in ``records``).
+``advance`` does such nodes one after the other: unpacks what they kept, allocates gradients, calls
+the kernel, frees what was kept, and delivers. It does what the loop of ``autograd.engine.walk``
+does and nothing else; where it would have to do anything else, it returns the place of the node to
+that loop, which sees to it and calls it again. It does so too after ``MOST`` nodes, so that signals
+are seen and other threads get their turn.
 
 ``advance(waiting, heap, deliver, edges, gradients, owned, passed, retain)`` delivers ``gradients``
 along ``edges`` first; the first two are those of the ``Queue``, ``deliver`` adds what it leaves to
@@ -17,52 +17,40 @@ Python. It returns ``[node, gradient, owned]``, or None at the end of the walk.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from heapq import heappop, heappush
-from typing import Any
+from numgrad.codegen.cpython import offsets, records, versions
+from numgrad.codegen.cpython.words import ObjectTable
 
-import numpy as np
-
-from numgrad.autograd.node import Node
-from numgrad.autograd.variable import Parameter, Tensor, Version
-from numgrad.codegen import hot, launches
-from numgrad.core.axis import AxisPlan
-from numgrad.core.elementwise import ElementwisePlan
-
-SMALL = 16384
-"""Elements up to which NumPy's addition is faster than choosing among our kernels."""
 MOST = 1000
 """Nodes after which Python has its turn."""
-_OBJECTS = {
-    "TENSOR": Tensor, "PARAMETER": Parameter, "NODE": Node, "ARRAY": np.ndarray, "FLOAT": float,
-    "INT": int, "NONE": None, "TRUE": True, "FALSE": False, "TUPLE": tuple, "PUSH": heappush,
-    "POP": heappop, "ADD": np.add, "ELEMENTWISE": ElementwisePlan, "AXIS": AxisPlan,
-    "VERSION": Version,
-}  # fmt: skip
-_context = np.array([*map(id, _OBJECTS.values())])
 
 
-def text() -> str:
-    """What ``advance`` does."""
-    from numgrad.codegen.native.builtin import offsets
-    from numgrad.codegen.native.layout import BYTES, SIZE, TUPLE
-    from numgrad.codegen.native.layout import FIELDS as x
+def text(table: ObjectTable, small: int) -> str:
+    """The text of ``advance``.
 
-    o, v, n = (offsets(cls) for cls in (Tensor, Version, Node))
-    steps = {kind: offsets(kind)["steps"] for kind in (ElementwisePlan, AxisPlan)}
-    s = {name: 8 * k for k, name in enumerate(launches.STEP)}
-    of = {name: 8 * k for k, name in enumerate(launches.OPERAND)}
-    known = {name: f"peek(int64, context + {8 * k})" for k, name in enumerate(_OBJECTS)}
-    operands, width = 8 * len(launches.STEP), 8 * len(launches.OPERAND)
+    Parameters
+    ----------
+    table
+        With the classes ``TENSOR``, ``PARAMETER``, ``NODE``, ``VERSION``, and ``ELEMENTWISE`` and
+        ``AXIS`` of plans, whose slots are found by name, ``ARRAY``, ``FLOAT``, ``INT``, ``TUPLE``;
+        the objects ``NONE``, ``TRUE``, ``FALSE``; the functions ``PUSH`` and ``POP`` of a heap, and
+        ``ADD`` of arrays.
+    small
+        Elements up to which ``ADD`` adds gradients; others are left to Python.
+    """
+    o, n = offsets.slots(table.objects["TENSOR"]), offsets.slots(table.objects["NODE"])
+    elementwise, axis = (offsets.slots(table.objects[k])["steps"] for k in ("ELEMENTWISE", "AXIS"))
+    x, s = offsets.FIELDS, {name: 8 * k for k, name in enumerate(records.STEP)}
+    of = {name: 8 * k for k, name in enumerate(records.OPERAND)}
+    operands, width = 8 * len(records.STEP), 8 * len(records.OPERAND)
     return f"""\
 from numba import int32, int64
 from numgrad.codegen.intrinsics import peek
-from numgrad.codegen.objects import poke, scratch, call_packed, keep, release, call_python, new_int
-from numgrad.codegen.objects import as_float, error_set, forget_error, no_memory, new_array
-from numgrad.codegen.objects import size_of_list, size_of, item_of, listed, set_listed, new_list
-from numgrad.codegen.objects import looked_up, put_in, take_out, contains, negative
-from numgrad.codegen.objects import as_int, low_bits
+from numgrad.codegen.cpython.objects import poke, scratch, call_packed, keep, release
+from numgrad.codegen.cpython.objects import call_python, new_int, as_float, as_int, low_bits
+from numgrad.codegen.cpython.objects import error_set, forget_error, no_memory, new_array
+from numgrad.codegen.cpython.objects import size_of_list, size_of, item_of, listed
+from numgrad.codegen.cpython.objects import set_listed, new_list, looked_up, put_in, take_out
+from numgrad.codegen.cpython.objects import contains, negative
 
 def same(x, own, array_type):
     # whether an object is a contiguous array of the dtype and shape that words say
@@ -70,7 +58,7 @@ def same(x, own, array_type):
         return 0
     if peek(int64, x + {x["type"]}) != array_type:
         return 0
-    if peek(int32, x + {x["flags"]}) & 1 == 0:
+    if peek(int32, x + {x["flags"]}) & {offsets.C_CONTIGUOUS} == 0:
         return 0
     if peek(int64, x + {x["dtype"]}) != peek(int64, own + {of["dtype"]}):
         return 0
@@ -84,40 +72,20 @@ def same(x, own, array_type):
         a += 1
     return 1
 
-def unchanged(context, node, version):
-    # whether memory that has a version, or is that of a view, is as it was when a node saved it
-    if version == 0:
-        return 0
-    kind = peek(int64, version + {x["type"]})
-    if kind == {known["TENSOR"]} or kind == {known["PARAMETER"]}:
-        version = peek(int64, version + {o["_memory"]})
-        if version == {known["NONE"]}:
-            return 1
-        if version == 0:
-            return 0
-    if peek(int64, version + {x["type"]}) != {known["VERSION"]}:
-        return 0
-    last = peek(int64, version + {v["last"]})
-    if last == 0:
-        return 0
-    written = as_int(last)
-    if written > as_int(peek(int64, node + {n["sequence"]})):
-        return 0
-    return 1
-
+{versions.is_current(table)}
 def is_tuple(context, x, size):
     # whether an object, or none where nobody has initialised it, is a tuple of that size
     if x == 0:
         return 0
-    if peek(int64, x + {x["type"]}) != {known["TUPLE"]}:
+    if peek(int64, x + {x["type"]}) != {table["TUPLE"]}:
         return 0
-    if peek(int64, x + {SIZE}) != size:
+    if peek(int64, x + {offsets.SIZE}) != size:
         return 0
     return 1
 
 def filled(context, node, g, step, slots):
     # put what goes into a kernel into its slots; 0 if it is not what the kernel is for
-    array_type = {known["ARRAY"]}
+    array_type = {table["ARRAY"]}
     own = step + {operands}
     if same(g, own, array_type) == 0:
         return 0
@@ -136,21 +104,21 @@ def filled(context, node, g, step, slots):
     poke(peek(int64, g + {x["data"]}), slots + 8 * peek(int64, own + {of["place"]}))
     k = 1
     while k < inputs:
-        value = peek(int64, saved + {TUPLE - 8} + 8 * k)
+        value = peek(int64, saved + {offsets.TUPLE - 8} + 8 * k)
         own = step + {operands} + {width} * k
         slot = slots + 8 * peek(int64, own + {of["place"]})
         kind = peek(int64, value + {x["type"]})
-        if peek(int64, own + {of["kind"]}) == {launches.ARRAY}:
-            if kind == {known["TENSOR"]} or kind == {known["PARAMETER"]}:
-                if peek(int64, value + {o["_memory"]}) != {known["NONE"]}:
-                    if unchanged(context, node, peek(int64, value + {o["_memory"]})) == 0:
+        if peek(int64, own + {of["kind"]}) == {records.ARRAY}:
+            if kind == {table["TENSOR"]} or kind == {table["PARAMETER"]}:
+                if peek(int64, value + {o["_memory"]}) != {table["NONE"]}:
+                    if is_current(context, node, peek(int64, value + {o["_memory"]})) == 0:
                         return 0
                 value = peek(int64, value + {o["_array"]})
             if same(value, own, array_type) == 0:
                 return 0
             poke(peek(int64, value + {x["data"]}), slot)
         else:
-            if kind != {known["FLOAT"]} and kind != {known["INT"]}:
+            if kind != {table["FLOAT"]} and kind != {table["INT"]}:
                 return 0
             real = as_float(value)
             if real == -1.0:
@@ -161,21 +129,21 @@ def filled(context, node, g, step, slots):
         k += 1
     return 1
 
-def let_go(found, count):
+def release_all(gradients, count):
     # give up gradients
     k = 0
     while k < count:
-        release(peek(int64, found + 8 * k))
+        release(peek(int64, gradients + 8 * k))
         k += 1
     return 0
 
-def computed(context, node, g, step, found):
-    # put gradients into ``found``; bits of those that nobody else holds, -1 where Python is to see
-    # to the node, -2 with an error
+def computed(context, node, g, step, gradients):
+    # put what is computed into ``gradients``; bits of those that nobody else holds, -1 where Python
+    # is to see to the node, -2 with an error
     none, flags = 0, int32(0)
-    slots = scratch({launches.MOST_SLOTS})
+    slots = scratch({records.MOST_SLOTS})
     k = 0
-    while k < {launches.MOST_SLOTS}:
+    while k < {records.MOST_SLOTS}:
         poke(none, slots + 8 * k)
         k += 1
     # what is looked at stays so: to make an array starts no collection of garbage
@@ -187,36 +155,36 @@ def computed(context, node, g, step, found):
     while k < results:
         own = step + {operands} + {width} * (inputs + k)
         kind, result = peek(int64, own + {of["kind"]}), int64(0)
-        if kind == {launches.GIVEN_ON}:
+        if kind == {records.GIVEN_ON}:
             keep(g)
             result = g
-        elif kind == {launches.ARRAY}:
+        elif kind == {records.ARRAY}:
             dtype = peek(int64, own + {of["dtype"]})
             keep(dtype)
             rank = int32(peek(int64, own + {of["rank"]}))
             result = new_array(
-                {known["ARRAY"]}, dtype, rank, own + {of["length0"]}, none, none, flags, none
+                {table["ARRAY"]}, dtype, rank, own + {of["length0"]}, none, none, flags, none
             )
             if result == 0:
-                let_go(found, k)
+                release_all(gradients, k)
                 return -2
             place = peek(int64, own + {of["place"]})
             poke(peek(int64, result + {x["data"]}), slots + 8 * place)
             owned += bit
-        poke(result, found + 8 * k)
+        poke(result, gradients + 8 * k)
         bit += bit
         k += 1
     packed = peek(int64, step + {s["packed"]})
     if packed != 0:
         if call_packed(packed, slots) != 0:
-            let_go(found, results)
+            release_all(gradients, results)
             no_memory()
             return -2
     return owned
 
 def step_of(context, node, passed):
-    # what is known of the backward of a node in the ordinary, else 0; so too where a slot is empty
-    none = {known["NONE"]}
+    # the record of a node's backward; 0 where it is no common case, or a slot is empty
+    none = {table["NONE"]}
     plan, mask = peek(int64, node + {n["call"]}), peek(int64, node + {n["mask"]})
     if peek(int64, node + {n["sequence"]}) == 0 or plan == 0 or mask == 0:
         return 0
@@ -226,10 +194,10 @@ def step_of(context, node, passed):
         if contains(passed, peek(int64, node + {n["sequence"]})) != 1:
             return 0
     kind = peek(int64, plan + {x["type"]})
-    if kind == {known["ELEMENTWISE"]}:
-        steps = peek(int64, plan + {steps[ElementwisePlan]})
-    elif kind == {known["AXIS"]}:
-        steps = peek(int64, plan + {steps[AxisPlan]})
+    if kind == {table["ELEMENTWISE"]}:
+        steps = peek(int64, plan + {elementwise})
+    elif kind == {table["AXIS"]}:
+        steps = peek(int64, plan + {axis})
     else:
         return 0
     if steps == 0:
@@ -261,7 +229,7 @@ def is_small(a, array_type):
     while k < rank:
         total = total * peek(int64, lengths + 8 * k)
         k += 1
-    if rank == 0 or total > {SMALL}:
+    if rank == 0 or total > {small}:
         return 0
     return 1
 
@@ -269,7 +237,7 @@ def added(context, place, g, owned):
     # add to what waits at a place; 0 if it went well
     a, given, count = listed(place, 1), scratch(4), 3
     first, second = a, g
-    if listed(place, 2) != {known["TRUE"]}:
+    if listed(place, 2) != {table["TRUE"]}:
         if owned == 0:
             count = 2
         else:
@@ -277,33 +245,33 @@ def added(context, place, g, owned):
     poke(first, given)
     poke(second, given + 8)
     poke(first, given + 16)
-    total = call_python({known["ADD"]}, given, count, 0)
+    total = call_python({table["ADD"]}, given, count, 0)
     if total == 0:
         return 1
     set_listed(place, 1, total)
-    keep({known["TRUE"]})
-    set_listed(place, 2, {known["TRUE"]})
+    keep({table["TRUE"]})
+    set_listed(place, 2, {table["TRUE"]})
     return 0
 
 def delivered(context, args, edge, g, owned):
     # let a gradient, or none at a leaf, wait at the end of an edge; 0 if it went well, and 2 if the
     # walk is then to go on in Python, since hooks may run
-    waiting, given, array_type = peek(int64, args), scratch(4), {known["ARRAY"]}
-    flag = {known["FALSE"]}
+    waiting, given, array_type = peek(int64, args), scratch(4), {table["ARRAY"]}
+    flag = {table["FALSE"]}
     if owned != 0:
-        flag = {known["TRUE"]}
+        flag = {table["TRUE"]}
     kind = peek(int64, edge + {x["type"]})
     simple, place, key = 0, int64(0), int64(0)
-    if kind == {known["NODE"]}:
+    if kind == {table["NODE"]}:
         if peek(int64, edge + {n["sequence"]}) != 0:
             simple = 1
-    elif kind == {known["TENSOR"]} or kind == {known["PARAMETER"]}:
-        if peek(int64, edge + {o["_extra"]}) == {known["NONE"]}:
+    elif kind == {table["TENSOR"]} or kind == {table["PARAMETER"]}:
+        if peek(int64, edge + {o["_extra"]}) == {table["NONE"]}:
             simple = 1
     if simple != 0:
-        if g == {known["NONE"]}:
+        if g == {table["NONE"]}:
             return 0
-        if kind == {known["NODE"]}:
+        if kind == {table["NODE"]}:
             key = negative(peek(int64, edge + {n["sequence"]}))
         else:
             key = new_int(edge)
@@ -321,7 +289,7 @@ def delivered(context, args, edge, g, owned):
         release(answer)
         if answer == 0:
             return 1
-        if answer == {known["TRUE"]}:
+        if answer == {table["TRUE"]}:
             return 2
         return 0
     if place != 0:
@@ -334,10 +302,10 @@ def delivered(context, args, edge, g, owned):
     if place != 0:
         failed = put_in(waiting, key, place)
         release(place)
-        if failed == 0 and kind == {known["NODE"]}:
+        if failed == 0 and kind == {table["NODE"]}:
             poke(peek(int64, args + 8), given)
             poke(key, given + 8)
-            answer = call_python({known["PUSH"]}, given, 2, 0)
+            answer = call_python({table["PUSH"]}, given, 2, 0)
             release(answer)
             if answer == 0:
                 failed = int32(1)
@@ -353,15 +321,15 @@ def noted(only, answer):
 
 def routed(context, args, only, edge, g, owned):
     # send a gradient, which may be none, along an edge; 0 if it went well
-    none = {known["NONE"]}
+    none = {table["NONE"]}
     if edge == none:
         return 0
     kind, waits = peek(int64, edge + {x["type"]}), peek(int64, only)
     if g == none or g == 0:
-        if kind == {known["NODE"]} or kind == {known["TUPLE"]}:
+        if kind == {table["NODE"]} or kind == {table["TUPLE"]}:
             return 0
         return noted(only, delivered(context, args, edge, none, owned))
-    if kind == {known["NODE"]} and waits == 0:
+    if kind == {table["NODE"]} and waits == 0:
         if size_of_list(peek(int64, args + 8)) == 0:
             keep(edge)
             keep(g)
@@ -370,7 +338,7 @@ def routed(context, args, only, edge, g, owned):
             poke(owned, only + 16)
             return 0
     if waits != 0:
-        if kind == {known["NODE"]} or kind == {known["TUPLE"]}:
+        if kind == {table["NODE"]} or kind == {table["TUPLE"]}:
             other = peek(int64, only + 8)
             poke(0, only)
             failed = delivered(context, args, waits, other, peek(int64, only + 16))
@@ -402,20 +370,20 @@ def begun(context, args, only):
         k += 1
     return 0
 
-def walked(context, args, only, found):
-    # the place of a node that is out of the ordinary, None at the end, or 0
+def walked(context, args, only, gradients):
+    # the place of a node that is left to Python, None at the end, or 0
     waiting, heap, passed = peek(int64, args), peek(int64, args + 8), peek(int64, args + 48)
-    none, given, left = {known["NONE"]}, scratch(2), {MOST}
+    none, given, left = {table["NONE"]}, scratch(2), {MOST}
     while left > 0:
         if peek(int64, only + 24) != 0:
             left = 1
-        node, g, mine = peek(int64, only), peek(int64, only + 8), {known["FALSE"]}
+        node, g, mine = peek(int64, only), peek(int64, only + 8), {table["FALSE"]}
         if node == 0:
             if size_of_list(heap) == 0:
                 keep(none)
                 return none
             poke(heap, given)
-            key = call_python({known["POP"]}, given, 1, 0)
+            key = call_python({table["POP"]}, given, 1, 0)
             if key == 0:
                 return 0
             place = looked_up(waiting, key)
@@ -423,7 +391,7 @@ def walked(context, args, only, found):
             take_out(waiting, key)
             release(key)
             node, g = listed(place, 0), listed(place, 1)
-            if peek(int64, g + {x["type"]}) != {known["ARRAY"]}:
+            if peek(int64, g + {x["type"]}) != {table["ARRAY"]}:
                 return place
             if step_of(context, node, passed) == 0:
                 return place
@@ -434,11 +402,11 @@ def walked(context, args, only, found):
         else:
             poke(0, only)
             if peek(int64, only + 16) != 0:
-                mine = {known["TRUE"]}
+                mine = {table["TRUE"]}
         step, owned, left = step_of(context, node, passed), int64(-1), left - 1
         if step != 0 and left > 0:
             keep(step)
-            owned = computed(context, node, g, step + {BYTES}, found)
+            owned = computed(context, node, g, step + {offsets.BYTES}, gradients)
             release(step)
         if owned == -1:
             return listing(node, g, mine)
@@ -448,14 +416,15 @@ def walked(context, args, only, found):
         else:
             edges, saved = peek(int64, node + {n["edges"]}), peek(int64, node + {n["saved"]})
             keep(edges)
-            results = peek(int64, edges + {SIZE})
-            if peek(int64, args + 56) != {known["TRUE"]} and peek(int64, saved + {SIZE}) != 0:
+            results = peek(int64, edges + {offsets.SIZE})
+            retain = peek(int64, args + 56)
+            if retain != {table["TRUE"]} and peek(int64, saved + {offsets.SIZE}) != 0:
                 keep(none)
                 poke(none, node + {n["saved"]})
                 release(saved)
         k = 0
         while k < results:
-            g_k, edge = peek(int64, found + 8 * k), peek(int64, edges + {TUPLE} + 8 * k)
+            g_k, edge = peek(int64, gradients + 8 * k), peek(int64, edges + {offsets.TUPLE} + 8 * k)
             if failed == 0:
                 failed = routed(context, args, only, edge, g_k, owned >> k & 1)
             release(g_k)
@@ -469,35 +438,15 @@ def walked(context, args, only, found):
     return 0
 
 def kernel(me, args, count, names):
-    context, only = peek(int64, me + {BYTES}), scratch(4)
-    found = scratch({launches.MOST_RESULTS})
+    context, only = peek(int64, me + {offsets.BYTES}), scratch(4)
+    gradients = scratch({records.MOST_RESULTS})
     poke(0, only)
     poke(0, only + 24)
     answer = int64(0)
     if begun(context, args, only) == 0:
-        answer = walked(context, args, only, found)
+        answer = walked(context, args, only, gradients)
     if answer == 0 and peek(int64, only) != 0:
         release(peek(int64, only))
         release(peek(int64, only + 8))
     return answer
 """
-
-
-@cache
-def _machine_code() -> Any:
-    from numgrad.codegen.native.builtin import Builtin  # LLVM comes with the first kernel
-
-    return Builtin("advance", text())
-
-
-advance: Callable[..., Any] | None = None
-"""The function, when it is in use: Note [Hot paths] in ``codegen.hot``."""
-
-
-def _install() -> None:
-    global advance
-    own = launches.Words.of([_context.ctypes.data], _context, _OBJECTS)
-    advance = _machine_code().function("advance", own)
-
-
-hot.waiting.append(hot.HotPath(lambda: _machine_code().cached, _install))

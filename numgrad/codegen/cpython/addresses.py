@@ -6,8 +6,8 @@ Gradients move at every step, and asking an ndarray for its address takes Python
 kernel reads it where NumPy's C structure keeps it, right behind the head of the object, along with
 what must hold for the caller's kernel to run: that it is an ndarray, dtype, contiguity, size. Equal
 dtypes may be different objects (those of unpickled arrays are), so scalar type and byte order are
-compared. The offsets are compared with what NumPy says once per process; where they differ, NumPy
-is asked each time.
+compared. The offsets are compared with what NumPy says once per process; where they differ, or no
+object is to be read (``offsets.is_readable``), NumPy is asked each time.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.cpython import offsets
 from numgrad.codegen.dtypes import FLOAT64
 from numgrad.errors import NumgradRuntimeError
 
@@ -35,7 +36,7 @@ class Addresses(NamedTuple):
     total: int
     """The (real) elements of all tensors."""
     arrays: list[np.ndarray]
-    """The object whose memory it is, which has to live as long as the addresses are used."""
+    """The arrays, which have to live as long as the addresses are used."""
     copies: Copies
     """Arrays that a kernel cannot take as they are, and the copies that stand in for them."""
 
@@ -69,7 +70,7 @@ def addresses(
     """
     pointers = np.empty((len(arrays) // count if count else 0, count), np.int64)
     starts = np.empty(count + 1, np.int64)
-    reader = _reader()
+    reader = _reader() if offsets.is_readable() else None
     if reader is None:
         total = _ask(arrays, elements, frozen, dtype, pointers, starts)
     else:
@@ -96,23 +97,15 @@ def copied_addresses(
             if not array.flags.writeable:
                 copy = array  # which is then refused
         plain.append(copy)
-    result = addresses(plain, count, elements, frozen, dtype)
-    if result is None:
+    read = addresses(plain, count, elements, frozen, dtype)
+    if read is None:
         shapes = ", ".join(f"{a.shape} {a.dtype}" for a in arrays)
         raise NumgradRuntimeError(
             f"an update of {count} tensors got arrays that do not belong together, or that must "
             f"not be written: {shapes}"
         )
-    return result._replace(copies=copies)
+    return read._replace(copies=copies)
 
-
-# offsets in CPython's and NumPy's structures, behind the head that every object has
-_HEAD = object.__basicsize__
-_TYPE = _HEAD - 8
-_LIST_ITEMS = _HEAD + 8
-_DATA, _NDIM, _SHAPE, _DTYPE, _FLAGS = (_HEAD + offset for offset in (0, 8, 16, 40, 48))
-_SCALAR, _ORDER = _HEAD, _HEAD + 10
-_C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 
 _COLLECT = f"""
 import numpy as np
@@ -121,34 +114,34 @@ from numgrad.codegen.intrinsics import peek
 
 
 def kernel(listed, elements, frozen, kind, element, uniform, scale, pointers, starts):
-    items = peek(int64, listed + {_LIST_ITEMS})
+    items = peek(int64, listed + {offsets.LIST_ITEMS})
     count = pointers.shape[1]
     starts[0] = 0
     for r in range(pointers.shape[0]):
         each = r < elements
         scalar = element if each else uniform
-        wanted = {_C_CONTIGUOUS | _ALIGNED | _WRITEABLE}
+        wanted = {offsets.C_CONTIGUOUS | offsets.ALIGNED | offsets.WRITEABLE}
         if r == frozen:
-            wanted = {_C_CONTIGUOUS | _ALIGNED}
+            wanted = {offsets.C_CONTIGUOUS | offsets.ALIGNED}
         for t in range(count):
             array = peek(int64, items + 8 * (r * count + t))
-            if peek(int64, array + {_TYPE}) != kind:
+            if peek(int64, array + {offsets.TYPE}) != kind:
                 return -1
             size = 1
-            lengths = peek(int64, array + {_SHAPE})
-            for d in range(peek(int32, array + {_NDIM})):
+            lengths = peek(int64, array + {offsets.LENGTHS})
+            for d in range(peek(int32, array + {offsets.RANK})):
                 size *= peek(int64, lengths + 8 * d)
             if each:
                 size *= scale
             if r == 0:
                 starts[t + 1] = starts[t] + size
-            dtype = peek(int64, array + {_DTYPE})
+            dtype = peek(int64, array + {offsets.DTYPE})
             fits = size == (starts[t + 1] - starts[t] if each else 1)
-            fits &= peek(int64, dtype + {_SCALAR}) == scalar
-            fits &= peek(uint8, dtype + {_ORDER}) == {ord("=")}
-            if not fits or peek(int32, array + {_FLAGS}) & wanted != wanted:
+            fits &= peek(int64, dtype + {offsets.SCALAR}) == scalar
+            fits &= peek(uint8, dtype + {offsets.ORDER}) == {ord("=")}
+            if not fits or peek(int32, array + {offsets.FLAGS}) & wanted != wanted:
                 return -1
-            pointers[r, t] = peek(int64, array + {_DATA})
+            pointers[r, t] = peek(int64, array + {offsets.DATA})
     return starts[count]
 """
 
@@ -195,7 +188,7 @@ def _ask(
     pointers: np.ndarray,
     starts: np.ndarray,
 ) -> int:
-    """Do what the kernel does, by asking NumPy."""
+    """Do as the kernel does, by asking NumPy."""
     count = pointers.shape[1]
     starts[0] = 0
     for k, array in enumerate(arrays):

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from numgrad.codegen.native import entry, layout, machine
+from numgrad.codegen.cpython import offsets
+from numgrad.codegen.cpython.kernel_entry import SlowEntry
+from numgrad.codegen.native import entry, machine
 from numgrad.codegen.native.signature import Argument, llvm_type, parse
-from numgrad.codegen.native.slow_entry import SlowEntry
 
 ECHO = """\
 define i32 @body({parameters}) #0 {{
@@ -73,13 +74,13 @@ def test_a_signature_that_is_none_is_refused(text: str) -> None:
         parse(text)
 
 
-@pytest.mark.skipif(not layout.is_readable(), reason=layout.obstacle())
+@pytest.mark.skipif(not offsets.is_readable(), reason=offsets.obstacle())
 def test_this_python_has_the_fast_entry() -> None:
-    assert layout.is_readable()
+    assert offsets.is_readable()
 
 
 def test_the_slow_entry_serves_where_the_fast_one_is_not_possible(monkeypatch) -> None:
-    monkeypatch.setattr(layout, "obstacle", lambda: "a reason")
+    monkeypatch.setattr(offsets, "obstacle", lambda: "a reason")
     payload = entry.assemble(echo("float64(float64)"), "float64(float64)", "only_slow")
     call = entry.bind(payload, "only_slow", "float64(float64)").entry
     assert type(call) is SlowEntry

@@ -1,4 +1,4 @@
-"""What the native compiler writes for the instructions of ``objects``."""
+"""Native code of the instructions of ``objects``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of CPython's in machine code, written in the language of kernels.
+"""Builtin functions of CPython's whose machine code is written in the language of kernels.
 
 Note [Functions for Python]
 ---------------------------
@@ -6,26 +6,24 @@ A text defines ``kernel(me, args, count, names)``, which is called as CPython ca
 ``METH_FASTCALL | METH_KEYWORDS``: ``me`` is the function's ``self``, ``args`` the address of
 ``count`` arguments, behind which come those by keyword whose ``names`` are a tuple, or 0. All are
 int64, and so is what it returns, a reference to the result, or 0 with an error set: Note [Objects
-in machine code] in ``codegen.objects``. One text serves many functions, whose ``self`` differ.
+in machine code] in ``objects``. One text serves many functions, whose ``self`` differ.
 
-``self`` is a bytes object: what it holds the text finds ``BYTES`` of ``layout`` behind its address.
+``self`` is a bytes object, whose contents lie ``offsets.BYTES`` behind its address.
 """
 
 from __future__ import annotations
 
-import ctypes
-import struct
 from collections.abc import Callable
-from functools import cache, cached_property
-from importlib import import_module
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
+from numgrad.codegen.cpython import c_api
 from numgrad.codegen.intrinsics import HAS_FMA
-from numgrad.codegen.native import fast_entry, machine
+from numgrad.codegen.native import machine
 from numgrad.codegen.native.signature import parse
 
-_NEW_ARRAY = 94
-"""The place of ``PyArray_NewFromDescr`` in NumPy's C API, which never changes."""
 _SIGNATURE = "int64(int64, int64, int64, int64)"
 _ENTRY = """
 define ptr @entry(ptr %self, ptr %args, i64 %count, ptr %names) #0 {
@@ -35,15 +33,15 @@ define ptr @entry(ptr %self, ptr %args, i64 %count, ptr %names) #0 {
   %a1 = ptrtoint ptr %args to i64
   %a3 = ptrtoint ptr %names to i64
   %failed = call i32 @body(i64 %a0, i64 %a1, i64 %count, i64 %a3, ptr %result)
-  %found = load i64, ptr %result
-  %object = inttoptr i64 %found to ptr
+  %answer = load i64, ptr %result
+  %object = inttoptr i64 %answer to ptr
   ret ptr %object
 }
 """
 
 
 class Builtin:
-    """A text whose machine code many functions of Python's have."""
+    """A text whose machine code many builtin functions have."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name, self.text = name, text
@@ -53,7 +51,7 @@ class Builtin:
     def _module(self) -> machine.SharedModule:
         from numgrad.codegen.native.kernel import native_stamp
 
-        depends = f"{native_stamp()}{HAS_FMA}"
+        depends = f"{native_stamp()}{HAS_FMA}{_instructions_digest()}"
         return machine.SharedModule(self.name, self.text, 1, translated, depends)
 
     @property
@@ -64,14 +62,14 @@ class Builtin:
     def load(self) -> None:
         """Have the machine code ready to be called; it is compiled if it is not on disk."""
         if not self._address:
-            _link()
+            _link_numpy()
             self._module.finish()
             self._address = machine.load(self._module.payload)["entry"]
 
     def function(self, name: str, own: bytes) -> Callable[..., Any]:
         """A function of Python's whose ``self`` is ``own``."""
         self.load()
-        return fast_entry.builtin(name, self._address, own, keywords=True)
+        return c_api.builtin(name, self._address, own, keywords=True)
 
 
 def translated(text: str) -> str:
@@ -81,38 +79,15 @@ def translated(text: str) -> str:
     return translate(text, parse(_SIGNATURE), has_fma=HAS_FMA) + _ENTRY
 
 
-@cache
-def _link() -> None:
+def _link_numpy() -> None:
     """Make NumPy's function that makes arrays known to the linker."""
     from llvmlite import binding
 
-    binding.add_symbol("numgrad_new_array", _new_array_address())
+    binding.add_symbol("numgrad_new_array", c_api.new_array_address())
 
 
-def _new_array_address() -> int:
-    numpy: Any = import_module("numpy._core._multiarray_umath")
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table = pointer(numpy._ARRAY_API, None)
-    return ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))[_NEW_ARRAY] or 0
-
-
-def offsets(cls: Any) -> dict[str, int]:
-    """How far behind its address an object of a class has each of its ``__slots__``.
-
-    Raises
-    ------
-    ValueError
-        If that cannot be seen.
-    """
-    probe, found, size = cls.__new__(cls), object(), cls.__basicsize__
-    places = {}
-    for name in cls.__slots__:
-        if name == "__weakref__":
-            continue
-        slot = vars(cls)[name]
-        slot.__set__(probe, found)
-        words = struct.unpack(f"{size // 8}q", ctypes.string_at(id(probe), size))
-        places[name] = 8 * words.index(id(found))
-        slot.__delete__(probe)
-    return places
+def _instructions_digest() -> str:
+    """Hash of what the compiler knows of ``objects``, which is in no text."""
+    folder = Path(__file__).parent
+    files = (folder / "objects.py", folder / "objects_native.py")
+    return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

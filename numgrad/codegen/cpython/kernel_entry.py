@@ -1,4 +1,18 @@
-"""The entry that all kernels have, machine code that Python calls: Note [Entries] in ``entry``."""
+"""How Python calls kernels: an entry in machine code, and one in Python for what that leaves.
+
+Note [Entries]
+--------------
+All kernels have the same entry: a function of CPython's (``METH_FASTCALL``) in machine code,
+compiled once and kept on disk. The description of its kernel is its ``self``. It reads the fields
+of arrays where NumPy's public structure has them, and puts them into slots of eight bytes;
+``@packed`` of the kernel (``native.entry``) takes these, and gives them to the body where that has
+other callers or a result. What is not plain, such as a subclass of ``numpy.ndarray``, an array of
+another rank or a float for an integer, it leaves to the slow entry, written in Python, which
+converts it or says what is wrong. The slow entry serves alone where objects are not to be read
+(``offsets.is_readable``).
+
+Dtypes of the same size are not told apart: callers pass those of the signature.
+"""
 
 import ctypes
 import struct
@@ -6,18 +20,21 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from numgrad.codegen.native import layout, machine
-from numgrad.codegen.native.signature import Signature
+import numpy as np
+
+from numgrad.codegen.cpython import c_api, offsets
+from numgrad.codegen.cpython.words import Words
+from numgrad.codegen.native import machine
+from numgrad.codegen.native.signature import Argument, Signature
+from numgrad.errors import NumgradTypeError
 
 _ARRAY, _FLOAT, _INT, _UNSIGNED, _BOOL, _COMPLEX = range(6)
 _KINDS = {"f": _FLOAT, "i": _INT, "u": _UNSIGNED, "b": _BOOL, "c": _COMPLEX}
 _NO_RESULT = -1
 
 
-class _Description(bytes):
-    """What the entry has to know of a kernel; holds on to the slow entry, whose address it has."""
-
-    slow: Callable[..., Any]
+class _Description(Words):
+    """The words that describe a kernel to its entry, which hold on to the slow entry."""
 
 
 def _description(
@@ -30,10 +47,7 @@ def _description(
         words.append(kind | rank << 8 | size << 16 | argument.contiguous << 24)
     result = _NO_RESULT if signature.result is None else _KINDS[signature.result.kind]
     slots = len(signature.parameters()) + 1
-    head = (packed, id(slow), len(words), slots, nogil, result)
-    found = _Description(struct.pack(f"{len(head) + len(words)}q", *head, *words))
-    found.slow = slow
-    return found
+    return _Description.of(packed, slow, len(words), slots, nogil, result, *words)
 
 
 def _text() -> str:
@@ -87,7 +101,7 @@ argument:
 take:
   %object_at = getelementptr inbounds ptr, ptr %args, i64 %k
   %object = load ptr, ptr %object_at
-  %type_at = getelementptr inbounds i8, ptr %object, i64 {layout.TYPE}
+  %type_at = getelementptr inbounds i8, ptr %object, i64 {offsets.TYPE}
   %type = load ptr, ptr %type_at
   %word_at = getelementptr inbounds i64, ptr %words, i64 %k
   %word = load i64, ptr %word_at
@@ -111,14 +125,14 @@ array:
   %is_array = icmp eq ptr %type, @numgrad_py_ndarray
   br i1 %is_array, label %fields, label %unusual
 fields:
-  %rank_at = getelementptr inbounds i8, ptr %object, i64 {layout.RANK}
+  %rank_at = getelementptr inbounds i8, ptr %object, i64 {offsets.RANK}
   %rank32 = load i32, ptr %rank_at
   %rank = zext i32 %rank32 to i64
-  %dtype_at = getelementptr inbounds i8, ptr %object, i64 {layout.DTYPE}
+  %dtype_at = getelementptr inbounds i8, ptr %object, i64 {offsets.DTYPE}
   %dtype = load ptr, ptr %dtype_at
-  %size_at = getelementptr inbounds i8, ptr %dtype, i64 {layout.ITEMSIZE}
+  %size_at = getelementptr inbounds i8, ptr %dtype, i64 {offsets.ITEMSIZE}
   %size = load i64, ptr %size_at
-  %flags_at = getelementptr inbounds i8, ptr %object, i64 {layout.FLAGS}
+  %flags_at = getelementptr inbounds i8, ptr %object, i64 {offsets.FLAGS}
   %flags32 = load i32, ptr %flags_at
   %flags = zext i32 %flags32 to i64
   %word8 = lshr i64 %word, 8
@@ -135,10 +149,10 @@ fields:
   %fits = icmp eq i64 %wrong, 0
   br i1 %fits, label %read, label %unusual
 read:
-  %data_at = getelementptr inbounds i8, ptr %object, i64 {layout.DATA}
+  %data_at = getelementptr inbounds i8, ptr %object, i64 {offsets.DATA}
   %data = load ptr, ptr %data_at
   store ptr %data, ptr %slot
-  %lengths_at = getelementptr inbounds i8, ptr %object, i64 {layout.LENGTHS}
+  %lengths_at = getelementptr inbounds i8, ptr %object, i64 {offsets.LENGTHS}
   %lengths_from = load ptr, ptr %lengths_at
   %behind_lengths = getelementptr inbounds i64, ptr %second, i64 %rank
   br label %length
@@ -155,7 +169,7 @@ lengths:
   %without_strides = icmp ne i64 %contiguous, 0
   br i1 %without_strides, label %next, label %with_strides
 with_strides:
-  %strides_at = getelementptr inbounds i8, ptr %object, i64 {layout.STRIDES}
+  %strides_at = getelementptr inbounds i8, ptr %object, i64 {offsets.STRIDES}
   %strides_from = load ptr, ptr %strides_at
   %behind_strides = getelementptr inbounds i64, ptr %behind_lengths, i64 %rank
   br label %stride
@@ -282,7 +296,7 @@ def _module() -> machine.SharedModule:
 
 def prepare() -> None:
     """Have the entry compiled, if it is not on disk, while a kernel is."""
-    if layout.is_readable():
+    if offsets.is_readable():
         _module()
 
 
@@ -293,41 +307,11 @@ def _address() -> int:
     return machine.load(_module().payload)["entry"]
 
 
-class _MethodDefinition(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
-_METH_KEYWORDS, _METH_FASTCALL = 0x02, 0x80
-
-
 def python_function(
     name: str, signature: Signature, packed: int, slow: Callable[..., Any], nogil: bool
 ) -> Callable[..., Any]:
     """A built-in function of Python that calls a kernel, or ``slow`` with unusual arguments."""
-    return builtin(name, _address(), _description(signature, packed, slow, nogil))
-
-
-def builtin(name: str, address: int, own: bytes, *, keywords: bool = False) -> Callable[..., Any]:
-    """A built-in function: machine code with ``self``, which is ``own``."""
-    definition = _definition(name, address, _METH_FASTCALL | keywords * _METH_KEYWORDS)
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype = ctypes.py_object
-    make.argtypes = ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
-    return make(ctypes.addressof(definition), own, None)
-
-
-@cache
-def _definition(name: str, address: int, flags: int) -> _MethodDefinition:
-    """What functions of a name, a machine code and a way to be called have in common."""
-    found = _MethodDefinition(name.encode(), address, flags, None)
-    # functions are looked at when Python ends, after modules are gone: what they point to stays
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(found))
-    return found
+    return c_api.builtin(name, _address(), _description(signature, packed, slow, nogil))
 
 
 class Launched(NamedTuple):
@@ -336,7 +320,7 @@ class Launched(NamedTuple):
     Attributes
     ----------
     packed
-        Where its packed form is: Note [Entries] in ``entry``.
+        Where its packed form is: Note [Entries].
     arguments
         For each its kind, as the dtype's or ``a`` for an array, with rank, bytes of an element, and
         whether an array must be contiguous.
@@ -347,9 +331,9 @@ class Launched(NamedTuple):
 
 
 def launched(function: Any) -> Launched | None:
-    """What a kernel's Python function calls, if that returns nothing and holds Python's lock."""
+    """Describe what a kernel's Python function calls, if it returns nothing and holds the lock."""
     own = getattr(function, "__self__", None)
-    if type(own) is not _Description or not layout.is_readable():
+    if type(own) is not _Description or not offsets.is_readable():
         return None
     packed, _, count, _, nogil, result, *words = struct.unpack(f"{len(own) // 8}q", own)
     if nogil or result != _NO_RESULT or len(words) != count:
@@ -359,3 +343,82 @@ def launched(function: Any) -> Launched | None:
         packed,
         tuple([(letters[w & 255], w >> 8 & 255, w >> 16 & 255, bool(w >> 24)) for w in words]),
     )
+
+
+# -------------------------------------------------------------------------------- the slow entry
+
+
+class SlowEntry:
+    """Call a kernel with whatever can be converted; say what cannot."""
+
+    __slots__ = ("_owned", "_packed", "name", "nogil", "signature")
+
+    def __init__(
+        self, name: str, signature: Signature, packed: int, nogil: bool, owned: Any = None
+    ) -> None:
+        self.name, self.signature, self.nogil = name, signature, nogil
+        self._owned = owned  # the machine code: Note [Lifetime of machine code]
+        make = ctypes.CFUNCTYPE if nogil else ctypes.PYFUNCTYPE
+        self._packed = make(ctypes.c_int32, ctypes.c_char_p)(packed)
+
+    def __call__(self, *arguments: Any) -> Any:
+        expected = self.signature.arguments
+        if len(arguments) != len(expected):
+            raise NumgradTypeError(
+                f"kernel {self.name} takes {len(expected)} arguments, got {len(arguments)}"
+            )
+        slots = bytearray()
+        for number, (argument, value) in enumerate(zip(expected, arguments, strict=True)):
+            if argument.rank is None:
+                slots += self._scalar(number, argument.dtype, value)
+            else:
+                slots += self._array(number, argument, value)
+        buffer = ctypes.create_string_buffer(bytes(slots), len(slots) + 16)
+        if self._packed(buffer):
+            raise MemoryError
+        return _unpacked(self.signature.result, buffer.raw[-16:])
+
+    def _array(self, number: int, argument: Argument, array: Any) -> bytes:
+        if (
+            not isinstance(array, np.ndarray)
+            or array.ndim != argument.rank
+            or array.itemsize != argument.dtype.itemsize
+            or (argument.contiguous and not array.flags.c_contiguous)
+        ):
+            given = (
+                f"shape {array.shape}, strides {array.strides} and dtype {array.dtype}"
+                if isinstance(array, np.ndarray)
+                else type(array).__name__
+            )
+            raise NumgradTypeError(
+                f"kernel {self.name}: argument {number + 1} must be {argument}, got {given}"
+            )
+        strides = () if argument.contiguous else array.strides
+        words = (array.__array_interface__["data"][0], *array.shape, *strides)
+        return struct.pack(f"{len(words)}q", *words)
+
+    def _scalar(self, number: int, dtype: np.dtype, value: Any) -> bytes:
+        try:
+            if dtype.kind == "c":
+                element = complex(value)
+                return struct.pack("2d", element.real, element.imag)
+            if dtype.kind == "f":
+                return struct.pack("d", float(value))
+            if dtype.kind == "b":
+                return struct.pack("q", bool(value))
+            return struct.pack("Q" if dtype.kind == "u" else "q", int(value))
+        except (TypeError, ValueError, OverflowError, struct.error) as error:
+            raise NumgradTypeError(
+                f"kernel {self.name}: argument {number + 1} must be a {dtype} number, got "
+                f"{type(value).__name__} {value!r:.40}"
+            ) from error
+
+
+def _unpacked(dtype: np.dtype | None, slots: bytes) -> Any:
+    """The result as a Python number, from the two slots that it may take."""
+    if dtype is None:
+        return None
+    if dtype.kind == "c":
+        return complex(*struct.unpack("2d", slots))
+    (value,) = struct.unpack_from({"f": "d", "u": "Q"}.get(dtype.kind, "q"), slots)
+    return bool(value) if dtype.kind == "b" else value

@@ -4,35 +4,44 @@ Note [Known versions]
 ---------------------
 Machine code that handles Python's objects is tested with the versions of Python listed here. With
 another one, in a build without the global lock, or if an object at hand lies otherwise in memory,
-the same work is done in Python: with the same results, a few microseconds later a call.
-``NUMGRAD_MACHINE_CODE=0`` chooses that too; ``python -m numgrad doctor`` says which it is, and why.
+the same work is done in Python: with the same results, a few microseconds later a call. So it is
+where ``ng.config.machine_code`` is False.
 """
 
 import ctypes
-import os
 import struct
 import sys
 from functools import cache
+from typing import Any
 
 import numpy as np
+
+from numgrad import config
 
 KNOWN = ((3, 11), (3, 12), (3, 13), (3, 14), (3, 15))
 """Versions of Python whose objects machine code reads."""
 
-_HEAD = object.__basicsize__
-TYPE = _HEAD - 8
+HEAD = object.__basicsize__
+"""Bytes that all objects begin with."""
+TYPE = HEAD - 8
 """Where an object has its type: at the end of what all objects begin with."""
-DATA, RANK, LENGTHS, STRIDES, DTYPE, FLAGS = (_HEAD + at for at in (0, 8, 16, 24, 40, 48))
+DATA, RANK, LENGTHS, STRIDES, DTYPE, FLAGS = (HEAD + at for at in (0, 8, 16, 24, 40, 48))
 """Where an array has its fields."""
 FIELDS = {
     "type": TYPE, "data": DATA, "rank": RANK, "lengths": LENGTHS, "dtype": DTYPE, "flags": FLAGS,
 }  # fmt: skip
 """These by name."""
-ITEMSIZE = _HEAD + 24
+ITEMSIZE = HEAD + 24
 """Where a dtype has the size of its elements."""
+SCALAR, ORDER = HEAD, HEAD + 10
+"""Where a dtype has its scalar type and its byte order."""
+LIST_ITEMS = HEAD + 8
+"""Where a list has the address of its elements."""
+C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+"""Flags of an array."""
 BYTES = bytes.__basicsize__ - 1
 """Where a bytes object has its first byte."""
-SIZE = _HEAD
+SIZE = HEAD
 """Where a tuple has its length."""
 TUPLE = tuple.__basicsize__
 """Where a tuple has its first element."""
@@ -43,11 +52,16 @@ def is_readable() -> bool:
     return not obstacle()
 
 
-@cache
 def obstacle() -> str:
     """Why machine code does not handle objects here; empty if it does: Note [Known versions]."""
-    if os.environ.get("NUMGRAD_MACHINE_CODE") == "0":
-        return "NUMGRAD_MACHINE_CODE=0 is set"
+    if not config.machine_code:
+        return "ng.config.machine_code is False, as NUMGRAD_MACHINE_CODE=0 sets it"
+    return unknown()
+
+
+@cache
+def unknown() -> str:
+    """Why machine code cannot handle objects of this interpreter; empty if it can."""
     version = "{}.{}".format(*sys.version_info)
     if sys.implementation.name != "cpython" or sys.version_info[:2] not in KNOWN:
         first, last = ("{}.{}".format(*v) for v in (KNOWN[0], KNOWN[-1]))
@@ -57,6 +71,27 @@ def obstacle() -> str:
     if not (_objects_are_as_read() and _arrays_are_as_read()):
         return f"Python {version} or NumPy {np.__version__} keep their objects in another way"
     return ""
+
+
+def slots(cls: Any) -> dict[str, int]:
+    """How far behind its address an object of a class has each of its ``__slots__``.
+
+    Raises
+    ------
+    ValueError
+        If that cannot be seen.
+    """
+    probe, marker, size = cls.__new__(cls), object(), cls.__basicsize__
+    offsets = {}
+    for name in cls.__slots__:
+        if name == "__weakref__":
+            continue
+        slot = vars(cls)[name]
+        slot.__set__(probe, marker)
+        words = struct.unpack(f"{size // 8}q", ctypes.string_at(id(probe), size))
+        offsets[name] = 8 * words.index(id(marker))
+        slot.__delete__(probe)
+    return offsets
 
 
 def _objects_are_as_read() -> bool:

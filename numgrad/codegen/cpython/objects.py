@@ -1,4 +1,4 @@
-"""What machine code needs that works with Python's objects: instructions, and Python's C functions.
+"""Instructions and C functions of Python's for machine code that works with objects.
 
 Note [Objects in machine code]
 ------------------------------
@@ -25,7 +25,7 @@ def scratch(words):
 
 @instruction
 def call_packed(function, slots):
-    """Call the packed form of a kernel: Note [Entries] in ``native.entry``; it returns 0 or 1."""
+    """Call the packed form of a kernel: Note [Entries] in ``kernel_entry``; it returns 0 or 1."""
 
 
 keep = ExternalFunction("Py_IncRef", "int64(int64)")
@@ -45,7 +45,7 @@ set_listed = ExternalFunction("PyList_SetItem", "int32(int64, int64, int64)")
 """Set an element of a list; the reference to it is taken over."""
 new_list = ExternalFunction("PyList_New", "int64(int64)")
 looked_up = ExternalFunction("PyDict_GetItemWithError", "int64(int64, int64)")
-"""What a dictionary has, or 0 and perhaps an error; no reference of the caller's."""
+"""A value of a dictionary, or 0 and perhaps an error; no reference of the caller's."""
 put_in = ExternalFunction("PyDict_SetItem", "int32(int64, int64, int64)")
 take_out = ExternalFunction("PyDict_DelItem", "int32(int64, int64)")
 contains = ExternalFunction("PySet_Contains", "int32(int64, int64)")

@@ -2,13 +2,13 @@
 
 Note [Hot paths]
 ----------------
-What every small operation and every node of a backward goes through is there twice: in Python, and
-in machine code (``codegen.native.builtin``) that does the most common case of it three to four
+Every small operation and every node of a backward goes through one of two forms of the same code:
+in Python, and in machine code (``builtin``) that does the most common case of it three to four
 times as fast. To load that takes two milliseconds; to make it, which is done once for all programs,
 a quarter of a second, and short programs are not to wait for it. So it is loaded when the first
 kernel has been, and made after ``ENOUGH`` times that Python did what it could have done. Where
-machine code cannot read objects (Note [Known versions] in ``native.layout``), all stays with
-Python, which gives the same results.
+machine code cannot read objects (Note [Known versions] in ``offsets``), or the user's setting
+forbids it (``ng.config.machine_code``), all stays with Python, which gives the same results.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from numgrad.codegen import compile as door
+from numgrad import config
+from numgrad.codegen import compile as compiler
 from numgrad.codegen.hosted import tell
 from numgrad.codegen.interrupts import deferred
 from numgrad.codegen.locks import KERNELS, give_way
 
 ENOUGH = 50
 """Calls that Python has done when machine code is made for further ones."""
-_asked = 0
+_calls = 0
 
 
 class HotPath(NamedTuple):
@@ -34,29 +35,42 @@ class HotPath(NamedTuple):
 
 
 waiting: list[HotPath] = []
-"""Those that are not in use yet; who does in Python what they could do says so: ``asked``."""
+"""Those not in use yet; Python's forms count the calls that they could do: ``count_call``."""
 
 
-def asked() -> None:
-    """Python did what machine code could do, were it in use."""
-    global _asked
-    if not door.has_loaded():
+def enabled() -> bool:
+    """Whether the user lets machine code do calls: ``ng.config.machine_code``."""
+    return config.machine_code
+
+
+def on_switch(function: Callable[[], None]) -> None:
+    """Call a function whenever the user's setting changes, and now."""
+    config.on_machine_code.append(function)
+    function()
+
+
+def count_call() -> None:
+    """Count a call that Python did and machine code could do, were it in use."""
+    global _calls
+    if not (config.machine_code and compiler.has_loaded()):
         return
-    _asked += 1
-    if _asked == 1:
+    _calls += 1
+    if _calls == 1:
         install(only_cached=True)
-    elif _asked >= ENOUGH:
+    elif _calls >= ENOUGH:
         install()
 
 
 def install(*, only_cached: bool = False) -> None:
     """Put machine code to use; what is not on disk is made now, or left where it is."""
-    from numgrad.codegen.native import layout
+    from numgrad.codegen.cpython import offsets
 
     give_way()
     with KERNELS, deferred():
-        if not layout.is_readable():
+        if offsets.unknown():
             waiting.clear()
+        if not offsets.is_readable():
+            return
         for path in list(waiting):
             waiting.remove(path)
             try:

@@ -11,49 +11,53 @@ import pytest
 
 import numgrad as ng
 from numgrad.cli import doctor
-from numgrad.codegen.native import layout
+from numgrad.codegen.cpython import offsets
 
 FREE_THREADING = re.sub(r"(\S+) \(", r"\1 free-threading build (", sys.version)
 
 
 @pytest.fixture
 def forget():
-    layout.obstacle.cache_clear()
+    offsets.unknown.cache_clear()
     yield
-    layout.obstacle.cache_clear()
+    offsets.unknown.cache_clear()
 
 
 def test_this_python_is_known(forget, monkeypatch):
-    monkeypatch.delenv("NUMGRAD_MACHINE_CODE", raising=False)
-    assert layout.obstacle() == ""
+    monkeypatch.setattr(ng.config, "machine_code", True)
+    assert offsets.obstacle() == ""
     assert doctor._calls("") == "handled in machine code"
 
 
 @pytest.mark.parametrize(
     ("on", "name", "value", "told"),
     [
-        (layout, "KNOWN", ((2, 6), (2, 7)), "is none of the known ones, 2.6 to 2.7"),
+        (offsets, "KNOWN", ((2, 6), (2, 7)), "is none of the known ones, 2.6 to 2.7"),
         (sys, "version", FREE_THREADING, "without the global lock"),
         (sys, "version", FREE_THREADING.replace("free", "experimental free"), "the global lock"),
-        (layout, "TUPLE", layout.TUPLE - 8, "keep their objects in another way"),
-        (layout, "DATA", layout.DATA + 8, "keep their objects in another way"),
+        (offsets, "TUPLE", offsets.TUPLE - 8, "keep their objects in another way"),
+        (offsets, "DATA", offsets.DATA + 8, "keep their objects in another way"),
     ],
     ids=["version", "free-threaded", "free-threaded 3.13", "tuples", "arrays"],
 )
 def test_what_is_not_known_is_told(forget, monkeypatch, on, name, value, told):
-    monkeypatch.delenv("NUMGRAD_MACHINE_CODE", raising=False)
+    monkeypatch.setattr(ng.config, "machine_code", True)
     monkeypatch.setattr(platform, "python_version", lambda: "3.14.0")  # it reads sys.version
     monkeypatch.setattr(on, name, value)
-    assert told in layout.obstacle()
-    assert not layout.is_readable()
+    assert told in offsets.obstacle()
+    assert not offsets.is_readable()
     report = doctor._text(doctor.examine())
     (line,) = [line for line in report.splitlines() if line.startswith("calls")]
     assert told in line
 
 
 def test_it_can_be_chosen(forget, monkeypatch):
-    monkeypatch.setenv("NUMGRAD_MACHINE_CODE", "0")
-    assert "NUMGRAD_MACHINE_CODE=0" in layout.obstacle()
+    monkeypatch.setattr(ng.config, "machine_code", False)
+    assert "NUMGRAD_MACHINE_CODE=0" in offsets.obstacle()
+    assert offsets.unknown() == ""
+    with pytest.raises(TypeError, match="machine_code is True or False"):
+        ng.config.machine_code = "no"
+    assert ng.config.machine_code is False
 
 
 PROGRAM = """
@@ -76,17 +80,18 @@ print(*[np.asarray(ng.asarray(p).detach()).tobytes().hex() for p in parts])
 """
 BEFORE = {
     "known": "",
-    "unknown": "from numgrad.codegen.native import layout; layout.KNOWN = ((2, 7),)\n",
+    "unknown": "from numgrad.codegen.cpython import offsets; offsets.KNOWN = ((2, 7),)\n",
+    "switched off": "import numgrad; numgrad.config.machine_code = False\n",
     "free-threaded": "import numgrad, sys; sys.version += ' free-threading build'\n",
 }
 AFTER = """
-from numgrad.codegen import hot
-from numgrad.codegen.native.layout import is_readable
+from numgrad.autograd.engine import walk
+from numgrad.codegen.cpython.offsets import is_readable
 from numgrad.tensors import recorder
 from numgrad.core.op import OPS
 x = np.ones(3)
 kernel = OPS["multiply"].plan((x, x)).entry
-print(is_readable(), type(kernel).__name__)
+print(is_readable(), type(kernel).__name__, walk._advance is not None, recorder._in_use)
 """
 
 
@@ -102,9 +107,10 @@ def test_the_results_are_the_same(tmp_path):
         assert found.returncode == 0, found.stderr
         printed[name] = found.stdout.splitlines()
     assert {name: lines[1] for name, lines in printed.items()} == {
-        "known": "True builtin_function_or_method",
-        "unknown": "False SlowEntry",
-        "free-threaded": "False SlowEntry",
+        "known": "True builtin_function_or_method True True",
+        "unknown": "False SlowEntry False False",
+        "switched off": "False SlowEntry False False",
+        "free-threaded": "False SlowEntry False False",
     }
     assert len({lines[0] for lines in printed.values()}) == 1
     numbers = [np.frombuffer(bytes.fromhex(text)) for text in printed["known"][0].split()]

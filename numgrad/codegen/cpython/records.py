@@ -1,9 +1,9 @@
-"""What machine code has to know to call a kernel again and again: its slots, filled in advance.
+"""Records of launches: what machine code knows in advance to call a kernel again and again.
 
 Note [Launches]
 ---------------
 Calls for operands of known dtypes and shapes give a kernel the same numbers every time, and other
-addresses. So its slots (Note [Entries] in ``native.entry``) are filled once, and before a call only
+addresses. So its slots (Note [Entries] in ``kernel_entry``) are filled once, and before a call only
 addresses of arrays and numbers among the operands are put where they belong. A *place* says where
 that is. Operands are compared with what the words were made for first: arrays by ``OPERAND``.
 """
@@ -17,24 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numgrad.codegen.cpython.words import Words
+
 MOST_AXES, MOST_SLOTS = 8, 40
 ARRAY, NUMBER, GIVEN_ON, NOTHING = 0, 1, 2, 3
 """Kinds of operands and results: a contiguous array, a Python number, what arrived itself, none."""
 OPERAND = ("kind", "dtype", "rank", "place", *(f"length{axis}" for axis in range(MOST_AXES)))
 """Words of an operand or a result."""
-
-
-class Words(bytes):
-    """Words for machine code; ``kept`` holds on to objects whose addresses are among them."""
-
-    kept: Any
-
-    @classmethod
-    def of(cls, words: Sequence[int], *kept: Any) -> Words:
-        """The words, and what is to live as long as they do."""
-        found = cls(struct.pack(f"{len(words)}q", *words))
-        found.kept = kept
-        return found
 
 
 class Slots(NamedTuple):
@@ -43,9 +32,9 @@ class Slots(NamedTuple):
     Attributes
     ----------
     packed
-        What is called with the slots.
+        The address of the function that is called with the slots.
     words
-        What is in them, 0 for what comes later.
+        Their contents, 0 for what comes later.
     places
         The first slot of each argument.
     """
@@ -66,9 +55,9 @@ def filled(entry: Any, given: Sequence[Any]) -> Slots | None:
         Its arguments: a shape for an array, which is contiguous, None for a number that comes
         later, and numbers.
     """
-    from numgrad.codegen.native import fast_entry  # LLVM comes with the first kernel
+    from numgrad.codegen.cpython import kernel_entry  # LLVM comes with the first kernel
 
-    kernel = fast_entry.launched(entry)
+    kernel = kernel_entry.launched(entry)
     if kernel is None or len(kernel.arguments) != len(given):
         return None
     words: list[int] = []
@@ -89,16 +78,22 @@ def filled(entry: Any, given: Sequence[Any]) -> Slots | None:
     return Slots(kernel.packed, words, places) if len(words) + 2 <= MOST_SLOTS else None
 
 
-def operand(
-    kind: int, place: int = 0, dtype: np.dtype | None = None, shape: tuple = ()
-) -> list[int]:
-    """The words of an operand or a result."""
+def operand(kind: int, place: int = 0, dtype: Any = 0, shape: tuple = ()) -> list[Any]:
+    """The words of an operand or a result; ``dtype`` is the class of one that is a number."""
     lengths = (*shape, *(0,) * (MOST_AXES - len(shape)))
-    return [kind, 0 if dtype is None else id(dtype), len(shape), place, *lengths]
+    return [kind, dtype, len(shape), place, *lengths]
 
 
+PLACES = 64
+"""Places for calls of an operation, a power of two."""
+CALL = (
+    "plan", "packed", "slots", "rank", "dtype", "result", "grad_mask",
+    *(f"save_mask{mask}" for mask in range(8)),
+    *(f"length{axis}" for axis in range(MOST_AXES)),
+)  # fmt: skip
+"""Words of a call's record; then come those of each operand, and the slots of the kernel."""
 STEP = ("packed", "slots", "inputs", "results")
-"""Words of a step; then come those of inputs, results and slots."""
+"""Words of the record of a node's backward; then come those of inputs, results and slots."""
 MOST_INPUTS = MOST_RESULTS = 4
 
 
@@ -108,7 +103,7 @@ def step(
     results: Sequence[Any],
     given: Sequence[Any],
 ) -> Words | None:
-    """What machine code has to know of a backward; None if it is not to compute that.
+    """Record the launch that computes a backward; None if machine code is not to do that.
 
     Parameters
     ----------
@@ -136,10 +131,10 @@ def step(
             inputs[a][0] if type(a) is str else results[a[0]][0] if type(a) is tuple else a
             for a in given
         ]
-        found = filled(entry, arguments)
-        if found is None:
+        of_entry = filled(entry, arguments)
+        if of_entry is None:
             return None
-        slots = found
+        slots = of_entry
     places = dict(zip(given, slots.places, strict=entry is not None))
     nowhere = len(slots.words)  # a slot that no kernel reads
     words = [slots.packed, len(slots.words), len(inputs), len(results)]
@@ -152,4 +147,4 @@ def step(
             words += operand(ARRAY, places[k,], dtype, shape)
         else:
             words += operand(NOTHING if result is None else GIVEN_ON)
-    return Words.of([*words, *slots.words], [*inputs.values()], [*results])
+    return Words.of(*words, *slots.words)

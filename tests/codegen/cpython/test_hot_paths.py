@@ -1,4 +1,4 @@
-"""Hot paths in machine code do what those in Python do: Note [Hot paths] in ``codegen.hot``."""
+"""Hot paths in machine code do what Python's do: Note [Hot paths] in ``codegen.cpython``."""
 
 import gc
 import sys
@@ -9,23 +9,30 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.autograd.engine import advance as walking
+from numgrad.autograd.engine import walk
 from numgrad.autograd.engine.gradients import ArrayEvaluation
-from numgrad.codegen import hot, launches
-from numgrad.codegen.native import builtin, fast_entry, layout
+from numgrad.codegen.cpython import (
+    backward_walk,
+    builtin,
+    hot_paths,
+    kernel_entry,
+    offsets,
+    records,
+    words,
+)
 from numgrad.core.declare import elementwise
 from numgrad.core.op import OPS
 from numgrad.tensors import recorder
 from tests.python_paths import machine_code, python_paths
 
 R = np.random.default_rng(0)
-pytestmark = pytest.mark.skipif(not layout.is_readable(), reason=layout.obstacle())
+pytestmark = pytest.mark.skipif(not offsets.is_readable(), reason=offsets.obstacle())
 
 
 @pytest.fixture(autouse=True)
 def installed():
     machine_code()
-    assert walking.advance is not None
+    assert walk._advance is not None
     assert not recorder.is_watched()
 
 
@@ -142,7 +149,7 @@ def test_ordinary_nodes_and_calls_are_left_to_machine_code(monkeypatch):
 def test_a_longer_walk_than_python_waits_for():
     x = leaf(3)
     y = x
-    for _ in range(2 * walking.MOST + 17):
+    for _ in range(2 * backward_walk.MOST + 17):
         y = y + x * 0.0
     ng.sum(y).backward()
     np.testing.assert_array_equal(x.grad.numpy(), np.ones(3))
@@ -352,14 +359,14 @@ def test_what_cannot_be_installed_stays_in_python(at, monkeypatch):
         raise AttributeError("no such thing")
 
     told = []
-    monkeypatch.setattr(hot, "tell", told.append)
+    monkeypatch.setattr(hot_paths, "tell", told.append)
     monkeypatch.setattr(recorder, "_in_use", False)
     monkeypatch.setattr(recorder, "_machine_code", broken)
     cached = broken if at == "cached" else lambda: True
-    monkeypatch.setattr(hot, "waiting", [hot.HotPath(cached, recorder._install)])
-    hot.install(only_cached=True)
+    monkeypatch.setattr(hot_paths, "waiting", [hot_paths.HotPath(cached, recorder._install)])
+    hot_paths.install(only_cached=True)
     assert len(told) == 1
-    assert not hot.waiting
+    assert not hot_paths.waiting
     assert not recorder._in_use
 
 
@@ -374,7 +381,7 @@ def test_a_record_lives_as_long_as_its_place():
     entry._records = Forgetful()
     x = leaf(5)
     assert np.array_equal(entry.call(x).numpy(force=True), ng.exp(x).numpy(force=True))
-    assert [type(found) for found in entry._table if found is not None] == [launches.Words]
+    assert [type(found) for found in entry._table if found is not None] == [words.Words]
     entry.call(x).sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), np.exp(x.numpy(force=True)), rtol=1e-14)
 
@@ -395,9 +402,9 @@ def test_a_record_is_that_of_its_plan():
 
 
 def test_what_machine_code_reads_is_held():
-    kept = OPS["exp"].shortcuts.call.__self__.kept
-    assert any(each is recorder._context for each in kept)
-    assert any(each is walking._context for each in walking.advance.__self__.kept)
+    referenced = OPS["exp"].shortcuts.call.__self__.referenced
+    assert any(each is recorder._objects for each in referenced)
+    assert any(each is walk._objects for each in walk._advance.__self__.referenced)
 
 
 # ------------------------------------------------------------------------- what they are made of
@@ -407,17 +414,17 @@ def test_functions_of_python_in_machine_code():
     text = f"""\
 from numba import int64
 from numgrad.codegen.intrinsics import peek
-from numgrad.codegen.objects import poke, keep, new_tuple, new_int
+from numgrad.codegen.cpython.objects import poke, keep, new_tuple, new_int
 
 def kernel(me, args, count, names):
     pair = new_tuple(2)
     first = peek(int64, args)
     keep(first)
-    poke(first, pair + {layout.TUPLE})
-    poke(new_int(count + peek(int64, me + {layout.BYTES})), pair + {layout.TUPLE + 8})
+    poke(first, pair + {offsets.TUPLE})
+    poke(new_int(count + peek(int64, me + {offsets.BYTES})), pair + {offsets.TUPLE + 8})
     return pair
 """
-    made = builtin.Builtin("pair", text).function("pair", launches.Words.of([40]))
+    made = builtin.Builtin("pair", text).function("pair", words.Words.of(40))
     thing = object()
     before = sys.getrefcount(thing)
     assert made(thing, 1) == (thing, 42)
@@ -427,43 +434,45 @@ def kernel(me, args, count, names):
 def test_slots_that_machine_code_can_fill():
     x = np.ones((2, 3))
     entry = OPS["multiply"].plan((x, x)).entry
-    found = launches.filled(entry, [x.shape, x.shape, x.shape])
+    found = records.filled(entry, [x.shape, x.shape, x.shape])
     assert found.places == [0, 2, 4]
     assert found.words == [0, 6] * 3
-    assert found.packed == fast_entry.launched(entry).packed
-    assert launches.filled(entry, [x.shape, x.shape]) is None
-    assert launches.filled(entry, [x.shape, None, x.shape]) is None
-    assert launches.filled(len, [x.shape]) is None
+    assert found.packed == kernel_entry.launched(entry).packed
+    assert records.filled(entry, [x.shape, x.shape]) is None
+    assert records.filled(entry, [x.shape, None, x.shape]) is None
+    assert records.filled(len, [x.shape]) is None
     entry = OPS["multiply"].plan((x, 2.0)).entry
     for number in (-0.0, 3, 0.5):
-        place = (found := launches.filled(entry, [x.shape, number, x.shape])).places[1]
+        place = (found := records.filled(entry, [x.shape, number, x.shape])).places[1]
         assert np.float64(number).tobytes() == np.int64(found.words[place]).tobytes()
-    assert launches.filled(lambda *given: None, [x.shape]) is None
+    assert records.filled(lambda *given: None, [x.shape]) is None
 
 
 def test_machine_code_is_made_when_python_has_done_enough(monkeypatch):
     done = []
-    paths = [hot.HotPath(lambda k=k: k > 0, lambda k=k: done.append(k)) for k in (0, 1)]
-    monkeypatch.setattr(hot, "waiting", list(paths))
-    monkeypatch.setattr(hot, "_asked", 0)
-    hot.asked()
+    paths = [hot_paths.HotPath(lambda k=k: k > 0, lambda k=k: done.append(k)) for k in (0, 1)]
+    monkeypatch.setattr(hot_paths, "waiting", list(paths))
+    monkeypatch.setattr(hot_paths, "_calls", 0)
+    hot_paths.count_call()
     assert done == [1]
-    for _ in range(hot.ENOUGH - 2):
-        hot.asked()
+    for _ in range(hot_paths.ENOUGH - 2):
+        hot_paths.count_call()
     assert done == [1]
-    hot.asked()
+    hot_paths.count_call()
     assert done == [1, 0]
-    assert not hot.waiting
-    monkeypatch.setattr(hot, "waiting", [hot.HotPath(lambda: True, lambda: int("x")), *paths])
+    assert not hot_paths.waiting
+    monkeypatch.setattr(
+        hot_paths, "waiting", [hot_paths.HotPath(lambda: True, lambda: int("x")), *paths]
+    )
     told = []
-    monkeypatch.setattr(hot, "tell", told.append)
-    hot.install()
+    monkeypatch.setattr(hot_paths, "tell", told.append)
+    hot_paths.install()
     assert done == [1, 0, 0, 1]
     assert "stays in Python" in told[0]
-    monkeypatch.setattr(hot, "waiting", list(paths))
-    monkeypatch.setattr(layout, "obstacle", lambda: "a reason")
-    hot.install()
-    assert (done, hot.waiting) == ([1, 0, 0, 1], [])
+    monkeypatch.setattr(hot_paths, "waiting", list(paths))
+    monkeypatch.setattr(offsets, "unknown", lambda: "a reason")
+    hot_paths.install()
+    assert (done, hot_paths.waiting) == ([1, 0, 0, 1], [])
 
 
 # ------------------------------------------------------------------------ both forms of the walk

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.conform import conform_tensor
 from numgrad.autograd.engine.backward import inner_grad
+from numgrad.autograd.node import conform_tensor
 from numgrad.autograd.variable import Tensor, constant
 from numgrad.core.abstract import filled, zeros
 from numgrad.core.axis import AxisOp
@@ -68,22 +68,22 @@ def pushforward(
     of the call where ``reads_call`` asks for it.
     """
     if op.jvp_formula is not None:
-        found = _declared(op, args, params, tangents, out, call)
+        out_tangents = _declared(op, args, params, tangents, out, call)
     elif op.linear:
-        found = _linear(op, args, params, tangents)
+        out_tangents = _linear(op, args, params, tangents)
     elif op.bilinear:
-        found = _bilinear(op, args, params, tangents)
+        out_tangents = _bilinear(op, args, params, tangents)
     elif isinstance(op, Elementwise):
-        found = _elementwise(op, args, tangents, out)
+        out_tangents = _elementwise(op, args, tangents, out)
     elif isinstance(op, AxisOp) and not op.keeps_shape:
-        found = _reduction(op, args[0], params, tangents[0], out)
+        out_tangents = _reduction(op, args[0], params, tangents[0], out)
     else:
-        found = _transposed(op, args, tangents, out, call)
+        out_tangents = _transposed(op, args, tangents, out, call)
     if not isinstance(out, tuple):
-        return _fitted(found, out, tangents)
-    if found is None:
-        found = (None,) * len(out)
-    return tuple(_fitted(t, y, tangents) for t, y in zip(found, out, strict=True))
+        return _fitted(out_tangents, out, tangents)
+    if out_tangents is None:
+        out_tangents = (None,) * len(out)
+    return tuple(_fitted(t, y, tangents) for t, y in zip(out_tangents, out, strict=True))
 
 
 # --------------------------------------------------------------------------------------- rules
@@ -181,7 +181,7 @@ def _transposed(
     dummies = tuple(
         Tensor(zeros(y.shape, y.dtype), requires_grad=y.dtype.kind in "fc") for y in outs
     )
-    pulled, cotangents = [], []
+    vjps, cotangents = [], []
     before = state.set(**RECORDING)
     try:
         for k, t in enumerate(tangents):
@@ -189,15 +189,15 @@ def _transposed(
                 continue
             value = call.gradient(k, dummies if isinstance(out, tuple) else dummies[0], values)
             if isinstance(value, Tensor) and value.requires_grad:
-                pulled.append(conform_tensor(value, call.metas[k]))
+                vjps.append(conform_tensor(value, call.metas[k]))
                 cotangents.append(t)
     finally:
         state.set(**before)
-    if not pulled:
+    if not vjps:
         return None
     inputs = [u for u in dummies if u.requires_grad]
-    found = iter(inner_grad(pulled, inputs, cotangents, create_graph=keep, allow_unused=True))
-    result = tuple(next(found) if u.requires_grad else None for u in dummies)
+    transposed = iter(inner_grad(vjps, inputs, cotangents, create_graph=keep, allow_unused=True))
+    result = tuple(next(transposed) if u.requires_grad else None for u in dummies)
     return result if isinstance(out, tuple) else result[0]
 
 
@@ -281,7 +281,7 @@ def _zeros(a: Any) -> Tensor:
 
 
 def _moving(value: Any) -> Tensor | None:
-    """What a gradient formula gave; one that does not depend on ``g`` gives a number, zero."""
+    """The result of a gradient formula; one that does not depend on ``g`` gives a number, zero."""
     return value if isinstance(value, Tensor) else None
 
 

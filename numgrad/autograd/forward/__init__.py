@@ -1,1 +1,0 @@
-"""Forward mode: tangents, and functions as linear maps."""

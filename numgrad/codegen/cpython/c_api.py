@@ -1,0 +1,116 @@
+"""Python's and NumPy's C functions, builtins made of machine code, and reference counts."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+OBJECTS = {
+    "numgrad_py_ndarray": np.ndarray, "numgrad_py_complex": complex, "numgrad_py_none": None,
+}  # fmt: skip
+"""Python objects that machine code refers to, by the linker's symbols."""
+_NEW_ARRAY = 94
+"""The place of ``PyArray_NewFromDescr`` in NumPy's C API, which never changes."""
+_METH_KEYWORDS, _METH_FASTCALL = 0x02, 0x80
+
+
+def object_addresses() -> dict[str, int]:
+    """Addresses of ``OBJECTS`` by symbol."""
+    return {symbol: id(value) for symbol, value in OBJECTS.items()}
+
+
+def function_address(symbol: str) -> int:
+    """The address of a C function of Python's, 0 if there is none of that name."""
+    function = getattr(ctypes.pythonapi, symbol, None)
+    return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def capsule_name(capsule: Any) -> str:
+    """The name of a capsule; Cython's is the declaration of a function in C."""
+    get_name = ctypes.pythonapi.PyCapsule_GetName
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    return get_name(capsule).decode()
+
+
+def capsule_pointer(capsule: Any, name: str | None) -> int:
+    """The address in a capsule of that name."""
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return get_pointer(capsule, None if name is None else name.encode())
+
+
+def new_array_address() -> int:
+    """The address of NumPy's function that makes arrays."""
+    numpy: Any = import_module("numpy._core._multiarray_umath")
+    table = capsule_pointer(numpy._ARRAY_API, None)
+    return ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))[_NEW_ARRAY] or 0
+
+
+class _MethodDefinition(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def builtin(name: str, address: int, own: bytes, *, keywords: bool = False) -> Callable[..., Any]:
+    """A builtin function: machine code whose ``self`` is ``own``, which holds what it names."""
+    definition = _definition(name, address, _METH_FASTCALL | keywords * _METH_KEYWORDS)
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype = ctypes.py_object
+    make.argtypes = ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+    return make(ctypes.addressof(definition), own, None)
+
+
+@cache
+def _definition(name: str, address: int, flags: int) -> _MethodDefinition:
+    """The definition of all functions of a name, a machine code and a way to be called."""
+    definition = _MethodDefinition(name.encode(), address, flags, None)
+    # functions are looked at when Python ends, after modules are gone: what they point to stays
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
+    return definition
+
+
+# ------------------------------------------------------------------------------ reference counts
+
+
+def is_unreferenced(array: np.ndarray) -> bool:
+    """Whether nobody else has an array, or what its memory belongs to.
+
+    It is that of an element of a list, which a loop's variable and a parameter of the caller's
+    refer to besides.
+    """
+    if getrefcount(array) > _usual_counts()[0]:
+        return False
+    base = array.base
+    while base is not None:
+        if not isinstance(base, np.ndarray) or getrefcount(base) > _usual_counts()[1]:
+            return False
+        base = base.base
+    return True
+
+
+@cache
+def _usual_counts() -> tuple[int, int]:
+    """Counts of an array in a list, passed on twice, and of its base: versions differ in them."""
+
+    def passed_on(source: np.ndarray) -> tuple[int, int]:
+        return counted(source)
+
+    def counted(array: np.ndarray) -> tuple[int, int]:
+        count = getrefcount(array)
+        base = array.base
+        return count, getrefcount(base)
+
+    arrays = [np.empty(2)[:1]]
+    for source in arrays:
+        return passed_on(source)
+    raise AssertionError

@@ -1,0 +1,292 @@
+"""Calls of operations in machine code: the hot path without Python's interpreter.
+
+Note [Recorder]
+---------------
+Most calls are of Tensors of contiguous arrays, and of Python numbers, whose plan calls one kernel
+of one thread. The *recorder* does such a call: it finds the plan, allocates the result, calls the
+kernel, and makes Node and Tensor. Everything else it leaves to the entry written in Python (Note
+[Hot path] in ``tensors.entries``), which says what a call means; calls that are watched are left to
+it too.
+
+One text serves all operations. ``self`` of an operation's function says which one it is: it has
+the entry, what is called where no record is, and a table with a place for each hash of dtypes and
+shapes. There lies a *record*, what the recorder has to know of a plan, or that it is to leave the
+plan to Python. Where there is none, or that of another plan, it is put there after the call
+(``tensors.recorder``). Calls with parameters have no record, nor have views and operations of
+other families.
+"""
+
+from __future__ import annotations
+
+from numgrad.codegen.cpython import offsets, records, versions
+from numgrad.codegen.cpython.records import CALL, PLACES
+from numgrad.codegen.cpython.words import ObjectTable
+
+
+def text(table: ObjectTable) -> str:
+    """The text of all operations' functions.
+
+    Parameters
+    ----------
+    table
+        With the classes ``TENSOR``, ``PARAMETER``, ``NODE``, ``VERSION``, whose slots are found by
+        name, ``ARRAY``, ``FLOAT``, ``INT``, the objects ``NONE``, ``TRUE``, ``FALSE``, ``ZERO``,
+        ``INFERENCE``; ``STATE``, whose attribute ``MODE`` says what the thread does, ``RECORDING``
+        and ``COMPUTING`` of what it may say; ``COUNTER``, which gives nodes their numbers. All
+        calls are left to Python while the table's first word is not 0.
+    """
+    o, n = offsets.slots(table.objects["TENSOR"]), offsets.slots(table.objects["NODE"])
+    x, at = offsets.FIELDS, {name: 8 * k for k, name in enumerate(CALL)}
+    of = {name: 8 * k for k, name in enumerate(records.OPERAND)}
+    operands, width = 8 * len(CALL), 8 * len(records.OPERAND)
+    return f"""\
+from numba import int32, int64
+from numgrad.codegen.intrinsics import peek
+from numgrad.codegen.cpython.objects import poke, scratch, call_packed, keep, release
+from numgrad.codegen.cpython.objects import attribute, call_python, new_object, new_tuple, new_int
+from numgrad.codegen.cpython.objects import next_of, as_float, as_int, error_set, forget_error
+from numgrad.codegen.cpython.objects import no_memory, new_array, listed
+
+{versions.may_be_saved(table)}
+def place_of(context, args, count, grad_bits):
+    # a place by the operands' dtypes and shapes, or -1; at ``grad_bits`` bits of those that require
+    # grad
+    tensor, parameter, array_type = {table["TENSOR"]}, {table["PARAMETER"]}, {table["ARRAY"]}
+    none = {table["NONE"]}
+    mask, code, bit, tensors, k = 0, 0, 1, 0, 0
+    while k < count:
+        x = peek(int64, args + 8 * k)
+        kind = peek(int64, x + {x["type"]})
+        if kind == tensor or kind == parameter:
+            array, memory = peek(int64, x + {o["_array"]}), peek(int64, x + {o["_memory"]})
+            if array == 0 or memory == 0:  # nobody has initialised it
+                return -1
+            if memory != none:
+                if may_be_saved(context, memory) == 0:
+                    return -1
+            if peek(int64, array + {x["type"]}) != array_type:
+                return -1
+            if peek(int32, array + {x["flags"]}) & {offsets.C_CONTIGUOUS} == 0:
+                return -1
+            rank = int64(peek(int32, array + {x["rank"]}))
+            if rank > {records.MOST_AXES}:
+                return -1
+            lengths = peek(int64, array + {x["lengths"]})
+            code = code * 31 + (peek(int64, array + {x["dtype"]}) >> 4)
+            a = 0
+            while a < rank:
+                code = code * 31 + peek(int64, lengths + 8 * a)
+                a += 1
+            requires = peek(int64, x + {o["_requires_grad"]})
+            if requires == {table["TRUE"]}:
+                if peek(int64, x + {o["_slot"]}) != {table["ZERO"]}:
+                    return -1
+                if peek(int64, x + {o["_grad_fn"]}) == 0:
+                    return -1
+                mask += bit
+            elif requires != {table["FALSE"]}:  # anything else that may be true
+                return -1
+            tensors += 1
+        elif kind == {table["FLOAT"]} or kind == {table["INT"]}:
+            code = code * 31 + (kind >> 4)
+        else:
+            return -1
+        bit += bit
+        k += 1
+    poke(mask, grad_bits)
+    if tensors == 0:
+        return -1
+    return (code ^ (code >> 6) ^ (code >> 12)) & {PLACES - 1}
+
+def fits(context, args, count, record):
+    # whether a record is that of these operands
+    k = 0
+    while k < count:
+        x = peek(int64, args + 8 * k)
+        kind = peek(int64, x + {x["type"]})
+        own = record + {operands} + {width} * k
+        if peek(int64, own + {of["kind"]}) == {records.ARRAY}:
+            if kind == {table["FLOAT"]} or kind == {table["INT"]}:
+                return 0
+            array = peek(int64, x + {o["_array"]})
+            rank = int64(peek(int32, array + {x["rank"]}))
+            if peek(int64, array + {x["dtype"]}) != peek(int64, own + {of["dtype"]}):
+                return 0
+            if rank != peek(int64, own + {of["rank"]}):
+                return 0
+            lengths = peek(int64, array + {x["lengths"]})
+            a = 0
+            while a < rank:
+                if peek(int64, lengths + 8 * a) != peek(int64, own + {of["length0"]} + 8 * a):
+                    return 0
+                a += 1
+        elif kind != peek(int64, own + {of["dtype"]}):
+            return 0
+        k += 1
+    return 1
+
+def computed(context, args, count, record):
+    # a new array with the result; 0 with an error, or without one where Python is to see to it
+    dtype = peek(int64, record + {at["dtype"]})
+    keep(dtype)
+    rank = int32(peek(int64, record + {at["rank"]}))
+    none, flags = 0, int32(0)
+    out = new_array(
+        {table["ARRAY"]}, dtype, rank, record + {at["length0"]}, none, none, flags, none
+    )
+    if out == 0:
+        return 0
+    slots = scratch({records.MOST_SLOTS})
+    given, k = record + {operands} + {width} * count, 0
+    number = peek(int64, record + {at["slots"]})
+    while k < number:
+        poke(peek(int64, given + 8 * k), slots + 8 * k)
+        k += 1
+    k = 0
+    while k < count:
+        x = peek(int64, args + 8 * k)
+        own = record + {operands} + {width} * k
+        slot = slots + 8 * peek(int64, own + {of["place"]})
+        if peek(int64, own + {of["kind"]}) == {records.ARRAY}:
+            array = peek(int64, x + {o["_array"]})
+            poke(peek(int64, array + {x["data"]}), slot)
+        else:
+            value = as_float(x)
+            if value == -1.0:
+                if error_set() != 0:
+                    forget_error()
+                    release(out)
+                    return 0
+            poke(value, slot)
+        k += 1
+    poke(peek(int64, out + {x["data"]}), slots + 8 * peek(int64, record + {at["result"]}))
+    if call_packed(peek(int64, record + {at["packed"]}), slots) != 0:
+        release(out)
+        return no_memory()
+    return out
+
+def recorded(context, args, count, record, mask, out):
+    # a new node, or 0
+    none = {table["NONE"]}
+    node = new_object({table["NODE"]}, 0)
+    if node == 0:
+        return 0
+    plan = peek(int64, record + {at["plan"]})
+    keep(plan)
+    poke(plan, node + {n["call"]})
+    keep(none)
+    poke(none, node + {n["outputs"]})
+    keep(none)
+    poke(none, node + {n["extras"]})
+    poke(new_int(mask), node + {n["mask"]})
+    poke(next_of({table["COUNTER"]}), node + {n["sequence"]})
+    edges = new_tuple(count)
+    poke(edges, node + {n["edges"]})
+    save_mask = peek(int64, record + {at["save_mask0"]} + 8 * mask)
+    count_saved = (save_mask & 1) + (save_mask >> 1 & 1) + (save_mask >> 2 & 1)
+    saved = new_tuple(count_saved + (save_mask >> 3 & 1))
+    poke(saved, node + {n["saved"]})
+    if edges == 0 or saved == 0 or peek(int64, node + {n["sequence"]}) == 0:
+        release(node)
+        return 0
+    place, k = saved + {offsets.TUPLE}, 0
+    while k < count:
+        x = peek(int64, args + 8 * k)
+        edge = none
+        if mask >> k & 1:
+            edge = peek(int64, x + {o["_grad_fn"]})
+            if edge == none:
+                edge = x
+        keep(edge)
+        poke(edge, edges + {offsets.TUPLE} + 8 * k)
+        if save_mask >> k & 1:
+            keep(x)
+            poke(x, place)
+            place += 8
+        k += 1
+    if save_mask >> count & 1:
+        keep(out)
+        poke(out, place)
+    return node
+
+def wrapped(context, out, node):
+    # a new Tensor of an array, whose reference it takes over, with a node or 0
+    none = {table["NONE"]}
+    tensor = new_object({table["TENSOR"]}, 0)
+    if tensor == 0:
+        release(out)
+        release(node)
+        return 0
+    poke(out, tensor + {o["_array"]})
+    requires = {table["TRUE"]}
+    if node == 0:
+        keep(none)
+        node_ = none
+        requires = {table["FALSE"]}
+    else:
+        node_ = node
+    poke(node_, tensor + {o["_grad_fn"]})
+    keep(requires)
+    poke(requires, tensor + {o["_requires_grad"]})
+    zero = {table["ZERO"]}
+    keep(zero)
+    poke(zero, tensor + {o["_slot"]})
+    keep(none)
+    poke(none, tensor + {o["_memory"]})
+    keep(none)
+    poke(none, tensor + {o["_grad"]})
+    keep(none)
+    poke(none, tensor + {o["_extra"]})
+    return tensor
+
+def kernel(me, args, count, names):
+    own = me + {offsets.BYTES}
+    context, slow = peek(int64, own), peek(int64, own + 8)
+    if count != peek(int64, own + 32) or names != 0 or peek(int64, context) != 0:
+        return call_python(slow, args, count, names)
+    mode = attribute({table["STATE"]}, {table["MODE"]})
+    if mode == 0:
+        return 0
+    release(mode)
+    if mode != {table["RECORDING"]} and mode != {table["COMPUTING"]}:
+        return call_python(slow, args, count, names)
+    flags = scratch(6)
+    place = place_of(context, args, count, flags)
+    if place < 0:
+        return call_python(slow, args, count, names)
+    record, matches = listed(peek(int64, own + 24), place), 0
+    if record != {table["NONE"]}:
+        matches = fits(context, args, count, record + {offsets.BYTES})
+    if matches == 0:
+        number = new_int(place)
+        if number == 0:
+            return 0
+        given, k = flags + 8, 0
+        poke(number, given)
+        while k < count:
+            poke(peek(int64, args + 8 * k), given + 8 + 8 * k)
+            k += 1
+        answer = call_python(peek(int64, own + 16), given, count + 1, names)
+        release(number)
+        return answer
+    known = record + {offsets.BYTES}
+    if peek(int64, known + {at["packed"]}) == 0:
+        return call_python(slow, args, count, names)
+    keep(record)
+    out = computed(context, args, count, known)
+    if out == 0:
+        release(record)
+        if error_set() != 0:
+            return 0
+        return call_python(slow, args, count, names)
+    mask = peek(int64, flags) & peek(int64, known + {at["grad_mask"]})
+    node = int64(0)
+    if mask != 0 and mode == {table["RECORDING"]}:
+        node = recorded(context, args, count, known, mask, out)
+        if node == 0:
+            release(record)
+            release(out)
+            return 0
+    release(record)
+    return wrapped(context, out, node)
+"""
