@@ -13,6 +13,14 @@ tensor([ 9., -3.,  1.])
 from typing import Any
 
 from numgrad.core.absent import absent as _absent
+from numgrad.operations.fourier.cosine_sine import dct as dct
+from numgrad.operations.fourier.cosine_sine import dctn as dctn
+from numgrad.operations.fourier.cosine_sine import dst as dst
+from numgrad.operations.fourier.cosine_sine import dstn as dstn
+from numgrad.operations.fourier.cosine_sine import idct as idct
+from numgrad.operations.fourier.cosine_sine import idctn as idctn
+from numgrad.operations.fourier.cosine_sine import idst as idst
+from numgrad.operations.fourier.cosine_sine import idstn as idstn
 from numgrad.operations.fourier.transforms import fft as fft
 from numgrad.operations.fourier.transforms import fft2 as fft2
 from numgrad.operations.fourier.transforms import fftfreq as fftfreq
@@ -35,14 +43,6 @@ from numgrad.operations.fourier.transforms import rfft as rfft
 from numgrad.operations.fourier.transforms import rfft2 as rfft2
 from numgrad.operations.fourier.transforms import rfftfreq as rfftfreq
 from numgrad.operations.fourier.transforms import rfftn as rfftn
-from numgrad.operations.fourier.trigonometric import dct as dct
-from numgrad.operations.fourier.trigonometric import dctn as dctn
-from numgrad.operations.fourier.trigonometric import dst as dst
-from numgrad.operations.fourier.trigonometric import dstn as dstn
-from numgrad.operations.fourier.trigonometric import idct as idct
-from numgrad.operations.fourier.trigonometric import idctn as idctn
-from numgrad.operations.fourier.trigonometric import idst as idst
-from numgrad.operations.fourier.trigonometric import idstn as idstn
 from numgrad.tensors.tensor import Tensor as _Tensor
 
 __all__ = [

@@ -6,87 +6,94 @@ SciPy's take besides is taken by name: ``overwrite_a``, ``check_finite`` and oth
 do not change, ``lower``, ``A``.
 """
 
-import numgrad.operations.linear_algebra.assumptions as _assumptions  # noqa: F401
+import numgrad.operations.linear_algebra.solve as _assumptions  # noqa: F401
 from numgrad.core.absent import absent as _absent
 from numgrad.core.op import Op
 from numgrad.errors import NumgradLinAlgError as LinAlgError
 from numgrad.operations.arrangement import matrix_transpose
-from numgrad.operations.linalg import kron, tensordot, vecdot
-from numgrad.operations.linear_algebra.bands import (
-    eig_banded,
-    eigh_tridiagonal,
-    eigvals_banded,
-    eigvalsh_tridiagonal,
-    solveh_banded,
-)
+from numgrad.operations.linear_algebra.checks import take
 from numgrad.operations.linear_algebra.determinants import det, slogdet
 from numgrad.operations.linear_algebra.eigenvalues import eig, eigh, eigvals, eigvalsh
-from numgrad.operations.linear_algebra.factors import lu, lu_factor, lu_solve, lu_unpack, qr
-from numgrad.operations.linear_algebra.functions import (
-    expm,
-    logm,
-    matrix_power,
-    solve_sylvester,
-    sqrtm,
+from numgrad.operations.linear_algebra.factorizations import (
+    householder_product,
+    ldl,
+    ldl_solve,
+    lu,
+    lu_factor,
+    lu_solve,
+    lu_unpack,
+    qr,
 )
-from numgrad.operations.linear_algebra.indefinite import ldl, ldl_solve
-from numgrad.operations.linear_algebra.lyapunov import (
+from numgrad.operations.linear_algebra.matrix_equations import (
+    solve_continuous_are,
     solve_continuous_lyapunov,
+    solve_discrete_are,
     solve_discrete_lyapunov,
 )
-from numgrad.operations.linear_algebra.patterned import (
-    circulant,
-    companion,
-    hankel,
-    khatri_rao,
-    matmul_toeplitz,
-    toeplitz,
+from numgrad.operations.linear_algebra.matrix_functions import (
+    coshm,
+    cosm,
+    expm,
+    fractional_matrix_power,
+    logm,
+    matrix_power,
+    sinhm,
+    sinm,
+    solve_sylvester,
+    sqrtm,
+    tanhm,
+    tanm,
 )
 from numgrad.operations.linear_algebra.polar import orthogonal_procrustes, polar, signm
-from numgrad.operations.linear_algebra.products import (
-    cross_of_last as cross,
-)
-from numgrad.operations.linear_algebra.products import (
-    diagonal_of_matrices as diagonal,
-)
-from numgrad.operations.linear_algebra.products import multi_dot, tensorinv, tensorsolve
-from numgrad.operations.linear_algebra.products import (
-    outer_of_vectors as outer,
-)
-from numgrad.operations.linear_algebra.products import (
-    trace_of_matrices as trace,
-)
-from numgrad.operations.linear_algebra.reflectors import householder_product
-from numgrad.operations.linear_algebra.riccati import solve_continuous_are, solve_discrete_are
 from numgrad.operations.linear_algebra.schur import hessenberg, qz, rsf2csf, schur
-from numgrad.operations.linear_algebra.scipy_parameters import take
 from numgrad.operations.linear_algebra.singular_values import (
     cond,
     lstsq,
     matrix_rank,
+    null_space,
+    orth,
     pinv,
+    pinvh,
     svd,
     svdvals,
 )
-from numgrad.operations.linear_algebra.structured import block_diag, solve_banded, solve_toeplitz
-from numgrad.operations.linear_algebra.subspaces import null_space, orth, pinvh
-from numgrad.operations.linear_algebra.systems import inv, solve
+from numgrad.operations.linear_algebra.solve import inv, solve
+from numgrad.operations.linear_algebra.structured import (
+    block_diag,
+    circulant,
+    companion,
+    eig_banded,
+    eigh_tridiagonal,
+    eigvals_banded,
+    eigvalsh_tridiagonal,
+    hankel,
+    khatri_rao,
+    matmul_toeplitz,
+    solve_banded,
+    solve_toeplitz,
+    solveh_banded,
+    toeplitz,
+)
 from numgrad.operations.linear_algebra.triangular import (
     cho_factor,
     cho_solve,
     cholesky,
     solve_triangular,
 )
-from numgrad.operations.linear_algebra.trigonometric import (
-    coshm,
-    cosm,
-    fractional_matrix_power,
-    sinhm,
-    sinm,
-    tanhm,
-    tanm,
+from numgrad.operations.linear_algebra.vector_products import (
+    cross_of_last as cross,
 )
-from numgrad.operations.matmul import matmul
+from numgrad.operations.linear_algebra.vector_products import (
+    diagonal_of_matrices as diagonal,
+)
+from numgrad.operations.linear_algebra.vector_products import multi_dot, tensorinv, tensorsolve
+from numgrad.operations.linear_algebra.vector_products import (
+    outer_of_vectors as outer,
+)
+from numgrad.operations.linear_algebra.vector_products import (
+    trace_of_matrices as trace,
+)
+from numgrad.operations.matmul import kron, matmul, tensordot, vecdot
 from numgrad.operations.norm import matrix_norm, norm, vector_norm
 
 __all__ = [

@@ -2,29 +2,29 @@
 
 from numgrad.core.absent import absent as _absent
 from numgrad.operations.images.rank import medfilt as medfilt
+from numgrad.operations.signal.convolution import convolve2d as convolve2d
+from numgrad.operations.signal.convolution import correlate2d as correlate2d
+from numgrad.operations.signal.convolution import fftconvolve as fftconvolve
+from numgrad.operations.signal.convolution import oaconvolve as oaconvolve
+from numgrad.operations.signal.convolution import signal_convolve as convolve
+from numgrad.operations.signal.convolution import signal_correlate as correlate
 from numgrad.operations.signal.filters import filtfilt as filtfilt
 from numgrad.operations.signal.filters import lfilter as lfilter
 from numgrad.operations.signal.filters import lfilter_zi as lfilter_zi
+from numgrad.operations.signal.filters import savgol_coeffs as savgol_coeffs
+from numgrad.operations.signal.filters import savgol_filter as savgol_filter
 from numgrad.operations.signal.filters import sosfilt as sosfilt
 from numgrad.operations.signal.filters import sosfilt_zi as sosfilt_zi
 from numgrad.operations.signal.filters import sosfiltfilt as sosfiltfilt
-from numgrad.operations.signal.polynomial import savgol_coeffs as savgol_coeffs
-from numgrad.operations.signal.polynomial import savgol_filter as savgol_filter
-from numgrad.operations.signal.products import convolve2d as convolve2d
-from numgrad.operations.signal.products import correlate2d as correlate2d
-from numgrad.operations.signal.products import fftconvolve as fftconvolve
-from numgrad.operations.signal.products import oaconvolve as oaconvolve
-from numgrad.operations.signal.products import signal_convolve as convolve
-from numgrad.operations.signal.products import signal_correlate as correlate
-from numgrad.operations.signal.segments import detrend as detrend
-from numgrad.operations.signal.segments import get_window as get_window
-from numgrad.operations.signal.short_time import istft as istft
-from numgrad.operations.signal.short_time import stft as stft
 from numgrad.operations.signal.spectral import csd as csd
+from numgrad.operations.signal.spectral import detrend as detrend
+from numgrad.operations.signal.spectral import get_window as get_window
+from numgrad.operations.signal.spectral import hilbert as hilbert
+from numgrad.operations.signal.spectral import istft as istft
 from numgrad.operations.signal.spectral import periodogram as periodogram
+from numgrad.operations.signal.spectral import resample as resample
+from numgrad.operations.signal.spectral import stft as stft
 from numgrad.operations.signal.spectral import welch as welch
-from numgrad.operations.signal.whole_spectrum import hilbert as hilbert
-from numgrad.operations.signal.whole_spectrum import resample as resample
 
 __all__ = [
     "convolve",

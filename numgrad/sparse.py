@@ -11,10 +11,10 @@ gradient as it stands. ``ng.jit`` keeps the elements that it has when a function
 array([1., 5.])
 """
 
-from numgrad.operations.sparse.functions import matmul as matmul
-from numgrad.operations.sparse.functions import pattern as pattern
-from numgrad.operations.sparse.functions import spsolve as spsolve
-from numgrad.operations.sparse.pattern import SparsePattern as SparsePattern
+from numgrad.operations.sparse_matrices import SparsePattern as SparsePattern
+from numgrad.operations.sparse_matrices import matmul as matmul
+from numgrad.operations.sparse_matrices import pattern as pattern
+from numgrad.operations.sparse_matrices import spsolve as spsolve
 
 __all__ = ["SparsePattern", "matmul", "pattern", "spsolve"]
 

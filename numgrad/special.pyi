@@ -7,12 +7,12 @@ from typing import Any, TypeAlias
 from numpy.typing import ArrayLike, DTypeLike
 
 from numgrad import Tensor
-from numgrad.operations.special_functions.bessel_derivatives import h1vp as h1vp
-from numgrad.operations.special_functions.bessel_derivatives import h2vp as h2vp
-from numgrad.operations.special_functions.bessel_derivatives import ivp as ivp
-from numgrad.operations.special_functions.bessel_derivatives import jvp as jvp
-from numgrad.operations.special_functions.bessel_derivatives import kvp as kvp
-from numgrad.operations.special_functions.bessel_derivatives import yvp as yvp
+from numgrad.operations.special_functions.complex_valued import h1vp as h1vp
+from numgrad.operations.special_functions.complex_valued import h2vp as h2vp
+from numgrad.operations.special_functions.complex_valued import ivp as ivp
+from numgrad.operations.special_functions.complex_valued import jvp as jvp
+from numgrad.operations.special_functions.complex_valued import kvp as kvp
+from numgrad.operations.special_functions.complex_valued import yvp as yvp
 from numgrad.operations.special_functions.counting import comb as comb
 from numgrad.operations.special_functions.counting import diric as diric
 from numgrad.operations.special_functions.counting import factorial as factorial
@@ -21,8 +21,8 @@ from numgrad.operations.special_functions.counting import logsumexp as logsumexp
 from numgrad.operations.special_functions.counting import multigammaln as multigammaln
 from numgrad.operations.special_functions.counting import perm as perm
 from numgrad.operations.special_functions.counting import softmax as softmax
+from numgrad.operations.special_functions.gamma import zeta as zeta
 from numgrad.operations.special_functions.polynomials import assoc_laguerre as assoc_laguerre
-from numgrad.operations.special_functions.zeta import zeta as zeta
 
 _Array: TypeAlias = "Tensor | ArrayLike"
 _Axis: TypeAlias = int | Sequence[int] | None

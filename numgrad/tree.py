@@ -16,7 +16,7 @@ from typing import Any as _Any
 import numpy as _np
 
 from numgrad.core import tree as _tree
-from numgrad.core.masks import refuse_mask as _refuse_mask
+from numgrad.core.foreign import refuse_mask as _refuse_mask
 from numgrad.core.op import OPS as _OPS
 from numgrad.core.tree import leaves as leaves
 from numgrad.core.tree import register as register

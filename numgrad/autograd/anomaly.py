@@ -18,7 +18,7 @@ from typing import Any, Self
 from numgrad.autograd.hooks import node_extras
 from numgrad.autograd.variable import Tensor
 from numgrad.core.interpreter import Changing, state
-from numgrad.core.row_sparse import RowSparseArray
+from numgrad.core.row_gradients import RowSparseArray
 from numgrad.errors import NumgradRuntimeError, warn
 from numgrad.libraries import PACKAGE
 

@@ -30,10 +30,10 @@ from numgrad.autograd.variable import Extra, Tensor, extra, root
 from numgrad.autograd.versions import shared_version
 from numgrad.core.abstract import zeros
 from numgrad.core.arguments import complete
-from numgrad.core.call import Call
-from numgrad.core.composite import Composite
 from numgrad.core.interpreter import Interpreter, bind, bind_recorded, state
 from numgrad.core.op import OPS, Op
+from numgrad.core.plan import Call
+from numgrad.core.primitive import Composite
 from numgrad.core.sequences import holds_tensors, stacked
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 

@@ -29,11 +29,11 @@ from numgrad.autograd.node import conform_tensor
 from numgrad.autograd.variable import Tensor, constant
 from numgrad.core.abstract import filled, zeros
 from numgrad.core.axis import AxisOp
-from numgrad.core.call import Call
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Op
+from numgrad.core.plan import Call
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
 
 PREFIX = "t_"

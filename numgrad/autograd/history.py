@@ -14,11 +14,11 @@ from numgrad.autograd.node import Node
 from numgrad.autograd.saved import pack
 from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor, install_replay, refresh, root
 from numgrad.autograd.versions import shared_version
-from numgrad.core.call import Call
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.view import ViewCall
+from numgrad.core.plan import Call
+from numgrad.core.primitive import ViewCall
 from numgrad.errors import NumgradRuntimeError
 
 

@@ -18,10 +18,10 @@ from numgrad.autograd.variable import Parameter, Tensor, extra
 from numgrad.autograd.versions import Version, check_current, check_result_current, next_sequence
 from numgrad.codegen.locks import ACCUMULATORS
 from numgrad.core.abstract import ARRAYS, zeros
-from numgrad.core.call import Call
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS
+from numgrad.core.plan import Call
 from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError
 
 _TORCH_NAMES = {"self": 0, "input": 0, "other": 1}

@@ -1,6 +1,6 @@
 """``RowSparseTensor``: a gradient of which only some rows are stored.
 
-How the engine treats them says Note [Row-sparse gradients] in ``numgrad.core.row_sparse``.
+How the engine treats them says Note [Row-sparse gradients] in ``numgrad.core.row_gradients``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.core.op import OPS
-from numgrad.core.row_sparse import RowSparseArray
+from numgrad.core.row_gradients import RowSparseArray
 from numgrad.errors import (
     NumgradIndexError,
     NumgradRuntimeError,

@@ -50,13 +50,12 @@ from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor, root
 from numgrad.core.arguments import complete
 from numgrad.core.axis import AxisPlan
-from numgrad.core.call import Call
 from numgrad.core.elementwise import Elementwise, ElementwisePlan
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, bind_recorded, raw, state
 from numgrad.core.op import OPS, Op
-from numgrad.core.plan import remember
-from numgrad.core.view import View
+from numgrad.core.plan import Call, remember
+from numgrad.core.primitive import View
 from numgrad.errors import NumgradNotImplementedError
 
 _SELECTING = {"where", "maximum", "minimum", "fmax", "fmin", "clip", "nan_to_num"}

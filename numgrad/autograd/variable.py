@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.versions import Version, shared_version
+from numgrad.core.foreign import refuse_mask
 from numgrad.core.interpreter import state
-from numgrad.core.masks import refuse_mask
 from numgrad.errors import NumgradRuntimeError
 
 NO_GRAD_VIEW = -1

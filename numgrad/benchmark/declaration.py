@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from numgrad.core.numpy_signatures import signature_of
+from numgrad.core.arguments import signature_of
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
 PREFIX = "bench_"

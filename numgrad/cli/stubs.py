@@ -18,9 +18,9 @@ from typing import Any, cast
 
 import numgrad as ng
 from numgrad.autograd import variable
-from numgrad.core.composite import Composite
 from numgrad.core.documentation import returned, summary
 from numgrad.core.op import OPS, Op
+from numgrad.core.primitive import Composite
 from numgrad.libraries import PACKAGE
 from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
 from numgrad.operations.lazy_operations import LATE, NAMESPACES

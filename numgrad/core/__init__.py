@@ -1,1 +1,1 @@
-"""What an operation is, and who says what a call of one means."""
+"""Operations, and the interpreters that say what a call of one means."""

@@ -1,4 +1,4 @@
-"""What is said about a name that PyTorch has and numgrad has not."""
+"""Errors for names that PyTorch has and numgrad has not."""
 
 from __future__ import annotations
 
@@ -45,5 +45,5 @@ def absent(
 
 
 def close_matches(name: str, names: Iterable[str], count: int, share: float) -> list[str]:
-    """What ``difflib`` finds, which is imported when it is needed: that takes a millisecond."""
+    """Close matches by ``difflib``, which is imported when needed: that takes a millisecond."""
     return import_module("difflib").get_close_matches(name, names, count, share)

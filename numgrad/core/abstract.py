@@ -159,7 +159,7 @@ CALLED_BACK = (
     "it closes over an array that has no numbers yet: give it that as an argument, a solver's in "
     "args"
 )
-"""What to do where a number, a branch or an ndarray was asked for."""
+"""Remedies where a number, a branch or an ndarray was asked for."""
 
 
 def refuse_abstract(what: str, *values: Any) -> None:
@@ -209,7 +209,7 @@ def _is_one(n: Any) -> bool:
 
 
 ARRAYS: Any = (np.ndarray, AbstractArray)
-"""What a Tensor holds."""
+"""The array that a Tensor holds."""
 
 
 def filled(shape: tuple[Any, ...], number: Any, dtype: Any) -> Any:

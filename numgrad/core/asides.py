@@ -59,7 +59,7 @@ def aside() -> Iterator[None]:
 
 
 class _Collections(threading.local):
-    """What a collection of garbage in this thread interrupted."""
+    """State that a collection of garbage in this thread interrupted."""
 
     before: Any = None
 

@@ -25,12 +25,11 @@ from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.symbols import AXIS, Reader, Symbol, in_order
 from numgrad.core.abstract import refuse_abstract
 from numgrad.core.backward_source import axis_backward
-from numgrad.core.call import Call
 from numgrad.core.elementwise import SMALL, ReadingInterpreter, convert
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, interpreter, state
 from numgrad.core.op import OPS, Op
-from numgrad.core.plan import LARGE, Plan, remember
+from numgrad.core.plan import LARGE, Call, Plan, remember
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 
 _PASS_NS = 0.05  # an element added, or compared

@@ -149,23 +149,23 @@ def first_example(op: Op, operands: Sequence[BatchOperand], params: dict[str, An
 
 
 def of_examples(draws: Any, operand: Callable[[Any], BatchOperand], size: int) -> Any:
-    """What draws for all examples: their axis is the first of every single draw."""
+    """A draw for all examples: their axis is the first of every single draw."""
     if isinstance(draws, Draws):
         parts = tuple([of_examples(part, operand, size) for part in draws.parts])
         return replace(draws, parts=parts, extra=tuple([operand(a).value for a in draws.extra]))
     function, shape, dtype = draws.function, draws.shape, draws.dtype
-    given = [operand(a) for a in draws.operands]
+    operands = [operand(a) for a in draws.operands]
     if draws.apart:
-        values = tuple([each.aligned(len(shape)) for each in given])
+        values = tuple([each.aligned(len(shape)) for each in operands])
         return replace(draws, operands=values, shape=(size, *shape))
 
     def in_turn(*given_now: Any) -> np.ndarray:
         *values, (count, *rest) = given_now
-        found = np.empty((count, *rest), dtype)
+        result = np.empty((count, *rest), dtype)
         for k in range(count):
-            row = [v[k] if o.batched else v for v, o in zip(values, given, strict=True)]
-            found[k] = function(*row, tuple(rest))
-        return found
+            row = [v[k] if o.batched else v for v, o in zip(values, operands, strict=True)]
+            result[k] = function(*row, tuple(rest))
+        return result
 
-    values = tuple([each.value for each in given])
+    values = tuple([each.value for each in operands])
     return replace(draws, function=in_turn, operands=values, shape=(size, *shape), apart=False)

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from numgrad.core.axis import AxisOp as AxisOp
-from numgrad.core.composite import Composite as Composite
 from numgrad.core.elementwise import Elementwise as Elementwise
 from numgrad.core.op import OPS as OPS
 from numgrad.core.op import Op as Op
 from numgrad.core.prepared import Prepared as Prepared
+from numgrad.core.primitive import Composite as Composite
 from numgrad.core.primitive import Primitive as Primitive
-from numgrad.core.view import View as View
+from numgrad.core.primitive import View as View
 
 T = TypeVar("T", bound=Op)
 

@@ -1,5 +1,13 @@
 """Gradient formulas that nobody declared, derived from the body of an operation.
 
+Note [Names around formulas]
+----------------------------
+A formula is read once for each kind of operands, its gradient formulas later, when a backward first
+needs them. A global that changes in between would give a result and a gradient of two different
+functions. So all of them are read with what names (globals, enclosed variables, those of helper
+functions) stood for at the operation's first use; who wants another value declares it anew, or
+makes it an operand.
+
 Note [Derived formulas]
 -----------------------
 An operation declared by a formula has derivatives that follow from it, by reverse accumulation over
@@ -13,17 +21,65 @@ it. It names all inputs, which is what the tape saves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from types import CellType, CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from numgrad.codegen.symbols import NO_NUMBER
-from numgrad.core.call import Call
 from numgrad.core.formula import DERIVED, GradientFormula, Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import OPS, Op
+from numgrad.core.plan import Call
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
+from numgrad.libraries import is_users, is_users_module
+
+_COPIED = (list, dict, set, np.ndarray, SimpleNamespace)
+
+
+def with_present_names(function: Any, known: dict[int, Any] | None = None) -> Any:
+    """A function whose names keep what they stand for now; what is no Python function is itself."""
+    known = {} if known is None else known
+    if type(function) is not FunctionType:
+        return function
+    if id(function) in known:
+        return known[id(function)]
+    around, names = function.__globals__, set(_names(function.__code__))
+    scope = {"__builtins__": around.get("__builtins__"), "__name__": around.get("__name__")}
+    cells = tuple([CellType() for _ in function.__closure__ or ()])
+    result = FunctionType(
+        function.__code__, scope, function.__name__, function.__defaults__, cells or None
+    )
+    result.__kwdefaults__, result.__qualname__ = function.__kwdefaults__, function.__qualname__
+    result.__module__, result.__doc__ = function.__module__, function.__doc__
+    known[id(function)] = result
+    scope |= {name: _present(around[name], known) for name in names if name in around}
+    for cell, own in zip(function.__closure__ or (), cells, strict=True):
+        try:
+            own.cell_contents = _present(cell.cell_contents, known)
+        except ValueError:  # it is empty
+            continue
+    return result
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _present(value: Any, known: dict[int, Any]) -> Any:
+    """The value of a name, without later changes."""
+    if type(value) is FunctionType and is_users(value.__code__.co_filename):
+        return with_present_names(value, known)
+    if type(value) is ModuleType and is_users_module(value.__name__):
+        return SimpleNamespace(**vars(value))
+    data = dataclasses.is_dataclass(value) and not isinstance(value, type)
+    return copy.copy(value) if type(value) in _COPIED or data else value
 
 
 class DerivedFormula(GradientFormula):
@@ -52,10 +108,10 @@ class DerivedFormula(GradientFormula):
         if not (isinstance(result, TapedValue) and result.needed):
             return 0
         holomorphic = op.holomorphic and any(_kind(v) == "c" for v in values)
-        found = _pull_back(tape, result, np.conj(g) if holomorphic else g, leaves[self.place])
-        if found is None:
+        grad = _pull_back(tape, result, np.conj(g) if holomorphic else g, leaves[self.place])
+        if grad is None:
             return 0
-        return np.conj(found) if holomorphic else found
+        return np.conj(grad) if holomorphic else grad
 
 
 class TapedValue:
@@ -104,7 +160,7 @@ class TapedValue:
         return TapedValue(self.tape, value, (self,), pull, needed=self.needed)
 
     def apply(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
-        """What an operation makes of values of which some are on the tape."""
+        """The result of an operation on values of which some are on the tape."""
         if op.name in ("real", "imag") and isinstance(args[0], TapedValue):
             return getattr(args[0], op.name)
         if op.name == "astype" and isinstance(args[0], TapedValue):

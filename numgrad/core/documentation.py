@@ -1,4 +1,4 @@
-"""What ``help`` says about an operation: a page in NumPy's style, written from its declaration.
+"""Pages for ``help`` on operations, written from their declarations.
 
 The author of an operation writes one sentence, an example, and a line for each parameter that
 ``PARAMETERS`` does not describe. Signature, defaults, dtypes, gradient formulas, points without a
@@ -8,19 +8,77 @@ the declaration. A page is written when it is read, so an import reads no source
 
 from __future__ import annotations
 
+import ast
 import inspect
+import linecache
 import operator
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from importlib import import_module
+from types import CodeType
 from typing import Any, ClassVar
 
 import numpy as np
 
 from numgrad.core.formula import DERIVED, REFUSED
-from numgrad.core.source_text import expression
 from numgrad.errors import NumgradError
+
+
+def expression(function: Any) -> str:
+    """The body of a function as text, on one line if it is one expression."""
+    node = _node(function.__code__)
+    if node is None:
+        return f"<source of {function.__name__} is not available>"
+    if isinstance(node, ast.Lambda):
+        return ast.unparse(node.body)
+    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    if len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None:
+        return ast.unparse(body[0].value)
+    return "\n".join(ast.unparse(statement) for statement in body)
+
+
+def _node(code: CodeType) -> ast.Lambda | ast.FunctionDef | None:
+    """The syntax tree of a function, found by the line and by its parameters."""
+    count = code.co_argcount + code.co_kwonlyargcount
+    nodes = [
+        node
+        for node in _functions(code.co_filename).get(code.co_firstlineno, [])
+        if [a.arg for a in (*node.args.args, *node.args.kwonlyargs)]
+        == list(code.co_varnames[:count])
+        and (isinstance(node, ast.Lambda) == (code.co_name == "<lambda>"))
+    ]
+    if len(nodes) > 1:  # lambdas side by side on a line
+        nodes = [node for node in nodes if _spans(node, code)]
+    return nodes[0] if nodes else None
+
+
+def _spans(node: Any, code: CodeType) -> bool:
+    """Whether the instructions of ``code`` lie inside of ``node``."""
+    low, high = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+    return all(
+        low <= (line, column) and (end, last) <= high
+        for line, end, column, last in code.co_positions()
+        if line is not None and end is not None and column is not None and column != last
+    )
+
+
+@lru_cache(maxsize=4)
+def _functions(path: str) -> dict[int, list[Any]]:
+    """The functions and lambdas of a file by their first lines."""
+    nodes: dict[int, list[Any]] = {}
+    try:
+        tree = ast.parse("".join(linecache.getlines(path)))
+    except SyntaxError:  # what runs as a file is not always one
+        return nodes
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Lambda | ast.FunctionDef):
+            decorators = getattr(node, "decorator_list", ())
+            first = min([node.lineno, *(d.lineno for d in decorators)])
+            nodes.setdefault(first, []).append(node)
+    return nodes
+
 
 PARAMETERS = {
     "x": ("", "Operand."),
@@ -59,7 +117,7 @@ PARAMETERS = {
 """Type and meaning of parameters that are the same everywhere; ``name=default`` goes first."""
 
 DESCRIBERS: list[Callable[[Any], str | None]] = []
-"""What says a sentence about an operation for higher floors, which know more about it."""
+"""Functions that say a sentence about an operation for higher floors, which know more about it."""
 
 DESCRIBING = ("numgrad.compiler.lower.expand",)
 """Modules that add to ``DESCRIBERS``, and might not be imported yet."""
@@ -96,12 +154,12 @@ class Page(str):
 
 
 class Documented:
-    """What has a page of documentation: what families say about their operations there."""
+    """Base of objects with a page of documentation: families describe their operations there."""
 
     result = ""
     """Sentences on the shape of the result."""
     in_formulas = ""
-    """What ``g`` and ``y`` of gradient formulas are besides what their names say."""
+    """Meanings of ``g`` and ``y`` in gradient formulas besides what their names say."""
     parameters: ClassVar[Mapping[str, tuple[str, str]]] = {}
     """Parameters that mean something of their own."""
     by_elements = False
@@ -135,9 +193,9 @@ def authored(op: Any) -> dict[str, str]:
     parts = re.split(
         r"^(\w[\w ]*)\n-{3,}\n", inspect.cleandoc(op.function.__doc__ or ""), flags=re.M
     )
-    found = {"": parts[0].strip()}
-    found.update({k: v.strip("\n") for k, v in zip(parts[1::2], parts[2::2], strict=True)})
-    return {name: text for name, text in found.items() if text}
+    sections = {"": parts[0].strip()}
+    sections.update({k: v.strip("\n") for k, v in zip(parts[1::2], parts[2::2], strict=True)})
+    return {name: text for name, text in sections.items() if text}
 
 
 def summary(op: Any) -> str:
@@ -146,35 +204,35 @@ def summary(op: Any) -> str:
 
 
 def returned(op: Any) -> str:
-    """What kind of object comes out."""
+    """The kind of the result."""
     return _returns(op).partition("\n")[0]
 
 
 def missing(op: Any) -> list[str]:
-    """What the author of an operation has to write still."""
-    found = [] if summary(op).endswith(".") else ["a summary sentence"]
+    """Parts of the page that the author of an operation has to write still."""
+    parts = [] if summary(op).endswith(".") else ["a summary sentence"]
     if ">>>" not in authored(op).get("Examples", ""):
-        found.append("an example")
+        parts.append("an example")
     if _returns(op) == "Tensor":
-        found.append("a description of the result")
+        parts.append("a description of the result")
     described = _described(op)
     names = signature(op).parameters
-    return found + [f"a description of {name}" for name in names if not described[name][1]]
+    return parts + [f"a description of {name}" for name in names if not described[name][1]]
 
 
 def signature(op: Any) -> inspect.Signature:
     """How an operation is called: what NumPy takes by position may be given so."""
-    given = inspect.signature(op.function).parameters.values()
-    kept = [p.replace(annotation=p.empty) for p in given if p.name not in op.implied]
+    declared = inspect.signature(op.function).parameters.values()
+    parameters = [p.replace(annotation=p.empty) for p in declared if p.name not in op.implied]
     if op.inputs != ("inputs",):
         default = False
-        for k, p in enumerate(kept):
+        for k, p in enumerate(parameters):
             required, default = p.default is p.empty, default or p.default is not p.empty
             if p.kind is p.KEYWORD_ONLY:
                 if p.name not in op.positional or (required and default):
                     break
-                kept[k] = p.replace(kind=p.POSITIONAL_OR_KEYWORD)
-    return inspect.Signature(kept)
+                parameters[k] = p.replace(kind=p.POSITIONAL_OR_KEYWORD)
+    return inspect.Signature(parameters)
 
 
 def _with_imports(examples: str) -> str:
@@ -203,7 +261,7 @@ def _indented(text: str) -> str:
 def _described(op: Any) -> dict[str, tuple[str, str]]:
     """Type and meaning of every parameter in the order of the signature."""
     own = dict(_entries(authored(op).get("Parameters", "")))
-    found = {}
+    descriptions = {}
     for name, p in signature(op).parameters.items():
         kind, text = own.get(name, ("", ""))
         common = _common(op, name, p.default)
@@ -215,8 +273,8 @@ def _described(op: Any) -> dict[str, tuple[str, str]]:
             kind = kind or "array_like"
         elif p.default is not p.empty:
             kind = _defaulted(kind, p.default)
-        found[name] = kind, text
-    return found
+        descriptions[name] = kind, text
+    return descriptions
 
 
 def _defaulted(kind: str, default: Any) -> str:
@@ -256,7 +314,7 @@ def _returns(op: Any) -> str:
 
 def _dtypes(op: Any) -> str:
     """Which dtypes are taken, and what comes out."""
-    found: dict[str, str] = {}
+    dtypes: dict[str, str] = {}
     for name in _KINDS:
         if name == "complex64" and op.real:
             continue
@@ -266,12 +324,12 @@ def _dtypes(op: Any) -> str:
             continue
         if dtype is None:
             return "Complex operands are refused." if op.real else ""
-        found[name] = str(dtype)
-    if not found:
+        dtypes[name] = str(dtype)
+    if not dtypes:
         return ""
-    constant = len(set(found.values())) == 1
+    constant = len(set(dtypes.values())) == 1
     groups: dict[str, list[str]] = {}
-    for name, dtype in found.items():
+    for name, dtype in dtypes.items():
         said = "the same" if dtype == name and not constant else dtype
         if (name, dtype) == ("complex64", "float32"):
             said = "that of a part"
@@ -284,7 +342,7 @@ def _dtypes(op: Any) -> str:
     else:
         parts = [f"{dtype} for {_listed(names)}" for dtype, names in groups.items()]
         texts = [f"Its dtype: {'; '.join(parts)} operands."]
-    refused = [_KINDS[name] for name in _KINDS if name not in found]
+    refused = [_KINDS[name] for name in _KINDS if name not in dtypes]
     if refused:
         texts.append(f"{_listed(refused).capitalize()} operands are refused.")
     return " ".join(texts)
@@ -374,16 +432,16 @@ def _number(value: Any) -> str:
 def _notes(op: Any) -> str:
     for module in DESCRIBING:
         import_module(module)
-    found = [authored(op).get("Notes"), _reference(op)]
+    notes = [authored(op).get("Notes"), _reference(op)]
     if op.aliases:
-        found.append(f"Also called {_listed([f'``{name}``' for name in op.aliases])}.")
+        notes.append(f"Also called {_listed([f'``{name}``' for name in op.aliases])}.")
     if op.dunder:
         same = getattr(operator, f"__{op.dunder}__").__doc__.removesuffix(".")
-        found.append(f"Operator: ``{same.removeprefix('Same as ')}``.")
+        notes.append(f"Operator: ``{same.removeprefix('Same as ')}``.")
     if op.method and not op.internal:
-        found.append(f"Method: ``Tensor.{op.name}``.")
-    found += [describe(op) for describe in DESCRIBERS]
-    return "\n".join(filter(None, found))
+        notes.append(f"Method: ``Tensor.{op.name}``.")
+    notes += [describe(op) for describe in DESCRIBERS]
+    return "\n".join(filter(None, notes))
 
 
 def _reference(op: Any) -> str | None:

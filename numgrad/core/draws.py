@@ -1,4 +1,4 @@
-"""Random numbers that are drawn together, although code asks for them one by one.
+"""Random numbers that are drawn together, and states of generators as arrays.
 
 Note [Draws of a body]
 ----------------------
@@ -14,10 +14,13 @@ parameters, the state of the generator is part of its carry, and an operation dr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+
+from numgrad.codegen.locks import DRAWS
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Draw:
 
     @property
     def sources(self) -> list[np.random.BitGenerator]:
-        """What it draws from."""
+        """The generator it draws from."""
         return [self.source]
 
     @property
@@ -97,7 +100,7 @@ class Draws:
 
     @property
     def sources(self) -> list[np.random.BitGenerator]:
-        """What they draw from, each once."""
+        """The generators they draw from, each once."""
         return list({id(s): s for part in self.parts for s in part.sources}.values())
 
     @property
@@ -135,14 +138,14 @@ class Draws:
 
     def __call__(self) -> list[np.ndarray]:
         """Draw."""
-        found = [
+        arrays = [
             [np.zeros((*self.lead, *shape), dtype) for shape, dtype in part.results]
             for part in self.parts
         ]
         for k, place in self.order(self.extra, self.lead):
-            for whole, part in zip(found[k], self.parts[k](), strict=True):
+            for whole, part in zip(arrays[k], self.parts[k](), strict=True):
                 whole[place] = part
-        return [array for each in found for array in each]
+        return [array for each in arrays for array in each]
 
 
 def drawing(draws: Draw | Draws) -> Callable[..., tuple]:
@@ -161,7 +164,7 @@ def without_operands(draws: Draw | Draws) -> Draw | Draws:
 
 
 def of_steps(parts: Sequence[Draw | Draws], length: Any, reverse: bool) -> Draws:
-    """What all steps of a loop draw."""
+    """Draws of all steps of a loop."""
 
     def order(_: tuple[Any, ...], lead: tuple[int, ...]) -> Iterator[tuple[int, Any]]:
         for k in range(lead[0])[::-1] if reverse else range(lead[0]):
@@ -172,7 +175,7 @@ def of_steps(parts: Sequence[Draw | Draws], length: Any, reverse: bool) -> Draws
 
 
 def of_branches(groups: Sequence[Sequence[Draw | Draws]], which: Any) -> Draws:
-    """What the branches draw that are chosen by a number, or by those of all examples."""
+    """Draws of branches that are chosen by a number, or by those of all examples."""
     numbers = [k for k, group in enumerate(groups) for _ in group]
 
     def order(extra: tuple[Any, ...], _: tuple[int, ...]) -> Iterator[tuple[int, Any]]:
@@ -182,3 +185,76 @@ def of_branches(groups: Sequence[Sequence[Draw | Draws]], which: Any) -> Draws:
                 yield number, ...
 
     return Draws(tuple([part for group in groups for part in group]), order, (), (which,))
+
+
+WORD = np.dtype(np.uint64)
+_BITS, _WORDS = 64, 2
+"""Of a word, and the words of a Python integer."""
+
+
+def words_of(source: np.random.BitGenerator) -> np.ndarray:
+    """The state of a generator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from numgrad.core.draws import words_of
+    >>> words_of(np.random.PCG64(0)).shape
+    (8,)
+    """
+    words: list[Any] = []
+    _collect(source.state, words)
+    return np.array(words, WORD)
+
+
+def _collect(part: Any, words: list[Any]) -> None:
+    if isinstance(part, dict):
+        for each in part.values():
+            _collect(each, words)
+    elif isinstance(part, np.ndarray):
+        words.extend(part.ravel().tolist())
+    elif not isinstance(part, str):
+        number = int(part)
+        words += [number & (1 << _BITS) - 1, number >> _BITS]
+
+
+def _state(like: Any, words: Iterator[int]) -> Any:
+    """The state that words stand for, like that of a generator of the same kind."""
+    if isinstance(like, dict):
+        return {name: _state(part, words) for name, part in like.items()}
+    if isinstance(like, np.ndarray):
+        return np.array([next(words) for _ in range(like.size)], like.dtype).reshape(like.shape)
+    if isinstance(like, str):
+        return like
+    return next(words) | next(words) << _BITS
+
+
+def put_words(source: np.random.BitGenerator, words: np.ndarray) -> None:
+    """Let a generator go on from a state of ``words_of``."""
+    source.state = _state(source.state, iter(words.tolist()))
+
+
+@contextmanager
+def going_on(
+    sources: Sequence[np.random.BitGenerator], states: Sequence[np.ndarray]
+) -> Iterator[list[np.ndarray]]:
+    """Inside, generators draw from other states; the list holds what these are in the end.
+
+    Nobody else draws meanwhile, and the generators themselves stay as they were. Where NumPy's lock
+    cannot be taken twice (before 2.4), which drawing would do, that holds of compiled loops only.
+    """
+    after: list[np.ndarray] = []
+    with ExitStack() as stack:
+        stack.enter_context(DRAWS)
+        for source in sources:
+            if isinstance(source.lock, type(DRAWS)):
+                stack.enter_context(source.lock)
+        before = [source.state for source in sources]
+        try:
+            for source, words in zip(sources, states, strict=True):
+                put_words(source, words)
+            yield after
+            after += [words_of(source) for source in sources]
+        finally:
+            for source, old in zip(sources, before, strict=True):
+                source.state = old

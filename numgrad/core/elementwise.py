@@ -24,8 +24,7 @@ from numgrad.codegen.loops import (
 from numgrad.codegen.symbols import Reader, Symbol, real_dtype
 from numgrad.core.asides import aside
 from numgrad.core.backward_source import elementwise_backward
-from numgrad.core.derived import DerivedFormula
-from numgrad.core.first_use import with_present_names
+from numgrad.core.derived import DerivedFormula, with_present_names
 from numgrad.core.formula import GradientFormula, Meta
 from numgrad.core.interpreter import Interpreter, bind, interpreter
 from numgrad.core.op import Op

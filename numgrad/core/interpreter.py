@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.arguments import UnknownParameter
-from numgrad.core.labels import labelled_kind
+from numgrad.core.foreign import labelled_kind
 from numgrad.errors import NumgradRuntimeError
 
 
@@ -43,10 +43,10 @@ class Interpreter(ABC):
 
     @abstractmethod
     def bind(self, op: Any, args: tuple, params: dict[str, Any]) -> Any:
-        """What a call of an operation gives."""
+        """The result of a call of an operation."""
 
     def recorded(self, op: Any, args: tuple, params: dict[str, Any]) -> tuple[Any, Any]:
-        """What ``bind`` gives, and the ``Call`` on these very operands, None if there is none.
+        """The result of ``bind``, and the ``Call`` on these very operands, None if there is none.
 
         An interpreter that has no part in a call passes it on: those below it may have one.
         """
@@ -133,7 +133,7 @@ class BaseInterpreter(Interpreter):
         return None
 
     def node_hook(self, hook: Any) -> Any:
-        """What is kept of a hook that is registered on a node."""
+        """The form in which a hook that is registered on a node is stored."""
         return hook
 
     def follows(self, tensor: Any) -> bool:
@@ -215,7 +215,7 @@ class BaseInterpreter(Interpreter):
 
     @abstractmethod
     def gradient(self, tensor: Any) -> Any:
-        """What ``.grad`` of a Tensor holds."""
+        """The array in ``.grad`` of a Tensor."""
 
     @abstractmethod
     def set_gradient(self, tensor: Any, value: Any) -> None:
@@ -292,7 +292,7 @@ class BaseInterpreter(Interpreter):
 
 
 class State(threading.local):
-    """What a thread's operations depend on; ``mode`` sums it up for the hot path."""
+    """State of a thread that its operations depend on; ``mode`` sums it up for the hot path."""
 
     mode: int = 2
     grad_enabled: bool = True
@@ -301,13 +301,13 @@ class State(threading.local):
     inference: bool = False
     interpreters: tuple = ()
     ground: Any = None
-    """What says what arrays are; of the class, the eager interpreter."""
+    """The interpreter that says what arrays are; of the class, the eager one."""
     saved_hooks: tuple = ()
     """Pairs of hooks for saved tensors, the innermost last."""
     saved_hooks_disabled: str | None = None
     """Why there may be none."""
     mutation: Any = None
-    """What keeps the old values of saved tensors that are written to, if that is allowed."""
+    """The store of old values of saved tensors that are written to, if that is allowed."""
     anomaly: bool = False
     """Whether nodes remember the lines that recorded them."""
     check_nan: bool = True
@@ -430,10 +430,10 @@ def above_ground() -> int:
     return next(grounds, 0)
 
 
-def drawn(*given: Any, **options: Any) -> Any:
+def drawn(*arguments: Any, **options: Any) -> Any:
     """``BaseInterpreter.drawn`` by who says what a random number is here."""
     levels = (each for each in reversed(state.interpreters) if each.draws)
-    return next(levels, state.ground).drawn(*given, **options)
+    return next(levels, state.ground).drawn(*arguments, **options)
 
 
 def drawn_together(draws: Any) -> list[Any]:

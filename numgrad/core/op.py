@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.core.arguments import REQUIRED, complete
+from numgrad.core.arguments import REQUIRED, complete, signature_of
 from numgrad.core.documentation import Documented, Page, signature
 from numgrad.core.formula import REFUSED, GradientFormula
 from numgrad.core.interpreter import State, bind, state
-from numgrad.core.numpy_signatures import signature_of
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError
 
 OPS: dict[str, Op] = {}
@@ -87,7 +86,7 @@ class Op(Documented):
     nothing, where results do not depend on them."""
 
     wider: Op | None = None
-    """What a call with parameters that this has not goes to, if that has them."""
+    """The operation that gets a call with parameters that this has not, if that has them."""
 
     def __init__(
         self,
@@ -127,8 +126,8 @@ class Op(Documented):
         if code.co_flags & 0x04:  # *args: any number of inputs
             self.inputs = ("inputs",)
         keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-        given = function.__kwdefaults__ or {}
-        self.params = {name: given.get(name, REQUIRED) for name in keywords}
+        defaults = function.__kwdefaults__ or {}
+        self.params = {name: defaults.get(name, REQUIRED) for name in keywords}
         self.defaults = function.__defaults__ or ()
         self.ref, self.dunder, self.method = ref, dunder, method
         self.domain, self.special = domain, tuple(special)

@@ -157,9 +157,9 @@ class Option:
         return low <= value <= high and value not in excluded
 
 
-def option(**given: Any) -> Any:
+def option(**arguments: Any) -> Any:
     """Declare an option in a class body, with the fields of ``Option`` by name."""
-    return Option(**given)
+    return Option(**arguments)
 
 
 def declare(cls: type, known: Mapping[str, Option]) -> dict[str, Option]:
@@ -168,7 +168,7 @@ def declare(cls: type, known: Mapping[str, Option]) -> dict[str, Option]:
     ``known`` is the vocabulary. Options of a base class come first, in their places; those by
     keyword only come last.
     """
-    found: dict[str, Option] = dict(getattr(cls, "_options", {}))
+    options: dict[str, Option] = dict(getattr(cls, "_options", {}))
     keyword_only = False
     for name, annotation in inspect.get_annotations(cls).items():
         if annotation is KW_ONLY or annotation == "KW_ONLY":
@@ -177,25 +177,25 @@ def declare(cls: type, known: Mapping[str, Option]) -> dict[str, Option]:
         if not isinstance(annotation, str):  # without ``from __future__ import annotations``
             annotation = inspect.formatannotation(annotation)
         if not annotation.startswith("ClassVar"):
-            given, usual = cls.__dict__.get(name, REQUIRED), known.get(name, Option())
-            if not isinstance(given, Option):
-                given = replace(usual, default=given)
+            own, usual = cls.__dict__.get(name, REQUIRED), known.get(name, Option())
+            if not isinstance(own, Option):
+                own = replace(usual, default=own)
             if name in cls.__dict__:
                 delattr(cls, name)
-            found[name] = replace(
-                given,
-                doc=given.doc or usual.doc,
+            options[name] = replace(
+                own,
+                doc=own.doc or usual.doc,
                 name=name,
                 annotation=annotation,
                 keyword_only=keyword_only,
             )
-    found = dict(sorted(found.items(), key=lambda entry: entry[1].keyword_only))
+    options = dict(sorted(options.items(), key=lambda entry: entry[1].keyword_only))
     made: Any = cls
-    made._options = found
-    made._checked = in_order(found.values())
-    made.__init__ = _constructor(cls, found)
-    made.__doc__ = _documented(cls.__doc__, found.values())
-    return found
+    made._options = options
+    made._checked = in_order(options.values())
+    made.__init__ = _constructor(cls, options)
+    made.__doc__ = _documented(cls.__doc__, options.values())
+    return options
 
 
 def in_order(options: Any) -> tuple[Option, ...]:
@@ -221,10 +221,10 @@ def checked(known: Mapping[str, Option]) -> Callable[[_Constructor], _Constructo
 
         @wraps(constructor)
         def construct(self: Any, *args: Any, **kwargs: Any) -> None:
-            given = dict(zip(list(parameters)[1:], args, strict=False)) | kwargs
+            arguments = dict(zip(list(parameters)[1:], args, strict=False)) | kwargs
             for o in limited:
-                if o.name in given:
-                    o.check(type(self).__name__, given[o.name])
+                if o.name in arguments:
+                    o.check(type(self).__name__, arguments[o.name])
             constructor(self, *args, **kwargs)
 
         made: Any = construct
@@ -235,9 +235,9 @@ def checked(known: Mapping[str, Option]) -> Callable[[_Constructor], _Constructo
 
 def _constructor(cls: type, options: Mapping[str, Option]) -> Any:
     """An ``__init__`` with the signature that the options say."""
-    taken = [o for o in options.values() if o.init]
+    arguments = [o for o in options.values() if o.init]
     parameters = ["self"]
-    for o in taken:
+    for o in arguments:
         if o.keyword_only and "*" not in parameters:
             parameters.append("*")
         parameters.append(o.name if o.default is REQUIRED else f"{o.name}=_given[{o.name!r}]")
@@ -249,7 +249,7 @@ def _constructor(cls: type, options: Mapping[str, Option]) -> Any:
         f"self._set_up({{{', '.join(values)}}})",
         {o.name: o.default for o in options.values()},
     )
-    made.__annotations__ = {**{o.name: o.annotation for o in taken}, "return": "None"}
+    made.__annotations__ = {**{o.name: o.annotation for o in arguments}, "return": "None"}
     return made
 
 
@@ -280,8 +280,8 @@ def _documented(doc: str | None, options: Any) -> str | None:
     if doc is None:  # python -OO
         return None
     text = inspect.cleandoc(doc)
-    found = _SECTION.search(text)
-    at = found.start() if found else len(text)
+    result = _SECTION.search(text)
+    at = result.start() if result else len(text)
     shown = [o for o in options if o.init]
     section = "\n".join(["Parameters", "----------", *_entries(shown), "", ""]) if shown else ""
     if "\nRaises\n" not in text and any(o.range for o in shown):

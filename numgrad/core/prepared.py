@@ -22,11 +22,9 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.axis import exact
-from numgrad.core.call import Call
 from numgrad.core.formula import Meta
-from numgrad.core.plan import remember
-from numgrad.core.primitive import Primitive, PrimitiveCall
-from numgrad.core.view import checked
+from numgrad.core.plan import Call, remember
+from numgrad.core.primitive import Primitive, PrimitiveCall, checked
 
 
 class Prepared(Primitive):
@@ -54,16 +52,16 @@ class Prepared(Primitive):
         key: Any = None
         try:
             key = (*[(a.dtype, a.shape) for a in arrays], exact(params))
-            found = self.plans.get(key)
+            prepared_call = self.plans.get(key)
         except TypeError:  # a parameter that is no part of a key
-            found = key = None
-        if found is None:
+            prepared_call = key = None
+        if prepared_call is None:
             metas = tuple([Meta(a.shape, a.dtype) for a in arrays])
             compute = checked(self.name, arrays[0], self.function, *metas, **params)
-            found = PreparedCall(self, metas, params, compute)
+            prepared_call = PreparedCall(self, metas, params, compute)
             if key is not None:
-                remember(self.plans, key, found)
-        return found
+                remember(self.plans, key, prepared_call)
+        return prepared_call
 
     def results_of(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[tuple, tuple]:
         return self.plan(args, params).computed(args)
@@ -90,9 +88,9 @@ class PreparedCall(PrimitiveCall):
         self.grad_mask = 0
         """A bit for each operand that may get a gradient; of its first results."""
         self.slots: tuple[int, ...] = ()
-        """What ``Tensor._slot`` is of each of several outputs; 0 for those without gradients."""
+        """``Tensor._slot`` of each of several outputs; 0 for those without gradients."""
         self.picks: dict[int, tuple[int, Callable[[tuple], tuple]]] = {}
-        """What ``pick`` has found, by mask."""
+        """Results of ``pick``, by mask."""
 
     def computed(self, arrays: Sequence[np.ndarray]) -> tuple[tuple, tuple]:
         """The outputs, and what a backward needs besides."""
@@ -134,12 +132,12 @@ class PreparedCall(PrimitiveCall):
         places = [names.index(name) for name in self.saves(mask)]
         keeps = sum(1 << k for k in places if k < len(self.metas))
         if len(places) > 1:
-            found: Any = itemgetter(*places)
+            getter: Any = itemgetter(*places)
         else:  # a slice gives a tuple of one, or of nothing
             first = places[0] if places else 0
-            found = itemgetter(slice(first, first + len(places)))
-        self.picks[mask] = keeps, found
-        return keeps, found
+            getter = itemgetter(slice(first, first + len(places)))
+        self.picks[mask] = keeps, getter
+        return keeps, getter
 
     def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[Any, int]:
         function = self.functions.get(mask)

@@ -1,4 +1,4 @@
-"""Primitives: operations whose forward, and mostly backward, kernels are written by hand."""
+"""Operations with forward and backward written by hand, views, and operations made of others."""
 
 from __future__ import annotations
 
@@ -7,16 +7,88 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.dtypes import resolve
-from numgrad.core.call import Call, conform
+from numgrad.codegen.dtypes import check_dtype, resolve
+from numgrad.core.arguments import UnknownParameter, translated
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import raw, state
+from numgrad.core.interpreter import interpreter, raw, state
 from numgrad.core.op import Op
-from numgrad.core.row_sparse import RowSparseArray
-from numgrad.core.view import checked
+from numgrad.core.plan import Call, conform
+from numgrad.core.row_gradients import RowSparseArray
+from numgrad.errors import NumgradError, NumgradIndexError, NumgradTypeError, NumgradValueError
+
+
+class View(Op):
+    """An operation whose body is a NumPy expression that gives a view where it can.
+
+    It has no kernel: the body is its forward, and its gradient formulas are run on ndarrays. A body
+    that returns a tuple has as many outputs; ``g`` of its formulas is a tuple then.
+    """
+
+    result = "A view of ``x`` where that is possible, else a copy; its dtype is that of ``x``."
+
+    def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
+        x, *rest = args
+        if not isinstance(x, np.ndarray):
+            x = np.asarray(x)
+        check_dtype(self.name, x.dtype)
+        out = checked(self.name, x, self.function, x, *rest, **params)
+        if isinstance(out, np.generic):  # NumPy gives scalars for some 0-d results
+            out = np.asarray(out)
+        metas: tuple[Meta, ...] = (Meta(x.shape, x.dtype),)
+        if rest:
+            metas += (Meta((), x.dtype),) * len(rest)
+            params = params | dict(zip(self.inputs[1:], rest, strict=False))
+        return out, ViewCall(self, metas, params, out)
+
+    def shares(self, x: Any, out: Any) -> bool:
+        """Whether ``out``, made from ``x``, looks at the memory of ``x``."""
+        base = out.base
+        return out is x or (base is not None and (base is x or base is getattr(x, "base", None)))
+
+
+class ViewCall(Call):
+    """A call of a view, whose results may be several and of another dtype (``astype``)."""
+
+    __slots__ = ("dtype", "floating", "nout", "out_metas", "shape")
+
+    def __init__(self, op: Op, metas: tuple, params: dict[str, Any], out: Any) -> None:
+        super().__init__(op, metas, params)
+        if type(out) is tuple:
+            self.nout = len(out)
+            self.out_metas = tuple(Meta(o.shape, o.dtype) for o in out)
+            self.floating = True
+        else:
+            self.nout, self.out_metas = 1, ()
+            self.shape, self.dtype = out.shape, out.dtype
+            self.floating = out.dtype.kind in "fc"
+
+    @property
+    def results(self) -> tuple[Meta, ...]:
+        return self.out_metas or (Meta(self.shape, self.dtype),)
+
+    def differentiable(self, k: int) -> bool:
+        return self.floating and self.op.inputs[k] in self.op.formulas
+
+
+def checked(operation: str, x: np.ndarray, function: Any, *args: Any, **params: Any) -> Any:
+    """Call NumPy; its errors come out naming the operation and what it was given."""
+    try:
+        return function(*args, **params)
+    except NumgradError:
+        raise
+    except (ValueError, TypeError, IndexError) as error:
+        for kind, own in (
+            (IndexError, NumgradIndexError),  # includes AxisError
+            (TypeError, NumgradTypeError),
+            (ValueError, NumgradValueError),
+        ):
+            if isinstance(error, kind):
+                raise own(f"{operation}: operand of shape {x.shape}: {error}") from error
+        raise
+
 
 _NOTHING, _EMPTY = Meta((), np.dtype(np.int64)), np.empty(0)
-"""What stands for operands that are left out."""
+"""Stand-ins for operands that are left out."""
 
 
 class Primitive(Op):
@@ -45,7 +117,7 @@ class Primitive(Op):
         self.backward_kernel: Callable[..., Any] | None = None
         self.saved_names: dict[tuple[int, int], tuple[str, ...]] = {}
         self.types: np.ufunc | Callable[..., Any] | None = None
-        """What ``resolve`` takes, for where Python numbers, whose dtype is weak, are operands."""
+        """Operands for ``resolve``, for where Python numbers, whose dtype is weak, are there."""
         super().__init__(function, **options)
 
     def strong(self, args: Sequence[Any]) -> Sequence[Any]:
@@ -68,7 +140,7 @@ class Primitive(Op):
         It computes on ndarrays what the gradient formulas specify; a test holds the two together.
         Arrays in the list must be new, owned by nobody else. Operations declared ``row_sparse`` may
         return a ``RowSparseArray``, whose values may be a view of ``g``: Note [Row-sparse
-        gradients] in ``row_sparse``.
+        gradients] in ``row_gradients``.
         """
         self.backward_kernel = function
         return self
@@ -129,10 +201,10 @@ class PrimitiveCall(Call):
 
     def saves(self, mask: int) -> tuple[str, ...]:
         known = self.op.saved_names
-        found = known.get((len(self.metas), mask))
-        if found is None:
-            found = known[len(self.metas), mask] = super().saves(mask)
-        return found
+        mask_saved = known.get((len(self.metas), mask))
+        if mask_saved is None:
+            mask_saved = known[len(self.metas), mask] = super().saves(mask)
+        return mask_saved
 
     def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
         kernel = self.op.backward_kernel
@@ -152,3 +224,33 @@ class PrimitiveCall(Call):
             if mask >> k & 1 and value is not None and type(value) is not RowSparseArray:
                 gradients[k] = conform(value, meta)
         return gradients, mask
+
+
+class Composite(Op):
+    """An operation written with others: its gradient, tracing and forward mode are theirs."""
+
+    def compute(self, args: tuple, params: dict[str, Any]) -> Any:
+        return self.expanded(args, params)
+
+    def expanded(self, args: tuple, params: dict[str, Any]) -> Any:
+        """The result by the operations it is written with, in whatever interpreter called."""
+        try:
+            return self.function(*args, **params)
+        except TypeError as error:
+            try:
+                self.__signature__.bind(*args, **params)
+            except TypeError as mismatch:
+                ours = {theirs: name for name, theirs in self.spellings.items()}
+                renamed = translated(self, params)
+                if renamed.keys() != params.keys():
+                    return self.expanded(args, renamed)
+                renamed = {ours.get(name, name): value for name, value in params.items()}
+                if renamed.keys() != params.keys() and len(renamed) == len(params):
+                    return self.expanded(args, renamed)
+                raise UnknownParameter(self, f"{self.name}: {mismatch}") from error
+            raise
+
+    def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
+        with interpreter(raw):
+            out = self.function(*args, **params)
+        return out, Call(self, (), params)

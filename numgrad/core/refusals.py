@@ -55,13 +55,13 @@ class Refusals:
     ) -> None:
         """Raise the first error that the function caught, unless it is the one that comes out."""
         REFUSED.scopes = REFUSED.scopes[:-1]
-        kept, self.errors = self.errors, []
+        errors, self.errors = self.errors, []
         if error is not None and not isinstance(error, Exception):
             return
-        if kept and type(error) is TypeError and str(error).startswith(_ABOUT_SHAPES):
-            raise kept[-1] from None
+        if errors and type(error) is TypeError and str(error).startswith(_ABOUT_SHAPES):
+            raise errors[-1] from None
         chain = _chain(error)
-        for refused in kept:
+        for refused in errors:
             if refused is error:
                 return
             if _caught_by_user(refused) or (
@@ -88,11 +88,11 @@ def replaced_by_numpy(error: ValueError) -> NumgradError | None:
 
 def _chain(error: BaseException | None) -> list[BaseException]:
     """An error and those that led to it."""
-    found: list[BaseException] = []
-    while error is not None and error not in found:
-        found.append(error)
+    errors: list[BaseException] = []
+    while error is not None and error not in errors:
+        errors.append(error)
         error = error.__cause__ or error.__context__
-    return found
+    return errors
 
 
 def _caught_by_user(error: BaseException) -> bool:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.core.labels import labelled_kind
+from numgrad.core.foreign import labelled_kind
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
 Nesting = tuple[type, Any, tuple["Nesting", ...]] | None
@@ -196,23 +196,23 @@ def flatten(tree: Any, leaves: list[Any], deepest: int = DEEPEST, depth: int = 0
 
 def flatten_arrays(tree: Any, leaves: list[Any]) -> Nesting:
     """The same where None in a container is none of the leaves, as in a field that is not used."""
-    found: list[Any] = []
-    nesting = flatten(tree, found)
+    results: list[Any] = []
+    nesting = flatten(tree, results)
     if nesting is None:
-        leaves += found
+        leaves += results
         return None
-    return _without_nothing(nesting, iter(found), leaves)
+    return _without_nothing(nesting, iter(results), leaves)
 
 
-def _without_nothing(nesting: Nesting, found: Iterator[Any], leaves: list[Any]) -> Nesting:
+def _without_nothing(nesting: Nesting, result: Iterator[Any], leaves: list[Any]) -> Nesting:
     if nesting is None:
-        leaf = next(found)
+        leaf = next(result)
         if leaf is None:
             return _Nothing, None, ()
         leaves.append(leaf)
         return None
     kind, keys, parts = nesting
-    return kind, keys, tuple([_without_nothing(part, found, leaves) for part in parts])
+    return kind, keys, tuple([_without_nothing(part, result, leaves) for part in parts])
 
 
 def unflatten(nesting: Nesting, leaves: Iterator[Any]) -> Any:
@@ -263,13 +263,13 @@ def paths(nesting: Nesting, start: str) -> Iterator[str]:
 
 def leaves(tree: Any) -> list[Any]:
     """The leaves of a nesting, depth first; dicts in insertion order."""
-    found: list[Any] = []
-    flatten(tree, found)
-    return found
+    results: list[Any] = []
+    flatten(tree, results)
+    return results
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
     """The same nesting with ``function`` applied to every leaf."""
-    found: list[Any] = []
-    nesting = flatten(tree, found)
-    return unflatten(nesting, map(function, found))
+    results: list[Any] = []
+    nesting = flatten(tree, results)
+    return unflatten(nesting, map(function, results))

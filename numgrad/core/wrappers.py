@@ -18,14 +18,14 @@ from numgrad.errors import NumgradTypeError
 def found_by_name(value: Any, function: Any) -> str | None:
     """The name by which pickle finds what a decorator put in place of a function, if it does."""
     name = getattr(function, "__qualname__", "")
-    found: Any = sys.modules.get(getattr(function, "__module__", None) or "")
+    holder: Any = sys.modules.get(getattr(function, "__module__", None) or "")
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return name if found is value else None
+        holder = getattr(holder, part, None)
+    return name if holder is value else None
 
 
 class FunctionWrapper:
-    """What a transform made of a function; called as one, and as a method in classes.
+    """A function made by a transform of a function; called as one, and as a method in classes.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class FunctionWrapper:
         return not isinstance(self.__made[0], str)
 
     def made_of_others(self, arguments: tuple) -> Any:
-        """What the transform makes of other arguments."""
+        """The function that the transform makes with other arguments."""
         return self.__made[0](*arguments)  # pyright: ignore
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.masks import refuse_mask
+from numgrad.core.foreign import refuse_mask
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.random.generator import Generator, generator_of
 from numgrad.tensors.creation import asarray

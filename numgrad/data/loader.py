@@ -12,7 +12,7 @@ import numpy as np
 
 from numgrad.autograd.modes import is_grad_enabled, set_grad_enabled
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.masks import refuse_mask
+from numgrad.core.foreign import refuse_mask
 from numgrad.data.dataset import Columns, IterableDataset, samples_of
 from numgrad.data.sampler import BatchSampler, RandomSampler, SequentialSampler, check_number
 from numgrad.errors import NumgradTypeError, NumgradValueError

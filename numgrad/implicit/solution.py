@@ -23,7 +23,7 @@ from numgrad.autograd.modes import enable_grad
 from numgrad.core.interpreter import eagerly, state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradLinAlgError, NumgradRuntimeError, NumgradTraceError
-from numgrad.operations.linear_algebra.systems import solve
+from numgrad.operations.linear_algebra.solve import solve
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.closures import captured
 from numgrad.transforms.linearization import Linearization, filled

@@ -11,6 +11,7 @@ import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.core.abstract import zeros
+from numgrad.core.foreign import is_sparse_kind
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import flatten, leaves, map_leaves, unflatten
@@ -22,10 +23,9 @@ from numgrad.errors import (
 )
 from numgrad.implicit.solution import At, Equation, Map, Parts, Solver
 from numgrad.implicit.unknowns import Residual, UnknownParts
-from numgrad.operations.linear_algebra.systems import solve
+from numgrad.operations.linear_algebra.solve import solve
 from numgrad.operations.shape import as_operand
-from numgrad.operations.sparse.functions import spsolve
-from numgrad.operations.sparse.kinds import is_sparse_kind
+from numgrad.operations.sparse_matrices import spsolve
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.mapping import vmap
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.masks import refuse_mask
+from numgrad.core.foreign import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.core.tree import Nesting, align, flatten, leaves, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.batching.batch import Batched
+from numgrad.core.foreign import refuse_mask
 from numgrad.core.interpreter import state
-from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 from numgrad.integrate.adaptive import Solver, StepControl

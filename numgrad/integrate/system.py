@@ -9,8 +9,8 @@ import numpy as np
 
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.core.abstract import AbstractLength
+from numgrad.core.foreign import refuse_mask
 from numgrad.core.interpreter import eagerly, state
-from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.core.tree import align, flatten, leaves, paths, unflatten
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError, NumgradValueError

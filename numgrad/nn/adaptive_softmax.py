@@ -14,7 +14,7 @@ from numgrad.nn.container import ModuleList, Sequential
 from numgrad.nn.linear import Linear
 from numgrad.nn.module.module import Module
 from numgrad.operations.join import concat
-from numgrad.operations.search import argmax
+from numgrad.operations.reduce import argmax
 from numgrad.operations.shape import reshape
 from numgrad.operations.take import take_along_axis
 from numgrad.tensors.creation import asarray, tensor

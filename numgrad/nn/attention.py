@@ -16,11 +16,10 @@ from numgrad.nn.module.module import Module
 from numgrad.nn.module.parameter import empty_parameter
 from numgrad.nn.module.vocabulary import checked
 from numgrad.operations.arrangement import matrix_transpose
-from numgrad.operations.join import concat
+from numgrad.operations.join import concat, split
 from numgrad.operations.matmul import matmul
 from numgrad.operations.reduce import softmax
 from numgrad.operations.shape import broadcast_to
-from numgrad.operations.split import split
 from numgrad.tensors.creation import arange, asarray
 
 

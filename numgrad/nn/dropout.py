@@ -25,7 +25,7 @@ from numgrad.core.options import Option, option
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.dropout import BITS, dropout_kernel
 from numgrad.nn.applied import Applied, applies
-from numgrad.random.draws import draw_seed
+from numgrad.random.generator import draw_seed
 from numgrad.tensors.creation import asarray
 from numgrad.tensors.inplace import assign
 from numgrad.tensors.inplace import inplace as write

@@ -15,7 +15,7 @@ from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
-from numgrad.core.row_sparse import RowSparseArray
+from numgrad.core.row_gradients import RowSparseArray
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.row_sparse import gather_rows, scatter_rows
 from numgrad.nn import init

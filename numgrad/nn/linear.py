@@ -18,12 +18,11 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.batching import BatchOperand, apply, elementwise_rule
-from numgrad.core.call import conform
 from numgrad.core.declare import composite
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import OPS, Op
-from numgrad.core.plan import Plan, Planned, remember
+from numgrad.core.plan import Plan, Planned, conform, remember
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.products import linalg
 from numgrad.kernels.products.linalg import linear_backward_kernel, linear_kernel

@@ -10,8 +10,8 @@ from numgrad.core.batching import BatchOperand, apply, with_parameters
 from numgrad.core.declare import composite, primitive, view
 from numgrad.core.op import Op
 from numgrad.errors import NumgradValueError
-from numgrad.operations.batch_rules import along_axis, integers, of_matrices
 from numgrad.operations.shape import spread
+from numgrad.operations.shared_rules import along_axis, integers, of_matrices
 
 
 @spread(

@@ -6,7 +6,7 @@ from numgrad.core.declare import composite, elementwise
 
 
 def _infinite(value: int, limits: np.iinfo) -> float:
-    """What compares with all integers of a dtype as one that lies beyond them."""
+    """A number that compares with all integers of a dtype as one that lies beyond them."""
     return np.inf if value > limits.max else -np.inf
 
 

@@ -21,11 +21,11 @@ from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.recurrence import recurrence_kernel
 from numgrad.operations.arrangement import flip, roll
-from numgrad.operations.batch_rules import along_axis
 from numgrad.operations.extend import pad_constant
 from numgrad.operations.index import getitem
 from numgrad.operations.join import concat
 from numgrad.operations.shape import as_operand, broadcast_to, reshape
+from numgrad.operations.shared_rules import along_axis
 
 _ELEMENT_NS = 0.8  # a dependent addition or product
 
@@ -184,8 +184,8 @@ def _before(y: Any, axis: int, fill: float, reverse: bool = False) -> Any:
     """``y`` moved on by one along an axis, ``fill`` first."""
     if y.shape[axis] == 0:
         return y
-    kept = slice(1, None) if reverse else slice(None, -1)
-    return _led(getitem(y, ((slice(None),) * axis) + (kept,)), axis, fill, reverse)
+    section = slice(1, None) if reverse else slice(None, -1)
+    return _led(getitem(y, ((slice(None),) * axis) + (section,)), axis, fill, reverse)
 
 
 def _led(y: Any, axis: int, fill: float, reverse: bool = False) -> Any:

@@ -13,8 +13,8 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradValueError
-from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.shape import as_operand
+from numgrad.operations.shared_rules import of_matrices
 
 
 @primitive(

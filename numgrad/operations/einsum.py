@@ -120,10 +120,10 @@ def _converted(x: Any, dtype: np.dtype, casting: Any) -> Any:
 # ------------------------------------------------------------------------------------ parsing
 
 
-def _from_lists(given: Sequence[Any]) -> tuple[str, tuple]:
+def _from_lists(arguments: Sequence[Any]) -> tuple[str, tuple]:
     """The call ``einsum(a, [0, 1], b, [1, 2], [0, 2])`` with letters."""
-    operands = tuple(given[: len(given) - len(given) % 2 : 2])
-    lists = list(given[1::2]) + ([given[-1]] if len(given) % 2 else [])
+    operands = tuple(arguments[: len(arguments) - len(arguments) % 2 : 2])
+    lists = list(arguments[1::2]) + ([arguments[-1]] if len(arguments) % 2 else [])
     try:
         texts = ["".join("..." if k is Ellipsis else _LETTERS[k] for k in names) for names in lists]
     except (TypeError, IndexError):
@@ -131,7 +131,7 @@ def _from_lists(given: Sequence[Any]) -> tuple[str, tuple]:
             "einsum: give a string of subscripts, or after each operand a list of axis numbers"
         ) from None
     text = ",".join(texts[: len(operands)])
-    return (f"{text}->{texts[-1]}" if len(given) % 2 else text), operands
+    return (f"{text}->{texts[-1]}" if len(arguments) % 2 else text), operands
 
 
 @lru_cache(maxsize=1024)

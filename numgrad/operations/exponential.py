@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from numgrad.core.declare import elementwise
-from numgrad.operations.special import logistic, sech_square
+from numgrad.operations.error_gamma_logistic import logistic, sech_square
 
 
 @elementwise(ref=np.exp, special=(0.0, 710.0, -746.0))

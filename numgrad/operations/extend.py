@@ -12,9 +12,9 @@ from numgrad.core.batching import BatchOperand, with_parameters
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.operations.data_dependent import numbers_of
 from numgrad.operations.index import getitem
 from numgrad.operations.shape import as_index, as_operand, broadcast_to, copy, expand_dims, reshape
+from numgrad.operations.shared_rules import numbers_of
 from numgrad.operations.take import take
 
 
@@ -41,8 +41,8 @@ def tile(x, reps):
             [1., 2.]])
     """
     x = as_operand(x)
-    given = reps if isinstance(reps, tuple | list | np.ndarray) else (reps,)
-    counts = [as_index("tile", r, "a number of repeats") for r in given]
+    repeats = reps if isinstance(reps, tuple | list | np.ndarray) else (reps,)
+    counts = [as_index("tile", r, "a number of repeats") for r in repeats]
     rank = max(len(counts), len(x.shape))
     counts = [1] * (rank - len(counts)) + counts
     shape = (1,) * (rank - len(x.shape)) + tuple(x.shape)
@@ -242,14 +242,14 @@ def pad(
     if callable(mode):
         return pad_modes.by_function(x, widths, mode, options or {})
     pad_modes.check_mode(mode, _MODES)
-    given = {
+    arguments = {
         "constant_values": constant_values,
         "end_values": end_values,
         "reflect_type": reflect_type,
         "stat_length": stat_length,
         "options": options,
     }
-    pad_modes.check_options(mode, given)
+    pad_modes.check_options(mode, arguments)
     if not widths:  # there is no axis to extend
         return copy(x)
     if mode in ("constant", "empty"):

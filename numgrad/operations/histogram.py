@@ -16,11 +16,11 @@ from numgrad.core.op import OPS
 from numgrad.errors import NumgradError, NumgradTypeError, NumgradValueError
 from numgrad.operations.choice import where
 from numgrad.operations.cumulative import diff
-from numgrad.operations.data_dependent import no_shape
 from numgrad.operations.index import getitem
 from numgrad.operations.join import concat, stack
 from numgrad.operations.reduce import sum
 from numgrad.operations.shape import as_operand, reshape
+from numgrad.operations.shared_rules import no_shape
 from numgrad.operations.take import take
 
 _GIVE = "give bins as a number or as edges"
@@ -103,10 +103,10 @@ def _places(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
     n = len(edges) - 1
     if (edges[:-1] > edges[1:]).any():
         raise NumgradValueError("histogram: edges must increase monotonically")
-    found = np.searchsorted(edges, x, side="right") - 1
-    found[x == edges[-1]] = n - 1  # the last interval has both ends
-    found[~((x >= edges[0]) & (x <= edges[-1]))] = -1
-    return found
+    places = np.searchsorted(edges, x, side="right") - 1
+    places[x == edges[-1]] = n - 1  # the last interval has both ends
+    places[~((x >= edges[0]) & (x <= edges[-1]))] = -1
+    return places
 
 
 # -------------------------------------------------------------------------------------- one axis
@@ -272,12 +272,12 @@ def histogramdd_edges(x, *, bins, range):
 def histogramdd_places(x, *, bins, range):
     """Number, in C order, of the box of each point; -1 outside."""
     edges = _ours("histogramdd", np.histogramdd, x[:0] if range else x, bins, range)[1]
-    found, outside = np.zeros(len(x), np.int64), np.zeros(len(x), bool)
+    result, outside = np.zeros(len(x), np.int64), np.zeros(len(x), bool)
     for column, e in zip(x.T, edges, strict=True):
         place = _places(column, e)
         outside |= place < 0
-        found = found * (len(e) - 1) + place
-    return np.where(outside, -1, found)
+        result = result * (len(e) - 1) + place
+    return np.where(outside, -1, result)
 
 
 def _lengths(x: Any, bins: Any) -> tuple[int, ...]:
@@ -306,17 +306,17 @@ def _between_edges(sample: Any, bins: Any, range: Any, weights: Any) -> tuple[An
     if len(bins) != len(columns):
         raise NumgradValueError(f"histogramdd: {len(bins)} bins for {len(columns)} axes")
     edges: list[Any] = []
-    found, inside, total = as_operand(0), True, 1
-    for k, (x, given) in enumerate(zip(columns, bins, strict=True)):
-        if hasattr(given, "shape") or isinstance(given, tuple):
-            e = given_edges(_edges_operand("histogramdd", given))
+    result, inside, total = as_operand(0), True, 1
+    for k, (x, binning) in enumerate(zip(columns, bins, strict=True)):
+        if hasattr(binning, "shape") or isinstance(binning, tuple):
+            e = given_edges(_edges_operand("histogramdd", binning))
         else:
-            e = histogram_edges(x, None, bins=given, range=None if range is None else range[k])
+            e = histogram_edges(x, None, bins=binning, range=None if range is None else range[k])
         edges.append(e.astype(np.float64))
         place = histogram_places(x, edges[-1])
         length = edges[-1].shape[0] - 1
-        found, inside, total = place + found * length, (place >= 0) & inside, total * length
-    sums = _sums_at(where(inside, found, -1), total, np.dtype(np.float64), weights)
+        result, inside, total = place + result * length, (place >= 0) & inside, total * length
+    sums = _sums_at(where(inside, result, -1), total, np.dtype(np.float64), weights)
     return reshape(sums, tuple([e.shape[0] - 1 for e in edges])), edges
 
 

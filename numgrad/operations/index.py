@@ -22,11 +22,11 @@ import numpy as np
 from numgrad.core.abstract import AbstractLength, broadcast_lengths, made
 from numgrad.core.batching import BatchOperand, with_parameters
 from numgrad.core.declare import primitive
+from numgrad.core.foreign import refuse_mask
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
-from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS, Op
-from numgrad.core.view import View
+from numgrad.core.primitive import View
 from numgrad.errors import NumgradError, NumgradIndexError
 from numgrad.operations.arrangement import permute_dims
 from numgrad.operations.shape import as_operand, reshape
@@ -221,8 +221,8 @@ def _advanced(x: Any, parts: tuple) -> Any:
                 basic.append(None)
                 arrays.append((axis, np.arange(int(part))))
                 axis += 1
-            for found in part.nonzero() if span else ():
-                arrays.append((axis, found))
+            for result in part.nonzero() if span else ():
+                arrays.append((axis, result))
                 basic.append(slice(None))
                 axis += 1
                 source += 1
@@ -234,7 +234,7 @@ def _advanced(x: Any, parts: tuple) -> Any:
     if any(b is None or b != slice(None) for b in basic):
         x = getitem(x, tuple(basic))
     axes = [a for a, _ in arrays]
-    flat = _merge(shape, [(x.shape[a], found) for a, found in arrays])
+    flat = _merge(shape, [(x.shape[a], result) for a, result in arrays])
     if compared and isinstance(flat, np.ndarray):
         flat = made(flat)
     # NumPy puts the new axes first if something stands between the arrays
@@ -246,10 +246,10 @@ def _advanced(x: Any, parts: tuple) -> Any:
     if len(axes) > 1:
         inside = prod(x.shape[place : place + len(axes)])
         x = reshape(x, (*x.shape[:place], inside, *x.shape[place + len(axes) :]))
-    found = take(x, flat, axis=place)
+    result = take(x, flat, axis=place)
     if all(len(a.shape) == 0 for _, a in arrays) and not isinstance(flat, np.ndarray):
-        state.ground.shows_row(whole, found)
-    return found
+        state.ground.shows_row(whole, result)
+    return result
 
 
 def _chooses_nothing(mask: tuple[int, ...], lengths: tuple[int, ...]) -> bool:

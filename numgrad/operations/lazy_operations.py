@@ -13,32 +13,27 @@ import numpy as np
 from numgrad.core.op import OPS, Op
 
 _MODULES: dict[str, str] = {
-    "calculus": "cumulative_trapezoid ediff1d gradient simpson trapezoid unwrap",
-    "convolve": "convolve correlate",
+    "assembling": "append block delete diag_embed diagflat insert ix_ resize rollaxis trim_zeros",
+    "calculus": "cumulative_trapezoid ediff1d gradient interp simpson trapezoid unwrap",
     "elementary": "bitwise_count divmod fabs frexp gcd isneginf isposinf lcm ldexp modf nextafter "
     "real_if_close sinc spacing",
     "histogram": "histogram histogram2d histogram_bin_edges histogramdd",
-    "interpolation": "interp",
-    "linear_algebra.products": "cross matvec vecmat",
+    "linear_algebra.vector_products": "cross matvec vecmat",
     "nan_reductions": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod "
     "nanstd nansum nanvar",
-    "order_statistics": "median nanmedian",
-    "polynomial": "poly polyadd polyder polydiv polyint polymul polysub polyval vander",
-    "polynomial_fit": "polyfit",
-    "polynomial_roots": "roots",
-    "quantiles": "nanpercentile nanquantile percentile quantile",
+    "polynomial": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots "
+    "vander",
+    "quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
     "running": "cummax cummin logcumsumexp",
-    "searching": "argwhere bincount digitize flatnonzero nonzero searchsorted",
+    "scatter_reduce": "scatter_reduce",
+    "selecting": "argwhere bincount choose compress digitize extract flatnonzero nonzero "
+    "searchsorted select",
     "sets": "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_consecutive "
     "unique_counts unique_inverse unique_values",
+    "sliding_windows": "convolve correlate sliding_window_view unfold",
     "special_functions.bessel": "i0",
     "sorting": "argpartition argsort lexsort partition sort sort_complex topk",
     "statistics": "average corrcoef cov ptp",
-    "assembling": "append block delete insert ix_ resize trim_zeros",
-    "diagonal_matrices": "diag_embed diagflat rollaxis",
-    "scatter_reduce": "scatter_reduce",
-    "selecting": "choose compress extract select",
-    "windows": "sliding_window_view unfold",
 }
 """Modules of this package -> public names that they declare."""
 
@@ -46,17 +41,16 @@ LATE = {name: f"{__package__}.{home}" for home, names in _MODULES.items() for na
 """Public names of ``numgrad`` -> modules that declare them."""
 
 _METHODS: dict[str, str] = {
+    "assembling": "diag_embed",
     "elementary": "sinc",
     "nan_reductions": "nanmean nansum",
-    "order_statistics": "median nanmedian",
-    "quantiles": "nanquantile quantile",
+    "quantiles": "median nanmedian nanquantile quantile",
     "running": "cummax cummin logcumsumexp",
-    "searching": "argwhere nonzero searchsorted",
+    "scatter_reduce": "scatter_reduce",
+    "selecting": "argwhere nonzero searchsorted",
+    "sliding_windows": "unfold",
     "sorting": "argpartition argsort partition sort topk",
     "statistics": "ptp",
-    "diagonal_matrices": "diag_embed",
-    "scatter_reduce": "scatter_reduce",
-    "windows": "unfold",
 }
 """The same modules -> those of their names that are methods of Tensor too."""
 
@@ -72,10 +66,10 @@ NAMESPACES: dict[str, str] = {
 }
 """Modules of NumPy and SciPy -> modules of ours, whose import declares what stands for theirs."""
 
-_INTERNAL = ("sparse.products", "sparse.systems")
+_INTERNAL = ("sparse_matrices",)
 """Modules of this package whose operations are parts of functions."""
 
-_OTHERS = {"numpy.lib.scimath": f"{__package__}.emath"}
+_OTHERS = {"numpy.lib.scimath": f"{__package__}.elementary"}
 """Modules of NumPy for which there is no namespace of ours -> modules that declare theirs."""
 
 _AT_HOME = ("numpy", "numpy.lib.stride_tricks")
@@ -102,10 +96,10 @@ def declare_for(function: Any) -> bool:
 
 
 def of_namespace(function: Any) -> Op | None:
-    """What stands in a namespace of ours for a function of one of NumPy's or SciPy's."""
+    """The operation in a namespace of ours that stands for a function of NumPy's or SciPy's."""
     home = NAMESPACES.get(getattr(function, "__module__", None) or "")
-    found = getattr(import_module(home), function.__name__, None) if home else None
-    return found if isinstance(found, Op) else None
+    result = getattr(import_module(home), function.__name__, None) if home else None
+    return result if isinstance(result, Op) else None
 
 
 def declare_all() -> None:

@@ -175,7 +175,7 @@ def nanmin(x, axis=None, *, keepdims=False, initial=None, where=True):
 
 
 def _mean(name: str, x: Any, axis: Any, dtype: Any, where: Any) -> tuple[Any, Any, Any]:
-    """What counts as floating numbers, zero elsewhere; their number; a mask of the others."""
+    """Floating numbers with zeros for those left out; their number; a mask of the others."""
     skipped = _skipped(name, x, where)
     wanted = np.dtype(dtype) if dtype is not None else x.dtype
     if x.dtype.kind == "c" and wanted.kind != "c":
@@ -194,8 +194,8 @@ def _without(x: Any, name: str, axis: Any, keepdims: bool) -> Any:
     if keepdims:
         return x
     axes = normalize_axes(name, axis, len(x.shape))
-    kept = [n for k, n in enumerate(x.shape) if k not in axes]
-    return x.reshape(tuple(kept))
+    remaining = [n for k, n in enumerate(x.shape) if k not in axes]
+    return x.reshape(tuple(remaining))
 
 
 @composite(ref=np.nanmean, smooth=True)
@@ -323,8 +323,8 @@ def _place(name: str, function: Any, x: np.ndarray, axis: Any, keepdims: bool) -
 
 def _place_shape(name: str, x: Any, axis: Any, keepdims: bool) -> Meta:
     axes = normalize_axes(name, axis, x.ndim)
-    kept = [1 if k in axes else n for k, n in enumerate(x.shape) if keepdims or k not in axes]
-    return Meta(tuple(kept), np.dtype(np.int64))
+    remaining = [1 if k in axes else n for k, n in enumerate(x.shape) if keepdims or k not in axes]
+    return Meta(tuple(remaining), np.dtype(np.int64))
 
 
 @primitive(ref=np.nanargmax, differentiable=False, method=False)

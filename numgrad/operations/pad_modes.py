@@ -1,4 +1,4 @@
-"""What is added by the modes of ``pad`` that compute it: ramps, statistics, odd reflections."""
+"""Padding by the modes of ``pad`` that compute it: ramps, statistics, odd reflections."""
 
 from __future__ import annotations
 

@@ -1,20 +1,33 @@
-"""Polynomials by their coefficients, the highest power first, as NumPy's ``poly1d`` functions."""
+"""Polynomials by their coefficients, the highest power first: NumPy's ``poly1d`` functions.
+
+Note [Roots]
+------------
+Roots are eigenvalues of the companion matrix, as in NumPy. Their derivatives come from the
+polynomial, which stays zero at a root: ``p'(r) dr + sum(r**(n - k) dp[k]) = 0``. That takes a
+product of matrices, and no eigenvectors, which are ill-conditioned where roots lie close. A
+repeated root has no derivative: infinity or NaN comes out.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.abstract import ones, zeros
-from numgrad.core.declare import composite
+from numgrad.core.declare import composite, primitive
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradValueError
-from numgrad.operations.convolve import convolve
+from numgrad.errors import NumgradLinAlgError, NumgradTypeError, NumgradValueError
 from numgrad.operations.index import getitem
 from numgrad.operations.join import concat, stack
+from numgrad.operations.reduce import sum
 from numgrad.operations.shape import as_operand, reshape
+from numgrad.operations.shared_rules import with_parameters
+from numgrad.operations.sliding_windows import convolve
 
 
 def _coefficients(name: str, p: Any) -> Any:
@@ -140,14 +153,14 @@ def polydiv(a, b):
     dtype = np.result_type(a.dtype, b.dtype)
     r, b = a.astype(dtype), b.astype(dtype)
     m, n = a.shape[0] - 1, b.shape[0] - 1
-    found = []
+    results = []
     for k in range(m - n + 1):
         d = getitem(r, k) / getitem(b, 0)
-        found.append(d)
+        results.append(d)
         rest = getitem(r, slice(k, k + n + 1)) - d * b
         parts = [getitem(r, slice(None, k)), rest, getitem(r, slice(k + n + 1, None))]
         r = concat(parts, axis=0)
-    q = stack(found) if found else zeros((1,), dtype)
+    q = stack(results) if results else zeros((1,), dtype)
     known = state.ground.numbers(r)
     if known is None:
         return r._array.refuse(
@@ -314,3 +327,238 @@ polyder.calls = [(((4,),), lambda p: polyder(p, 2))]
 polyint.calls = [(((3,), (2,)), lambda p, k: polyint(p, 2, k))]
 poly.calls = [(((3,),), lambda x: poly(x))]
 vander.calls = [(((3,),), lambda x: vander(x, 4))]
+
+
+@primitive(internal=True, method=False, smooth=True)
+def least_squares(a, b, *, rcond):
+    """The shortest of the vectors that bring ``a @ x`` nearest to the columns of ``b``."""
+    return np.linalg.lstsq(a, b, rcond=rcond)[0]
+
+
+@least_squares.shape
+def _solution(a, b, *, rcond):
+    return Meta((a.shape[1], b.shape[1]), np.result_type(a.dtype, b.dtype))
+
+
+def _adjoint(a: Any) -> Any:
+    return np.conj(a).T
+
+
+def _matrix_vjp(g, a, b, y, rcond):
+    # Golub and Pereyra, 1973: the derivative of a pseudoinverse of constant rank
+    across = partial(least_squares, _adjoint(a), rcond=rcond)
+    along = partial(least_squares, a, rcond=rcond)
+    w = across(g)
+    rest, beyond = b - a @ y, g - along(a @ g)
+    return rest @ _adjoint(along(w)) - w @ _adjoint(y) + across(y) @ _adjoint(beyond)
+
+
+least_squares.vjp(
+    a=_matrix_vjp,
+    b=lambda g, a, rcond: least_squares(_adjoint(a), g, rcond=rcond),
+)
+least_squares.calls = [
+    (((4, 2), (4, 1)), lambda a, b: least_squares(a, b, rcond=1e-15)),
+    (((2, 3), (2, 2)), lambda a, b: least_squares(a, b, rcond=1e-15)),
+]
+
+
+@composite(ref=np.polyfit, method=False, smooth=True)
+def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
+    """Coefficients of the polynomial nearest to points, with gradients in points and weights.
+
+    Parameters
+    ----------
+    y : array_like
+        Values at ``x``, a column for each fit if there are two axes.
+    deg : int
+        Largest power.
+    rcond : float
+        Relative size of singular values that count as zero.
+    full : bool
+        Only False is taken.
+    w : array_like
+        Weights of the distances.
+    cov : bool or str
+        Whether to return the covariances of the coefficients too; ``"unscaled"`` as NumPy.
+
+    Returns
+    -------
+    Tensor
+        That of the highest power first; with ``cov`` a pair.
+
+    Examples
+    --------
+    >>> ng.polyfit([0.0, 1.0, 2.0, 3.0], [1.0, 3.0, 5.0, 7.0], 1).round(6)
+    tensor([2., 1.])
+    """
+    x, y = as_operand(x) * 1.0, as_operand(y) * 1.0
+    deg = int(deg)
+    if full:
+        raise NumgradTypeError("polyfit: full=True is not taken; use np.linalg.lstsq of a vander")
+    if deg < 0:
+        raise NumgradValueError(f"polyfit: the degree must not be negative, got {deg}")
+    if len(x.shape) != 1 or not x.shape[0]:
+        raise NumgradTypeError(f"polyfit: x has one axis and elements, got shape {tuple(x.shape)}")
+    if len(y.shape) not in (1, 2) or y.shape[0] != x.shape[0]:
+        raise NumgradTypeError(
+            f"polyfit: {x.shape[0]} points and values of shape {tuple(y.shape)}; they must be as "
+            "many, along one or two axes"
+        )
+    n = x.shape[0]
+    if rcond is None:
+        rcond = int(n) * np.finfo(x.dtype).eps  # a compiled function is of this length
+    a = vander(x, deg + 1)
+    b = reshape(y, (n, -1))
+    if w is not None:
+        w = as_operand(w) * 1.0
+        if tuple(w.shape) != tuple(x.shape):
+            raise NumgradTypeError(
+                f"polyfit: weights of shape {tuple(w.shape)} for {n} points; they must be as many"
+            )
+        a, b = a * w[:, None], b * w[:, None]
+    scale = np.sqrt(sum(a * a, axis=0))
+    a = a / scale
+    c = least_squares(a, b, rcond=rcond)
+    result = c / scale[:, None]
+    result = result if len(y.shape) == 2 else result[:, 0]
+    if not cov:
+        return result
+    solve = partial(least_squares, rcond=rcond)
+    one = state.ground.made(np.eye(deg + 1))
+    inverse = solve(a, solve(a.T, one)) / (scale[:, None] * scale)
+    if cov == "unscaled":
+        factor: Any = 1.0
+    else:
+        if n <= deg + 1:
+            raise NumgradValueError(
+                f"polyfit: {n} points are too few for covariances of {deg + 1} coefficients"
+            )
+        factor = sum(np.square(b - a @ c), axis=0) / (n - deg - 1)
+    if len(y.shape) == 1:
+        return result, inverse * (factor if cov == "unscaled" else factor[0])
+    return result, inverse[:, :, None] * factor
+
+
+polyfit.calls = [
+    (((5,), (5,)), lambda x, y: polyfit(_spread(x), y, 2)),
+    (((4,), (4, 2), (4,)), lambda x, y, w: polyfit(_spread(x), y, 1, w=w + 4)),
+]
+
+
+def _spread(x: Any) -> Any:
+    return x * 0.1 + np.arange(float(x.shape[0]))
+
+
+@primitive(internal=True, method=False, smooth=True)
+def polynomial_roots(p):
+    """Roots of polynomials along the last axis, whose first coefficients are not zero."""
+    out = _roots_shape(p)
+    with np.errstate(all="ignore"):
+        return _eigenvalues(np.asarray(p / p[..., :1], _solved(p.dtype))).astype(out.dtype)
+
+
+def _eigenvalues(p: np.ndarray) -> np.ndarray:
+    """Of companion matrices; NaN where one is not finite, zero for zeros at the end."""
+    n = p.shape[-1] - 1
+    rows = p.reshape(-1, n + 1)
+    roots = np.full((len(rows), n), complex(np.nan, np.nan))
+    known = np.isfinite(rows).all(axis=1)
+    zeros = np.argmax(rows[:, ::-1] != 0, axis=1)  # at the end of each
+    for count in np.unique(zeros[known]):
+        chosen = known & (zeros == count)
+        m = n - count
+        companions = np.zeros((chosen.sum(), m, m), p.dtype)
+        companions[:, np.arange(1, m), np.arange(m - 1)] = 1
+        companions[:, :1, :] = -rows[chosen, None, 1 : m + 1]
+        roots[chosen, :m] = np.linalg.eigvals(companions)
+        roots[chosen, m:] = 0
+    return roots.reshape(*p.shape[:-1], n)
+
+
+def _solved(dtype: np.dtype) -> np.dtype:
+    """The dtype in which eigenvalues are found."""
+    return np.result_type(dtype, np.float32) if dtype.kind in "fc" else np.dtype(np.float64)
+
+
+@polynomial_roots.shape
+def _roots_shape(p):
+    check_dtype("roots", p.dtype)
+    return Meta((*p.shape[:-1], p.shape[-1] - 1), np.result_type(_solved(p.dtype), np.complex64))
+
+
+def _vjp(g, p, y):
+    n = p.shape[-1] - 1
+    columns = [y * 0 + 1]
+    for _ in range(n):
+        columns.append(columns[-1] * y)
+    powers = stack(columns[::-1], axis=-1)
+    slopes = (powers[..., 1:] @ (p[..., :-1] * np.arange(n, 0, -1))[..., None])[..., 0]
+    return -(np.conj(np.swapaxes(powers, -1, -2)) @ (g / np.conj(slopes))[..., None])[..., 0]
+
+
+polynomial_roots.vjp(p=_vjp)
+polynomial_roots.calls = [
+    (((4,),), lambda p: polynomial_roots(p + np.array([9.0, 0.0, 1.0, -40.0]))),
+    (((2, 3),), lambda p: polynomial_roots(p + np.array([9.0, 1.0, -40.0]))),
+]
+
+
+@polynomial_roots.batch
+@with_parameters
+def _batched(p: Any, size: int) -> Any:
+    return {} if p.ndim else NotImplemented
+
+
+@composite(ref=np.roots, method=False, smooth=True)
+def roots(p):
+    """Roots of a polynomial, of which simple ones have a gradient.
+
+    Always complex, unlike NumPy's, which are real where all imaginary parts are zero. Zeros that
+    lead are left out; in a compiled or batched function, which has no numbers yet, the first
+    coefficient must not be zero.
+
+    Parameters
+    ----------
+    p : array_like
+        Coefficients, that of the highest power first.
+
+    Returns
+    -------
+    Tensor
+        In no order, shorter by one than the coefficients.
+
+    Raises
+    ------
+    NumgradValueError
+        If there is more than one axis.
+    NumgradLinAlgError
+        If a coefficient is NaN or infinite, and known.
+
+    Examples
+    --------
+    >>> p = ng.tensor([1.0, -3.0, 2.0], requires_grad=True)
+    >>> r = ng.roots(p)
+    >>> r.detach()
+    tensor([2.+0.j, 1.+0.j], dtype=complex128)
+    >>> r[0].real.backward()
+    >>> p.grad
+    tensor([-4., -2., -1.])
+    """
+    p = as_operand(p)
+    if len(p.shape) > 1:
+        raise NumgradValueError(f"roots: coefficients have one axis, got shape {tuple(p.shape)}")
+    if not len(p.shape):
+        p = p.reshape((1,))
+    known = state.ground.numbers(p)
+    if known is not None:
+        (places,) = np.nonzero(known)
+        if not np.isfinite(known).all():
+            raise NumgradLinAlgError("roots: coefficients must be finite, got NaN or infinity")
+        p = getitem(p, slice(places[0] if len(places) else len(known), None))
+    if p.shape[0] < 2:  # none
+        return getitem(polynomial_roots(concat(p, ones((2,), p.dtype), axis=0)), slice(0, 0))
+    return polynomial_roots(p)
+
+
+roots.calls = [(((3,),), lambda p: roots(p + np.array([9.0, 1.0, -40.0])))]

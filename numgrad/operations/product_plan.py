@@ -22,13 +22,12 @@ from numgrad.codegen import threads
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.codegen.estimate import serial_ns
 from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.call import conform
+from numgrad.core.foreign import is_sparse_kind
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
-from numgrad.core.plan import Plan, Planned, remember
+from numgrad.core.plan import Plan, Planned, conform, remember
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.products import linalg
-from numgrad.operations.sparse.kinds import is_sparse_kind
 
 _VECTOR_NS = 0.1  # the same in a product with a vector, besides reading the matrix
 
@@ -43,7 +42,7 @@ class MatMul(Planned):
         """Call the interpreter, or multiply with a sparse matrix of SciPy's."""
         for a in args:
             if is_sparse_kind(type(a)) and len(args) == 2 and not params:
-                return import_module("numgrad.operations.sparse.functions").product(*args)
+                return import_module("numgrad.operations.sparse_matrices").product(*args)
         return bind(op, args, params)
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
@@ -283,8 +282,8 @@ class ProductPlan(Plan):
         if not (self.work and prod(self.shape)):
 
             def zeros(g: np.ndarray, *saved: np.ndarray) -> Any:
-                found = [np.zeros(m.shape, m.dtype) for m in self.metas]
-                return [x if mask >> k & 1 else None for k, x in enumerate(found)], mask
+                results = [np.zeros(m.shape, m.dtype) for m in self.metas]
+                return [x if mask >> k & 1 else None for k, x in enumerate(results)], mask
 
             return zeros
         compute = self._gradients(mask)
@@ -304,17 +303,17 @@ class ProductPlan(Plan):
             a = saved[0] if mask & 2 else None
             b = saved[-1] if mask & 1 else None
             ga, gb = compute(g, a, b)
-            found = [ga, gb]
+            results = [ga, gb]
             for k in (0, 1):
-                value = found[k]
+                value = results[k]
                 if value is None:
                     continue
                 if flips[k] and self.form in ("mv", "vm"):
                     value = value.T
                 if value.shape != shapes[k]:
                     value = value.reshape(shapes[k])
-                found[k] = conform(value, (meta_a, meta_b)[k]) if convert else value
-            return found, mask
+                results[k] = conform(value, (meta_a, meta_b)[k]) if convert else value
+            return results, mask
 
         return backward
 
@@ -372,14 +371,14 @@ class ProductPlan(Plan):
             stored = stored[::-1]
 
         def gradients(g: Any, a: Any, b: Any) -> Any:
-            found: list[Any] = [None, None]
+            results: list[Any] = [None, None]
             if matrix is not None:
-                out = found[place] = empty(stored, dtype)
+                out = results[place] = empty(stored, dtype)
                 matrix(g, give_b(b) if place == 0 else give_a(a), out)
             if vector is not None:
-                out = found[1 - place] = empty(inner, dtype)
+                out = results[1 - place] = empty(inner, dtype)
                 vector(give_a(a) if place == 0 else give_b(b), g, out)
-            return found
+            return results
 
         return gradients
 

@@ -12,9 +12,9 @@ from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError
 from numgrad.operations.arrangement import roll
-from numgrad.operations.batch_rules import along_axis
 from numgrad.operations.cumulative import linear_recurrence
 from numgrad.operations.shape import as_operand, reshape
+from numgrad.operations.shared_rules import along_axis
 from numgrad.operations.sorting import ordered_shape, plain_axis
 from numgrad.operations.take import gather_along_backward, take_along_axis
 

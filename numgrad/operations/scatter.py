@@ -67,7 +67,7 @@ def _check_shapes(operation: str, x: Any, index: Any, source: Any, axis: int) ->
 
 
 def _along_result(operation: str, x: Meta, index: Meta, source: Meta | None, axis: Any) -> Meta:
-    """What is checked of shapes and dtypes; the result is like ``x``."""
+    """Checks of shapes and dtypes; the result is like ``x``."""
     axis = index_axis(operation, axis, x.ndim)
     check_integers(operation, index)
     if index.ndim > 1:
@@ -96,8 +96,8 @@ def _kept_values(g: Any, index: Any, meta_x: Any, axis: int) -> Any:
     size = meta_x.shape[axis]
     index = reshape(index, (-1,))
     lengths = (-1, *(1,) * (meta_x.ndim - 1 - axis % meta_x.ndim))
-    kept = reshape(last_writes(index, size=size), lengths)
-    return where(kept, take(g, index, axis=axis), 0)
+    last = reshape(last_writes(index, size=size), lengths)
+    return where(last, take(g, index, axis=axis), 0)
 
 
 @primitive(
@@ -150,8 +150,8 @@ def index_add(x, index, source, *, axis, alpha=1):
 
 
 def _added(g, index, axis, alpha):
-    taken = take(g, reshape(index, (-1,)), axis=axis)
-    return taken if alpha == 1 else taken * alpha.conjugate()
+    selected = take(g, reshape(index, (-1,)), axis=axis)
+    return selected if alpha == 1 else selected * alpha.conjugate()
 
 
 @index_add.shape
@@ -305,7 +305,7 @@ def _fitting(operation: str, x: Any, index: Any, source: Any, axis: Any) -> tupl
     shape, lengths = tuple(x.shape), tuple(index.shape)
     axis = index_axis(operation, axis, len(shape))
     check_cast(operation, source, x.dtype)
-    given = tuple(source.shape)
+    extent = tuple(source.shape)
     if len(lengths) != len(shape) or any(
         m > n for k, (m, n) in enumerate(zip(lengths, shape, strict=True)) if k != axis
     ):
@@ -313,14 +313,14 @@ def _fitting(operation: str, x: Any, index: Any, source: Any, axis: Any) -> tupl
             f"{operation}: an index of shape {lengths} does not fit an operand of shape {shape}; "
             f"it needs as many axes, none of them longer but axis {axis}"
         )
-    if given and (
-        len(given) != len(lengths) or any(m > n for m, n in zip(lengths, given, strict=True))
+    if extent and (
+        len(extent) != len(lengths) or any(m > n for m, n in zip(lengths, extent, strict=True))
     ):
         raise NumgradValueError(
-            f"{operation}: an index of shape {lengths} reaches outside a source of shape {given}; "
+            f"{operation}: an index of shape {lengths} reaches outside a source of shape {extent}; "
             "the source needs as many axes, none of them shorter"
         )
-    if given and given != lengths:
+    if extent and extent != lengths:
         source = getitem(source, tuple([slice(m) for m in lengths]))
     return x, index, source, axis
 
@@ -491,8 +491,8 @@ def _factors(g, x, positions, values):
     places = take(ravel(positions), order)
     factors = take(ravel(broadcast_to(values, shape)), order)
     others = _products_before(factors, before, 1) * _products_before(factors, behind, -1)
-    found = take(g, places) * np.conj(take(x, places) * others)
-    return reshape(take(found, back), shape)
+    result = take(g, places) * np.conj(take(x, places) * others)
+    return reshape(take(result, back), shape)
 
 
 multiply_at.shape(lambda x, positions, values: x)

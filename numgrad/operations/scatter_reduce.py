@@ -36,7 +36,7 @@ extreme_at.shape(lambda x, positions, values, *, largest, include_self: x)
 
 
 def _met(x: Any, y: Any, positions: Any, values: Any, include_self: bool) -> tuple[Any, Any, Any]:
-    """What is equal to the extremum, of the operand and of the values, and how many there are."""
+    """Masks of operand and values that equal the extremum, and how many there are."""
     dtype = y.dtype
     own = astype(x == y, dtype=dtype)
     if not include_self:

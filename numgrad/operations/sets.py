@@ -17,9 +17,9 @@ from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.axis import one_axis
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
-from numgrad.operations.data_dependent import OUTSIDE, no_shape
 from numgrad.operations.join import concat
 from numgrad.operations.shape import as_operand, reshape
+from numgrad.operations.shared_rules import OUTSIDE, no_shape
 from numgrad.operations.sorting import sort
 from numgrad.operations.take import take, take_backward
 
@@ -110,12 +110,12 @@ def unique(
     x = as_operand(x)
     if axis is not None:
         axis = one_axis("unique", axis, len(x.shape))
-    asked = (return_index, return_inverse, return_counts)
-    if not any(asked):
+    requested = (return_index, return_inverse, return_counts)
+    if not any(requested):
         return distinct(x, axis=axis, equal_nan=equal_nan)
-    found = distinct_all(x, axis=axis, equal_nan=equal_nan)
-    values = take(x, found[0], axis=axis)
-    return (values, *[part for part, wanted in zip(found, asked, strict=True) if wanted])
+    result = distinct_all(x, axis=axis, equal_nan=equal_nan)
+    values = take(x, result[0], axis=axis)
+    return (values, *[part for part, wanted in zip(result, requested, strict=True) if wanted])
 
 
 @primitive(internal=True, method=False, differentiable=False, outputs=True)

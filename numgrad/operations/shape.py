@@ -10,14 +10,14 @@ from numgrad.codegen.dtypes import check_dtype, convert
 from numgrad.core.abstract import AbstractLength, broadcast_lengths, refuse_abstract
 from numgrad.core.batching import BatchOperand, apply, shifted, unchanged, with_parameters
 from numgrad.core.declare import composite, primitive, view
+from numgrad.core.foreign import refuse_mask
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
-from numgrad.core.masks import refuse_mask
 from numgrad.core.op import Op
+from numgrad.core.primitive import View
 from numgrad.core.sequences import holds_tensors, stacked
-from numgrad.core.view import View
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.operations.batch_rules import integers
+from numgrad.operations.shared_rules import integers
 
 
 def as_operand(x: Any) -> Any:
@@ -346,8 +346,8 @@ def atleast_1d(*arrays):
     >>> ng.atleast_1d(3.0)
     tensor([3.])
     """
-    found = tuple(_at_least(a, 1) for a in arrays)
-    return found[0] if len(found) == 1 else found
+    result = tuple(_at_least(a, 1) for a in arrays)
+    return result[0] if len(result) == 1 else result
 
 
 atleast_1d.calls = [
@@ -368,8 +368,8 @@ def atleast_2d(*arrays):
     >>> ng.atleast_2d(ng.tensor([1.0, 2.0]))
     tensor([[1., 2.]])
     """
-    found = tuple(_at_least(a, 2) for a in arrays)
-    return found[0] if len(found) == 1 else found
+    result = tuple(_at_least(a, 2) for a in arrays)
+    return result[0] if len(result) == 1 else result
 
 
 atleast_2d.calls = [
@@ -390,8 +390,8 @@ def atleast_3d(*arrays):
     >>> ng.atleast_3d(ng.tensor([1.0, 2.0])).shape
     (1, 2, 1)
     """
-    found = tuple(_at_least(a, 3) for a in arrays)
-    return found[0] if len(found) == 1 else found
+    result = tuple(_at_least(a, 3) for a in arrays)
+    return result[0] if len(result) == 1 else result
 
 
 atleast_3d.calls = [

@@ -26,9 +26,9 @@ from numgrad.core.op import Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.sorting import LEAST, can_order, sorted_rows
 from numgrad.kernels.sorting import stable_order as order_row
-from numgrad.operations.batch_rules import along_axis
 from numgrad.operations.join import stack
 from numgrad.operations.shape import as_index, as_operand, reshape
+from numgrad.operations.shared_rules import along_axis
 from numgrad.operations.take import gather_along_backward, take_along_axis
 
 _INT64 = np.dtype(np.int64)
@@ -57,7 +57,7 @@ def ordered_shape(operation: str, x: Any, axis: int | None) -> tuple:
 
 
 class _OneElement(NamedTuple):
-    """What a number is to NumPy's functions that give places: a row of one element."""
+    """A number as NumPy's functions that give places see it: a row of one element."""
 
     shape: tuple = (1,)
     ndim: int = 1
@@ -414,16 +414,16 @@ def argtopk(x, *, k, axis, largest, ordered):
     x = np.moveaxis(x, axis, -1)
     n = x.shape[-1]
     if k > n // 8:  # one sort is cheaper than a partition and a sort
-        found = _order(x, x.ndim - 1, None, True, largest)[..., :k]
+        result = _order(x, x.ndim - 1, None, True, largest)[..., :k]
     else:
         place = max(k - 1, 0)
         part = np.argpartition(x, n - 1 - place if largest else place, axis=-1)
-        found = part[..., n - k :] if largest else part[..., :k]
+        result = part[..., n - k :] if largest else part[..., :k]
         if ordered:
-            found = np.sort(found, axis=-1)
-            order = _order(np.take_along_axis(x, found, -1), x.ndim - 1, None, True, largest)
-            found = np.take_along_axis(found, order, -1)
-    return np.ascontiguousarray(np.moveaxis(found, -1, axis))
+            result = np.sort(result, axis=-1)
+            order = _order(np.take_along_axis(x, result, -1), x.ndim - 1, None, True, largest)
+            result = np.take_along_axis(result, order, -1)
+    return np.ascontiguousarray(np.moveaxis(result, -1, axis))
 
 
 @argtopk.shape

@@ -76,19 +76,19 @@ def average(x, axis=None, weights=None, returned=False, *, keepdims=False):
 
 def _along(name: str, x: Any, weights: Any, axis: Any) -> Any:
     """Weights with the axes of ``x``."""
-    shape, given = tuple(x.shape), tuple(weights.shape)
-    if given == shape:
+    shape, sizes = tuple(x.shape), tuple(weights.shape)
+    if sizes == shape:
         return weights
     if axis is None:
         raise NumgradTypeError(
-            f"{name}: give the axis of weights of shape {given}, which is not that of the operand, "
+            f"{name}: give the axis of weights of shape {sizes}, which is not that of the operand, "
             f"{shape}"
         )
     axes = normalize_axes(name, axis, len(shape))
     listed = axis if isinstance(axis, tuple) else (axis,)
-    if given != tuple([shape[k] for k in listed]):
+    if sizes != tuple([shape[k] for k in listed]):
         raise NumgradValueError(
-            f"{name}: weights of shape {given} for axis={axis} of shape {shape}; they have its "
+            f"{name}: weights of shape {sizes} for axis={axis} of shape {shape}; they have its "
             "lengths"
         )
     order = np.argsort([k % len(shape) for k in listed]).tolist()
@@ -236,8 +236,8 @@ def corrcoef(x, y=None, rowvar=True, *, dtype=None):
             [-1.,  1.]])
     """
     c = _covariances("corrcoef", x, y, rowvar, False, None, None, None, dtype)
-    spread = np.sqrt(np.real(diagonal(c)))
-    c = c / spread[:, None] / spread[None, :]
+    scale = np.sqrt(np.real(diagonal(c)))
+    c = c / scale[:, None] / scale[None, :]
     if c.dtype.kind == "c":
         c = np.clip(c.real, -1, 1) + 1j * np.clip(c.imag, -1, 1)
     else:

@@ -290,8 +290,8 @@ add_along.vjp(x=lambda g: g, source=lambda g, indices, axis: gather_along(g, ind
 
 @add_along.vjp_kernel
 def _add_along_backward(call, mask, g, indices=None):
-    taken = gather_along(g, indices, axis=call.params["axis"]) if mask & 4 else None
-    return [np.array(g) if mask & 1 else None, None, taken]  # new arrays: not copied once more
+    selected = gather_along(g, indices, axis=call.params["axis"]) if mask & 4 else None
+    return [np.array(g) if mask & 1 else None, None, selected]  # new arrays: not copied once more
 
 
 add_along.calls = [

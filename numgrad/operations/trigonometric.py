@@ -6,7 +6,7 @@ import numpy as np
 
 from numgrad.core.declare import composite, elementwise
 from numgrad.operations.arithmetic import multiply
-from numgrad.operations.special import sech_square
+from numgrad.operations.error_gamma_logistic import sech_square
 
 
 @elementwise(ref=np.sin, special=(0.0, 1e22), smooth=True)

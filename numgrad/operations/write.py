@@ -1,4 +1,4 @@
-"""New arrays that are an operand with some of its elements written over.
+"""New arrays that are an operand with some of its elements written over: at indices, by masks.
 
 Note [Writes]
 -------------
@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
+from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.arguments import complete
 from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS
-from numgrad.core.primitive import Primitive
+from numgrad.core.primitive import Primitive, checked
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.index import scatter_add
 from numgrad.operations.choice import where
@@ -86,16 +87,16 @@ def as_number(operation: str, value: Any, dtype: np.dtype) -> Any:
 
 def _fitted(operation: str, values: Any, shape: tuple[int, ...]) -> Any:
     """``values`` without leading axes of length 1 too many, if they broadcast to ``shape``."""
-    given = tuple(values.shape)
-    surplus = max(len(given) - len(shape), 0)
-    kept = given[surplus:]
-    matches = all(n in (1, m) for n, m in zip(reversed(kept), reversed(shape), strict=False))
-    if not matches or any(n != 1 for n in given[:surplus]):
+    lengths = tuple(values.shape)
+    surplus = max(len(lengths) - len(shape), 0)
+    trailing = lengths[surplus:]
+    matches = all(n in (1, m) for n, m in zip(reversed(trailing), reversed(shape), strict=False))
+    if not matches or any(n != 1 for n in lengths[:surplus]):
         raise NumgradValueError(
-            f"{operation}: values of shape {given} do not broadcast to the shape {shape} of what "
+            f"{operation}: values of shape {lengths} do not broadcast to the shape {shape} of what "
             "is written; their axes, matched from the right, must be equal to it or 1"
         )
-    return reshape(values, kept) if surplus else values
+    return reshape(values, trailing) if surplus else values
 
 
 # ---------------------------------------------------------------------------- at flat positions
@@ -203,16 +204,16 @@ def _put_result(x, indices, values, *, accumulate):
 
 
 def _put_values(g, indices, meta_x, meta_values, accumulate):
-    taken = take(g, indices)
+    selected = take(g, indices)
     if not accumulate:
-        taken = where(last_writes(indices, size=prod(meta_x.shape)), taken, 0)
-    size, count = prod(meta_values.shape), prod(taken.shape)
+        selected = where(last_writes(indices, size=prod(meta_x.shape)), selected, 0)
+    size, count = prod(meta_values.shape), prod(selected.shape)
     if size == count:
-        return reshape(taken, meta_values.shape)
+        return reshape(selected, meta_values.shape)
     if size == 1:
-        return reshape(OPS["sum"](taken), meta_values.shape)
+        return reshape(OPS["sum"](selected), meta_values.shape)
     rounds = -(-count // size) if size else 0  # how often the values were repeated, rounded up
-    padded = pad_constant(ravel(taken), widths=((0, rounds * size - count),))
+    padded = pad_constant(ravel(selected), widths=((0, rounds * size - count),))
     return reshape(OPS["sum"](reshape(padded, (rounds, size)), axis=0), meta_values.shape)
 
 
@@ -232,14 +233,14 @@ def positions_of(shape: tuple[int, ...], select: Callable[[np.ndarray], np.ndarr
 
     Coordinates are picked one axis at a time, from arrays that are broadcast and take no memory.
     """
-    found = np.zeros(np.shape(select(np.broadcast_to(0, shape))), np.int64)
+    positions = np.zeros(np.shape(select(np.broadcast_to(0, shape))), np.int64)
     stride = 1
     for axis in reversed(range(len(shape))):
         along = (np.arange(shape[axis]) * stride).reshape((-1, *(1,) * (len(shape) - axis - 1)))
-        found += select(np.broadcast_to(along, shape))
+        positions += select(np.broadcast_to(along, shape))
         stride *= shape[axis]
-    found.flags.writeable = False  # nothing changes it: it can be saved without a copy
-    return found
+    positions.flags.writeable = False  # nothing changes it: it can be saved without a copy
+    return positions
 
 
 # ---------------------------------------------------------------------------------- at an index
@@ -294,7 +295,7 @@ def _put_masked(x: Any, values: Any, mask: Any, accumulate: bool) -> Any:
 def index_parts(
     operation: str, shape: tuple[int, ...], index: Any, plain: Callable[..., Any] = plain_part
 ) -> tuple:
-    """What stands in brackets as a tuple of parts, of which ``plain`` makes arrays."""
+    """An index in brackets as a tuple of parts, of which ``plain`` makes arrays."""
     try:
         return tuple([plain(p, shape) for p in (index if type(index) is tuple else (index,))])
     except NumgradIndexError as error:
@@ -404,4 +405,268 @@ def fill(x, value):
 
 fill.calls = [
     (((2, 3), ()), lambda x, v: fill(x, v)),
+]
+
+
+def _check_source(operation: str, x: Any, source: Any, shape: tuple[int, ...]) -> None:
+    """Check the source, which must have the shape of what is written."""
+    if tuple(source.shape) != shape:
+        raise NumgradValueError(
+            f"{operation}: source of shape {tuple(source.shape)} must have the shape {shape} of "
+            "what is written; use broadcast_to or reshape"
+        )
+    check_cast(operation, source, x.dtype)
+
+
+@composite(
+    errors=[(((3, 4), (1, 4)), {"end": 2}, "NumgradValueError")], keeps_dtype=True, smooth=True
+)
+def slice_scatter(x, source, *, axis=0, start=None, end=None, step=1):
+    """The operand with an array written into a slice of an axis.
+
+    The source has the shape of the slice, ``x[start:end:step]`` along ``axis``.
+
+    Parameters
+    ----------
+    source
+        Array of the shape of the slice.
+    start : int
+        Where the slice starts; by default at the start of the axis.
+    end : int
+        Where it ends; by default at the end of the axis.
+    step : int
+        Places from one element to the next.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
+    Examples
+    --------
+    >>> ng.slice_scatter(ng.zeros(4), ng.ones(2), end=2)
+    tensor([1., 1., 0., 0.])
+    """
+    x, source = as_operand(x), as_operand(source)
+    axis = index_axis("slice_scatter", axis, len(x.shape))
+    part = slice(start, end, step)
+    length = len(checked("slice_scatter", x, range(x.shape[axis]).__getitem__, part))
+    _check_source("slice_scatter", x, source, (*x.shape[:axis], length, *x.shape[axis + 1 :]))
+    return index_put(x, source, index=(*(slice(None),) * axis, part))
+
+
+slice_scatter.calls = [
+    (((2, 3), (2, 2)), lambda x, v: slice_scatter(x, v, axis=1, step=2)),
+]
+
+
+@composite(
+    errors=[
+        (((3, 4), (3,)), {"axis": 0, "index": 1}, "NumgradValueError"),
+        (((3, 4), (4,)), {"axis": 0, "index": 3}, "NumgradIndexError"),
+    ],
+    keeps_dtype=True,
+    smooth=True,
+)
+def select_scatter(x, source, *, axis, index):
+    """The operand with an array written at one index of an axis.
+
+    The source has the shape of the operand without that axis.
+
+    Parameters
+    ----------
+    source
+        Array of the shape of the operand without the axis.
+    index : int
+        Where along the axis.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
+    Examples
+    --------
+    >>> ng.select_scatter(ng.zeros((2, 2)), ng.ones(2), axis=1, index=-1)
+    tensor([[0., 1.],
+            [0., 1.]])
+    """
+    x, source = as_operand(x), as_operand(source)
+    axis = index_axis("select_scatter", axis, len(x.shape))
+    index = as_index("select_scatter", index, "the index")
+    if not -x.shape[axis] <= index < x.shape[axis]:
+        check_indices("select_scatter", np.asarray(index), tuple(x.shape), axis)
+    _check_source("select_scatter", x, source, (*x.shape[:axis], *x.shape[axis + 1 :]))
+    return index_put(x, source, index=(*(slice(None),) * axis, index))
+
+
+select_scatter.calls = [
+    (((2, 3), (2,)), lambda x, v: select_scatter(x, v, axis=1, index=-1)),
+]
+
+
+@composite(
+    errors=[
+        (((3, 4), (4,)), {}, "NumgradValueError"),
+        (((3, 4), (3,)), {"axis1": 2}, "NumgradIndexError"),
+    ],
+    keeps_dtype=True,
+    smooth=True,
+)
+def diagonal_scatter(x, source, *, offset=0, axis1=0, axis2=1):
+    """The operand with an array written on a diagonal.
+
+    The source has the shape of ``diagonal(x, offset, axis1, axis2)``.
+
+    Parameters
+    ----------
+    source
+        Array of the shape of that diagonal.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
+    Examples
+    --------
+    >>> ng.diagonal_scatter(ng.zeros((2, 3)), [1.0, 2.0], offset=1)
+    tensor([[0., 1., 0.],
+            [0., 0., 2.]])
+    """
+    x, source = as_operand(x), as_operand(source)
+    shape = tuple(x.shape)
+    positions = checked(
+        "diagonal_scatter", x, positions_of, shape, lambda a: np.diagonal(a, offset, axis1, axis2)
+    )
+    _check_source("diagonal_scatter", x, source, positions.shape)
+    return put(x, positions, source)
+
+
+diagonal_scatter.calls = [
+    (((2, 3), (2,)), lambda x, v: diagonal_scatter(x, v, offset=1)),
+]
+
+
+_MASK = np.array([[True, False, True], [False, True, False]])  # what these are tried with
+
+
+def _mask(operation: str, mask: Any) -> Any:
+    mask = as_operand(mask)
+    if mask.dtype != np.bool_:
+        raise NumgradTypeError(
+            f"{operation}: the mask has dtype {mask.dtype} and must be boolean; compare, as in "
+            "mask != 0"
+        )
+    return mask
+
+
+def _common_shape(operation: str, x: Any, mask: Any) -> tuple[int, ...]:
+    try:
+        return broadcast_lengths(x.shape, mask.shape)
+    except ValueError:
+        raise NumgradValueError(
+            f"{operation}: operand of shape {tuple(x.shape)} and mask of shape "
+            f"{tuple(mask.shape)} do not broadcast; axes are matched from the right and must be "
+            "equal or 1"
+        ) from None
+
+
+@composite(errors=[(((3,), (3,), ()), {}, "NumgradTypeError")], smooth=True, keeps_dtype=True)
+def masked_fill(x, mask, value):
+    """The operand with a number where a mask is true; both broadcast against each other.
+
+    Parameters
+    ----------
+    x
+        Array.
+    mask
+        Booleans.
+    value
+        Number or 0-d array, which may require grad.
+
+    Returns
+    -------
+    Tensor
+        Of the shape that ``x`` and ``mask`` broadcast to, and of the dtype of ``x``.
+
+    Raises
+    ------
+    NumgradTypeError
+        If the mask is not boolean, or the value does not fit into the dtype of ``x``.
+    NumgradValueError
+        If the value is not 0-d, or shapes do not broadcast.
+
+    Examples
+    --------
+    >>> ng.masked_fill(ng.tensor([1.0, -2.0]), [False, True], 0.0)
+    tensor([1., 0.])
+    """
+    x, mask = as_operand(x), _mask("masked_fill", mask)
+    _common_shape("masked_fill", x, mask)
+    return where(mask, as_number("masked_fill", value, x.dtype), x)
+
+
+masked_fill.calls = [
+    (((2, 3), ()), lambda x, v: masked_fill(x, _MASK, v)),
+]
+
+
+@primitive(internal=True, differentiable=False, method=False)
+def mask_ranks(mask, *, size):
+    """How many elements of a mask are true before each one, in C order; 0 where it is false."""
+    counts = np.cumsum(mask).reshape(mask.shape)
+    if mask.size and counts.flat[-1] > size:
+        raise NumgradValueError(
+            f"masked_scatter: the mask is true for {counts.flat[-1]} elements and the source has "
+            f"{size}; it needs one for each"
+        )
+    return np.where(mask, counts - 1, 0)
+
+
+mask_ranks.shape(lambda mask, *, size: Meta(mask.shape, np.dtype(np.int64)))
+
+
+@composite(errors=[(((3,), (3,), (3,)), {}, "NumgradTypeError")], smooth=True, keeps_dtype=True)
+def masked_scatter(x, mask, source):
+    """The operand with the elements of another array, in order, where a mask is true.
+
+    Parameters
+    ----------
+    x
+        Array; it and the mask broadcast against each other.
+    mask
+        Booleans.
+    source
+        Array of at least as many elements as the mask has true ones; the rest is not used.
+
+    Returns
+    -------
+    Tensor
+        Of the shape that ``x`` and ``mask`` broadcast to, and of the dtype of ``x``.
+
+    Raises
+    ------
+    NumgradTypeError
+        If the mask is not boolean, or the source does not fit into the dtype of ``x``.
+    NumgradValueError
+        If the source has too few elements, or shapes do not broadcast.
+
+    Examples
+    --------
+    >>> ng.masked_scatter(ng.zeros(3), [True, False, True], [1.0, 2.0])
+    tensor([1., 0., 2.])
+    """
+    x, mask, source = as_operand(x), _mask("masked_scatter", mask), as_operand(source)
+    shape = _common_shape("masked_scatter", x, mask)
+    source = ravel(converted("masked_scatter", source, x.dtype))
+    mask = broadcast_to(mask, shape)
+    ranks = mask_ranks(mask, size=source.shape[0])
+    if not source.shape[0]:  # nothing is written: any element will do to read
+        source = broadcast_to(OPS["sum"](source), (1,))
+    return where(mask, take(source, ranks), x)
+
+
+masked_scatter.calls = [
+    (((2, 3), (4,)), lambda x, v: masked_scatter(x, _MASK, v)),
 ]

@@ -12,7 +12,7 @@ import numpy as np
 
 from numgrad.autograd.versions import Version, mark_all_written, mark_version
 from numgrad.core.interpreter import state as thread_state
-from numgrad.core.row_sparse import RowSparseArray
+from numgrad.core.row_gradients import RowSparseArray
 from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.complex import imag, real
 from numgrad.operations.join import stack

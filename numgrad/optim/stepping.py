@@ -18,7 +18,7 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.cpython.addresses import Addresses, addresses, copied_addresses
-from numgrad.core.row_sparse import RowSparseArray
+from numgrad.core.row_gradients import RowSparseArray
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.kernels.multi_tensor import UpdateKernel, update_kernel
 from numgrad.optim.formula import Formula, Settings, as_float

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.numpy_signatures import signature_of
+from numgrad.core.arguments import signature_of
 from numgrad.core.tree import paths
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.optimize.derivatives import kept

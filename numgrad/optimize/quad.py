@@ -20,8 +20,8 @@ from scipy import integrate
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.function import Function
 from numgrad.autograd.modes import enable_grad, no_grad
+from numgrad.core.foreign import refuse_mask
 from numgrad.core.interpreter import state
-from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.core.tree import Nesting, flatten, unflatten
 from numgrad.errors import (

@@ -15,7 +15,7 @@ from numgrad.codegen.nests.account import account
 from numgrad.codegen.nests.polynomial import evaluate
 from numgrad.codegen.nests.statements import Statement
 from numgrad.codegen.nests.terms import PRODUCT
-from numgrad.core.call import Call
+from numgrad.core.plan import Call
 from numgrad.profiler.notes import (
     KERNEL,
     NEST,

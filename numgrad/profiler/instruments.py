@@ -22,7 +22,7 @@ from numgrad.codegen import threads
 from numgrad.compiler.loops import program as loop_program
 from numgrad.compiler.run import program, specialise, tape, watched
 from numgrad.core.interpreter import state
-from numgrad.core.view import View
+from numgrad.core.primitive import View
 from numgrad.errors import generated
 from numgrad.operations import index, join, shape, write
 from numgrad.operations.index import is_basic

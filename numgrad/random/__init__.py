@@ -18,9 +18,9 @@ function makes begins anew at each call, as in eager code.
 
 from numgrad.random.generator import Generator as Generator
 from numgrad.random.generator import default_rng as default_rng
-from numgrad.random.states import get_state as get_state
-from numgrad.random.states import manual_seed as manual_seed
-from numgrad.random.states import set_state as set_state
+from numgrad.random.generator import get_state as get_state
+from numgrad.random.generator import manual_seed as manual_seed
+from numgrad.random.generator import set_state as set_state
 
 __all__ = ["Generator", "default_rng", "get_state", "manual_seed", "set_state"]
 

@@ -1,33 +1,148 @@
-"""NumPy's ``Generator`` with Tensors as results, and the one that an argument means."""
+"""NumPy's ``Generator`` with Tensors as results: draws, seeds and states."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
+from functools import partial
+from operator import index
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import AbstractLength
+from numgrad.core.abstract import AbstractLength, broadcast_lengths
 from numgrad.core.axis import normalize_axes
-from numgrad.core.interpreter import state
-from numgrad.core.masks import refuse_mask
+from numgrad.core.foreign import refuse_mask
+from numgrad.core.interpreter import drawn, state
+from numgrad.core.interpreter import state as interpreting
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_operand
-from numgrad.random.draws import (
-    asked,
-    at_once,
-    checked_parameter,
-    drawn_now,
-    drawn_shape,
-    named,
-    numbers,
-    places,
-    plain,
-)
 from numgrad.tensors.reparameterised import PATHS, STANDARD, allowed, differentiated, fixed
 from numgrad.tensors.tensor import Tensor
+
+
+def drawn_shape(operation: str, size: Any, *shapes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The shape of what is drawn, to which parameters of these shapes have to broadcast.
+
+    Raises
+    ------
+    NumgradValueError
+        If they do not.
+
+    Examples
+    --------
+    >>> from numgrad.random.generator import drawn_shape
+    >>> drawn_shape("deal", None, (3, 1), (4,)), drawn_shape("deal", 4, (4,))
+    ((3, 4), (4,))
+    """
+    try:
+        common = broadcast_lengths(*shapes)
+        if size is None:
+            return common
+        wanted = tuple(size) if isinstance(size, tuple | list) else (size,)
+        if len(common) > len(wanted) or broadcast_lengths(common, wanted) != wanted:
+            raise ValueError
+    except ValueError:
+        described = ", ".join(str(tuple(shape)) for shape in shapes)
+        raise NumgradValueError(
+            f"{operation}: parameters of shapes {described} do not broadcast to size={size}"
+        ) from None
+    return wanted
+
+
+def draw_seed() -> Any:
+    """A random integer below ``2**53`` from NumPy's global generator, to seed an operation with.
+
+    While a function is compiled it is drawn anew at each call of that.
+
+    Examples
+    --------
+    >>> from numgrad.random.generator import draw_seed
+    >>> 0 <= draw_seed() < 2**53
+    True
+    """
+    if any(each.draws for each in state.interpreters):
+        return drawn(_seeds, np.random.get_bit_generator(), (), (), np.int64)  # pyright: ignore
+    return state.ground.seed()
+
+
+def _seeds(size: Any) -> np.ndarray:
+    return np.asarray(np.random.random_sample(size) * 2**53).astype(np.int64)
+
+
+def at_once() -> bool:
+    """Whether what NumPy draws now is the result: not in a compiled function or a batch.
+
+    Examples
+    --------
+    >>> from numgrad.random.generator import at_once
+    >>> at_once()
+    True
+    """
+    return not (state.ground.deferred or any(each.draws for each in state.interpreters))
+
+
+def numbers(
+    method: Callable[..., Any], bounds: tuple, size: Any, dtype: Any = None, kind: Any = np.float64,
+    **options: Any,
+) -> Tensor:  # fmt: skip
+    """Numbers between bounds, in an array of a size or of the shape that these broadcast to."""
+    draw = method if dtype is None else lambda *arguments: method(*arguments, dtype, **options)
+    operands = [checked_parameter(bound, method.__name__) for bound in bounds]
+    return asked(method, draw, operands, size, np.dtype(dtype or kind))
+
+
+def _source(method: Any) -> Any:
+    """The generator of which NumPy's method draws."""
+    return method.__self__.bit_generator
+
+
+def places(permutation: Callable[..., Any], count: Any) -> Tensor:
+    """The integers below ``count`` in random order."""
+    source = _source(permutation)
+    return drawn(lambda n, _: permutation(int(n)), source, (count,), count, np.int64, apart=False)
+
+
+def checked_parameter(value: Any, name: str = "") -> Any:
+    """A parameter, which is no Tensor that is to be differentiated."""
+    refuse_mask(f"random{name and '.'}{name}", value)
+    if differentiated(value):
+        raise NumgradRuntimeError(
+            f"random{name and '.'}{name}: a parameter of shape {value.shape} is to be "
+            "differentiated, in which these numbers have no gradients; draw from a distribution "
+            "whose numbers have some (normal, gamma, beta, ...), choose rows with "
+            "x[rng.permutation(n)], or detach() it"
+        )
+    return value
+
+
+def plain(value: Any) -> Any:
+    """A parameter as NumPy takes it."""
+    return value.numpy() if isinstance(checked_parameter(value), Tensor) else value
+
+
+def drawn_now(method: Callable[..., Any], *args: Any) -> Tensor:
+    """Numbers as NumPy draws them."""
+    return Tensor(np.asarray(named(method, method, *args)))
+
+
+def named(method: Callable[..., Any], draw: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """The result of ``draw``, whose errors name the method of NumPy."""
+    try:
+        return draw(*args, **options)
+    except NumgradError:
+        raise
+    except (ValueError, OverflowError, MemoryError, RuntimeError) as error:
+        raise NumgradValueError(f"random.{method.__name__}: {error}") from None
+    except (TypeError, KeyError) as error:
+        raise NumgradTypeError(f"random.{method.__name__}: {error}") from None
+
+
+def asked(method: Callable[..., Any], draw: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """The result of ``draw``, now or in the compiled run; errors name the method of NumPy."""
+    later = draw if at_once() else partial(named, method, draw)
+    return named(method, drawn, later, _source(method), *args, **options)
 
 
 class Generator:
@@ -60,7 +175,7 @@ class Generator:
 
     @property
     def bit_generator(self) -> Any:
-        """What NumPy's generator draws from."""
+        """The bit generator of NumPy's generator."""
         return self.generator.bit_generator
 
     def spawn(self, n_children: int) -> list[Generator]:
@@ -200,11 +315,11 @@ class Generator:
         def draw(mean: Any, cov: Any, shape: Any) -> Any:
             return numpys(mean, cov, shape[:-1], check_valid, tol, method=method)
 
-        found = asked(numpys, draw, were, (*lead, *mean.shape), np.float64, apart=False)
+        result = asked(numpys, draw, were, (*lead, *mean.shape), np.float64, apart=False)
         if not (differentiated(mean) or differentiated(cov)):
-            return found
+            return result
         moved = np.linalg.cholesky(cov) @ np.linalg.inv(np.linalg.cholesky(were[1]))
-        return mean + (found - were[0]) @ moved.T
+        return mean + (result - were[0]) @ moved.T
 
     def poisson(self, lam: Any = 1.0, size: Any = None) -> Tensor:
         """Numbers of events of mean ``lam``."""
@@ -268,22 +383,22 @@ class Generator:
         """
         if not (state.ground.inner or any(map(differentiated, parameters))):
             return numbers(getattr(self.generator, name), parameters, size)
-        given = tuple(p if isinstance(p, int | float) else as_operand(p) for p in parameters)
-        size = drawn_shape(f"random.{name}", size, *[getattr(p, "shape", ()) for p in given])
-        were, method = tuple(map(fixed, given)), getattr(self.generator, name)
+        arguments = tuple(p if isinstance(p, int | float) else as_operand(p) for p in parameters)
+        size = drawn_shape(f"random.{name}", size, *[getattr(p, "shape", ()) for p in arguments])
+        were, method = tuple(map(fixed, arguments)), getattr(self.generator, name)
         standard = STANDARD.get(name, ())
-        kept = len(were) - len(standard)
-        known = (*were[:kept], *standard)
+        remaining = len(were) - len(standard)
+        known = (*were[:remaining], *standard)
         if state.ground.inner:  # these may depend on what the body computes
-            found = PATHS[name](numbers(method, known, size), known, *given)
-            return found * np.where(allowed(name, were), 1.0, np.nan) if standard else found
+            result = PATHS[name](numbers(method, known, size), known, *arguments)
+            return result * np.where(allowed(name, were), 1.0, np.nan) if standard else result
 
         def draw(*drawn_with: Any) -> Any:
             *parameters, shape = drawn_with
             method(*parameters, (0, *shape))  # NumPy checks them also where it draws nothing
-            return method(*parameters[:kept], *standard, shape)
+            return method(*parameters[:remaining], *standard, shape)
 
-        return PATHS[name](asked(method, draw, were, size, np.float64), known, *given)
+        return PATHS[name](asked(method, draw, were, size, np.float64), known, *arguments)
 
     def random(self, size: Any = None, dtype: Any = np.float64) -> Tensor:
         """Numbers spread evenly over the interval from 0 up to 1, float64 or float32."""
@@ -348,12 +463,12 @@ class Generator:
         method = self.generator.choice
 
         def choose(count: Any, *rest: Any) -> Any:
-            given = rest[0] if weights else None
-            return method(int(count), rest[-1], replace, given, 0, shuffle)
+            arguments = rest[0] if weights else None
+            return method(int(count), rest[-1], replace, arguments, 0, shuffle)
 
         size = () if size is None else size
-        found = asked(method, choose, (count, *weights), size, np.int64, apart=False)
-        return found if rows is None else OPS["take"](rows, found, axis=axis)
+        result = asked(method, choose, (count, *weights), size, np.int64, apart=False)
+        return result if rows is None else OPS["take"](rows, result, axis=axis)
 
 
 def generator_of(
@@ -438,7 +553,7 @@ def _made(generator: np.random.Generator) -> Generator:
 
 
 def seeded(name: str, make: Callable[..., Any], seed: Any) -> Any:
-    """What ``make`` gives for a seed; its errors name the operation and the seed."""
+    """The result of ``make`` for a seed; its errors name the operation and the seed."""
     if isinstance(seed, Tensor) and (numbers := state.ground.numbers(seed)) is not None:
         seed = numbers[()]
     if isinstance(seed, Tensor):
@@ -456,3 +571,136 @@ def seeded(name: str, make: Callable[..., Any], seed: Any) -> Any:
         raise NumgradValueError(f"{name}: seed {seed!r}: {error}") from None
     except TypeError as error:
         raise NumgradTypeError(f"{name}: seed {seed!r}: {error}") from None
+
+
+def manual_seed(seed: int) -> None:
+    """Let what draws from NumPy's global generator give the same numbers again.
+
+    Parameters
+    ----------
+    seed
+        An integer from 0 up to ``2**32``, which is left out.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.random.manual_seed(0)
+    >>> first = ng.nn.functional.dropout(ng.ones(8))
+    >>> ng.random.manual_seed(0)
+    >>> (ng.nn.functional.dropout(ng.ones(8)) == first).all().item()
+    True
+    """
+    seeded("manual_seed", np.random.seed, seed)
+    interpreting.ground.reseeded(seed)
+
+
+def get_state(generator: Generator | np.random.Generator | None = None) -> dict[str, Any]:
+    """The state of a generator, by default NumPy's global one: what it draws next follows from it.
+
+    Returns
+    -------
+    dict
+        Numbers, strings and an array, which ``ng.save`` and pickle keep; for ``set_state``.
+
+    Raises
+    ------
+    NumgradTypeError
+        If ``generator`` is none.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> state = ng.random.get_state()
+    >>> first = ng.nn.functional.dropout(ng.ones(8))
+    >>> ng.random.set_state(state)
+    >>> (ng.nn.functional.dropout(ng.ones(8)) == first).all().item()
+    True
+    """
+    _refuse_trace("get_state")
+    if generator is None:
+        return dict(np.random.get_state(legacy=False))  # pyright: ignore
+    return dict(generator_of("get_state", generator).bit_generator.state)
+
+
+def set_state(
+    state: Mapping[str, Any], generator: Generator | np.random.Generator | None = None
+) -> None:
+    """Let a generator, by default NumPy's global one, go on from a state of ``get_state``.
+
+    Raises
+    ------
+    NumgradTypeError
+        If ``state`` is no dictionary, or ``generator`` is none.
+    NumgradValueError
+        If it is not the state of such a generator, which stays as it was.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> rng = ng.random.default_rng(0)
+    >>> state = ng.random.get_state(rng)
+    >>> first = rng.normal()
+    >>> ng.random.set_state(state, rng)
+    >>> rng.normal() == first
+    tensor(True)
+    """
+    _refuse_trace("set_state")
+    target: Any = np.random
+    if generator is not None:
+        target = generator_of("set_state", generator).bit_generator
+    if not isinstance(state, Mapping):
+        raise NumgradTypeError(
+            f"set_state: takes a dictionary as get_state returns it, got {type(state).__name__}"
+        )
+    kind = type(np.random.get_bit_generator() if generator is None else target)  # pyright: ignore
+    trial: Any = kind(0)
+    if generator is None:
+        trial = np.random.RandomState(trial)
+    try:
+        _check_words(state, trial.get_state(legacy=False) if generator is None else trial.state)
+        _put(trial, state)
+    except Exception as error:
+        raise NumgradValueError(
+            f"set_state: this is no state of a {kind.__name__} ({error}); give what get_state "
+            "returned for a generator of that kind"
+        ) from None
+    _put(target, state)
+
+
+def _put(source: Any, state: Mapping[str, Any]) -> None:
+    if isinstance(source, np.random.BitGenerator):
+        source.state = dict(state)
+    else:
+        source.set_state(dict(state))
+
+
+def _check_words(state: Mapping[str, Any], like: Mapping[str, Any]) -> None:
+    """Raise unless ``state`` has what ``like`` has; NumPy takes places outside of arrays."""
+    for name, value in like.items():
+        if name not in state:
+            raise ValueError(f"it has no {name!r}")
+        entry = state[name]
+        if isinstance(value, Mapping):
+            if not isinstance(entry, Mapping):
+                raise ValueError(f"its {name!r} is a {type(entry).__name__}")
+            _check_words(entry, value)
+        elif isinstance(value, np.ndarray):
+            words = np.asarray(entry)
+            if words.shape != value.shape or words.dtype != value.dtype:
+                raise ValueError(f"its {name!r} has shape {words.shape} and dtype {words.dtype}")
+        elif isinstance(value, float):
+            float(entry)
+        elif isinstance(value, str):
+            if entry != value:
+                raise ValueError(f"its {name!r} is {entry!r}")
+        else:
+            length = max([v.size for v in like.values() if isinstance(v, np.ndarray)], default=0)
+            if not 0 <= index(entry) <= (length if name in ("pos", "buffer_pos") else 2**128):
+                raise ValueError(f"its {name!r} is {entry}")
+
+
+def _refuse_trace(name: str) -> None:
+    interpreting.ground.once(
+        f"{name}: the state of a generator is read and set outside of a compiled function, "
+        "whose random numbers are drawn at each call"
+    )

@@ -8,17 +8,26 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradValueError
+from numgrad.operations.error_gamma_logistic import gammaln
 from numgrad.operations.shape import as_operand
-from numgrad.operations.special import gammaln
-from numgrad.operations.special_functions.beta import betainc, betaincc
-from numgrad.operations.special_functions.convex import xlog1py, xlogy
-from numgrad.operations.special_functions.gamma import betaln, gammainc, gammaincc
+from numgrad.operations.special_functions.gamma import (
+    betainc,
+    betaincc,
+    betaln,
+    gammainc,
+    gammaincc,
+)
 from numgrad.operations.special_functions.inverse_parameters import bdtrik, nbdtrik, pdtrik
-from numgrad.random.draws import checked_parameter, drawn_shape
-from numgrad.random.generator import generator_from
+from numgrad.operations.special_functions.scipy_elementary import xlog1py, xlogy
+from numgrad.random.generator import checked_parameter, drawn_shape, generator_from
 from numgrad.stats.distribution import Discrete, WithoutParameters, by_powers
-from numgrad.stats.quadrature import mean_log_factorial, over_times
-from numgrad.stats.tails import log_beta_below, log_gamma_above, log_gamma_below
+from numgrad.stats.numerics import (
+    log_beta_below,
+    log_gamma_above,
+    log_gamma_below,
+    mean_log_factorial,
+    over_times,
+)
 
 
 def _log_below(tiny: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
@@ -349,8 +358,8 @@ class Multinomial(WithoutParameters):
         """Probability of counts ``x``."""
         inside, n, counts, p = self._given("pmf", x, n, p)
         none = np.any(p == 0, axis=-1)
-        spread = np.where(np.expand_dims(none, -1), p, 1.0)
-        powers = np.exp(self._log(counts, n, 1.0)) * np.prod(np.power(spread, counts), axis=-1)
+        scale = np.where(np.expand_dims(none, -1), p, 1.0)
+        powers = np.exp(self._log(counts, n, 1.0)) * np.prod(np.power(scale, counts), axis=-1)
         regular = np.exp(self._log(counts, n, np.where(np.expand_dims(none, -1), 1.0, p)))
         return np.where(inside, np.where(none, powers, regular), 0.0)
 

@@ -1,4 +1,4 @@
-"""What distributions of one number share: location and scale, support, checks of parameters.
+"""Bases of distributions of one number: location and scale, support, checks of parameters.
 
 Note [Outside of the support]
 -----------------------------
@@ -30,8 +30,7 @@ import numpy as np
 
 from numgrad.errors import NumgradAttributeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_operand
-from numgrad.random.draws import at_once, checked_parameter, drawn_shape
-from numgrad.random.generator import generator_from
+from numgrad.random.generator import at_once, checked_parameter, drawn_shape, generator_from
 
 
 class WithoutParameters:
@@ -58,15 +57,15 @@ def _operands(*values: Any) -> list[Any]:
     return [np.asarray(v, dtype) if a is None else a for v, a in zip(values, arrays, strict=True)]
 
 
-def where_valid(ok: Any, found: Any, *given: Any) -> Any:
-    """``found`` where parameters are valid, else NaN, as is the derivative by all that is given."""
+def where_valid(ok: Any, values: Any, *given: Any) -> Any:
+    """``values`` where parameters are valid, else NaN, as is the derivative by ``given``."""
     # the factors keep a derivative of NaN from what is valid; plain arrays and integers have none
     nothing: Any = math.nan
     for a in given:
         if not isinstance(a, np.ndarray) and a.dtype.kind == "f":
             number = a.dtype.type
             nothing = nothing + np.where(ok, number(0), number(math.nan)) * a
-    return np.where(ok, found, nothing)
+    return np.where(ok, values, nothing)
 
 
 def by_powers(
@@ -90,7 +89,7 @@ _INSTEAD = {
     "pmf": "a distribution with a density has pdf",
     "logpmf": "a distribution with a density has logpdf",
 }
-"""What to do without functions of SciPy's distributions."""
+"""Remedies for functions of SciPy's distributions that are absent."""
 
 
 class Distribution(WithoutParameters):
@@ -179,18 +178,18 @@ class Distribution(WithoutParameters):
         names = (*self.shapes, *dict(self.common))
         if len(args) > len(names):
             raise NumgradTypeError(f"{self.name}.{what}: takes {', '.join(names)}, got {len(args)}")
-        found = dict(self.common) | dict(zip(names, args, strict=False))
+        arguments = dict(self.common) | dict(zip(names, args, strict=False))
         for key, value in named.items():
             if key not in names or names.index(key) < len(args):
                 raise NumgradTypeError(
                     f"{self.name}.{what}: {key!r} is given twice or is no parameter; these are "
                     f"{', '.join(names)}"
                 )
-            found[key] = value
-        missing = [name for name in names if name not in found]
+            arguments[key] = value
+        missing = [name for name in names if name not in arguments]
         if missing:
             raise NumgradTypeError(f"{self.name}.{what}: {', '.join(missing)} must be given")
-        x, *values = _operands(x, *[found[name] for name in names])
+        x, *values = _operands(x, *[arguments[name] for name in names])
         for name, value in zip(("its argument", *names), (x, *values), strict=True):
             if value.dtype.kind == "c":
                 raise NumgradTypeError(f"{self.name}.{what}: {name} must be real")
@@ -227,21 +226,21 @@ class Distribution(WithoutParameters):
             If a parameter is outside of the family; in compiled functions and batches numbers
             are NaN there.
         """
-        _, given, (loc, *rest) = self._given("rvs", args, named)
-        ok, *_ = self._safe(given)
+        _, shapes, (loc, *rest) = self._given("rvs", args, named)
+        ok, *_ = self._safe(shapes)
         for scale in rest:  # 0 is none of a density
             ok = ok & (scale >= 0)
         if at_once() and not np.all(ok):
             names = ", ".join((*self.shapes, *dict(self.common)))
-            values = ", ".join(map(str, (*given, loc, *rest)))
+            values = ", ".join(map(str, (*shapes, loc, *rest)))
             raise NumgradValueError(f"{self.name}.rvs: no distribution has {names} = {values}")
         name = f"{self.name}.rvs"
-        size = drawn_shape(name, size, *[a.shape for a in (*given, loc, *rest)])
-        found = self._sample(generator_from(name, random_state), size, *given)
-        return self._placed(found, loc, *rest, ok=ok, given=given)
+        size = drawn_shape(name, size, *[a.shape for a in (*shapes, loc, *rest)])
+        result = self._sample(generator_from(name, random_state), size, *shapes)
+        return self._placed(result, loc, *rest, ok=ok, given=shapes)
 
-    def _placed(self, found: Any, loc: Any, *scale: Any, ok: Any, given: list[Any]) -> Any:
-        """What was drawn, at its location and in its scale."""
+    def _placed(self, result: Any, loc: Any, *scale: Any, ok: Any, given: list[Any]) -> Any:
+        """Numbers that were drawn, at their location and in their scale."""
         raise NotImplementedError
 
     def median(self, *args: Any, **named: Any) -> Any:
@@ -255,14 +254,14 @@ class Distribution(WithoutParameters):
 
     def support(self, *args: Any, **named: Any) -> tuple[Any, Any]:
         """The least and the greatest number."""
-        _, given, (loc, *rest) = self._given("support", args, named)
-        ok, shapes, *_ = self._safe(given, *rest)
+        _, arguments, (loc, *rest) = self._given("support", args, named)
+        ok, shapes, *_ = self._safe(arguments, *rest)
         scale = rest[0] if rest else 1.0
 
         def placed(end: Any) -> Any:
             endless = np.isinf(as_operand(end))
             inner = np.where(endless, 0.0, end) * scale + loc
-            return where_valid(ok, np.where(endless, end, inner), *given, loc, *rest)
+            return where_valid(ok, np.where(endless, end, inner), *arguments, loc, *rest)
 
         low, high = self._support(*shapes)
         return placed(low), placed(high)
@@ -293,13 +292,13 @@ class Distribution(WithoutParameters):
         NumgradTypeError
             If it names skewness or kurtosis, which have no formula here.
         """
-        found = {"m": self.mean, "v": self.var}
-        if not moments or set(moments) - found.keys():
+        methods = {"m": self.mean, "v": self.var}
+        if not moments or set(moments) - methods.keys():
             raise NumgradTypeError(
                 f"{self.name}.stats: moments is 'm', 'v' or 'mv', got {moments!r}; skewness and "
                 "kurtosis have no formula here"
             )
-        several = [found[m](*args, **named) for m in "mv" if m in moments]
+        several = [methods[m](*args, **named) for m in "mv" if m in moments]
         return tuple(several) if len(several) > 1 else several[0]
 
     def __getattr__(self, name: str) -> Any:
@@ -324,9 +323,9 @@ def _log(p: Any, complement: Any, far: Callable[..., Any], given: tuple) -> Any:
     small = np.log1p(-np.where(near, complement, 0.0))
     tiny = (p < (1e-25 if p.dtype == np.float32 else 1e-200)) & ~end
     tail = far(tiny, *given)
-    apart = near | end if tail is None else near | end | tiny
-    found = np.where(end, -math.inf, np.log(np.where(apart, 1.0, p)))
-    return np.where(near, small, found if tail is None else np.where(tiny, tail, found))
+    separate = near | end if tail is None else near | end | tiny
+    result = np.where(end, -math.inf, np.log(np.where(separate, 1.0, p)))
+    return np.where(near, small, result if tail is None else np.where(tiny, tail, result))
 
 
 class Continuous(Distribution):
@@ -337,8 +336,8 @@ class Continuous(Distribution):
     def _logpdf(self, *given: Any, **_: Any) -> Any:
         raise NotImplementedError
 
-    def _placed(self, found: Any, loc: Any, *scale: Any, ok: Any, given: list[Any]) -> Any:
-        return where_valid(ok, found * scale[0] + loc, *given, loc, *scale)
+    def _placed(self, result: Any, loc: Any, *scale: Any, ok: Any, given: list[Any]) -> Any:
+        return where_valid(ok, result * scale[0] + loc, *given, loc, *scale)
 
     def _isf(self, *given: Any, **_: Any) -> Any:
         q, *shapes = given
@@ -346,15 +345,15 @@ class Continuous(Distribution):
 
     def _at(self, what: str, x: Any, args: tuple, named: dict[str, Any]) -> Any:
         """Standardised ``x`` moved inside, where it was outside, ``where_valid``, parameters."""
-        x, given, (loc, spread) = self._given(what, args, named, x)
-        ok, shapes, scale = self._safe(given, spread)
+        x, arguments, (loc, deviation) = self._given(what, args, named, x)
+        ok, shapes, scale = self._safe(arguments, deviation)
         y = (x - loc) / scale
         low, high = self._support(*shapes)
         below, above = y < low, y > high
         inner = self._inner(low, high)
 
-        def valid(found: Any) -> Any:
-            return where_valid(ok, found, x, *given, loc, spread)
+        def valid(result: Any) -> Any:
+            return where_valid(ok, result, x, *arguments, loc, deviation)
 
         return np.where(below | above, inner, y), below, above, valid, shapes, scale
 
@@ -379,8 +378,8 @@ class Continuous(Distribution):
         y, below, above, valid, shapes, scale = self._at("pdf", x, args, named)
         endless = np.isinf(y)
         inner = np.where(endless, self._inner(*self._support(*shapes)), y)
-        found = self._pdf(inner, np.log(scale), *shapes)
-        return valid(np.where(below | above | endless, 0.0, found))
+        result = self._pdf(inner, np.log(scale), *shapes)
+        return valid(np.where(below | above | endless, 0.0, result))
 
     def nnlf(self, theta: Any, x: Any) -> Any:
         """Negative sum of ``logpdf`` at ``x`` for ``theta``: shape parameters, location, scale.
@@ -415,15 +414,15 @@ class Continuous(Distribution):
         self, what: str, formula: Callable[..., Any], q: Any, reverse: bool, chosen: tuple
     ) -> Any:
         args, named = chosen
-        q, given, (loc, spread) = self._given(what, args, named, q)
-        ok, shapes, scale = self._safe(given, spread)
+        q, arguments, (loc, deviation) = self._given(what, args, named, q)
+        ok, shapes, scale = self._safe(arguments, deviation)
         inside = (q > 0) & (q < 1)
         ends = self._support(*shapes)
         first, last = ends[::-1] if reverse else ends
-        found = np.where(inside, formula(np.where(inside, q, 0.5), *shapes), 0.0)
-        found = np.where(q == 0, first, np.where(q == 1, last, found))
+        result = np.where(inside, formula(np.where(inside, q, 0.5), *shapes), 0.0)
+        result = np.where(q == 0, first, np.where(q == 1, last, result))
         ok = ok & (q >= 0) & (q <= 1)
-        return where_valid(ok, found * scale + loc, q, *given, loc, spread)
+        return where_valid(ok, result * scale + loc, q, *arguments, loc, deviation)
 
     def ppf(self, q: Any, *args: Any, **named: Any) -> Any:
         """Quantile: where ``cdf`` is ``q``."""
@@ -436,9 +435,9 @@ class Continuous(Distribution):
     def _moment(
         self, what: str, formula: Callable[..., Any], finish: Callable[..., Any], chosen: tuple
     ) -> Any:
-        _, given, (loc, spread) = self._given(what, *chosen)
-        ok, shapes, scale = self._safe(given, spread)
-        return where_valid(ok, finish(formula(*shapes), loc, scale), *given, loc, spread)
+        _, arguments, (loc, deviation) = self._given(what, *chosen)
+        ok, shapes, scale = self._safe(arguments, deviation)
+        return where_valid(ok, finish(formula(*shapes), loc, scale), *arguments, loc, deviation)
 
     def mean(self, *args: Any, **named: Any) -> Any:
         """Mean."""
@@ -463,18 +462,18 @@ class Discrete(Distribution):
     common = (("loc", 0.0),)
     inside = 1.0
 
-    def _placed(self, found: Any, loc: Any, *_: Any, ok: Any, given: list[Any]) -> Any:
-        return found + np.floor(checked_parameter(loc)).astype(np.int64)
+    def _placed(self, result: Any, loc: Any, *_: Any, ok: Any, given: list[Any]) -> Any:
+        return result + np.floor(checked_parameter(loc)).astype(np.int64)
 
     def _logpmf(self, *given: Any, **_: Any) -> Any:
         raise NotImplementedError
 
     def _at(self, what: str, x: Any, args: tuple, named: dict[str, Any]) -> Any:
-        x, given, (loc,) = self._given(what, args, named, x)
-        ok, shapes, _ = self._safe(given)
+        x, arguments, (loc,) = self._given(what, args, named, x)
+        ok, shapes, _ = self._safe(arguments)
 
-        def valid(found: Any) -> Any:
-            return where_valid(ok, found, x, *given, loc)
+        def valid(result: Any) -> Any:
+            return where_valid(ok, result, x, *arguments, loc)
 
         return x - loc, valid, shapes
 
@@ -507,8 +506,8 @@ class Discrete(Distribution):
     ) -> Any:
         k, valid, shapes = self._at(what, *given)
         k, below, above = self._bounded(k, shapes)
-        found = np.where(k == k, formula(np.floor(k), *shapes), k)  # NaN, as a formula may compare
-        return valid(np.where(below, first, np.where(above, last, found)))
+        result = np.where(k == k, formula(np.floor(k), *shapes), k)  # NaN, as a formula may compare
+        return valid(np.where(below, first, np.where(above, last, result)))
 
     cdf = Continuous.cdf
     sf = Continuous.sf
@@ -516,8 +515,8 @@ class Discrete(Distribution):
     logsf = Continuous.logsf
 
     def _quantile(self, what: str, q: Any, reverse: bool, chosen: tuple) -> Any:
-        q, given, (loc,) = self._given(what, *chosen, x=q)
-        ok, shapes, _ = self._safe(given)
+        q, arguments, (loc,) = self._given(what, *chosen, x=q)
+        ok, shapes, _ = self._safe(arguments)
         # steps: there are no gradients but by the location
         q, *shapes = [a if isinstance(a, np.ndarray) else a.detach() for a in (q, *shapes)]
         q = 1 - q if reverse else q
@@ -530,7 +529,7 @@ class Discrete(Distribution):
             k = np.where(self._cdf(less, *shapes) >= p, less, k)
         k = np.where(self._cdf(k, *shapes) < p, k + 1, k)
         k = np.where(inside, k, np.where(q == 0, low - 1, high))
-        return where_valid(ok & (q >= 0) & (q <= 1), k + loc, *given, loc)
+        return where_valid(ok & (q >= 0) & (q <= 1), k + loc, *arguments, loc)
 
     def ppf(self, q: Any, *args: Any, **named: Any) -> Any:
         """Quantile: the least number of which ``cdf`` is at least ``q``."""
@@ -541,9 +540,9 @@ class Discrete(Distribution):
         return self._quantile("isf", q, True, (args, named))
 
     def _moment(self, what: str, formula: Callable[..., Any], chosen: tuple) -> Any:
-        _, given, (loc,) = self._given(what, *chosen)
-        ok, shapes, _ = self._safe(given)
-        return where_valid(ok, formula(loc, *shapes), *given, loc)
+        _, arguments, (loc,) = self._given(what, *chosen)
+        ok, shapes, _ = self._safe(arguments)
+        return where_valid(ok, formula(loc, *shapes), *arguments, loc)
 
     def mean(self, *args: Any, **named: Any) -> Any:
         """Mean."""

@@ -7,17 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.operations.real import log_sigmoid, ndtr
-from numgrad.operations.special import digamma
-from numgrad.operations.special import logistic as logistic_function
-from numgrad.operations.special_functions.angles import angle_exceeded, angle_tail, turned
+from numgrad.operations.error_gamma_logistic import digamma, log_sigmoid, ndtr
+from numgrad.operations.error_gamma_logistic import logistic as logistic_function
 from numgrad.operations.special_functions.bessel import i0, i0e, i1, i1e
-from numgrad.operations.special_functions.distributions import stdtr, stdtrit
+from numgrad.operations.special_functions.distributions import (
+    angle_exceeded,
+    angle_tail,
+    stdtr,
+    stdtrit,
+    turned,
+)
 from numgrad.operations.special_functions.error import log_ndtr, ndtri, ndtri_exp, owens_t
 from numgrad.operations.special_functions.gamma import betaln
 from numgrad.stats.distribution import Continuous
-from numgrad.stats.quadrature import angle_variance, over_normals, truncated
-from numgrad.stats.tails import log_beta_below, shares
+from numgrad.stats.numerics import angle_variance, log_beta_below, over_normals, shares, truncated
 
 LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 EULER = 0.5772156649015328606
@@ -110,17 +113,17 @@ class StudentT(Continuous):
 
     def _var(self, df):
         finite = df > 2
-        found = df / np.where(finite, df - 2, 1.0)
-        return np.where(finite, found, np.where(df > 1, math.inf, math.nan))
+        result = df / np.where(finite, df - 2, 1.0)
+        return np.where(finite, result, np.where(df > 1, math.inf, math.nan))
 
     def _entropy(self, df):
         large = df > 100
         few, r = np.where(large, 1.0, df), 1 / np.where(large, df, 100.0)
         slopes = digamma(0.5 * (few + 1)) - digamma(0.5 * few)
-        found = 0.5 * (few + 1) * slopes + 0.5 * np.log(few) + betaln(0.5, 0.5 * few)
+        result = 0.5 * (few + 1) * slopes + 0.5 * np.log(few) + betaln(0.5, 0.5 * few)
         # the series in which digits do not cancel, of which less than 1e-14 is left
         terms = r * (1 + r * (1 / 4 - r * (1 / 6 + r * (1 / 8 - r * (3 / 10 + r / 4)))))
-        return np.where(large, 0.5 + LOG_ROOT_TWO_PI + terms, found)
+        return np.where(large, 0.5 + LOG_ROOT_TWO_PI + terms, result)
 
 
 class Logistic(Continuous):
@@ -289,12 +292,12 @@ class SkewNormal(Continuous):
         return math.log(2) - 0.5 * (y * y) - LOG_ROOT_TWO_PI + log_ndtr(a * y)
 
     def _cdf(self, y, a):
-        found = ndtr(y) - 2 * owens_t(y, a)
-        return np.where(found < 0, 0.0, found)
+        result = ndtr(y) - 2 * owens_t(y, a)
+        return np.where(result < 0, 0.0, result)
 
     def _sf(self, y, a):
-        found = ndtr(-y) + 2 * owens_t(y, a)
-        return np.where(found < 0, 0.0, found)
+        result = ndtr(-y) + 2 * owens_t(y, a)
+        return np.where(result < 0, 0.0, result)
 
     def _sample(self, rng, size, a):
         part = np.abs(rng.standard_normal(size))
@@ -308,12 +311,12 @@ class SkewNormal(Continuous):
 
     def _entropy(self, a):
         # both factors of the density together fall off as that of a normal number v
-        each, spread = np.expand_dims(a, -1), np.sqrt(1 + np.expand_dims(a, -1) ** 2)
+        each, scale = np.expand_dims(a, -1), np.sqrt(1 + np.expand_dims(a, -1) ** 2)
 
         def integrand(v):
-            y = v / spread
+            y = v / scale
             log = log_ndtr(each * y)
-            return np.exp(log - 0.5 * (y * y) - LOG_ROOT_TWO_PI) * log / spread
+            return np.exp(log - 0.5 * (y * y) - LOG_ROOT_TWO_PI) * log / scale
 
         mean = 2 * over_normals(integrand, a.dtype)
         return 0.5 + LOG_ROOT_TWO_PI - math.log(2) - mean
@@ -351,16 +354,16 @@ class VonMises(Continuous):
         turns, angle = turned(np.where(endless, 0.0, y))
         left = angle < 0
         tail = angle_tail(kappa, np.where(left, -angle, angle))  # not abs, which has a kink
-        found = turns + np.where(left, tail, 1 - tail)
-        return np.where(endless & (y > 0), 1.0, np.where(endless, 0.0, found))
+        result = turns + np.where(left, tail, 1 - tail)
+        return np.where(endless & (y > 0), 1.0, np.where(endless, 0.0, result))
 
     def _sf(self, y, kappa):
         return self._cdf(-y, kappa)
 
     def _ppf(self, q, kappa):
         low = q < 0.5
-        found = angle_exceeded(kappa, np.where(low, q, 1 - q))
-        return np.where(low, -found, found)
+        result = angle_exceeded(kappa, np.where(low, q, 1 - q))
+        return np.where(low, -result, result)
 
     def _isf(self, q, kappa):
         return -self._ppf(q, kappa)
@@ -493,8 +496,8 @@ class TruncatedNormal(Continuous):
         endless = np.isinf(end)
         end = np.where(endless, -math.inf, log_ndtr(np.where(endless, 0.0, end)))
         part = np.where(left, np.log(q), np.log1p(-q)) + mass
-        found = ndtri_exp(np.logaddexp(end, part))
-        return np.where(left, found, -found)
+        result = ndtri_exp(np.logaddexp(end, part))
+        return np.where(left, result, -result)
 
     def _isf(self, q, a, b):
         return -self._ppf(q, -b, -a)

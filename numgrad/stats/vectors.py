@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.error_gamma_logistic import digamma, gammaln
 from numgrad.operations.linear_algebra.eigenvalues import eigvalsh
-from numgrad.operations.linear_algebra.subspaces import check_semidefinite, pinvh
+from numgrad.operations.linear_algebra.singular_values import check_semidefinite, pinvh
 from numgrad.operations.linear_algebra.triangular import cholesky, solve_triangular
 from numgrad.operations.shape import as_operand
-from numgrad.operations.special import digamma, gammaln
-from numgrad.operations.special_functions.convex import xlogy
 from numgrad.operations.special_functions.counting import multigammaln
 from numgrad.operations.special_functions.normal_regions import normal_probability
-from numgrad.random.draws import at_once, drawn_shape
-from numgrad.random.generator import generator_from
+from numgrad.operations.special_functions.scipy_elementary import xlogy
+from numgrad.random.generator import at_once, drawn_shape, generator_from
 from numgrad.stats.distribution import WithoutParameters, where_valid
-from numgrad.stats.quadrature import over_widths
+from numgrad.stats.numerics import over_widths
 
 LOG_2_PI = math.log(2 * math.pi)
 _FAR = 40.0  # standard deviations
@@ -201,9 +200,9 @@ class MultivariateNormal(_Elliptical):
 
     def logcdf(self, x: Any, mean: Any = None, cov: Any = 1.0, *args: Any, **named: Any) -> Any:
         """Logarithm of ``cdf``, which it takes the parameters of; of a negative one it is NaN."""
-        found = self.cdf(x, mean, cov, *args, **named)
-        gone = found == 0  # as its derivative is
-        return np.where(gone, -math.inf, np.log(np.where(gone, 1.0, found)))
+        result = self.cdf(x, mean, cov, *args, **named)
+        gone = result == 0  # as its derivative is
+        return np.where(gone, -math.inf, np.log(np.where(gone, 1.0, result)))
 
     def entropy(self, mean: Any = None, cov: Any = 1.0) -> Any:
         """Differential entropy."""
@@ -269,8 +268,8 @@ class MultivariateT(_Elliptical):
         far = np.max(np.abs(limits), axis=(-2, -1))
         width, share = over_widths(np.where(few, df, _NORMAL), far)
         limits = np.expand_dims(limits, -3) * np.expand_dims(width, (-2, -1))
-        found = normal_probability(limits, np.expand_dims(matrix, -3), **options)
-        return where_valid(df > 0, np.sum(share * found, axis=-1), df)
+        result = normal_probability(limits, np.expand_dims(matrix, -3), **options)
+        return where_valid(df > 0, np.sum(share * result, axis=-1), df)
 
     def entropy(self, loc: Any = None, shape: Any = 1.0, df: Any = 1.0) -> Any:
         """Differential entropy."""
@@ -280,8 +279,8 @@ class MultivariateT(_Elliptical):
         factor = cholesky(_matrix(shape, length))
         half, more = 0.5 * df, 0.5 * (df + length)
         height = gammaln(half) - gammaln(more) + 0.5 * length * np.log(math.pi * df)
-        found = height + more * (digamma(more) - digamma(half))
-        return found + 0.5 * _log_determinant(factor)
+        result = height + more * (digamma(more) - digamma(half))
+        return result + 0.5 * _log_determinant(factor)
 
     def rvs(
         self, loc: Any = None, shape: Any = 1.0, df: Any = 1.0, size: Any = None,
@@ -312,10 +311,10 @@ class Dirichlet(WithoutParameters):
         inside = np.all(x >= 0, axis=0) & (np.abs(np.sum(x, axis=0) - 1) < 1e-9)
         inner = np.where(inside, x, 1 / alpha.shape[0])
         weights = np.reshape(alpha, (-1, *(1,) * (len(x.shape) - 1)))
-        found = np.sum(xlogy(weights - 1, inner), axis=0) - self._log_normalizer(alpha)
-        found = np.where(inside, found, -math.inf)
+        result = np.sum(xlogy(weights - 1, inner), axis=0) - self._log_normalizer(alpha)
+        result = np.where(inside, result, -math.inf)
         # a sum has the shape of what is found
-        return where_valid(np.all(alpha > 0), found, np.sum(x, axis=0), np.sum(alpha))
+        return where_valid(np.all(alpha > 0), result, np.sum(x, axis=0), np.sum(alpha))
 
     def pdf(self, x: Any, alpha: Any) -> Any:
         """Density at ``x``."""

@@ -16,6 +16,7 @@ from numgrad.autograd.row_sparse_tensor import as_tensor
 from numgrad.autograd.variable import NO_GRAD_VIEW, Parameter, Tensor, root
 from numgrad.autograd.versions import shared_version
 from numgrad.core.abstract import BRANCH, COUNT, NDARRAY, PRINT, AbstractArray
+from numgrad.core.foreign import NO_ARRAY, asked_by_constructor, asked_by_product
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import (
@@ -26,7 +27,6 @@ from numgrad.errors import (
     warn,
 )
 from numgrad.operations.lazy_operations import declared
-from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_constructor, asked_by_product
 from numgrad.tensors.hints import library_call
 from numgrad.tensors.labels import asked_by_brackets, priority_over_pandas
 from numgrad.tensors.operators import acceptable, refuse_foreign

@@ -16,8 +16,8 @@ from numgrad.autograd.modes import no_grad
 from numgrad.autograd.versions import INFERENCE, Version
 from numgrad.codegen.dtypes import check_dtype, convert, native
 from numgrad.core.abstract import SHAPE, AbstractArray, AbstractLength, made, refuse_abstract
+from numgrad.core.foreign import refuse_mask
 from numgrad.core.interpreter import state
-from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.core.tree import leaves, map_leaves
 from numgrad.errors import (

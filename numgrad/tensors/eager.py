@@ -15,15 +15,14 @@ from numgrad.autograd.function.function_call import run as run_function
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.codegen.cpython import hot_paths
 from numgrad.codegen.dtypes import convert
-from numgrad.core.call import Call
-from numgrad.core.masks import refuse_mask
+from numgrad.core.foreign import is_sparse_kind, refuse_mask
 from numgrad.core.op import Op
+from numgrad.core.plan import Call
+from numgrad.core.primitive import checked
 from numgrad.core.sequences import holds_tensors, stacked
-from numgrad.core.view import checked
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.index import index_array
 from numgrad.operations.region import Region
-from numgrad.operations.sparse.kinds import is_sparse_kind
 from numgrad.operations.write import positions_of
 from numgrad.tensors.entries import eager_entry
 from numgrad.tensors.labels import check_argument

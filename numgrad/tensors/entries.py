@@ -45,12 +45,12 @@ from numgrad.codegen.cpython import hot_paths
 from numgrad.codegen.locks import ENTRIES
 from numgrad.core.arguments import UnknownParameter, complete
 from numgrad.core.axis import AxisOp
-from numgrad.core.composite import Composite
 from numgrad.core.elementwise import SMALL
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import Op
 from numgrad.core.plan import Planned, remember
 from numgrad.core.prepared import Prepared
+from numgrad.core.primitive import Composite
 from numgrad.errors import generated
 from numgrad.tensors.recorder import MOST_OPERANDS, recorded_by, stand_aside
 from numgrad.tensors.recording import new_tensor

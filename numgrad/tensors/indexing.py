@@ -12,10 +12,10 @@ import numpy as np
 
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor, refresh, root
-from numgrad.core.call import Call
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
+from numgrad.core.plan import Call
 from numgrad.errors import NumgradIndexError
 from numgrad.operations.index import getitem, is_basic
 from numgrad.tensors.inplace import inplace

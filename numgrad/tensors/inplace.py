@@ -37,11 +37,11 @@ from numgrad.autograd.versions import INFERENCE, mark_written, shared_version, v
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.documentation import DESCRIBERS
 from numgrad.core.elementwise import Elementwise
+from numgrad.core.foreign import labelled_kind
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import above_ground, state
-from numgrad.core.labels import labelled_kind
 from numgrad.core.op import OPS, Op
-from numgrad.core.view import checked
+from numgrad.core.primitive import checked
 from numgrad.errors import (
     NumgradError,
     NumgradRuntimeError,

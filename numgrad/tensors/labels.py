@@ -27,11 +27,11 @@ import numpy as np
 from numgrad.autograd.forward_ad import share_tangents
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.autograd.versions import shared_version
-from numgrad.core.composite import Composite
 from numgrad.core.elementwise import Elementwise
+from numgrad.core.foreign import labelled_kind
 from numgrad.core.interpreter import bind, state
-from numgrad.core.labels import labelled_kind
 from numgrad.core.op import Op
+from numgrad.core.primitive import Composite
 from numgrad.errors import NumgradTypeError
 
 _PRODUCTS = ("matmul", "vecdot")

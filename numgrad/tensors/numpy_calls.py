@@ -21,8 +21,8 @@ from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.versions import mark_written
 from numgrad.core.abstract import AbstractArray, made
+from numgrad.core.arguments import signature_of
 from numgrad.core.interpreter import state
-from numgrad.core.numpy_signatures import signature_of
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.extend import with_elements

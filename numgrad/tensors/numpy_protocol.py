@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.core.arguments import signature_of
 from numgrad.core.axis import normalize_axes
 from numgrad.core.interpreter import state
-from numgrad.core.numpy_signatures import signature_of
 from numgrad.core.op import FOUND, OPS, Op
 from numgrad.errors import NumgradTypeError
 from numgrad.operations.lazy_operations import declare_for, of_namespace

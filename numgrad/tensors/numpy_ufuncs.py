@@ -35,13 +35,13 @@ from numgrad.core.axis import normalize_axes
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS, Op
-from numgrad.core.view import checked
+from numgrad.core.primitive import checked
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
-from numgrad.operations.data_dependent import numbers_of
 from numgrad.operations.index import index_array, is_basic_part
 from numgrad.operations.lazy_operations import declared
 from numgrad.operations.scatter import multiply_at
 from numgrad.operations.shape import as_operand
+from numgrad.operations.shared_rules import numbers_of
 from numgrad.operations.write import converted, index_parts, positions_of
 from numgrad.tensors.inplace import positions_by_example
 from numgrad.tensors.numpy_calls import (

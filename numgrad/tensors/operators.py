@@ -9,10 +9,9 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.core.abstract import COUNT, AbstractArray, AbstractLength
-from numgrad.core.labels import labelled_kind
+from numgrad.core.foreign import is_sparse_kind, labelled_kind, multiplies_by_star
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError
-from numgrad.operations.sparse.kinds import is_sparse_kind, multiplies_by_star
 from numgrad.tensors.hints import in_solver
 
 _made: list[tuple[Op, Any]] = []

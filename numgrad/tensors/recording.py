@@ -17,11 +17,10 @@ from numgrad.autograd.saved import keep
 from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor, root
 from numgrad.autograd.versions import INFERENCE, Version
 from numgrad.core.arguments import complete
-from numgrad.core.call import Call
-from numgrad.core.composite import Composite
 from numgrad.core.interpreter import BaseInterpreter, state
 from numgrad.core.op import Op
-from numgrad.core.view import View
+from numgrad.core.plan import Call
+from numgrad.core.primitive import Composite, View
 
 
 class RecordingInterpreter(BaseInterpreter):

@@ -41,25 +41,25 @@ def _scaled(z: Any, were: tuple, scale: Any) -> Any:
 
 
 def _gamma(z: Any, were: tuple, shape: Any, scale: Any = 1.0) -> Any:
-    from numgrad.operations.special_functions.paths import gamma_path
+    from numgrad.operations.special_functions.distributions import gamma_path
 
     return scale * gamma_path(shape, z / (were[1] if len(were) > 1 else 1.0))
 
 
 def _beta(z: Any, were: tuple, a: Any, b: Any) -> Any:
-    from numgrad.operations.special_functions.paths import beta_path
+    from numgrad.operations.special_functions.distributions import beta_path
 
     return beta_path(a, b, z)
 
 
 def _student(z: Any, were: tuple, df: Any) -> Any:
-    from numgrad.operations.special_functions.paths import student_path
+    from numgrad.operations.special_functions.distributions import student_path
 
     return student_path(df, z)
 
 
 def _fisher(z: Any, were: tuple, dfnum: Any, dfden: Any) -> Any:
-    from numgrad.operations.special_functions.paths import beta_path
+    from numgrad.operations.special_functions.distributions import beta_path
 
     part = beta_path(0.5 * dfnum, 0.5 * dfden, were[0] * z / (were[0] * z + were[1]))
     ratio = part / (1 - part)
@@ -82,15 +82,14 @@ def _share(chosen: Any, area: Any, was: Any) -> Any:
 
 
 def _angle(z: Any, were: tuple, mu: Any, kappa: Any) -> Any:
-    from numgrad.operations.special_functions.angles import turned
-    from numgrad.operations.special_functions.paths import angle_path
+    from numgrad.operations.special_functions.distributions import angle_path, turned
 
     _, away = turned(z - were[0])
     return z + (mu - were[0]) + (angle_path(kappa, away) - away)
 
 
 def _arrival(z: Any, were: tuple, mean: Any, scale: Any) -> Any:
-    from numgrad.operations.special_functions.paths import arrival_path
+    from numgrad.operations.special_functions.distributions import arrival_path
 
     return arrival_path(mean, scale, z)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import index
 from typing import Any, TypeAlias
 
-from numgrad.core.numpy_signatures import signature_of
+from numgrad.core.arguments import signature_of
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
 ArgnumsLike: TypeAlias = int | Sequence[int] | None

@@ -21,9 +21,9 @@ from numgrad.autograd.batching.examples import beneath, levels, raised
 from numgrad.autograd.function import Function
 from numgrad.autograd.modes import enable_grad
 from numgrad.core.abstract import zeros
+from numgrad.core.arguments import signature_of
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
-from numgrad.core.numpy_signatures import signature_of
 from numgrad.core.tree import Nesting, align, flatten, leaves, unflatten
 from numgrad.core.wrappers import found_by_name
 from numgrad.errors import (

@@ -21,8 +21,8 @@ import numpy as np
 from numgrad.autograd.batching.batch import Batched, read_in_branch
 from numgrad.autograd.batching.examples import beneath, levels_of, spread
 from numgrad.core.abstract import AbstractLength
+from numgrad.core.foreign import refuse_mask
 from numgrad.core.interpreter import state
-from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.core.tree import align, flatten, map_leaves, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
+from numgrad.core.foreign import refuse_mask
 from numgrad.core.interpreter import state
-from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.core.tree import Nesting, align, map_leaves, unflatten
 from numgrad.core.wrappers import recorded_wrapper, wrapper

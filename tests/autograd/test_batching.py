@@ -10,13 +10,11 @@ from numgrad.autograd.batching.batch import Batched, BatchingInterpreter
 from numgrad.autograd.node import conform_tensor
 from numgrad.core.axis import AxisOp
 from numgrad.core.batching import BatchOperand, by_example, find_rule
-from numgrad.core.composite import Composite
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import bind
 from numgrad.core.op import OPS
-from numgrad.core.primitive import Primitive
+from numgrad.core.primitive import Composite, Primitive, View
 from numgrad.core.refusals import Refusals
-from numgrad.core.view import View
 from numgrad.tensors.inplace import assign, inplace
 from numgrad.testing.samples import AXES, BROADCASTS, draw
 from tests.operations.cases import followed

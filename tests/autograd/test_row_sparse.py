@@ -434,7 +434,7 @@ def test_setting_grad():
 
 def test_an_operation_of_the_users_may_return_rows():
     from numgrad.core.op import OPS
-    from numgrad.core.row_sparse import RowSparseArray
+    from numgrad.core.row_gradients import RowSparseArray
 
     @ng.primitive(row_sparse=True, method=False)
     def first_row_for_test(x):

@@ -9,8 +9,8 @@ import pytest
 import scipy.special
 
 import numgrad as ng
-from numgrad.core import numpy_signatures
-from numgrad.core.numpy_signatures import SIGNATURES, signature_of
+from numgrad.core import arguments
+from numgrad.core.arguments import SIGNATURES, signature_of
 from numgrad.core.op import OPS
 from numgrad.tensors import numpy_protocol
 
@@ -39,7 +39,7 @@ def _of_numpy():
 def test_the_table_is_numpys():
     newest = _of_numpy()
     if os.environ.get("NUMGRAD_UPDATE_GOLDEN"):
-        file = Path(numpy_signatures.__file__)
+        file = Path(arguments.__file__)
         file.write_text(file.read_text().replace(SIGNATURES, newest))
     else:
         assert newest == SIGNATURES

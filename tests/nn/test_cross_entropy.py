@@ -8,8 +8,8 @@ from scipy import special
 
 import numgrad as ng
 from numgrad.autograd.batching.batch import BatchingInterpreter
-from numgrad.core.call import Call
 from numgrad.core.op import OPS
+from numgrad.core.plan import Call
 from numgrad.nn import functional as F
 
 inf, nan = np.inf, np.nan

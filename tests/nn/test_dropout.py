@@ -8,7 +8,7 @@ from numgrad.autograd import forward_ad
 from numgrad.autograd.batching.batch import BatchingInterpreter
 from numgrad.core.op import OPS
 from numgrad.nn import functional as F
-from numgrad.random.draws import draw_seed
+from numgrad.random.generator import draw_seed
 
 LAYERS = pytest.mark.parametrize("name", ["Dropout", "Dropout1d", "Dropout2d"])
 

@@ -7,8 +7,8 @@ import pytest
 
 import numgrad as ng
 from numgrad import nn
-from numgrad.core.call import Call
 from numgrad.core.op import OPS
+from numgrad.core.plan import Call
 from numgrad.nn import functional as F
 from tests.nn.peers import compare, copy_parameters
 

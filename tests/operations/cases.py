@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
-from numgrad.core.composite import Composite
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import OPS, Op
+from numgrad.core.primitive import Composite
 from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
 from numgrad.operations.special_functions.declare import ParameterDerivative, SpecialFunction
 from numgrad.testing.samples import Sample, draw, samples

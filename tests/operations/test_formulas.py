@@ -7,8 +7,8 @@ the formulas is what ``test_table_gradients.py`` is about.
 import numpy as np
 import pytest
 
-from numgrad.core.call import Call
 from numgrad.core.formula import Meta
+from numgrad.core.plan import Call
 from numgrad.testing.samples import draw
 from tests.operations.cases import followed, prepare
 from tests.operations.reference import ELEMENTWISE, by_name, reference

@@ -7,11 +7,11 @@ import pytest
 
 import numgrad as ng
 from numgrad.core.axis import AxisOp
-from numgrad.core.call import Call
-from numgrad.core.composite import Composite
 from numgrad.core.documentation import summary
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import OPS
+from numgrad.core.plan import Call
+from numgrad.core.primitive import Composite
 from numgrad.testing.samples import draw, samples
 from tests.operations.reference import by_name
 

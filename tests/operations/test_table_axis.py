@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.core.call import Call
+from numgrad.core.plan import Call
 from numgrad.testing.samples import AXES, LAYOUTS, draw
 from tests.operations.reference import (
     ALONG_AXES,

@@ -7,9 +7,9 @@ import pytest
 
 import numgrad as ng
 from numgrad.core.axis import AxisOp
-from numgrad.core.call import Call
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import Op
+from numgrad.core.plan import Call
 from numgrad.testing import gradcheck, gradgradcheck
 from numgrad.testing.samples import LAYOUTS, draw, samples
 from tests.operations.cases import TABLE, Case, cases, drawn, empty_cases, followed, prepare

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.core.composite import Composite
 from numgrad.core.formula import DECLARED, DERIVED, REFUSED
 from numgrad.core.op import OPS
+from numgrad.core.primitive import Composite
 from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
 from numgrad.operations.lazy_operations import declare_all
 from numgrad.testing import gradcheck, gradgradcheck

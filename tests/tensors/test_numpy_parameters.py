@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.core.numpy_signatures import signature_of
+from numgrad.core.arguments import signature_of
 from numgrad.core.op import Op
 from numgrad.tensors import numpy_protocol
 from numgrad.tensors.numpy_ufuncs import title

@@ -7,8 +7,8 @@ import pytest
 import scipy.special
 
 import numgrad as ng
+from numgrad.core.arguments import signature_of
 from numgrad.core.elementwise import Elementwise
-from numgrad.core.numpy_signatures import signature_of
 from numgrad.operations.special_functions.declare import SpecialFunction
 from numgrad.tensors import numpy_protocol
 from numgrad.tensors.numpy_ufuncs import scipy_ufuncs, title

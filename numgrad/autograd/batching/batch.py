@@ -43,8 +43,8 @@ from numgrad.core.batching import (
     first_example,
     of_examples,
 )
-from numgrad.core.composite import Composite
 from numgrad.core.draws import Draw, Draws
+from numgrad.core.foreign import NO_ARRAY, asked_by_product
 from numgrad.core.interpreter import (
     Interpreter,
     above_ground,
@@ -55,6 +55,7 @@ from numgrad.core.interpreter import (
     state,
 )
 from numgrad.core.op import OPS, Op
+from numgrad.core.primitive import Composite
 from numgrad.core.refusals import Refusals
 from numgrad.core.tree import leaves
 from numgrad.errors import (
@@ -65,7 +66,6 @@ from numgrad.errors import (
 )
 from numgrad.operations.index import is_basic_part
 from numgrad.operations.shape import as_operand
-from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_product
 
 _NUMBERS_OF_EXAMPLES = count()
 """Which of two examples was made first."""

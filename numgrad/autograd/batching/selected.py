@@ -21,10 +21,10 @@ import numpy as np
 
 from numgrad.autograd.batching.examples import beneath
 from numgrad.autograd.variable import Tensor
-from numgrad.core.composite import Composite
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS, Op
+from numgrad.core.primitive import Composite
 from numgrad.errors import NumgradIndexError
 from numgrad.operations.reduce import deviation
 from numgrad.operations.shape import as_operand

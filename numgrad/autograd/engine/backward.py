@@ -22,9 +22,9 @@ from numgrad.autograd.hooks import drop_callbacks, retain_grad, retains_grad, ru
 from numgrad.autograd.row_sparse_tensor import as_tensor
 from numgrad.autograd.variable import TENSORS, Tensor, constant, refresh
 from numgrad.core.abstract import ones, zeros
+from numgrad.core.foreign import refuse_mask
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
-from numgrad.core.masks import refuse_mask
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError, warn
 

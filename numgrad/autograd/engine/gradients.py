@@ -28,10 +28,10 @@ from numgrad.autograd.row_sparse_tensor import as_tensor
 from numgrad.autograd.variable import Tensor, gradient_of, set_gradient
 from numgrad.autograd.versions import mark_written
 from numgrad.codegen.locks import GRADIENTS
-from numgrad.core.call import CONSUMES
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.row_sparse import RowSparseArray
+from numgrad.core.plan import CONSUMES
+from numgrad.core.row_gradients import RowSparseArray
 
 SMALL = 16384
 """Elements up to which NumPy's addition is faster than choosing among our kernels."""

@@ -50,11 +50,11 @@ from numgrad.autograd.versions import (
     write_count,
 )
 from numgrad.core.abstract import zeros
-from numgrad.core.call import Call, conform
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import Op
-from numgrad.core.row_sparse import RowSparseArray
+from numgrad.core.plan import Call, conform
+from numgrad.core.row_gradients import RowSparseArray
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, warn
 
 # ---------------------------------------------------------------------------------------------- ctx

@@ -70,10 +70,10 @@ from numgrad.compiler.call.source import (
 )
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.bytecode import WORD, Mention, PlainReads, Sites, all_codes, facts
+from numgrad.core.foreign import is_sparse_kind
 from numgrad.core.op import Op
 from numgrad.core.wrappers import FunctionWrapper
 from numgrad.libraries import is_users_module
-from numgrad.operations.sparse.kinds import is_sparse_kind
 from numgrad.random import Generator
 
 _VARIABLES = (np.ndarray, Tensor, dict, list)

@@ -25,7 +25,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.numpy_signatures import signature_of
+from numgrad.core.arguments import signature_of
 from numgrad.core.tree import Nesting, flatten, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.tensors.eager import check_array_kind

@@ -28,12 +28,11 @@ from numgrad.compiler.graph.sizes import Size, terms_of
 from numgrad.compiler.lower import lookup, matrices, placing  # noqa: F401 (for what they declare)
 from numgrad.compiler.lower.lowering import LOWERINGS, find_lowering, lowering, shape_of
 from numgrad.core.axis import AxisOp
-from numgrad.core.composite import Composite
 from numgrad.core.documentation import DESCRIBERS
 from numgrad.core.elementwise import Elementwise, ReadingInterpreter
 from numgrad.core.interpreter import interpreter
 from numgrad.core.op import Op
-from numgrad.core.view import View
+from numgrad.core.primitive import Composite, View
 
 MOST_NODES, LARGEST = 500, 64
 """Of branches that are computed side by side: operations of each, elements of a value."""

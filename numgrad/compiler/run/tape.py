@@ -21,9 +21,9 @@ from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace.cut import Cut
 from numgrad.compiler.trace.dead_end import NUMBER, operation_of
 from numgrad.compiler.trace.ruled import is_linear
-from numgrad.core.call import Call
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
+from numgrad.core.plan import Call
 from numgrad.errors import NumgradRuntimeError
 
 

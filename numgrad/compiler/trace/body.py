@@ -26,9 +26,8 @@ from numgrad.compiler.trace.cut import ancestors, extract
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.side_effects import SideEffects
 from numgrad.compiler.trace.tracer import Tracer
-from numgrad.core.draws import Draw, Draws
+from numgrad.core.draws import Draw, Draws, words_of
 from numgrad.core.formula import Meta
-from numgrad.core.generator_state import words_of
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradTraceError
 

@@ -17,13 +17,12 @@ from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.compiler.trace.views import VIEWS, canonical_index, to_shape
 from numgrad.core.axis import AxisCall, AxisOp, normalize_axes
-from numgrad.core.call import Call
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import eagerly, raw
 from numgrad.core.op import Op
-from numgrad.core.primitive import Primitive
-from numgrad.core.view import View
+from numgrad.core.plan import Call
+from numgrad.core.primitive import Primitive, View
 from numgrad.errors import NumgradError, NumgradTypeError, NumgradValueError
 
 _IDENTITIES = ("conjugate", "positive")

@@ -33,7 +33,7 @@ from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.compiler.trace.views import CONSTANTS, Step, to_axes
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.view import View
+from numgrad.core.primitive import View
 from numgrad.errors import NumgradTypeError
 
 

@@ -19,7 +19,7 @@ from numgrad.compiler.graph.graph import CALL, CONSTANT, INPUT, SIZE, Graph, Tra
 from numgrad.compiler.graph.sizes import Size, lengths_in
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import Op
-from numgrad.core.view import View
+from numgrad.core.primitive import View
 
 
 @dataclass

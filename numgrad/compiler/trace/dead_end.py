@@ -10,9 +10,9 @@ import numpy as np
 from numgrad.autograd.engine.task import edge_of
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
-from numgrad.core.call import Call
 from numgrad.core.formula import Meta
 from numgrad.core.op import Op
+from numgrad.core.plan import Call
 from numgrad.errors import NumgradError
 
 

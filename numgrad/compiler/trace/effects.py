@@ -22,8 +22,7 @@ from numgrad.compiler.graph.graph import Meta as Result
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.captured import Capturing
 from numgrad.compiler.trace.generators import draw_from
-from numgrad.core.draws import Draw, Draws, drawing, without_operands
-from numgrad.core.generator_state import put_words, words_of
+from numgrad.core.draws import Draw, Draws, drawing, put_words, without_operands, words_of
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 

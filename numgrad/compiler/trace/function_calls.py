@@ -24,10 +24,10 @@ from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.trace.ruled import run_ruled
 from numgrad.core.abstract import zeros
-from numgrad.core.call import Call
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import eagerly, state
 from numgrad.core.op import OPS
+from numgrad.core.plan import Call
 from numgrad.core.refusals import Refusals
 from numgrad.errors import NumgradError, NumgradTraceError, NumgradTypeError
 

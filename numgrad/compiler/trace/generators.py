@@ -27,12 +27,11 @@ from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand, apply, of_examples
 from numgrad.core.declare import primitive
-from numgrad.core.draws import Draw, Draws, without_operands
+from numgrad.core.draws import WORD, Draw, Draws, going_on, without_operands, words_of
 from numgrad.core.formula import Meta
-from numgrad.core.generator_state import WORD, going_on, words_of
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import Op
-from numgrad.random.draws import checked_parameter
+from numgrad.random.generator import checked_parameter
 from numgrad.tensors.reparameterised import fixed
 
 

@@ -36,11 +36,11 @@ from numgrad.compiler.trace.tracer import Tracer
 from numgrad.compiler.trace.views import TracedRegion, canonical_index, fitted, written
 from numgrad.core.abstract import AbstractArray, AbstractLength, broadcast_lengths
 from numgrad.core.asides import aside, handlers_aside, runs_aside
-from numgrad.core.call import Call
 from numgrad.core.draws import Draw, Draws
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import State, bind, state
 from numgrad.core.op import OPS, Op
+from numgrad.core.plan import Call
 from numgrad.core.refusals import Refusals
 from numgrad.core.sequences import holds_tensors, stacked
 from numgrad.core.tree import leaves

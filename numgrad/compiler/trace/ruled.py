@@ -40,7 +40,7 @@ from numgrad.core.batching import BatchOperand
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Op
-from numgrad.core.view import View
+from numgrad.core.primitive import View
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError
 
 _DIRTY = (

@@ -12,13 +12,13 @@ from numgrad.core.op import Op
 from numgrad.core.options import Option
 from numgrad.errors import NumgradTypeError, NumgradValueError, warn
 from numgrad.nn.activation import formulas as ops
-from numgrad.operations import real, reduce
+from numgrad.operations import error_gamma_logistic, reduce
 from numgrad.operations.choice import clip, where
+from numgrad.operations.error_gamma_logistic import sigmoid as _sigmoid
+from numgrad.operations.error_gamma_logistic import softplus as _softplus
 from numgrad.operations.exponential import tanh as _tanh
+from numgrad.operations.join import split
 from numgrad.operations.shape import astype, copy, reshape
-from numgrad.operations.special import sigmoid as _sigmoid
-from numgrad.operations.special import softplus as _softplus
-from numgrad.operations.split import split
 from numgrad.random.generator import Generator, generator_of
 from numgrad.tensors.creation import arange, asarray
 from numgrad.tensors.inplace import assign
@@ -41,7 +41,7 @@ def relu(input: Any, inplace: bool = False) -> Tensor:
     >>> ng.nn.functional.relu(ng.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    return _apply(real.relu, input, inplace)
+    return _apply(error_gamma_logistic.relu, input, inplace)
 
 
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -284,7 +284,7 @@ def logsigmoid(input: Any) -> Tensor:
     >>> ng.nn.functional.logsigmoid(ng.tensor([0.0, -1000.0]))
     tensor([-6.93147181e-01, -1.00000000e+03])
     """
-    return real.log_sigmoid(input)
+    return error_gamma_logistic.log_sigmoid(input)
 
 
 def tanh(input: Any) -> Tensor:

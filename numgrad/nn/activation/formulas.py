@@ -13,8 +13,14 @@ from functools import partial
 
 import numpy as np
 
-from numgrad.operations.real import ndtr, normal_density, real_elementwise, scipy_special
-from numgrad.operations.special import sigmoid, softplus
+from numgrad.operations.error_gamma_logistic import (
+    ndtr,
+    normal_density,
+    real_elementwise,
+    scipy_special,
+    sigmoid,
+    softplus,
+)
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 

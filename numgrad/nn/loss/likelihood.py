@@ -24,9 +24,8 @@ from numgrad.nn.loss.reduction import (
     check_reduction,
     reduced,
 )
-from numgrad.operations.real import scipy_special
+from numgrad.operations.error_gamma_logistic import scipy_special, sigmoid, softplus
 from numgrad.operations.shape import expand_dims
-from numgrad.operations.special import sigmoid, softplus
 from numgrad.tensors.creation import asarray
 from numgrad.tensors.tensor import Tensor
 

@@ -15,9 +15,8 @@ from numgrad.nn.loss.distance import pairwise_distance
 from numgrad.nn.loss.likelihood import require_between
 from numgrad.nn.loss.reduction import Loss, check_reduction, reduced
 from numgrad.operations.choice import clip, where
-from numgrad.operations.real import log_sigmoid, relu
+from numgrad.operations.error_gamma_logistic import log_sigmoid, relu, softplus
 from numgrad.operations.shape import expand_dims
-from numgrad.operations.special import softplus
 from numgrad.operations.take import take_along_axis
 from numgrad.tensors.creation import arange, asarray
 from numgrad.tensors.tensor import Tensor

@@ -18,7 +18,7 @@ import numpy as np
 
 from numgrad.errors import NumgradValueError, warn
 from numgrad.nn.applied import Applied, applies
-from numgrad.operations.real import real_elementwise
+from numgrad.operations.error_gamma_logistic import real_elementwise
 from numgrad.operations.reduce import mean
 from numgrad.operations.shape import broadcast_to
 from numgrad.tensors.creation import asarray

@@ -21,7 +21,7 @@ from numgrad.nn.loss.reduction import (
     check_reduction,
     reduced,
 )
-from numgrad.operations.real import scipy_special
+from numgrad.operations.error_gamma_logistic import scipy_special
 from numgrad.tensors.tensor import Tensor
 
 

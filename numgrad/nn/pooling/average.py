@@ -33,7 +33,7 @@ from numgrad.nn.pooling.windows import (
     windows_of_average,
 )
 from numgrad.operations.arrangement import moveaxis
-from numgrad.operations.real import relu
+from numgrad.operations.error_gamma_logistic import relu
 from numgrad.tensors.tensor import Tensor
 
 

@@ -12,7 +12,7 @@ from numgrad.nn.applied import Applied, applies
 from numgrad.nn.module.vocabulary import along_axes
 from numgrad.nn.pooling.windows import as_image
 from numgrad.operations.join import concat
-from numgrad.operations.search import argmax
+from numgrad.operations.reduce import argmax
 from numgrad.operations.shape import reshape
 from numgrad.operations.take import take_along_axis
 from numgrad.random.generator import Generator, generator_of

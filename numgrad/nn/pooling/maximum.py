@@ -26,8 +26,8 @@ from numgrad.nn.pooling.windows import (
     windows_along,
 )
 from numgrad.operations.arrangement import moveaxis
+from numgrad.operations.reduce import argmax
 from numgrad.operations.scatter import scatter
-from numgrad.operations.search import argmax
 from numgrad.operations.shape import as_operand, broadcast_to, reshape
 from numgrad.operations.take import take, take_along_axis
 from numgrad.tensors.creation import arange, tensor, zeros

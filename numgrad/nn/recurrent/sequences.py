@@ -27,10 +27,10 @@ from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.recurrent import GATES, recurrent_backward_kernel, recurrent_kernel
 from numgrad.operations.arrangement import matrix_transpose
+from numgrad.operations.error_gamma_logistic import sigmoid
 from numgrad.operations.index import getitem
 from numgrad.operations.join import concat, stack
 from numgrad.operations.matmul import matmul
-from numgrad.operations.special import sigmoid
 
 _GATE_NS = 4.0  # activation of one gate of one unit
 

@@ -15,8 +15,8 @@ from numgrad.nn.module.module import Module
 from numgrad.nn.normalization.instance import normalize
 from numgrad.nn.utils.parametrize import register_parametrization
 from numgrad.operations.arrangement import moveaxis
-from numgrad.operations.linear_algebra.functions import expm
-from numgrad.operations.linear_algebra.systems import solve
+from numgrad.operations.linear_algebra.matrix_functions import expm
+from numgrad.operations.linear_algebra.solve import solve
 from numgrad.operations.norm import vector_norm
 from numgrad.operations.shape import reshape
 from numgrad.random.generator import Generator, generator_of

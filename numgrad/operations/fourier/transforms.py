@@ -11,15 +11,17 @@ from numgrad.core.declare import composite
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
 from numgrad.operations.arrangement import roll
-from numgrad.operations.fourier.operands import (
+from numgrad.operations.fourier.spectra import (
     axes_in_order,
     check_points,
     checked_norm,
+    fourier,
+    half_spectrum,
     lengths,
     points,
+    real_signal,
     resized,
 )
-from numgrad.operations.fourier.spectra import fourier, half_spectrum, real_signal
 from numgrad.operations.shape import as_index, as_operand, copy
 
 
@@ -30,8 +32,8 @@ def _transform(name: str, x: Any, s: Any, axes: Any, norm: Any, forward: bool) -
     if not axes:
         return copy(x)
     if len(set(axes)) < len(axes):  # one after the other, as NumPy
-        given = [None] * len(axes) if s is None else s
-        for axis, n in list(zip(axes, given, strict=True))[::-1]:
+        arguments = [None] * len(axes) if s is None else s
+        for axis, n in list(zip(axes, arguments, strict=True))[::-1]:
             x = _transform(name, x, (n,), (axis,), norm, forward)
         return x
     x = resized(x, axes, lengths(name, s, x, axes))
@@ -40,13 +42,13 @@ def _transform(name: str, x: Any, s: Any, axes: Any, norm: Any, forward: bool) -
 
 def _half_axes(name: str, x: Any, s: Any, axes: Any) -> tuple[int, ...]:
     """The axes of a transform whose last one is halved."""
-    found = axes_in_order(name, axes, s, len(x.shape))
-    if not found or len(set(found)) < len(found):
+    result = axes_in_order(name, axes, s, len(x.shape))
+    if not result or len(set(result)) < len(result):
         raise NumgradValueError(
             f"{name}: axes={axes!r} of an operand of shape {tuple(x.shape)}; give at least one, "
             "each once"
         )
-    return found
+    return result
 
 
 def _of_real(name: str, x: Any, s: Any, axes: Any, norm: Any, forward: bool) -> Any:

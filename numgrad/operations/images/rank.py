@@ -13,11 +13,10 @@ from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.operations.images.operands import cast, each
+from numgrad.operations.images.operands import cast, each, extended
 from numgrad.operations.index import getitem
 from numgrad.operations.join import stack
 from numgrad.operations.shape import as_index, as_operand, expand_dims
-from numgrad.operations.signal.boundaries import extended
 
 
 @primitive(
@@ -92,17 +91,17 @@ def _extreme(
     if x.dtype.kind == "c":
         raise NumgradTypeError(f"{name}: complex numbers have no order")
     ndim, out = len(x.shape), x
-    given: Sequence[Any] = [(size, footprint, mode, origin)]
+    passes: Sequence[Any] = [(size, footprint, mode, origin)]
     if footprint is None and size is not None:  # one axis after the other
         values = [each(name, v, ndim, w) for v, w in (
             (size, "size"), (mode, "mode"), (origin, "origin"),
         )]  # fmt: skip
-        given = []
+        passes = []
         for k, (n, edge, place) in enumerate(zip(*values, strict=True)):
             alone = [0] * ndim
             alone[k] = place
-            given.append(([n if a == k else 1 for a in range(ndim)], None, edge, alone))
-    for sizes, mask, edge, places in given:
+            passes.append(([n if a == k else 1 for a in range(ndim)], None, edge, alone))
+    for sizes, mask, edge, places in passes:
         first, *others = _neighbours(name, out, sizes, mask, edge, cval, places)
         for other in others:
             first = OPS[kind](first, other)
@@ -222,8 +221,8 @@ def median_filter(
     tensor([1., 2., 3., 3.])
     """
     x = as_operand(input)
-    found = _neighbours("median_filter", x, size, footprint, mode, cval, origin)
-    return cast(_median(found), x.dtype, output)
+    result = _neighbours("median_filter", x, size, footprint, mode, cval, origin)
+    return cast(_median(result), x.dtype, output)
 
 
 @composite(ref="scipy.signal.medfilt", method=False, real=True)

@@ -1,8 +1,12 @@
-"""What operations on stacks of matrices require of their operands, and how they prepare them."""
+"""Checks and preparation of stacks of matrices, and parameters that only SciPy's functions have.
+
+Results do not depend on most of them: what is overwritten, how it is computed. What a parameter
+asks for that these functions do not do raises, and says what does it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -10,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.call import conform, sum_to_shape
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
-from numgrad.core.op import OPS
+from numgrad.core.op import OPS, Op
+from numgrad.core.plan import conform, sum_to_shape
 from numgrad.errors import NumgradLinAlgError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.matrices import elementary
 from numgrad.operations.arrangement import matrix_transpose
@@ -80,18 +84,18 @@ def check_right_side(operation: str, a: Any, b: Any) -> tuple[Any, ...]:
 
 def stacks(operation: str, *shapes: Sequence[Any]) -> tuple[Any, ...]:
     """The shape of stacks that are broadcast."""
-    found = tuple(shapes[0])
+    result = tuple(shapes[0])
     for shape in shapes[1:]:
-        if len(shape) == len(found) == 0:
+        if len(shape) == len(result) == 0:
             continue  # most often by far
         try:
-            found = broadcast_lengths(found, tuple(shape))
+            result = broadcast_lengths(result, tuple(shape))
         except ValueError:
             known = ", ".join(str(tuple(s)) for s in shapes)
             raise NumgradValueError(
                 f"{operation}: stacks of matrices, of shapes {known}, do not broadcast"
             ) from None
-    return found
+    return result
 
 
 def check_nonzero_pivots(operation: str, info: Any, batch: tuple[int, ...]) -> None:
@@ -234,3 +238,122 @@ def mirrored(a: Any, lower: bool, conjugate: bool = True) -> Any:
     other = adjoint(a) if conjugate else matrix_transpose(a)
     whole = OPS["where"](constant(read if lower else read.T.copy()), a, other)
     return hermitian(whole) if conjugate and a.dtype.kind == "c" else whole  # a real diagonal
+
+
+def _nothing(value: Any) -> dict[str, Any]:
+    return {}
+
+
+def _renamed(name: str) -> Callable[[Any], dict[str, Any]]:
+    return lambda value: {name: value}
+
+
+def _only(operation: str, name: str, *values: Any, instead: str = "") -> Callable[[Any], dict]:
+    """A parameter that has to have a value by which results are what they are here."""
+
+    def check(value: Any) -> dict[str, Any]:
+        if not any(value is v or (isinstance(value, str) and value == v) for v in values):
+            raise NumgradTypeError(
+                f"linalg.{operation}: {name}={value!r} is not taken, but {values[0]!r}{instead}"
+            )
+        return {}
+
+    return check
+
+
+_PARAMETERS: dict[str, str] = {
+    "cho_factor": "overwrite_a check_finite",
+    "cho_solve": "overwrite_b check_finite",
+    "cholesky": "overwrite_a check_finite",
+    "det": "overwrite_a check_finite",
+    "eig": "overwrite_a overwrite_b check_finite",
+    "eig_banded": "overwrite_a_band check_finite",
+    "eigh_tridiagonal": "check_finite lapack_driver tol",
+    "eigvals_banded": "overwrite_a_band check_finite",
+    "eigvalsh_tridiagonal": "check_finite lapack_driver tol",
+    "orthogonal_procrustes": "check_finite",
+    "solveh_banded": "overwrite_ab overwrite_b check_finite",
+    "eigh": "overwrite_a overwrite_b check_finite driver",
+    "eigvals": "overwrite_a overwrite_b check_finite",
+    "eigvalsh": "overwrite_a overwrite_b check_finite driver",
+    "hessenberg": "overwrite_a check_finite",
+    "inv": "overwrite_a check_finite",
+    "ldl": "overwrite_a check_finite",
+    "lstsq": "overwrite_a overwrite_b check_finite lapack_driver",
+    "lu": "overwrite_a check_finite",
+    "lu_factor": "overwrite_a check_finite",
+    "lu_solve": "overwrite_b check_finite",
+    "matmul_toeplitz": "check_finite workers",
+    "norm": "check_finite",
+    "null_space": "overwrite_a check_finite lapack_driver",
+    "pinv": "check_finite",
+    "pinvh": "check_finite",
+    "qr": "overwrite_a lwork check_finite",
+    "qz": "lwork overwrite_a overwrite_b check_finite",
+    "rsf2csf": "check_finite",
+    "schur": "lwork overwrite_a check_finite",
+    "solve": "overwrite_a overwrite_b check_finite",
+    "solve_continuous_are": "balanced",
+    "solve_discrete_are": "balanced",
+    "solve_banded": "overwrite_ab overwrite_b check_finite",
+    "solve_toeplitz": "check_finite",
+    "solve_triangular": "overwrite_b check_finite",
+    "sqrtm": "blocksize",
+    "svd": "overwrite_a check_finite lapack_driver",
+    "svdvals": "overwrite_a check_finite",
+}
+"""Functions -> parameters of SciPy's on which their results do not depend."""
+
+_OF_MATRICES = (
+    "expm", "logm", "sqrtm", "signm", "cosm", "sinm", "tanm", "coshm", "sinhm", "tanhm",
+    "fractional_matrix_power", "null_space", "orth",
+)  # fmt: skip
+_NAMES = {
+    **{name: {"A": "a"} for name in (*_OF_MATRICES, "ldl")},
+    "qz": {"A": "a", "B": "b"}, "orthogonal_procrustes": {"A": "a", "B": "b"},
+    "norm": {"a": "x"}, "svdvals": {"a": "x"}, "lstsq": {"cond": "rcond"},
+}  # fmt: skip
+"""Functions -> names of SciPy's -> names here."""
+
+_SELECT: dict[str, tuple] = {"select": ("a", 0), "select_range": (None,)}
+_ONE_VALUE: dict[str, dict[str, tuple]] = {
+    "eig": {"b": (None,), "left": (False,), "right": (True,), "homogeneous_eigvals": (False,)},
+    "eigvals": {"b": (None,), "homogeneous_eigvals": (False,)},
+    "logm": {"disp": (True,)},
+    "sqrtm": {"disp": (True,)},
+    "signm": {"disp": (True,)},
+    "pinv": {"atol": (None,), "return_rank": (False,)},
+    "pinvh": {"atol": (None,), "return_rank": (False,)},
+    "qr": {"pivoting": (False,)},
+    "eig_banded": {**_SELECT, "max_ev": (0,)}, "eigvals_banded": _SELECT,
+    "eigh_tridiagonal": _SELECT, "eigvalsh_tridiagonal": _SELECT,
+    "solve_continuous_are": {"e": (None,), "s": (None,)},
+    "solve_discrete_are": {"e": (None,), "s": (None,)},
+}  # fmt: skip
+"""Functions -> parameters of SciPy's -> the values that they may have."""
+
+_INSTEAD = {
+    "return_rank": "; matrix_rank gives the rank",
+}
+
+
+def _of(name: str) -> dict[str, Callable[[Any], dict[str, Any]]]:
+    """Parameters of SciPy's as one function of ours takes them."""
+    entries: dict[str, Callable[[Any], dict[str, Any]]] = {}
+    entries |= dict.fromkeys(_PARAMETERS.get(name, "").split(), _nothing)
+    entries |= {theirs: _renamed(ours) for theirs, ours in _NAMES.get(name, {}).items()}
+    for key, values in _ONE_VALUE.get(name, {}).items():
+        entries[key] = _only(name, key, *values, instead=_INSTEAD.get(key, ""))
+    if name == "cholesky":
+        entries["lower"] = lambda lower: {"upper": not lower}
+    if name in ("eigh", "eigvalsh"):
+        entries["lower"] = lambda lower: {"UPLO": "L" if lower else "U"}
+    return entries
+
+
+def take(operations: Iterable[Op]) -> None:
+    """Let these functions take the parameters of SciPy's of the same names."""
+    for op in operations:
+        op.stand_ins = _of(op.name) or op.stand_ins
+        if op.wider is not None:
+            op.wider.stand_ins = op.stand_ins

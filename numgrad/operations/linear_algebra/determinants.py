@@ -14,7 +14,6 @@ from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradLinAlgError
 from numgrad.kernels.matrices import systems
-from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
     check_square,
@@ -25,7 +24,7 @@ from numgrad.operations.linear_algebra.checks import (
     stacked,
     which,
 )
-from numgrad.operations.linear_algebra.systems import (
+from numgrad.operations.linear_algebra.solve import (
     factored_solve,
     factors_shape,
     inv,
@@ -33,12 +32,13 @@ from numgrad.operations.linear_algebra.systems import (
 )
 from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import as_operand
+from numgrad.operations.shared_rules import of_matrices
 
 
 def _factoring(
     operation: str, a: Any
 ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray, Any]]:
-    """What finds factors, pivots, diagonals, and the signs that exchanges of columns bring."""
+    """The kernel of factors, pivots, diagonals, and the signs that exchanges of columns bring."""
     check_square(operation, a)
     dtype, shape, n = computing_dtype(operation, a), a.shape, a.shape[-1]
     batch = shape[:-2]
@@ -307,7 +307,7 @@ sign_and_logarithm.calls = [
 
 
 class SlogdetResult(NamedTuple):
-    """What ``slogdet`` returns."""
+    """Result of ``slogdet``."""
 
     sign: Any
     logabsdet: Any

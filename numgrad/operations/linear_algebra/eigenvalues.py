@@ -20,8 +20,6 @@ from numgrad.core.declare import composite, prepared, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.matrices import functions, spectral
-from numgrad.operations.batch_rules import of_matrices
-from numgrad.operations.data_dependent import numbers_of
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
     as_stack,
@@ -37,20 +35,21 @@ from numgrad.operations.linear_algebra.checks import (
     product,
     real_dtype,
 )
-from numgrad.operations.linear_algebra.systems import solve
+from numgrad.operations.linear_algebra.solve import solve
 from numgrad.operations.linear_algebra.triangular import cholesky, solve_triangle
 from numgrad.operations.shape import as_operand
+from numgrad.operations.shared_rules import numbers_of, of_matrices
 
 
 class EighResult(NamedTuple):
-    """What ``eigh`` returns."""
+    """Result of ``eigh``."""
 
     eigenvalues: Any
     eigenvectors: Any
 
 
 class EigResult(NamedTuple):
-    """What ``eig`` returns."""
+    """Result of ``eig``."""
 
     eigenvalues: Any
     eigenvectors: Any
@@ -141,7 +140,7 @@ symmetric_eigenvalues.calls = [
 
 
 def _apart(a: Any) -> np.ndarray:
-    """What moves the eigenvalues of small matrices apart."""
+    """A matrix whose sum with a small one has eigenvalues that differ."""
     return np.diag(9.0 * np.arange(a.shape[-1]))
 
 

@@ -19,7 +19,6 @@ import numpy as np
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
-from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
     check_matrices,
@@ -30,11 +29,12 @@ from numgrad.operations.linear_algebra.checks import (
     stacked,
     which,
 )
-from numgrad.operations.linear_algebra.functions import solve_sylvester
+from numgrad.operations.linear_algebra.matrix_functions import solve_sylvester
 from numgrad.operations.linear_algebra.singular_values import finding
-from numgrad.operations.linear_algebra.systems import solve
+from numgrad.operations.linear_algebra.solve import solve
 from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import as_operand
+from numgrad.operations.shared_rules import of_matrices
 
 _STEPS = 100
 
@@ -42,8 +42,8 @@ _STEPS = 100
 def _norms(a: np.ndarray) -> np.ndarray:
     """Bounds of 2-norms, by the largest sums of rows and of columns."""
     sizes = np.abs(a)
-    found = np.sqrt(sizes.sum(-1).max(-1)) * np.sqrt(sizes.sum(-2).max(-1))
-    return found[:, None, None]
+    result = np.sqrt(sizes.sum(-1).max(-1)) * np.sqrt(sizes.sum(-2).max(-1))
+    return result[:, None, None]
 
 
 def _newton(s: np.ndarray) -> np.ndarray:
@@ -130,7 +130,7 @@ signm.calls = [
 
 @primitive(internal=True, method=False, smooth=True)
 def unitary_factor(a):
-    """What turns in matrices with no more columns than rows."""
+    """The unitary factor of matrices with no more columns than rows."""
     left, _, right = finding("polar", a)(a)
     return np.matmul(left, right)
 
@@ -145,10 +145,10 @@ def _unitary_gradient(g, a, y):
     back = adjoint(y)
     p, inner = hermitian(matmul(back, a)), matmul(back, g)
     w = solve_sylvester(p, p, inner)
-    found = matmul(y, w - adjoint(w))
+    result = matmul(y, w - adjoint(w))
     if a.shape[-2] == a.shape[-1]:
-        return found
-    return found + adjoint(solve(p, adjoint(g - matmul(y, inner))))
+        return result
+    return result + adjoint(solve(p, adjoint(g - matmul(y, inner))))
 
 
 def _apart(a: Any) -> Any:

@@ -27,7 +27,6 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.diagonal import tril, triu
 from numgrad.operations.join import concat
 from numgrad.operations.linear_algebra.checks import (
@@ -43,6 +42,7 @@ from numgrad.operations.linear_algebra.checks import (
 )
 from numgrad.operations.linear_algebra.triangular import solve_triangle
 from numgrad.operations.shape import as_operand
+from numgrad.operations.shared_rules import of_matrices
 
 _SORTS = ("lhp", "rhp", "iuc", "ouc")
 _OUTPUTS = ("real", "complex")
@@ -54,13 +54,13 @@ def _each(name: str, a: np.ndarray, run: Any, count: int) -> list[np.ndarray]:
     bad = np.asarray(~np.isfinite(work).all((-2, -1)))
     if bad.any():
         raise NumgradLinAlgError(f"{name}: {which(bad, a.shape[:-2])} contains infinities or NaNs")
-    found = [run(x) for x in work]
-    return [np.asarray([x[k] for x in found]) for k in range(count)]
+    results = [run(x) for x in work]
+    return [np.asarray([x[k] for x in results]) for k in range(count)]
 
 
-def _shaped(found: np.ndarray, a: Any, dtype: np.dtype) -> np.ndarray:
+def _shaped(result: np.ndarray, a: Any, dtype: np.dtype) -> np.ndarray:
     """An array of matrices, also of none."""
-    return found.reshape(a.shape).astype(dtype, copy=False) if a.size else np.empty(a.shape, dtype)
+    return result.reshape(a.shape).astype(dtype, copy=False) if a.size else np.empty(a.shape, dtype)
 
 
 # ------------------------------------------------------------------------------------- triangular
@@ -83,10 +83,10 @@ def schur_factors(a, *, sort=None):
     if not a.size:
         empty = np.zeros(a.shape, dtype)
         return empty, empty.copy(), np.zeros(a.shape[:-2], np.int64)
-    found = _each("schur", a, run, 2 if sort is None else 3)
-    count = np.zeros(1, np.int64) if sort is None else found[2].astype(np.int64)
-    count = np.broadcast_to(count, len(found[0])).reshape(a.shape[:-2])
-    return _shaped(found[0], a, dtype), _shaped(found[1], a, dtype), count.copy()
+    result = _each("schur", a, run, 2 if sort is None else 3)
+    count = np.zeros(1, np.int64) if sort is None else result[2].astype(np.int64)
+    count = np.broadcast_to(count, len(result[0])).reshape(a.shape[:-2])
+    return _shaped(result[0], a, dtype), _shaped(result[1], a, dtype), count.copy()
 
 
 @schur_factors.shape
@@ -138,7 +138,7 @@ _APART = np.array([[1.0, 4.0, 0.0], [0.5, 5.0, 1.0], [0.0, 0.7, -6.0]])
 
 
 def _invariant(t: Any, z: Any) -> Any:
-    """What does not depend on phases of vectors."""
+    """A function that does not depend on the phases of vectors."""
     weights = constant(np.arange(1.0, t.shape[-1].__index__() + 1))
     return np.abs(t), product(z * weights, adjoint(z))
 
@@ -217,8 +217,8 @@ def triangular_form(t):
     def run(x):
         return importlib.import_module("scipy.linalg").rsf2csf(x, np.eye(len(x), dtype=x.dtype))
 
-    found = _each("rsf2csf", t, run, 2)
-    return _shaped(found[0], t, dtype), _shaped(found[1], t, dtype)
+    result = _each("rsf2csf", t, run, 2)
+    return _shaped(result[0], t, dtype), _shaped(result[1], t, dtype)
 
 
 @triangular_form.shape
@@ -287,8 +287,8 @@ def hessenberg_factors(a):
     def run(x):
         return importlib.import_module("scipy.linalg").hessenberg(x, calc_q=True)
 
-    found = _each("hessenberg", a, run, 2)
-    return _shaped(found[0], a, dtype), _shaped(found[1], a, dtype)
+    result = _each("hessenberg", a, run, 2)
+    return _shaped(result[0], a, dtype), _shaped(result[1], a, dtype)
 
 
 @hessenberg_factors.shape

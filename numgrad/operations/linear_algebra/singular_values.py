@@ -1,4 +1,4 @@
-"""Singular values and vectors, and what is made of them.
+"""Singular values and vectors, and what is made of them: pseudoinverses, bases of subspaces.
 
 What Note [Repeated eigenvalues] in ``eigenvalues`` says holds for singular values too; vectors that
 belong to the value 0 have no derivative either.
@@ -7,15 +7,19 @@ belong to the value 0 have no derivative either.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from numgrad.core.declare import composite, prepared, primitive
+from numgrad.core.declare import Primitive, composite, prepared, primitive
 from numgrad.core.formula import Meta
-from numgrad.errors import NumgradError, NumgradLinAlgError, NumgradValueError
+from numgrad.errors import (
+    NumgradError,
+    NumgradLinAlgError,
+    NumgradNotImplementedError,
+    NumgradValueError,
+)
 from numgrad.kernels.matrices import spectral
-from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
     as_stack,
@@ -25,19 +29,22 @@ from numgrad.operations.linear_algebra.checks import (
     computing_dtype,
     identity,
     is_constant,
+    mirrored,
     on_diagonal,
     product,
     real_dtype,
+    which,
 )
 from numgrad.operations.linear_algebra.eigenvalues import differences
-from numgrad.operations.linear_algebra.systems import inverse_or_zero
+from numgrad.operations.linear_algebra.solve import inverse_or_zero
 from numgrad.operations.matmul import matmul
 from numgrad.operations.norm import norm
 from numgrad.operations.shape import as_operand, reshape
+from numgrad.operations.shared_rules import OUTSIDE, no_shape, of_matrices
 
 
 class SVDResult(NamedTuple):
-    """What ``svd`` returns."""
+    """Result of ``svd``."""
 
     U: Any
     S: Any
@@ -53,7 +60,7 @@ def singular(a, *, full=False):
 def finding(
     operation: str, a: Any, full: bool = False
 ) -> Callable[[np.ndarray], tuple[np.ndarray, ...]]:
-    """What finds singular values and vectors of arrays of that shape and dtype."""
+    """The kernel of singular values and vectors of arrays of that shape and dtype."""
     check_matrices(operation, a)
     dtype, batch = computing_dtype(operation, a), a.shape[:-2]
     find, convert = spectral.singular_of(a.shape, dtype, full), dtype != a.dtype
@@ -95,20 +102,20 @@ def _singular_vjp(g, y):
     v, of_v = _of_rest(v, of_v, k)
     row, column = s[..., None, :], s[..., :, None]
     # differences of squares, without the squares, which would overflow
-    apart = differences(s) * (row + column + identity(k, s.dtype))
+    separate = differences(s) * (row + column + identity(k, s.dtype))
     inner: Any = 0 * row
     outer: Any = 0
     diagonal = 0 * s if of_s is None else of_s
     if of_u is not None:
         inside = product(adjoint(u), of_u)
-        inner = inner + (_skew(inside) / apart) * row
+        inner = inner + (_skew(inside) / separate) * row
         if u.dtype.kind == "c":  # phases of vectors are one choice for both sides
             diagonal = diagonal + 1j * np.imag(np.diagonal(inside, axis1=-2, axis2=-1)) / s
         if u.shape[-2] > k:
             outer = outer + product((of_u - product(u, inside)) / row, adjoint(v))
     if of_v is not None:
         inside = product(adjoint(v), of_v)
-        inner = inner + column * (_skew(inside) / apart)
+        inner = inner + column * (_skew(inside) / separate)
         if v.shape[-2] > k:
             outer = outer + product(u / row, adjoint(of_v - product(v, inside)))
     return product(product(u, on_diagonal(diagonal, inner)), adjoint(v)) + outer
@@ -172,7 +179,7 @@ def _values(a: Any) -> Any:
 
 
 def _apart(a: Any) -> np.ndarray:
-    """What moves the singular values of small matrices apart."""
+    """A matrix whose sum with a small one has singular values that differ."""
     m, n = a.shape[-2:]
     return np.where(np.eye(m, n, dtype=bool), 9.0 * (1 + np.arange(n)), 0)
 
@@ -462,7 +469,7 @@ cond.calls = [
 
 
 class LstsqResult(NamedTuple):
-    """What ``lstsq`` returns."""
+    """Result of ``lstsq``."""
 
     x: Any
     residuals: Any
@@ -539,4 +546,157 @@ lstsq.calls = [
     (((4, 2), (4,)), lambda a, b: lstsq(a + _apart(a), b)[0]),
     (((4, 2), (4, 2)), lambda a, b: lstsq(a + _apart(a), b)[1]),
     (((2, 3), (2,)), lambda a, b: lstsq(a + _apart(a), b).x),
+]
+
+
+def _without_derivative(name: str, projector: str) -> Any:
+    def refuse(g, a):
+        raise NumgradNotImplementedError(
+            f"{name}: a basis has no derivative, as any other of the subspace would do too; the "
+            f"projector onto it has one: {projector}; or detach() the operand"
+        )
+
+    return refuse
+
+
+def _parts(name: str, a: np.ndarray, rcond: float | None) -> tuple[np.ndarray, int, np.ndarray]:
+    """Singular vectors, and how many singular values are not zero."""
+    if a.ndim != 2:
+        raise NumgradLinAlgError(f"{name}: a of shape {a.shape} must be a matrix; call it for each")
+    if not a.size:
+        return np.eye(a.shape[0]), 0, np.eye(a.shape[1])
+    u, s, vh = finding(name, a, True)(a)
+    cut = max(a.shape) * np.finfo(s.dtype).eps if rcond is None else rcond
+    return u, int(np.count_nonzero(s > cut * s.max())), vh
+
+
+class Basis(Primitive):
+    """An operation that gives a basis of a subspace, whose choice has no derivative."""
+
+    result = "With a column for each vector of the basis."
+    parameters: ClassVar = {
+        "rcond": (
+            "float",
+            "Singular values up to this times the largest count as zero; by default the larger "
+            "length times the precision of the dtype.",
+        )
+    }
+
+
+def _basis(projector: str) -> Callable[[Callable[..., Any]], Basis]:
+    """Declare a basis of the subspace onto which a projector, in words, leads."""
+
+    def declare(function: Callable[..., Any]) -> Basis:
+        name = function.__name__
+        errors = [(((3,),), {}, "NumgradLinAlgError")]
+        op = Basis(function, ref=f"scipy.linalg.{name}", method=False, errors=errors)
+        op.shape(no_shape(name, OUTSIDE))
+        op.refuse(a=_without_derivative(name, projector))
+        return op
+
+    return declare
+
+
+@_basis("np.eye(n) - pinv(a) @ a")
+def null_space(a, *, rcond=None):
+    """An orthonormal basis of what a matrix sends to zero; the gradient raises.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If ``a`` is no matrix.
+
+    Examples
+    --------
+    >>> np.abs(ng.linalg.null_space(ng.tensor([[1.0, 0.0], [2.0, 0.0]])))
+    tensor([[0.],
+            [1.]])
+    """
+    _, rank, vh = _parts("null_space", a, rcond)
+    return np.ascontiguousarray(adjoint(vh[rank:]))
+
+
+@_basis("a @ pinv(a)")
+def orth(a, *, rcond=None):
+    """An orthonormal basis of the columns of a matrix; the gradient raises.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If ``a`` is no matrix.
+
+    Examples
+    --------
+    >>> np.abs(ng.linalg.orth(ng.tensor([[0.0, 0.0], [2.0, 3.0]])))
+    tensor([[0.],
+            [1.]])
+    """
+    u, rank, _ = _parts("orth", a, rcond)
+    return np.ascontiguousarray(u[:, :rank])
+
+
+@prepared(internal=True, method=False, differentiable=False, effects=True)
+def check_semidefinite(w, limits):
+    """Raise if an eigenvalue is negative, by more than limits."""
+    batch = w.shape[:-1]
+
+    def check(w: np.ndarray, limits: np.ndarray) -> np.ndarray:
+        bad = np.any(w < -limits, axis=-1)
+        if bad.any():
+            raise NumgradLinAlgError(
+                f"multivariate_normal: {which(bad, batch)} is not positive semidefinite"
+            )
+        return np.zeros((), bool)
+
+    return check
+
+
+check_semidefinite.shape(lambda w, limits: Meta((), np.dtype(bool)))
+check_semidefinite.calls = [
+    (((3,), (1,)), lambda w, limits: check_semidefinite(np.abs(w), np.abs(limits))),
+]
+
+
+@composite(
+    ref="scipy.linalg.pinvh",
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
+)
+def pinvh(a, *, rtol=None, lower=True):
+    """Pseudo-inverses of Hermitian matrices, of which one triangle is read.
+
+    The gradient is that at a rank that stays, and is in the triangle that is read.
+
+    Parameters
+    ----------
+    rtol : float
+        Eigenvalues up to this times the largest, by size, count as zero; by default the length
+        times the precision of the dtype.
+    lower : bool
+        Whether the lower triangle is read.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a``.
+
+    Examples
+    --------
+    >>> ng.linalg.pinvh(ng.tensor([[2.0, 0.0], [0.0, 0.0]]))
+    tensor([[0.5, 0. ],
+            [0. , 0. ]])
+    """
+    a = as_operand(a)
+    check_square("pinvh", a)
+    whole = mirrored(a, lower)
+    if rtol is None:
+        precise = np.finfo(a.dtype if a.dtype.kind in "fc" else np.float64).eps
+        return pseudo_inverse(whole, rcond=float(precise), scaled=True)
+    return pseudo_inverse(whole, rcond=rtol)
+
+
+pinvh.calls = [
+    (((2, 2),), lambda a: pinvh(a + 5 * np.eye(2))),
+    (((2, 2, 2),), lambda a: pinvh(a + 5 * np.eye(2), lower=False)),
 ]

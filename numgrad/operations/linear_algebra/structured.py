@@ -1,4 +1,4 @@
-"""Matrices known by fewer numbers: of Toeplitz, of bands, of blocks."""
+"""Matrices known by few numbers: Toeplitz, companion, banded and block matrices."""
 
 from __future__ import annotations
 
@@ -15,19 +15,216 @@ from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.kernels.matrices import elementary, functions
+from numgrad.operations.choice import where
 from numgrad.operations.join import concat
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
     as_stack,
     as_vectors,
+    check_matrices,
     computing_dtype,
     constant,
+    mirrored,
     spread,
     stacks,
     which,
 )
+from numgrad.operations.linear_algebra.eigenvalues import eigh, eigvalsh
 from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import as_operand, expand_dims, reshape, squeeze
+
+
+def _lengths(x: Any) -> int:
+    return x.shape[-1].__index__()
+
+
+@composite(ref="scipy.linalg.toeplitz", method=False, smooth=True)
+def toeplitz(c, r=None):
+    """Matrices whose diagonals are constant.
+
+    Parameters
+    ----------
+    c
+        First columns, along the last axis.
+    r
+        First rows, whose first element is not read; by default the conjugates of the columns.
+
+    Returns
+    -------
+    Tensor
+        With an axis more than ``c``.
+
+    Examples
+    --------
+    >>> ng.linalg.toeplitz(ng.tensor([1.0, 2.0]), [1.0, 5.0, 6.0])
+    tensor([[1., 5., 6.],
+            [2., 1., 5.]])
+    """
+    c = as_operand(c)
+    r = np.conj(c) if r is None else as_operand(r)
+    rows, columns = _lengths(c), _lengths(r)
+    places = columns - 1 + np.arange(rows)[:, None] - np.arange(columns)
+    return concat(r[..., :0:-1], c, axis=-1)[..., constant(places)]
+
+
+@composite(ref="scipy.linalg.hankel", method=False, smooth=True)
+def hankel(c, r=None):
+    """Matrices whose antidiagonals are constant.
+
+    Parameters
+    ----------
+    c
+        First columns, along the last axis.
+    r
+        Last rows, whose first element is not read; by default zeros.
+
+    Returns
+    -------
+    Tensor
+        With an axis more than ``c``.
+
+    Examples
+    --------
+    >>> ng.linalg.hankel(ng.tensor([1.0, 2.0]), [0.0, 5.0, 6.0])
+    tensor([[1., 2., 5.],
+            [2., 5., 6.]])
+    """
+    c = as_operand(c)
+    r = np.zeros_like(c) if r is None else as_operand(r)
+    places = np.arange(_lengths(c))[:, None] + np.arange(_lengths(r))
+    return concat(c, r[..., 1:], axis=-1)[..., constant(places)]
+
+
+@composite(ref="scipy.linalg.circulant", method=False, smooth=True)
+def circulant(c):
+    """Square matrices of which each column is the one before, turned by one place.
+
+    Parameters
+    ----------
+    c
+        First columns, along the last axis.
+
+    Returns
+    -------
+    Tensor
+        With an axis more than ``c``.
+
+    Examples
+    --------
+    >>> ng.linalg.circulant(ng.tensor([1.0, 2.0, 3.0]))
+    tensor([[1., 3., 2.],
+            [2., 1., 3.],
+            [3., 2., 1.]])
+    """
+    c = as_operand(c)
+    n = _lengths(c)
+    return c[..., constant((np.arange(n)[:, None] - np.arange(n)) % max(n, 1))]
+
+
+@composite(
+    ref="scipy.linalg.companion",
+    method=False,
+    smooth=True,
+    errors=[(((1,),), {}, "NumgradValueError")],
+)
+def companion(a):
+    """Matrices whose eigenvalues are the roots of polynomials.
+
+    Parameters
+    ----------
+    a
+        Coefficients along the last axis, of the highest power first.
+
+    Returns
+    -------
+    Tensor
+        Square, of one row less than there are coefficients.
+
+    Examples
+    --------
+    >>> ng.linalg.companion(ng.tensor([2.0, 4.0, 6.0]))
+    tensor([[-2., -3.],
+            [ 1.,  0.]])
+    """
+    a = as_operand(a)
+    n = _lengths(a) - 1
+    if n < 1:
+        raise NumgradValueError(
+            f"companion: a of shape {tuple(a.shape)} must have two coefficients or more"
+        )
+    first = -a[..., 1:] / a[..., :1]
+    rest = np.broadcast_to(
+        constant(np.eye(n - 1, n, dtype=first.dtype)), (*first.shape[:-1], n - 1, n)
+    )
+    return concat(first[..., None, :], rest, axis=-2)
+
+
+@composite(ref="scipy.linalg.khatri_rao", method=False, smooth=True)
+def khatri_rao(a, b):
+    """Kronecker products of columns, one for each column.
+
+    Returns
+    -------
+    Tensor
+        With as many rows as both have multiplied.
+
+    Raises
+    ------
+    NumgradValueError
+        If the numbers of columns differ.
+
+    Examples
+    --------
+    >>> ng.linalg.khatri_rao(ng.tensor([[1.0, 2.0]]), [[3.0, 4.0], [5.0, 6.0]])
+    tensor([[ 3.,  8.],
+            [ 5., 12.]])
+    """
+    a, b = as_operand(a), as_operand(b)
+    for x in (a, b):
+        check_matrices("khatri_rao", x)
+    if a.shape[-1] != b.shape[-1]:
+        raise NumgradValueError(
+            f"khatri_rao: a of shape {tuple(a.shape)} and b of shape {tuple(b.shape)} must have as "
+            "many columns"
+        )
+    result = a[..., :, None, :] * b[..., None, :, :]
+    return reshape(result, (*result.shape[:-3], a.shape[-2] * b.shape[-2], a.shape[-1]))
+
+
+@composite(ref="scipy.linalg.matmul_toeplitz", method=False, smooth=True)
+def matmul_toeplitz(c_or_cr, x):
+    """Product of a matrix whose diagonals are constant, and a vector or matrix.
+
+    Parameters
+    ----------
+    c_or_cr : array or pair of arrays
+        The first column; or that and the first row.
+    x
+        What it is multiplied with.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``, with the rows of the matrix.
+
+    Examples
+    --------
+    >>> ng.linalg.matmul_toeplitz(ng.tensor([2.0, 1.0]), ng.tensor([1.0, 2.0]))
+    tensor([4., 5.])
+    """
+    pair = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr,)
+    return matmul(toeplitz(*pair), as_operand(x))
+
+
+toeplitz.calls = [(((3,),), lambda c: toeplitz(c)), (((2, 3), (2, 4)), lambda c, r: toeplitz(c, r))]
+hankel.calls = [(((3,),), lambda c: hankel(c)), (((3,), (4,)), lambda c, r: hankel(c, r))]
+circulant.calls = [(((3,),), lambda c: circulant(c)), (((2, 3),), lambda c: circulant(c))]
+companion.calls = [(((3,),), lambda a: companion(a + 5)), (((2, 4),), lambda a: companion(a + 5))]
+khatri_rao.calls = [(((2, 3), (4, 3)), lambda a, b: khatri_rao(a, b))]
+matmul_toeplitz.calls = [
+    (((3,), (3, 2)), lambda c, x: matmul_toeplitz(c, x)),
+    (((3,), (2,), (2,)), lambda c, r, x: matmul_toeplitz((c, r), x)),
+]
 
 
 def _raise_for(operation: str, info: Any, batch: tuple[int, ...]) -> None:
@@ -45,9 +242,9 @@ def toeplitz_solution(c, r, b):
     batch = shape.shape[:-2]
     c, r = (as_vectors(spread(x, batch, 1)) for x in (c, r))
     b = as_stack(spread(b, batch), shape.dtype)
-    found, info = functions.toeplitz(c, r, b)
+    result, info = functions.toeplitz(c, r, b)
     _raise_for("solve_toeplitz", info, batch)
-    return found.astype(shape.dtype, copy=False).reshape(shape.shape)
+    return result.astype(shape.dtype, copy=False).reshape(shape.shape)
 
 
 @toeplitz_solution.shape
@@ -177,9 +374,9 @@ def banded_solution(ab, b, *, below, above):
     batch = shape.shape[:-2]
     ab = as_stack(spread(ab, batch), shape.dtype)
     b = as_stack(spread(b, batch), shape.dtype)
-    found, info = functions.banded(ab, b, below, above)
+    result, info = functions.banded(ab, b, below, above)
     _raise_for("solve_banded", info, batch)
-    return found.reshape(shape.shape)
+    return result.reshape(shape.shape)
 
 
 @banded_solution.shape
@@ -341,4 +538,219 @@ def block_diag(*arrays):
 block_diag.calls = [
     (((2, 2), (1, 3)), lambda a, b: block_diag(a, b)),
     (((2,), (0, 1), (1, 1)), lambda a, b, c: block_diag(a, b, c)),
+]
+
+
+def _bands(operation: str, a_band: Any) -> Any:
+    a_band = as_operand(a_band)
+    if len(a_band.shape) < 2 or not a_band.shape[-2]:
+        raise NumgradLinAlgError(
+            f"{operation}: diagonals of shape {tuple(a_band.shape)} must be rows of a matrix"
+        )
+    return a_band
+
+
+def _whole(a_band: Any, lower: bool) -> Any:
+    """The matrices that have these diagonals."""
+    count, n = (k.__index__() for k in a_band.shape[-2:])
+    rows = np.subtract.outer(np.arange(n), np.arange(n)) + (0 if lower else count - 1)
+    inside = (rows >= 0) & (rows < count)
+    columns = np.broadcast_to(np.arange(n), (n, n)).copy()
+    read = a_band[..., constant(np.clip(rows, 0, count - 1)), constant(columns)]
+    return mirrored(where(constant(inside), read, 0), lower)
+
+
+@composite(
+    ref="scipy.linalg.eig_banded",
+    method=False,
+    smooth=True,
+    errors=[(((3,),), {}, "NumgradLinAlgError")],
+)
+def eig_banded(a_band, lower=False, eigvals_only=False):
+    """Eigenvalues and eigenvectors of Hermitian matrices given by their diagonals.
+
+    They are those of the whole matrix by ``eigh``, which LAPACK's for diagonals may differ from by
+    the signs of vectors.
+
+    Parameters
+    ----------
+    a_band
+        The diagonals in rows: if ``lower`` the main one first, ``a_band[i - j, j]`` is ``a[i, j]``;
+        else it is the last, and ``a_band[u + i - j, j]`` is ``a[i, j]``.
+    lower : bool
+        Whether they are those of the lower triangle.
+    eigvals_only : bool
+        Whether to return the eigenvalues alone.
+
+    Returns
+    -------
+    EighResult
+        ``eigenvalues``, real and ascending, and ``eigenvectors``, in columns.
+
+    Examples
+    --------
+    >>> ng.linalg.eig_banded(ng.tensor([[0.0, 1.0], [2.0, 2.0]]), eigvals_only=True)
+    tensor([1., 3.])
+    """
+    whole = _whole(_bands("eig_banded", a_band), bool(lower))
+    return eigvalsh(whole) if eigvals_only else eigh(whole)
+
+
+@composite(
+    ref="scipy.linalg.eigvals_banded",
+    method=False,
+    smooth=True,
+    errors=[(((3,),), {}, "NumgradLinAlgError")],
+)
+def eigvals_banded(a_band, lower=False):
+    """Eigenvalues of Hermitian matrices given by their diagonals, as ``eig_banded`` takes them.
+
+    Parameters
+    ----------
+    a_band
+        The diagonals in rows.
+    lower : bool
+        Whether they are those of the lower triangle.
+
+    Returns
+    -------
+    Tensor
+        Real and ascending.
+
+    Examples
+    --------
+    >>> ng.linalg.eigvals_banded(ng.tensor([[2.0, 2.0], [1.0, 0.0]]), lower=True)
+    tensor([1., 3.])
+    """
+    return eig_banded(_bands("eigvals_banded", a_band), lower, eigvals_only=True)
+
+
+@composite(
+    ref="scipy.linalg.eigh_tridiagonal",
+    method=False,
+    smooth=True,
+    errors=[(((3,), (3,)), {}, "NumgradValueError")],
+)
+def eigh_tridiagonal(d, e, eigvals_only=False):
+    """Eigenvalues and eigenvectors of symmetric matrices with three diagonals.
+
+    They are those of the whole matrix by ``eigh``; signs of vectors may differ from SciPy's.
+
+    Parameters
+    ----------
+    d, e
+        The main diagonal, and the one beside it, shorter by one; real.
+    eigvals_only : bool
+        Whether to return the eigenvalues alone.
+
+    Returns
+    -------
+    EighResult
+        ``eigenvalues``, ascending, and ``eigenvectors``, in columns.
+
+    Examples
+    --------
+    >>> ng.linalg.eigh_tridiagonal(ng.tensor([2.0, 2.0]), [1.0], eigvals_only=True)
+    tensor([1., 3.])
+    """
+    d, e = as_operand(d), as_operand(e)
+    if not (len(d.shape) and len(e.shape)) or e.shape[-1] != d.shape[-1] - 1:
+        raise NumgradValueError(
+            f"eigh_tridiagonal: diagonals of shapes {tuple(d.shape)} and {tuple(e.shape)}: the "
+            "second must be shorter by one"
+        )
+    beside = concat(e, 0 * d[..., :1], axis=-1)
+    bands = concat(expand_dims(d, -2), expand_dims(beside, -2), axis=-2)
+    return eig_banded(bands, lower=True, eigvals_only=eigvals_only)
+
+
+@composite(ref="scipy.linalg.eigvalsh_tridiagonal", method=False, smooth=True)
+def eigvalsh_tridiagonal(d, e):
+    """Eigenvalues of symmetric matrices with three diagonals.
+
+    Parameters
+    ----------
+    d, e
+        The main diagonal, and the one beside it, shorter by one; real.
+
+    Returns
+    -------
+    Tensor
+        Ascending.
+
+    Examples
+    --------
+    >>> ng.linalg.eigvalsh_tridiagonal(ng.tensor([2.0, 2.0]), [1.0])
+    tensor([1., 3.])
+    """
+    return eigh_tridiagonal(d, e, eigvals_only=True)
+
+
+@composite(
+    ref="scipy.linalg.solveh_banded",
+    method=False,
+    smooth=True,
+    errors=[(((3,), (3,)), {}, "NumgradLinAlgError")],
+)
+def solveh_banded(ab, b, lower=False):
+    """The ``x`` of ``a @ x = b`` for Hermitian matrices given by their diagonals.
+
+    They need not be positive definite, as SciPy asks for.
+
+    Parameters
+    ----------
+    ab
+        The diagonals in rows, as ``eig_banded`` takes them.
+    b
+        A vector, a matrix of several, or a stack of such.
+    lower : bool
+        Whether they are those of the lower triangle.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``b``, with the stacks of both operands broadcast.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If a matrix is singular.
+
+    Examples
+    --------
+    >>> ng.linalg.solveh_banded(ng.tensor([[0.0, 1.0], [2.0, 2.0]]), ng.tensor([3.0, 3.0]))
+    tensor([1., 1.])
+    """
+    ab = _bands("solveh_banded", ab)
+    beside = ab.shape[-2].__index__() - 1
+    if lower:
+        other = adjoint_bands(ab, beside, 0)
+        whole = concat(other[..., :-1, :], ab, axis=-2)
+    else:
+        other = adjoint_bands(ab, 0, beside)
+        whole = concat(ab, other[..., 1:, :], axis=-2)
+    return solve_banded((beside, beside), whole, b)
+
+
+def _apart(a_band: Any, row: int) -> Any:
+    """A sum with numbers that keep eigenvalues apart and from zero."""
+    base = np.zeros(a_band.shape)
+    base[..., row, :] = 9.0 * np.arange(1, base.shape[-1] + 1)
+    return a_band + base
+
+
+eig_banded.calls = [
+    (((2, 4),), lambda a: eig_banded(_apart(a, 1), eigvals_only=True)),
+    (((3, 4),), lambda a: np.abs(eig_banded(_apart(a, 0), lower=True)[1])),
+]
+eigvals_banded.calls = [(((2, 2, 3),), lambda a: eigvals_banded(_apart(a, 1)))]
+eigh_tridiagonal.calls = [
+    (((4,), (3,)), lambda d, e: eigh_tridiagonal(d + 9 * np.arange(4), e)[0]),
+]
+eigvalsh_tridiagonal.calls = [
+    (((3,), (2,)), lambda d, e: eigvalsh_tridiagonal(d + 9 * np.arange(3), e)),
+]
+solveh_banded.calls = [
+    (((2, 4), (4,)), lambda ab, b: solveh_banded(_apart(ab, 1), b)),
+    (((3, 4), (4, 2)), lambda ab, b: solveh_banded(_apart(ab, 0), b, lower=True)),
 ]

@@ -16,7 +16,6 @@ from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.kernels.matrices import systems
-from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.diagonal import tril, triu
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
@@ -32,6 +31,7 @@ from numgrad.operations.linear_algebra.checks import (
     which,
 )
 from numgrad.operations.shape import as_operand, expand_dims, squeeze
+from numgrad.operations.shared_rules import of_matrices
 
 
 @prepared(internal=True, method=False, smooth=True)
@@ -49,7 +49,7 @@ def _substituting(
     of_adjoint: bool,
     unit: bool,
 ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """What solves with a triangle of arrays of these shapes, whose stacks broadcast."""
+    """The kernel that solves with a triangle, of arrays of these shapes, whose stacks broadcast."""
     own, n, columns = of_a[:-2], *of_b[-2:]
     batch = np.broadcast_shapes(own, of_b[:-2])
     whole_a, whole_b = (*batch, n, n), (*batch, n, columns)
@@ -278,7 +278,7 @@ def _cholesky_shape(a, *, upper):
 
 
 def _half_triangle(n: Any, dtype: np.dtype) -> Any:
-    """What takes the lower triangle with half of the diagonal, as a factor."""
+    """A factor that takes the lower triangle with half of the diagonal."""
     n = n.__index__()
     dtype = real_dtype(dtype)
     return constant(np.tri(n, dtype=dtype) - 0.5 * np.eye(n, dtype=dtype))

@@ -9,8 +9,8 @@ import numpy as np
 
 from numgrad.errors import NumgradValueError
 from numgrad.operations import reduce
+from numgrad.operations.error_gamma_logistic import gamma, gammaln
 from numgrad.operations.shape import as_array, as_operand
-from numgrad.operations.special import gamma, gammaln
 from numgrad.operations.special_functions.gamma import binom, poch
 
 
@@ -160,12 +160,12 @@ def logsumexp(
     b = as_operand(b)
     # where a weight is 0 its summand is, whatever the exponent
     a, b = np.broadcast_arrays(a, b)
-    kept = b != 0
-    shift = np.where(kept, a, -math.inf)
+    counted = b != 0
+    shift = np.where(counted, a, -math.inf)
     shift = np.max(shift, axis=axis, keepdims=True, initial=-math.inf)  # of nothing as well
     shift = np.where(np.isfinite(shift), shift, 0.0)
     total = np.sum(
-        np.where(kept, b, 0.0) * np.exp(np.where(kept, a - shift, 0.0)),
+        np.where(counted, b, 0.0) * np.exp(np.where(counted, a - shift, 0.0)),
         axis=axis,
         keepdims=keepdims,
     )

@@ -1,19 +1,34 @@
-"""Distribution functions of SciPy's older names, their complements and inverses."""
+"""Distribution functions of SciPy's older names, and random numbers as functions of parameters.
+
+Note [Moments of angles] of ``kernels.von_mises`` says how integrals are computed, and why they have
+derivatives of any order.
+
+Note [Implicit reparameterisation]
+----------------------------------
+A number ``z`` that was drawn with a parameter has a probability ``F(z; a)`` of smaller ones. Kept
+at this, it moves by ``dz / da = -(dF / da) / (dF / dz)`` (Figurnov, Mohamed, Mnih, 2018), whatever
+algorithm drew it. Operations here have the number as value, and these derivatives. Formulas say
+so of their result and not of the operand, so that in further derivatives it moves as well.
+"""
 
 import math
 
 import numpy as np
 
-from numgrad.operations.real import normal_density
-from numgrad.operations.special_functions.beta import (
+from numgrad.kernels import von_mises as _von_mises  # noqa: F401 (what kernels call)
+from numgrad.operations.error_gamma_logistic import normal_density
+from numgrad.operations.special_functions.declare import derivative, moved, special
+from numgrad.operations.special_functions.error import erfcx
+from numgrad.operations.special_functions.gamma import (
     beta_density,
     betainc,
     betainc_a,
     betainc_b,
     betaincc,
+    betaln,
+    gamma_density,
+    gammainc_a,
 )
-from numgrad.operations.special_functions.declare import moved, special
-from numgrad.operations.special_functions.gamma import betaln, gamma_density, gammainc_a
 
 # ---------------------------------------------------------------------------------- chi-squared
 
@@ -401,3 +416,147 @@ nbdtr.calls = [(((3,),), lambda p: nbdtr(1, 3, p))]
 nbdtrc.calls = [(((3,),), lambda p: nbdtrc(1, 3, p))]
 nbdtr.vjp(p=lambda g, k, n, p: g * beta_density(_some(n), _trials(k), p))
 nbdtrc.vjp(p=lambda g, k, n, p: -g * beta_density(_some(n), _trials(k), p))
+
+
+@derivative(domain=(0.3, 3.0))
+def angles_within(n, kappa, x):
+    """Integral of ``(1 - cos(t))**n exp(kappa (cos(t) - 1))`` from 0 to ``x``."""
+
+
+@derivative(domain=(0.3, 3.0))
+def angles_beyond(n, kappa, x):
+    """The same integral from ``x`` to pi."""
+
+
+@derivative(domain=(0.1, 0.4))
+def angle_exceeded(kappa, q):
+    """Angle beyond which there is a probability ``q``, of at most one half."""
+
+
+def _weight(n, kappa, x):
+    sine = np.sin(0.5 * x)
+    square = sine * sine
+    return np.power(2 * square, n) * np.exp(-2 * kappa * square)
+
+
+angles_within.vjp(
+    kappa=lambda g, n, kappa, x: -g * angles_within(n + 1, kappa, x),
+    x=lambda g, n, kappa, x: g * _weight(n, kappa, x),
+)
+angles_beyond.vjp(
+    kappa=lambda g, n, kappa, x: -g * angles_beyond(n + 1, kappa, x),
+    x=lambda g, n, kappa, x: -g * _weight(n, kappa, x),
+)
+
+
+def _parts(kappa, x):
+    """Whether the angle is near 0, ones for both cases, and the integral over all angles."""
+    sine = np.sin(0.5 * x)
+    near = 2 * sine * sine * (1 + kappa) < 1
+    whole = 2 * angles_within(0, kappa, math.pi)
+    return near, np.where(near, x, 0), np.where(near, math.pi, x), whole
+
+
+def angle_density(kappa, x):
+    """Density of the distribution at an angle."""
+    sine = np.sin(0.5 * x)
+    return np.exp(-2 * kappa * (sine * sine)) / (2 * angles_within(0, kappa, math.pi))
+
+
+def angle_tail(kappa, x):
+    """Probability of an angle between ``x``, which is from 0 to pi, and pi."""
+    near, inner, outer, whole = _parts(kappa, x)
+    return np.where(
+        near, 0.5 - angles_within(0, kappa, inner) / whole, angles_beyond(0, kappa, outer) / whole
+    )
+
+
+def angle_tail_slope(kappa, x):
+    """Derivative of ``angle_tail`` in ``kappa``, from what does not cancel."""
+    near, inner, outer, whole = _parts(kappa, x)
+    mean = 2 * angles_within(1, kappa, math.pi) / whole
+    within = mean * angles_within(0, kappa, inner) - angles_within(1, kappa, inner)
+    beyond = mean * angles_beyond(0, kappa, outer) - angles_beyond(1, kappa, outer)
+    return np.where(near, -within, beyond) / whole
+
+
+angle_exceeded.vjp(
+    kappa=lambda g, kappa, y: g * angle_tail_slope(kappa, y) / angle_density(kappa, y),
+    q=lambda g, kappa, y: -g / angle_density(kappa, y),
+)
+
+
+def turned(x):
+    """Whole turns in an angle, and the rest of it, between -pi and pi."""
+    turns = np.rint(x / (2 * math.pi))
+    return turns, x - 2 * math.pi * turns
+
+
+@derivative(scalar=None, domain=(0.5, 4.0))
+def gamma_path(a, x):
+    """A gamma number of shape ``a`` that was drawn."""
+    return x
+
+
+gamma_path.vjp(a=lambda g, a, y: -g * moved(gammainc_a(a, y), gamma_density(a, y)), x=lambda g: g)
+
+
+@derivative(scalar=None, domain=(0.15, 0.85))
+def beta_path(a, b, x):
+    """A beta number that was drawn."""
+    return x
+
+
+beta_path.vjp(
+    a=lambda g, a, b, y: -g * moved(betainc_a(a, b, y), beta_density(a, b, y)),
+    b=lambda g, a, b, y: -g * moved(betainc_b(a, b, y), beta_density(a, b, y)),
+    x=lambda g: g,
+)
+
+
+@derivative(scalar=None, domain=(0.5, 4.0))
+def student_path(df, t):
+    """A number of Student's distribution that was drawn."""
+    return t
+
+
+student_path.vjp(
+    df=lambda g, df, y: -g * moved(student_slope(df, y), student_density(df, y)), t=lambda g: g
+)
+
+
+@derivative(scalar=None, domain=(0.3, 3.0))
+def angle_path(kappa, x):
+    """An angle between -pi and pi that was drawn around 0."""
+    return x
+
+
+def _angle_slope(kappa, y):
+    left = y < 0
+    size = np.where(left, -y, y)
+    result = angle_tail_slope(kappa, size) / angle_density(kappa, size)
+    return np.where(left, -result, result)
+
+
+angle_path.vjp(kappa=lambda g, kappa, y: g * _angle_slope(kappa, y), x=lambda g: g)
+
+
+@derivative(scalar=None, domain=(0.5, 4.0))
+def arrival_path(mean, scale, x):
+    """A time of Wald's distribution that was drawn."""
+    return x
+
+
+def _arrival_slope(mean, scale, y):
+    """Derivative in the mean; the density's exponential divides that of a normal tail."""
+    away = np.sqrt(scale / y) * (y / mean + 1)
+    tail = math.sqrt(math.pi / 2) * erfcx(math.sqrt(0.5) * away)
+    return 2 * y * np.sqrt(scale * y) * tail / (mean * mean)
+
+
+arrival_path.vjp(
+    mean=lambda g, mean, scale, y: g * _arrival_slope(mean, scale, y),
+    # times grow in proportion to both parameters
+    scale=lambda g, mean, scale, y: g * (y - mean * _arrival_slope(mean, scale, y)) / scale,
+    x=lambda g: g,
+)

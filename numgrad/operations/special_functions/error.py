@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 
-from numgrad.operations.real import normal_density
-from numgrad.operations.special import erf, exp_product
+from numgrad.operations.error_gamma_logistic import erf, exp_product, normal_density
 from numgrad.operations.special_functions.declare import special
 
 _ROOT_HALF = math.sqrt(0.5)

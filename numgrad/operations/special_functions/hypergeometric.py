@@ -2,8 +2,11 @@
 
 import numpy as np
 
-from numgrad.operations.special_functions.declare import special
-from numgrad.operations.special_functions.differences import central_difference, pole_difference
+from numgrad.operations.special_functions.declare import (
+    central_difference,
+    pole_difference,
+    special,
+)
 
 
 @special(domain=(0.1, 0.9))

@@ -12,8 +12,8 @@ from numgrad.operations.special_functions.bessel import (
     spherical_jn,
     y0,
 )
+from numgrad.operations.special_functions.declare import arrived, either, several
 from numgrad.operations.special_functions.elliptic import ellipeinc, third_integral
-from numgrad.operations.special_functions.several import arrived, either, several
 
 
 @several(count=4, dtypes=either)
@@ -146,7 +146,7 @@ def _complex_airye_vjp(g, z, y):
     """The last two have no derivative, as they are divided by an exponential of a real part."""
     root = np.sqrt(z)
     falls = np.sign(np.real(z * root)) * np.conj(root)
-    found = arrived(
+    result = arrived(
         g,
         lambda: np.conj(y[1] + root * y[0]),
         lambda: np.conj(z * y[0] + root * y[1]),
@@ -155,8 +155,8 @@ def _complex_airye_vjp(g, z, y):
     )
     for k in (2, 3):
         if g[k] is not None:
-            found = found - np.real(g[k] * np.conj(y[k])) * falls
-    return found
+            result = result - np.real(g[k] * np.conj(y[k])) * falls
+    return result
 
 
 airye.holomorphic = False

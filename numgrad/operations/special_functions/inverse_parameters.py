@@ -10,13 +10,6 @@ import math
 
 import numpy as np
 
-from numgrad.operations.special_functions.beta import (
-    beta_density,
-    betainc_a,
-    betainc_b,
-    betainccinv,
-    betaincinv,
-)
 from numgrad.operations.special_functions.declare import moved, special
 from numgrad.operations.special_functions.distributions import (
     f_density,
@@ -26,7 +19,16 @@ from numgrad.operations.special_functions.distributions import (
     student_slope,
 )
 from numgrad.operations.special_functions.error import exp_product, ndtri
-from numgrad.operations.special_functions.gamma import gamma_density, gammainc_a, gammainccinv
+from numgrad.operations.special_functions.gamma import (
+    beta_density,
+    betainc_a,
+    betainc_b,
+    betainccinv,
+    betaincinv,
+    gamma_density,
+    gammainc_a,
+    gammainccinv,
+)
 
 # -------------------------------------------------------------------------- beta, gamma, chi2
 

@@ -5,11 +5,15 @@ import math
 import numpy as np
 
 from numgrad.operations.special_functions.bessel import ive
-from numgrad.operations.special_functions.convex import xlog1py, xlogy
-from numgrad.operations.special_functions.declare import derivative, moved, special
-from numgrad.operations.special_functions.differences import shape_difference
+from numgrad.operations.special_functions.declare import (
+    derivative,
+    moved,
+    shape_difference,
+    special,
+)
 from numgrad.operations.special_functions.gamma import betaln, rgamma
 from numgrad.operations.special_functions.hypergeometric import hyp0f1, hyp1f1
+from numgrad.operations.special_functions.scipy_elementary import xlog1py, xlogy
 
 # ------------------------------------------------------------------------ noncentral chi-squared
 
@@ -212,7 +216,7 @@ ncfdtri.vjp(
 )
 
 
-# Note [Implicit reparameterisation] of ``paths``: numbers that were drawn.
+# Note [Implicit reparameterisation] of ``distributions``: numbers that were drawn.
 
 
 @derivative(scalar=None, domain=(0.5, 4.0))

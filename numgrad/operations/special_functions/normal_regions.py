@@ -30,7 +30,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.operations.linear_algebra.checks import constant
-from numgrad.operations.promotion import floating
+from numgrad.operations.shared_rules import floating
 
 _AT_ONCE = 4096  # pairs, so that integrands fit into the cache
 _PLACES = np.arange(-112, 113) / 32
@@ -49,11 +49,11 @@ def _one(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 def _pair(h: np.ndarray, k: np.ndarray, r: np.ndarray) -> np.ndarray:
     """The probability that two numbers are below ``h`` and ``k``."""
     h, k, r = (np.ravel(a) for a in np.broadcast_arrays(h, k, r))
-    found = np.maximum(_one(-k, h), 0)  # where they are opposite
+    result = np.maximum(_one(-k, h), 0)  # where they are opposite
     for first in range(0, h.size, _AT_ONCE):
         part = slice(first, first + _AT_ONCE)
-        found[part] += _since_opposite(*(a[part, None] for a in (h, k, r)))
-    return np.where(np.isnan(h + k + r), np.nan, found)
+        result[part] += _since_opposite(*(a[part, None] for a in (h, k, r)))
+    return np.where(np.isnan(h + k + r), np.nan, result)
 
 
 def _since_opposite(h: np.ndarray, k: np.ndarray, r: np.ndarray) -> np.ndarray:
@@ -85,9 +85,9 @@ def _several(limits: np.ndarray, correlation: np.ndarray, seed: int, options: di
     low, high = limits if len(limits) == 2 else (np.full_like(limits[0], -np.inf), limits[0])
     family = copy.copy(importlib.import_module("scipy.stats").multivariate_normal)
     if "rng" not in inspect.signature(family.cdf).parameters:
-        found = _by_lattice(low, high, correlation, rng, **options)
-        if not math.isnan(found):
-            return found
+        result = _by_lattice(low, high, correlation, rng, **options)
+        if not math.isnan(result):
+            return result
     family.random_state = rng
     return family.cdf(high, cov=correlation, allow_singular=True, lower_limit=low, **options)
 
@@ -123,17 +123,19 @@ def normal_probability(limits, correlation, *, seed, maxpts, abseps, releps):
     limits, matrix = limits.reshape(-1, sides, n), matrix.reshape(-1, n, n)
     low, high = limits[:, 0], limits[:, -1]
     if n == 1:
-        found = _one(low[:, 0], high[:, 0]) if sides == 2 else _one(-np.inf + 0 * high, high)[:, 0]
+        results = (
+            _one(low[:, 0], high[:, 0]) if sides == 2 else _one(-np.inf + 0 * high, high)[:, 0]
+        )
     elif n == 2:
         r = 0.5 * (matrix[:, 0, 1] + matrix[:, 1, 0])
-        found = _pair(high[:, 0], high[:, 1], r)
+        results = _pair(high[:, 0], high[:, 1], r)
         if sides == 2:
-            found = found - _pair(low[:, 0], high[:, 1], r) - _pair(high[:, 0], low[:, 1], r)
-            found = found + _pair(low[:, 0], low[:, 1], r)
+            results = results - _pair(low[:, 0], high[:, 1], r) - _pair(high[:, 0], low[:, 1], r)
+            results = results + _pair(low[:, 0], low[:, 1], r)
     else:
         options = {"maxpts": maxpts, "abseps": abseps, "releps": releps}
-        found = [_several(a, m, seed, options) for a, m in zip(limits, matrix, strict=True)]
-    return np.asarray(found, meta.dtype).reshape(meta.shape)
+        results = [_several(a, m, seed, options) for a, m in zip(limits, matrix, strict=True)]
+    return np.asarray(results, meta.dtype).reshape(meta.shape)
 
 
 @normal_probability.shape
@@ -185,11 +187,11 @@ def _densities(limits: Any) -> Any:
 
 def _slopes(limits: Any, correlation: Any, options: dict[str, Any]) -> Any:
     """Derivatives by limits."""
-    found = _densities(limits)
+    result = _densities(limits)
     if limits.shape[-1] == 1:
-        return found
+        return result
     others, partial, _ = _given_each(limits, correlation)
-    return found * normal_probability(others, partial, **options)
+    return result * normal_probability(others, partial, **options)
 
 
 def _bends(limits: Any, correlation: Any, options: dict[str, Any]) -> Any:
@@ -199,10 +201,10 @@ def _bends(limits: Any, correlation: Any, options: dict[str, Any]) -> Any:
         return 0 * correlation
     others, partial, wide = _given_each(limits, correlation)
     both = np.sum(_slopes(others, partial, options), axis=-2) / wide[..., None, :, :]
-    found = 0.5 * np.sum(_densities(limits)[..., None] * both, axis=-3)
+    result = 0.5 * np.sum(_densities(limits)[..., None] * both, axis=-3)
     row, column = np.indices((n, n))
     place = row * (n - 1) + np.minimum(column - (column > row), n - 2)
-    return np.reshape(found, (*found.shape[:-2], n * (n - 1)))[..., constant(place)] * constant(
+    return np.reshape(result, (*result.shape[:-2], n * (n - 1)))[..., constant(place)] * constant(
         row != column
     )
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from numgrad.operations.real import scipy_special
+from numgrad.operations.error_gamma_logistic import scipy_special
 from numgrad.operations.special_functions.declare import special
 
 
@@ -205,8 +205,8 @@ def _second_kind(n, x):
     """Half the derivative of Chebyshev's polynomial, which is odd around degree -1."""
     mirrored, none = n < -1, n == -1
     degree = np.where(none, 0, np.where(mirrored, -n - 2, n))
-    found = _below(degree, lambda k: eval_gegenbauer(k, 2, x))
-    return np.where(mirrored, -found, found)
+    result = _below(degree, lambda k: eval_gegenbauer(k, 2, x))
+    return np.where(mirrored, -result, result)
 
 
 def _positive(n):
@@ -287,10 +287,10 @@ def _lpmv_vjp(g, m, v, x, y):
     # by the polynomial of order 0; others are powers of 1 - x**2 times such
     plain, end = m == 0, (x == 1) | (x == -1)
     degree = np.where(plain, _positive(v), 0)
-    found = _below(degree, lambda k: eval_gegenbauer(k, 1.5, x))
+    result = _below(degree, lambda k: eval_gegenbauer(k, 1.5, x))
     inner = np.where(plain | end, 0, x)
     other = ((v + 1) * inner * y - (v - m + 1) * lpmv(m, v + 1, inner)) / (1 - inner * inner)
-    return g * np.where(plain, found, np.where(end, _lpmv_end(m, v, x), other))
+    return g * np.where(plain, result, np.where(end, _lpmv_end(m, v, x), other))
 
 
 lpmv.calls = [(((3,),), lambda x: lpmv(1.0, 2.5, x))]

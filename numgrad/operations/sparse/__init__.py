@@ -1,1 +1,0 @@
-"""Products with sparse matrices and systems of them, in terms of their non-zero elements."""
