@@ -17,8 +17,6 @@ import numpy as np
 
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.dtypes import short, type_name
-from numgrad.codegen.nests.arrays import ArrayTerms, array_kernel
-from numgrad.codegen.nests.terms import SCAN
 
 TILE = 256
 """Columns handled side by side at most."""
@@ -56,6 +54,10 @@ def cumulative_kernel(
     Kernel
         ``entry(x, out, outer, length[, inner])`` with raveled arrays that do not overlap.
     """
+    # imported by who makes a kernel: ``import numgrad`` needs no generator of loops
+    from numgrad.codegen.nests.arrays import ArrayTerms, array_kernel
+    from numgrad.codegen.nests.terms import SCAN
+
     terms = ArrayTerms(3 if columns else 2)
     x = terms.operand(in_dtype)
     step = "prod" if kind == "cumprod" else "sum"
