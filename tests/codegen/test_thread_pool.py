@@ -10,7 +10,7 @@ PROGRAM = '''
 import os, sys
 import numpy as np
 from numgrad.codegen import threads
-from numgrad.codegen.native import entry, launch
+from numgrad.codegen.native import entry, thread_pool
 
 BODY = """
 declare i32 @numgrad_parallel_for(ptr, ptr, i64)
@@ -60,8 +60,8 @@ def numbas():
 
 
 def same_pool():
-    name = {"omp": "omppool"}.get(launch.layer(), "workqueue")
-    other, own = sys.modules[f"numba.np.ufunc.{name}"], launch._layer.library
+    name = {"omp": "omppool"}.get(thread_pool.layer(), "workqueue")
+    other, own = sys.modules[f"numba.np.ufunc.{name}"], thread_pool._layer.library
     return other.parallel_for == own.parallel_for
 '''
 
@@ -70,7 +70,7 @@ kernel = prepared()
 native(kernel, 2)
 native(kernel, 1)
 assert "numba" not in sys.modules
-assert numbas() == launch.layer() == os.environ["NUMBA_THREADING_LAYER"]
+assert numbas() == thread_pool.layer() == os.environ["NUMBA_THREADING_LAYER"]
 assert same_pool()
 native(kernel, 2)
 """
@@ -89,7 +89,7 @@ native(kernel, 2)
 child = os.fork()
 if not child:
     # omp cannot launch there: numgrad asks for one thread, and the loop runs where it is
-    native(kernel, threads.worth(1e9) if launch.layer() == "omp" else 2)
+    native(kernel, threads.worth(1e9) if thread_pool.layer() == "omp" else 2)
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0
 native(kernel, 2)
@@ -119,7 +119,7 @@ WAITS = '''
 import ctypes
 import numpy as np
 from numgrad.codegen import threads
-from numgrad.codegen.native import entry, launch
+from numgrad.codegen.native import entry, thread_pool
 
 # task 0 waits until all others have run: whoever has time must take those of its share
 BODY = """
@@ -149,12 +149,12 @@ threads.prepare_pool()
 kernel = entry.bind(entry.assemble(BODY, "int64(int64[::1])", "waits", verify=True),
                     "waits", "int64(int64[::1])", nogil=True).entry
 x = np.zeros(100, "i8")
-launch.set_num_threads(2)
+thread_pool.set_num_threads(2)
 kernel(x)
 assert x[0] == 99 and (x[1:] == 1).all()
-lost, overhead = launch.losses()
+lost, overhead = thread_pool.losses()
 assert (lost == 0.0 and overhead == 0.0) or overhead >= lost > 0.0
-assert launch.losses() == (0.0, 0.0)
+assert thread_pool.losses() == (0.0, 0.0)
 '''
 
 
