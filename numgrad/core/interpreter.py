@@ -337,21 +337,24 @@ class State(threading.local):
 
         All are changed, or, where a signal handler raises meanwhile, none.
         """
-        own, before = self.__dict__, {}
-        changed = False
+        before, changed = {}, False
         for name, value in changes.items():
             before[name] = previous = getattr(self, name)
-            changed = changed or previous is not value
+            if previous is not value:
+                changed = True
         if not changed:
             return before
         try:
-            own.update(changes)
-            self.refresh()
+            self.put(changes)
             return before
         except BaseException:
-            own.update(before)
-            self.refresh()
+            self.put(before)
             raise
+
+    def put(self, settings: dict[str, Any]) -> None:
+        """Change settings by name."""
+        self.__dict__.update(settings)
+        self.refresh()
 
 
 state = State()
@@ -368,14 +371,14 @@ class Changing:
         stack: list[dict[str, Any]] = vars(self).setdefault("_before", [])
         stack.append({name: getattr(state, name) for name in changes})
         try:
-            state.set(**changes)
+            state.put(changes)
             return self
         except BaseException:
             self.__exit__()
             raise
 
     def __exit__(self, *exception: object) -> None:
-        state.set(**vars(self)["_before"].pop())
+        state.put(vars(self)["_before"].pop())
 
     def _changes(self) -> dict[str, Any]:
         """Settings inside, by name."""
