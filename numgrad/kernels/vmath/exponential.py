@@ -144,8 +144,10 @@ def reduce_f64(x, shift):
     """``(t, k, r, c)``: x = k ln 2 + r + c, c the rounding error of r, t = k + shift."""
     t = mul_add(x, LOG2E, shift)
     k = t - shift
-    r, c = subtract_ln2_f64(x, k)
-    return t, k, r, c
+    high = mul_add(k, -LN2_HI, x)  # as subtract_ln2 does, but exp is to be written in place
+    low = k * LN2_LO
+    r = high - low
+    return t, k, r, (high - r) - low
 
 
 reduce_f32 = single(reduce_f64)
@@ -219,10 +221,14 @@ def clamp(x, low, high):
 def exp_f64(x):
     """Exponential of ``x``."""
     t, _, r, c = reduce_f64(clamp(x, EXP_LOW, EXP_HIGH), SHIFT)
-    return scale_f64(D_ONE + (r + short_square_terms_f64(r, c)), t)
+    return scale_f64(D_ONE + (r + (square_terms_f64(r) + c)), t)
 
 
-exp_f32 = single(exp_f64)
+@device
+def exp_f32(x):
+    """Exponential of ``x``."""
+    t, _, r, c = reduce_f32(clamp(x, F_EXP_LOW, F_EXP_HIGH), F_SHIFT)
+    return scale_f32(F_ONE + (r + short_square_terms_f32(r, c)), t)
 
 
 @device
