@@ -1,5 +1,6 @@
 """Long reasons stand once, in a titled note, and are cited by title: both must match."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -32,3 +33,19 @@ def test_notes_have_one_place_and_are_cited_by_it():
             if not module or (home and not f".{module}".endswith(f".{home}")):
                 wrong.append(f"{path.relative_to(PACKAGE)}: Note [{title}] {home} is in {module}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_the_map_of_jit_names_modules_that_exist():
+    rooms = re.findall(r"^\d\. ``(\w+)``(.*?)(?=^\d\. |^For people)", jit_map(), re.M | re.S)
+    assert len(rooms) == 7
+    for room, text in rooms:
+        modules = {path.stem for path in (PACKAGE / "compiler" / room).glob("*.py")}
+        others = {path.stem for path in PACKAGE.rglob("*.py")} | {
+            path.name for path in PACKAGE.rglob("*") if path.is_dir()
+        }
+        named = {name.split(".")[-1] for name in re.findall(r"``([\w.]+)``", text)}
+        assert named <= modules | others, f"{room}: {sorted(named - modules - others)}"
+
+
+def jit_map():
+    return ast.get_docstring(ast.parse((PACKAGE / "compiler" / "__init__.py").read_text()))

@@ -5,20 +5,19 @@ Note [Map of ng.jit]
 ``api`` is ``ng.jit`` itself. A call goes through these rooms; ``trace``, ``passes`` and ``lower``
 have work once for each kind of arguments.
 
-1. ``call`` says what a call is: ``signature`` the kind of its arguments, ``layout`` its inputs and
-   results, ``captures`` what the function reads from outside, by the ``names`` in its code,
-   ``methods`` those of objects, ``library_objects`` what is in those of libraries,
-   ``standard_objects`` in those of Python's own, ``made`` what a function stores there itself.
+1. ``call`` says what a call is: ``signature`` the kind of its arguments, ``call_layout`` its inputs
+   and results, ``captures`` what the function reads from outside, each from a ``source``; names in
+   its code come from ``core.bytecode``, ``library_objects`` says what is in objects of libraries,
+   ``process_state`` what changes for all of a process.
 2. ``trace`` runs the function once on Tensors whose arrays are without numbers (``arrays`` and, for
    all of numgrad, ``core.abstract``). ``capture`` is one such run. ``builder`` adds nodes to the
    graph, ``captured`` takes in what the function meets, ``effects`` what it does besides, and
-   ``tracer`` is all of it; ``interpreter``, ``calls`` and ``function`` are what operations, arrays
-   and a user's Functions mean in a trace.
-   ``views`` and ``memory`` turn views and in-place code into values, ``infer`` finds shapes,
-   ``shown`` views that plain NumPy makes, ``shared`` which results share memory, ``unrolled`` which
-   loops of the user's became many operations. Where the tape goes on outside, ``cut`` parts the
-   graph into a forward and a backward.
-3. ``graph`` is what comes out. Lengths are symbols: ``sizes``, on ``polynomial``, ``shapes``.
+   ``tracer`` is all of it; ``interpreter``, ``calls`` and ``function_calls`` are what operations,
+   arrays and a user's Functions mean in a trace, ``ruled`` functions with rules of their own.
+   ``views`` turns views and in-place code into values, ``promoted_numbers`` floats that change into
+   inputs, ``side_effects`` refuses those of loop bodies, ``diagnostics`` warns of what is frozen.
+   Where the tape goes on outside, ``cut`` parts the graph into a forward and a backward.
+3. ``graph`` is what comes out. Lengths are symbols: ``sizes``, ``shapes``.
    ``evaluate`` runs a graph one operation at a time, as a reference.
 4. ``passes`` rewrite the graph so that less is computed; ``rewriting`` is how.
 5. ``lower`` reads it as terms: scalar functions, reductions and index maps. ``expand`` reads

@@ -36,10 +36,9 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.codegen.cpython.offsets import KNOWN
 from numgrad.libraries import is_users
 
-KNOWN = ((3, 11), (3, 12), (3, 13), (3, 14), (3, 15))
-"""Versions of CPython whose instructions this module was checked with."""
 VERSION = sys.version_info[:2] if sys.implementation.name == "cpython" else (0, 0)
 
 WORD = re.compile(r"[^\W\d]\w*")

@@ -203,7 +203,8 @@ def in_order(options: Any) -> tuple[Option, ...]:
     limited = [o for o in options if o.kind]
     order = [o for o in limited if not o.after]
     for late in [o for o in limited if o.after]:
-        order.insert([o.name for o in order].index(late.after) + 1, late)
+        names = [o.name for o in order]
+        order.insert(names.index(late.after) + 1 if late.after in names else 0, late)
     return tuple(order)
 
 

@@ -32,7 +32,7 @@ COMMON: dict[str, Option] = {
     "betas": Option(doc="Decay rates of the averages.", at_least=0, below=1, after="eps"),
     "eps": Option(doc="Added to the denominator.", at_least=0),
     "momentum": Option(doc=r"Decay rate :math:`\mu` of the momentum.", at_least=0),
-    "weight_decay": Option(doc="Factor of the L2 penalty, added to the gradient.", at_least=0),
+    "weight_decay": Option(doc="Factor by which parameters are drawn to zero.", at_least=0),
     "decoupled_weight_decay": Option(
         doc="Let parameters shrink at the rate ``lr * weight_decay`` rather than add a penalty."
     ),

@@ -11,6 +11,7 @@ import numba
 import numpy as np
 import pytest
 
+import numgrad as ng
 from tests.kernels.ulp import assert_ulp
 
 pytestmark = pytest.mark.slow
@@ -358,3 +359,10 @@ def test_plain_loop_is_vectorised_without_calls(name, t):
     assert packed & set(wanted), f"only {packed} in the loop"
     libm = re.findall(r"(?:call\w*|bl|jmp|\$)\s*_*((?:log|exp|pow|sqrt|fma|ldexp)\w*)", assembly)
     assert not libm, libm
+
+
+def test_the_exponential_is_written_where_it_is_called():
+    # a loop that calls it loads its constants again for each vector: a tenth more time
+    text = ng.ops["exp"].llvm
+    assert " x double>" in text
+    assert "@exp_f64(" not in text

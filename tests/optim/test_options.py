@@ -106,6 +106,20 @@ def test_an_optimizer_of_ones_own_declares_its_options_or_keeps_those_of_its_bas
     assert inspect.signature(Named) == inspect.signature(ng.optim.SGD)
 
 
+def test_averages_need_no_denominator():
+    @declared
+    class Lion(ng.optim.Optimizer):
+        """Steps along signs."""
+
+        params: Any
+        lr: float = 1e-4
+        betas: tuple[float, float] = (0.9, 0.99)
+
+    assert Lion([leaf()]).defaults["betas"] == (0.9, 0.99)
+    with pytest.raises(ng.NumgradValueError, match="betas"):
+        Lion([leaf()], betas=(0.9, 1.0))
+
+
 def test_a_declared_optimizer_is_pickled_and_copied():
     optimizer = ng.optim.AdamW([leaf()], 0.25)
     for twin in (pickle.loads(pickle.dumps(optimizer)), copy.deepcopy(optimizer)):

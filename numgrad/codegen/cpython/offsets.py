@@ -19,7 +19,7 @@ import numpy as np
 from numgrad import config
 
 KNOWN = ((3, 11), (3, 12), (3, 13), (3, 14), (3, 15))
-"""Versions of Python whose objects machine code reads."""
+"""Versions of CPython whose objects and instructions (``core.bytecode``) are known."""
 
 HEAD = object.__basicsize__
 """Bytes that all objects begin with."""
