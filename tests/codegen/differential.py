@@ -168,7 +168,7 @@ def elementary(real: bool = True) -> list[Case]:
                 case = library_case(module, name, arity, dtype, BOOL if form == "_rare" else None)
                 cases[name] = replace(case, externals=EXTERNALS.get(op, ()))
     for op, module in COMPLEX_LIBRARY.items() if not real else ():
-        if module.endswith("scipy_functions"):  # of complex128 only
+        if module.endswith(("scipy_functions", "zeta", "carlson")):  # of complex128 only
             if op in ("erf", "gamma", "digamma", "xlogy"):  # one is like the other
                 name = f"{op}_c128"
                 case = library_case(module, name, 1 + (op == "xlogy"), COMPLEX[1], None)
@@ -177,7 +177,8 @@ def elementary(real: bool = True) -> list[Case]:
         for dtype in COMPLEX:
             name = f"{op}_{'c64' if dtype == COMPLEX[0] else 'c128'}"
             output = f"f{dtype.itemsize // 2}" if op == "absolute" else None
-            cases[name] = library_case(module, name, 1, dtype, output)
+            arity = getattr(importlib.import_module(module), name).py_func.__code__.co_argcount
+            cases[name] = library_case(module, name, arity, dtype, output)
     return list(cases.values())
 
 

@@ -361,7 +361,7 @@ def test_eager_and_compiled_loops_carry_the_same_dtypes(made, start):
     for n in (0, 2):
         for f in (
             lambda c: ng.fori_loop(0, n, lambda i, c: step(c) + i, c),  # noqa: B023
-            lambda c: ng.scan(lambda s, _: ((s[1], step(s[0])), None), (c, 1), length=n),  # noqa: B023
+            lambda c: ng.scan(lambda s, _: ((s[1], step(s[0])), None), (c, c * 0 + 1), length=n),  # noqa: B023
             lambda c: ng.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, step(s[1])), (0, c)),  # noqa: B023
         ):
             given = [np.asarray(x) for x in ng.tree.leaves(f(start)) if x is not None]
