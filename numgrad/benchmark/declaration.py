@@ -1,4 +1,4 @@
-"""What a file of benchmarks says: the functions, their arguments, their counterparts."""
+"""Declarations in a file of benchmarks: the functions, their arguments, their counterparts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass
 class Declared:
-    """What the decorators said of one function."""
+    """Declarations by the decorators of one function."""
 
     parameters: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     setup: Callable[..., Mapping[str, Any]] | None = None
@@ -87,19 +87,19 @@ class Benchmark:
         try:
             signature.bind(**arguments)
         except TypeError as error:
-            given = ", ".join(arguments) or "nothing"
+            described = ", ".join(arguments) or "nothing"
             raise NumgradTypeError(
-                f"{self.name}: {error}; given is {given}, and ng.benchmark.parametrize and "
+                f"{self.name}: {error}; given is {described}, and ng.benchmark.parametrize and "
                 "ng.benchmark.setup say what a benchmark is given"
             ) from None
 
 
 def _declared(function: Callable[..., Any]) -> Declared:
-    found = getattr(function, ATTRIBUTE, None)
-    if found is None:
-        found = Declared()
-        setattr(function, ATTRIBUTE, found)
-    return found
+    declared = getattr(function, ATTRIBUTE, None)
+    if declared is None:
+        declared = Declared()
+        setattr(function, ATTRIBUTE, declared)
+    return declared
 
 
 def parametrize(name: str, values: Sequence[Any]) -> Callable[[F], F]:
@@ -214,16 +214,16 @@ def collect(path: Path) -> dict[str, Benchmark]:
         specification.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise NumgradValueError(f"bench {path}: the file raises {error!r}") from error
-    found: dict[str, Benchmark] = {}
+    benchmarks: dict[str, Benchmark] = {}
     for name, function in vars(module).items():
         if name.startswith(PREFIX) and callable(function):
             for benchmark in _choices(name.removeprefix(PREFIX), function):
-                found[benchmark.name] = benchmark
-    if not found:
+                benchmarks[benchmark.name] = benchmark
+    if not benchmarks:
         raise NumgradValueError(
             f"bench {path}: no function whose name begins with {PREFIX!r}; name one so"
         )
-    return found
+    return benchmarks
 
 
 def _choices(name: str, function: Callable[..., Any]) -> list[Benchmark]:

@@ -127,7 +127,7 @@ def _init(root: Path) -> int:
 def _bench(arguments: argparse.Namespace) -> int:
     path = Path(arguments.file)
     libraries = [name for name in arguments.against.split(",") if name]
-    found: list[Measured] = []
+    measurements: list[Measured] = []
     old: list[Measured] = []
     if arguments.compare is not None:
         old = results.load_comparable(Path(arguments.compare), force=arguments.force)
@@ -140,16 +140,16 @@ def _bench(arguments: argparse.Namespace) -> int:
         _print_header(chosen, forms)
         try:
             for measured in session.measure(chosen, arguments.rounds, compiled=not arguments.eager):
-                found.append(measured)
+                measurements.append(measured)
                 _print_row(measured, forms, chosen)
         finally:  # what is known is kept, whatever ends the run
             if arguments.json is not None:
-                results.save(arguments.json, path, found)
-    errors = {f"{m.name}, {form}": text for m in found for form, text in m.errors.items()}
+                results.save(arguments.json, path, measurements)
+    errors = {f"{m.name}, {form}": text for m in measurements for form, text in m.errors.items()}
     if arguments.compare is None:
         return int(bool(errors))
-    rows = results.changes(found, old, arguments.threshold / 100)
-    names = [measured.name for measured in found]
+    rows = results.changes(measurements, old, arguments.threshold / 100)
+    names = [measured.name for measured in measurements]
     before = [m.name for m in old if arguments.only is None or arguments.only in m.name]
     print(
         f"\nratio to {arguments.compare} [99 % interval]. Figures of another time do not tell a "
@@ -179,18 +179,16 @@ def _compare(arguments: argparse.Namespace) -> int:
         until = began + 60 * arguments.minutes
         times = decide(cases, comparison.run_pair, arguments.pairs, threshold, until)
     rows = [
-        ComparedRow(
-            case, median(taken.base), median(taken.head), taken.ratio, taken.verdict(threshold)
-        )
-        for case, taken in times.items()
+        ComparedRow(case, median(pair.base), median(pair.head), pair.ratio, pair.verdict(threshold))
+        for case, pair in times.items()
         if case not in comparison.errors
     ]
     if arguments.json is not None:
-        found = {name: Measured(name) for name in both}
+        measurements = {name: Measured(name) for name in both}
         for row in rows:
             name, _, form = row.case.rpartition(", ")
-            found[name].seconds[form] = times[row.case].head
-        results.save(arguments.json, path, list(found.values()))
+            measurements[name].seconds[form] = times[row.case].head
+        results.save(arguments.json, path, list(measurements.values()))
     print(f"CPU time on one thread, ratio to {arguments.compare} [99 % interval]")
     known = [[name for name in side if name in chosen] for side in (before, names)]
     return _report(arguments, rows, comparison.errors, (known[0], known[1]))
@@ -238,8 +236,8 @@ def _print_header(chosen: list[str], forms: list[str]) -> None:
 def _print_row(measured: Measured, forms: list[str], chosen: list[str]) -> None:
     cells = []
     for form in forms:
-        taken = measured.seconds.get(form)
-        cells.append("-" if taken is None else scaled(min(taken), UNITS))
+        seconds = measured.seconds.get(form)
+        cells.append("-" if seconds is None else scaled(min(seconds), UNITS))
     for form in forms:
         if form in (EAGER, COMPILED):
             first = measured.first.get(form)

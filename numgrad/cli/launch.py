@@ -111,12 +111,12 @@ def _told(status: int, notes: list[str]) -> int:
     return next((_status(code) or 1 for code in ends.values()), status)
 
 
-def _threads(wanted: int | None, share: int, given: Mapping[str, str]) -> dict[str, str]:
+def _threads(number: int | None, share: int, environment: Mapping[str, str]) -> dict[str, str]:
     """An environment with so many threads a rank; by default the share, or what the user set."""
-    if wanted:
-        return {**given, **dict.fromkeys(_POOLS + _OWN_POOLS, str(wanted))}
+    if number:
+        return {**environment, **dict.fromkeys(_POOLS + _OWN_POOLS, str(number))}
     # OpenBLAS and MKL go by OMP_NUM_THREADS where they have no variable of their own
-    return {**dict.fromkeys(_POOLS, str(share)), **given}
+    return {**dict.fromkeys(_POOLS, str(share)), **environment}
 
 
 def _mpiexec() -> str | None:

@@ -1,4 +1,4 @@
-"""What ``make_dot`` returns: a drawing that shows, renders and opens itself."""
+"""Drawing that ``make_dot`` returns: it shows, renders and opens itself."""
 
 from __future__ import annotations
 
@@ -163,10 +163,10 @@ class Drawing:
         return self.svg()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **_: Any) -> dict:
-        found = {"image/svg+xml": self.svg(), "text/plain": repr(self)}
+        bundle = {"image/svg+xml": self.svg(), "text/plain": repr(self)}
         return {
             kind: content
-            for kind, content in found.items()
+            for kind, content in bundle.items()
             if (include is None or kind in include) and kind not in (exclude or ())
         }
 
