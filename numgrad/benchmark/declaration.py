@@ -87,19 +87,19 @@ class Benchmark:
         try:
             signature.bind(**arguments)
         except TypeError as error:
-            described = ", ".join(arguments) or "nothing"
+            listing = ", ".join(arguments) or "nothing"
             raise NumgradTypeError(
-                f"{self.name}: {error}; given is {described}, and ng.benchmark.parametrize and "
+                f"{self.name}: {error}; given is {listing}, and ng.benchmark.parametrize and "
                 "ng.benchmark.setup say what a benchmark is given"
             ) from None
 
 
 def _declared(function: Callable[..., Any]) -> Declared:
-    declared = getattr(function, ATTRIBUTE, None)
-    if declared is None:
-        declared = Declared()
-        setattr(function, ATTRIBUTE, declared)
-    return declared
+    declaration = getattr(function, ATTRIBUTE, None)
+    if declaration is None:
+        declaration = Declared()
+        setattr(function, ATTRIBUTE, declaration)
+    return declaration
 
 
 def parametrize(name: str, values: Sequence[Any]) -> Callable[[F], F]:
@@ -124,8 +124,8 @@ def parametrize(name: str, values: Sequence[Any]) -> Callable[[F], F]:
     ... def bench_sum(n):
     ...     return ng.ones(n).sum()
     """
-    chosen = tuple(values)
-    if not chosen:
+    choices = tuple(values)
+    if not choices:
         raise NumgradValueError(f"parametrize({name!r}): there is no value; give at least one")
 
     def declare(function: F) -> F:
@@ -134,7 +134,7 @@ def parametrize(name: str, values: Sequence[Any]) -> Callable[[F], F]:
             raise NumgradValueError(
                 f"parametrize({name!r}): {function.__name__} has values of {name!r} already"
             )
-        parameters[name] = chosen
+        parameters[name] = choices
         return function
 
     return declare
@@ -231,10 +231,10 @@ def _choices(name: str, function: Callable[..., Any]) -> list[Benchmark]:
     keys = tuple(reversed(declared.parameters))  # as they are read, from the top
     made = []
     for values in itertools.product(*(declared.parameters[key] for key in keys)):
-        chosen = dict(zip(keys, values, strict=True))
-        brackets = ", ".join(f"{key}={value!r}" for key, value in chosen.items())
+        arguments = dict(zip(keys, values, strict=True))
+        brackets = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
         made.append(
-            Benchmark(f"{name}[{brackets}]" if chosen else name, function, chosen, declared)
+            Benchmark(f"{name}[{brackets}]" if arguments else name, function, arguments, declared)
         )
     return made
 
@@ -248,9 +248,9 @@ def names_of(known: Iterable[str], text: str | None) -> list[str]:
         If there is none.
     """
     known = list(known)
-    chosen = [name for name in known if text is None or text in name]
-    if not chosen:
+    names = [name for name in known if text is None or text in name]
+    if not names:
         raise NumgradValueError(
             f"bench --only {text!r}: no benchmark is called so; there are {', '.join(known)}"
         )
-    return chosen
+    return names

@@ -90,10 +90,10 @@ class Session:
         self._pools.clear()
 
     def measure(
-        self, chosen: Sequence[str], rounds: int, *, compiled: bool = True
+        self, names: Sequence[str], rounds: int, *, compiled: bool = True
     ) -> Iterator[Measured]:
         """Time benchmarks, one after the other; what fails is an entry of ``errors``."""
-        for name in chosen:
+        for name in names:
             measured = Measured(name)
             forms = [EAGER, *([COMPILED] if compiled else [])]
             for form in forms:

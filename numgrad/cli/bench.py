@@ -132,16 +132,16 @@ def _bench(arguments: argparse.Namespace) -> int:
     if arguments.compare is not None:
         old = results.load_comparable(Path(arguments.compare), force=arguments.force)
     with Session(path, libraries) as session:
-        chosen = names_of(session.counterparts, arguments.only)
+        cases = names_of(session.counterparts, arguments.only)
         if arguments.list:
-            print("\n".join(chosen))
+            print("\n".join(cases))
             return 0
         forms = [EAGER, *([] if arguments.eager else [COMPILED]), *libraries]
-        _print_header(chosen, forms)
+        _print_header(cases, forms)
         try:
-            for measured in session.measure(chosen, arguments.rounds, compiled=not arguments.eager):
+            for measured in session.measure(cases, arguments.rounds, compiled=not arguments.eager):
                 measurements.append(measured)
-                _print_row(measured, forms, chosen)
+                _print_row(measured, forms, cases)
         finally:  # what is known is kept, whatever ends the run
             if arguments.json is not None:
                 results.save(arguments.json, path, measurements)
@@ -170,8 +170,8 @@ def _compare(arguments: argparse.Namespace) -> int:
     with compared_with(arguments.compare, path) as sides:
         comparison = Comparison(sides)
         before, names = comparison.names
-        chosen = names_of(dict.fromkeys([*names, *before]), arguments.only)
-        both = [name for name in chosen if name in names and name in before]
+        matches = names_of(dict.fromkeys([*names, *before]), arguments.only)
+        both = [name for name in matches if name in names and name in before]
         if arguments.list:
             print("\n".join(both))
             return 0
@@ -190,7 +190,7 @@ def _compare(arguments: argparse.Namespace) -> int:
             measurements[name].seconds[form] = times[row.case].head
         results.save(arguments.json, path, list(measurements.values()))
     print(f"CPU time on one thread, ratio to {arguments.compare} [99 % interval]")
-    known = [[name for name in side if name in chosen] for side in (before, names)]
+    known = [[name for name in side if name in matches] for side in (before, names)]
     return _report(arguments, rows, comparison.errors, (known[0], known[1]))
 
 
@@ -222,18 +222,18 @@ def _report(
     return int(bool(errors) or any(row.fails(when) for row in rows))
 
 
-def _width(chosen: list[str]) -> int:
-    return max(len("benchmark"), *map(len, chosen)) + 2
+def _width(names: list[str]) -> int:
+    return max(len("benchmark"), *map(len, names)) + 2
 
 
-def _print_header(chosen: list[str], forms: list[str]) -> None:
+def _print_header(names: list[str], forms: list[str]) -> None:
     titles = [*forms, *(f"first {form}" for form in forms[:2] if form in (EAGER, COMPILED))]
     print(
-        "benchmark".ljust(_width(chosen)) + "".join(t.rjust(16) for t in [*titles, "memory eager"])
+        "benchmark".ljust(_width(names)) + "".join(t.rjust(16) for t in [*titles, "memory eager"])
     )
 
 
-def _print_row(measured: Measured, forms: list[str], chosen: list[str]) -> None:
+def _print_row(measured: Measured, forms: list[str], names: list[str]) -> None:
     cells = []
     for form in forms:
         seconds = measured.seconds.get(form)
@@ -244,7 +244,7 @@ def _print_row(measured: Measured, forms: list[str], chosen: list[str]) -> None:
             cells.append("-" if first is None else scaled(first, UNITS))
     size = measured.memory.get(EAGER)
     cells.append("-" if size is None else scaled(size, SIZES))
-    print(measured.name.ljust(_width(chosen)) + "".join(c.rjust(16) for c in cells), flush=True)
+    print(measured.name.ljust(_width(names)) + "".join(c.rjust(16) for c in cells), flush=True)
     for form, text in measured.errors.items():
         print(f"    {form}: {text}", file=sys.stderr, flush=True)
 

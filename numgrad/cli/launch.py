@@ -93,10 +93,10 @@ def _told(status: int, notes: list[str]) -> int:
 
     A note says "rank code" if the rank failed or its guard saw the end, "rank" if both were killed.
     """
-    seen = [note.split() for note in notes]
-    if status == 0 and not any(len(note) == 2 for note in seen):
-        seen = [[*note, "0"] for note in seen]  # where there are no guards
-    ends = {int(note[0]): int(note[1]) for note in sorted(seen) if len(note) == 2}
+    rows = [note.split() for note in notes]
+    if status == 0 and not any(len(note) == 2 for note in rows):
+        rows = [[*note, "0"] for note in rows]  # where there are no guards
+    ends = {int(note[0]): int(note[1]) for note in sorted(rows) if len(note) == 2}
     for rank, code in ends.items():
         if code < 0:
             name = signal.Signals(-code).name

@@ -146,9 +146,9 @@ class Solution(Function):
     def jvp(ctx: Any, _e: Any, _c: Any, *tangents: Any) -> Any:
         """The derivative along a direction."""
         local = _Local(ctx)
-        moved = local.push(tangents)
+        products = local.push(tangents)
         local.forget()
-        return tuple(moved)
+        return tuple(products)
 
 
 def _own(x: Tensor) -> Tensor:

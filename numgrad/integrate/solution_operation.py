@@ -47,8 +47,8 @@ class InitialValueProblem:
         """Solve it."""
         t0, times, y0 = (x._array for x in inputs[:3])
         params = self.params(inputs)
-        chosen = [k for k, p in enumerate(params) if p.dtype.kind in "fc" and followed[3 + k]]
-        slopes = Slopes(self.system, params, chosen)
+        numbers = [k for k, p in enumerate(params) if p.dtype.kind in "fc" and followed[3 + k]]
+        slopes = Slopes(self.system, params, numbers)
         result = self.result
         if result is None:
             until = times[np.argmax(np.abs(times - t0))] if times.size else t0

@@ -170,7 +170,7 @@ def _numbers(value: Any) -> np.ndarray:
 def _puller(rhs: Callable[..., Tensor], followed: tuple[int, ...]) -> Callable[..., Tensor]:
     def pulled(t: Any, y: Any, a: Any, *params: Any) -> Tensor:
         _, product = vjp(
-            lambda y, *given: rhs(t, y, *_with(params, followed, given)),
+            lambda y, *leaves: rhs(t, y, *_with(params, followed, leaves)),
             y, *[params[k] for k in followed],
         )  # fmt: skip
         grads = product(a)
@@ -182,7 +182,7 @@ def _puller(rhs: Callable[..., Tensor], followed: tuple[int, ...]) -> Callable[.
 def _rows(rhs: Callable[..., Tensor], followed: tuple[int, ...]) -> Callable[..., Tensor]:
     def rows(t: Any, y: Any, *params: Any) -> Tensor:
         blocks = jacobian(
-            lambda y, *given: rhs(t, y, *_with(params, followed, given)),
+            lambda y, *leaves: rhs(t, y, *_with(params, followed, leaves)),
             tuple(range(1 + len(followed))),
         )(y, *[params[k] for k in followed])
         return OPS["concat"]([g.reshape(y.size, -1) for g in blocks], axis=1)

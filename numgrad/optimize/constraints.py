@@ -51,10 +51,10 @@ def ends_of_arrays(name: str, unknowns: Unknowns, bounds: Any) -> Ends | None:
             bounds = Bounds(*_nested(name, unknowns, bounds))  # pyright: ignore
         else:
             bounds = Bounds(*_pair(name, "x0", bounds))  # pyright: ignore
-    checked = _checked(name, unknowns, bounds.lb, bounds.ub)
-    if not (np.isfinite(checked.lb).any() or np.isfinite(checked.ub).any()):
+    limits = _checked(name, unknowns, bounds.lb, bounds.ub)
+    if not (np.isfinite(limits.lb).any() or np.isfinite(limits.ub).any()):
         return None
-    return np.asarray(checked.lb), np.asarray(checked.ub)
+    return np.asarray(limits.lb), np.asarray(limits.ub)
 
 
 def _nested(name: str, unknowns: Unknowns, bounds: Any) -> Ends:
@@ -238,23 +238,23 @@ def constraints_for_scipy(
     """Constraints with functions of the vector; ``made`` gives ``Values`` of one."""
     single = isinstance(constraints, Mapping | Constraint) or not isinstance(constraints, Iterable)
     several: Any = [constraints] if single else constraints
-    converted = []
+    result = []
     for k, constraint in enumerate(several):
         if isinstance(constraint, LinearConstraint):
-            converted.append(_one_sided(constraint) if kind == "cobyla" else constraint)
+            result.append(_one_sided(constraint) if kind == "cobyla" else constraint)
             continue
-        described = _constraint(name, k, constraint)
-        values = made(described.function, described.args)
-        low, high = _limits(name, k, described, values.fun(values.unknowns.x0).size)
-        others: dict[str, Any] = {"keep_feasible": described.keep_feasible}
+        own = _constraint(name, k, constraint)
+        values = made(own.function, own.args)
+        low, high = _limits(name, k, own, values.fun(values.unknowns.x0).size)
+        others: dict[str, Any] = {"keep_feasible": own.keep_feasible}
         if kind not in WITHOUT_GRADIENT:
             others["jac"] = values.jac
         if kind == "trust-constr":
-            exact = described.hess is None or type(described.hess) is BFGS  # SciPy's default
-            others["hess"] = values.hess if exact else described.hess
+            exact = own.hess is None or type(own.hess) is BFGS  # SciPy's default
+            others["hess"] = values.hess if exact else own.hess
         limited = NonlinearConstraint(values.fun, low, high, **others)
-        converted.append(_one_sided(limited) if kind == "cobyla" else limited)
-    return converted or ()
+        result.append(_one_sided(limited) if kind == "cobyla" else limited)
+    return result or ()
 
 
 def _one_sided(constraint: Any) -> NonlinearConstraint:

@@ -97,7 +97,7 @@ def derivatives_of(
 
     of_list.__name__ = getattr(function, "__name__", type(function).__name__)
     derivatives = Derivatives(of_list, compiled)
-    return kept(function, (name, checked, nesting), derivatives) if compiled else derivatives
+    return cached(function, (name, checked, nesting), derivatives) if compiled else derivatives
 
 
 def check_closures(
@@ -118,7 +118,7 @@ def check_closures(
         )
 
 
-def kept(function: Any, key: Any, made: Any) -> Any:
+def cached(function: Any, key: Any, made: Any) -> Any:
     """Cache what was made of a plain function, for the next solver that is given it."""
     if not isinstance(function, FunctionType | FunctionWrapper) and jitted_in(function) is None:
         return made

@@ -12,7 +12,7 @@ import numpy as np
 from numgrad.core.arguments import signature_of
 from numgrad.core.tree import paths
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.optimize.derivatives import kept
+from numgrad.optimize.derivatives import cached
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.tensors.labels import unlabelled
 from numgrad.tensors.tensor import Tensor
@@ -92,12 +92,12 @@ class Model:
                 return left
             return weights @ left.reshape(-1) if weights.ndim == 2 else left * weights
 
-        return kept(function, ("residuals", form), residuals)
+        return cached(function, ("residuals", form), residuals)
 
     def prediction(self) -> Callable[..., Any]:
         """``(parameters, x)`` to what the model says."""
         function, form = self.function, self.form
-        return kept(function, ("prediction", form), lambda p, x: called(function, form, x, p))
+        return cached(function, ("prediction", form), lambda p, x: called(function, form, x, p))
 
 
 def called(function: Callable[..., Any], form: str, x: Any, p: Any) -> Any:

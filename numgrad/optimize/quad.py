@@ -194,13 +194,13 @@ class Integral:
         """The integrand's gradients by some parameters, as one vector; ``(x, w, *parameters)``."""
 
         def gradients(x: Any, w: Tensor, *parameters: Tensor) -> Tensor:
-            def chosen(*some: Tensor) -> Tensor:
+            def function(*some: Tensor) -> Tensor:
                 values = list(parameters)
                 for k, each in zip(numbers, some, strict=True):
                     values[k] = each
                 return _tensor(self.at(x, values))
 
-            _, product = vjp(chosen, *[parameters[k] for k in numbers])
+            _, product = vjp(function, *[parameters[k] for k in numbers])
             grads = product(w)
             parts = grads if len(numbers) > 1 else (grads,)
             return OPS["concat"]([part.reshape(-1) for part in parts])
@@ -214,13 +214,13 @@ class Integral:
         def derivative(x: Any, *inputs: Tensor) -> Any:
             parameters, tangents = inputs[:count], inputs[count:]
 
-            def chosen(*some: Tensor) -> Tensor:
+            def function(*some: Tensor) -> Tensor:
                 whole = list(parameters)
                 for k, each in zip(moving, some, strict=True):
                     whole[k] = each
                 return _tensor(self.at(x, whole))
 
-            return jvp(chosen, tuple(parameters[k] for k in moving), tangents)[1]
+            return jvp(function, tuple(parameters[k] for k in moving), tangents)[1]
 
         return self.of(derivative, count + len(moving))
 

@@ -80,12 +80,12 @@ class Drawing:
         NumgradRuntimeError
             If the format needs Graphviz's ``dot`` and that is not installed, or fails.
         """
-        chosen = self.format if format is None else _checked(format)
-        if chosen == "svg":
+        kind = self.format if format is None else _checked(format)
+        if kind == "svg":
             return self.svg().encode()
-        if chosen in TEXT:
+        if kind in TEXT:
             return self.source.encode()
-        return _by_graphviz(self.source, chosen)
+        return _by_graphviz(self.source, kind)
 
     def save(
         self,
@@ -127,10 +127,10 @@ class Drawing:
             If the format needs Graphviz's ``dot`` and that is not installed, or fails; nothing is
             written then. With ``view``, if the system has no viewer.
         """
-        chosen = self.format if format is None else _checked(format)
-        content = self.pipe(chosen)
+        kind = self.format if format is None else _checked(format)
+        content = self.pipe(kind)
         source = self._path(filename, directory)
-        picture = source.with_name(f"{source.name}.{chosen}")
+        picture = source.with_name(f"{source.name}.{kind}")
         if not cleanup:
             write_atomically(source, [self.source.encode()])
         write_atomically(picture, [content])
