@@ -277,13 +277,13 @@ def own_solver(
 ) -> list[np.ndarray]:
     """Call a solver of the caller's with ``(function, x0)``."""
 
-    def function(z: Any, *rest: Any) -> Any:
+    def plain_function(z: Any, *rest: Any) -> Any:
         if any(isinstance(leaf, Tensor) for leaf in leaves(z)):
             return function(z, *rest)
         with no_grad():
             return _numbers(function(z, *rest))
 
-    result = solver(function, unknowns.nested([a if a.ndim else a[()] for a in start]))
+    result = solver(plain_function, unknowns.nested([a if a.ndim else a[()] for a in start]))
     if hasattr(result, "x") and hasattr(result, "success"):  # as SciPy says it
         if not result.success:
             raise failed(unknowns.name, getattr(result, "message", "no message"), result.x)
