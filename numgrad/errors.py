@@ -46,7 +46,7 @@ class NumgradTypeError(NumgradError, TypeError):
 
 
 class NumgradTraceError(NumgradTypeError):
-    """What a function cannot do while ``ng.jit`` traces it, since there are no numbers yet."""
+    """Error of a step that needs numbers while ``ng.jit`` traces, when there are none yet."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -94,7 +94,7 @@ class NumgradAttributeError(NumgradError, AttributeError):
 
 
 class NumgradAssertionError(NumgradError, AssertionError):
-    """What must hold of an object does not, because it was changed."""
+    """Error of an object that was changed, so that what must hold of it does not."""
 
 
 class NumgradNotImplementedError(NumgradError, NotImplementedError):

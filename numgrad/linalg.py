@@ -111,7 +111,7 @@ __all__ = [
     "tensorsolve", "toeplitz", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
-take(found for name in __all__ if isinstance(found := globals()[name], Op))
+take(op for name in __all__ if isinstance(op := globals()[name], Op))
 
 
 __getattr__ = _absent(

@@ -45,9 +45,9 @@ def flatten(tree: _Any) -> tuple[list[_Any], _Any]:
     >>> ng.tree.unflatten(structure, [10, 20, 30])
     {'w': 10, 'b': (20, 30)}
     """
-    found: list[_Any] = []
-    structure = _tree.flatten(tree, found)
-    return found, structure
+    leaves: list[_Any] = []
+    structure = _tree.flatten(tree, leaves)
+    return leaves, structure
 
 
 def unflatten(structure: _Any, leaves: _Iterable[_Any]) -> _Any:
@@ -64,13 +64,13 @@ def unflatten(structure: _Any, leaves: _Iterable[_Any]) -> _Any:
     >>> ng.tree.unflatten(ng.tree.flatten([0, 0])[1], "ab")
     ['a', 'b']
     """
-    given = list(leaves)
+    values = list(leaves)
     count = sum(1 for _ in _tree.paths(structure, ""))
-    if len(given) != count:
+    if len(values) != count:
         raise _NumgradValueError(
-            f"unflatten: got {len(given)} leaves for a structure that has {count}; give one each"
+            f"unflatten: got {len(values)} leaves for a structure that has {count}; give one each"
         )
-    return _tree.unflatten(structure, iter(given))
+    return _tree.unflatten(structure, iter(values))
 
 
 def map(function: _Callable[..., _Any], tree: _Any, *others: _Any) -> _Any:
@@ -94,8 +94,8 @@ def map(function: _Callable[..., _Any], tree: _Any, *others: _Any) -> _Any:
     >>> ng.tree.map(lambda w, g: w - 0.1 * g, {"w": 1.0}, {"w": 5.0})
     {'w': 0.5}
     """
-    found, structure = flatten(tree)
-    columns = [found]
+    leaves, structure = flatten(tree)
+    columns = [leaves]
     for other in others:
         column: list[_Any] = []
         where = _tree.align(structure, other, column, "x")
@@ -139,9 +139,9 @@ def ravel(tree: _Any) -> tuple[_Any, _Callable[[_Any], _Any]]:
     >>> unravel(vector * 2)["b"]
     array(6.)
     """
-    found, structure = flatten(tree)
-    arrays = [leaf if isinstance(leaf, _Tensor) else _np.asarray(leaf) for leaf in found]
-    for leaf, array in zip(found, arrays, strict=True):
+    leaves, structure = flatten(tree)
+    arrays = [leaf if isinstance(leaf, _Tensor) else _np.asarray(leaf) for leaf in leaves]
+    for leaf, array in zip(leaves, arrays, strict=True):
         _refuse_mask("ravel", leaf)
         if array.dtype.kind not in "biufc":
             raise _NumgradTypeError(

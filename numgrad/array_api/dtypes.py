@@ -47,7 +47,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
 
 
 class FloatLimits(NamedTuple):
-    """What ``finfo`` returns: Python numbers, and the real dtype they are of."""
+    """Result of ``finfo``: Python numbers, and the real dtype they are of."""
 
     bits: int
     eps: float
@@ -66,9 +66,9 @@ def finfo(type: Any, /) -> FloatLimits:
     >>> xp.finfo(xp.complex64).bits
     32
     """
-    found = np.finfo(_dtype(type))
-    eps, most, least = float(found.eps), float(found.max), float(found.min)
-    return FloatLimits(found.bits, eps, most, least, float(found.smallest_normal), found.dtype)
+    info = np.finfo(_dtype(type))
+    eps, most, least = float(info.eps), float(info.max), float(info.min)
+    return FloatLimits(info.bits, eps, most, least, float(info.smallest_normal), info.dtype)
 
 
 def iinfo(type: Any, /) -> Any:
@@ -82,7 +82,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 class NamespaceInfo:
-    """What ``__array_namespace_info__`` returns: devices, dtypes and capabilities.
+    """Result of ``__array_namespace_info__``: devices, dtypes and capabilities.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class NamespaceInfo:
     """
 
     def capabilities(self) -> dict[str, Any]:
-        """What the namespace can do."""
+        """Capabilities of the namespace."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:

@@ -42,8 +42,8 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[ng.Tensor, ...]:
 
 def expm1(x: Any, /) -> ng.Tensor:
     """``exp(x) - 1``, where a complex -0 has the real part +0, as the standard writes it."""
-    found = OPS["expm1"](x)
-    return found + complex(0.0, -0.0) if found.dtype.kind == "c" else found
+    result = OPS["expm1"](x)
+    return result + complex(0.0, -0.0) if result.dtype.kind == "c" else result
 
 
 def expand_dims(x: Any, /, axis: Any = 0) -> ng.Tensor:

@@ -1,4 +1,4 @@
-"""What a file of benchmarks says: the functions, their arguments, their counterparts."""
+"""Declarations in a file of benchmarks: the functions, their arguments, their counterparts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass
 class Declared:
-    """What the decorators said of one function."""
+    """Declarations by the decorators of one function."""
 
     parameters: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     setup: Callable[..., Mapping[str, Any]] | None = None
@@ -87,19 +87,19 @@ class Benchmark:
         try:
             signature.bind(**arguments)
         except TypeError as error:
-            given = ", ".join(arguments) or "nothing"
+            listing = ", ".join(arguments) or "nothing"
             raise NumgradTypeError(
-                f"{self.name}: {error}; given is {given}, and ng.benchmark.parametrize and "
+                f"{self.name}: {error}; given is {listing}, and ng.benchmark.parametrize and "
                 "ng.benchmark.setup say what a benchmark is given"
             ) from None
 
 
 def _declared(function: Callable[..., Any]) -> Declared:
-    found = getattr(function, ATTRIBUTE, None)
-    if found is None:
-        found = Declared()
-        setattr(function, ATTRIBUTE, found)
-    return found
+    declaration = getattr(function, ATTRIBUTE, None)
+    if declaration is None:
+        declaration = Declared()
+        setattr(function, ATTRIBUTE, declaration)
+    return declaration
 
 
 def parametrize(name: str, values: Sequence[Any]) -> Callable[[F], F]:
@@ -124,8 +124,8 @@ def parametrize(name: str, values: Sequence[Any]) -> Callable[[F], F]:
     ... def bench_sum(n):
     ...     return ng.ones(n).sum()
     """
-    chosen = tuple(values)
-    if not chosen:
+    choices = tuple(values)
+    if not choices:
         raise NumgradValueError(f"parametrize({name!r}): there is no value; give at least one")
 
     def declare(function: F) -> F:
@@ -134,7 +134,7 @@ def parametrize(name: str, values: Sequence[Any]) -> Callable[[F], F]:
             raise NumgradValueError(
                 f"parametrize({name!r}): {function.__name__} has values of {name!r} already"
             )
-        parameters[name] = chosen
+        parameters[name] = choices
         return function
 
     return declare
@@ -214,16 +214,16 @@ def collect(path: Path) -> dict[str, Benchmark]:
         specification.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise NumgradValueError(f"bench {path}: the file raises {error!r}") from error
-    found: dict[str, Benchmark] = {}
+    benchmarks: dict[str, Benchmark] = {}
     for name, function in vars(module).items():
         if name.startswith(PREFIX) and callable(function):
             for benchmark in _choices(name.removeprefix(PREFIX), function):
-                found[benchmark.name] = benchmark
-    if not found:
+                benchmarks[benchmark.name] = benchmark
+    if not benchmarks:
         raise NumgradValueError(
             f"bench {path}: no function whose name begins with {PREFIX!r}; name one so"
         )
-    return found
+    return benchmarks
 
 
 def _choices(name: str, function: Callable[..., Any]) -> list[Benchmark]:
@@ -231,10 +231,10 @@ def _choices(name: str, function: Callable[..., Any]) -> list[Benchmark]:
     keys = tuple(reversed(declared.parameters))  # as they are read, from the top
     made = []
     for values in itertools.product(*(declared.parameters[key] for key in keys)):
-        chosen = dict(zip(keys, values, strict=True))
-        brackets = ", ".join(f"{key}={value!r}" for key, value in chosen.items())
+        arguments = dict(zip(keys, values, strict=True))
+        brackets = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
         made.append(
-            Benchmark(f"{name}[{brackets}]" if chosen else name, function, chosen, declared)
+            Benchmark(f"{name}[{brackets}]" if arguments else name, function, arguments, declared)
         )
     return made
 
@@ -248,9 +248,9 @@ def names_of(known: Iterable[str], text: str | None) -> list[str]:
         If there is none.
     """
     known = list(known)
-    chosen = [name for name in known if text is None or text in name]
-    if not chosen:
+    names = [name for name in known if text is None or text in name]
+    if not names:
         raise NumgradValueError(
             f"bench --only {text!r}: no benchmark is called so; there are {', '.join(known)}"
         )
-    return chosen
+    return names

@@ -21,7 +21,7 @@ SLICE_SECONDS = 0.05
 
 @dataclass
 class Measured:
-    """What was found of one benchmark.
+    """Measurements of one benchmark.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Session:
         self.path = path
         self._pools: dict[str, ProcessPoolExecutor] = {}
         self._pools[NUMGRAD], self.counterparts = self._pool({})
-        known = {library for found in self.counterparts.values() for library in found}
+        known = {library for names in self.counterparts.values() for library in names}
         for library in libraries:
             if library not in known:
                 self.close()
@@ -90,41 +90,41 @@ class Session:
         self._pools.clear()
 
     def measure(
-        self, chosen: Sequence[str], rounds: int, *, compiled: bool = True
+        self, names: Sequence[str], rounds: int, *, compiled: bool = True
     ) -> Iterator[Measured]:
         """Time benchmarks, one after the other; what fails is an entry of ``errors``."""
-        for name in chosen:
-            found = Measured(name)
+        for name in names:
+            measured = Measured(name)
             forms = [EAGER, *([COMPILED] if compiled else [])]
             for form in forms:
-                self._alone(found, form)
+                self._alone(measured, form)
             forms += [k for k in self.libraries if k in self.counterparts[name]]
             for turn in range(rounds):
                 for form in forms[turn % len(forms) :] + forms[: turn % len(forms)]:
-                    if form not in found.errors:
-                        self._sample(found, form)
-            yield found
+                    if form not in measured.errors:
+                        self._sample(measured, form)
+            yield measured
 
-    def _sample(self, found: Measured, form: str) -> None:
+    def _sample(self, measured: Measured, form: str) -> None:
         library = NUMGRAD if form in (EAGER, COMPILED) else form
         try:
-            taken = self._ask(library, worker.sample, found.name, form, SLICE_SECONDS)
+            seconds = self._ask(library, worker.sample, measured.name, form, SLICE_SECONDS)
         except (Exception, SystemExit) as error:
-            found.seconds.pop(form, None)
-            found.errors[form] = _explained(error)
+            measured.seconds.pop(form, None)
+            measured.errors[form] = _explained(error)
             self._pools.pop(library).shutdown(cancel_futures=True)
         else:
-            found.seconds.setdefault(form, []).append(taken)
+            measured.seconds.setdefault(form, []).append(seconds)
 
-    def _alone(self, found: Measured, form: str) -> None:
+    def _alone(self, measured: Measured, form: str) -> None:
         """First call and memory, in a process that starts without kernels."""
         with tempfile.TemporaryDirectory(prefix="numgrad-bench-") as kernels:
             pool, _ = self._pool({"NUMGRAD_CACHE_DIR": kernels})
             try:
-                found.first[form] = pool.submit(worker.first, found.name, form).result()
-                found.memory[form] = pool.submit(worker.memory, found.name, form).result()
+                measured.first[form] = pool.submit(worker.first, measured.name, form).result()
+                measured.memory[form] = pool.submit(worker.memory, measured.name, form).result()
             except (Exception, SystemExit) as error:
-                found.errors[form] = _explained(error)
+                measured.errors[form] = _explained(error)
             finally:
                 pool.shutdown(cancel_futures=True)
 

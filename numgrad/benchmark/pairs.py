@@ -123,8 +123,8 @@ def paired(new: Sequence[float], old: Sequence[float], confidence: float = CONFI
     logs = np.log(new) - np.log(old)
     n = len(logs)
     first, second = np.triu_indices(n)
-    spread = (n * (n + 1) * (2 * n + 1) / 24) ** 0.5
-    return _between((logs[first] + logs[second]) / 2, spread, confidence)
+    deviation = (n * (n + 1) * (2 * n + 1) / 24) ** 0.5
+    return _between((logs[first] + logs[second]) / 2, deviation, confidence)
 
 
 def unpaired(new: Sequence[float], old: Sequence[float], confidence: float = CONFIDENCE) -> Ratio:
@@ -134,9 +134,9 @@ def unpaired(new: Sequence[float], old: Sequence[float], confidence: float = CON
     return _between(differences, (m * n * (m + n + 1) / 12) ** 0.5, confidence)
 
 
-def _between(logs: np.ndarray, spread: float, confidence: float) -> Ratio:
+def _between(logs: np.ndarray, deviation: float, confidence: float) -> Ratio:
     ordered = np.sort(logs)
-    reach = NormalDist().inv_cdf((1 + confidence) / 2) * spread
+    reach = NormalDist().inv_cdf((1 + confidence) / 2) * deviation
     cut = max(0, int(len(ordered) / 2 - reach))
     low, middle, high = np.exp([ordered[cut], np.median(ordered), ordered[len(ordered) - 1 - cut]])
     return Ratio(float(middle), float(low), float(high))
@@ -254,9 +254,9 @@ def decide(
         for number in range(pairs):
             if time.monotonic() > until:
                 break
-            for name, taken in run_pair(again, number).items():
-                times[name].base += taken.base
-                times[name].head += taken.head
+            for name, pair in run_pair(again, number).items():
+                times[name].base += pair.base
+                times[name].head += pair.head
         for name in again:
             if name in times:
                 times[name].look(threshold)
@@ -266,7 +266,7 @@ def decide(
 
 def verdicts(times: Mapping[str, PairedTimes], threshold: float) -> dict[str, list[str]]:
     """The names of cases by verdict."""
-    found: dict[str, list[str]] = {MOVED: [], OPEN: [], "": []}
-    for name, taken in times.items():
-        found[taken.verdict(threshold)].append(name)
-    return found
+    names: dict[str, list[str]] = {MOVED: [], OPEN: [], "": []}
+    for name, pair in times.items():
+        names[pair.verdict(threshold)].append(name)
+    return names

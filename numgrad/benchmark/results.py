@@ -22,11 +22,11 @@ VERSION = 1
 
 
 def machine() -> dict[str, Any]:
-    """What figures depend on and can be told: times of different machines say nothing together."""
+    """Machine and versions behind figures: times of different machines say nothing together."""
     return {"host": platform.node(), "cpu": _processor(), "cpus": os.cpu_count() or 1}
 
 
-def save(path: Path, source: Path, found: Sequence[Measured]) -> None:
+def save(path: Path, source: Path, results: Sequence[Measured]) -> None:
     """Write figures to a file; one that is there is replaced."""
     import numgrad as ng
 
@@ -40,7 +40,7 @@ def save(path: Path, source: Path, found: Sequence[Measured]) -> None:
             "numpy": np.__version__,
             "python": platform.python_version(),
         },
-        "benchmarks": [asdict(measured) for measured in found],
+        "benchmarks": [asdict(measured) for measured in results],
     }
     text = json.dumps(report, indent=1) + "\n"
     try:
@@ -91,12 +91,12 @@ def load_comparable(path: Path, *, force: bool = False) -> list[Measured]:
 def changes(
     new: Sequence[Measured], old: Sequence[Measured], threshold: float
 ) -> list[ComparedRow]:
-    """What both have, as ratios of the new times to the old.
+    """Ratios of the new times to the old, for the cases that both have.
 
     They were not taken together: what seems to have moved is not decided.
     """
     before = {measured.name: measured for measured in old}
-    found = []
+    rows = []
     for measured in new:
         was = before.get(measured.name)
         for form, seconds in measured.seconds.items():
@@ -106,12 +106,12 @@ def changes(
             sure = enough(len(seconds), len(was.seconds[form]))
             open_ = not sure or ratio.moved(threshold) or ratio.open(threshold)
             case, ends = f"{measured.name}, {form}", (min(was.seconds[form]), min(seconds))
-            found.append(ComparedRow(case, *ends, ratio, OPEN if open_ else ""))
-    return found
+            rows.append(ComparedRow(case, *ends, ratio, OPEN if open_ else ""))
+    return rows
 
 
-def _named(found: dict[str, Any]) -> str:
-    return f"{found['host']} ({found['cpu']}, {found['cpus']} CPUs)"
+def _named(machine: dict[str, Any]) -> str:
+    return f"{machine['host']} ({machine['cpu']}, {machine['cpus']} CPUs)"
 
 
 def _processor() -> str:
@@ -289,13 +289,13 @@ def github_lines(
     when: str,
 ) -> list[str]:
     """Lines by which GitHub shows what moved, failed, or is gone, beside the file."""
-    found = [
+    lines = [
         _annotation("error" if row.fails(when) else "warning", file, row.case, row.said)
         for row in rows
         if row.verdict == MOVED or row.fails(when)
     ]
-    found += [_annotation("error", file, name, text) for name, text in errors.items()]
-    return found + [_annotation("warning", file, name, "is gone") for name in gone]
+    lines += [_annotation("error", file, name, text) for name, text in errors.items()]
+    return lines + [_annotation("warning", file, name, "is gone") for name in gone]
 
 
 def _annotation(level: str, file: str, title: str, text: str) -> str:

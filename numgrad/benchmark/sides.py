@@ -1,4 +1,4 @@
-"""What benchmarks are compared with: a commit, a checkout, another Python, figures in a file.
+"""Sides of a comparison: a commit, a checkout, another Python, figures in a file.
 
 Each side is timed in processes of its own, which run ``server.py``.
 """
@@ -161,22 +161,22 @@ class Comparison:
 
     @contextmanager
     def _processes(self, number: int) -> Iterator[list[Process]]:
-        found: list[Process] = []
+        processes: list[Process] = []
         try:
             with ThreadPoolExecutor() as pool:  # to start takes longest
                 started = [pool.submit(Process, side) for side in self.sides]
-            found += [future.result() for future in started if future.exception() is None]
+            processes += [future.result() for future in started if future.exception() is None]
             for future in started:
                 future.result()
-            on_one_cpu([process.pid for process in found], number)
-            yield found
+            on_one_cpu([process.pid for process in processes], number)
+            yield processes
         finally:
-            for process in found:
+            for process in processes:
                 process.close()
 
     def run_pair(self, cases: Sequence[str], number: int) -> dict[str, PairedTimes]:
         """Time cases, each "name, form", in a pair of processes."""
-        found: dict[str, PairedTimes] = {}
+        times: dict[str, PairedTimes] = {}
         waiting = [case for case in cases if case not in self.errors]
         while waiting:
             with self._processes(number) as processes:
@@ -184,13 +184,13 @@ class Comparison:
                     case = waiting.pop(0)
                     name, _, form = case.rpartition(", ")
                     try:
-                        taken = take_turns([_TimedForm(p, name, form) for p in processes], number)
+                        pair = take_turns([_TimedForm(p, name, form) for p in processes], number)
                     except NumgradRuntimeError as error:
                         self.errors[case] = str(error)
                         break  # a process may have ended, or be in any state
-                    if taken is not None:
-                        found[case] = taken
-        return found
+                    if pair is not None:
+                        times[case] = pair
+        return times
 
 
 def cases_of(names: Sequence[str], *, compiled: bool) -> list[str]:
@@ -218,9 +218,9 @@ def compared_with(other: str, file: Path) -> Iterator[tuple[Side, Side]]:
     """
     file = file.resolve()
     here, python = Path(other), Path(sys.executable)
-    for found in (here, here / "bin" / "python", here / "Scripts" / "python.exe"):
-        if found.is_file() and os.access(found, os.X_OK):
-            yield Side(other, found.absolute(), file), Side("here", python, file)
+    for python_file in (here, here / "bin" / "python", here / "Scripts" / "python.exe"):
+        if python_file.is_file() and os.access(python_file, os.X_OK):
+            yield Side(other, python_file.absolute(), file), Side("here", python, file)
             return
     root = _root(file)
     inside = file.relative_to(root)
@@ -253,12 +253,12 @@ def _folders(tree: Path) -> tuple[Path, ...]:
 
 def _root(file: Path) -> Path:
     """The top of the repository of a file; without one, its directory."""
-    found = _git(file.parent, "rev-parse", "--show-toplevel")
-    return file.parent if found is None else Path(found.decode().strip()).resolve()
+    output = _git(file.parent, "rev-parse", "--show-toplevel")
+    return file.parent if output is None else Path(output.decode().strip()).resolve()
 
 
 def _git(folder: Path, *arguments: str) -> bytes | None:
-    """What git prints; None where it fails or is not there."""
+    """Output of git; None where it fails or is not there."""
     try:
         done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True)
     except OSError:

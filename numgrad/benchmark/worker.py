@@ -1,4 +1,4 @@
-"""What a process does that times benchmarks: it holds one library's, and takes samples on demand.
+"""Process that times benchmarks: it holds one library's, and takes samples on demand.
 
 Note [Forms]
 ------------

@@ -127,29 +127,29 @@ def _init(root: Path) -> int:
 def _bench(arguments: argparse.Namespace) -> int:
     path = Path(arguments.file)
     libraries = [name for name in arguments.against.split(",") if name]
-    found: list[Measured] = []
+    measurements: list[Measured] = []
     old: list[Measured] = []
     if arguments.compare is not None:
         old = results.load_comparable(Path(arguments.compare), force=arguments.force)
     with Session(path, libraries) as session:
-        chosen = names_of(session.counterparts, arguments.only)
+        cases = names_of(session.counterparts, arguments.only)
         if arguments.list:
-            print("\n".join(chosen))
+            print("\n".join(cases))
             return 0
         forms = [EAGER, *([] if arguments.eager else [COMPILED]), *libraries]
-        _print_header(chosen, forms)
+        _print_header(cases, forms)
         try:
-            for measured in session.measure(chosen, arguments.rounds, compiled=not arguments.eager):
-                found.append(measured)
-                _print_row(measured, forms, chosen)
+            for measured in session.measure(cases, arguments.rounds, compiled=not arguments.eager):
+                measurements.append(measured)
+                _print_row(measured, forms, cases)
         finally:  # what is known is kept, whatever ends the run
             if arguments.json is not None:
-                results.save(arguments.json, path, found)
-    errors = {f"{m.name}, {form}": text for m in found for form, text in m.errors.items()}
+                results.save(arguments.json, path, measurements)
+    errors = {f"{m.name}, {form}": text for m in measurements for form, text in m.errors.items()}
     if arguments.compare is None:
         return int(bool(errors))
-    rows = results.changes(found, old, arguments.threshold / 100)
-    names = [measured.name for measured in found]
+    rows = results.changes(measurements, old, arguments.threshold / 100)
+    names = [measured.name for measured in measurements]
     before = [m.name for m in old if arguments.only is None or arguments.only in m.name]
     print(
         f"\nratio to {arguments.compare} [99 % interval]. Figures of another time do not tell a "
@@ -170,8 +170,8 @@ def _compare(arguments: argparse.Namespace) -> int:
     with compared_with(arguments.compare, path) as sides:
         comparison = Comparison(sides)
         before, names = comparison.names
-        chosen = names_of(dict.fromkeys([*names, *before]), arguments.only)
-        both = [name for name in chosen if name in names and name in before]
+        matches = names_of(dict.fromkeys([*names, *before]), arguments.only)
+        both = [name for name in matches if name in names and name in before]
         if arguments.list:
             print("\n".join(both))
             return 0
@@ -179,20 +179,18 @@ def _compare(arguments: argparse.Namespace) -> int:
         until = began + 60 * arguments.minutes
         times = decide(cases, comparison.run_pair, arguments.pairs, threshold, until)
     rows = [
-        ComparedRow(
-            case, median(taken.base), median(taken.head), taken.ratio, taken.verdict(threshold)
-        )
-        for case, taken in times.items()
+        ComparedRow(case, median(pair.base), median(pair.head), pair.ratio, pair.verdict(threshold))
+        for case, pair in times.items()
         if case not in comparison.errors
     ]
     if arguments.json is not None:
-        found = {name: Measured(name) for name in both}
+        measurements = {name: Measured(name) for name in both}
         for row in rows:
             name, _, form = row.case.rpartition(", ")
-            found[name].seconds[form] = times[row.case].head
-        results.save(arguments.json, path, list(found.values()))
+            measurements[name].seconds[form] = times[row.case].head
+        results.save(arguments.json, path, list(measurements.values()))
     print(f"CPU time on one thread, ratio to {arguments.compare} [99 % interval]")
-    known = [[name for name in side if name in chosen] for side in (before, names)]
+    known = [[name for name in side if name in matches] for side in (before, names)]
     return _report(arguments, rows, comparison.errors, (known[0], known[1]))
 
 
@@ -224,29 +222,29 @@ def _report(
     return int(bool(errors) or any(row.fails(when) for row in rows))
 
 
-def _width(chosen: list[str]) -> int:
-    return max(len("benchmark"), *map(len, chosen)) + 2
+def _width(names: list[str]) -> int:
+    return max(len("benchmark"), *map(len, names)) + 2
 
 
-def _print_header(chosen: list[str], forms: list[str]) -> None:
+def _print_header(names: list[str], forms: list[str]) -> None:
     titles = [*forms, *(f"first {form}" for form in forms[:2] if form in (EAGER, COMPILED))]
     print(
-        "benchmark".ljust(_width(chosen)) + "".join(t.rjust(16) for t in [*titles, "memory eager"])
+        "benchmark".ljust(_width(names)) + "".join(t.rjust(16) for t in [*titles, "memory eager"])
     )
 
 
-def _print_row(measured: Measured, forms: list[str], chosen: list[str]) -> None:
+def _print_row(measured: Measured, forms: list[str], names: list[str]) -> None:
     cells = []
     for form in forms:
-        taken = measured.seconds.get(form)
-        cells.append("-" if taken is None else scaled(min(taken), UNITS))
+        seconds = measured.seconds.get(form)
+        cells.append("-" if seconds is None else scaled(min(seconds), UNITS))
     for form in forms:
         if form in (EAGER, COMPILED):
             first = measured.first.get(form)
             cells.append("-" if first is None else scaled(first, UNITS))
     size = measured.memory.get(EAGER)
     cells.append("-" if size is None else scaled(size, SIZES))
-    print(measured.name.ljust(_width(chosen)) + "".join(c.rjust(16) for c in cells), flush=True)
+    print(measured.name.ljust(_width(names)) + "".join(c.rjust(16) for c in cells), flush=True)
     for form, text in measured.errors.items():
         print(f"    {form}: {text}", file=sys.stderr, flush=True)
 

@@ -68,13 +68,13 @@ def run(arguments: argparse.Namespace) -> int:
         _print_list(arguments.json)
         return 0
     by_lowercase = {name.lower(): name for name in nist.names()}
-    asked = [name.lower() for name in arguments.problem or by_lowercase]
+    names = [name.lower() for name in arguments.problem or by_lowercase]
     unknown = [name for name in arguments.problem or () if name.lower() not in by_lowercase]
     if unknown:
         print(f"no problem named {', '.join(unknown)}; there are:", file=sys.stderr)
         print(textwrap.fill(", ".join(nist.names()), 78), file=sys.stderr)
         return 2
-    problems = [nist.load(by_lowercase[name]) for name in dict.fromkeys(asked)]
+    problems = [nist.load(by_lowercase[name]) for name in dict.fromkeys(names)]
     starts = (1, 2) if arguments.start == "both" else (int(arguments.start),)
 
     began = time.perf_counter()
@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _reached(fits: list[Fit]) -> str:
-    """What came out, in two sentences."""
+    """Summary of the fits, in two sentences."""
     fits = [fit for fit in fits if fit.method == "least_squares"]
     good = sum(map(_good, fits))
     lines = [

@@ -131,14 +131,16 @@ def run(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.save or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        found = [train(name, digits, arguments.epochs, arguments.seed, folder) for name in names]
+        trainings = [
+            train(name, digits, arguments.epochs, arguments.seed, folder) for name in names
+        ]
     if arguments.json:
-        print(json.dumps([{**dataclasses.asdict(t), "good": t.good} for t in found], indent=2))
+        print(json.dumps([{**dataclasses.asdict(t), "good": t.good} for t in trainings], indent=2))
     else:
-        _print_table(found)
+        _print_table(trainings)
         if arguments.save:
             print(f"The models are in {arguments.save}.")
-    return 0 if all(training.good for training in found) else 1
+    return 0 if all(training.good for training in trainings) else 1
 
 
 def load() -> Digits:
@@ -208,10 +210,10 @@ def accuracy(scores: np.ndarray, labels: np.ndarray) -> float:
     return float((scores.argmax(1) == labels).mean())
 
 
-def _print_table(found: list[Training]) -> None:
+def _print_table(trainings: list[Training]) -> None:
     print("model  parameters  epochs    loss  training  held out  first steps     time  reloaded")
     print("-----  ----------  ------  ------  --------  --------  -----------  -------  --------")
-    for t in found:
+    for t in trainings:
         same = "the same" if t.reloaded_is_same else "DIFFERS"
         print(
             f"{t.model:5}  {t.parameters:10}  {t.epochs:6}  {t.losses[-1]:6.4f}  "

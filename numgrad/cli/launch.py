@@ -93,10 +93,10 @@ def _told(status: int, notes: list[str]) -> int:
 
     A note says "rank code" if the rank failed or its guard saw the end, "rank" if both were killed.
     """
-    seen = [note.split() for note in notes]
-    if status == 0 and not any(len(note) == 2 for note in seen):
-        seen = [[*note, "0"] for note in seen]  # where there are no guards
-    ends = {int(note[0]): int(note[1]) for note in sorted(seen) if len(note) == 2}
+    rows = [note.split() for note in notes]
+    if status == 0 and not any(len(note) == 2 for note in rows):
+        rows = [[*note, "0"] for note in rows]  # where there are no guards
+    ends = {int(note[0]): int(note[1]) for note in sorted(rows) if len(note) == 2}
     for rank, code in ends.items():
         if code < 0:
             name = signal.Signals(-code).name
@@ -111,12 +111,12 @@ def _told(status: int, notes: list[str]) -> int:
     return next((_status(code) or 1 for code in ends.values()), status)
 
 
-def _threads(wanted: int | None, share: int, given: Mapping[str, str]) -> dict[str, str]:
+def _threads(number: int | None, share: int, environment: Mapping[str, str]) -> dict[str, str]:
     """An environment with so many threads a rank; by default the share, or what the user set."""
-    if wanted:
-        return {**given, **dict.fromkeys(_POOLS + _OWN_POOLS, str(wanted))}
+    if number:
+        return {**environment, **dict.fromkeys(_POOLS + _OWN_POOLS, str(number))}
     # OpenBLAS and MKL go by OMP_NUM_THREADS where they have no variable of their own
-    return {**dict.fromkeys(_POOLS, str(share)), **given}
+    return {**dict.fromkeys(_POOLS, str(share)), **environment}
 
 
 def _mpiexec() -> str | None:

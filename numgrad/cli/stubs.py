@@ -123,7 +123,7 @@ def namespace_stub(module: str) -> str:
 
 
 def _imported(module: Any) -> dict[str, str]:
-    """What a module re-exports -> where it comes from."""
+    """Names that a module re-exports -> where they come from."""
     tree = ast.parse(inspect.getsource(module))
     return {
         alias.name: str(node.module)
@@ -163,17 +163,17 @@ def _table() -> dict[str, Op]:
 
 def _parameters(op: Op) -> list[str]:
     """The parameters of an operation, which may follow its inputs by position."""
-    found = []
+    texts = []
     for p in inspect.signature(op.function).parameters.values():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-            found.append(f"{'*' if p.kind is p.VAR_POSITIONAL else '**'}{p.name}: Any")
+            texts.append(f"{'*' if p.kind is p.VAR_POSITIONAL else '**'}{p.name}: Any")
         elif p.name in op.inputs and not (isinstance(op, Composite) and p.default is not p.empty):
-            found.append(f"{p.name}: _Array")
+            texts.append(f"{p.name}: _Array")
         elif p.name not in INTERNAL or isinstance(op, Composite):
-            found.append(_parameter(p))
+            texts.append(_parameter(p))
     if isinstance(op, Spread):  # x.reshape(2, 3) or x.reshape(shape=(2, 3))
-        found[1:2] = ["*args: _Axis", f"{next(iter(op.params))}: _Axis = None"]
-    return found
+        texts[1:2] = ["*args: _Axis", f"{next(iter(op.params))}: _Axis = None"]
+    return texts
 
 
 def _result(op: Op) -> str:
@@ -249,8 +249,8 @@ def _member(name: str) -> Iterator[str]:
         result = _written(inspect.signature(cast(Any, value.fget)))[1]
         yield "    @property\n" + _function(name, parameters, result, doc, "    ")
         if value.fset is not None:
-            taken = [*parameters, f"value: {result}"]
-            yield f"    @{name}.setter\n" + _function(name, taken, "None", indent="    ")
+            arguments = [*parameters, f"value: {result}"]
+            yield f"    @{name}.setter\n" + _function(name, arguments, "None", indent="    ")
         if value.fdel is not None:
             yield f"    @{name}.deleter\n" + _function(name, parameters, "None", indent="    ")
         return

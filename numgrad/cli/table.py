@@ -45,7 +45,7 @@ BY_NUMBERS = (
     "setdiff1d", "setxor1d", "trim_zeros", "union1d", "unique", "unique_all", "unique_counts",
     "unique_inverse", "unique_values",
 )  # fmt: skip
-"""What ``ng.jit`` refuses, since numbers decide on the shape of the result."""
+"""Functions that ``ng.jit`` refuses, since numbers decide on the shape of the result."""
 _IN_ONE = {
     "extract": "arr", "full_like": "fill_value", "histogram": "weights", "histogram2d": "weights",
     "histogramdd": "weights", "intersect1d": "ar1", "setdiff1d": "ar1",
@@ -55,7 +55,7 @@ _IN_ONE = {
 
 @dataclass(frozen=True)
 class Row:
-    """What is known about one function."""
+    """Facts about one function."""
 
     function: str
     value: str = ""
@@ -118,7 +118,7 @@ def _row(module: str, name: str, function: Any) -> Row:
 
 
 def _noted(module: str, row: Row) -> Row:
-    """What a declaration does not say."""
+    """Add notes that a declaration does not have."""
     if module != "numpy":
         return row
     notes = [row.reason] if row.reason else []
@@ -152,20 +152,20 @@ def _known_row(module: str, name: str, function: Any, op: Op | None) -> Row:
 
 def _ours(module: str, name: str) -> Op | None:
     """Our operation for a function that knows no Tensors: ``ng.special.zeta``."""
-    found = _named(module, name)
-    if found is None:
-        found = next((op for op in OPS.values() if op.ref == f"{module}.{name}"), None)
-    return found if isinstance(found, Op) else None
+    value = _named(module, name)
+    if value is None:
+        value = next((op for op in OPS.values() if op.ref == f"{module}.{name}"), None)
+    return value if isinstance(value, Op) else None
 
 
 def _named(module: str, name: str) -> Any:
-    """What has the name in the namespace of ours that stands for a module."""
+    """Look the name up in the namespace of ours that stands for a module."""
     ours = NAMESPACES.get(module) or BESIDE.get(module)
     return getattr(importlib.import_module(ours), name, None) if ours else None
 
 
 def _of_complex_numbers(function: Any, op: Op) -> str:
-    """What of complex operands is left out, in SciPy's namespaces."""
+    """Parts of complex operands that are left out, in SciPy's namespaces."""
     kinds = function.types if isinstance(function, np.ufunc) else ()
     if op.real and any("D" in kind.partition("->")[0] for kind in kinds):
         return "takes real operands only"

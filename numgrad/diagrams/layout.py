@@ -63,10 +63,10 @@ class Layered:
 
     def layers(self) -> list[list[int]]:
         """The vertices of each layer, in the order in which they came."""
-        found: list[list[int]] = [[] for _ in range(max(self.rank, default=-1) + 1)]
+        layers: list[list[int]] = [[] for _ in range(max(self.rank, default=-1) + 1)]
         for vertex, rank in enumerate(self.rank):
-            found[rank].append(vertex)
-        return found
+            layers[rank].append(vertex)
+        return layers
 
 
 def layer(count: int, edges: Sequence[Edge]) -> Layered:
@@ -214,10 +214,10 @@ def order(graph: Layered) -> list[list[int]]:
             _sort(layer, graph.up, place)
         for layer in layers[-2::-1]:
             _sort(layer, graph.down, place)
-        found = crossings(graph, layers)
+        number = crossings(graph, layers)
         patience -= 1
-        if found < fewest:
-            best, fewest, patience = [list(layer) for layer in layers], found, PATIENCE
+        if number < fewest:
+            best, fewest, patience = [list(layer) for layer in layers], number, PATIENCE
     return best
 
 
@@ -261,7 +261,7 @@ def place(
 ) -> list[float]:
     """Middle of each vertex, with at least ``gap`` between neighbours; the least left edge is 0."""
     crossed = _crossed_trunks(graph, layers)
-    found = []
+    packings = []
     for downwards in (True, False):
         neighbours = _longest(graph, layers, downwards)
         for mirrored in (False, True):
@@ -269,9 +269,9 @@ def place(
             rows = [row[::-1] for row in rows] if mirrored else rows
             root = _tie(rows, neighbours, crossed)
             packed = _pack(rows, root, widths, gap)
-            found.append([-x for x in packed] if mirrored else packed)
-    _align(found, widths)
-    middles = [sum(sorted(four)[1:3]) / 2 for four in zip(*found, strict=True)]
+            packings.append([-x for x in packed] if mirrored else packed)
+    _align(packings, widths)
+    middles = [sum(sorted(four)[1:3]) / 2 for four in zip(*packings, strict=True)]
     left = min((x - w / 2 for x, w in zip(middles, widths, strict=True)), default=0.0)
     return [x - left for x in middles]
 
@@ -283,20 +283,20 @@ def _longest(graph: Layered, layers: list[list[int]], downwards: bool) -> list[l
     """
     neighbours = graph.up if downwards else graph.down
     length = [0] * len(neighbours)
-    found: list[list[int]] = [[] for _ in neighbours]
+    trunks: list[list[int]] = [[] for _ in neighbours]
     for layer in layers if downwards else layers[::-1]:
         for v in layer:
             most = max([length[u] for u in neighbours[v]], default=0)
             length[v] = most + (v < graph.boxes)
             trunk = [u for u in neighbours[v] if u >= graph.boxes] if v >= graph.boxes else []
-            found[v] = trunk or [u for u in neighbours[v] if length[u] == most]
-    return found
+            trunks[v] = trunk or [u for u in neighbours[v] if length[u] == most]
+    return trunks
 
 
 def _crossed_trunks(graph: Layered, layers: list[list[int]]) -> set[tuple[int, int]]:
     """Segments, written in both directions, that cross a segment within a trunk."""
     boxes = graph.boxes
-    found = set()
+    pairs = set()
     for above, layer in pairwise(layers):
         at = {u: k for k, u in enumerate(above)}
         # between two neighbouring trunks, segments may only lead to what is between them above
@@ -309,9 +309,9 @@ def _crossed_trunks(graph: Layered, layers: list[list[int]]) -> set[tuple[int, i
             for w in layer[waiting : k + 1]:
                 for u in graph.up[w]:
                     if not left <= at[u] <= right and (u < boxes or w < boxes):
-                        found |= {(u, w), (w, u)}
+                        pairs |= {(u, w), (w, u)}
             left, waiting = right, k + 1
-    return found
+    return pairs
 
 
 def _tie(
@@ -323,14 +323,14 @@ def _tie(
     for row in rows:
         for k, v in enumerate(row):
             at[v] = k
-    root, taken = list(range(count)), [False] * count
+    root, tied = list(range(count)), [False] * count
     for row in rows:
         last = -1  # ties do not cross: the next must be right of this
         for v in row:
             near = sorted(neighbours[v], key=at.__getitem__)
             for u in near[(len(near) - 1) // 2 : len(near) // 2 + 1]:
-                if not taken[u] and at[u] > last and (u, v) not in crossed:
-                    taken[u] = True
+                if not tied[u] and at[u] > last and (u, v) not in crossed:
+                    tied[u] = True
                     root[v] = root[u]
                     last = at[u]
                     break
@@ -341,42 +341,42 @@ def _pack(
     rows: list[list[int]], root: list[int], widths: Sequence[float], gap: float
 ) -> list[float]:
     """Places with every block as far left as possible, then those with room moved right again."""
-    apart: dict[int, dict[int, float]] = {block: {} for block in root}
-    before = dict.fromkeys(apart, 0)
+    distances: dict[int, dict[int, float]] = {block: {} for block in root}
+    before = dict.fromkeys(distances, 0)
     for row in rows:
         for v, w in pairwise(row):
             a, b = root[v], root[w]
-            if b not in apart[a]:
+            if b not in distances[a]:
                 before[b] += 1
-                apart[a][b] = 0.0
-            apart[a][b] = max(apart[a][b], (widths[v] + widths[w]) / 2 + gap)
-    x = dict.fromkeys(apart, 0.0)
+                distances[a][b] = 0.0
+            distances[a][b] = max(distances[a][b], (widths[v] + widths[w]) / 2 + gap)
+    x = dict.fromkeys(distances, 0.0)
     sequence = [block for block, count in before.items() if not count]
     for block in sequence:  # grows while we go through it
-        for other, distance in apart[block].items():
+        for other, distance in distances[block].items():
             x[other] = max(x[other], x[block] + distance)
             before[other] -= 1
             if not before[other]:
                 sequence.append(other)
     for block in reversed(sequence):
-        if apart[block]:
-            x[block] = min(x[other] - distance for other, distance in apart[block].items())
+        if distances[block]:
+            x[block] = min(x[other] - distance for other, distance in distances[block].items())
     return [x[block] for block in root]
 
 
-def _align(found: list[list[float]], widths: Sequence[float]) -> None:
+def _align(packings: list[list[float]], widths: Sequence[float]) -> None:
     """Shift the four packings to the edges of the narrowest: two to its left, two to its right."""
     edges = [
         (
             min((x - w / 2 for x, w in zip(xs, widths, strict=True)), default=0.0),
             max((x + w / 2 for x, w in zip(xs, widths, strict=True)), default=0.0),
         )
-        for xs in found
+        for xs in packings
     ]
     left, right = min(edges, key=lambda pair: pair[1] - pair[0])
     for k, (low, high) in enumerate(edges):
         shift = right - high if k % 2 else left - low
-        found[k] = [x + shift for x in found[k]]
+        packings[k] = [x + shift for x in packings[k]]
 
 
 GAP_ACROSS = 18.0
@@ -441,7 +441,9 @@ def lay_out(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge]) -> Diag
         return x[v], tops[graph.rank[v]] + heights[graph.rank[v]]
 
     lines = [
-        (upper, lower, edge) for (upper, lower), found in graph.segments.items() for edge in found
+        (upper, lower, edge)
+        for (upper, lower), numbers in graph.segments.items()
+        for edge in numbers
     ]
     lines += [(edges[edge][0], edges[edge][1], edge) for edge in graph.left_out]
     ports = _ports(lines, x, sizes)

@@ -25,7 +25,7 @@ _COLOURS = {"darkolivegreen1": "#caff70", "darkolivegreen3": "#a2cd5a"}
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 does not allow, not even escaped."""
+"""Characters that XML 1.0 does not allow, not even escaped."""
 
 
 def to_svg(diagram: Diagram) -> str:

@@ -45,20 +45,20 @@ def save(state: Any, path: str | PathLike[str], group: Group = None) -> None:
     {'step': 3}
     >>> ng.distributed.destroy_process_group()
     """
-    found = group_of("checkpoint.save", group)
+    process_group = group_of("checkpoint.save", group)
     said, error = [""], None
-    if found.rank == 0:
+    if process_group.rank == 0:
         try:
             files.save(state, path)
         except Exception as raised:  # all ranks hear of it
             error = raised
             said = [f"{type(raised).__name__}: {raised}"]
-    broadcast_object_list(said, found.ranks[0], group)
+    broadcast_object_list(said, process_group.ranks[0], group)
     if error is not None:
         raise error
     if said[0]:
         raise NumgradRuntimeError(
-            f"checkpoint.save: rank {found.ranks[0]} could not write {path}: {said[0]}"
+            f"checkpoint.save: rank {process_group.ranks[0]} could not write {path}: {said[0]}"
         )
 
 

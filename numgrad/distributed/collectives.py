@@ -71,10 +71,15 @@ def barrier(
     NumgradRuntimeError
         If ranks call something else, one has left, or the timeout is over.
     """
-    found = group_of("barrier", group)
+    process_group = group_of("barrier", group)
     check_no_devices("barrier", device_ids=device_ids)
     return run_collective(
-        found, "barrier", lambda: found.comm.Ibarrier(), None, async_op, moved=(0, 0)
+        process_group,
+        "barrier",
+        lambda: process_group.comm.Ibarrier(),
+        None,
+        async_op,
+        moved=(0, 0),
     )
 
 
@@ -98,17 +103,17 @@ def monitored_barrier(
         After the timeout, or if a rank has left.
     """
     name = "monitored_barrier"
-    found = group_of(name, group)
-    seconds = found.timeout if timeout is None else seconds_of(name, timeout)
-    if found.comm is None:
+    process_group = group_of(name, group)
+    seconds = process_group.timeout if timeout is None else seconds_of(name, timeout)
+    if process_group.comm is None:
         return
-    check_allowed(name, found)
-    missing = set(found.others)
-    here = [np.zeros(1, np.uint8) for _ in found.others]
-    if found.rank == 0:
+    check_allowed(name, process_group)
+    missing = set(process_group.others)
+    here = [np.zeros(1, np.uint8) for _ in process_group.others]
+    if process_group.rank == 0:
         requests = {
-            rank: found.comm.Irecv(buffer, found.ranks.index(rank), BARRIER_TAG)
-            for rank, buffer in zip(found.others, here, strict=True)
+            rank: process_group.comm.Irecv(buffer, process_group.ranks.index(rank), BARRIER_TAG)
+            for rank, buffer in zip(process_group.others, here, strict=True)
         }
 
         def arrived() -> bool:
@@ -116,7 +121,7 @@ def monitored_barrier(
             return not missing
 
         try:
-            wait_until(arrived, name, found.others, seconds, found.world_size)
+            wait_until(arrived, name, process_group.others, seconds, process_group.world_size)
         except NumgradRuntimeError as error:
             for rank in missing:
                 requests[rank].Cancel()
@@ -125,8 +130,8 @@ def monitored_barrier(
                 "stuck, have ended, or do not call this"
             ) from error
     else:
-        _sent = found.comm.Isend(here[0], 0, BARRIER_TAG)
-    end = CollectiveWork(found, name, lambda: found.comm.Ibarrier())
+        _sent = process_group.comm.Isend(here[0], 0, BARRIER_TAG)
+    end = CollectiveWork(process_group, name, lambda: process_group.comm.Ibarrier())
     end.wait(seconds)
 
 
@@ -166,21 +171,21 @@ def all_reduce(
     tensor([1., 2.])
     >>> ng.distributed.destroy_process_group()
     """
-    found = group_of("all_reduce", group)
+    process_group = group_of("all_reduce", group)
     memory = Memory("all_reduce", tensor, writes=True)
     reduction = Reduction("all_reduce", op, memory.array.dtype)
     terms = reduction.terms(memory.flat)
 
     def post() -> Any:
-        mpi = found.mpi
-        return found.comm.Iallreduce(mpi.IN_PLACE, terms, reduction.operation(mpi))
+        mpi = process_group.mpi
+        return process_group.comm.Iallreduce(mpi.IN_PLACE, terms, reduction.operation(mpi))
 
     def finish() -> None:
-        reduction.put(terms, memory.flat, found.size)
+        reduction.put(terms, memory.flat, process_group.size)
         memory.written()
 
     what, size = f"all_reduce({op}) of {memory.said}", memory.flat.nbytes
-    return run_collective(found, what, post, finish, async_op, moved=(size, size))
+    return run_collective(process_group, what, post, finish, async_op, moved=(size, size))
 
 
 def reduce(
@@ -194,25 +199,25 @@ def reduce(
 
     Parameters and errors are those of ``all_reduce``; the tensors of others stay as they are.
     """
-    found = group_of("reduce", group)
-    root = found.position("reduce", dst)
-    mine = found.rank == root
+    process_group = group_of("reduce", group)
+    root = process_group.position("reduce", dst)
+    mine = process_group.rank == root
     memory = Memory("reduce", tensor, writes=mine)
     reduction = Reduction("reduce", op, memory.array.dtype)
     terms = reduction.terms(memory.flat)
 
     def post() -> Any:
-        mpi = found.mpi
+        mpi = process_group.mpi
         sent, got = (mpi.IN_PLACE, terms) if mine else (terms, None)
-        return found.comm.Ireduce(sent, got, reduction.operation(mpi), root)
+        return process_group.comm.Ireduce(sent, got, reduction.operation(mpi), root)
 
     def finish() -> None:
         if mine:
-            reduction.put(terms, memory.flat, found.size)
+            reduction.put(terms, memory.flat, process_group.size)
             memory.written()
 
     what, size = f"reduce({op}) to {dst} of {memory.said}", memory.flat.nbytes
-    return run_collective(found, what, post, finish, async_op, moved=(size * mine, size))
+    return run_collective(process_group, what, post, finish, async_op, moved=(size * mine, size))
 
 
 def broadcast(
@@ -222,9 +227,9 @@ def broadcast(
 
     Parameters and errors are those of ``all_reduce``.
     """
-    found = group_of("broadcast", group)
-    root = found.position("broadcast", src)
-    mine = found.rank == root
+    process_group = group_of("broadcast", group)
+    root = process_group.position("broadcast", src)
+    mine = process_group.rank == root
     memory = Memory("broadcast", tensor, writes=not mine)
 
     def finish() -> None:
@@ -234,7 +239,12 @@ def broadcast(
     what = f"broadcast from {src} of {memory.said}"
     moved = (0, memory.flat.nbytes) if mine else (memory.flat.nbytes, 0)
     return run_collective(
-        found, what, lambda: found.comm.Ibcast(memory.flat, root), finish, async_op, moved=moved
+        process_group,
+        what,
+        lambda: process_group.comm.Ibcast(memory.flat, root),
+        finish,
+        async_op,
+        moved=moved,
     )
 
 
@@ -255,19 +265,21 @@ def all_gather(
     NumgradValueError
         If the list has another length, or something in it another shape or dtype.
     """
-    found = group_of("all_gather", group)
+    process_group = group_of("all_gather", group)
     memory = Memory("all_gather", tensor, writes=False)
-    targets = listed("all_gather", "tensor_list", tensor_list, found.size, memory, writes=True)
-    rows = np.empty((found.size, memory.flat.size), memory.flat.dtype)
+    targets = listed(
+        "all_gather", "tensor_list", tensor_list, process_group.size, memory, writes=True
+    )
+    rows = np.empty((process_group.size, memory.flat.size), memory.flat.dtype)
 
     def alone() -> None:
         rows[0] = memory.flat
 
     what = f"all_gather of {memory.said}"
     return run_collective(
-        found,
+        process_group,
         what,
-        lambda: found.comm.Iallgather(memory.flat, rows),
+        lambda: process_group.comm.Iallgather(memory.flat, rows),
         scatter_back(rows, targets),
         async_op,
         alone,
@@ -293,25 +305,25 @@ def all_gather_into_tensor(
         If sizes or dtypes do not fit.
     """
     name = "all_gather_into_tensor"
-    found = group_of(name, group)
-    given, whole = (
+    process_group = group_of(name, group)
+    memory, whole = (
         Memory(name, input_tensor, writes=False),
         Memory(name, output_tensor, writes=True),
     )
-    _check_whole(name, whole, given, found.size)
+    _check_whole(name, whole, memory, process_group.size)
 
     def alone() -> None:
-        whole.flat[...] = given.flat
+        whole.flat[...] = memory.flat
 
-    what = f"{name} of {given.said}"
+    what = f"{name} of {memory.said}"
     return run_collective(
-        found,
+        process_group,
         what,
-        lambda: found.comm.Iallgather(given.flat, whole.flat),
+        lambda: process_group.comm.Iallgather(memory.flat, whole.flat),
         whole.written,
         async_op,
         alone,
-        moved=(whole.flat.nbytes, given.flat.nbytes),
+        moved=(whole.flat.nbytes, memory.flat.nbytes),
     )
 
 
@@ -326,15 +338,17 @@ def gather(
 
     Parameters and errors are those of ``all_gather``.
     """
-    found = group_of("gather", group)
-    root = found.position("gather", dst)
-    mine = found.rank == root
+    process_group = group_of("gather", group)
+    root = process_group.position("gather", dst)
+    mine = process_group.rank == root
     memory = Memory("gather", tensor, writes=False)
     check_only_at("gather", "gather_list", gather_list, mine, dst)
     rows, finish = None, None
     if mine:
-        targets = listed("gather", "gather_list", gather_list, found.size, memory, writes=True)
-        rows = np.empty((found.size, memory.flat.size), memory.flat.dtype)
+        targets = listed(
+            "gather", "gather_list", gather_list, process_group.size, memory, writes=True
+        )
+        rows = np.empty((process_group.size, memory.flat.size), memory.flat.dtype)
         finish = scatter_back(rows, targets)
 
     def alone() -> None:
@@ -343,9 +357,9 @@ def gather(
 
     what = f"gather to {dst} of {memory.said}"
     return run_collective(
-        found,
+        process_group,
         what,
-        lambda: found.comm.Igather(memory.flat, rows, root),
+        lambda: process_group.comm.Igather(memory.flat, rows, root),
         finish,
         async_op,
         alone,
@@ -364,15 +378,17 @@ def scatter(
 
     Parameters and errors are those of ``all_gather``; ``tensor`` is written to.
     """
-    found = group_of("scatter", group)
-    root = found.position("scatter", src)
-    mine = found.rank == root
+    process_group = group_of("scatter", group)
+    root = process_group.position("scatter", src)
+    mine = process_group.rank == root
     memory = Memory("scatter", tensor, writes=True)
     check_only_at("scatter", "scatter_list", scatter_list, mine, src)
     rows = None
     if mine:
-        given = listed("scatter", "scatter_list", scatter_list, found.size, memory, writes=False)
-        rows = np.stack([part.flat for part in given])
+        sources = listed(
+            "scatter", "scatter_list", scatter_list, process_group.size, memory, writes=False
+        )
+        rows = np.stack([part.flat for part in sources])
 
     def alone() -> None:
         if rows is not None:
@@ -380,9 +396,9 @@ def scatter(
 
     what = f"scatter from {src} of {memory.said}"
     return run_collective(
-        found,
+        process_group,
         what,
-        lambda: found.comm.Iscatter(rows, memory.flat, root),
+        lambda: process_group.comm.Iscatter(rows, memory.flat, root),
         memory.written,
         async_op,
         alone,
@@ -412,10 +428,12 @@ def reduce_scatter(
         If the list has another length, or something in it another shape or dtype.
     """
     name = "reduce_scatter"
-    found = group_of(name, group)
+    process_group = group_of(name, group)
     memory = Memory(name, output, writes=True)
-    given = listed(name, "input_list", input_list, found.size, memory, writes=False)
-    return _reduce_scatter(name, found, memory, np.stack([g.flat for g in given]), op, async_op)
+    sources = listed(name, "input_list", input_list, process_group.size, memory, writes=False)
+    return _reduce_scatter(
+        name, process_group, memory, np.stack([g.flat for g in sources]), op, async_op
+    )
 
 
 def reduce_scatter_tensor(
@@ -441,11 +459,11 @@ def reduce_scatter_tensor(
         If sizes or dtypes do not fit.
     """
     name = "reduce_scatter_tensor"
-    found = group_of(name, group)
+    process_group = group_of(name, group)
     memory, whole = Memory(name, output, writes=True), Memory(name, input, writes=False)
-    _check_whole(name, whole, memory, found.size)
-    rows = whole.flat.reshape(found.size, memory.flat.size)
-    return _reduce_scatter(name, found, memory, rows, op, async_op)
+    _check_whole(name, whole, memory, process_group.size)
+    rows = whole.flat.reshape(process_group.size, memory.flat.size)
+    return _reduce_scatter(name, process_group, memory, rows, op, async_op)
 
 
 def _reduce_scatter(
@@ -476,9 +494,9 @@ def _check_whole(name: str, whole: Memory, part: Memory, count: int) -> None:
         )
 
 
-def check_only_at(name: str, what: str, given: Any, mine: bool, root: int) -> None:
+def check_only_at(name: str, what: str, argument: Any, mine: bool, root: int) -> None:
     """Raise unless rank ``root`` gives something, and no other does."""
-    if (given is None) == mine:
+    if (argument is None) == mine:
         raise NumgradValueError(
             f"{name}: rank {root} gives {what} and no other does; "
             + ("it is missing here" if mine else "leave it out here")

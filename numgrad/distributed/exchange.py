@@ -50,13 +50,17 @@ def all_to_all(
     >>> ng.distributed.destroy_process_group()
     """
     name = "all_to_all"
-    found = group_of(name, group)
-    outputs = _of_one_dtype(name, "output_tensor_list", output_tensor_list, found.size, writes=True)
-    inputs = _of_one_dtype(name, "input_tensor_list", input_tensor_list, found.size, writes=False)
-    _check_matching(name, found, [m.said for m in inputs], [m.said for m in outputs])
-    given = np.concatenate([m.flat for m in inputs])
+    process_group = group_of(name, group)
+    outputs = _of_one_dtype(
+        name, "output_tensor_list", output_tensor_list, process_group.size, writes=True
+    )
+    inputs = _of_one_dtype(
+        name, "input_tensor_list", input_tensor_list, process_group.size, writes=False
+    )
+    _check_matching(name, process_group, [m.said for m in inputs], [m.said for m in outputs])
+    sent = np.concatenate([m.flat for m in inputs])
     sizes = [m.flat.size for m in outputs]
-    received = np.empty(sum(sizes), given.dtype)
+    received = np.empty(sum(sizes), sent.dtype)
 
     def finish() -> None:
         parts = np.split(received, np.cumsum(sizes)[:-1])
@@ -65,7 +69,7 @@ def all_to_all(
             memory.written()
 
     counts = [m.flat.size for m in inputs]
-    return _exchange(name, found, (given, counts), (received, sizes), finish, async_op)
+    return _exchange(name, process_group, (sent, counts), (received, sizes), finish, async_op)
 
 
 def all_to_all_single(
@@ -107,21 +111,21 @@ def all_to_all_single(
     >>> ng.distributed.destroy_process_group()
     """
     name = "all_to_all_single"
-    found = group_of(name, group)
+    process_group = group_of(name, group)
     target, source = Memory(name, output, writes=True), Memory(name, input, writes=False)
-    rows = _rows(name, "output", target, output_split_sizes, found.size)
-    given = _rows(name, "input", source, input_split_sizes, found.size)
+    rows = _rows(name, "output", target, output_split_sizes, process_group.size)
+    lengths = _rows(name, "input", source, input_split_sizes, process_group.size)
     _check_matching(
         name,
-        found,
-        [f"{source.array.dtype} {(n, *source.array.shape[1:])}" for n in given],
+        process_group,
+        [f"{source.array.dtype} {(n, *source.array.shape[1:])}" for n in lengths],
         [f"{target.array.dtype} {(n, *target.array.shape[1:])}" for n in rows],
     )
     width = int(np.prod(source.array.shape[1:]))
     return _exchange(
         name,
-        found,
-        (source.flat, [n * width for n in given]),
+        process_group,
+        (source.flat, [n * width for n in lengths]),
         (target.flat, [n * width for n in rows]),
         target.written,
         async_op,
@@ -131,29 +135,29 @@ def all_to_all_single(
 def _exchange(
     name: str,
     group: ProcessGroup,
-    given: tuple[np.ndarray, list[int]],
+    sent: tuple[np.ndarray, list[int]],
     received: tuple[np.ndarray, list[int]],
     finish: Any,
     async_op: bool,
 ) -> CollectiveWork | None:
     def alone() -> None:
-        received[0][...] = given[0]
+        received[0][...] = sent[0]
 
     return run_collective(
         group,
-        f"{name} of {given[0].dtype}",
-        lambda: group.comm.Ialltoallv(list(given), list(received)),
+        f"{name} of {sent[0].dtype}",
+        lambda: group.comm.Ialltoallv(list(sent), list(received)),
         finish,
         async_op,
         alone,
-        moved=(received[0].nbytes, given[0].nbytes),
+        moved=(received[0].nbytes, sent[0].nbytes),
     )
 
 
-def _check_matching(name: str, group: ProcessGroup, given: list[str], wanted: list[str]) -> None:
+def _check_matching(name: str, group: ProcessGroup, sent: list[str], expected: list[str]) -> None:
     """Raise on all ranks where what one gives is not what another has a place for."""
     every: list[Any] = [None] * group.size
-    all_gather_object(every, (given, wanted), group)
+    all_gather_object(every, (sent, expected), group)
     for k, (theirs, _) in enumerate(every):
         for j, (_, places) in enumerate(every):
             if theirs[j] != places[k]:
@@ -164,11 +168,11 @@ def _check_matching(name: str, group: ProcessGroup, given: list[str], wanted: li
 
 
 def _of_one_dtype(name: str, what: str, tensors: Any, count: int, *, writes: bool) -> list[Memory]:
-    found = listed(name, what, tensors, count, writes=writes)
-    dtypes = sorted({str(memory.array.dtype) for memory in found})
+    memories = listed(name, what, tensors, count, writes=writes)
+    dtypes = sorted({str(memory.array.dtype) for memory in memories})
     if len(dtypes) > 1:
         raise NumgradValueError(f"{name}: {what} has tensors of several dtypes, {dtypes}")
-    return found
+    return memories
 
 
 def _rows(name: str, what: str, memory: Memory, splits: Any, count: int) -> list[int]:
@@ -183,10 +187,10 @@ def _rows(name: str, what: str, memory: Memory, splits: Any, count: int) -> list
                 f"{what}_split_sizes"
             )
         return [shape[0] // count] * count
-    found = [int(n) for n in splits]
-    if len(found) != count or min(found) < 0 or sum(found) != shape[0]:
+    lengths = [int(n) for n in splits]
+    if len(lengths) != count or min(lengths) < 0 or sum(lengths) != shape[0]:
         raise NumgradValueError(
             f"{name}: {what}_split_sizes has a number of rows for each of {count} ranks, together "
             f"{shape[0]}; got {list(splits)}"
         )
-    return found
+    return lengths

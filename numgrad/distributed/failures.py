@@ -93,5 +93,5 @@ def watch(comm: Any) -> Farewells:
 
 
 def farewells() -> Farewells | None:
-    """What watches over the ranks, if there are several."""
+    """Watcher over the ranks, if there are several."""
     return _farewells

@@ -88,7 +88,7 @@ def _shown(ranks: Sequence[int]) -> str:
 
 
 class _NoMember:
-    """What ``new_group`` returns to those who are not in it."""
+    """Result of ``new_group`` for those who are not in it."""
 
     def __repr__(self) -> str:
         return "GroupMember.NON_GROUP_MEMBER"
@@ -173,10 +173,10 @@ def init_process_group(
     seconds = seconds_of(name, DEFAULT_TIMEOUT if timeout is None else timeout)
     comm = world()
     size, number = (1, 0) if comm is None else (comm.size, comm.rank)
-    for what, given, found in (("world_size", world_size, size), ("rank", rank, number)):
-        if given not in (-1, found):
+    for what, argument, actual in (("world_size", world_size, size), ("rank", rank, number)):
+        if argument not in (-1, actual):
             raise NumgradValueError(
-                f"{name}: {what}={given}, and MPI says {found}; leave it out, and start with "
+                f"{name}: {what}={argument}, and MPI says {actual}; leave it out, and start with "
                 "'mpiexec -n N python ...' or 'python -m numgrad launch -n N ...'"
             )
     if comm is not None:
@@ -198,11 +198,11 @@ def check_no_devices(name: str, **options: Any) -> None:
     NumgradValueError
         With the first.
     """
-    for option, given in options.items():
-        if given is not None and given not in ([], "cpu"):
+    for option, value in options.items():
+        if value is not None and value not in ([], "cpu"):
             raise NumgradValueError(
                 f"{name}: {option} is None here, where ranks compute on the CPU and communicate by "
-                f"MPI; got {given!r}"
+                f"MPI; got {value!r}"
             )
 
 
@@ -346,10 +346,10 @@ def new_group(
     everybody = group_of("new_group")
     _check_backend("new_group", backend)
     check_no_devices("new_group", pg_options=pg_options)
-    given = everybody.ranks if ranks is None else list(ranks)
-    members = sorted({everybody.position("new_group", rank) for rank in given})
-    if not members or len(members) < len(given):
-        raise NumgradValueError(f"new_group: ranks are different ones, at least one; got {given}")
+    numbers = everybody.ranks if ranks is None else list(ranks)
+    members = sorted({everybody.position("new_group", rank) for rank in numbers})
+    if not members or len(members) < len(numbers):
+        raise NumgradValueError(f"new_group: ranks are different ones, at least one; got {numbers}")
     seconds = everybody.timeout if timeout is None else seconds_of("new_group", timeout)
     comm: Any = everybody.comm
     if comm is not None:
@@ -379,18 +379,18 @@ def destroy_process_group(group: Group = None) -> None:
     global _default
     if isinstance(group, _NoMember):
         return
-    found = group_of("destroy_process_group", group)
-    if found.comm is not None:
-        check_allowed("destroy_process_group", found)
-    for gone in [*_others, found] if found is _default else [found]:
+    process_group = group_of("destroy_process_group", group)
+    if process_group.comm is not None:
+        check_allowed("destroy_process_group", process_group)
+    for gone in [*_others, process_group] if process_group is _default else [process_group]:
         if gone.comm is not None:
             barrier = gone.control.Ibarrier()
             wait_until(
                 barrier.Test, "destroy_process_group", gone.others, gone.timeout, gone.world_size
             )
         gone.free()
-    if found is _default:
+    if process_group is _default:
         _default = None
         _others.clear()
     else:
-        _others.remove(found)
+        _others.remove(process_group)

@@ -52,28 +52,28 @@ def world() -> Any:
     NumgradRuntimeError
         If a launcher started several ranks and MPI is not there or does not see them.
     """
-    variable, wanted = announced()
+    variable, count = announced()
     if not is_mpi_available():
-        if wanted > 1:
+        if count > 1:
             raise NumgradRuntimeError(
-                f"init_process_group: the launcher started {wanted} ranks ({variable}), and mpi4py "
+                f"init_process_group: the launcher started {count} ranks ({variable}), and mpi4py "
                 f"is not installed for {sys.executable}; {INSTALL}"
             )
         return None
     try:
         mpi = import_module("mpi4py.MPI")
     except (ImportError, RuntimeError) as error:
-        if wanted > 1:
+        if count > 1:
             raise NumgradRuntimeError(
-                f"init_process_group: the launcher started {wanted} ranks ({variable}), and mpi4py "
+                f"init_process_group: the launcher started {count} ranks ({variable}), and mpi4py "
                 f"finds no MPI ({str(error).splitlines()[0]}); {INSTALL}"
             ) from error
         return None
     comm = mpi.COMM_WORLD
-    if comm.size == 1 and wanted > 1:
+    if comm.size == 1 and count > 1:
         name, version = mpi.get_vendor()
         raise NumgradRuntimeError(
-            f"init_process_group: the launcher started {wanted} ranks ({variable}={wanted}), and "
+            f"init_process_group: the launcher started {count} ranks ({variable}={count}), and "
             f"MPI sees one: mpi4py uses {name} {'.'.join(map(str, version))}, the launcher belongs "
             "to another MPI or to none. Start with the mpiexec of that MPI, or with "
             "'python -m numgrad launch', or build mpi4py for the launcher's MPI"

@@ -220,10 +220,10 @@ class MeansInMemory(Means):
         if number == len(self.used):
             reached = np.any([marks[number] for marks in self._marks], axis=0)
             self.used.append(np.flatnonzero(reached).tolist())
-        given = self.given[number]
+        arrays = self.given[number]
         for position in self.used[number]:
             for numbers, before, after in piece.added.get(position, ()):
-                own = given[position][numbers]
+                own = arrays[position][numbers]
                 places = [*before, *after]
                 terms, total = [*before, own, *after], places[0]
                 np.add(terms[0], terms[1], out=total)
@@ -234,10 +234,10 @@ class MeansInMemory(Means):
                 self._mean(total, out=own)
 
     def _receive(self, piece: _Piece) -> None:
-        given = self.given[piece.number]
+        arrays = self.given[piece.number]
         for position in self.used[piece.number]:
             for numbers, total in piece.copied.get(position, ()):
-                self._mean(total, out=given[position][numbers])
+                self._mean(total, out=arrays[position][numbers])
 
 
 @dataclass
@@ -269,7 +269,7 @@ def _cut(
     line, block = _LINE // itemsize, _BLOCK // itemsize
     ends = np.cumsum(lengths).tolist()
     count = max(1, round(total * itemsize / _PIECE))
-    found = []
+    pieces = []
     for low, high in _shares(0, total, count, line):
         piece = _Piece(number)
         shares = _shares(low, high, len(every), line)
@@ -288,8 +288,8 @@ def _cut(
                     d = min(c + block, b)
                     places = [flat[c:d] for flat in every]
                     added.append((slice(c - start, d - start), places[:rank], places[rank + 1 :]))
-        found.append(piece)
-    return found
+        pieces.append(piece)
+    return pieces
 
 
 def _shares(low: int, high: int, count: int, line: int) -> list[tuple[int, int]]:
@@ -358,17 +358,17 @@ def _padded(count: int) -> int:
 
 
 def _bytes(sizes: Sizes) -> int:
-    """What the arrays of one rank and their marks take, in whole pages."""
+    """Bytes for the arrays of one rank and their marks, in whole pages."""
     count = sum(_padded(sum(n) * dtype.itemsize) + _padded(len(n)) for n, dtype in sizes)
     return -(-count // _PAGE) * _PAGE
 
 
 def _arrays(memory: mmap.mmap, start: int, sizes: Sizes) -> list[tuple[np.ndarray, np.ndarray]]:
     """The numbers of each list in a flat array, and a byte for each array of it."""
-    found = []
+    arrays = []
     for lengths, dtype in sizes:
         flat = np.frombuffer(memory, dtype, sum(lengths), start)
         start += _padded(flat.nbytes)
-        found.append((flat, np.frombuffer(memory, np.uint8, len(lengths), start)))
+        arrays.append((flat, np.frombuffer(memory, np.uint8, len(lengths), start)))
         start += _padded(len(lengths))
-    return found
+    return arrays

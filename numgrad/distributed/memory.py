@@ -69,7 +69,7 @@ class Memory:
 
     @property
     def flat(self) -> np.ndarray:
-        """What MPI gets; booleans as bytes."""
+        """Array for MPI; booleans as bytes."""
         flat = self.buffer.reshape(-1)
         return flat.view(np.uint8) if flat.dtype.kind == "b" else flat
 
@@ -114,18 +114,18 @@ def listed(
         raise NumgradValueError(
             f"{name}: {what} has {len(tensors)} tensors, and the group {count} ranks"
         )
-    found = [Memory(name, tensor, writes=writes) for tensor in tensors]
-    for position, memory in enumerate(found):
+    memories = [Memory(name, tensor, writes=writes) for tensor in tensors]
+    for position, memory in enumerate(memories):
         if like is not None and memory.said != like.said:
             raise NumgradValueError(
                 f"{name}: {what}[{position}] is {memory.said}, and the tensor {like.said}; they "
                 "must be equal"
             )
-    return found
+    return memories
 
 
 def scatter_back(rows: np.ndarray, targets: Sequence[Memory]) -> Callable[[], None]:
-    """What copies rows that MPI wrote to their Tensors."""
+    """Make a function that copies rows which MPI wrote to their Tensors."""
 
     def finish() -> None:
         for row, target in zip(rows, targets, strict=True):

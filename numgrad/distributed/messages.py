@@ -35,7 +35,7 @@ _HEADER = 256
 
 
 class MessageWork(CollectiveWork):
-    """What ``isend`` and ``irecv`` return."""
+    """Handle that ``isend`` and ``irecv`` return."""
 
     def __init__(
         self, group: ProcessGroup, what: str, peer: int | None, moved: tuple[int, int]
@@ -89,8 +89,8 @@ class _SendWork(MessageWork):
 
 class _ReceiveWork(MessageWork):
     def __init__(self, group: ProcessGroup, memory: Memory, src: int | None, tag: int) -> None:
-        wanted = "any rank" if src is None else f"rank {src}"
-        what = f"recv of {memory.said} from {wanted}"
+        sender = "any rank" if src is None else f"rank {src}"
+        what = f"recv of {memory.said} from {sender}"
         super().__init__(group, what, src, (memory.flat.nbytes, 0))
         mpi = group.mpi
         self._memory, self._header = memory, np.empty(_HEADER, np.uint8)
@@ -161,9 +161,9 @@ def isend(tensor: Any, dst: int, group: Group = None, tag: int = 0) -> Collectiv
 
     Returns a ``Work``; parameters and errors are those of ``send``.
     """
-    found = group_of("isend", group)
-    _peer("isend", found, dst)
-    return _SendWork(found, Memory("isend", tensor, writes=False), dst, _tag("isend", tag))
+    process_group = group_of("isend", group)
+    _peer("isend", process_group, dst)
+    return _SendWork(process_group, Memory("isend", tensor, writes=False), dst, _tag("isend", tag))
 
 
 def irecv(tensor: Any, src: int | None = None, group: Group = None, tag: int = 0) -> CollectiveWork:
@@ -171,12 +171,14 @@ def irecv(tensor: Any, src: int | None = None, group: Group = None, tag: int = 0
 
     Returns a ``Work``; parameters and errors are those of ``recv``.
     """
-    found = group_of("irecv", group)
+    process_group = group_of("irecv", group)
     if src is not None:
-        _peer("irecv", found, src)
-    if found.comm is None:
+        _peer("irecv", process_group, src)
+    if process_group.comm is None:
         raise NumgradValueError("irecv: there is no other rank in a group of one")
-    return _ReceiveWork(found, Memory("irecv", tensor, writes=True), src, _tag("irecv", tag))
+    return _ReceiveWork(
+        process_group, Memory("irecv", tensor, writes=True), src, _tag("irecv", tag)
+    )
 
 
 def send(tensor: Any, dst: int, group: Group = None, tag: int = 0) -> None:
@@ -269,6 +271,6 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[CollectiveWork]:
     """
     wrong = [op for op in p2p_op_list if not isinstance(op, P2POp)]
     if wrong or not p2p_op_list:
-        given = type(wrong[0]).__name__ if wrong else "an empty list"
-        raise NumgradTypeError(f"batch_isend_irecv: takes a list of P2POp, got {given}")
+        actual = type(wrong[0]).__name__ if wrong else "an empty list"
+        raise NumgradTypeError(f"batch_isend_irecv: takes a list of P2POp, got {actual}")
     return [op.op(op.tensor, op.peer, op.group, op.tag) for op in p2p_op_list]

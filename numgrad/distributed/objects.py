@@ -31,14 +31,14 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Group = None) -> 
         If ``object_list`` is no list with a place for each rank.
     """
     name = "all_gather_object"
-    found = group_of(name, group)
-    _check_objects(name, object_list, found.size)
+    process_group = group_of(name, group)
+    _check_objects(name, object_list, process_group.size)
     data = np.frombuffer(pickle.dumps(obj), np.uint8)
-    sizes = np.empty(found.size, np.int64)
+    sizes = np.empty(process_group.size, np.int64)
     all_gather_into_tensor(sizes, np.array([data.size]), group)
     padded = np.zeros(int(sizes.max()), np.uint8)
     padded[: data.size] = data
-    every = np.empty((found.size, padded.size), np.uint8)
+    every = np.empty((process_group.size, padded.size), np.uint8)
     all_gather_into_tensor(every, padded, group)
     object_list[:] = [
         pickle.loads(row[:size].tobytes()) for row, size in zip(every, sizes, strict=True)
@@ -58,13 +58,13 @@ def gather_object(
         If ``object_gather_list`` is no list with a place for each rank, or given by another rank.
     """
     name = "gather_object"
-    found = group_of(name, group)
-    mine = found.rank == found.position(name, dst)
+    process_group = group_of(name, group)
+    mine = process_group.rank == process_group.position(name, dst)
     check_only_at(name, "object_gather_list", object_gather_list, mine, dst)
     if mine:
-        _check_objects(name, object_gather_list, found.size)
+        _check_objects(name, object_gather_list, process_group.size)
     data = np.frombuffer(pickle.dumps(obj), np.uint8)
-    sizes = np.empty(found.size, np.int64)
+    sizes = np.empty(process_group.size, np.int64)
     all_gather_into_tensor(sizes, np.array([data.size]), group)
     padded = np.zeros(int(sizes.max()), np.uint8)
     padded[: data.size] = data
@@ -103,14 +103,14 @@ def scatter_object_list(
         If a list is none, or has no such places.
     """
     name = "scatter_object_list"
-    found = group_of(name, group)
+    process_group = group_of(name, group)
     _check_objects(name, scatter_object_output_list, None)
     if not scatter_object_output_list:
         raise NumgradValueError(f"{name}: scatter_object_output_list has no place")
-    mine = found.rank == found.position(name, src)
+    mine = process_group.rank == process_group.position(name, src)
     rows, widest = None, np.zeros(1, np.int64)
     if mine:
-        _check_objects(name, scatter_object_input_list, found.size)
+        _check_objects(name, scatter_object_input_list, process_group.size)
         data = [pickle.dumps(obj) for obj in scatter_object_input_list or ()]
         widest[0] = max(map(len, data))
         rows = [np.frombuffer(one.ljust(int(widest[0]), b"\0"), np.uint8) for one in data]
@@ -174,9 +174,9 @@ def broadcast_object_list(object_list: list[Any], src: int = 0, group: Group = N
         If lists differ in length.
     """
     name = "broadcast_object_list"
-    found = group_of(name, group)
+    process_group = group_of(name, group)
     _check_objects(name, object_list, None)
-    mine = found.rank == found.position(name, src)
+    mine = process_group.rank == process_group.position(name, src)
     data = np.frombuffer(pickle.dumps(object_list) if mine else b"", np.uint8).copy()
     numbers = np.array([data.size, len(object_list)])
     broadcast(numbers, src, group)
@@ -188,12 +188,12 @@ def broadcast_object_list(object_list: list[Any], src: int = 0, group: Group = N
         object_list[:] = pickle.loads(data.tobytes())
 
 
-def _check_objects(name: str, given: Any, count: int | None) -> None:
-    if not isinstance(given, list):
-        raise NumgradTypeError(f"{name}: object_list is a list, got {type(given).__name__}")
-    if count is not None and len(given) != count:
+def _check_objects(name: str, objects: Any, count: int | None) -> None:
+    if not isinstance(objects, list):
+        raise NumgradTypeError(f"{name}: object_list is a list, got {type(objects).__name__}")
+    if count is not None and len(objects) != count:
         raise NumgradValueError(
-            f"{name}: object_list has {len(given)} places, and the group {count} ranks"
+            f"{name}: object_list has {len(objects)} places, and the group {count} ranks"
         )
 
 

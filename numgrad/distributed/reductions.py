@@ -113,7 +113,7 @@ class Reduction:
         return getattr(mpi, (_OF_BOOLEANS if self._kind == "b" else _MPI_NAMES)[self._op])
 
     def terms(self, flat: np.ndarray) -> np.ndarray:
-        """What MPI combines: the numbers, or a copy as integers of the same order."""
+        """Array that MPI combines: the numbers, or a copy as integers of the same order."""
         if self._order is None:
             return flat
         bits = flat.view(self._order).copy()

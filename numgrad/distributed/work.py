@@ -85,7 +85,7 @@ def wait_until(
 
 
 progressing: list[Callable[[], Any]] = []
-"""What any wait of this process moves on as well: messages that are to be received."""
+"""Functions that any wait of this process calls too: they move on messages to be received."""
 
 
 def progress_all() -> None:
@@ -141,7 +141,7 @@ def _named(ranks: Sequence[int]) -> str:
 
 
 restrictions: list[Callable[[str, Any], None]] = []
-"""What may refuse a collective of a group before it begins, as ``join`` does."""
+"""Functions that may refuse a collective of a group before it begins, as ``join`` does."""
 
 
 def check_allowed(what: str, group: Any) -> None:
@@ -151,7 +151,7 @@ def check_allowed(what: str, group: Any) -> None:
 
 
 class CollectiveWork:
-    """What an asynchronous operation returns.
+    """Handle that an asynchronous operation returns.
 
     The arrays belong to the operation until ``wait`` returns.
     """
@@ -262,7 +262,7 @@ class _Agreement:
 
 
 class DoneWork(CollectiveWork):
-    """What an asynchronous operation returns that had nothing to wait for."""
+    """Handle of an asynchronous operation that had nothing to wait for."""
 
     def __init__(self, what: str) -> None:
         self.what, self._done = what, True

@@ -65,7 +65,7 @@ class Root(Equation):
         self.parameters = SolverArguments(self.name, args)
         self.linear = solver_of(self.name, linear, self.symmetric)
 
-    def found(self) -> Any:
+    def result(self) -> Any:
         """The solution in the nesting of the start."""
         start = self.unknowns.leaves
         with no_grad():
@@ -79,35 +79,35 @@ class Root(Equation):
 
     def _called(self, z: Parts, args: tuple) -> list[Tensor]:
         """The parts of what the function returns."""
-        found: list[Any] = []
-        flatten(self.f(self.unknowns.nested(z), *args), found)
-        for leaf in found:
+        leaves: list[Any] = []
+        flatten(self.f(self.unknowns.nested(z), *args), leaves)
+        for leaf in leaves:
             if leaf is None or isinstance(leaf, str):
                 raise NumgradTypeError(
                     f"{self.name}: the function returned a {type(leaf).__name__}; return arrays"
                 )
-        return [x if isinstance(x, Tensor) else Tensor(np.asarray(x, np.float64)) for x in found]
+        return [x if isinstance(x, Tensor) else Tensor(np.asarray(x, np.float64)) for x in leaves]
 
     def residual(self, z: Parts, inputs: Parts) -> list[Tensor]:
-        """What the function returns."""
-        found = self._called(z, self._split(inputs)[1])
-        equations, unknowns = (sum(int(x.size) for x in parts) for parts in (found, z))
+        """Call the function."""
+        residuals = self._called(z, self._split(inputs)[1])
+        equations, unknowns = (sum(int(x.size) for x in parts) for parts in (residuals, z))
         if equations != unknowns:
             raise NumgradValueError(
                 f"{self.name}: the function returned {equations} numbers for {unknowns} unknowns "
-                f"(shapes {[tuple(x.shape) for x in found]} for {self.unknowns.shapes}); there "
+                f"(shapes {[tuple(x.shape) for x in residuals]} for {self.unknowns.shapes}); there "
                 "are as many equations as unknowns"
             )
-        return found
+        return residuals
 
     def solve(self, inputs: Parts) -> list[np.ndarray]:
         """By SciPy or the caller's solver."""
         start, args = self._split(inputs)
         arrays = [np.array(x._array) for x in start]
         if callable(self.solver):
-            found = own_solver(self.unknowns, self.solver, lambda z: self.f(z, *args), arrays)
-            check_solved(self.unknowns, lambda z: self.residual(z, inputs), arrays, found)
-            return found
+            solution = own_solver(self.unknowns, self.solver, lambda z: self.f(z, *args), arrays)
+            check_solved(self.unknowns, lambda z: self.residual(z, inputs), arrays, solution)
+            return solution
         return self.unknowns.arrays(self._by_scipy(inputs, self.unknowns.vector(arrays)))
 
     def _by_scipy(self, inputs: Parts, start: np.ndarray) -> np.ndarray:
@@ -124,17 +124,17 @@ class FixedPoint(Root):
     name = "fixed_point"
 
     def _applied(self, z: Parts, inputs: Parts) -> list[Tensor]:
-        found = self._called(z, self._split(inputs)[1])
-        shapes = [tuple(x.shape) for x in found]
+        values = self._called(z, self._split(inputs)[1])
+        shapes = [tuple(x.shape) for x in values]
         if shapes != self.unknowns.shapes:
             raise NumgradValueError(
                 f"fixed_point: the function returned arrays of shapes {shapes} for an argument of "
                 f"shapes {self.unknowns.shapes}; it returns what is like its argument"
             )
-        return found
+        return values
 
     def residual(self, z: Parts, inputs: Parts) -> list[Tensor]:
-        """What the function takes away from its argument."""
+        """Difference between the argument and the function's value."""
         return [x - y for x, y in zip(z, self._applied(z, inputs), strict=True)]
 
     def solve(self, inputs: Parts) -> list[np.ndarray]:
@@ -152,13 +152,13 @@ class Argmin(Root):
     symmetric = True
 
     def _objective(self, z: Parts, args: tuple) -> Tensor:
-        found = self._called(z, args)
-        if len(found) != 1 or int(found[0].size) != 1 or found[0].dtype.kind == "c":
+        values = self._called(z, args)
+        if len(values) != 1 or int(values[0].size) != 1 or values[0].dtype.kind == "c":
             raise NumgradValueError(
-                f"argmin: the function returned arrays of shapes {[tuple(x.shape) for x in found]};"
-                " what is minimized is one real number: sum it"
+                f"argmin: the function returned arrays of shapes {[tuple(x.shape) for x in values]}"
+                "; what is minimized is one real number: sum it"
             )
-        return found[0].reshape(())
+        return values[0].reshape(())
 
     def residual(self, z: Parts, inputs: Parts) -> list[Tensor]:
         """The gradient, recorded if anything is."""
@@ -169,8 +169,8 @@ class Argmin(Root):
         ]  # fmt: skip
         with enable_grad():
             value = self._objective(own, args)
-        found = Linearization([value], own, create_graph=recorded).gradient()
-        return [filled(g, x.shape, x.dtype) for g, x in zip(found, own, strict=True)]
+        grads = Linearization([value], own, create_graph=recorded).gradient()
+        return [filled(g, x.shape, x.dtype) for g, x in zip(grads, own, strict=True)]
 
     def solve(self, inputs: Parts) -> list[np.ndarray]:
         """By SciPy or the caller's solver, which gets the function to minimize."""
@@ -266,7 +266,7 @@ def root(
     >>> cube_root(ng.tensor(8.0)).item(), ng.grad(cube_root)(8.0).round(6)
     (2.0, np.float64(0.083333))
     """
-    return Root(f, x0, args, solver, linear, tol).found()
+    return Root(f, x0, args, solver, linear, tol).result()
 
 
 @_documented(
@@ -294,7 +294,7 @@ def fixed_point(
     >>> ng.grad(kepler)(0.1).round(6)  # sin z / (1 - e cos z)
     np.float64(0.929061)
     """
-    return FixedPoint(f, x0, args, solver, linear, tol).found()
+    return FixedPoint(f, x0, args, solver, linear, tol).result()
 
 
 @_documented(
@@ -322,4 +322,4 @@ def argmin(
     >>> ng.grad(center)(np.array([1.0, 1.0, 4.0])).round(4)
     array([0.2666, 0.2666, 0.4669])
     """
-    return Argmin(f, x0, args, solver, linear, tol).found()
+    return Argmin(f, x0, args, solver, linear, tol).result()

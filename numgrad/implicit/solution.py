@@ -37,7 +37,7 @@ Solver: TypeAlias = Callable[[At, Parts, Parts], list[Tensor]]
 
 
 class Equation(ABC):
-    """What defines a solution: ``residual(z, inputs) = 0``.
+    """An equation that defines a solution: ``residual(z, inputs) = 0``.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Equation(ABC):
 
     @abstractmethod
     def residual(self, z: Parts, inputs: Parts) -> list[Tensor]:
-        """What is to be zero."""
+        """Values that are zero at the solution."""
 
     @abstractmethod
     def solve(self, inputs: Parts) -> list[np.ndarray]:
@@ -104,14 +104,14 @@ class Solution(Function):
     def run_forward(cls, ctx: Any, args: tuple, keywords: dict[str, Any]) -> Any:
         """Solve the equation with the numbers of its inputs."""
         equation, count, *inputs = args
-        given = inputs[:count]
-        if any(state.ground.numbers(x) is None for x in given):
+        known = inputs[:count]
+        if any(state.ground.numbers(x) is None for x in known):
             raise NumgradTraceError(
                 f"{equation.name}: a solver needs numbers, which a trace has not"
             )
         with eagerly(grad_enabled=True, inference=False):
-            found = equation.solve([Tensor(x._array) for x in given])
-        parts = tuple(map(Tensor, found))
+            solution = equation.solve([Tensor(x._array) for x in known])
+        parts = tuple(map(Tensor, solution))
         ctx.equation, ctx.count, ctx.parts = equation, count, len(parts)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*parts, *inputs)
@@ -138,21 +138,21 @@ class Solution(Function):
         if all(g is None for g in grads):
             return (None,) * len(ctx.needs_input_grad)
         local = _Local(ctx)
-        found = local.pull(grads, ctx.needs_input_grad[2:])
+        by_inputs = local.pull(grads, ctx.needs_input_grad[2:])
         local.forget()
-        return None, None, *found
+        return None, None, *by_inputs
 
     @staticmethod
     def jvp(ctx: Any, _e: Any, _c: Any, *tangents: Any) -> Any:
         """The derivative along a direction."""
         local = _Local(ctx)
-        found = local.push(tangents)
+        products = local.push(tangents)
         local.forget()
-        return tuple(found)
+        return tuple(products)
 
 
 def _own(x: Tensor) -> Tensor:
-    """What to differentiate by in place of a Tensor, connected to it if that counts."""
+    """Tensor to differentiate by in place of another, connected to it if that counts."""
     if x.dtype.kind not in "fc":
         return x
     if state.grad_enabled and x.requires_grad:
@@ -227,12 +227,12 @@ class _Local:
         """Gradients of the inputs and closures."""
         g = [filled(g, z.shape, z.dtype) for g, z in zip(grads, self.z, strict=True)]
         w = self._solved(g, self.residual, adjoint=True)
-        found = iter(self.by_rest.pull([-part for part in w]))
-        by_inputs = [next(found) if x.requires_grad else None for x in self.inputs]
-        return [g if need else None for g, need in zip((*by_inputs, *found), needs, strict=True)]
+        products = iter(self.by_rest.pull([-part for part in w]))
+        by_inputs = [next(products) if x.requires_grad else None for x in self.inputs]
+        return [g if need else None for g, need in zip((*by_inputs, *products), needs, strict=True)]
 
     def push(self, tangents: Sequence[Tensor | None]) -> list[Tensor]:
-        """What the solution moves by."""
+        """Derivative of the solution along a direction."""
         own = zip(self.inputs, tangents, strict=False)
         moves = [t for x, t in own if x.requires_grad] + list(tangents[len(self.inputs) :])
         moved = self.by_rest.push(moves)
@@ -240,7 +240,7 @@ class _Local:
         return self._solved(right, self.z, adjoint=self.equation.symmetric)
 
     def _solved(self, right: Parts, like: Parts, adjoint: bool) -> list[Tensor]:
-        """What the derivative by ``z``, or its adjoint, makes ``right`` of, shaped as ``like``."""
+        """Solve with the derivative by ``z``, or its adjoint, for ``right``; shaped as ``like``."""
         if self.equation.linear is not None:
             at = partial(_applied, self.equation, len(self.z), adjoint)
             return self.equation.linear(at, right, self.point)
@@ -287,9 +287,9 @@ def _applied(equation: Equation, count: int, adjoint: bool, point: Parts) -> Ite
     linear = Linearization(residual, z, state.grad_enabled)
 
     def apply(v: Parts) -> list[Tensor]:
-        found = linear.pull(v) if adjoint else linear.push(v)
+        products = linear.pull(v) if adjoint else linear.push(v)
         like = z if adjoint else residual
-        return [filled(t, x.shape, x.dtype) for t, x in zip(found, like, strict=True)]
+        return [filled(t, x.shape, x.dtype) for t, x in zip(products, like, strict=True)]
 
     yield apply
     linear.freeze()

@@ -47,7 +47,7 @@ class LinearSystem(Equation):
         self.linear = solver_of(self.name, method, symmetric)
 
     def residual(self, z: Parts, inputs: Parts) -> list[Tensor]:
-        """What is left of the right side."""
+        """Residual of the right side."""
         count = len(self.like)
         with self.at(inputs[count:]) as apply:
             applied = apply(z)
@@ -62,7 +62,7 @@ class LinearSystem(Equation):
 
 
 def solver_of(name: str, method: Linear, symmetric: bool) -> Solver | None:
-    """What solves the systems of derivatives; None for the matrix."""
+    """Choose the solver of the systems of derivatives; None for the matrix."""
     if method == "dense":
         return None
     if not callable(method) and method not in ("cg", "gmres"):
@@ -89,8 +89,8 @@ def krylov(apply: Map, b: Sequence[np.ndarray], method: Linear) -> list[np.ndarr
         return [Tensor(v[s:e].reshape(p.shape).astype(p.dtype)) for s, e, p in cut]
 
     def matvec(v: Any) -> np.ndarray:
-        found = apply(parts(np.asarray(v).ravel()))
-        return np.concatenate([np.asarray(y._array).ravel() for y in found])
+        products = apply(parts(np.asarray(v).ravel()))
+        return np.concatenate([np.asarray(y._array).ravel() for y in products])
 
     vector = np.concatenate([part.ravel() for part in b])
     if callable(method):
@@ -205,18 +205,18 @@ def _of_function(a: Callable, b: Any, args: Sequence[Any], method: Linear) -> An
     structure = flatten(tuple(args), own)
     inputs = [x for x in own if isinstance(x, Tensor)]
 
-    def apply(z: Parts, *given: Tensor) -> list[Tensor]:
-        others = iter(given)
+    def apply(z: Parts, *tensors: Tensor) -> list[Tensor]:
+        others = iter(tensors)
         leaves = [next(others) if isinstance(x, Tensor) else x for x in own]
-        found: list[Any] = []
-        nesting = flatten(a(right.nested(z), *unflatten(structure, iter(leaves))), found)
-        shapes = [np.shape(y) for y in found]
+        values: list[Any] = []
+        nesting = flatten(a(right.nested(z), *unflatten(structure, iter(leaves))), values)
+        shapes = [np.shape(y) for y in values]
         if nesting != right.nesting or shapes != right.shapes:
             raise NumgradValueError(
                 f"linear_solve: the function returned arrays of shapes {shapes} for an argument "
                 f"of shapes {right.shapes}; it returns what is shaped and nested like b"
             )
-        return [y if isinstance(y, Tensor) else Tensor(np.asarray(y)) for y in found]
+        return [y if isinstance(y, Tensor) else Tensor(np.asarray(y)) for y in values]
 
     nothing = [Tensor(zeros(x.shape, x.dtype)) for x in right.leaves]
     for y in apply(nothing, *inputs):
@@ -238,9 +238,9 @@ def _of_function(a: Callable, b: Any, args: Sequence[Any], method: Linear) -> An
 
     units = Tensor(np.eye(int(ends[-1]), dtype=vector.dtype))
     matrix = OPS["matrix_transpose"](vmap(lambda e: _raveled(apply(parts(e), *inputs)))(units))
-    found = solve(matrix, vector)
-    _check_linear(lambda x: _raveled(apply(parts(x), *inputs)), matrix, found)
-    return right.nested(parts(found))
+    solution = solve(matrix, vector)
+    _check_linear(lambda x: _raveled(apply(parts(x), *inputs)), matrix, solution)
+    return right.nested(parts(solution))
 
 
 def _check_linear(apply: Callable[[Tensor], Tensor], matrix: Tensor, x: Tensor) -> None:
@@ -275,20 +275,20 @@ _FEW = 1000
 def own_solver(
     unknowns: UnknownParts, solver: Callable, function: Callable, start: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
-    """What a solver of the caller's returns for ``(function, x0)``."""
+    """Call a solver of the caller's with ``(function, x0)``."""
 
-    def seen(z: Any, *rest: Any) -> Any:
+    def plain_function(z: Any, *rest: Any) -> Any:
         if any(isinstance(leaf, Tensor) for leaf in leaves(z)):
             return function(z, *rest)
         with no_grad():
             return _numbers(function(z, *rest))
 
-    found = solver(seen, unknowns.nested([a if a.ndim else a[()] for a in start]))
-    if hasattr(found, "x") and hasattr(found, "success"):  # as SciPy says it
-        if not found.success:
-            raise failed(unknowns.name, getattr(found, "message", "no message"), found.x)
-        found = found.x
-    return unknowns.checked(found, "the solver")
+    result = solver(plain_function, unknowns.nested([a if a.ndim else a[()] for a in start]))
+    if hasattr(result, "x") and hasattr(result, "success"):  # as SciPy says it
+        if not result.success:
+            raise failed(unknowns.name, getattr(result, "message", "no message"), result.x)
+        result = result.x
+    return unknowns.checked(result, "the solver")
 
 
 def _numbers(value: Any) -> Any:
@@ -328,16 +328,17 @@ def _known_method(name: str, method: str) -> Iterator[None]:
         ) from error
 
 
-def check_solved(unknowns: UnknownParts, residual: Residual, start: Any, found: Any) -> None:
+def check_solved(unknowns: UnknownParts, residual: Residual, start: Any, solution: Any) -> None:
     """Raise if what a solver of the caller's returned is far from a solution."""
     before, after = (
-        float(np.linalg.norm(unknowns.value(residual, unknowns.vector(z)))) for z in (start, found)
+        float(np.linalg.norm(unknowns.value(residual, unknowns.vector(z))))
+        for z in (start, solution)
     )
     if not after <= 1e-3 * (1 + before):
         raise failed(
             unknowns.name,
             f"what has to be zero has norm {after:.3g} (at the start {before:.3g})",
-            unknowns.vector(found),
+            unknowns.vector(solution),
         )
 
 
@@ -348,11 +349,11 @@ def scipy_root(
     optimize: Any = import_module("scipy.optimize")
     jacobian = (lambda v: unknowns.jacobian(residual, v)) if method in _WITH_JACOBIAN else None
     with _known_method(unknowns.name, method):
-        found = optimize.root(
+        result = optimize.root(
             lambda v: unknowns.value(residual, v), start, jac=jacobian, method=method, tol=tol
         )
-    v = np.asarray(found.x, np.float64).reshape(start.shape)
-    return accepted(unknowns, residual, start, v, found)
+    v = np.asarray(result.x, np.float64).reshape(start.shape)
+    return accepted(unknowns, residual, start, v, result)
 
 
 def scipy_minimum(
@@ -366,29 +367,29 @@ def scipy_minimum(
     """A minimum by ``scipy.optimize.minimize``, with exact derivatives."""
     optimize: Any = import_module("scipy.optimize")
     method = method or ("trust-exact" if start.size <= _FEW else "L-BFGS-B")
-    wanted = method.lower()
+    lowercase = method.lower()
 
     def value(v: np.ndarray) -> float:
         with no_grad():
             return float(objective([Tensor(a) for a in unknowns.arrays(v)])._array)
 
-    given: dict[str, Any] = {}
-    if wanted not in ("nelder-mead", "powell", "cobyla", "cobyqa"):
-        given["jac"] = lambda v: unknowns.value(gradient, v)
-    if wanted in ("newton-cg", "dogleg", "trust-exact", "trust-krylov", "trust-ncg"):
-        given["hess"] = lambda v: unknowns.jacobian(gradient, v)
+    derivatives: dict[str, Any] = {}
+    if lowercase not in ("nelder-mead", "powell", "cobyla", "cobyqa"):
+        derivatives["jac"] = lambda v: unknowns.value(gradient, v)
+    if lowercase in ("newton-cg", "dogleg", "trust-exact", "trust-krylov", "trust-ncg"):
+        derivatives["hess"] = lambda v: unknowns.jacobian(gradient, v)
     with _known_method(unknowns.name, method):
-        found = optimize.minimize(
-            value, start, method=method, tol=1e-8 if tol is None else tol, **given
+        result = optimize.minimize(
+            value, start, method=method, tol=1e-8 if tol is None else tol, **derivatives
         )
-    v = np.asarray(found.x, np.float64)
-    return accepted(unknowns, gradient, start, v, found)
+    v = np.asarray(result.x, np.float64)
+    return accepted(unknowns, gradient, start, v, result)
 
 
 def accepted(
-    unknowns: UnknownParts, residual: Residual, start: np.ndarray, v: np.ndarray, found: Any
+    unknowns: UnknownParts, residual: Residual, start: np.ndarray, v: np.ndarray, result: Any
 ) -> np.ndarray:
-    """What a solver found, improved by Newton's method, if it is a solution."""
+    """Improve the result of a solver by Newton's method; raise if it is no solution."""
     r = unknowns.value(residual, v)
     for _ in range(3 if v.size <= _POLISHED and np.isfinite(r).all() else 0):
         if not r.any():
@@ -403,8 +404,8 @@ def accepted(
         v, r = v - step, moved
     eps = max(np.finfo(dtype).eps for dtype in unknowns.dtypes)
     scale = 1 + np.linalg.norm(unknowns.value(residual, start))
-    if not found.success and not np.linalg.norm(r) <= np.sqrt(eps) * scale:
-        raise failed(unknowns.name, found.message, v)
+    if not result.success and not np.linalg.norm(r) <= np.sqrt(eps) * scale:
+        raise failed(unknowns.name, result.message, v)
     return v
 
 

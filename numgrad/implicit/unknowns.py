@@ -1,4 +1,4 @@
-"""What is solved for: a nesting of arrays, which solvers see as one vector of float64."""
+"""Unknowns of an equation: a nesting of arrays, which solvers see as one vector of float64."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class UnknownParts:
 
     def __init__(self, name: str, start: Any, called: str = "x0", *, real: bool = True) -> None:
         self.name = name
-        given: list[Any] = []
-        self.nesting: Nesting = flatten(_as_array(start), given)
-        self.leaves = [_floating(name, called, leaf, real) for leaf in given]
+        leaves: list[Any] = []
+        self.nesting: Nesting = flatten(_as_array(start), leaves)
+        self.leaves = [_floating(name, called, leaf, real) for leaf in leaves]
         self.shapes = [tuple(x.shape) for x in self.leaves]
         self.dtypes = [x.dtype for x in self.leaves]
         if not any(int(x.size) for x in self.leaves):
@@ -40,9 +40,9 @@ class UnknownParts:
 
     def checked(self, tree: Any, who: str) -> list[np.ndarray]:
         """Numbers that somebody returned, as arrays like those of the start."""
-        given: list[Any] = []
-        nesting = flatten(tree, given)
-        arrays = [np.asarray(x._array if isinstance(x, Tensor) else x) for x in given]
+        leaves: list[Any] = []
+        nesting = flatten(tree, leaves)
+        arrays = [np.asarray(x._array if isinstance(x, Tensor) else x) for x in leaves]
         shapes = [a.shape for a in arrays]
         if nesting != self.nesting or shapes != self.shapes:
             raise NumgradValueError(

@@ -41,7 +41,7 @@ from numgrad.transforms.products import stop_gradient
 
 
 class StepControl(NamedTuple):
-    """What says how steps are chosen."""
+    """Parameters that say how steps are chosen."""
 
     rtol: Any
     atol: Any
@@ -164,8 +164,8 @@ class Solver:
         errors = self.motion.scaled(h, self.tableau.errors, step.slopes)
         square = self._mean_square(errors, now.y, new)
         # the next step waits for this number, and a logarithm is there sooner than a power
-        wanted = np.exp(-0.1 * np.log(np.maximum(square, 1e-20)))
-        factor = np.minimum(10.0, np.maximum(0.2, 0.9 * wanted))
+        ratio = np.exp(-0.1 * np.log(np.maximum(square, 1e-20)))
+        factor = np.minimum(10.0, np.maximum(0.2, 0.9 * ratio))
         factor = np.where(square < np.inf, factor, 0.2)
         size = np.minimum(abs(h) * factor, self.options.max_step)
         return square <= 1.0, step, new, stop_gradient(OPS["astype"](size, h.dtype))
@@ -220,9 +220,9 @@ class Solver:
             return now._replace(size=size, count=count), last
         if verdict is True:
             return Reached(now.t + step.h, new, step.slopes[-1], size, count), step
-        taken = np.where(good, step.h, 0.0 * step.h)
-        new, step = self._step(now.t, now.y, now.k, taken)
-        new = Reached(now.t + taken, new, step.slopes[-1], size, count)
+        length = np.where(good, step.h, 0.0 * step.h)
+        new, step = self._step(now.t, now.y, now.k, length)
+        new = Reached(now.t + length, new, step.slopes[-1], size, count)
         return new, select("odeint", good, step, last)
 
     def _fail(self, now: Reached) -> None:
@@ -263,20 +263,20 @@ class Solver:
         possible = self._goes_on(self.end, now)
         good, step, new, size = self._try(now)
         good = np.logical_and(good, possible)
-        taken = np.where(good, step.h, 0.0 * now.size)
+        length = np.where(good, step.h, 0.0 * now.size)
         stages = [select("odeint", good, k, now.k) for k in step.slopes[1:]]
         t, y, k = select("odeint", good, (now.t + step.h, new, step.slopes[-1]), now[:3])
         after = Reached(t, y, k, size, now.count + 1)
-        rows = [taken, *(x for stage in stages for x in stage), now.t, *now.y, *now.k]
+        rows = [length, *(x for stage in stages for x in stage), now.t, *now.y, *now.k]
         return [t, *y, *k, size, after.count], self._goes_on(self.end, after), rows
 
     def _along(self, start: Reached, walk: Any, length: Any) -> Leaves:
         """The states asked for, of the steps that a walk has taken."""
         n = len(self.motion.start)
 
-        def take(given: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            t, y, k = given[0], list(given[1 : 1 + n]), list(given[1 + n : -1])
-            h = stop_gradient(given[-1])
+        def take(row: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+            t, y, k = row[0], list(row[1 : 1 + n]), list(row[1 + n : -1])
+            h = stop_gradient(row[-1])
             new, step = self._step(t, y, k, h)
             stages = [x for stage in step.slopes[1:] for x in stage]
             return [t + h, *new, *step.slopes[-1]], stages

@@ -149,7 +149,7 @@ def solve_ivp(
         solution = result.sol
         result.sol = lambda t: layout.states(solution(t), np.ndim(t))
     if result.y_events is not None:
-        result.y_events = [layout.recorded_states(found) for found in result.y_events]
+        result.y_events = [layout.recorded_states(states) for states in result.y_events]
     return result
 
 
@@ -172,13 +172,13 @@ def _check(method: Any, adjoint: Any, args: Any, options: dict[str, Any]) -> Non
 def _system(
     fun: Callable[..., Any], layout: Layout, arguments: RightSideArguments, jit: bool
 ) -> OdeSystem:
-    given = fun, layout.key, layout.vector.dtype, arguments.nesting, arguments.others, jit
+    key = fun, layout.key, layout.vector.dtype, arguments.nesting, arguments.others, jit
     if jit:
         try:
-            return _compiled_system(*given)
+            return _compiled_system(*key)
         except TypeError:  # something that is no key
             pass
-    return _new_system(*given)
+    return _new_system(*key)
 
 
 def _new_system(
@@ -212,18 +212,18 @@ def _integrate(
         return _for_examples(level, system, settings, times, y0, params, dense, events)
     if state.grad_enabled or state.interpreters:
         own = [Tensor(np.array(x._array), x.dtype.kind in "fc") for x in (y0, *params)]
-        found = captured("solve_ivp", lambda own: [system.rhs(times.span[0], *own)], own)
-        if found and system.compiled:
+        closures = captured("solve_ivp", lambda own: [system.rhs(times.span[0], *own)], own)
+        if closures and system.compiled:
             raise NumgradTypeError(
                 "solve_ivp: with jit=True the function closes over a Tensor that gradients go to, "
                 "and what is compiled once would not see another; pass it in args"
             )
-        if found:
-            system = OdeSystem(system.rhs, found)
+        if closures:
+            system = OdeSystem(system.rhs, closures)
     inputs = (times.first, *((times.last,) if times.asked is None else (times.asked,)), y0)
-    given = (*inputs, *params, *system.captured)
+    tensors = (*inputs, *params, *system.captured)
     followed = bool(state.interpreters) or (
-        state.grad_enabled and any(t.requires_grad for t in given)
+        state.grad_enabled and any(t.requires_grad for t in tensors)
     )
     if followed and events is not None:
         raise NumgradNotImplementedError(
@@ -258,13 +258,13 @@ def _integrate(
 
 def _within(t: Any, times: Times) -> Tensor:
     """Times at which a solution is wanted, in a vector."""
-    given = t if isinstance(t, Tensor) else Tensor(np.array(t, dtype=np.float64))
+    queries = t if isinstance(t, Tensor) else Tensor(np.array(t, dtype=np.float64))
     a, b = sorted(times.span)
-    if given.ndim > 1 or np.any(given._array < a) or np.any(given._array > b):
+    if queries.ndim > 1 or np.any(queries._array < a) or np.any(queries._array > b):
         raise NumgradValueError(
             f"sol: takes a time, or a vector of times, within the span ({a:.6g}, {b:.6g})"
         )
-    return given if given.ndim else given.reshape(1)
+    return queries if queries.ndim else queries.reshape(1)
 
 
 def _for_examples(
@@ -286,8 +286,8 @@ def _for_examples(
     axes = tuple(0 if level.owns(p) else None for p in params)
     whole = vmap(system.rhs, in_axes=(None, 0, *axes), axis_size=size)
 
-    def rhs(t: Any, y: Any, *given: Any) -> Tensor:
-        return OPS["reshape"](whole(t, OPS["reshape"](y, (size, n)), *given), (size * n,))
+    def rhs(t: Any, y: Any, *values: Any) -> Tensor:
+        return OPS["reshape"](whole(t, OPS["reshape"](y, (size, n)), *values), (size * n,))
 
     def example(y: Tensor) -> Tensor:  # of shape (times, size * n)
         y = OPS["reshape"](y, (y.shape[0], size, n))
@@ -295,9 +295,9 @@ def _for_examples(
 
     with level._below():
         start = OPS["reshape"](level.unwrap(y0), (size * n,))
-        given = [level.unwrap(p) if level.owns(p) else p for p in params]
+        values = [level.unwrap(p) if level.owns(p) else p for p in params]
         result, y = _integrate(
-            OdeSystem(rhs, (), system.compiled), _spread(settings, size, n), times, start, given,
+            OdeSystem(rhs, (), system.compiled), _spread(settings, size, n), times, start, values,
             dense, None,
         )  # fmt: skip
         y = example(y)

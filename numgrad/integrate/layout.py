@@ -30,18 +30,18 @@ class RightSideArguments:
     """The arguments of the right-hand side: arrays among them, and what is none."""
 
     def __init__(self, args: tuple) -> None:
-        found: list[Any] = []
-        self.nesting = flatten(args, found)
-        for leaf in found:
+        leaves: list[Any] = []
+        self.nesting = flatten(args, leaves)
+        for leaf in leaves:
             refuse_mask("solve_ivp", leaf)
             if isinstance(leaf, np.ndarray) and leaf.dtype.kind not in "biufc":
                 raise NumgradTypeError(
                     f"solve_ivp: args has an array of dtype {leaf.dtype} in it; give numbers"
                 )
-        self.others = tuple(None if _numeric(leaf) else (leaf,) for leaf in found)
+        self.others = tuple(None if _numeric(leaf) else (leaf,) for leaf in leaves)
         self.tensors = [
             leaf if isinstance(leaf, Tensor) else Tensor(np.array(leaf))
-            for leaf in found
+            for leaf in leaves
             if _numeric(leaf)
         ]
 
@@ -60,19 +60,19 @@ class Layout:
     """How a state is made of a vector."""
 
     def __init__(self, y0: Any) -> None:
-        found: list[Any] = []
+        leaves: list[Any] = []
         if (
             type(y0) in (list, tuple) and len(y0) and all(map(_is_number, y0))
         ):  # as SciPy takes a vector
             y0 = OPS["stack"]([x if isinstance(x, Tensor) else Tensor(np.array(x)) for x in y0])
-        self.nesting = flatten(y0, found)
-        for place, leaf in zip(paths(self.nesting, "y0"), found, strict=True):
+        self.nesting = flatten(y0, leaves)
+        for place, leaf in zip(paths(self.nesting, "y0"), leaves, strict=True):
             refuse_mask("solve_ivp", leaf)
             if not isinstance(leaf, Tensor) and np.asarray(leaf).dtype.kind not in "biufc":
                 raise NumgradTypeError(
                     f"solve_ivp: {place} is a {type(leaf).__name__}; give arrays or numbers"
                 )
-        tensors = [x if isinstance(x, Tensor) else Tensor(np.array(x)) for x in found]
+        tensors = [x if isinstance(x, Tensor) else Tensor(np.array(x)) for x in leaves]
         if not sum(t.size for t in tensors):
             raise NumgradValueError("solve_ivp: y0 has no array in it; give a state")
         kind = np.result_type(np.float64, *[t.dtype for t in tensors])
@@ -90,7 +90,7 @@ class Layout:
         return unravelled(y, *self.key, batch=True)
 
     def recorded_states(self, y: np.ndarray) -> Any:
-        """What SciPy has recorded at events: states with times in front, as SciPy has them."""
+        """States that SciPy has recorded at events, with times in front, as SciPy has them."""
         if self.nesting is None and len(self.shapes[0]) == 1:
             return y
         if not y.size:
@@ -103,8 +103,8 @@ class Layout:
         if events is None:
             return None
         several = isinstance(events, list | tuple)
-        given = tuple(events) if several else (events,)
-        for event in given:
+        functions = tuple(events) if several else (events,)
+        for event in functions:
             check_function("solve_ivp: events", event)
         numbers = arguments.given([t._array for t in arguments.tensors if t is not None])
 
@@ -118,7 +118,7 @@ class Layout:
                     setattr(of_vector, name, getattr(event, name))
             return of_vector
 
-        return [wrapped(event) for event in given]
+        return [wrapped(event) for event in functions]
 
 
 def unravelled(
@@ -141,22 +141,22 @@ def unravelled(
 
 
 def ravelled(out: Any, nesting: Nesting, shapes: tuple, kind: np.dtype) -> Tensor:
-    """What the right-hand side returned, as a vector."""
-    found: list[Any] = []
+    """Result of the right-hand side, as a vector."""
+    leaves: list[Any] = []
     if nesting is None:
         if isinstance(out, list | tuple):
             out = OPS["stack"]([x if isinstance(x, Tensor) else _array(x) for x in out])
-        found = [out]
+        leaves = [out]
         where = None
     else:
-        where = align(nesting, out, found, "y")
+        where = align(nesting, out, leaves, "y")
     if where is not None:
         raise NumgradValueError(
             f"solve_ivp: the function returned a {type(out).__name__} that is at {where} nested "
             "otherwise than y0; return the derivative of each part, nested as y0"
         )
     parts = []
-    for part, shape in zip(found, shapes, strict=True):
+    for part, shape in zip(leaves, shapes, strict=True):
         t = part if isinstance(part, Tensor) else _array(part)
         if tuple(t.shape) != shape:
             raise NumgradValueError(

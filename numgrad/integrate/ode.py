@@ -206,14 +206,14 @@ def odeint(
 
 def _times(t: Any) -> Tensor:
     refuse_mask("odeint", t)
-    given = t if isinstance(t, Tensor) else Tensor(state.ground.lift(t))
-    if given.dtype.kind not in "iuf" or given.ndim != 1:
+    times = t if isinstance(t, Tensor) else Tensor(state.ground.lift(t))
+    if times.dtype.kind not in "iuf" or times.ndim != 1:
         raise NumgradValueError(
-            f"odeint: t has dtype {given.dtype} and shape {tuple(given.shape)}; times are real "
+            f"odeint: t has dtype {times.dtype} and shape {tuple(times.shape)}; times are real "
             "numbers in a 1-D array, the first that of y0"
         )
-    kind = np.result_type(given.dtype, np.float32) if given.dtype.kind == "f" else np.float64
-    return given if given.dtype == kind else OPS["astype"](given, kind)
+    kind = np.result_type(times.dtype, np.float32) if times.dtype.kind == "f" else np.float64
+    return times if times.dtype == kind else OPS["astype"](times, kind)
 
 
 # ------------------------------------------------------------------------------------ fixed steps

@@ -31,7 +31,7 @@ from numgrad.transforms.linearization import Linearization, filled
 
 @dataclass(frozen=True)
 class InitialValueProblem:
-    """What an operation is to solve; its inputs are t0, times, y0, parameters, and closures.
+    """The problem that an operation solves; its inputs are t0, times, y0, parameters, and closures.
 
     Attributes
     ----------
@@ -47,8 +47,8 @@ class InitialValueProblem:
         """Solve it."""
         t0, times, y0 = (x._array for x in inputs[:3])
         params = self.params(inputs)
-        chosen = [k for k, p in enumerate(params) if p.dtype.kind in "fc" and followed[3 + k]]
-        slopes = Slopes(self.system, params, chosen)
+        numbers = [k for k, p in enumerate(params) if p.dtype.kind in "fc" and followed[3 + k]]
+        slopes = Slopes(self.system, params, numbers)
         result = self.result
         if result is None:
             until = times[np.argmax(np.abs(times - t0))] if times.size else t0
@@ -71,13 +71,13 @@ class InitialValueProblem:
 
 def _in_turn(function: type[Function], info: Any, in_dims: tuple, args: tuple) -> tuple[Any, Any]:
     """A batch, one example after the other."""
-    found = [
+    results = [
         function.apply(*[a if d is None else a[k] for a, d in zip(args, in_dims, strict=True)])
         for k in range(info.batch_size)
     ]
-    if isinstance(found[0], tuple):
-        return tuple(OPS["stack"](column) for column in zip(*found, strict=True)), 0
-    return OPS["stack"](found), 0
+    if isinstance(results[0], tuple):
+        return tuple(OPS["stack"](column) for column in zip(*results, strict=True)), 0
+    return OPS["stack"](results), 0
 
 
 class SolveIvp(Function):
@@ -116,8 +116,8 @@ class SolveIvp(Function):
         """Gradients of the inputs: Note [Derivatives of solutions]."""
         followed = tuple(ctx.needs_input_grad[1:])
         pull = PullSolution.apply(ctx.problem, ctx.run, followed, w, *ctx.saved_tensors)
-        found = iter(pull)
-        return None, *(next(found) if each else None for each in followed)
+        grads = iter(pull)
+        return None, *(next(grads) if each else None for each in followed)
 
     @staticmethod
     def jvp(ctx: Any, _: Any, *tangents: Any) -> Any:
@@ -146,12 +146,12 @@ class PullSolution(Function):
         t0, times, y0 = (x._array for x in inputs[:3])
         weights = w._array
         by_y0, by_rest = gradients(run, times, weights, bool(followed[0] or followed[2]))
-        found: list[Any] = []
+        products: list[Any] = []
         if followed[0]:
-            found.append(-_product(by_y0, run.slopes.value(float(t0), y0)))
+            products.append(-_product(by_y0, run.slopes.value(float(t0), y0)))
         if followed[1]:
             states = run.at(times)
-            found.append(
+            products.append(
                 np.array(
                     [
                         _product(each, run.slopes.value(float(t), y))
@@ -160,13 +160,13 @@ class PullSolution(Function):
                 )
             )
         if followed[2]:
-            found.append(_fitted(by_y0, y0.shape, y0.dtype))
+            products.append(_fitted(by_y0, y0.shape, y0.dtype))
         start = 0
         for t in run.slopes.like:
             part = by_rest[start : start + t.size]
-            found.append(_fitted(part, t.shape, t.dtype))
+            products.append(_fitted(part, t.shape, t.dtype))
             start += t.size
-        return tuple(found)
+        return tuple(products)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple, *args: Any) -> tuple[Any, Any]:
@@ -184,8 +184,8 @@ class PullSolution(Function):
         w, *inputs = ctx.saved_tensors
         directions = iter(u)
         moves = [next(directions) if each else None for each in ctx.followed]
-        moved, found = _second(ctx.problem, w, inputs, moves, ctx.followed)
-        return None, None, None, moved, *found
+        moved, grads = _second(ctx.problem, w, inputs, moves, ctx.followed)
+        return None, None, None, moved, *grads
 
     @staticmethod
     def jvp(ctx: Any, _p: Any, _r: Any, _f: Any, dw: Any, *moves: Any) -> Any:
@@ -202,7 +202,7 @@ class PullSolution(Function):
 
 
 def _product(w: np.ndarray, slope: np.ndarray) -> Any:
-    """What a gradient is along a direction: a real number."""
+    """Product of a gradient and a direction: a real number."""
     return np.real(np.vdot(w, slope))
 
 
@@ -218,7 +218,7 @@ def _second(
     moves: Sequence[Tensor | None],
     followed: Sequence[bool],
 ) -> tuple[Tensor | None, list[Tensor | None]]:
-    """What y moves by along a direction, and the gradient of its product with ``w``."""
+    """Derivative of y along a direction, and the gradient of its product with ``w``."""
     if all(m is None for m in moves):
         return None, [None] * len(inputs)
     again = state.grad_enabled
@@ -235,10 +235,10 @@ def _second(
     with enable_grad():
         moved = along(problem, [*own, *inputs[known:]], moves)
     x = [t for t, each in zip((*own, *problem.system.captured), followed, strict=True) if each]
-    found = iter(Linearization([moved], x, create_graph=again).pull([w]))
+    grads = iter(Linearization([moved], x, create_graph=again).pull([w]))
     for leaf in fresh:
         leaf._requires_grad = False
-    return moved, [next(found) if each else None for each in followed]
+    return moved, [next(grads) if each else None for each in followed]
 
 
 def along(
@@ -255,11 +255,11 @@ def along(
     if dt0 is not None:
         start = start - system.rhs(t0, y0, *params) * (dt0 * (1 / weight))
     # whichever move, and the closures at last, as the rule has them
-    given = [(k, m * (1 / weight)) for k, m in enumerate(drest) if m is not None]
+    directions = [(k, m * (1 / weight)) for k, m in enumerate(drest) if m is not None]
 
     def rhs(t: Any, z: Any, *both: Any) -> Tensor:
         steps: list[Any] = [None] * len(drest)
-        for (k, _), m in zip(given, both[count:], strict=True):
+        for (k, _), m in zip(directions, both[count:], strict=True):
             steps[k] = m
         out, moved = pushed(system, t, z[:n], both[:count], [z[n:], *steps])
         return OPS["concat"]([out, moved])
@@ -268,16 +268,16 @@ def along(
         OdeSystem(rhs, system.captured, system.compiled), problem.settings.twice(n)
     )
     z = SolveIvp.apply(
-        twice, t0, times, OPS["concat"]([y0, start]), *params, *(m for _, m in given),
+        twice, t0, times, OPS["concat"]([y0, start]), *params, *(m for _, m in directions),
         *system.captured,
     )  # fmt: skip
-    found = z[:, n:] * weight
+    tangent = z[:, n:] * weight
     if dtimes is None:
-        return found
+        return tangent
     slopes = [
         system.rhs(times[k], z[k, :n], *params) * dtimes[k] for k in range(int(times.shape[0]))
     ]
-    return found + OPS["stack"](slopes) if slopes else found
+    return tangent + OPS["stack"](slopes) if slopes else tangent
 
 
 def _weight(inputs: Sequence[Tensor], moves: Sequence[Tensor | None]) -> float:

@@ -44,12 +44,12 @@ class SolverSettings:
 
     def twice(self, n: int) -> SolverSettings:
         """For a system and its derivative along one direction."""
-        kept = {k: v for k, v in self.options.items() if k in ("max_step", "min_step")}
+        options = {k: v for k, v in self.options.items() if k in ("max_step", "min_step")}
         rtol, atol = (
             x if np.ndim(x) == 0 else np.tile(np.broadcast_to(x, (n,)), 2)
             for x in (self.rtol, self.atol)
         )
-        return replace(self, rtol=rtol, atol=atol, options=kept)
+        return replace(self, rtol=rtol, atol=atol, options=options)
 
 
 def solved(
@@ -64,7 +64,7 @@ def solved(
     events: Any = None,
     slopes: Slopes | None = None,
 ) -> Any:
-    """What SciPy's ``solve_ivp`` returns.
+    """Call SciPy's ``solve_ivp``.
 
     Raises
     ------
@@ -73,9 +73,9 @@ def solved(
     """
     from scipy.integrate import solve_ivp
 
-    given = dict(settings.options)
+    options = dict(settings.options)
     if settings.stiff and jac is not None and y0.dtype.kind == "f":
-        given.setdefault("jac", jac)
+        options.setdefault("jac", jac)
     first = fun(span[0], y0)
     if not (np.all(np.isfinite(first)) and np.all(np.isfinite(y0))):
         # SciPy would search for a first step forever
@@ -84,17 +84,17 @@ def solved(
             "look at what the function, or its derivative, gives there"
         )
     try:
-        found = solve_ivp(
+        solution = solve_ivp(
             fun, span, y0, method=settings.method, t_eval=times, dense_output=dense,
-            events=events, rtol=settings.rtol, atol=settings.atol, **given,
+            events=events, rtol=settings.rtol, atol=settings.atol, **options,
         )  # fmt: skip
     except ValueError as error:
         if slopes is not None and slopes.failure is error:
             raise
         raise NumgradValueError(f"solve_ivp: {settings.name}: {error}") from error
-    if not len(found.t):  # SciPy has lists there
-        found.t, found.y = np.zeros(0), np.zeros((y0.size, 0), y0.dtype)
-    return found
+    if not len(solution.t):  # SciPy has lists there
+        solution.t, solution.y = np.zeros(0), np.zeros((y0.size, 0), y0.dtype)
+    return solution
 
 
 @dataclass
@@ -187,8 +187,10 @@ def _by_adjoint(run: Run, times: np.ndarray, w: np.ndarray) -> tuple[np.ndarray,
         state[:n] += w[k] * d / largest
         until = float(times[order[place + 1]]) if place + 1 < len(order) else run.t0
         if until != times[k]:
-            found = solved(settings, fun, (float(times[k]), until), state, jac=jac, slopes=slopes)
-            state = _steps(found, "the adjoint").y[:, -1]
+            solution = solved(
+                settings, fun, (float(times[k]), until), state, jac=jac, slopes=slopes
+            )
+            state = _steps(solution, "the adjoint").y[:, -1]
     state = state / s * largest
     return state[:n], state[n:]
 
@@ -204,8 +206,8 @@ def _by_sensitivities(
     key = (initial, times.tobytes())
     if key not in run.sensitivities:
         run.sensitivities[key] = _sensitivities(run, times, initial)
-    found = np.einsum("kn,kqn->q", w, run.sensitivities[key])
-    return (found[:initial] if initial else np.zeros(run.n)), found[initial:]
+    grads = np.einsum("kn,kqn->q", w, run.sensitivities[key])
+    return (grads[:initial] if initial else np.zeros(run.n)), grads[initial:]
 
 
 def _sensitivities(run: Run, times: np.ndarray, initial: int) -> np.ndarray:
@@ -238,13 +240,13 @@ def _sensitivities(run: Run, times: np.ndarray, initial: int) -> np.ndarray:
         np.tile(np.maximum(np.broadcast_to(run.settings.atol, (n,)), 1e-3 * run.settings.rtol * d),
                 count)
     )  # fmt: skip
-    asked, places = np.unique(times * _sign(run.t0, times), return_inverse=True)
-    asked = asked * _sign(run.t0, times)
-    if asked[-1] == run.t0:
-        found = np.broadcast_to(start.ravel()[:, None], (start.size, asked.size))
+    ordered, places = np.unique(times * _sign(run.t0, times), return_inverse=True)
+    ordered = ordered * _sign(run.t0, times)
+    if ordered[-1] == run.t0:
+        columns = np.broadcast_to(start.ravel()[:, None], (start.size, ordered.size))
     else:
         whole = solved(
-            settings, fun, (run.t0, asked[-1]), start.ravel(), asked, jac=jac, slopes=slopes
+            settings, fun, (run.t0, ordered[-1]), start.ravel(), ordered, jac=jac, slopes=slopes
         )
-        found = _steps(whole, "the sensitivities").y
-    return (found.T.reshape(-1, count, n) / scale[:, None])[places.ravel()]
+        columns = _steps(whole, "the sensitivities").y
+    return (columns.T.reshape(-1, count, n) / scale[:, None])[places.ravel()]

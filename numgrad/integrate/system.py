@@ -117,13 +117,13 @@ class Slopes:
                 return _numbers(fast(np.float64(t), y, a, *self.params))
         with eagerly(grad_enabled=True):
             out, x = self._recorded(t, y)
-            found = Linearization([out], x).pull(
+            grads = Linearization([out], x).pull(
                 [Tensor(a.astype(out.dtype, copy=False))], last=not system.captured
             )
         return np.concatenate(
             [
                 np.zeros(t.size, t.dtype) if g is None else g._array.ravel()
-                for g, t in zip(found, x, strict=True)
+                for g, t in zip(grads, x, strict=True)
             ]
         )
 
@@ -144,48 +144,48 @@ class Slopes:
         with eagerly(grad_enabled=True):
             out, x = self._recorded(t, y)
             x = x[:count]
-            found = Linearization([out], x).rows(0)
+            blocks = Linearization([out], x).rows(0)
         n = y.size
         return np.concatenate(
             [
                 np.zeros((n, t.size)) if g is None else g._array.reshape(n, -1)
-                for g, t in zip(found, x, strict=True)
+                for g, t in zip(blocks, x, strict=True)
             ],
             axis=1,
         )
 
 
-def _with(params: Sequence[Any], followed: Sequence[int], given: Sequence[Any]) -> list[Any]:
+def _with(params: Sequence[Any], followed: Sequence[int], values: Sequence[Any]) -> list[Any]:
     whole = list(params)
-    for k, p in zip(followed, given, strict=True):
+    for k, p in zip(followed, values, strict=True):
         whole[k] = p
     return whole
 
 
-def _numbers(found: Any) -> np.ndarray:
-    """What a compiled function returned, without its history: captured tensors may give it one."""
-    return np.asarray(found.detach() if isinstance(found, Tensor) else found)
+def _numbers(value: Any) -> np.ndarray:
+    """Numbers of a compiled function's result, without its history (by captured tensors)."""
+    return np.asarray(value.detach() if isinstance(value, Tensor) else value)
 
 
 def _puller(rhs: Callable[..., Tensor], followed: tuple[int, ...]) -> Callable[..., Tensor]:
     def pulled(t: Any, y: Any, a: Any, *params: Any) -> Tensor:
         _, product = vjp(
-            lambda y, *given: rhs(t, y, *_with(params, followed, given)),
+            lambda y, *leaves: rhs(t, y, *_with(params, followed, leaves)),
             y, *[params[k] for k in followed],
         )  # fmt: skip
-        found = product(a)
-        return OPS["concat"]([g.reshape(-1) for g in (found if followed else (found,))])
+        grads = product(a)
+        return OPS["concat"]([g.reshape(-1) for g in (grads if followed else (grads,))])
 
     return pulled
 
 
 def _rows(rhs: Callable[..., Tensor], followed: tuple[int, ...]) -> Callable[..., Tensor]:
     def rows(t: Any, y: Any, *params: Any) -> Tensor:
-        found = jacobian(
-            lambda y, *given: rhs(t, y, *_with(params, followed, given)),
+        blocks = jacobian(
+            lambda y, *leaves: rhs(t, y, *_with(params, followed, leaves)),
             tuple(range(1 + len(followed))),
         )(y, *[params[k] for k in followed])
-        return OPS["concat"]([g.reshape(y.size, -1) for g in found], axis=1)
+        return OPS["concat"]([g.reshape(y.size, -1) for g in blocks], axis=1)
 
     return rows
 
@@ -213,9 +213,9 @@ def pushed(
     out = system.rhs(t, *own)
     moving = [(x, m) for x, m in zip((*own, *system.captured), moves, strict=True) if m is not None]
     linear = Linearization([out], [x for x, _ in moving], create_graph=state.grad_enabled)
-    (found,) = linear.push([m for _, m in moving])
+    (tangent,) = linear.push([m for _, m in moving])
     linear.freeze()
-    return out, filled(found, y.shape, y.dtype)
+    return out, filled(tangent, y.shape, y.dtype)
 
 
 Leaves = list[Any]
@@ -292,12 +292,12 @@ class Motion:
 
     def __init__(self, f: Callable[..., Any], y0: Any, args: tuple) -> None:
         self.f, self.args = f, args
-        found: list[Any] = []
+        parts: list[Any] = []
         self.as_tensors = any(isinstance(x, Tensor) for x in leaves((y0, args)))
-        self.nesting = flatten(_vector(y0), found)
-        if not found:
+        self.nesting = flatten(_vector(y0), parts)
+        if not parts:
             raise NumgradValueError("odeint: y0 has no array in it; give a state")
-        self.start = [self._inexact(lifted("y0", x)) for x in found]
+        self.start = [self._inexact(lifted("y0", x)) for x in parts]
         self.kinds = [y.dtype for y in self.start]
         self.reals = [np.finfo(kind).dtype for kind in self.kinds]
 
@@ -305,34 +305,34 @@ class Motion:
     def _inexact(y: Tensor) -> Tensor:
         return y if y.dtype.kind in "fc" else OPS["astype"](y, np.float64)
 
-    def tolerance(self, what: str, given: Any) -> Leaves:
+    def tolerance(self, what: str, value: Any) -> Leaves:
         """A tolerance for each leaf."""
-        if given is None:
+        if value is None:
             return [float(np.sqrt(np.finfo(kind).eps)) for kind in self.reals]
-        if self.nesting is not None and not isinstance(given, int | float | np.number | Tensor):
-            found: list[Any] = []
-            where = align(self.nesting, given, found, what)
+        if self.nesting is not None and not isinstance(value, int | float | np.number | Tensor):
+            leaves: list[Any] = []
+            where = align(self.nesting, value, leaves, what)
             if where is not None:
                 raise NumgradValueError(
                     f"odeint: {where} is nested otherwise than y0; give a number, or one for "
                     "each array of y0"
                 )
         else:
-            found = [given] * len(self.start)
-        return [_tolerance(what, x) for x in found]
+            leaves = [value] * len(self.start)
+        return [_tolerance(what, x) for x in leaves]
 
     def slopes(self, y: Sequence[Tensor], t: Any) -> Leaves:
         """The right-hand side, in the dtypes of the state."""
         out = self.f(unflatten(self.nesting, iter(y)), t, *self.args)
-        found: list[Any] = []
-        where = align(self.nesting, _vector(out) if self.nesting is None else out, found, "y")
+        leaves: list[Any] = []
+        where = align(self.nesting, _vector(out) if self.nesting is None else out, leaves, "y")
         if where is not None:
             raise NumgradValueError(
                 f"odeint: the function returned a {type(out).__name__} that is at {where} nested "
                 "otherwise than y0; return the derivative of each part, nested as y0"
             )
         made = []
-        for place, part, like in zip(paths(self.nesting, "y"), found, y, strict=True):
+        for place, part, like in zip(paths(self.nesting, "y"), leaves, y, strict=True):
             slope = lifted("what the function returned", part)
             if tuple(slope.shape) != tuple(like.shape):
                 raise NumgradValueError(
@@ -353,14 +353,14 @@ class Motion:
         ``h`` and the weights are numbers, or vectors that go along the first axis of slopes.
         """
         terms = [(w, k) for w, k in zip(weights, slopes, strict=True) if isinstance(w, Tensor) or w]
-        found = []
+        sums = []
         for leaf, real in enumerate(self.reals):
             total = None
             for w, k in terms:
                 term = beside(w, k[leaf], real) * k[leaf]
                 total = term if total is None else total + term
-            found.append(beside(h, slopes[0][leaf], real) * total)
-        return found
+            sums.append(beside(h, slopes[0][leaf], real) * total)
+        return sums
 
     def moved(self, y: Leaves, h: Any, weights: Sequence[Any], slopes: Sequence[Leaves]) -> Leaves:
         """``y`` plus ``h`` times a weighted sum of slopes."""

@@ -77,7 +77,7 @@ _DIGEST = "digest"
 
 
 class Damage(Exception):
-    """What is wrong with a file."""
+    """Error that says which file is wrong, and how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ def _measured(file: BinaryIO) -> tuple[BinaryIO, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Extent:
-    """What and where an array is: ``count`` bytes from ``start`` on."""
+    """Dtype, shape and place of an array: ``count`` bytes from ``start`` on."""
 
     kind: str
     shape: tuple[int, ...]
@@ -235,8 +235,8 @@ def _parse(text: bytes) -> tuple[dict[str, Any], dict[str, str]]:
 
 def _extents(entries: dict[str, Any], size: int) -> dict[str, _Extent]:
     """Where the arrays are, by name, in the order of the data, which they must fill."""
-    found = {name: _extent(name, entry) for name, entry in entries.items()}
-    ordered = sorted(found.items(), key=lambda item: (item[1].start, item[1].count))
+    extents = {name: _extent(name, entry) for name, entry in entries.items()}
+    ordered = sorted(extents.items(), key=lambda item: (item[1].start, item[1].count))
     expected = 0
     for name, extent in ordered:
         if extent.start != expected:

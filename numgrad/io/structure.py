@@ -89,8 +89,8 @@ class _Keys:
                 continue
             stack.pop()
             inside = [self._known[id(v)] for v in value if type(v) is tuple]
-            size = 1 + len(value) + sum([found[0] for found in inside])
-            depth = 1 + max([found[1] for found in inside], default=0)
+            size = 1 + len(value) + sum([measure[0] for measure in inside])
+            depth = 1 + max([measure[1] for measure in inside], default=0)
             self._known[id(value)] = size, depth, value  # which keeps its id
         return self._known[id(root)][:2]
 
@@ -125,7 +125,7 @@ def pack(value: Any) -> Contents:
 
 
 class _Packer:
-    """What was found so far; objects are known by identity, array data by their memory."""
+    """Objects and data seen so far; objects are known by identity, array data by their memory."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
@@ -247,13 +247,13 @@ class _Packer:
 
     def _new_name(self, path: Path) -> str:
         """The keys on the way, joined by points, as in a state_dict; a number keeps it unique."""
-        wanted = (
+        stem = (
             ".".join(_word(key, str) for key in _keys(path)).encode(errors="replace").decode()
             or "value"
         )
-        name, number = wanted, 2
+        name, number = stem, 2
         while name in self.arrays or name.startswith("__"):
-            name, number = f"{wanted.lstrip('_')}#{number}", number + 1
+            name, number = f"{stem.lstrip('_')}#{number}", number + 1
         return name
 
 
@@ -264,12 +264,12 @@ def _float(value: float) -> Any:
 
 def _notes(value: dict[Any, Any], path: Path) -> dict[str, Any]:
     """The attributes of a dictionary, of which there is one at most."""
-    found = getattr(value, "__dict__", {})
-    if set(found) <= {NOTES}:
-        return found
+    attributes = getattr(value, "__dict__", {})
+    if set(attributes) <= {NOTES}:
+        return attributes
     raise NumgradTypeError(
-        f"save: the dictionary at {_spell(path)} has attributes ({', '.join(found)}), which would "
-        "be lost; store them under keys"
+        f"save: the dictionary at {_spell(path)} has attributes ({', '.join(attributes)}), "
+        "which would be lost; store them under keys"
     )
 
 
@@ -294,7 +294,7 @@ def _word(key: Any, spell: Callable[[Any], str]) -> str:
 
 
 def _refusal(value: Any) -> str:
-    """What an object is that cannot be stored, and what can be done."""
+    """Describe an object that cannot be stored, and the remedy."""
     kind = f"a {type(value).__module__}.{type(value).__qualname__}"
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return f"{kind}; a class is not stored with its values: use tuple(value) or value._asdict()"
@@ -378,10 +378,10 @@ class _Unpacker:
 
     def _container(self, kind: str, parts: Iterable[Any], *notes: Any) -> Any:
         if kind == "OrderedDict":
-            found = OrderedDict((self._key(k), self.value(v)) for k, v in parts)
+            mapping = OrderedDict((self._key(k), self.value(v)) for k, v in parts)
             for note in notes:
-                setattr(found, NOTES, self.value(note))
-            return found
+                setattr(mapping, NOTES, self.value(note))
+            return mapping
         if notes:
             raise ValueError(f"no {kind} has notes")
         if kind == "dict":

@@ -51,45 +51,45 @@ def ends_of_arrays(name: str, unknowns: Unknowns, bounds: Any) -> Ends | None:
             bounds = Bounds(*_nested(name, unknowns, bounds))  # pyright: ignore
         else:
             bounds = Bounds(*_pair(name, "x0", bounds))  # pyright: ignore
-    found = _checked(name, unknowns, bounds.lb, bounds.ub)
-    if not (np.isfinite(found.lb).any() or np.isfinite(found.ub).any()):
+    limits = _checked(name, unknowns, bounds.lb, bounds.ub)
+    if not (np.isfinite(limits.lb).any() or np.isfinite(limits.ub).any()):
         return None
-    return np.asarray(found.lb), np.asarray(found.ub)
+    return np.asarray(limits.lb), np.asarray(limits.ub)
 
 
 def _nested(name: str, unknowns: Unknowns, bounds: Any) -> Ends:
-    found: dict[int, Any] = {}
+    pairs: dict[int, Any] = {}
     numbered = unflatten(unknowns.nesting, iter(range(len(unknowns.names))))
-    _match(name, numbered, bounds, found, "bounds")
+    _match(name, numbered, bounds, pairs, "bounds")
     packing = unknowns.packing
     low, high = np.full(packing.size, -np.inf), np.full(packing.size, np.inf)
-    for k, pair in found.items():
+    for k, pair in pairs.items():
         fill_bounds(name, packing, unknowns.names[k], k, pair, low, high)
     return low, high
 
 
-def _match(name: str, like: Any, bounds: Any, found: dict[int, Any], where: str) -> None:
+def _match(name: str, like: Any, bounds: Any, matches: dict[int, Any], where: str) -> None:
     """The bounds of each array, by its number in ``like``; None, or a missing key, is no bound."""
     if bounds is None:
         return
     container = container_of(type(like))
     if container is None:
-        found[like] = bounds
+        matches[like] = bounds
         return
     keys, parts = container.split(like)
     if isinstance(like, dict) and isinstance(bounds, dict) and set(bounds) <= set(like):
-        given: Any = [bounds.get(key) for key in keys]
+        bound_parts: Any = [bounds.get(key) for key in keys]
     elif not isinstance(like, dict) and container_of(type(bounds)) is not None:
-        given = container_of(type(bounds)).split(bounds)[1]  # pyright: ignore
+        bound_parts = container_of(type(bounds)).split(bounds)[1]  # pyright: ignore
     else:
-        given = ()
-    if len(given) != len(parts):
+        bound_parts = ()
+    if len(bound_parts) != len(parts):
         raise NumgradValueError(
             f"{name}: {where} is {bounds!r}; nest bounds as x0, with None or a pair (low, high) in "
             "place of each array"
         )
-    for k, (part, bound) in enumerate(zip(parts, given, strict=True)):
-        _match(name, part, bound, found, where + container.path(keys, k))
+    for k, (part, bound) in enumerate(zip(parts, bound_parts, strict=True)):
+        _match(name, part, bound, matches, where + container.path(keys, k))
 
 
 def fill_bounds(
@@ -215,8 +215,8 @@ def constraint(
     --------
     >>> import numpy as np, numgrad as ng
     >>> simplex = [ng.constraint(np.sum, 1, 1), ng.constraint(lambda x: x, 0)]
-    >>> found = ng.minimize(lambda x: np.sum((x - [2, 1]) ** 2), [0.5, 0.5], constraints=simplex)
-    >>> bool(np.allclose(found.x, [1, 0], atol=1e-6))
+    >>> result = ng.minimize(lambda x: np.sum((x - [2, 1]) ** 2), [0.5, 0.5], constraints=simplex)
+    >>> bool(np.allclose(result.x, [1, 0], atol=1e-6))
     True
     """
     if not callable(g):
@@ -238,59 +238,63 @@ def constraints_for_scipy(
     """Constraints with functions of the vector; ``made`` gives ``Values`` of one."""
     single = isinstance(constraints, Mapping | Constraint) or not isinstance(constraints, Iterable)
     several: Any = [constraints] if single else constraints
-    found = []
-    for k, given in enumerate(several):
-        if isinstance(given, LinearConstraint):
-            found.append(_one_sided(given) if kind == "cobyla" else given)
+    result = []
+    for k, constraint in enumerate(several):
+        if isinstance(constraint, LinearConstraint):
+            result.append(_one_sided(constraint) if kind == "cobyla" else constraint)
             continue
-        wanted = _constraint(name, k, given)
-        values = made(wanted.function, wanted.args)
-        low, high = _limits(name, k, wanted, values.fun(values.unknowns.x0).size)
-        others: dict[str, Any] = {"keep_feasible": wanted.keep_feasible}
+        own = _constraint(name, k, constraint)
+        values = made(own.function, own.args)
+        low, high = _limits(name, k, own, values.fun(values.unknowns.x0).size)
+        others: dict[str, Any] = {"keep_feasible": own.keep_feasible}
         if kind not in WITHOUT_GRADIENT:
             others["jac"] = values.jac
         if kind == "trust-constr":
-            exact = wanted.hess is None or type(wanted.hess) is BFGS  # SciPy's default
-            others["hess"] = values.hess if exact else wanted.hess
+            exact = own.hess is None or type(own.hess) is BFGS  # SciPy's default
+            others["hess"] = values.hess if exact else own.hess
         limited = NonlinearConstraint(values.fun, low, high, **others)
-        found.append(_one_sided(limited) if kind == "cobyla" else limited)
-    return found or ()
+        result.append(_one_sided(limited) if kind == "cobyla" else limited)
+    return result or ()
 
 
-def _one_sided(given: Any) -> NonlinearConstraint:
+def _one_sided(constraint: Any) -> NonlinearConstraint:
     """The same without equations, which COBYLA does not take before SciPy 1.16."""
 
     def above(x: np.ndarray) -> np.ndarray:
-        values = np.ravel(given.A @ x if isinstance(given, LinearConstraint) else given.fun(x))
-        low, high = (np.broadcast_to(end, values.shape) for end in (given.lb, given.ub))
+        values = np.ravel(
+            constraint.A @ x if isinstance(constraint, LinearConstraint) else constraint.fun(x)
+        )
+        low, high = (np.broadcast_to(end, values.shape) for end in (constraint.lb, constraint.ub))
         from_low, from_high = np.isfinite(low), np.isfinite(high)
         return np.concatenate([(values - low)[from_low], (high - values)[from_high]])
 
-    return NonlinearConstraint(above, 0.0, np.inf, keep_feasible=given.keep_feasible)
+    return NonlinearConstraint(above, 0.0, np.inf, keep_feasible=constraint.keep_feasible)
 
 
-def _constraint(name: str, k: int, given: Any) -> Constraint:
-    if isinstance(given, Constraint):
-        return given
-    if isinstance(given, NonlinearConstraint):
-        return Constraint(given.fun, given.lb, given.ub, given.keep_feasible, given.hess)
+def _constraint(name: str, k: int, constraint: Any) -> Constraint:
+    if isinstance(constraint, Constraint):
+        return constraint
+    if isinstance(constraint, NonlinearConstraint):
+        return Constraint(
+            constraint.fun, constraint.lb, constraint.ub, constraint.keep_feasible, constraint.hess
+        )
     if (
-        isinstance(given, Mapping)
-        and {"type", "fun"} <= given.keys() <= {"type", "fun", "args", "jac"}
-        and str(given["type"]).lower() in ("eq", "ineq")
+        isinstance(constraint, Mapping)
+        and {"type", "fun"} <= constraint.keys() <= {"type", "fun", "args", "jac"}
+        and str(constraint["type"]).lower() in ("eq", "ineq")
     ):
-        high = 0.0 if given["type"].lower() == "eq" else np.inf
-        return Constraint(given["fun"], 0.0, high, args=given.get("args", ()))
+        high = 0.0 if constraint["type"].lower() == "eq" else np.inf
+        return Constraint(constraint["fun"], 0.0, high, args=constraint.get("args", ()))
     raise NumgradValueError(
-        f"{name}: constraint {k} is {given!r}; give ng.constraint(g, low, high), a dictionary with "
-        "'type' ('eq' or 'ineq'), 'fun' and perhaps 'args', or a NonlinearConstraint "
+        f"{name}: constraint {k} is {constraint!r}; give ng.constraint(g, low, high), a dictionary "
+        "with 'type' ('eq' or 'ineq'), 'fun' and perhaps 'args', or a NonlinearConstraint "
         "or LinearConstraint of scipy.optimize"
     )
 
 
-def _limits(name: str, k: int, wanted: Constraint, count: int) -> list[Any]:
+def _limits(name: str, k: int, constraint: Constraint, count: int) -> list[Any]:
     """The ends for each of the values of a constraint."""
-    ends = [np.asarray(end, np.float64) for end in (wanted.low, wanted.high)]
+    ends = [np.asarray(end, np.float64) for end in (constraint.low, constraint.high)]
     for end in ends:
         if end.size not in (1, count):
             raise NumgradValueError(

@@ -25,7 +25,7 @@ from numgrad.transforms.compiled import jitted_in
 
 
 class FittedCurve:
-    """What ``ng.curve_fit`` found.
+    """Result of ``ng.curve_fit``.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class FittedCurve:
 
     @cached_property
     def residuals(self) -> np.ndarray:
-        """What is left, model minus data, of the shape of ``y``."""
+        """Residuals, model minus data, of the shape of ``y``."""
         return np.broadcast_to(self(self.x), self.y.shape) - self.y
 
     def __iter__(self) -> Iterator[Any]:
@@ -73,12 +73,16 @@ class FittedCurve:
         return iter((self.parameters, self.covariance))
 
     def __call__(self, x: Any) -> np.ndarray:
-        """What the fitted model says at ``x``."""
+        """Prediction of the fitted model at ``x``."""
         unknowns = self._described.unknowns
         x = np.asarray(x, np.float64) if isinstance(x, list | tuple) else x
         leaves = [Tensor(array) for array in unknowns.arrays(self.result.x)]
-        found = self._described.prediction()(unknowns.nested(leaves), x)
-        return found.detach().numpy() if isinstance(found, Tensor) else np.asarray(found)
+        prediction = self._described.prediction()(unknowns.nested(leaves), x)
+        return (
+            prediction.detach().numpy()
+            if isinstance(prediction, Tensor)
+            else np.asarray(prediction)
+        )
 
     @property
     def residual_standard_error(self) -> float:
@@ -89,8 +93,8 @@ class FittedCurve:
     @property
     def r_squared(self) -> float:
         """The share of the spread of ``y`` that the model explains."""
-        spread = float(np.sum((self.y - self.y.mean()) ** 2))
-        return 1 - float(np.sum(self.residuals**2)) / spread if spread else np.nan
+        total = float(np.sum((self.y - self.y.mean()) ** 2))
+        return 1 - float(np.sum(self.residuals**2)) / total if total else np.nan
 
     def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
         """Lower and upper ends for each number among the parameters, of shape (count, 2)."""
@@ -374,8 +378,8 @@ def curve_fit(
     variance = 1.0 if absolute_sigma else 2 * result.cost / free if free else np.inf
     if "jac" not in result:  # interrupted
         result.fun, result.jac = values.fun(result.x), values.jac(result.x)
-    found = covariance(result.jac, variance)
-    return FittedCurve(described, x, data, weights, result, found, absolute_sigma)
+    pcov = covariance(result.jac, variance)
+    return FittedCurve(described, x, data, weights, result, pcov, absolute_sigma)
 
 
 def _plain(leaf: Any) -> Any:
@@ -401,7 +405,7 @@ def _finite(name: str, called: str, array: np.ndarray) -> None:
 
 
 def _weights(name: str, sigma: Any, shape: tuple[int, ...]) -> np.ndarray | None:
-    """What residuals are multiplied by: an array, or a matrix from the left."""
+    """Weights of residuals: an array that multiplies them, or a matrix from the left."""
     if sigma is None:
         return None
     sigma = np.asarray(_plain(sigma), np.float64)

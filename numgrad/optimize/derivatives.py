@@ -97,7 +97,7 @@ def derivatives_of(
 
     of_list.__name__ = getattr(function, "__name__", type(function).__name__)
     derivatives = Derivatives(of_list, compiled)
-    return kept(function, (name, checked, nesting), derivatives) if compiled else derivatives
+    return cached(function, (name, checked, nesting), derivatives) if compiled else derivatives
 
 
 def check_closures(
@@ -118,22 +118,22 @@ def check_closures(
         )
 
 
-def kept(function: Any, key: Any, made: Any) -> Any:
-    """What was made of a plain function the first time, for the next solver that is given it."""
+def cached(function: Any, key: Any, made: Any) -> Any:
+    """Cache what was made of a plain function, for the next solver that is given it."""
     if not isinstance(function, FunctionType | FunctionWrapper) and jitted_in(function) is None:
         return made
-    owner, found = vars(function).get(KEPT, (None, {}))
+    owner, cache = vars(function).get(KEPT, (None, {}))
     if owner is not function:  # functools.wraps hands attributes of one function to another
-        found = {}
-        vars(function)[KEPT] = function, found
+        cache = {}
+        vars(function)[KEPT] = function, cache
     try:
-        return found.setdefault(key, made)
+        return cache.setdefault(key, made)
     except TypeError:  # what a registered container keeps besides its parts has no hash
         return made
 
 
 def number(name: str, value: Any) -> Any:
-    """What an objective returned, one real number."""
+    """Value of an objective, one real number."""
     value = unlabelled(value)
     if type(value) is Tensor and value._array.shape == () and value._array.dtype.kind == "f":
         return value
@@ -158,7 +158,7 @@ def number(name: str, value: Any) -> Any:
 
 
 def vector(name: str, value: Any) -> Any:
-    """What a function of several values returned, as one vector."""
+    """Values of a function that returns several, as one vector."""
     parts = leaves(value)
     for part in parts:
         dtype = (part if isinstance(part, Tensor) else np.asarray(part)).dtype

@@ -31,10 +31,10 @@ def covariance(jacobian: np.ndarray, variance: float) -> np.ndarray:
     _, singular, vt = np.linalg.svd(jacobian / scale, full_matrices=False)
     known = singular > singular[0] * np.finfo(np.float64).eps * max(jacobian.shape)
     half = vt[known].T / singular[known] / scale[:, None]
-    found = variance * (half @ half.T)
+    pcov = variance * (half @ half.T)
     left_open = (np.abs(vt[~known]) > 1e-6).any(axis=0)
-    found[left_open] = found[:, left_open] = np.inf
-    return found
+    pcov[left_open] = pcov[:, left_open] = np.inf
+    return pcov
 
 
 def standard_errors(covariance: np.ndarray) -> np.ndarray:
@@ -171,17 +171,17 @@ def least_squares(
 def solved(
     values: Values, method: str | None, bounds: Any, jacobian: str = "dense", **options: Any
 ) -> Any:
-    """What SciPy finds, ``x`` as a vector."""
+    """Run the solver of SciPy, ``x`` as a vector."""
     unknowns, watch = values.unknowns, values.watch
     name = watch.name
-    for what, given, known in (
+    for what, option, known in (
         ("method", method, (None, *METHODS)),
         ("jacobian", jacobian, JACOBIANS),
     ):
-        if given not in known:
+        if option not in known:
             choices = ", ".join(repr(k) for k in known if k is not None)
             raise NumgradValueError(
-                f"{name}: there is no {what} {given!r}; choose one of {choices}"
+                f"{name}: there is no {what} {option!r}; choose one of {choices}"
             )
     ends = ends_of_arrays(name, unknowns, bounds)
     count = values.fun(unknowns.x0).size
@@ -240,11 +240,11 @@ def solved(
 
 def _by_minpack(values: Values, options: dict[str, Any]) -> Any:
     """Levenberg-Marquardt as ``least_squares`` calls it, without the third of the time it takes."""
-    found: Any = optimize.leastsq(
+    output: Any = optimize.leastsq(
         values.fun, values.unknowns.x0.copy(), Dfun=values.jac, full_output=True,
         maxfev=options["max_nfev"], **{key: options[key] for key in ("ftol", "xtol", "gtol")},
     )  # fmt: skip
-    x, _, info, _, code = found
+    x, _, info, _, code = output
     fun, jac, status = values.fun(x), values.jac(x), STATUS[code]
     grad = jac.T @ fun
     return optimize.OptimizeResult(

@@ -149,7 +149,7 @@ def search(
     callback: Callable[[Any], Any] | None,
     hess: Any,
 ) -> Any:
-    """What SciPy finds, ``x`` as a vector."""
+    """Run the solver of SciPy, ``x`` as a vector."""
     kind = method.lower() if isinstance(method, str) else method
     watch = objective.watch
     objective.gradients = kind not in WITHOUT_GRADIENT
@@ -187,7 +187,7 @@ def search(
 
 
 def _second_order(kind: Any, hess: Any, objective: Objective) -> dict[str, Any]:
-    """What SciPy is given of second derivatives."""
+    """Arguments for SciPy's solver with second derivatives."""
     if hess is None:
         if kind in HESSIAN_PRODUCTS:
             hess = "product"

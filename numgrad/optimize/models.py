@@ -12,7 +12,7 @@ import numpy as np
 from numgrad.core.arguments import signature_of
 from numgrad.core.tree import paths
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.optimize.derivatives import kept
+from numgrad.optimize.derivatives import cached
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.tensors.labels import unlabelled
 from numgrad.tensors.tensor import Tensor
@@ -92,16 +92,16 @@ class Model:
                 return left
             return weights @ left.reshape(-1) if weights.ndim == 2 else left * weights
 
-        return kept(function, ("residuals", form), residuals)
+        return cached(function, ("residuals", form), residuals)
 
     def prediction(self) -> Callable[..., Any]:
         """``(parameters, x)`` to what the model says."""
         function, form = self.function, self.form
-        return kept(function, ("prediction", form), lambda p, x: called(function, form, x, p))
+        return cached(function, ("prediction", form), lambda p, x: called(function, form, x, p))
 
 
 def called(function: Callable[..., Any], form: str, x: Any, p: Any) -> Any:
-    """What a model returns: Note [How a model is called]."""
+    """Call a model: Note [How a model is called]."""
     if form == NUMBERS:
         result = function(x, *(p[k] for k in range(p.shape[0]))) if p.shape else function(x, p)
     else:
@@ -135,15 +135,15 @@ def _takes(function: Callable[..., Any], args: tuple, keywords: Any = None) -> b
     return True
 
 
-def _shapes(name: str, shape: tuple, wanted: tuple) -> NumgradValueError:
-    if np.prod(shape) == np.prod(wanted):
-        remedy = f"take .reshape({wanted}) of what the model returns"
-    elif len(shape) == 2 and len(wanted) == 1:
+def _shapes(name: str, shape: tuple, expected: tuple) -> NumgradValueError:
+    if np.prod(shape) == np.prod(expected):
+        remedy = f"take .reshape({expected}) of what the model returns"
+    elif len(shape) == 2 and len(expected) == 1:
         remedy = "x and y may be a column and a row: take .ravel() of both"
     else:
         remedy = "return one value for each of y"
     return NumgradValueError(
-        f"{name}: the model returned shape {shape}, y has shape {wanted}; {remedy}"
+        f"{name}: the model returned shape {shape}, y has shape {expected}; {remedy}"
     )
 
 
@@ -175,10 +175,10 @@ def curve_jac(model: Callable[..., Any], *, jit: bool = False) -> Callable[..., 
     >>> def decay(x, amplitude, rate):
     ...     return amplitude * np.exp(-rate * x)
     >>> x = np.linspace(0, 4, 30)
-    >>> found, _ = optimize.curve_fit(
+    >>> popt, _ = optimize.curve_fit(
     ...     decay, x, 2 * np.exp(-0.7 * x), p0=[1, 1], jac=ng.curve_jac(decay)
     ... )
-    >>> print(found.round(6))
+    >>> print(popt.round(6))
     [2.  0.7]
     """
     if not callable(model):
@@ -192,7 +192,7 @@ def curve_jac(model: Callable[..., Any], *, jit: bool = False) -> Callable[..., 
         derived = compiled(derived)
 
     def jac(x: Any, *parameters: Any) -> np.ndarray:
-        found = derived(np.array(parameters, np.float64), x)
-        return found.numpy() if isinstance(found, Tensor) else found
+        matrix = derived(np.array(parameters, np.float64), x)
+        return matrix.numpy() if isinstance(matrix, Tensor) else matrix
 
     return jac

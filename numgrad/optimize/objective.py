@@ -78,14 +78,14 @@ class Values:
     def jac(self, x: Any, *_: Any) -> np.ndarray:
         """A row for each value."""
         self._move(x)
-        found = self._jacobian
-        if found is None:
-            self._jacobian = found = self.watch.call(self._rows)
+        matrix = self._jacobian
+        if matrix is None:
+            self._jacobian = matrix = self.watch.call(self._rows)
             if self.watch.count <= 1:
-                self._check(found, "the Jacobian")
-                if found.size and not found.any():
+                self._check(matrix, "the Jacobian")
+                if matrix.size and not matrix.any():
                     self._check_dependence()
-        return found
+        return matrix
 
     def sparse(self, x: Any, *_: Any) -> csr_array:
         """A row for each value, of which only elements that may differ from zero are computed."""
@@ -117,8 +117,8 @@ class Values:
 
         def push(v: np.ndarray) -> np.ndarray:
             directions = [Tensor(array) for array in packing.unpack(np.ravel(v))]
-            (found,) = linear.push(directions)
-            return np.zeros(self.size or 0) if found is None else _array(found)
+            (tangent,) = linear.push(directions)
+            return np.zeros(self.size or 0) if tangent is None else _array(tangent)
 
         def pull(w: np.ndarray) -> np.ndarray:
             weights = np.ravel(w).astype(value.dtype)
@@ -171,12 +171,12 @@ class Values:
         if self.watch.count <= 1:
             self._check(values, "the function")
 
-    def _check(self, found: np.ndarray, what: str) -> None:
-        finite = np.isfinite(found)
+    def _check(self, array: np.ndarray, what: str) -> None:
+        finite = np.isfinite(array)
         if not finite.all():
-            place = np.unravel_index(int(np.argmin(finite)), found.shape)
+            place = np.unravel_index(int(np.argmin(finite)), array.shape)
             shown = ", ".join(map(str, place))
-            self.watch.start(float(found[place]), lambda: f"{what} at [{shown}]")
+            self.watch.start(float(array[place]), lambda: f"{what} at [{shown}]")
 
     def _check_dependence(self) -> None:
         with enable_grad():
@@ -220,12 +220,12 @@ class Values:
         if self._recorded is not None and self._values.size > 1:
             value, leaves = self._recorded
             try:
-                found = rows_by_point(value, leaves)
+                row_blocks = rows_by_point(value, leaves)
             except NumgradNotImplementedError:  # left to the other ways, from now on
                 self._records = False
             else:
                 return [np.zeros(self._values.size * t.size) if rows is None else rows
-                        for rows, t in zip(found, leaves, strict=True)]  # fmt: skip
+                        for rows, t in zip(row_blocks, leaves, strict=True)]  # fmt: skip
         leaves = list(map(Tensor, self._arrays))
         if not self.derivatives.compiled and suits(leaves, ()):
             try:
@@ -257,7 +257,7 @@ def _array(values: Any) -> np.ndarray:
 
 
 def sum_of_squares(values: np.ndarray) -> float:
-    """What solvers of equations and fits make small."""
+    """Residuals that solvers of equations and fits make small."""
     return float(values @ values)
 
 
@@ -399,10 +399,10 @@ class Objective:
         if self.second_order:
             return self._packed(self._recorded_gradients())
         self._loss = None
-        found = gradients_of_loss(loss, self._leaves)
-        if self.watch.count <= 1 and all(g is None for g in found):
+        grads = gradients_of_loss(loss, self._leaves)
+        if self.watch.count <= 1 and all(g is None for g in grads):
             raise independent(self.watch.name, loss)
-        return self._packed(found)
+        return self._packed(grads)
 
     def _recorded_gradients(self) -> Sequence[Tensor | None]:
         if self._recorded is None:
@@ -532,8 +532,8 @@ def objective(f: Callable[..., Any], x0: Any, args: Any = (), *, jit: bool = Fal
     (11.0, array([-2., -2.,  6.]))
     >>> wanted.hess(wanted.x0).diagonal()
     array([2., 2., 2.])
-    >>> found = optimize.minimize(wanted.fun, wanted.x0, jac=wanted.jac)
-    >>> sorted(wanted.unravel(found.x))
+    >>> result = optimize.minimize(wanted.fun, wanted.x0, jac=wanted.jac)
+    >>> sorted(wanted.unravel(result.x))
     ['a', 'b']
     """
     return made("objective", f, Unknowns("objective", x0), args, jit, Watch("objective"))

@@ -120,14 +120,14 @@ def quad(
     if not (tensors or isinstance(low, Tensor) or isinstance(high, Tensor)):
         with no_grad():
             return integral.solved(low, high, ())
-    found: list[float] = []
-    value = Quad.apply(integral, found, _tensor(low), _tensor(high), *tensors)
-    return value, max(found)
+    errors: list[float] = []
+    value = Quad.apply(integral, errors, _tensor(low), _tensor(high), *tensors)
+    return value, max(errors)
 
 
 @dataclass(frozen=True)
 class Integral:
-    """What is to be integrated, and how."""
+    """An integrand, and how to integrate it."""
 
     function: Callable[..., Any]
     nesting: Nesting
@@ -139,8 +139,8 @@ class Integral:
 
     def at(self, x: Any, parameters: Sequence[Tensor]) -> Any:
         """The integrand."""
-        given = iter(parameters)
-        leaves = [next(given) if other is None else other[0] for other in self.others]
+        values = iter(parameters)
+        leaves = [next(values) if other is None else other[0] for other in self.others]
         return self.function(x, *unflatten(self.nesting, iter(leaves)))
 
     def of(self, function: Callable[..., Any], count: int) -> Integral:
@@ -156,12 +156,12 @@ class Integral:
             return _numbers(self.at(x, parameters))
 
         shape = self._tried(_between(low, high), parameters).shape
-        given: dict[str, Any] = {"epsabs": self.epsabs, "epsrel": self.epsrel}
-        given |= {} if self.limit is None else {"limit": self.limit}
-        given |= {} if self.points is None else {"points": self.points}
+        options: dict[str, Any] = {"epsabs": self.epsabs, "epsrel": self.epsrel}
+        options |= {} if self.limit is None else {"limit": self.limit}
+        options |= {} if self.points is None else {"points": self.points}
         if int(np.prod(shape)) == 1:
             value, error, _, *message = integrate.quad(
-                lambda x: integrand(x).item(), low, high, full_output=1, **given
+                lambda x: integrand(x).item(), low, high, full_output=1, **options
             )
             failed = message[0] if message else None
         elif low == high or 0 in shape:
@@ -169,7 +169,7 @@ class Integral:
         else:
             ends = (low, high) if low < high else (high, low)
             value, error, info = integrate.quad_vec(
-                integrand, *ends, norm="max", full_output=True, **given
+                integrand, *ends, norm="max", full_output=True, **options
             )
             value = value if low < high else -value
             failed = None if info.success else info.message
@@ -190,19 +190,19 @@ class Integral:
             )
         return _numbers(value)
 
-    def pulled(self, wanted: Sequence[int]) -> Integral:
+    def pulled(self, numbers: Sequence[int]) -> Integral:
         """The integrand's gradients by some parameters, as one vector; ``(x, w, *parameters)``."""
 
         def gradients(x: Any, w: Tensor, *parameters: Tensor) -> Tensor:
-            def chosen(*some: Tensor) -> Tensor:
-                given = list(parameters)
-                for k, each in zip(wanted, some, strict=True):
-                    given[k] = each
-                return _tensor(self.at(x, given))
+            def function(*some: Tensor) -> Tensor:
+                values = list(parameters)
+                for k, each in zip(numbers, some, strict=True):
+                    values[k] = each
+                return _tensor(self.at(x, values))
 
-            _, product = vjp(chosen, *[parameters[k] for k in wanted])
-            found = product(w)
-            parts = found if len(wanted) > 1 else (found,)
+            _, product = vjp(function, *[parameters[k] for k in numbers])
+            grads = product(w)
+            parts = grads if len(numbers) > 1 else (grads,)
             return OPS["concat"]([part.reshape(-1) for part in parts])
 
         return self.of(gradients, 1 + len(self._tensors()))
@@ -211,16 +211,16 @@ class Integral:
         """The integrand's derivative; ``(x, *parameters, *tangents of those that move)``."""
         count = len(self._tensors())
 
-        def derivative(x: Any, *given: Tensor) -> Any:
-            parameters, tangents = given[:count], given[count:]
+        def derivative(x: Any, *inputs: Tensor) -> Any:
+            parameters, tangents = inputs[:count], inputs[count:]
 
-            def chosen(*some: Tensor) -> Tensor:
+            def function(*some: Tensor) -> Tensor:
                 whole = list(parameters)
                 for k, each in zip(moving, some, strict=True):
                     whole[k] = each
                 return _tensor(self.at(x, whole))
 
-            return jvp(chosen, tuple(parameters[k] for k in moving), tangents)[1]
+            return jvp(function, tuple(parameters[k] for k in moving), tangents)[1]
 
         return self.of(derivative, count + len(moving))
 
@@ -234,9 +234,9 @@ class Quad(Function):
     own_rule = False
 
     @staticmethod
-    def forward(integral: Integral, errors: list[float], *given: Tensor) -> Tensor:
+    def forward(integral: Integral, errors: list[float], *inputs: Tensor) -> Tensor:
         """Integrate."""
-        a, b, *parameters = given
+        a, b, *parameters = inputs
         value, error = integral.solved(a, b, parameters)
         errors.append(error)
         return _tensor(value)
@@ -244,35 +244,35 @@ class Quad(Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
         """Keep what is differentiated by."""
-        ctx.integral, _, *given = inputs
-        ctx.save_for_backward(*given)
-        ctx.save_for_forward(*given)
+        ctx.integral, _, *tensors = inputs
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, w: Tensor) -> Any:
         """Gradients of limits and parameters."""
         a, b, *parameters = ctx.saved_tensors
         integral, needed = ctx.integral, ctx.needs_input_grad[2:]
-        found: list[Any] = []
+        by_ends: list[Any] = []
         for sign, end, needs in ((-1.0, a, needed[0]), (1.0, b, needed[1])):
             known = needs and np.isfinite(end.detach().numpy())
-            found.append(
+            by_ends.append(
                 OPS["sum"](w * _tensor(integral.at(end, parameters))) * sign if known else None
             )
-        wanted = [k for k, needs in enumerate(needed[2:]) if needs]
+        numbers = [k for k, needs in enumerate(needed[2:]) if needs]
         by_parameters: list[Any] = [None] * len(parameters)
-        if wanted:
+        if numbers:
             # Tolerances are those of weights of the size of one.
             scale = float(np.max(np.abs(w.detach().numpy()), initial=0.0))
             scale = scale if 0 < scale < np.inf else 1.0
-            whole = Quad.apply(integral.pulled(wanted), [], a, b, w / scale, *parameters) * scale
+            whole = Quad.apply(integral.pulled(numbers), [], a, b, w / scale, *parameters) * scale
             start = 0
-            for k in wanted:
+            for k in numbers:
                 size, like = parameters[k].size, parameters[k]
                 part = whole[start : start + size].reshape(like.shape)
                 by_parameters[k] = part.astype(like.dtype) if like.dtype != part.dtype else part
                 start += size
-        return None, None, *found, *by_parameters
+        return None, None, *by_ends, *by_parameters
 
     @staticmethod
     def jvp(ctx: Any, _: Any, __: Any, *tangents: Any) -> Any:
@@ -282,8 +282,8 @@ class Quad(Function):
         moving = [k for k, tangent in enumerate(moves) if tangent is not None]
         total: Any = 0.0
         if moving:
-            given = (*parameters, *(moves[k] for k in moving))
-            total = Quad.apply(integral.pushed(moving), [], a, b, *given)
+            inputs = (*parameters, *(moves[k] for k in moving))
+            total = Quad.apply(integral.pushed(moving), [], a, b, *inputs)
         for sign, end, tangent in ((-1.0, a, tangents[0]), (1.0, b, tangents[1])):
             if tangent is not None and np.isfinite(end.detach().numpy()):
                 total = total + sign * tangent * integral.at(end, parameters)
@@ -292,11 +292,11 @@ class Quad(Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple, *args: Any) -> tuple[Any, Any]:
         """One example after the other."""
-        found = []
+        values = []
         for k in range(info.batch_size):
             each = zip(args, in_dims, strict=True)
-            found.append(Quad.apply(*(x if axis is None else x[k] for x, axis in each)))
-        return OPS["stack"](found), 0
+            values.append(Quad.apply(*(x if axis is None else x[k] for x, axis in each)))
+        return OPS["stack"](values), 0
 
 
 def _tensor(value: Any) -> Tensor:

@@ -84,8 +84,8 @@ def root(
     >>> import numpy as np, numgrad as ng
     >>> def equations(p):
     ...     return p["x"] + p["y"] - 3, p["x"] ** 2 + p["y"] ** 2 - 5
-    >>> found = ng.root(equations, {"x": 0.0, "y": 4.0})
-    >>> found.success, f"{found.x['x']:.6f}", f"{found.x['y']:.6f}"
+    >>> result = ng.root(equations, {"x": 0.0, "y": 4.0})
+    >>> result.success, f"{result.x['x']:.6f}", f"{result.x['y']:.6f}"
     (True, '1.000000', '2.000000')
     """
     name = "root"

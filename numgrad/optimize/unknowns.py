@@ -92,12 +92,12 @@ class Unknowns:
                 f"{name}: solves with numbers, so it cannot run inside of a function that ng.jit "
                 "or ng.vmap transforms; call it outside"
             )
-        given: list[Any] = []
-        self.nesting: Nesting = flatten(_as_array(name, x0), given)
+        leaves: list[Any] = []
+        self.nesting: Nesting = flatten(_as_array(name, x0), leaves)
         self.names = list(paths(self.nesting, called))
-        self.tensors = [isinstance(leaf, Tensor) for leaf in given]
-        self.scalars = [not hasattr(leaf, "shape") for leaf in given]
-        arrays = [_numbers(name, *pair) for pair in zip(self.names, given, strict=True)]
+        self.tensors = [isinstance(leaf, Tensor) for leaf in leaves]
+        self.scalars = [not hasattr(leaf, "shape") for leaf in leaves]
+        arrays = [_numbers(name, *pair) for pair in zip(self.names, leaves, strict=True)]
         self.packing = Packing(arrays)
         self.x0 = self.packing.pack(arrays)
         if not self.x0.size:
@@ -139,7 +139,7 @@ class Unknowns:
         return unflatten(self.nesting, iter(leaves)) if self._nested else leaves[0]
 
     def vector(self, name: str, x: Any) -> np.ndarray:
-        """What a solver, or the caller, means by a point: a vector, or a nesting like the start."""
+        """Read a point of a solver or the caller: a vector, or a nesting like the start."""
         if isinstance(x, np.ndarray) and x.shape == self.x0.shape and x.dtype == np.float64:
             return x
         parts: list[Any] = []

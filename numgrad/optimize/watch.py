@@ -1,4 +1,4 @@
-"""What goes on in a solver: evaluations, the best point, the user's errors, a progress line."""
+"""Progress of a solver: evaluations, the best point, the user's errors, a progress line."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Watch:
             stream.flush()
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
-        """What a function of the user's returns; its errors are remembered."""
+        """Call a function of the user's; its errors are remembered."""
         SOLVING.depth += 1
         begin = time.perf_counter()
         try:

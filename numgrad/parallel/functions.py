@@ -108,9 +108,9 @@ def value_and_grad(
             )
         _check_numbers(name, args)
         _check_constant(name, [*(x for k, x in enumerate(args) if k not in numbers), kwargs])
-        given: list[Any] = []
-        structure = flatten(tuple(args[k] for k in numbers), given)
-        sent = unflatten(structure, iter([as_array(leaf) for leaf in given]))
+        leaves: list[Any] = []
+        structure = flatten(tuple(args[k] for k in numbers), leaves)
+        sent = unflatten(structure, iter([as_array(leaf) for leaf in leaves]))
         cut = Partition(name, [x for k, x in enumerate(args) if k not in numbers], chunks)
 
         def place(data: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -123,13 +123,13 @@ def value_and_grad(
                 (value * ((b - a) / cut.rows), [g * ((b - a) / cut.rows) for g in gradients])
                 for (a, b), (value, gradients) in zip(pairwise(cut.bounds), results, strict=True)
             ]
-        value, found = _added(results)
-        if any(isinstance(leaf, Tensor) for leaf in given):
-            found = [Tensor(g) for g in found]
-            value = _recorded(value, given, found)
+        value, grads = _added(results)
+        if any(isinstance(leaf, Tensor) for leaf in leaves):
+            grads = [Tensor(g) for g in grads]
+            value = _recorded(value, leaves, grads)
         else:
-            value, found = value[()], [g[()] for g in found]  # numbers of no axis
-        gradients = unflatten(structure, iter(found))
+            value, grads = value[()], [g[()] for g in grads]  # numbers of no axis
+        gradients = unflatten(structure, iter(grads))
         return value, gradients[0] if isinstance(argnums, int | np.integer) else tuple(gradients)
 
     return differentiated
@@ -186,7 +186,7 @@ def map(
     structures = [structure for _, structure in results]
     if any(structure != structures[0] for structure in structures):
         raise NumgradValueError(f"{name}: the function returns different structures for rows")
-    columns = list(zip(*(found for found, _ in results), strict=True))
+    columns = list(zip(*(leaves for leaves, _ in results), strict=True))
     for column in columns:
         shapes = {part.shape[1:] for part in column}
         if len(shapes) > 1:
@@ -246,7 +246,7 @@ class _Known(Function):
     own_rule = False
 
     @staticmethod
-    def forward(ctx: Any, value: Any, gradients: Any, *given: Any) -> Any:
+    def forward(ctx: Any, value: Any, gradients: Any, *tensors: Any) -> Any:
         ctx.gradients = gradients
         return Tensor(np.array(value))
 
@@ -260,8 +260,10 @@ class _Known(Function):
         return (None, None, *(g * gradient for gradient in ctx.gradients))
 
 
-def _recorded(value: np.ndarray, given: Sequence[Any], gradients: Sequence[Tensor]) -> Tensor:
-    asked = [k for k, leaf in enumerate(given) if isinstance(leaf, Tensor) and leaf.requires_grad]
-    if not asked or not is_grad_enabled():
+def _recorded(value: np.ndarray, leaves: Sequence[Any], gradients: Sequence[Tensor]) -> Tensor:
+    numbers = [
+        k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.requires_grad
+    ]
+    if not numbers or not is_grad_enabled():
         return Tensor(value)
-    return _Known.apply(value, [gradients[k] for k in asked], *(given[k] for k in asked))
+    return _Known.apply(value, [gradients[k] for k in numbers], *(leaves[k] for k in numbers))

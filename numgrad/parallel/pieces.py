@@ -101,25 +101,25 @@ def _array(name: str, x: Any) -> Any:
             raise NumgradValueError(
                 f"{name}: a Dask array has chunks of unknown length; call compute_chunk_sizes()"
             )
-        found = x
+        array = x
     else:
-        found = x.detach().numpy() if isinstance(x, Tensor) else np.asarray(x)
-    if found.ndim == 0 or found.dtype == object:
+        array = x.detach().numpy() if isinstance(x, Tensor) else np.asarray(x)
+    if array.ndim == 0 or array.dtype == object:
         raise NumgradTypeError(
             f"{name}: data are arrays that are cut along their first axis, got "
             f"{type(x).__name__} {x!r:.40}; pass what is not to be cut by keyword"
         )
-    return found
+    return array
 
 
 def _sizes(name: str, rows: int, chunks: Any) -> list[int]:
     if rows == 0:
         raise NumgradValueError(f"{name}: data have no rows")
     if chunks is None or (isinstance(chunks, int | np.integer) and not isinstance(chunks, bool)):
-        wanted = PIECES if chunks is None else int(chunks)
-        if wanted < 1:
+        limit = PIECES if chunks is None else int(chunks)
+        if limit < 1:
             raise NumgradValueError(f"{name}: chunks is a number from 1, got {chunks}")
-        count = min(wanted, rows)
+        count = min(limit, rows)
         return [rows * (k + 1) // count - rows * k // count for k in range(count)]
     if not isinstance(chunks, list | tuple):
         raise NumgradTypeError(

@@ -31,7 +31,7 @@ from numgrad.transforms.derivatives import value_and_grad
 KEPT = 64
 """Functions that a worker keeps."""
 
-_kept: OrderedDict[str, Callable[..., Any]] = OrderedDict()
+_functions: OrderedDict[str, Callable[..., Any]] = OrderedDict()
 
 
 class Remote:
@@ -68,17 +68,17 @@ class Remote:
         return self._bytes[by_value]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the function, as ``make`` made it ready, returns for one piece."""
+        """Call the function, as ``make`` made it ready, with one piece."""
         with FUNCTIONS:
-            built = _kept.get(self.key)
+            built = _functions.get(self.key)
             if built is None:
                 function = self._function
                 if function is None:
                     function = pickle.loads(self._bytes[False])
-                built = _kept[self.key] = self.make(function)
-                while len(_kept) > KEPT:
-                    _kept.popitem(last=False)
-            _kept.move_to_end(self.key)
+                built = _functions[self.key] = self.make(function)
+                while len(_functions) > KEPT:
+                    _functions.popitem(last=False)
+            _functions.move_to_end(self.key)
         return built(*args, **kwargs)
 
 
@@ -98,7 +98,7 @@ def _pickled(name: str, function: Any, by_value: bool) -> bytes:
 
 
 class Gradients:
-    """What a worker makes of a function: value and gradients of one piece of the data."""
+    """Function in a worker that returns value and gradients of one piece of the data."""
 
     def __init__(self, argnums: tuple[int, ...], jit: bool) -> None:
         self.argnums, self.jit = argnums, jit
@@ -111,15 +111,15 @@ class Gradients:
 
         def evaluate(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any]]:
             value, gradients = both(*args, **kwargs)
-            found: list[Any] = []
-            flatten(gradients, found)
-            return as_array(value), [as_array(g) for g in found]
+            leaves: list[Any] = []
+            flatten(gradients, leaves)
+            return as_array(value), [as_array(g) for g in leaves]
 
         return evaluate
 
 
 class EachRow:
-    """What a worker makes of a function: its results for the rows of one piece."""
+    """Function in a worker that returns its results for the rows of one piece."""
 
     def __init__(self, jit: bool) -> None:
         self.jit = jit
@@ -134,9 +134,9 @@ class EachRow:
             results = []
             for row in range(len(leaves[0])):
                 result = each(*unflatten(structure, iter([leaf[row] for leaf in leaves])), **kwargs)
-                found: list[Any] = []
-                shape = flatten(result, found)
-                results.append((shape, [_result(x) for x in found]))
+                values: list[Any] = []
+                shape = flatten(result, values)
+                results.append((shape, [_result(x) for x in values]))
             first = results[0][0]
             if any(shape != first for shape, _ in results):
                 raise NumgradValueError("map: the function returns different structures for rows")

@@ -23,8 +23,8 @@ from numgrad.profiler.notes import (
     OPERATION,
     STRIDE,
     THREADS,
+    RecordedNotes,
     Span,
-    Taken,
 )
 
 
@@ -93,24 +93,24 @@ class Event:
         return self.total_ns - sum(child.total_ns for child in self.children)
 
 
-def events_of(taken: Taken) -> list[Event]:
+def events_of(recording: RecordedNotes) -> list[Event]:
     """All events, by thread, and in each as they began."""
-    found: list[Event] = []
-    known = _FoundOnce()
-    for number, name, notes in taken.threads:
+    events: list[Event] = []
+    known = _Lookups()
+    for number, name, notes in recording.threads:
         length = len(notes) - len(notes) % STRIDE  # another thread may be at it
         rows = [tuple(notes[k : k + STRIDE]) for k in range(0, length, STRIDE)]
-        found += _of_thread(rows, taken.begin, (number, name), known)
-    for event in found:
+        events += _of_thread(rows, recording.begin, (number, name), known)
+    for event in events:
         if event.kind == NODE:
             event.line = known.recorded.get(event.sequence, "")
-    if taken.samples is not None:
-        _add_memory(found, sorted(taken.samples), taken.begin)
-    return found
+    if recording.samples is not None:
+        _add_memory(events, sorted(recording.samples), recording.begin)
+    return events
 
 
-class _FoundOnce:
-    """What is found out once: lines of code, lines that recorded nodes, and parts of kernels."""
+class _Lookups:
+    """Cache of lookups: lines of code, lines that recorded nodes, and parts of kernels."""
 
     def __init__(self) -> None:
         self.recorded: dict[int, str] = {}
@@ -121,28 +121,28 @@ class _FoundOnce:
         """A line of the user's as ``file:line``; notes keep its code."""
         if code is None:
             return ""
-        found = self._lines.get((id(code), position))
-        if found is None:
+        line = self._lines.get((id(code), position))
+        if line is None:
             numbers = (n for start, end, n in code.co_lines() if start <= position < end)
             number = next(numbers, None) or code.co_firstlineno
-            found = self._lines[id(code), position] = f"{code.co_filename}:{number}"
-        return found
+            line = self._lines[id(code), position] = f"{code.co_filename}:{number}"
+        return line
 
     def parts(self, program: Any, step: Any) -> list[tuple[str, str, Any]]:
         """Names, lines and work of the nests and matrix products of a kernel."""
-        found = self._parts.get(id(step))
-        if found is None:
-            found = self._parts[id(step)] = _parts(program, step)
-        return found
+        parts = self._parts.get(id(step))
+        if parts is None:
+            parts = self._parts[id(step)] = _parts(program, step)
+        return parts
 
 
 def _of_thread(
-    rows: Sequence[tuple], start: int, thread: tuple[int, str], known: _FoundOnce
+    rows: Sequence[tuple], start: int, thread: tuple[int, str], known: _Lookups
 ) -> list[Event]:
     """Events of one thread; ``known`` gets the lines that recorded nodes."""
     # what ended later is around what began at the same time
     order = sorted(range(len(rows)), key=lambda k: (rows[k][0], -rows[k][1], -k))
-    found: list[Event] = []
+    events: list[Event] = []
     kernels: list[tuple[Event, tuple]] = []
     stack: list[Event] = []
     for k in order:
@@ -164,16 +164,16 @@ def _of_thread(
             event.end = min(event.end, stack[-1].end)
             stack[-1].children.append(event)
         stack.append(event)
-        found.append(event)
+        events.append(event)
         if type(what) is Span and what.kind == KERNEL and what.detail is not None:
             kernels.append((event, what.detail))
     for event, detail in kernels:
-        found += _nests(event, known, *detail)
-    return found
+        events += _nests(event, known, *detail)
+    return events
 
 
 def _event(
-    known: _FoundOnce, what: Any, begin: int, end: int, number: int, code: Any, position: int
+    known: _Lookups, what: Any, begin: int, end: int, number: int, code: Any, position: int
 ) -> Event:
     """The event of one note: Note [Notes]."""
     if type(what) is Span:
@@ -216,7 +216,7 @@ def _bytes_backward(call: Call, mask: int, owned: int) -> tuple[int, int]:
 
 
 def _nests(
-    kernel: Event, known: _FoundOnce, program: Any, step: Any, lengths: dict[int, int]
+    kernel: Event, known: _Lookups, program: Any, step: Any, lengths: dict[int, int]
 ) -> Iterator[Event]:
     """The parts of a kernel, its time divided among them by their estimated work.
 
@@ -259,15 +259,15 @@ def _parts(program: Any, step: Any) -> list[tuple[str, str, Any]]:
         for item in written.writer.items
         if not isinstance(item, Statement) or item.term.op == PRODUCT
     ]
-    found = []
+    parts = []
     nests = iter(written.nests)
     for item, work in zip(items, written.works, strict=True):
         nodes = account(item, written.writer, program.expansion.origin).nodes
         names = ", ".join(dict.fromkeys(node.name for node in nodes))
         head = "matrix product" if isinstance(item, Statement) else f"nest {next(nests).number}"
         line = next((node.line for node in nodes if node.line), "")
-        found.append((f"{head} ({names})" if names else head, line, work))
-    return found
+        parts.append((f"{head} ({names})" if names else head, line, work))
+    return parts
 
 
 # -------------------------------------------------------------------------------------- memory

@@ -58,7 +58,7 @@ def arranged(rows: Sequence[Summary], sort: str, most: int | None) -> list[Summa
 
 def columns(rows: Sequence[Summary], whole: int) -> list[tuple[str, bool, list[str]]]:
     """Heads, whether text stands on the left, and cells; ``whole`` is the time of all rows."""
-    found = [
+    table = [
         ("name", True, [_cut(row.name) for row in rows]),
         ("kind", True, [row.kind + " (estimated)" * row.estimated for row in rows]),
         ("calls", False, [f"{row.calls:,}" for row in rows]),
@@ -70,9 +70,9 @@ def columns(rows: Sequence[Summary], whole: int) -> list[tuple[str, bool, list[s
         ("threads", False, [str(row.threads) for row in rows]),
     ]
     if any(row.peak is not None for row in rows):
-        found.append(("peak", False, [amount(row.peak or 0) for row in rows]))
-        found.append(("stayed", False, [amount(row.allocated or 0) for row in rows]))
-    return [*found, ("line", True, [short(row.line) for row in rows])]
+        table.append(("peak", False, [amount(row.peak or 0) for row in rows]))
+        table.append(("stayed", False, [amount(row.allocated or 0) for row in rows]))
+    return [*table, ("line", True, [short(row.line) for row in rows])]
 
 
 def to_text(rows: Sequence[Summary], sort: str, most: int | None) -> str:
@@ -118,7 +118,7 @@ def _cut(name: str) -> str:
 WIDTH, HEIGHT = 960.0, 18.0
 """Of the picture, and of a level of it."""
 NARROWEST = 0.4
-"""What is narrower is left out."""
+"""Boxes that are narrower are left out."""
 CHARACTER = 6.6
 ROWS = 40
 
@@ -240,8 +240,8 @@ def write(path: str | os.PathLike[str], events: Sequence[Event]) -> None:
 
 
 def _write(path: str | os.PathLike[str], events: list[dict[str, Any]]) -> None:
-    found = {"traceEvents": events, "displayTimeUnit": "ms"}
-    text = json.dumps(found, separators=(",", ":"))
+    content = {"traceEvents": events, "displayTimeUnit": "ms"}
+    text = json.dumps(content, separators=(",", ":"))
     data = text.encode()
     target = Path(path)
     target.write_bytes(gzip.compress(data) if target.suffix == ".gz" else data)
@@ -299,7 +299,7 @@ def merge(paths: Sequence[str | os.PathLike[str]], target: str | os.PathLike[str
 
 
 def trace_events(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
-    """What stands in the file: names of threads, events, arrows to backwards, memory."""
+    """Entries of the file: names of threads, events, arrows to backwards, memory."""
     process = os.getpid()
     numbers: dict[tuple[int, str], int] = {}
     for event in events:
@@ -344,18 +344,18 @@ def _meta(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
 
 
 def _arguments(event: Event) -> dict[str, Any]:
-    """What is shown of an event when it is clicked on."""
-    found: dict[str, Any] = {}
+    """Fields shown of an event when it is clicked on."""
+    fields: dict[str, Any] = {}
     if event.line:
-        found["line"] = event.line
+        fields["line"] = event.line
     if event.bytes:
-        found |= {"bytes read": event.read, "bytes written": event.written}
+        fields |= {"bytes read": event.read, "bytes written": event.written}
     if event.threads > 1:
-        found["threads"] = event.threads
+        fields["threads"] = event.threads
     if event.sequence >= 0:
-        found["sequence"] = event.sequence
+        fields["sequence"] = event.sequence
     if event.peak is not None:
-        found |= {"peak bytes": event.peak, "allocated bytes": event.allocated}
+        fields |= {"peak bytes": event.peak, "allocated bytes": event.allocated}
     if event.estimated:
-        found["estimated"] = True
-    return found
+        fields["estimated"] = True
+    return fields

@@ -1,4 +1,4 @@
-"""What makes the package take notes: it is put in place when a profile starts, and taken away.
+"""Instruments that make the package take notes, put in place for as long as a profile runs.
 
 Where something is looked up by name each time, the name gets another value for as long as a
 profile runs. What is held in many places, the functions behind operations and compiled programs,
@@ -105,7 +105,7 @@ def _setter(owner: Any, name: str, value: Any) -> Callable[[], None]:
 
 
 def _of_entries(recording: Recording) -> dict[str, Any]:
-    """What watched entries call."""
+    """Functions that watched entries call."""
     clock, note = recording.clock, recording.note
 
     def call(op: Any, function: Callable[..., Any], args: tuple, params: dict[str, Any]) -> Any:
@@ -217,13 +217,13 @@ def _walked(recording: Recording, walk: Any) -> Any:
     clock, log, note = recording.clock, recording.log, recording.note
     span = Span(WALK, "backward")
 
-    def watched_walk(evaluation: Any, *given: Any) -> Any:
+    def watched_walk(evaluation: Any, *arguments: Any) -> Any:
         if state.ground.deferred:
-            return walk(evaluation, *given)
+            return walk(evaluation, *arguments)
         begin = clock()
         try:
             twin = log.evaluations.get(evaluation) or watched_evaluation(evaluation)
-            return walk(twin, *given)
+            return walk(twin, *arguments)
         finally:
             note(begin, span, -1, 4)  # above are at least two functions of the engine
 
@@ -233,9 +233,9 @@ def _walked(recording: Recording, walk: Any) -> Any:
 
         def watched_evaluate(node: Any, g: Any, mine: Any, waiting: Any) -> Any:
             begin = clock()
-            found = evaluate(node, g, mine, waiting)
-            add((begin, clock(), node.call, node.sequence, node.mask, found[1]))
-            return found
+            result = evaluate(node, g, mine, waiting)
+            add((begin, clock(), node.call, node.sequence, node.mask, result[1]))
+            return result
 
         twin = log.evaluations[evaluation] = copy(evaluation)
         twin.evaluate = watched_evaluate
@@ -305,9 +305,9 @@ def _looped(recording: Recording, function: Any) -> Any:
     def run(self: Any, operands: Sequence[Any], *rest: Any) -> Any:
         begin, span = recording.clock(), Span(KERNEL, "loop", _nbytes(operands))
         try:
-            found = function(self, operands, *rest)
-            span.written = _nbytes(found)
-            return found
+            result = function(self, operands, *rest)
+            span.written = _nbytes(result)
+            return result
         finally:
             recording.note(begin, span)
 
@@ -320,9 +320,9 @@ def _taped(recording: Recording, function: Any) -> Any:
     def call(self: Any, owners: tuple, arrays: tuple) -> list[Any]:
         begin, sequence = recording.clock(), -1
         try:
-            found = function(self, owners, arrays)
-            sequence = found[self.recorded[0]]._grad_fn.sequence
-            return found
+            outputs = function(self, owners, arrays)
+            sequence = outputs[self.recorded[0]]._grad_fn.sequence
+            return outputs
         finally:
             recording.note(begin, Span(OPERATION, self.name), sequence)
 
@@ -370,10 +370,10 @@ def _around_steps(recording: Recording) -> list[Callable[[], None]]:
     begun: dict[tuple[int, int], int] = {}
     log = recording.log
 
-    def before(optimizer: Any, *given: Any) -> None:
+    def before(optimizer: Any, *arguments: Any) -> None:
         begun[id(optimizer), id(log.notes)] = recording.clock()
 
-    def after(optimizer: Any, *given: Any) -> None:
+    def after(optimizer: Any, *arguments: Any) -> None:
         begin = begun.pop((id(optimizer), id(log.notes)), None)
         if begin is not None:
             span = Span(STEP, f"{type(optimizer).__name__}.step", *_bytes_of_step(optimizer))

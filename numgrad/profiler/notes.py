@@ -1,4 +1,4 @@
-"""What is noted while a profile runs, and blocks that anybody may have noted.
+"""Notes of a running profile, and blocks that anybody may have noted.
 
 Note [Notes]
 ------------
@@ -41,7 +41,7 @@ STRIDE = 6
 
 
 class Span:
-    """What was going on, if no call of an operation.
+    """A span of time that is no call of an operation.
 
     Attributes
     ----------
@@ -72,12 +72,12 @@ class Log(threading.local):
         self.notes: list[Any] = []
         self.add = self.notes.extend
         self.evaluations: dict[Any, Any] = {}
-        """What evaluates nodes -> what does the same with notes."""
+        """Function that evaluates nodes -> one that does the same with notes."""
         threads.append((threading.get_ident(), threading.current_thread().name, self.notes))
 
 
-class Taken(NamedTuple):
-    """What was noted.
+class RecordedNotes(NamedTuple):
+    """Notes of a profile.
 
     Attributes
     ----------
@@ -117,10 +117,10 @@ class Recording:
         self.noting = _WITH_LINE if lines else _WITHOUT_LINE
         self.begin = 0
 
-    def taken(self) -> Taken:
-        """What was noted so far."""
+    def recorded(self) -> RecordedNotes:
+        """Notes so far."""
         threads = [(number, name, notes[:]) for number, name, notes in self.threads]
-        return Taken(threads, self.samples[:] if self.memory else None, self.begin)
+        return RecordedNotes(threads, self.samples[:] if self.memory else None, self.begin)
 
     def forget(self) -> None:
         """Drop what was noted: whoever was in the middle of a call may hold on to a recording."""
@@ -163,8 +163,8 @@ class _Ours(dict[str, bool]):
     """Whether code is of this package, by the name of its file."""
 
     def __missing__(self, file: str) -> bool:
-        found = self[file] = file.startswith(PACKAGE)
-        return found
+        ours = self[file] = file.startswith(PACKAGE)
+        return ours
 
 
 def _noting(log: Log, clock: Callable[[], int], lines: bool) -> Callable[..., None]:
@@ -200,7 +200,7 @@ _WITH_LINE = (
     "else:",
     "    log.add((begin, clock(), plan, number, code, frame.f_lasti))",
 )
-"""What ``note(begin, plan, number)`` does, written out: a call of it costs 0.1 us."""
+"""Source of ``note(begin, plan, number)``, written out: a call of it costs 0.1 us."""
 _WITHOUT_LINE = ("log.add((begin, clock(), plan, number, None, 0))",)
 
 recording: Recording | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from numgrad.codegen.locks import ENTRIES
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
-from numgrad.profiler.notes import RANGE, Recording, Span, Taken
+from numgrad.profiler.notes import RANGE, RecordedNotes, Recording, Span
 
 if TYPE_CHECKING:
     from numgrad.profiler.events import Event, Summary
@@ -20,7 +20,7 @@ Schedule = Callable[[int], "ProfilerAction"]
 
 
 class ProfilerAction(Enum):
-    """What a profile does in a step."""
+    """Action of a profile in a step."""
 
     NONE = 0
     """Nothing."""
@@ -63,11 +63,11 @@ def schedule(
     >>> [plan(step).name for step in range(5)]
     ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
     """
-    given = {
+    counts = {
         "wait": wait, "warmup": warmup, "active": active, "repeat": repeat,
         "skip_first": skip_first,
     }  # fmt: skip
-    for name, value in given.items():
+    for name, value in counts.items():
         if not hasattr(value, "__index__"):
             raise NumgradTypeError(
                 f"schedule: {name} is a number of steps, an int; got {type(value).__name__}"
@@ -168,7 +168,7 @@ class profile:
         """Number of the step that is running."""
         self._action = ProfilerAction.NONE
         self._recording: Recording | None = None
-        self._taken: Taken | None = None
+        self._recorded: RecordedNotes | None = None
         self._remove: Callable[[], None] | None = None
         self._events: list[Event] | None = None
         self._step_begin = 0
@@ -294,7 +294,7 @@ class profile:
                 self._started_tracing = True
         active = Recording(self._memory, self._lines)
         self._remove = install(active)
-        self._recording, self._events, self._taken = active, None, None
+        self._recording, self._events, self._recorded = active, None, None
         active.begin = active.clock()
 
     def _take_down(self) -> None:
@@ -302,7 +302,7 @@ class profile:
             return
         self._remove()
         self._remove = None
-        self._taken = self._recording.taken()
+        self._recorded = self._recording.recorded()
         self._recording.forget()
         self._recording = None
 
@@ -320,7 +320,7 @@ class profile:
     # ---------------------------------------------------------------------------------- results
 
     def events(self) -> list[Event]:
-        """What was recorded last, by thread, each in the order in which it began.
+        """Events recorded last, by thread, each in the order in which it began.
 
         Returns
         -------
@@ -342,9 +342,9 @@ class profile:
         if self._events is not None:
             return self._events
         if self._recording is not None:
-            return events_of(self._recording.taken())
-        self._events = [] if self._taken is None else events_of(self._taken)
-        self._taken = None
+            return events_of(self._recording.recorded())
+        self._events = [] if self._recorded is None else events_of(self._recorded)
+        self._recorded = None
         return self._events
 
     def averages(self, by_line: bool = False) -> list[Summary]:

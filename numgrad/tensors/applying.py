@@ -113,10 +113,10 @@ def _with_values(out: Any, x: Tensor, condition: Any, function: Callable[..., An
             return OPS["where"](condition, OPS["astype"](as_operand(values), dtype=x.dtype), out)
         result = OPS["astype"](values, dtype=x.dtype, copy=False).placed(into, mask)
     else:
-        chosen = row[mask]
-        if not chosen.size:
+        numbers = row[mask]
+        if not numbers.size:
             return out
-        values = OPS["astype"](as_operand(function(chosen)), dtype=x.dtype, copy=False)
+        values = OPS["astype"](as_operand(function(numbers)), dtype=x.dtype, copy=False)
         result = OPS["index_put"](into, values, index=mask)
     return OPS["reshape"](result, x.shape)
 

@@ -288,8 +288,8 @@ class _Region:
 
     def arguments(self) -> tuple[list[Any], dict[str, Any]]:
         """Arguments of the function."""
-        args = [self._restore(kept) for kept in self.args]
-        return args, {name: self._restore(kept) for name, kept in self.kwargs.items()}
+        args = [self._restore(saved) for saved in self.args]
+        return args, {name: self._restore(saved) for name, saved in self.kwargs.items()}
 
     def call(self, args: list[Any], kwargs: dict[str, Any]) -> None:
         """Run the function in the surroundings it had the first time."""

@@ -392,11 +392,11 @@ def _and_detach(instead: str) -> str:
 
 def _refuse_loss(self: Tensor, what: str, carrier: str, instead: str) -> None:
     """Raise if numbers alone would lose a gradient or a tangent."""
-    seen = _carried(self)
-    if seen is None:
+    reason = _carried(self)
+    if reason is None:
         return
     raise NumgradRuntimeError(
-        f"{what}: the tensor of shape {self._array.shape} {seen}, which {carrier} cannot carry; "
+        f"{what}: the tensor of shape {self._array.shape} {reason}, which {carrier} cannot carry; "
         f"{instead} drops it on purpose"
     )
 

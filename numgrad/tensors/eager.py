@@ -146,8 +146,8 @@ class EagerInterpreter(RecordingInterpreter):
         self, function: Callable[..., Any], source: Any, operands: Sequence[Any], size: Any,
         dtype: Any, apart: bool = True,
     ) -> Tensor:  # fmt: skip
-        given = [a._array if isinstance(a, Tensor) else a for a in operands]
-        return Tensor(np.asarray(function(*given, size)))
+        arrays = [a._array if isinstance(a, Tensor) else a for a in operands]
+        return Tensor(np.asarray(function(*arrays, size)))
 
     def seed(self) -> int:
         return int(np.random.random_sample() * 2**53)

@@ -220,15 +220,15 @@ class Template:
 
     def bind(self) -> str:
         """The call by way of the interpreter, of operands that may be missing."""
-        given = f"[v for v in ({', '.join(self.names)}, *rest) if v is not missing]"
-        return self.bound(f"tuple({given})")
+        operands = f"[v for v in ({', '.join(self.names)}, *rest) if v is not missing]"
+        return self.bound(f"tuple({operands})")
 
-    def bound(self, given: str) -> str:
+    def bound(self, operands: str) -> str:
         """The call by way of the interpreter; the operation may look at operands first."""
         bind = "op.bind" if self.whole else "bind"
         if self.watched:
-            return f"return call(op, partial({bind}, op), {given}, params)"
-        return f"return {bind}(op, {given}, params)"
+            return f"return call(op, partial({bind}, op), {operands}, params)"
+        return f"return {bind}(op, {operands}, params)"
 
     def plan(self) -> list[str]:
         """Find arrays, ``plan`` and, of several operands, ``mask``."""
@@ -243,14 +243,14 @@ class Template:
         if place == self.count:
             return self.known_plan(kinds)
         a, last = self.names[place], place == self.count - 1
-        tensor, given = array_of(a), [f"{a}_ = {a}"]
+        tensor, code = array_of(a), [f"{a}_ = {a}"]
         if self.count > 1:
             tensor += [f"if {a}._requires_grad:", f"    mask += {1 << place}"]
         branches = [(is_tensor(a), tensor, _TENSOR)]
         if self.count > 1 and (_TENSOR in kinds or not last):  # else there would be none
             if self.count == 2:
-                branches.append((f"kind_{a} is float or kind_{a} is int", given, _NUMBER))
-            branches.append((f"kind_{a} is ndarray", given, _ARRAY))
+                branches.append((f"kind_{a} is float or kind_{a} is int", code, _NUMBER))
+            branches.append((f"kind_{a} is ndarray", code, _ARRAY))
         if self.optional and last and _TENSOR in kinds:
             branches.insert(0, (f"{a} is None or {a} is missing", [f"{a}_ = None"], _NOTHING))
         lines = [f"kind_{a} = type({a})"]
@@ -290,10 +290,10 @@ class Template:
             fewer = replace(self, count=self.count - 1)
             without = inside(fewer.call(False))
             return [f"if {self.names[-1]}_ is None:", *without, "else:", *inside(self.call(False))]
-        given = ", ".join(f"{a}_" for a in self.names)
-        lines = [f"plan.entry({given}, out)"]
+        operands = ", ".join(f"{a}_" for a in self.names)
+        lines = [f"plan.entry({operands}, out)"]
         if not self.whole:
-            lines = ["if plan.flat:", *inside(lines), "else:", *inside(self.raveled_call(given))]
+            lines = ["if plan.flat:", *inside(lines), "else:", *inside(self.raveled_call(operands))]
         if self.count == 2 and not self.whole:  # an integer that no float can hold
             refused = self.bound(f"({', '.join(self.names)})")
             lines = [
@@ -304,19 +304,19 @@ class Template:
             ]
         return lines
 
-    def raveled_call(self, given: str) -> list[str]:
+    def raveled_call(self, operands: str) -> list[str]:
         """Call the kernel with the lengths of axes, where it has several."""
         if self.count == 1:
-            return [f"plan.entry({given}.ravel(), out.ravel())"]
+            return [f"plan.entry({operands}.ravel(), out.ravel())"]
         return [
             "dims = plan.dims",
             "if not dims:",
-            f"    plan.entry({given}, out.ravel())",
+            f"    plan.entry({operands}, out.ravel())",
             "elif len(dims) == 2:",  # unpacking costs less than a starred argument
             "    rows, columns = dims",
-            f"    plan.entry({given}, out.ravel(), rows, columns)",
+            f"    plan.entry({operands}, out.ravel(), rows, columns)",
             "else:",
-            f"    plan.entry({given}, out.ravel(), *dims)",
+            f"    plan.entry({operands}, out.ravel(), *dims)",
         ]
 
     def axis_plan(self) -> list[str]:
@@ -448,10 +448,10 @@ class PreparedTemplate:
 
     def bound(self, names: list[str]) -> str:
         """The call by way of the interpreter, of operands that may be missing."""
-        given = f"tuple([v for v in ({', '.join(names)}, *rest) if v is not missing])"
+        operands = f"tuple([v for v in ({', '.join(names)}, *rest) if v is not missing])"
         if self.watched:
-            return f"return call(op, partial(bind, op), {given}, params)"
-        return f"return bind(op, {given}, params)"
+            return f"return call(op, partial(bind, op), {operands}, params)"
+        return f"return bind(op, {operands}, params)"
 
     def plan(self, names: list[str]) -> list[str]:
         """Find arrays, ``mask`` and ``plan``."""
@@ -487,10 +487,10 @@ class PreparedTemplate:
 
     def computed(self, names: list[str]) -> list[str]:
         """Compute, and return the result, with a node if gradients may be asked for."""
-        given = ", ".join(f"{a}_" for a in names)
-        kept = [f"{a} if ({is_tensor(a)}) and {a}._memory is None else keep({a})" for a in names]
+        operands = ", ".join(f"{a}_" for a in names)
+        saved = [f"{a} if ({is_tensor(a)}) and {a}._memory is None else keep({a})" for a in names]
         lines = [
-            f"out{', aux' * self.notes} = plan.compute({given})",
+            f"out{', aux' * self.notes} = plan.compute({operands})",
             "mask &= plan.grad_mask",
             "if not mask or mode != 2:",
             *inside(self.constant()),
@@ -498,7 +498,10 @@ class PreparedTemplate:
             "if picked is None:",
             "    picked = plan.pick(mask)",
             "keeps, pick = picked",
-            *(f"kept_{a} = ({kept[k]}) if keeps & {1 << k} else None" for k, a in enumerate(names)),
+            *(
+                f"kept_{a} = ({saved[k]}) if keeps & {1 << k} else None"
+                for k, a in enumerate(names)
+            ),
             f"saved = pick(({', '.join(f'kept_{a}' for a in names)}, {'*aux, ' * self.notes}out))",
         ]
         for place, a in enumerate(names):

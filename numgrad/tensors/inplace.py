@@ -217,11 +217,11 @@ def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, An
     if state.interpreters:
         if isinstance(target, Batched):
             memory = _root_of_batch(target)
-            given = [
+            arrays = [
                 OPS["copy"](a) if isinstance(a, Batched) and _root_of_batch(a) is memory else a
                 for a in (target, *args)  # what is saved of them is what they are before
             ]
-            result = op(*given, **params)
+            result = op(*arrays, **params)
             _check_result(name, target, result)
             return assign(name, target, result)
         for value in args:
@@ -541,9 +541,9 @@ def fill_diagonal_(self: Tensor, value: Any, wrap: bool = False) -> Tensor:
     tensor([[5., 0., 0.],
             [0., 5., 0.]])
     """
-    chosen = np.zeros(self.shape, bool)
-    checked("fill_diagonal_", chosen, np.fill_diagonal, chosen, True, wrap)
-    return inplace(OPS["put"], "fill_diagonal_", self, (np.flatnonzero(chosen), value), {})
+    mask = np.zeros(self.shape, bool)
+    checked("fill_diagonal_", mask, np.fill_diagonal, mask, True, wrap)
+    return inplace(OPS["put"], "fill_diagonal_", self, (np.flatnonzero(mask), value), {})
 
 
 def detach_(self: Tensor) -> Tensor:

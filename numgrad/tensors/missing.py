@@ -172,16 +172,16 @@ _ROOMS = ("linalg", "random", "fft", "special", "signal", "ndimage", "implicit",
 
 def said(name: str, names: list[str]) -> str:
     """The message for an attribute of a Tensor; ``names`` are those that there are."""
-    told = _OF_TENSOR.get(name)
-    if told is None:
-        told = _nearest(name, names)
-    return f"a Tensor has no attribute {name!r}: {told}"
+    remedy = _OF_TENSOR.get(name)
+    if remedy is None:
+        remedy = _nearest(name, names)
+    return f"a Tensor has no attribute {name!r}: {remedy}"
 
 
 def said_of_module(name: str, names: list[str]) -> str:
     """The same for a name of ``numgrad`` itself."""
-    told = _OF_MODULE.get(name) or _elsewhere(name) or _nearest(name, names)
-    return f"module 'numgrad' has no attribute {name!r}: {told}"
+    remedy = _OF_MODULE.get(name) or _elsewhere(name) or _nearest(name, names)
+    return f"module 'numgrad' has no attribute {name!r}: {remedy}"
 
 
 def _elsewhere(name: str) -> str | None:

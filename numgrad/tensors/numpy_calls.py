@@ -168,9 +168,9 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """``np.fill_diagonal``."""
     a = _target("fill_diagonal", a)
-    chosen = np.zeros(a.shape, bool)
-    np.fill_diagonal(chosen, True, wrap)
-    place(a, chosen, val)
+    mask = np.zeros(a.shape, bool)
+    np.fill_diagonal(mask, True, wrap)
+    place(a, mask, val)
 
 
 WRITES = {
@@ -209,14 +209,14 @@ def ufunc_at(
         params = {"index": index, "accumulate": True}
         inplace(OPS["index_put"], f"{name}.at", target, (value,), params)
         return
-    given = (target, *values)
-    known = all(map(_is_known, (*given, *tensors_of_index(index))))
-    if op is not None and (not known or any(map(requires_grad, given))):
+    operands = (target, *values)
+    known = all(map(_is_known, (*operands, *tensors_of_index(index))))
+    if op is not None and (not known or any(map(requires_grad, operands))):
         call: Any = partial(fold, f"{name}.at", ufunc, op)
         inplace(call, f"{name}.at", target, (index, *values), {})
         return
     check_target(f"{name}.at", target)
-    refuse_recorded(f"{name}.at", *given)
+    refuse_recorded(f"{name}.at", *operands)
     ufunc.at(target._array, _plain_index(index), *map(_array, values))
     mark_written(target)
 
@@ -343,11 +343,11 @@ class Translation:
         if len(args) <= self.direct and kwargs.keys() <= self.same:
             return self.op(*args, **kwargs)
         try:
-            given = self.signature.bind(*args, **kwargs).arguments
+            arguments = self.signature.bind(*args, **kwargs).arguments
         except TypeError as error:
             raise NumgradTypeError(f"{self.title}: {error}") from None
-        out = given.pop("out", None)
-        operands, params = self._arguments(given)
+        out = arguments.pop("out", None)
+        operands, params = self._arguments(arguments)
         compute = self.op
         if self.special is not None and (self.special in _ALWAYS or self.taken & params.keys()):
             compute = partial(self.special, self.op)
@@ -357,11 +357,11 @@ class Translation:
             return NotImplemented
         return store(self.title, out, (args, kwargs), partial(compute, *operands, **params))
 
-    def _arguments(self, given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def _arguments(self, arguments: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Positional arguments and keywords of the operation or of the translation."""
         operands: list[Any] = []
         params: dict[str, Any] = {}
-        for name, value in given.items():
+        for name, value in arguments.items():
             parameter, ours = self.signature.parameters[name], self.names.get(name)
             if value is NOT_GIVEN:
                 continue
@@ -488,15 +488,15 @@ def _clip(
     op: Op, x: Any, *, dtype: Any = None, casting: str = "same_kind", **params: Any
 ) -> Any:  # fmt: skip
     bounds = {k: v for k, v in params.items() if v is not None}
-    given = [x, *bounds.values()]
-    kinds = [v if type(v) in (int, float, complex) else as_operand(v).dtype for v in given]
-    wanted = np.dtype(dtype or np.result_type(*kinds))
-    for v, kind in zip(given, kinds, strict=True):
-        if type(v) not in (int, float, complex) and not np.can_cast(kind, wanted, casting):  # pyright: ignore
+    inputs = [x, *bounds.values()]
+    kinds = [v if type(v) in (int, float, complex) else as_operand(v).dtype for v in inputs]
+    target = np.dtype(dtype or np.result_type(*kinds))
+    for v, kind in zip(inputs, kinds, strict=True):
+        if type(v) not in (int, float, complex) and not np.can_cast(kind, target, casting):  # pyright: ignore
             raise NumgradTypeError(
-                f"clip: dtype {kind} does not go into {wanted} with casting={casting!r}"
+                f"clip: dtype {kind} does not go into {target} with casting={casting!r}"
             )
-    x, *ends = [OPS["astype"](as_operand(v), dtype=wanted, copy=False) for v in given]
+    x, *ends = [OPS["astype"](as_operand(v), dtype=target, copy=False) for v in inputs]
     return op(x, **dict(zip(bounds, ends, strict=True)))
 
 
@@ -519,13 +519,13 @@ def _joined(op: Op, *arrays: Any, dtype: Any = None, casting: str = "same_kind",
             ) -> Any:  # fmt: skip
     parts = list(arrays[0]) if len(arrays) == 1 else list(arrays)
     parts = [as_operand(a) for a in parts]
-    wanted = np.result_type(*[a.dtype for a in parts]) if dtype is None else np.dtype(dtype)
+    kind = np.result_type(*[a.dtype for a in parts]) if dtype is None else np.dtype(dtype)
     for a in parts:
-        if not np.can_cast(a.dtype, wanted, casting):  # pyright: ignore
+        if not np.can_cast(a.dtype, kind, casting):  # pyright: ignore
             raise NumgradTypeError(
-                f"{op.name}: dtype {a.dtype} does not go into {wanted} with casting={casting!r}"
+                f"{op.name}: dtype {a.dtype} does not go into {kind} with casting={casting!r}"
             )
-    return op([OPS["astype"](a, dtype=wanted, copy=False) for a in parts], **params)
+    return op([OPS["astype"](a, dtype=kind, copy=False) for a in parts], **params)
 
 
 def _take(op: Op, x: Any, indices: Any, *, mode: str = "raise", **params: Any) -> Any:

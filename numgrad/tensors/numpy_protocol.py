@@ -201,19 +201,19 @@ def _like(function: Callable[..., Any], create: Callable[..., Tensor]) -> Callab
     accepted = {"order": ("K", "C"), "subok": (True, False), "device": (None, "cpu")}
 
     def like(*args: Any, **kwargs: Any) -> Tensor:
-        given = dict(signature_of(function).bind(*args, **kwargs).arguments)
+        arguments = dict(signature_of(function).bind(*args, **kwargs).arguments)
         for name, values in accepted.items():
-            value = given.pop(name, values[0])
+            value = arguments.pop(name, values[0])
             if value not in values:
                 raise NumgradTypeError(
                     f"np.{create.__name__}: {name}={value!r} is not taken on Tensors; use "
                     f"ng.{create.__name__.removesuffix('_like')}(shape, dtype=...)"
                 )
-        shape = given.pop("shape", None)
+        shape = arguments.pop("shape", None)
         if shape is not None:
-            x = next(iter(given.values()))
-            given[next(iter(given))] = np.broadcast_to(np.empty((), x.dtype), shape)
-        return create(*given.values())  # in the order of the signature, which is ours
+            x = next(iter(arguments.values()))
+            arguments[next(iter(arguments))] = np.broadcast_to(np.empty((), x.dtype), shape)
+        return create(*arguments.values())  # in the order of the signature, which is ours
 
     return like
 

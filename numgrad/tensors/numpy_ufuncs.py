@@ -120,9 +120,9 @@ def call(ufunc: np.ufunc, method: str, op: Op | None, inputs: tuple, kwargs: dic
     if ufunc in functions and not (ufunc in _TRUTHS and "initial" in kwargs):
         return _method(f"{name}.{method}", functions[ufunc], inputs, kwargs)
     if method == "accumulate" and ufunc in _RUNNING:
-        given = METHODS[method] | dict(zip(METHODS[method], inputs, strict=False)) | kwargs
-        if given["dtype"] is None and given["out"] is None:
-            return declared(_RUNNING[ufunc])(given["array"], axis=given["axis"])
+        arguments = METHODS[method] | dict(zip(METHODS[method], inputs, strict=False)) | kwargs
+        if arguments["dtype"] is None and arguments["out"] is None:
+            return declared(_RUNNING[ufunc])(arguments["array"], axis=arguments["axis"])
     if op is None:
         return NotImplemented
     if method in METHODS and (
@@ -148,25 +148,25 @@ def _has_numbers(x: Any) -> bool:
 def _recorded(name: str, inputs: tuple, kwargs: dict) -> dict[str, Any]:
     """Arguments of a method of a ufunc whose result is recorded, compiled or batched."""
     defaults = METHODS[name.rpartition(".")[2]]
-    given = defaults | dict(zip(defaults, inputs, strict=False)) | kwargs
+    arguments = defaults | dict(zip(defaults, inputs, strict=False)) | kwargs
     for key in ("out", "where"):
-        if given.get(key) is not defaults.get(key):
+        if arguments.get(key) is not defaults.get(key):
             raise NumgradTypeError(
                 f"{name}: {key}= is not taken where the operation is recorded, compiled or batched"
             )
-    return {key: value for key, value in given.items() if value is not NOT_GIVEN}
+    return {key: value for key, value in arguments.items() if value is not NOT_GIVEN}
 
 
 def _method(name: str, function: Callable[..., Any], inputs: tuple, kwargs: dict) -> Any:
     """A method of a ufunc, by the NumPy function that does the same."""
     defaults = METHODS[name.rpartition(".")[2]]
-    given = defaults | dict(zip(defaults, inputs, strict=False)) | kwargs
-    array = given.pop("array")
-    if not np.ndim(array) and given["axis"] in (0, -1):  # which NumPy lets pass
-        given["axis"] = None
-    if isinstance(given["out"], tuple):
-        (given["out"],) = given["out"]
-    params = {k: v for k, v in given.items() if k == "axis" or v is not defaults[k]}
+    arguments = defaults | dict(zip(defaults, inputs, strict=False)) | kwargs
+    array = arguments.pop("array")
+    if not np.ndim(array) and arguments["axis"] in (0, -1):  # which NumPy lets pass
+        arguments["axis"] = None
+    if isinstance(arguments["out"], tuple):
+        (arguments["out"],) = arguments["out"]
+    params = {k: v for k, v in arguments.items() if k == "axis" or v is not defaults[k]}
     return _translation(name, function)((array,), params)
 
 
@@ -326,29 +326,29 @@ def updated(name: str, ufunc: np.ufunc, op: Op, target: Any, index: Any, *values
     x = as_operand(target)
     positions = _positions(name, x, index)
     region = tuple(positions.shape)
-    given = [OPS["broadcast_to"](as_operand(v), region) for v in values]
+    arrays = [OPS["broadcast_to"](as_operand(v), region) for v in values]
     places = made(positions) if isinstance(positions, np.ndarray) else positions
     if ufunc is np.multiply:
-        return multiply_at(x, places, converted(name, given[0], x.dtype))
+        return multiply_at(x, places, converted(name, arrays[0], x.dtype))
     if ufunc in (np.maximum, np.minimum) and x.dtype.kind != "c":
         from numgrad.operations.scatter_reduce import extreme_at  # few programs need it
 
-        value = converted(name, given[0], x.dtype)
+        value = converted(name, arrays[0], x.dtype)
         return extreme_at(x, places, value, largest=ufunc is np.maximum, include_self=True)
     numbers = numbers_of(name, positions).ravel()
     unique, counts = np.unique(numbers, return_counts=True)
     starts = np.cumsum(counts) - counts
     members, most = np.argsort(numbers, kind="stable"), np.argsort(-counts, kind="stable")
     flat = OPS["reshape"](x, (-1,))
-    items = tuple([_rows(OPS["reshape"](v, (-1,)), members) for v in given])
+    items = tuple([_rows(OPS["reshape"](v, (-1,)), members) for v in arrays])
     first = _rows(flat, unique[most])
     result = _one_by_one(name, op, first, items, starts[most], counts[most])
     return OPS["put"](x, made(unique[most]), result)
 
 
-def _operand(op: Op, given: dict[str, Any]) -> Any:
+def _operand(op: Op, arguments: dict[str, Any]) -> Any:
     """The array in the dtype that it is folded in."""
-    x, dtype = as_operand(given["array"]), given["dtype"]
+    x, dtype = as_operand(arguments["array"]), arguments["dtype"]
     if dtype is None and op.name in ("add", "multiply"):
         dtype = np.add.reduce(np.zeros(0, x.dtype)).dtype  # of short integers wider than they are
     if dtype is None:
@@ -356,21 +356,23 @@ def _operand(op: Op, given: dict[str, Any]) -> Any:
     return x if np.dtype(dtype) == x.dtype else OPS["astype"](x, dtype=dtype)
 
 
-def reduce(name: str, ufunc: np.ufunc, op: Op, given: dict[str, Any]) -> Any:
+def reduce(name: str, ufunc: np.ufunc, op: Op, arguments: dict[str, Any]) -> Any:
     """``ufunc.reduce`` of what is recorded, traced or batched."""
-    own = "initial" not in given
-    if ufunc is np.logaddexp and own and given["dtype"] is None:
-        return OPS["logsumexp"](given["array"], axis=given["axis"], keepdims=given["keepdims"])
-    x = _operand(op, given)
+    own = "initial" not in arguments
+    if ufunc is np.logaddexp and own and arguments["dtype"] is None:
+        return OPS["logsumexp"](
+            arguments["array"], axis=arguments["axis"], keepdims=arguments["keepdims"]
+        )
+    x = _operand(op, arguments)
     shape = tuple(x.shape)
-    axes = normalize_axes(name, given["axis"], len(shape))
+    axes = normalize_axes(name, arguments["axis"], len(shape))
     if len(axes) > 1 and ufunc not in _ASSOCIATIVE:
         raise NumgradValueError(
-            f"{name}: axis={given['axis']!r} of an operand of shape {shape}; the order of operands "
-            "matters, so give one axis"
+            f"{name}: axis={arguments['axis']!r} of an operand of shape {shape}; the order of "
+            "operands matters, so give one axis"
         )
     count = prod([int(shape[axis]) for axis in axes])
-    initial = ufunc.identity if own else given["initial"]
+    initial = ufunc.identity if own else arguments["initial"]
     if initial is None and not count:
         raise NumgradValueError(
             f"{name}: the reduced axes of an operand of shape {shape} have no elements, and there "
@@ -386,18 +388,19 @@ def reduce(name: str, ufunc: np.ufunc, op: Op, given: dict[str, Any]) -> Any:
         result = _in_pairs(op, x, np.array([count]))[0]
     else:
         *_, result = _folded(name, op, x)
-    if given["keepdims"]:
+    if arguments["keepdims"]:
         result = OPS["expand_dims"](result, axis=axes)
     return result
 
 
-def accumulate(name: str, ufunc: np.ufunc, op: Op, given: dict[str, Any]) -> Any:
+def accumulate(name: str, ufunc: np.ufunc, op: Op, arguments: dict[str, Any]) -> Any:
     """``ufunc.accumulate`` of what is recorded, traced or batched."""
-    x = _operand(op, given)
-    axes = normalize_axes(name, given["axis"], len(x.shape))
+    x = _operand(op, arguments)
+    axes = normalize_axes(name, arguments["axis"], len(x.shape))
     if len(axes) != 1:
         raise NumgradValueError(
-            f"{name}: axis={given['axis']!r} of an operand of shape {tuple(x.shape)}; give one axis"
+            f"{name}: axis={arguments['axis']!r} of an operand of shape {tuple(x.shape)}; "
+            "give one axis"
         )
     if not x.shape[axes[0]]:
         return x
@@ -410,10 +413,10 @@ def _folded(name: str, op: Op, x: Any) -> Iterator[Any]:
     return itertools.accumulate(rows, lambda a, b: converted(name, op(a, b), x.dtype))
 
 
-def reduceat(name: str, ufunc: np.ufunc, op: Op, given: dict[str, Any]) -> Any:
+def reduceat(name: str, ufunc: np.ufunc, op: Op, arguments: dict[str, Any]) -> Any:
     """``ufunc.reduceat`` of what is recorded, traced or batched."""
-    x, indices = _operand(op, given), numbers_of(name, given["indices"])
-    axis = given["axis"]
+    x, indices = _operand(op, arguments), numbers_of(name, arguments["indices"])
+    axis = arguments["axis"]
     if axis is None or isinstance(axis, tuple) or not len(x.shape):
         raise NumgradValueError(
             f"{name}: axis={axis!r} of an operand of shape {tuple(x.shape)}; give one axis"

@@ -42,7 +42,7 @@ class RandomState:
 
     def __init__(self, *values: Any) -> None:
         self._sources: dict[int, Any] = {id(np.random): np.random}
-        self._sources.update((id(found), found) for found in _sources(values, set()))
+        self._sources.update((id(generator), generator) for generator in _sources(values, set()))
         self._states = {key: _state(source) for key, source in self._sources.items()}
 
     @contextmanager
@@ -108,12 +108,12 @@ def _state(source: Any) -> Any:
 
 
 def _sources(value: Any, seen: set[int]) -> Iterator[Any]:
-    """What holds the state of the generators that can be reached from ``value``."""
-    for found in reached(value, seen):
-        if _is_of_user(found) and id(found) not in seen:
-            seen.add(id(found))
-            yield from _sources(list(vars(found).values()), seen)
-        source = found.generator if isinstance(found, Generator) else found
+    """Objects that hold the state of the generators reached from ``value``."""
+    for part in reached(value, seen):
+        if _is_of_user(part) and id(part) not in seen:
+            seen.add(id(part))
+            yield from _sources(list(vars(part).values()), seen)
+        source = part.generator if isinstance(part, Generator) else part
         if isinstance(source, np.random.Generator):
             yield source.bit_generator
         elif isinstance(source, np.random.BitGenerator | np.random.RandomState):
@@ -126,7 +126,7 @@ def _is_of_user(value: Any) -> bool:
 
 
 def reached(value: Any, seen: set[int]) -> Iterator[Any]:
-    """What a function or container has at hand, however deep; each of these once."""
+    """Walk the parts of a function or container, however deep; each of these once."""
     if not (isinstance(value, _CONTAINERS) or callable(value)):
         yield value
     elif id(value) not in seen:

@@ -77,8 +77,8 @@ def _triangular(z: Any, were: tuple, left: Any, mode: Any, right: Any) -> Any:
     return np.where(rising, left + (z - low) * rise, right - (high - z) * fall)
 
 
-def _share(chosen: Any, area: Any, was: Any) -> Any:
-    return np.sqrt(np.where(chosen, area, 1.0) / np.where(chosen, was, 1.0))
+def _share(mask: Any, area: Any, was: Any) -> Any:
+    return np.sqrt(np.where(mask, area, 1.0) / np.where(mask, was, 1.0))
 
 
 def _angle(z: Any, were: tuple, mu: Any, kappa: Any) -> Any:

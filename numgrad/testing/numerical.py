@@ -187,16 +187,16 @@ def gradgradcheck(
     positions = [position for position, _ in checked]
 
     def gradients(*both: Any) -> tuple:
-        given, cotangents = both[:count], both[count:]
-        roots = [y for y in _outputs(f, given) if y.requires_grad]
-        found = grad(
+        values, cotangents = both[:count], both[count:]
+        roots = [y for y in _outputs(f, values) if y.requires_grad]
+        grads = grad(
             roots,
-            [given[k] for k in positions],
+            [values[k] for k in positions],
             list(cotangents),
             create_graph=True,
             allow_unused=True,
         )
-        return tuple(g for g in found if g is not None)
+        return tuple(g for g in grads if g is not None)
 
     return gradcheck(
         gradients,
@@ -261,13 +261,13 @@ def _outputs(f: Callable[..., Any], arguments: Sequence[Any]) -> list[Tensor]:
 
 def _random_cotangents(outputs: Sequence[Tensor]) -> list[Tensor]:
     rng = np.random.default_rng(0)
-    found = []
+    cotangents = []
     for y in outputs:
         value = rng.uniform(0.5, 1.5, y.shape) * rng.choice([-1.0, 1.0], y.shape)
         if y.dtype.kind == "c":
             value = value + 1j * rng.uniform(0.5, 1.5, y.shape)
-        found.append(Tensor(np.asarray(value, y.dtype), True))
-    return found
+        cotangents.append(Tensor(np.asarray(value, y.dtype), True))
+    return cotangents
 
 
 # -------------------------------------------------------------------------------- Jacobians
@@ -286,13 +286,13 @@ def _flatten(array: np.ndarray) -> np.ndarray:
 
 def _units(shape: tuple[int, ...], dtype: np.dtype) -> list[np.ndarray]:
     """Arrays with a 1 at one element, i for its imaginary part: the columns of Jacobians."""
-    found = []
+    units = []
     for index in np.ndindex(shape):
         for part in _parts(dtype):
             unit = np.zeros(shape, dtype)
             unit[index] = part
-            found.append(unit)
-    return found
+            units.append(unit)
+    return units
 
 
 def _random_unit(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -370,8 +370,8 @@ class _Check:
             for column, size in zip(columns, sizes, strict=True)
         ]
 
-    def _compare(self, how: str, number: int, k: int, found: np.ndarray, expected: Any) -> None:
-        if found.shape == expected.shape and np.allclose(found, expected, self.rtol, self.atol):
+    def _compare(self, how: str, number: int, k: int, actual: np.ndarray, expected: Any) -> None:
+        if actual.shape == expected.shape and np.allclose(actual, expected, self.rtol, self.atol):
             return
         position, x = self.checked[k]
         y = self.outputs[number]
@@ -379,7 +379,7 @@ class _Check:
         differ = "differ" if how == "analytical" else "differs"
         raise GradcheckError(
             f"gradcheck: {where} of output {number} for input {position} {differ}."
-            f"{_complex_note(x, y)}\nnumerical:\n{expected}\n{how}:\n{found}"
+            f"{_complex_note(x, y)}\nnumerical:\n{expected}\n{how}:\n{actual}"
         )
 
     def independence(self) -> None:
@@ -402,19 +402,19 @@ class _Check:
             columns = [self._tangents(position, Tensor(way)) for way in self.directions[k]]
             for number, y in enumerate(self.outputs):
                 if y.dtype.kind in "fc":
-                    found = [_flatten(tangents[number]._array) for tangents in columns]
+                    entries = [_flatten(tangents[number]._array) for tangents in columns]
                     empty = np.zeros((_flatten(y._array).size, 0))
-                    matrix = np.stack(found, axis=1) if found else empty
+                    matrix = np.stack(entries, axis=1) if entries else empty
                     self._compare("forward mode", number, k, matrix, self.numerical[k][number])
             if batched and x.size:
                 rng = np.random.default_rng(1)
                 ways = np.stack([_random_unit(rng, x.shape, x.dtype) for _ in range(2)])
                 single = [self._tangents(position, Tensor(each)) for each in ways]
                 tangents_of = partial(self._tangents, position)
-                found = _batch("tangents", partial(vmap(tangents_of), Tensor(ways)))
+                batch = _batch("tangents", partial(vmap(tangents_of), Tensor(ways)))
                 for number in range(len(self.outputs)):
                     expected = np.stack([tangents[number]._array for tangents in single])
-                    self._compare_batch("tangents", number, position, found[number], expected)
+                    self._compare_batch("tangents", number, position, batch[number], expected)
 
     def _tangents(self, position: int, way: Tensor) -> tuple[Tensor, ...]:
         """Tangents of all outputs for one of an input."""
@@ -489,26 +489,26 @@ class _Check:
                     f"{row[k].shape}"
                 )
         zeros = np.zeros(x.shape, x.dtype)
-        found = [_flatten(zeros if row[k] is None else row[k]._array) for row in rows]
+        grads = [_flatten(zeros if row[k] is None else row[k]._array) for row in rows]
         flat = [_flatten(way) for way in ways]
-        if not found or not flat:
-            return np.zeros((len(found), len(flat)))
-        return np.stack(found) @ np.stack(flat, axis=1)
+        if not grads or not flat:
+            return np.zeros((len(grads), len(flat)))
+        return np.stack(grads) @ np.stack(flat, axis=1)
 
     def _check_undefined(self, number: int) -> None:
         """A gradient that does not arrive at an output counts as zeros."""
         y, others = self.outputs[number], _followed(self.outputs, number)
         if not others:
             return
-        given = [g._array for g in _random_cotangents(others)]
+        weights = [g._array for g in _random_cotangents(others)]
         try:
-            absent = self._gradients(others, given)
+            absent = self._gradients(others, weights)
         except Exception as error:
             raise GradcheckError(
                 f"gradcheck: the backward fails where no gradient arrives at output {number} "
                 f"({type(error).__name__}: {error}); it has to count as zeros"
             ) from error
-        present = self._gradients([y, *others], [np.zeros(y.shape, y.dtype), *given])
+        present = self._gradients([y, *others], [np.zeros(y.shape, y.dtype), *weights])
         for (position, x), a, b in zip(self.checked, absent, present, strict=True):
             zeros = np.zeros(x.shape, x.dtype)
             a, b = (zeros if g is None else g._array for g in (a, b))
@@ -523,19 +523,19 @@ class _Check:
         y, rng = self.outputs[number], np.random.default_rng(1)
         cotangents = np.stack([_random_unit(rng, y.shape, y.dtype) for _ in range(2)])
         single = [self._gradients([y], [v]) for v in cotangents]
-        found = _batch("cotangents", lambda: dense_grad(
+        batch = _batch("cotangents", lambda: dense_grad(
             y, self.tensors, Tensor(cotangents), retain_graph=True, allow_unused=True,
             is_grads_batched=True,
         ))  # fmt: skip
         for k, (position, x) in enumerate(self.checked):
             zeros = np.zeros(x.shape, x.dtype)
             expected = np.stack([zeros if g[k] is None else g[k]._array for g in single])
-            self._compare_batch("cotangents", number, position, found[k], expected)
+            self._compare_batch("cotangents", number, position, batch[k], expected)
 
     def _compare_batch(
-        self, what: str, number: int, position: int, found: Tensor | None, expected: np.ndarray
+        self, what: str, number: int, position: int, actual: Tensor | None, expected: np.ndarray
     ) -> None:
-        values = np.zeros_like(expected) if found is None else found._array
+        values = np.zeros_like(expected) if actual is None else actual._array
         if values.shape != expected.shape or not np.allclose(
             values, expected, self.rtol, self.atol, equal_nan=True
         ):
@@ -549,8 +549,8 @@ class _Check:
         roots = [self.outputs[number]]
         if not undefined:
             roots += _followed(self.outputs, number)
-        found = self._gradients(roots, [np.zeros(y.shape, y.dtype) for y in roots])
-        for (position, _), g in zip(self.checked, found, strict=True):
+        grads = self._gradients(roots, [np.zeros(y.shape, y.dtype) for y in roots])
+        for (position, _), g in zip(self.checked, grads, strict=True):
             if g is not None and np.any(g._array != 0):
                 raise GradcheckError(
                     f"gradcheck: a zero cotangent of output {number} gives input {position} the "

@@ -1,4 +1,4 @@
-"""What ``make_dot`` returns: a drawing that shows, renders and opens itself."""
+"""Drawing that ``make_dot`` returns: it shows, renders and opens itself."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ class Drawing:
         NumgradRuntimeError
             If the format needs Graphviz's ``dot`` and that is not installed, or fails.
         """
-        chosen = self.format if format is None else _checked(format)
-        if chosen == "svg":
+        kind = self.format if format is None else _checked(format)
+        if kind == "svg":
             return self.svg().encode()
-        if chosen in TEXT:
+        if kind in TEXT:
             return self.source.encode()
-        return _by_graphviz(self.source, chosen)
+        return _by_graphviz(self.source, kind)
 
     def save(
         self,
@@ -127,10 +127,10 @@ class Drawing:
             If the format needs Graphviz's ``dot`` and that is not installed, or fails; nothing is
             written then. With ``view``, if the system has no viewer.
         """
-        chosen = self.format if format is None else _checked(format)
-        content = self.pipe(chosen)
+        kind = self.format if format is None else _checked(format)
+        content = self.pipe(kind)
         source = self._path(filename, directory)
-        picture = source.with_name(f"{source.name}.{chosen}")
+        picture = source.with_name(f"{source.name}.{kind}")
         if not cleanup:
             write_atomically(source, [self.source.encode()])
         write_atomically(picture, [content])
@@ -163,10 +163,10 @@ class Drawing:
         return self.svg()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **_: Any) -> dict:
-        found = {"image/svg+xml": self.svg(), "text/plain": repr(self)}
+        bundle = {"image/svg+xml": self.svg(), "text/plain": repr(self)}
         return {
             kind: content
-            for kind, content in found.items()
+            for kind, content in bundle.items()
             if (include is None or kind in include) and kind not in (exclude or ())
         }
 

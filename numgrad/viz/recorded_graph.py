@@ -196,7 +196,7 @@ class _Sketch:
 
 
 def _saved(node: Node) -> list[tuple[str, Any]]:
-    """What a node keeps by the name of its attribute: Tensors, and what stands for them.
+    """Values that a node keeps, by the name of its attribute: Tensors, and what stands for them.
 
     This looks at what is kept and reads no ``_saved_<name>``, which would run the user's hooks and
     fail where a tensor was changed in place since.
@@ -211,38 +211,38 @@ def _saved_tensors(node: GraphNode) -> Iterator[tuple[str, Any]]:
     """The tensors and arrays among that, those of a tuple one by one."""
     if not isinstance(node, Node):
         return
-    for name, kept in _saved(node):
-        if kept is None:
+    for name, saved in _saved(node):
+        if saved is None:
             raise NumgradRuntimeError(
                 f"make_dot: show_saved draws what the nodes saved, but a backward has freed that "
                 f"of {node.name()}; draw before backward(), or call it with retain_graph=True"
             )
         if node.call.opaque:
-            kept = tuple(node.saved_tensors)
-        parts = kept if isinstance(kept, tuple) else (kept,)
+            saved = tuple(node.saved_tensors)
+        parts = saved if isinstance(saved, tuple) else (saved,)
         for k, part in enumerate(parts):
             value = part
             if isinstance(part, Guard):
                 value = part.array if part.tensor is None else part.tensor
             if isinstance(value, Tensor | np.ndarray | Packed):
-                yield (f"{name}[{k}]" if isinstance(kept, tuple) else name), value
+                yield (f"{name}[{k}]" if isinstance(saved, tuple) else name), value
 
 
 def _attributes(node: GraphNode, most: int) -> list[tuple[str, str]]:
-    """What a node saved and the parameters of its operation, as words of at most ``most``."""
+    """Saved values of a node and parameters of its operation, as words of at most ``most``."""
     if not isinstance(node, Node):
         return []
-    rows = [(name, _word(kept, node.saved is None)) for name, kept in _saved(node)]
+    rows = [(name, _word(saved, node.saved is None)) for name, saved in _saved(node)]
     rows += [(name, " ".join(str(value).split())) for name, value in node.call.params.items()]
     return [(name, word if len(word) <= most else word[: most - 3] + "...") for name, word in rows]
 
 
-def _word(kept: Any, freed: bool) -> str:
+def _word(saved: Any, freed: bool) -> str:
     if freed:
         return "[freed]"
-    if isinstance(kept, bool | int | float | complex | np.generic):
-        return str(kept)
-    return "[saved tensors]" if isinstance(kept, tuple | SavedTensors) else "[saved tensor]"
+    if isinstance(saved, bool | int | float | complex | np.generic):
+        return str(saved)
+    return "[saved tensors]" if isinstance(saved, tuple | SavedTensors) else "[saved tensor]"
 
 
 def _table(name: str, rows: list[tuple[str, str]]) -> tuple[str, ...]:

@@ -125,10 +125,10 @@ def parse(text, model):
 
 
 def _find(pattern, text, what, name="file"):
-    found = re.search(pattern, text, re.MULTILINE)
-    if found is None:
+    match = re.search(pattern, text, re.MULTILINE)
+    if match is None:
         raise NumgradValueError(f"{name}: no {what}")
-    return found[1]
+    return match[1]
 
 
 def _number(text):

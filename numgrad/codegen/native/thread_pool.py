@@ -63,12 +63,12 @@ def prepare() -> None:
     _set_num_threads = ctypes.PYFUNCTYPE(None, ctypes.c_int)(library.set_num_threads)
     for function in ("get_num_threads", "parallel_for"):
         binding.add_symbol(f"numgrad_layer_{function}", getattr(library, function))
-    found = machine.load_shared("launch", DRIVER)
+    addresses = machine.load_shared("launch", DRIVER)
     for name in ("parallel_for", "thread_limit"):
-        binding.add_symbol(f"numgrad_{name}", found[name])
+        binding.add_symbol(f"numgrad_{name}", addresses[name])
     counter = ctypes.PYFUNCTYPE(ctypes.c_int64)
     names = ("lost", "overhead", "cycles", "idle")
-    _lost, _overhead, _cycles, _idle = (counter(found[name]) for name in names)
+    _lost, _overhead, _cycles, _idle = (counter(addresses[name]) for name in names)
     _started = _cycles(), time.perf_counter_ns()
     _layer = chosen
 
@@ -89,7 +89,7 @@ def set_num_threads(count: int) -> None:
 
 
 def launch_ns() -> float:
-    """What a launch of two threads takes that have nothing to do and are awake, in nanoseconds.
+    """Time of a launch of two threads that have nothing to do and are awake, in nanoseconds.
 
     It is the least of some: the first one wakes the threads, others may be interrupted.
     """

@@ -29,7 +29,7 @@ _CLOCKS = {
     "secrets": {"token_bytes", "token_hex", "token_urlsafe", "randbelow", "randbits", "choice"},
     "uuid": {"uuid1", "uuid4"},
 }
-"""What gives something else each time, by module."""
+"""Functions that return another value each time, by module."""
 _METHODS = {"now", "today", "utcnow"}
 """Methods of ``datetime`` and ``date`` that do."""
 _READERS: dict[str, dict[str, Callable[[Any], Any]]] = {
@@ -57,22 +57,22 @@ _READERS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "gc": {"isenabled": lambda enabled: enabled()},
     "numgrad": {"get_num_threads": lambda threads: threads()},
 }
-"""What tells the state behind a function or object of these modules."""
+"""Readers of the state behind a function or object of these modules."""
 _NAMES = {name for group in (*_CLOCKS.values(), *_READERS.values()) for name in group}
 _GIVING: set[str] = {*_CLOCKS["time"], *_CLOCKS["os"], *_METHODS}
 """Names of functions in C whose calls are watched; those of other modules end there."""
 
 
 def _objects(modules: dict[str, Any]) -> dict[int, tuple[Any, str, str]]:
-    """What the tables name of modules that are there, by identity."""
-    found = {}
+    """Objects that the tables name, of imported modules, by identity."""
+    objects = {}
     for module, names in modules.items():
         there = sys.modules.get(module)
         for name in names if there is not None else ():
             part = getattr(there, name, None)
             if part is not None:
-                found[id(part)] = part, module, name
-    return found
+                objects[id(part)] = part, module, name
+    return objects
 
 
 class ProcessState:
@@ -89,11 +89,11 @@ class ProcessState:
         self._read = _objects(_READERS)
         self._clocks = _objects(_CLOCKS)
 
-    def places(self, found: Any, attributes: Collection[str]) -> Iterator[Source]:
+    def places(self, value: Any, attributes: Collection[str]) -> Iterator[Source]:
         """The places of what code gets from a global, whose attributes it names."""
-        parts = [found]
-        if isinstance(found, ModuleType):
-            there = vars(found)
+        parts = [value]
+        if isinstance(value, ModuleType):
+            there = vars(value)
             parts += [there[name] for name in _NAMES.intersection(attributes) if name in there]
         for part in parts:
             known = self._read.get(id(part))
