@@ -21,6 +21,8 @@ OPS: dict[str, Op] = {}
 """Every operation by name."""
 FOUND: list[dict[Any, Any]] = []
 """Tables made from that one, which are emptied where a user's operation is declared anew."""
+RESERVED = frozenset(("g", "y", "self", "empty"))
+"""Names with a meaning in gradient formulas and generated entries: inputs called so get a ``_``."""
 
 
 class Kink(NamedTuple):
@@ -122,7 +124,8 @@ class Op(Documented):
         self.__qualname__ = self.name
         self.__module__ = function.__module__
         self.__doc__ = Page(self)
-        self.inputs = code.co_varnames[: code.co_argcount]
+        names = code.co_varnames[: code.co_argcount]
+        self.inputs = tuple([f"{name}_" if name in RESERVED else name for name in names])
         if code.co_flags & 0x04:  # *args: any number of inputs
             self.inputs = ("inputs",)
         keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
@@ -194,9 +197,10 @@ class Op(Documented):
 
     @cached_property
     def spellings(self) -> dict[str, str]:
-        """Inputs and parameters -> names that NumPy has for those at the same place."""
-        if not callable(self.ref) or isinstance(self.ref, np.ufunc):
-            return {}
+        """Inputs and parameters -> names that callers or NumPy have for those at the same place."""
+        own = {name: name[:-1] for name in self.inputs if name[:-1] in RESERVED}
+        if own or not callable(self.ref) or isinstance(self.ref, np.ufunc):
+            return own
         theirs = signature_of(self.ref).parameters
         ours = (*self.inputs, *self.params)
         return {
@@ -246,25 +250,27 @@ class Op(Documented):
     def __wrapped__(self) -> Callable[..., Any]:
         return self.function
 
-    def vjp(self, **formulas: Callable[..., Any]) -> Op:
+    def vjp(self, /, **formulas: Callable[..., Any]) -> Op:
         """Declare the gradient formula of each named input; returns the operation.
 
         A formula takes ``g``, the gradient of the output, and whatever else it names: ``y``,
-        inputs, ``meta_<input>``, parameters. Its parameter list decides what a backward keeps.
+        inputs, ``meta_<input>``, parameters. Its parameter list decides what a backward keeps. An
+        input that is called ``g`` or ``y`` itself is ``g_`` or ``y_`` there.
 
         Raises
         ------
         NumgradTypeError
             If a formula names something else, or an input does not exist.
         """
-        for name, function in formulas.items():
+        for written, function in formulas.items():
+            name = f"{written}_" if written in RESERVED else written
             if name not in self.inputs:
-                raise NumgradTypeError(f"{self.name}: no input is called {name!r}")
+                raise NumgradTypeError(f"{self.name}: no input is called {written!r}")
             self.declared[name] = GradientFormula(self, function)
         self._redeclared()
         return self
 
-    def refuse(self, **formulas: Callable[..., Any]) -> Op:
+    def refuse(self, /, **formulas: Callable[..., Any]) -> Op:
         """Declare gradient formulas that raise, of inputs whose derivative does not exist."""
         for name, function in formulas.items():
             self.declared[name] = GradientFormula(self, function, REFUSED)
@@ -295,6 +301,7 @@ class Op(Documented):
         ... )).no_derivative("rows")
         <numgrad operation gather_rows(x, rows)>
         """
+        names = tuple([f"{name}_" if name in RESERVED else name for name in names])
         for name in names:
             if name not in self.inputs:
                 raise NumgradTypeError(f"{self.name}: no input is called {name!r}")
@@ -333,7 +340,7 @@ class Op(Documented):
     @property
     def is_users(self) -> bool:
         """Whether it is no operation of this package."""
-        return self.__module__.partition(".")[0] != __name__.partition(".")[0]
+        return (self.__module__ or "").partition(".")[0] != __name__.partition(".")[0]
 
     def forget(self) -> None:
         """Drop what earlier calls decided: formulas decide what is saved and compiled."""

@@ -113,3 +113,35 @@ def test_functions_of_python_are_named(f):
 
     with pytest.raises(NumgradTypeError, match=r"np\.sin for math\.sin"):
         ng.elementwise()(unary)(X)
+
+
+@pytest.mark.parametrize("name", ["g", "y", "self", "empty"])
+def test_operands_may_have_names_that_formulas_and_entries_use(name):
+    text = f"def scaled(u, {name}):\n    return u * {name} + 1.0\n"
+    scope = {}  # of no module
+    exec(text, scope)
+    scaled = ng.elementwise()(scope["scaled"])
+    u, v = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    np.testing.assert_array_equal(scaled(u, v), u * v + 1)
+    np.testing.assert_array_equal(scaled(u, **{name: v}), u * v + 1)
+    a, b = ng.tensor(u, requires_grad=True), ng.tensor(v, requires_grad=True)
+    result = scaled(a, b)
+    result.sum().backward()
+    np.testing.assert_array_equal(result.detach(), u * v + 1)
+    np.testing.assert_array_equal(a.grad, v)
+    np.testing.assert_array_equal(b.grad, u)
+    fast = ng.jit(ng.grad(lambda u, v: np.sum(scaled(u, v) ** 2), argnums=1))
+    np.testing.assert_allclose(fast(u, v), 2 * (u * v + 1) * u)
+    scaled.vjp(**{name: lambda g, u: 7 * g * u})  # a rule by the operand's own name
+    np.testing.assert_array_equal(ng.grad(lambda v: np.sum(scaled(u, v)))(v), 7 * u)
+
+
+def test_one_operand_may_be_called_y():
+    @ng.elementwise()
+    def shifted_square(y):
+        """The square, and one."""
+        return y * y + 1
+
+    assert shifted_square(np.float64(2.0)) == 5
+    assert ng.grad(shifted_square)(3.0) == 6
+    assert ng.grad(ng.grad(shifted_square))(3.0) == 2
