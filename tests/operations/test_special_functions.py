@@ -774,3 +774,9 @@ def test_second_derivatives_of_relative_entropies_at_0(f):
     found = ng.hessian(lambda p: f(p[0], p[1]))(np.array([0.0, 0.5]))
     assert found[0].tolist() == [np.inf, -2.0]
     assert found[1, 1] == 0
+
+
+@pytest.mark.parametrize(("x", "power"), [(np.inf, 1.0), (2.0, np.inf), (0.0, -1.0)])
+def test_the_slope_of_boxcox_where_the_power_is_endless(x, power):
+    # SciPy's hyp1f1 does not return for an infinite argument
+    assert ng.grad(lambda p: ng.special.boxcox(np.array(x), p))(power) == np.inf

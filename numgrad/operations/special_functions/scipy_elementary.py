@@ -229,8 +229,9 @@ pseudo_huber.vjp(
 def _power_slope(log, lmbda):
     """Derivative of ``(exp(lmbda * log) - 1) / lmbda`` with respect to ``lmbda``."""
     gone = np.isinf(log) & (lmbda * log < 0)  # the power is 0
-    log = np.where(gone, 0, log)
-    result = 0.5 * log * log * hyp1f1(2, 3, lmbda * log)
+    endless = lmbda * log == np.inf  # for which SciPy's function does not return
+    log, factor = np.where(gone | endless, 0, log), np.where(endless, 0, lmbda)
+    result = np.where(endless, np.inf, 0.5 * log * log * hyp1f1(2, 3, factor * log))
     return np.where(gone, 1 / np.square(np.where(gone, lmbda, 1)), result)
 
 
