@@ -345,7 +345,8 @@ class State(threading.local):
         if not changed:
             return before
         try:
-            self.put(changes)
+            self.__dict__.update(changes)
+            self.refresh()
             return before
         except BaseException:
             self.put(before)

@@ -1,5 +1,9 @@
 """Kernels that compare indices with the lengths of arrays: Note [Bounds] in ``memory``."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -97,3 +101,29 @@ def test_such_kernels_have_names_of_their_own(checking, monkeypatch):
     stamp = native.native_stamp()
     monkeypatch.setattr(native, "CHECK_BOUNDS", False)
     assert native.native_stamp() != stamp
+
+
+def test_a_part_of_the_array_that_is_not_chosen_is_not_checked(checking):
+    choose = compiled(
+        """
+def kernel(x, y, row, first):
+    part = x[row] if first else y
+    part[0] = 1.0
+""",
+        "void(float64[:, ::1], float64[::1], int64, boolean)",
+    )
+    nothing, y = np.zeros((0, 2)), np.zeros(2)
+    choose(nothing, y, 0, False)
+    assert y.tolist() == [1.0, 0.0]
+    with pytest.raises(IndexError):
+        choose(np.zeros((1, 0)), y, 0, True)
+
+
+def test_the_largest_of_a_row_is_checked_too():
+    # whose statements are partly written by the translator, at no line of the source
+    program = "import numpy as np, numgrad as ng; print(np.max(ng.tensor([[1.0, 3.0]]), axis=1))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False,
+        env={**os.environ, "NUMGRAD_BOUNDSCHECK": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert done.stdout == "tensor([3.])\n", done.stderr

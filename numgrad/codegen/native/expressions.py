@@ -239,8 +239,11 @@ class ExpressionWriter:
         return isinstance(node, ast.Name) and isinstance(self.names.get(node.id), Array)
 
     def _choose_array(self, condition: Number, node: ast.IfExp) -> Array:
-        """One of two arrays; where they lie is computed of both."""
+        """One of two arrays; where they lie is computed of both, so only elements are checked."""
+        module = self.f.module
+        checked, module.check_bounds = module.check_bounds, False
         a, b = self.value(node.body), self.value(node.orelse)
+        module.check_bounds = checked
         assert isinstance(a, Array)
         assert isinstance(b, Array)
         if a.dtype != b.dtype or len(a.shape) != len(b.shape) or a.strides or b.strides:

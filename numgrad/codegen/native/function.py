@@ -94,7 +94,8 @@ class FunctionBody(CallWriter):
                 break
             form = statement.__dict__.get("form")
             if self.f.module.check_bounds:
-                first_line = ast.unparse(statement).partition("\n")[0]
+                text = ast.unparse(ast.fix_missing_locations(statement))
+                first_line = text.partition("\n")[0]
                 self.f.statement = f"{self.function.name}: {first_line}"
                 form = None
             if form is None or not self.repetition.translate(self, statement, form):
