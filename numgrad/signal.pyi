@@ -29,7 +29,7 @@ def correlate2d(
 
 def csd(
     x: _Array,
-    y: _Array,
+    y: Any,
     fs: Any = ...,
     window: str = "hann",
     nperseg: Any = None,
