@@ -397,7 +397,7 @@ def cumulative_sum(
     """``cumsum`` as the Array API has it; ``include_initial`` puts a zero first."""
 
 def cumulative_trapezoid(
-    y: Any, x: Any = None, dx: Any = ..., axis: _Axis = -1, initial: Any = None
+    y: _Array, x: Any = None, dx: Any = ..., axis: _Axis = -1, initial: Any = None
 ) -> Tensor:
     """Integrals up to each sample but the first, by the trapezoidal rule."""
 
@@ -570,7 +570,12 @@ def histogram(
     """How many elements lie in intervals, or the sum of their weights, which have a gradient."""
 
 def histogram2d(
-    x: _Array, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+    x: _Array,
+    y: _Array,
+    bins: Any = 10,
+    range: Any = None,
+    density: Any = None,
+    weights: Any = None,
 ) -> tuple[Tensor, ...]:
     """How many points of a plane lie in rectangles, or the sum of their weights."""
 
@@ -955,7 +960,7 @@ def polydiv(a: _Array, b: _Array) -> tuple[Tensor, ...]:
 
 def polyfit(
     x: _Array,
-    y: Any,
+    y: _Array,
     deg: _Array,
     rcond: Any = None,
     full: bool = False,
@@ -1101,7 +1106,7 @@ def sign(x: _Array) -> Tensor:
 def signbit(x: _Array) -> Tensor:
     """Whether the sign bit is set, as it is for -0.0."""
 
-def simpson(y: Any, x: Any = None, dx: Any = ..., axis: _Axis = -1) -> Tensor:
+def simpson(y: _Array, x: Any = None, dx: Any = ..., axis: _Axis = -1) -> Tensor:
     """Integral along an axis of a function given by samples, by Simpson's rule."""
 
 def sin(x: _Array) -> Tensor:
@@ -1202,7 +1207,7 @@ def trace(
 def transpose(x: _Array, *args: _Axis, axes: _Axis = None) -> Tensor:
     """The axes in another order; without ``axes`` reversed."""
 
-def trapezoid(y: Any, x: Any = None, dx: Any = ..., axis: _Axis = -1) -> Tensor:
+def trapezoid(y: _Array, x: Any = None, dx: Any = ..., axis: _Axis = -1) -> Tensor:
     """Integral along an axis of a function given by samples, by the trapezoidal rule."""
 
 def tril(x: _Array, k: Any = 0) -> Tensor:

@@ -29,7 +29,7 @@ def correlate2d(
 
 def csd(
     x: _Array,
-    y: Any,
+    y: _Array,
     fs: Any = ...,
     window: str = "hann",
     nperseg: Any = None,

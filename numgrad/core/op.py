@@ -22,7 +22,7 @@ OPS: dict[str, Op] = {}
 FOUND: list[dict[Any, Any]] = []
 """Tables made from that one, which are emptied where a user's operation is declared anew."""
 RESERVED = frozenset(("g", "y", "self", "empty"))
-"""Names with a meaning in gradient formulas and generated entries: inputs called so get a ``_``."""
+"""Names with a meaning in gradient formulas and entries: users' inputs called so get a ``_``."""
 
 
 class Kink(NamedTuple):
@@ -125,7 +125,8 @@ class Op(Documented):
         self.__module__ = function.__module__
         self.__doc__ = Page(self)
         names = code.co_varnames[: code.co_argcount]
-        self.inputs = tuple([f"{name}_" if name in RESERVED else name for name in names])
+        self.reserved = RESERVED if self.is_users else frozenset[str]()
+        self.inputs = tuple([self._input(name) for name in names])
         if code.co_flags & 0x04:  # *args: any number of inputs
             self.inputs = ("inputs",)
         keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
@@ -198,7 +199,7 @@ class Op(Documented):
     @cached_property
     def spellings(self) -> dict[str, str]:
         """Inputs and parameters -> names that callers or NumPy have for those at the same place."""
-        own = {name: name[:-1] for name in self.inputs if name[:-1] in RESERVED}
+        own = {name: name[:-1] for name in self.inputs if name[:-1] in self.reserved}
         if own or not callable(self.ref) or isinstance(self.ref, np.ufunc):
             return own
         theirs = signature_of(self.ref).parameters
@@ -250,6 +251,10 @@ class Op(Documented):
     def __wrapped__(self) -> Callable[..., Any]:
         return self.function
 
+    def _input(self, written: str) -> str:
+        """The name of an input that a user has called so."""
+        return f"{written}_" if written in self.reserved else written
+
     def vjp(self, /, **formulas: Callable[..., Any]) -> Op:
         """Declare the gradient formula of each named input; returns the operation.
 
@@ -263,7 +268,7 @@ class Op(Documented):
             If a formula names something else, or an input does not exist.
         """
         for written, function in formulas.items():
-            name = f"{written}_" if written in RESERVED else written
+            name = self._input(written)
             if name not in self.inputs:
                 raise NumgradTypeError(f"{self.name}: no input is called {written!r}")
             self.declared[name] = GradientFormula(self, function)
@@ -301,7 +306,7 @@ class Op(Documented):
         ... )).no_derivative("rows")
         <numgrad operation gather_rows(x, rows)>
         """
-        names = tuple([f"{name}_" if name in RESERVED else name for name in names])
+        names = tuple([self._input(name) for name in names])
         for name in names:
             if name not in self.inputs:
                 raise NumgradTypeError(f"{self.name}: no input is called {name!r}")
