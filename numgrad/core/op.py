@@ -122,7 +122,7 @@ class Op(Documented):
         self.name = name or function.__name__.rstrip("_")
         self.__name__ = self.name
         self.__qualname__ = self.name
-        self.__module__ = function.__module__
+        self.__module__ = function.__module__ or "__main__"  # of text that was executed
         self.__doc__ = Page(self)
         names = code.co_varnames[: code.co_argcount]
         self.reserved = RESERVED if self.is_users else frozenset[str]()
@@ -345,7 +345,7 @@ class Op(Documented):
     @property
     def is_users(self) -> bool:
         """Whether it is no operation of this package."""
-        return (self.__module__ or "").partition(".")[0] != __name__.partition(".")[0]
+        return self.__module__.partition(".")[0] != __name__.partition(".")[0]
 
     def forget(self) -> None:
         """Drop what earlier calls decided: formulas decide what is saved and compiled."""
