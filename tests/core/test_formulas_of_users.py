@@ -118,7 +118,7 @@ def test_functions_of_python_are_named(f):
 @pytest.mark.parametrize("name", ["g", "y", "self", "empty"])
 def test_operands_may_have_names_that_formulas_and_entries_use(name):
     text = f"def scaled(u, {name}):\n    return u * {name} + 1.0\n"
-    scope = {}  # of no module
+    scope = {"__name__": __name__}
     exec(text, scope)
     scaled = ng.elementwise()(scope["scaled"])
     u, v = np.array([1.0, 2.0]), np.array([3.0, 4.0])
