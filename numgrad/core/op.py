@@ -125,7 +125,12 @@ class Op(Documented):
         self.__module__ = function.__module__ or "__main__"  # of text that was executed
         self.__doc__ = Page(self)
         names = code.co_varnames[: code.co_argcount]
-        self.reserved = RESERVED if self.is_users else frozenset[str]()
+        self.renamed = {}
+        for name in RESERVED.intersection(names) if self.is_users else ():
+            own = f"{name}_"
+            while own in code.co_varnames:
+                own += "_"
+            self.renamed[name] = own
         self.inputs = tuple([self._input(name) for name in names])
         if code.co_flags & 0x04:  # *args: any number of inputs
             self.inputs = ("inputs",)
@@ -199,7 +204,7 @@ class Op(Documented):
     @cached_property
     def spellings(self) -> dict[str, str]:
         """Inputs and parameters -> names that callers or NumPy have for those at the same place."""
-        own = {name: name[:-1] for name in self.inputs if name[:-1] in self.reserved}
+        own = {name: written for written, name in self.renamed.items()}
         if own or not callable(self.ref) or isinstance(self.ref, np.ufunc):
             return own
         theirs = signature_of(self.ref).parameters
@@ -253,7 +258,7 @@ class Op(Documented):
 
     def _input(self, written: str) -> str:
         """The name of an input that a user has called so."""
-        return f"{written}_" if written in self.reserved else written
+        return self.renamed.get(written, written)
 
     def vjp(self, /, **formulas: Callable[..., Any]) -> Op:
         """Declare the gradient formula of each named input; returns the operation.

@@ -142,6 +142,14 @@ def test_one_operand_may_be_called_y():
         """The square, and one."""
         return y * y + 1
 
+    @ng.elementwise()
+    def doubled_and_other(y, y_):
+        """Names that differ by an underscore."""
+        return 2 * y + y_ * y_
+
+    assert doubled_and_other(np.float64(1.0), np.float64(3.0)) == 11
+    assert ng.grad(doubled_and_other, argnums=(0, 1))(1.0, 3.0) == (2.0, 6.0)
+    assert doubled_and_other(y=np.float64(1.0), y_=np.float64(3.0)) == 11
     assert shifted_square(np.float64(2.0)) == 5
     assert ng.grad(shifted_square)(3.0) == 6
     assert ng.grad(ng.grad(shifted_square))(3.0) == 2

@@ -128,7 +128,9 @@ def _position(source: Any) -> Any:
     if isinstance(source, Iterator):
         with suppress(AttributeError, OSError, ValueError):  # no file, or a closed one
             return source.tell()  # pyright: ignore
-        return length_hint(source, -1), repr(source)
+        if type(source).__module__ in ("builtins", "itertools"):  # no code of the user's runs
+            return length_hint(source, -1), repr(source)
+        return None
     is_legacy = isinstance(source, np.random.RandomState)
     return source.get_state() if is_legacy else source.bit_generator.state
 
