@@ -385,21 +385,27 @@ class Changing:
 
     def __enter__(self) -> Any:
         changes = self._changes()
-        before, entered = self._before(changes), state.entered
+        before = self._before(changes)
+        before["entered"] = entered = state.entered
+        changes["entered"] = (*entered, (self, before))
         try:
-            state.put({**changes, "entered": (*entered, (self, before))})
+            state.put(changes)
             return self
         except BaseException:
-            state.put({**before, "entered": entered})
+            state.put(before)
             raise
 
     def __exit__(self, *exception: object) -> None:
-        before = state.leave(self)
+        entered = state.entered
+        if entered and entered[-1][0] is self:
+            state.put(entered[-1][1])
+            return
+        before = state.leave(self)  # what was entered later stays
         if before is not None:  # None in a thread that collects somebody else's generator
-            state.put(before)
+            state.put({**before, "entered": state.entered})
 
     def _changes(self) -> dict[str, Any]:
-        """Settings inside, by name."""
+        """Settings inside, by name, in a dictionary of its own."""
         raise NotImplementedError
 
     def _before(self, changes: dict[str, Any]) -> dict[str, Any]:
