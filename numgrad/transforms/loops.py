@@ -103,8 +103,8 @@ def _scan(
         if isinstance(result, tuple) and len(result) == 2:
             return result
         raise NumgradTypeError(
-            f"{name}: the step returned a {type(result).__name__}; it returns a pair, the carry and "
-            "what is to be collected (None for nothing)"
+            f"{name}: the step returned a {type(result).__name__}; it returns a pair, the carry "
+            "and what is to be collected (None for nothing)"
         )
 
     def one(carry: Any, arrays: Sequence[Any], k: int = 0) -> tuple[Any, Any]:
@@ -456,8 +456,8 @@ def _count(name: str, nesting: Nesting, given: Sequence[Any], length: int | None
     for path, x in zip(paths(nesting, "xs"), given, strict=False):
         if not np.ndim(x):
             raise NumgradValueError(
-                f"{name}: {path} is a {type(x).__name__} without axes; the steps go along the first "
-                "axis of xs (of a list of numbers np.array makes an array)"
+                f"{name}: {path} is a {type(x).__name__} without axes; the steps go along the "
+                "first axis of xs (of a list of numbers np.array makes an array)"
             )
         lengths[path] = x.shape[0] if hasattr(x, "shape") else len(x)
     if length is not None:
