@@ -184,7 +184,7 @@ _ON_FIRST_USE = {
     "curve_jac": "numgrad.optimize.models",
     "geomspace": "numgrad.tensors.creation",
     "jit": "numgrad.compiler.api",
-    "jit_stats": "numgrad.compiler.inspect.stats",
+    "jit_stats": "numgrad.compiler.inspect.report",
     "least_squares": "numgrad.optimize.least_squares",
     "linear_operator": "numgrad.optimize.objective",
     "load": "numgrad.io",

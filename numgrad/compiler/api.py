@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import time
 import weakref
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from types import MethodType
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 
@@ -22,17 +24,15 @@ from numgrad.compiler.call.signature import (
     hashed_key,
     same_key,
 )
-from numgrad.compiler.collecting import seldom_collecting
 from numgrad.compiler.graph.graph import Graph
-from numgrad.compiler.inspect.reasons import difference
-from numgrad.compiler.inspect.stats import FUNCTIONS, Statistics
+from numgrad.compiler.inspect.report import FUNCTIONS, Statistics, difference
 from numgrad.compiler.messages import no_internal_error
 from numgrad.compiler.progress import announced
 from numgrad.compiler.run.dispatch import MISS, NAMES, compiled
 from numgrad.compiler.run.program import Options
 from numgrad.compiler.run.specialise import Specialisation, changing_numbers
-from numgrad.compiler.trace.capture import trace
 from numgrad.compiler.trace.promoted_numbers import Key
+from numgrad.compiler.trace.tracing import trace
 from numgrad.core.interpreter import state
 from numgrad.core.wrappers import found_by_name
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, warn
@@ -504,3 +504,21 @@ def jit(
     if not callable(f):
         raise NumgradTypeError(f"jit: compiles functions, got {type(f).__name__}")
     return Jitted(f, choices)
+
+
+OBJECTS = 50_000
+"""Objects made and still there after which Python looks for garbage: a graph keeps what it makes,
+so looking after every few hundred took a tenth of the time."""
+
+
+@contextmanager
+def seldom_collecting() -> Iterator[None]:
+    """Have Python look for garbage less often, in all threads; if it does not look, it stays so."""
+    before = gc.get_threshold()
+    seldom = (before[0] and max(before[0], OBJECTS), *before[1:])
+    gc.set_threshold(*seldom)
+    try:
+        yield
+    finally:
+        if gc.get_threshold() == seldom:  # else somebody has chosen others meanwhile
+            gc.set_threshold(*before)

@@ -19,14 +19,21 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.integrate.layout import Layout, RightSideArguments, arranged, ravelled, unravelled
 from numgrad.integrate.ode import Times
 from numgrad.integrate.solution_operation import InitialValueProblem, SolveIvp
 from numgrad.integrate.solving import SolverSettings, solved
-from numgrad.integrate.system import OdeSystem, Slopes
+from numgrad.integrate.system import (
+    Layout,
+    OdeSystem,
+    RightSideArguments,
+    Slopes,
+    arranged,
+    ravelled,
+    unravelled,
+)
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.argnums import check_function
-from numgrad.transforms.closures import captured
+from numgrad.transforms.call import captured
 from numgrad.transforms.mapping import vmap
 
 METHODS = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")

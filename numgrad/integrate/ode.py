@@ -18,7 +18,7 @@ from numgrad.integrate.system import Motion, as_number
 from numgrad.operations.shape import as_index
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.argnums import check_function
-from numgrad.transforms.loops import fori_loop, scan
+from numgrad.transforms.control_flow import fori_loop, scan
 
 
 class Times:

@@ -31,7 +31,7 @@ from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Parameter, Tensor
 from numgrad.autograd.versions import Version
 from numgrad.codegen.cpython import hot_paths
-from numgrad.codegen.cpython.words import ObjectTable, Words
+from numgrad.codegen.cpython.c_api import ObjectTable, Words
 from numgrad.core.axis import AxisPlan
 from numgrad.core.elementwise import ElementwisePlan
 from numgrad.core.interpreter import state

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numgrad.codegen.cpython import c_api, offsets
-from numgrad.codegen.cpython.words import Words
+from numgrad.codegen.cpython.c_api import Words
 from numgrad.codegen.native import machine
 from numgrad.codegen.native.signature import Argument, Signature
 from numgrad.errors import NumgradTypeError

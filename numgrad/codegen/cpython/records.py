@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.codegen.cpython.words import Words
+from numgrad.codegen.cpython.c_api import Words
 
 MOST_AXES, MOST_SLOTS = 8, 40
 ARRAY, NUMBER, GIVEN_ON, NOTHING = 0, 1, 2, 3

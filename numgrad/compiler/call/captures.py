@@ -51,7 +51,6 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.library_objects import of_library, of_memory, of_standard
 from numgrad.compiler.call.process_state import ProcessState
 from numgrad.compiler.call.signature import METHODS, WeakMethod
 from numgrad.compiler.call.source import (
@@ -64,8 +63,11 @@ from numgrad.compiler.call.source import (
     Source,
     fixed_place,
     is_atom,
+    of_library,
+    of_memory,
     of_method,
     of_sparse,
+    of_standard,
     place_of,
 )
 from numgrad.core.abstract import AbstractArray

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,7 +41,8 @@ from numgrad.codegen.nests.polynomial import (
     value_of,
 )
 from numgrad.compiler.messages import user_line
-from numgrad.core.abstract import AbstractLength
+from numgrad.core.abstract import AbstractLength, broadcast_lengths
+from numgrad.errors import NumgradValueError
 
 
 @dataclass(frozen=True)
@@ -496,3 +497,41 @@ def lengths_in(params: Any) -> Iterator[Size]:
             yield from lengths_in(part)
     elif isinstance(params, slice):
         yield from lengths_in((params.start, params.stop, params.step))
+
+
+Length = int | Size
+Shape = tuple[Length, ...]
+
+
+def same(a: Length, b: Length) -> bool:
+    """Whether two lengths are equal whatever the lengths of arguments are."""
+    if isinstance(a, Size):
+        return isinstance(b, Size) and a.sizes.known(a.terms) == b.sizes.known(b.terms)
+    return not isinstance(b, Size) and a == b
+
+
+def same_shape(a: Shape, b: Shape) -> bool:
+    """Whether two shapes are equal whatever the lengths of arguments are."""
+    return len(a) == len(b) and all(map(same, a, b))
+
+
+def broadcast(operation: str, shapes: Sequence[Shape]) -> Shape:
+    """The shape NumPy's broadcasting gives; equalities that it needs become guards."""
+    try:
+        return broadcast_lengths(*shapes)
+    except ValueError:
+        listed = ", ".join(str(hinted(shape)) for shape in shapes)
+        raise NumgradValueError(
+            f"{operation}: shapes {listed} do not broadcast; axes are matched from the right and "
+            "must be equal or 1"
+        ) from None
+
+
+def hinted(shape: Shape) -> tuple[int, ...]:
+    """A shape in the call that is traced."""
+    return tuple([n.sizes.hint(n) if isinstance(n, Size) else n for n in shape])
+
+
+def specialised(shape: Shape) -> tuple[int, ...]:
+    """A shape as numbers, which become part of what a kernel is made for."""
+    return tuple([n.sizes.specialise(n) if isinstance(n, Size) else n for n in shape])

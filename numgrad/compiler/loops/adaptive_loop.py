@@ -22,8 +22,7 @@ from numgrad.autograd.variable import Tensor
 from numgrad.codegen.nests.terms import Term, Terms
 from numgrad.compiler.graph.body_primitive import BodyPrimitive
 from numgrad.compiler.graph.graph import TracedNode
-from numgrad.compiler.loops.body import LoopBody
-from numgrad.compiler.loops.carry import fix_carry_dtypes, without_invariants
+from numgrad.compiler.loops.body import LoopBody, fix_carry_dtypes, without_invariants
 from numgrad.compiler.loops.program import AdaptiveLoopProgram
 from numgrad.compiler.loops.scan import Scan, scan
 from numgrad.compiler.loops.while_loop import batched_until

@@ -15,7 +15,7 @@ from numgrad.codegen.dtypes import BOOL
 from numgrad.codegen.nests.loop import LoopKernel, LoopWriter
 from numgrad.codegen.nests.terms import first_stored
 from numgrad.compiler.graph import evaluate
-from numgrad.compiler.graph.shapes import length_arrays, with_lengths
+from numgrad.compiler.graph.graph import length_arrays, with_lengths
 from numgrad.compiler.loops.body import LoopBody
 from numgrad.compiler.lower.expand import Expansion
 from numgrad.compiler.lower.lowering import find_lowering

@@ -19,11 +19,13 @@ from typing import Any
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.body_primitive import BodyPrimitive, has_derivatives
 from numgrad.compiler.graph.graph import TracedNode
-from numgrad.compiler.loops.body import LoopBody, dense, is_zero
-from numgrad.compiler.loops.carry import (
+from numgrad.compiler.loops.body import (
+    LoopBody,
     carrying,
+    dense,
     draws_before,
     fix_carry_dtypes,
+    is_zero,
     without_invariants,
 )
 from numgrad.compiler.loops.deferred_products import product, with_factors
@@ -183,9 +185,11 @@ class Scan(BodyPrimitive):
             known = [*[None] * c, *(None if x is None else x[k] for x in rows), *fixed]
             results = step([*carry, *here, *outside], known)
             carry, collected[k] = results[:c], results[c:]
-        for j, value in enumerate(node.outputs[c:]):
-            carry.append(patterns.column(value, [collected[k][j] for k in range(length)]))
-        return carry
+        columns = [
+            patterns.column(value, [collected[k][j] for k in range(length)])
+            for j, value in enumerate(node.outputs[c:])
+        ]
+        return [*carry, *columns]
 
 
 @Scan.declare(outputs=True, materializes=False)

@@ -16,8 +16,13 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.body_primitive import BodyPrimitive, has_derivatives
-from numgrad.compiler.loops.body import LoopBody, Subgraph, dense
-from numgrad.compiler.loops.carry import fix_carry_dtypes, without_invariants
+from numgrad.compiler.loops.body import (
+    LoopBody,
+    Subgraph,
+    dense,
+    fix_carry_dtypes,
+    without_invariants,
+)
 from numgrad.compiler.loops.program import WhileProgram
 from numgrad.compiler.loops.scan import scan, state_of_batch
 from numgrad.compiler.loops.subgraph import SubgraphPrimitive, select

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from numgrad.compiler.graph.graph import CONSTANT, Graph, TracedNode, Value
-from numgrad.compiler.graph.shapes import same_shape
+from numgrad.compiler.graph.sizes import same_shape
 from numgrad.compiler.passes.rewriting import Rewriting, is_one, rewrite
 from numgrad.core.elementwise import Elementwise
 

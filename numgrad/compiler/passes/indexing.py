@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from numgrad.compiler.graph.graph import Length, TracedNode, Value
-from numgrad.compiler.graph.shapes import same, same_shape
-from numgrad.compiler.graph.sizes import Size, Sizes
+from numgrad.compiler.graph.sizes import Size, Sizes, same, same_shape
 from numgrad.compiler.passes.rewriting import Rewriting, is_full, is_one, length_of
 from numgrad.core.elementwise import Elementwise
 

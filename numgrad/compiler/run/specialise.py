@@ -17,8 +17,8 @@ from numgrad.compiler.run.dispatch import MISS, NAMES, DispatchWriter, compiled
 from numgrad.compiler.run.program import Options, Program, compile_graph
 from numgrad.compiler.run.steps import KernelStep
 from numgrad.compiler.run.tape import Differentiable
-from numgrad.compiler.trace.capture import Traced, trace
 from numgrad.compiler.trace.promoted_numbers import Key, is_number, key_of
+from numgrad.compiler.trace.tracing import Traced, trace
 from numgrad.errors import NumgradAssertionError
 
 

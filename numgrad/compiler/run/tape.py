@@ -18,9 +18,9 @@ from numgrad.codegen.locks import TRACING
 from numgrad.compiler.graph.graph import Graph, Value
 from numgrad.compiler.run.program import Program, owns
 from numgrad.compiler.run.replay import replay
+from numgrad.compiler.trace.custom_rules import is_linear
 from numgrad.compiler.trace.cut import Cut
-from numgrad.compiler.trace.dead_end import NUMBER, operation_of
-from numgrad.compiler.trace.ruled import is_linear
+from numgrad.compiler.trace.tracing import NO_ARRAY, operation_of
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.plan import Call
@@ -95,7 +95,7 @@ class Differentiable:
         call = CompiledCall(
             self,
             tuple(
-                [Meta(a.shape, a.dtype) if isinstance(a, np.ndarray) else NUMBER for a in arrays]
+                [Meta(a.shape, a.dtype) if isinstance(a, np.ndarray) else NO_ARRAY for a in arrays]
             ),
             tuple([Meta(results[k]._array.shape, results[k]._array.dtype) for k in self.recorded]),
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from numgrad.compiler.graph.graph import Graph, Shape, Value
 from numgrad.compiler.graph.graph import Meta as Result
-from numgrad.compiler.graph.shapes import same_shape
+from numgrad.compiler.graph.sizes import same_shape
 from numgrad.compiler.trace.diagnostics import CallingLines
 from numgrad.core.op import OPS, Op
 

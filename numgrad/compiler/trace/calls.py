@@ -11,8 +11,7 @@ import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype, resolve
 from numgrad.compiler.graph.graph import SIZE, Shape, Value
-from numgrad.compiler.graph.shapes import broadcast, hinted, specialised
-from numgrad.compiler.graph.sizes import Size
+from numgrad.compiler.graph.sizes import Size, broadcast, hinted, specialised
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.compiler.trace.views import VIEWS, canonical_index, to_shape

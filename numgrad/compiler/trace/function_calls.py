@@ -22,7 +22,7 @@ from numgrad.autograd.function.function_call import DeadEnd, Definition, Functio
 from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.trace.ruled import run_ruled
+from numgrad.compiler.trace.custom_rules import run_ruled
 from numgrad.core.abstract import zeros
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import eagerly, state

@@ -28,11 +28,10 @@ from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.messages import user_line
 from numgrad.compiler.trace.arrays import TracedArray, settle
 from numgrad.compiler.trace.calls import record_call
-from numgrad.compiler.trace.effects import RepeatedValues
+from numgrad.compiler.trace.custom_rules import ending, put_hook
 from numgrad.compiler.trace.function_calls import traced
-from numgrad.compiler.trace.hooked import ending, put_hook
 from numgrad.compiler.trace.side_effects import is_watching
-from numgrad.compiler.trace.tracer import Tracer
+from numgrad.compiler.trace.tracer import RepeatedValues, Tracer
 from numgrad.compiler.trace.views import TracedRegion, canonical_index, fitted, written
 from numgrad.core.abstract import AbstractArray, AbstractLength, broadcast_lengths
 from numgrad.core.asides import aside, handlers_aside, runs_aside

@@ -33,8 +33,7 @@ import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.compiler.graph.graph import Length, Shape, TracedNode, Value
-from numgrad.compiler.graph.shapes import hinted, same
-from numgrad.compiler.graph.sizes import Size
+from numgrad.compiler.graph.sizes import Size, hinted, same
 from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.axis import normalize_axes, one_axis

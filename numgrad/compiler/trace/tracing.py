@@ -13,6 +13,8 @@ import numpy as np
 from numgrad.autograd.argument import told
 from numgrad.autograd.batching.selected import Selected, refuse
 from numgrad.autograd.engine import backward as engine
+from numgrad.autograd.engine.task import edge_of
+from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.call_layout import GradientResult, Input, Result
 from numgrad.compiler.call.captures import Captures, made_by_trace
@@ -22,10 +24,8 @@ from numgrad.compiler.call.source import CONTENT, READ, Source, is_atom
 from numgrad.compiler.graph.graph import CALL, Graph, Value
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.messages import name_line, no_internal_error, raised_at
-from numgrad.compiler.trace.arrays import TracedArray
-from numgrad.compiler.trace.captured import Captured, share, source_of
+from numgrad.compiler.trace.arrays import Captured, TracedArray, share, source_of
 from numgrad.compiler.trace.cut import Cut, cut
-from numgrad.compiler.trace.dead_end import DeadEnds
 from numgrad.compiler.trace.diagnostics import (
     generator_states,
     warn_of_draws,
@@ -36,8 +36,67 @@ from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.promoted_numbers import Key, Promotion, Substitution
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.core.bytecode import Sites, facts
+from numgrad.core.formula import Meta
+from numgrad.core.op import Op
+from numgrad.core.plan import Call
 from numgrad.core.tree import flatten
 from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradTypeError
+
+
+class DeadEnds:
+    """Makes Tensors of results whose gradients could not be traced: their backward says why.
+
+    They depend on every operand that requires grad, for all that is known.
+    """
+
+    def __init__(self, name: str, error: NumgradError) -> None:
+        self.op, self.error = operation_of(name), error
+
+    def __call__(self, array: Any, *operands: Tensor) -> Tensor:
+        operands = tuple(t for t in operands if t._requires_grad)
+        metas = tuple(Meta(t._array.shape, t._array.dtype) for t in operands)
+        call = UntracedGradients(self.op, metas, self.error)
+        edges = tuple(map(edge_of, operands))
+        return Tensor(array, True, Node(call, (1 << len(edges)) - 1, edges, ()))
+
+
+class UntracedGradients(Call):
+    """The record of a call that has no gradients."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, op: Op, metas: tuple[Meta, ...], error: NumgradError) -> None:
+        super().__init__(op, metas, {})
+        self.error = error
+
+    @property
+    def results(self) -> tuple[Meta, ...]:
+        return (NO_ARRAY,)
+
+    def saves(self, mask: int) -> tuple[str, ...]:
+        return ()
+
+    def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
+        raise type(self.error)(*self.error.args)
+
+    def gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
+        return self.backward(mask, g, ())[0]
+
+
+NO_ARRAY = Meta((), np.dtype(np.float64))
+"""Shape and dtype for the tape of a result that is no array."""
+
+
+def operation_of(name: str) -> Op:
+    """The operation that a compiled function is for the tape."""
+
+    def function(*inputs: Any) -> None:
+        """A compiled function."""
+
+    op = Op(function, register=False, internal=True)
+    op.name = name
+    op.auxiliaries = ("kept",)
+    return op
 
 
 @dataclass
