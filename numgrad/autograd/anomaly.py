@@ -13,11 +13,11 @@ import sys
 import traceback
 from collections.abc import Sequence
 from types import FrameType
-from typing import Any, Self
+from typing import Any
 
 from numgrad.autograd.hooks import node_extras
 from numgrad.autograd.variable import Tensor
-from numgrad.core.interpreter import Changing, state
+from numgrad.core.interpreter import Changing, ChangingAtOnce, state
 from numgrad.core.row_gradients import RowSparseArray
 from numgrad.errors import NumgradRuntimeError, warn
 from numgrad.libraries import PACKAGE
@@ -61,7 +61,7 @@ def explain(node: Any, error: BaseException) -> None:
     error._numgrad_explained = True  # pyright: ignore
 
 
-class set_detect_anomaly:
+class set_detect_anomaly(ChangingAtOnce):
     """Turn anomaly mode on or off, at once or for a block: see ``detect_anomaly``.
 
     Examples
@@ -72,13 +72,11 @@ class set_detect_anomaly:
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        self._before = state.set(anomaly=bool(mode), check_nan=bool(check_nan))
+        self._settings = {"anomaly": bool(mode), "check_nan": bool(check_nan)}
+        self._change()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        state.set(**self._before)
+    def _changes(self) -> dict[str, Any]:
+        return self._settings.copy()
 
 
 class detect_anomaly(Changing):

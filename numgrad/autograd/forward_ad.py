@@ -300,20 +300,19 @@ class dual_level(ContextDecorator):
     tensor([2., 0.])
     """
 
-    def __init__(self) -> None:
-        self._entered: list[int] = []
-
     def __enter__(self) -> int:
-        self._entered.append(len(_levels()))
+        state.enter(self, len(_levels()))
         try:
             return enter_dual_level()
         except BaseException:  # such as a signal handler's
-            if len(_levels()) > self._entered.pop():
+            if len(_levels()) > state.leave(self):
                 exit_dual_level()
             raise
 
     def __exit__(self, *exception: object) -> None:
-        level = self._entered.pop()
+        level = state.leave(self)
+        if level is None:  # entered by another thread
+            return
         while len(_levels()) - 1 > level:  # entered inside, and an exception passed their exit
             exit_dual_level()
         exit_dual_level(level=level)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
-from numgrad.core.interpreter import Changing, state
+from numgrad.core.interpreter import Changing, ChangingAtOnce, state
 from numgrad.errors import NumgradRuntimeError, warn
 
 
@@ -35,10 +35,6 @@ def is_inference_mode_enabled() -> bool:
     True
     """
     return state.inference
-
-
-def _set(enabled: bool) -> None:
-    state.set(grad_enabled=enabled, constant=not enabled)
 
 
 class _GradMode(Changing):
@@ -176,7 +172,7 @@ class inference_mode(_GradMode):
         return type(self)(self.mode)
 
 
-class set_grad_enabled(_GradMode):
+class set_grad_enabled(ChangingAtOnce, _GradMode):
     """Set recording at once; as a context manager or decorator, for the block or function only.
 
     Examples
@@ -190,18 +186,12 @@ class set_grad_enabled(_GradMode):
     def __init__(self, mode: bool) -> None:
         super().__init__()
         self.enabled = bool(mode)
-        self._outer = {"grad_enabled": state.grad_enabled, "constant": state.constant}
-        _set(self.enabled)
-
-    def __enter__(self) -> Self:
-        _set(self.enabled)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        state.set(**self._outer)
+        self._change()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        state.set(**self._outer)  # as a decorator it acts inside the function only
+        outer = self._undone()
+        if outer is not None:
+            state.set(**outer)  # as a decorator it acts inside the function only
         return super().__call__(function)
 
     def _fresh(self) -> _GradMode:

@@ -26,6 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -322,6 +323,8 @@ class State(threading.local):
     """How many functional transforms, one within the other, are calling a user's function."""
     plain: bool = True
     """Whether a backward may start at once: no interpreter, no other backward, no transform."""
+    entered: tuple = ()
+    """Pairs of a context manager that the thread is inside of and what it needs at its exit."""
 
     def refresh(self) -> None:
         self.plain = not (self.interpreters or self.depth or self.transforms)
@@ -357,33 +360,83 @@ class State(threading.local):
         self.__dict__.update(settings)
         self.refresh()
 
+    def enter(self, manager: Any, memory: Any) -> None:
+        """Remember what a context manager, which threads may share, needs at its exit."""
+        self.entered = (*self.entered, (manager, memory))
+
+    def leave(self, manager: Any) -> Any:
+        """What it gave to ``enter`` last in this thread; None if it was not entered here."""
+        entered = self.entered
+        for k in reversed(range(len(entered))):
+            if entered[k][0] is manager:
+                self.entered = entered[:k] + entered[k + 1 :]
+                return entered[k][1]
+        return None
+
 
 state = State()
 
 
 class Changing:
-    """A context manager that changes settings of the thread.
+    """A context manager that changes settings of the thread; threads may share one.
 
     A signal handler that raises while it is entered leaves them as they were.
     """
 
     def __enter__(self) -> Any:
         changes = self._changes()
-        stack: list[dict[str, Any]] = vars(self).setdefault("_before", [])
-        stack.append({name: getattr(state, name) for name in changes})
+        before = self._before(changes)
+        before["entered"] = entered = state.entered
+        changes["entered"] = (*entered, (self, before))
         try:
             state.put(changes)
             return self
         except BaseException:
-            self.__exit__()
+            state.put(before)
             raise
 
     def __exit__(self, *exception: object) -> None:
-        state.put(vars(self)["_before"].pop())
+        entered = state.entered
+        if entered and entered[-1][0] is self:
+            state.put(entered[-1][1])
+            return
+        before = state.leave(self)  # what was entered later stays
+        if before is not None:  # None in a thread that collects somebody else's generator
+            state.put({**before, "entered": state.entered})
 
     def _changes(self) -> dict[str, Any]:
-        """Settings inside, by name."""
+        """Settings inside, by name, in a dictionary of its own."""
         raise NotImplementedError
+
+    def _before(self, changes: dict[str, Any]) -> dict[str, Any]:
+        """Settings to which its exit returns."""
+        return {name: getattr(state, name) for name in changes}
+
+
+class ChangingAtOnce(Changing):
+    """The same, which changes settings when it is made already.
+
+    The exit of the first block, if the thread that made it enters one, returns to settings of
+    before that.
+    """
+
+    _outer: tuple[int, dict[str, Any]] | None
+
+    def _change(self) -> None:
+        changes = self._changes()
+        self._outer = (get_ident(), super()._before(changes))
+        state.set(**changes)
+
+    def _before(self, changes: dict[str, Any]) -> dict[str, Any]:
+        return self._undone() or super()._before(changes)
+
+    def _undone(self) -> dict[str, Any] | None:
+        """Settings before it was made, once, in the thread that made it."""
+        outer = self._outer
+        if outer is None or outer[0] != get_ident():
+            return None
+        self._outer = None
+        return outer[1]
 
 
 def install_eager(active: Any) -> None:

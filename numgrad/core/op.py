@@ -50,10 +50,9 @@ class Op(Documented):
         complex. ``formulas`` has those that are implied as well.
     constants
         Inputs by which the result has no derivative: ``no_derivative``.
-    domain, special, samples, calls, errors
+    domain, special, samples, errors
         What the operation is tried on: the range to draw operands from; further operands of
-        interest; shapes of operands with parameters; shapes with a function that makes the call,
-        where parameters cannot say it; calls that raise.
+        interest; shapes of operands with parameters; calls that raise.
     kinks, smooth
         Where it has no derivative, and what is used there (``kink``); or that it has one wherever
         it is defined.
@@ -141,7 +140,6 @@ class Op(Documented):
         self.ref, self.dunder, self.method = ref, dunder, method
         self.domain, self.special = domain, tuple(special)
         self.samples, self.errors = tuple(samples), tuple(errors)
-        self.calls: Sequence[tuple[tuple, Callable[..., Any]]] = ()
         self.complex_ref: Callable[..., Any] | None = None
         self.kinks: list[Kink] = []
         self.smooth = smooth or linear

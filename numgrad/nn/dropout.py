@@ -78,14 +78,6 @@ _dropout.no_derivative("seed")
 _dropout.vjp(x=lambda g, seed, p, group: _dropout(g, seed, p=p, group=group))
 
 
-_dropout.calls = [
-    (((3, 4),), lambda x: _dropout(x, 1, p=0.4)),
-    (((2, 3, 4),), lambda x: _dropout(x, 1, p=0.4, group=4)),
-    (((),), lambda x: _dropout(x, 2, p=0.1)),
-    (((0, 3),), lambda x: _dropout(x, 1, p=0.5)),
-]
-
-
 @_dropout.batch
 def _batched_dropout(
     op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int

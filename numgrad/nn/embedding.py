@@ -24,7 +24,6 @@ from numgrad.nn.module.parameter import Parameter, empty_parameter
 from numgrad.nn.module.vocabulary import checked
 from numgrad.operations.choice import where
 from numgrad.operations.shape import expand_dims
-from numgrad.operations.take import ALONG, INDICES
 from numgrad.tensors.creation import asarray
 from numgrad.tensors.tensor import Tensor
 
@@ -187,14 +186,6 @@ def _embedding_backward(call, mask, g, indices):
     return [RowSparseArray(flat, values, (rows, width)), None]
 
 
-_embedding.calls = [
-    (((3, 2),), lambda x: _embedding(x, INDICES)),
-    (((3, 2),), lambda x: _embedding(x, ALONG)),
-    (((3, 2),), lambda x: _embedding(x, np.zeros((0, 2), int))),
-    (((3, 0),), lambda x: _embedding(x, INDICES)),
-]
-
-
 def _accumulated(
     g: np.ndarray, indices: np.ndarray, rows: int, padding_idx: int | None, scaled: bool
 ) -> np.ndarray:
@@ -243,12 +234,6 @@ embedding_backward.no_derivative("indices")
 
 
 embedding_backward.vjp(x=_looked_up)
-
-
-embedding_backward.calls = [
-    (((3, 2),), lambda x: embedding_backward(x, INDICES, rows=4, padding_idx=None, scaled=False)),
-    (((2, 2, 2),), lambda x: embedding_backward(x, ALONG, rows=3, padding_idx=-1, scaled=True)),
-]
 
 
 @_embedding.batch

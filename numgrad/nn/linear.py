@@ -344,12 +344,6 @@ def _bilinear(a, b, weight, bias=None):
     return _linear(flat, reshape(weight, (weight.shape[0], pairs)), bias)
 
 
-_bilinear.calls = [
-    (((2, 3), (2, 4), (5, 3, 4), (5,)), lambda *operands: _bilinear(*operands)),
-    (((3,), (2,), (1, 3, 2)), lambda *operands: _bilinear(*operands)),
-]
-
-
 @_linear.batch
 def _linear_of_batch(
     op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int

@@ -186,11 +186,6 @@ def fliplr(x):
     return flip(x, axis=1)
 
 
-fliplr.calls = [
-    (((2, 3),), lambda x: fliplr(x)),
-]
-
-
 @composite(ref=np.flipud, smooth=True)
 def flipud(x):
     """Elements in reverse order along the first axis.
@@ -207,11 +202,6 @@ def flipud(x):
             [1., 2.]])
     """
     return flip(x, axis=0)
-
-
-flipud.calls = [
-    (((2, 3),), lambda x: flipud(x)),
-]
 
 
 @composite(ref=np.rot90, smooth=True)
@@ -245,12 +235,6 @@ def rot90(x, k=1, axes=(0, 1)):
     if k == 1:
         return swapaxes(flip(x, axis=second), first, second)
     return flip(swapaxes(x, first, second), axis=second)
-
-
-rot90.calls = [
-    (((2, 3),), lambda x: rot90(x)),
-    (((2, 3),), lambda x: rot90(x, 2)),
-]
 
 
 def _opposite(shift: Any) -> Any:

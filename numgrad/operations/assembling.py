@@ -59,13 +59,6 @@ def append(x, values, axis=None):
     return concat(x, values, axis=axis)
 
 
-append.calls = [
-    (((2, 3), (2,)), lambda x, v: append(x, v)),
-    (((2, 3), (2, 1)), lambda x, v: append(x, v, axis=1)),
-    (((0,), (2,)), lambda x, v: append(x, v)),
-]
-
-
 @composite(ref=np.insert, method=False, smooth=True, keeps_dtype=True)
 def insert(x, obj, values, axis=None):
     """The operand with values inserted before indices of an axis; without one, flattened.
@@ -99,13 +92,6 @@ def insert(x, obj, values, axis=None):
     return rearranged("insert", lambda a, b: np.insert(a, obj, b, axis), x, values)
 
 
-insert.calls = [
-    (((2, 3), (2,)), lambda x, v: insert(x, 1, v, axis=1)),
-    (((3,), (2,)), lambda x, v: insert(x, [2, 0], v)),
-    (((3,), ()), lambda x, v: insert(x, slice(0, 2), v)),
-]
-
-
 @composite(ref=np.delete, method=False, smooth=True, keeps_dtype=True)
 def delete(x, obj, axis=None):
     """The operand without the elements at indices of an axis; without one, flattened.
@@ -135,12 +121,6 @@ def delete(x, obj, axis=None):
     return take(x, made(remaining), axis=axis)
 
 
-delete.calls = [
-    (((2, 3),), lambda x: delete(x, [0, -1], axis=1)),
-    (((4,),), lambda x: delete(x, slice(None, None, 2))),
-]
-
-
 @composite(ref=np.resize, method=False, smooth=True, keeps_dtype=True)
 def resize(x, new_shape):
     """The elements in C order in an array of another size, begun again where they end.
@@ -166,13 +146,6 @@ def resize(x, new_shape):
     if not prod(x.shape):
         return concat(ravel(x), np.zeros(prod(lengths), x.dtype)).reshape(tuple(lengths))
     return rearranged("resize", lambda a: np.resize(a, new_shape), x)
-
-
-resize.calls = [
-    (((2, 3),), lambda x: resize(x, (2, 5))),
-    (((2, 3),), lambda x: resize(x, 4)),
-    (((0,),), lambda x: resize(x, 2)),
-]
 
 
 @composite(ref=np.trim_zeros, method=False, keeps_dtype=True, smooth=True)
@@ -210,11 +183,6 @@ def trim_zeros(x, trim="fb", axis=None):
             low, high = (x.shape[k], x.shape[k]) if sides == "f" else (0, 0)
         parts[k] = slice(low if "f" in sides else None, high if "b" in sides else None)
     return getitem(x, tuple(parts))
-
-
-trim_zeros.calls = [
-    (((2, 3),), lambda x: trim_zeros(concat(x * 0, x, axis=0))),
-]
 
 
 def _depth(arrays: Any) -> int:
@@ -274,12 +242,6 @@ def block(arrays):
     return copy(_assembled(arrays, max(depth, *_ranks(arrays)), depth))
 
 
-block.calls = [
-    (((2, 2), (2,)), lambda a, b: block([[a, a * 2], [b, b]])),
-    (((2,), ()), lambda a, b: block([a, b])),
-]
-
-
 @composite(ref=np.ix_, method=False, aliases=("ix_",), smooth=True)
 def ix_(*arrays):
     """Vectors shaped so that together they index a grid; booleans become indices.
@@ -305,11 +267,6 @@ def ix_(*arrays):
             a = np.zeros(0, np.int64)
         results.append(reshape(a, (1,) * k + (-1,) + (1,) * (len(arrays) - k - 1)))
     return tuple(results)
-
-
-ix_.calls = [
-    (((2,), (3,)), lambda a, b: ix_(a, b)),
-]
 
 
 @composite(smooth=True, keeps_dtype=True)
@@ -350,12 +307,6 @@ def diag_embed(x, offset=0, axis1=-2, axis2=-1):
     return diagonal_backward(x, shape=tuple(shape), offset=offset, axis1=rows, axis2=columns)
 
 
-diag_embed.calls = [
-    (((2, 3),), lambda x: diag_embed(x)),
-    (((2, 3),), lambda x: diag_embed(x, -1, 0, 2)),
-]
-
-
 @composite(ref=np.diagflat, method=False, smooth=True, keeps_dtype=True)
 def diagflat(x, k=0):
     """The matrix with all elements of the operand, flattened, on its ``k``-th diagonal.
@@ -372,11 +323,6 @@ def diagflat(x, k=0):
             [0., 2.]])
     """
     return diag(ravel(as_operand(x)), k)
-
-
-diagflat.calls = [
-    (((2, 2),), lambda x: diagflat(x, 1)),
-]
 
 
 @composite(ref=np.rollaxis, method=False, smooth=True)
@@ -407,8 +353,3 @@ def rollaxis(x, axis, start=0):
         raise NumgradValueError(f"rollaxis: start {start} of an operand of {rank} axes")
     place -= axis < place
     return permute_dims(x, tuple(range(rank))) if place == axis else moveaxis(x, axis, place)
-
-
-rollaxis.calls = [
-    (((2, 3, 4),), lambda x: rollaxis(x, 2, 1)),
-]

@@ -162,18 +162,6 @@ def _uneven(f: Any, x: Any, a: int, edge_order: int) -> Any:
     return concat(first, middle, last, axis=a)
 
 
-gradient.calls = [
-    (((4,),), lambda f: gradient(f)),
-    (((2, 4),), lambda f: gradient(f, 0.5, axis=1, edge_order=2)),
-    (((2, 4), (4,)), lambda f, x: gradient(f, _ascending(x), axis=1, edge_order=2)),
-    (((4,), (4,)), lambda f, x: gradient(f, _ascending(x))),
-]
-
-
-def _ascending(x: Any) -> Any:
-    return cumsum(np.abs(x) + 0.5, axis=0)
-
-
 @composite(ref=np.ediff1d, method=False, smooth=True)
 def ediff1d(x, to_end=None, to_begin=None):
     """Differences of neighbours of the flattened operand.
@@ -210,9 +198,6 @@ def ediff1d(x, to_end=None, to_begin=None):
             )
         parts.insert(place, end.astype(x.dtype))
     return parts[0] if len(parts) == 1 else concat(parts, axis=0)
-
-
-ediff1d.calls = [(((2, 3), (2,)), lambda x, e: ediff1d(x, e, 1.0))]
 
 
 @composite(ref=np.unwrap, method=False, smooth=True)
@@ -252,9 +237,6 @@ def unwrap(x, discont=None, axis=-1, *, period=2 * pi):
     change = np.where(np.abs(d) < discont, 0, turned - d)
     first = _cut(x, axis, 0, 1)
     return concat(first, _cut(x, axis, 1, None) + cumsum(change, axis=axis), axis=axis)
-
-
-unwrap.calls = [(((2, 4),), lambda x: unwrap(x * 3, axis=1))]
 
 
 # -------------------------------------------------------------------------------------- integrals
@@ -387,13 +369,6 @@ def simpson(y, x=None, dx=1.0, axis=-1):
     return out + sum(last, axis=axis)
 
 
-for _op in (trapezoid, cumulative_trapezoid, simpson):
-    _op.calls = [
-        (((2, 4),), lambda y, op=_op: op(y, dx=0.5)),
-        (((3, 2), (3,)), lambda y, x, op=_op: op(y, _ascending(x), axis=0)),
-    ]
-
-
 _FLOAT64 = np.dtype(np.float64)
 
 
@@ -478,10 +453,6 @@ def _batched_piecewise_linear(
 piecewise_linear.kink(
     x=([-1.0, 0.0, 1.0, 2.0], [0, 1, 2, 0]), xp=([0.0, 1.0, 2.0], None), fp=([0.0, 1.0, 3.0], None)
 )
-piecewise_linear.calls = [
-    (((4,), (3,)), lambda x, f: piecewise_linear(x, np.array([-1.0, 0.3, 1.1]), f)),
-    (((2, 3), (3,), (3,)), lambda x, p, f: piecewise_linear(x, p * 0.2 + np.arange(3.0), f)),
-]
 
 
 @composite(ref=np.interp, method=False)
@@ -559,8 +530,4 @@ def _part(part: Any, value: Any) -> Any:
     return None if value is None else part(value)
 
 
-interp.calls = [
-    (((4,), (3,)), lambda x, f: interp(x, np.array([-1.0, 0.3, 1.1]), f)),
-    (((3,), (3,), (3,)), lambda x, p, f: interp(x, p * 0.2 + np.arange(3.0), f, left=5.0)),
-]
 interp.kink(x=([1.0], [1.0]), xp=([0.0, 1.0, 2.0], None), fp=([0.0, 2.0, 3.0], None))

@@ -173,11 +173,6 @@ def clip(x, min=None, max=None):
     return positive(x) if min is None and max is None else x
 
 
-clip.calls = [
-    (((2, 3),), lambda x: clip(x, -0.5, 0.7)),
-    (((2, 3), (3,)), lambda x, low: clip(x, low)),
-    (((2, 3), ()), lambda x, high: clip(x, None, high)),
-]
 clip.kink(x=([-1.0, 1.0, 0.0, 2.0, -2.0], [1, 1, 1, 0, 0]), params={"min": -1.0, "max": 1.0})
 
 
@@ -320,7 +315,4 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     )
 
 
-nan_to_num.calls = [
-    (((2, 3),), lambda x: nan_to_num(x)),
-]
 nan_to_num.kink(x=([np.nan, np.inf, -np.inf, 1.0], [0, 0, 0, 1]))

@@ -145,12 +145,6 @@ def _cumsum_backward(call, mask, g):
     return [out.reshape(call.metas[0].shape)]
 
 
-cumsum.calls = [
-    (((0, 2),), lambda x: cumsum(x, axis=0)),
-    (((0,),), lambda x: cumsum(x)),
-]
-
-
 @primitive(
     ref=np.cumprod,
     samples=[(((3, 4),), {"axis": 1}), (((3, 4),), {"axis": 0}), (((3, 4),), {})],
@@ -217,10 +211,6 @@ def _cumprod_backward(call, mask, g, x, y):
     return [out.reshape(call.metas[0].shape)]
 
 
-cumprod.calls = [
-    (((0, 2),), lambda x: cumprod(x, axis=0)),
-    (((0,),), lambda x: cumprod(x)),
-]
 cumprod.kink(x=([2.0, 0.0, 3.0], [1, 8, 0]))
 cumprod.kink(x=([0.0, 0.0, 3.0], [1, 0, 0]))
 
@@ -242,12 +232,6 @@ def cumulative_sum(x, axis=None, dtype=None, include_initial=False):
     return _cumulative("cumulative_sum", cumsum, x, axis, dtype, include_initial, 0)
 
 
-cumulative_sum.calls = [
-    (((2, 3),), lambda x: cumulative_sum(x, axis=1, include_initial=True)),
-    (((3,),), lambda x: cumulative_sum(x)),
-]
-
-
 @composite(ref="numpy.cumulative_prod")
 def cumulative_prod(x, axis=None, dtype=None, include_initial=False):
     """``cumprod`` as the Array API has it; ``include_initial`` puts a one first.
@@ -265,10 +249,6 @@ def cumulative_prod(x, axis=None, dtype=None, include_initial=False):
     return _cumulative("cumulative_prod", cumprod, x, axis, dtype, include_initial, 1)
 
 
-cumulative_prod.calls = [
-    (((2, 3),), lambda x: cumulative_prod(x, axis=1, include_initial=True)),
-    (((3,),), lambda x: cumulative_prod(x)),
-]
 cumulative_prod.kink(x=([2.0, 0.0, 3.0], [1, 8, 0]))
 
 
@@ -354,9 +334,6 @@ linear_recurrence.vjp(
     ),
     b=_recurrence_vjp,
 )
-linear_recurrence.calls = [
-    (((0, 2), (0, 2)), lambda a, b: linear_recurrence(a, b, axis=0)),
-]
 
 
 @linear_recurrence.batch
@@ -407,10 +384,3 @@ def diff(x, n=1, axis=-1, prepend=None, append=None):
         later, earlier = getitem(x, (*lead, slice(1, None))), getitem(x, (*lead, slice(None, -1)))
         x = OPS["not_equal" if x.dtype == np.bool_ else "subtract"](later, earlier)
     return x
-
-
-diff.calls = [
-    (((2, 4),), lambda x: diff(x, 2)),
-    (((2, 3), (2, 1)), lambda x, last: diff(x, axis=1, prepend=0.0, append=last)),
-    (((0, 2),), lambda x: diff(x)),
-]

@@ -44,9 +44,6 @@ def tril(x, *, k=0):
 tril.shape(lambda x, *, k: _triangle_shape("tril", x))
 tril.vjp(x=lambda g, k: tril(g, k=k))
 tril.batch(of_matrices)
-tril.calls = [
-    (((0, 2),), lambda x: tril(x)),
-]
 
 
 @primitive(
@@ -125,9 +122,6 @@ diagonal.batch(
         }
     )
 )
-diagonal.calls = [
-    (((0, 2),), lambda x: diagonal(x)),
-]
 
 
 @primitive(
@@ -179,12 +173,6 @@ def trace(x, offset=0, axis1=0, axis2=1, dtype=None):
     return OPS["sum"](elements, axis=-1, dtype=dtype)
 
 
-trace.calls = [
-    (((3, 3),), lambda x: trace(x)),
-    (((2, 3, 2),), lambda x: trace(x, 1, 0, 2)),
-]
-
-
 @composite(ref=np.diag, smooth=True)
 def diag(x, k=0):
     """The ``k``-th diagonal of a matrix; of a vector, the matrix that has it there.
@@ -209,9 +197,3 @@ def diag(x, k=0):
     if len(x.shape) == 2:
         return diagonal(x, offset=k)
     raise NumgradValueError(f"diag: needs one or two axes, got shape {x.shape}")
-
-
-diag.calls = [
-    (((3,),), lambda x: diag(x, 1)),
-    (((2, 3),), lambda x: diag(x)),
-]

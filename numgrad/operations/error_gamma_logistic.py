@@ -321,10 +321,6 @@ def polygamma(n, x):
     return np.where(none, digamma(x), zeta(order + 1.0, x) * factor)
 
 
-polygamma.calls = [
-    *[(((3,),), lambda x, n=n: polygamma(n, x + 3)) for n in (0, 1, 3)],
-    (((3,),), lambda x: polygamma(np.array([[0], [1], [2]]), x + 3)),
-]
 polygamma.kink(n=(1, None), x=([0.0], [-np.inf]))
 
 

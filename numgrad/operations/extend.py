@@ -56,13 +56,6 @@ def tile(x, reps):
     return reshape(broadcast_to(reshape(x, before), after), [c * n for c, n in pairs])
 
 
-tile.calls = [
-    (((2, 1),), lambda x: tile(x, 3)),
-    (((2, 3),), lambda x: tile(x, (2, 1, 2))),
-    (((2,),), lambda x: tile(x, 0)),
-]
-
-
 @composite(ref=np.repeat, smooth=True)
 def repeat(x, repeats, axis=None):
     """Each element repeated along an axis, by one number of times or one for each element.
@@ -104,13 +97,6 @@ def repeat(x, repeats, axis=None):
             f"give one number or {n} of them"
         )
     return take(x, made(np.repeat(np.arange(n), counts)), axis=axis)
-
-
-repeat.calls = [
-    (((2, 3),), lambda x: repeat(x, 2)),
-    (((2, 3),), lambda x: repeat(x, [0, 2, 1], axis=1)),
-    (((2,),), lambda x: repeat(x, 0)),
-]
 
 
 # ------------------------------------------------------------------------------------ padding
@@ -279,14 +265,3 @@ def pad(
 
 
 pad.kink(x=([1.0, 1.0], [2, 2]), params={"pad_width": 1, "mode": "maximum"})
-pad.calls = [
-    *[
-        (((2, 3),), lambda x, mode=mode: pad(x, ((1, 2), (0, 1)), mode))
-        for mode in ("constant", *_COPIED)
-    ],
-    (((2, 3),), lambda x: pad(x, ((1, 2), (0, 1)), "linear_ramp", end_values=1.5)),
-    (((2, 3),), lambda x: pad(x, ((1, 2), (0, 1)), "mean", stat_length=2)),
-    (((2, 3),), lambda x: pad(x, ((1, 2), (0, 4)), "reflect", reflect_type="odd")),
-    (((2,), ()), lambda x, v: pad(x, 1, constant_values=v)),
-    (((0, 2),), lambda x: pad(x, 1)),
-]

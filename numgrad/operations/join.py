@@ -145,9 +145,6 @@ def _part(g: Any, index: int, metas: Sequence[Any], axis: int | None) -> Any:
 
 
 concat.vjp(inputs=_part)
-concat.calls = [
-    (((0, 2), (3, 2)), lambda a, b: concat((a, b), axis=0)),
-]
 
 
 @concat.batch
@@ -211,9 +208,6 @@ stack.vjp(
         g, (slice(None),) * (axis % (len(metas[0].shape) + 1)) + (index,)
     )
 )
-stack.calls = [
-    (((0,), (0,)), lambda a, b: stack((a, b))),
-]
 
 
 @stack.batch
@@ -251,12 +245,6 @@ def hstack(*arrays):
     return concat(arrays, axis=0 if len(arrays[0].shape) == 1 else 1)
 
 
-hstack.calls = [
-    (((2, 3),), lambda a: hstack([a])),
-    (((2, 1), (2, 3)), lambda a, b: hstack((a, b))),
-]
-
-
 @composite(ref=np.vstack, method=False, smooth=True)
 def vstack(*arrays):
     """Arrays one after another along the first axis; those of one axis become rows.
@@ -275,12 +263,6 @@ def vstack(*arrays):
     return concat([atleast_2d(a) for a in _arrays("vstack", arrays)], axis=0)
 
 
-vstack.calls = [
-    (((3,),), lambda a: vstack([a])),
-    (((3,), (2, 3)), lambda a, b: vstack((a, b))),
-]
-
-
 @composite(ref=np.dstack, method=False, smooth=True)
 def dstack(*arrays):
     """Arrays one after another along the third axis.
@@ -296,12 +278,6 @@ def dstack(*arrays):
     (1, 2, 2)
     """
     return concat([atleast_3d(a) for a in _arrays("dstack", arrays)], axis=2)
-
-
-dstack.calls = [
-    (((2, 3),), lambda a: dstack([a])),
-    (((2, 3), (2, 3)), lambda a, b: dstack((a, b))),
-]
 
 
 @composite(ref=np.column_stack, method=False, smooth=True)
@@ -322,12 +298,6 @@ def column_stack(*arrays):
     result = _arrays("column_stack", arrays)
     columns = [reshape(a, (-1, 1)) if len(a.shape) < 2 else a for a in result]
     return concat(columns, axis=1)
-
-
-column_stack.calls = [
-    (((3,),), lambda a: column_stack([a])),
-    (((2,), (2, 3)), lambda a, b: column_stack((a, b))),
-]
 
 
 @composite(ref=np.meshgrid, method=False, smooth=True)
@@ -374,11 +344,6 @@ def meshgrid(*arrays, copy=True, sparse=False, indexing="xy"):
         shape = broadcast_lengths(*[grid.shape for grid in grids])
         grids = [broadcast_to(grid, shape) for grid in grids]
     return tuple(OPS["copy"](grid) for grid in grids) if copy else tuple(grids)
-
-
-meshgrid.calls = [
-    (((2,), (3,)), lambda a, b: meshgrid(a, b)),
-]
 
 
 def _cuts(operation: str, n: int, sections: Any, equal: bool) -> tuple[int, ...]:
@@ -451,12 +416,6 @@ def split(x, indices_or_sections, axis=0):
     return _parts("split", x, indices_or_sections, axis, True)
 
 
-split.calls = [
-    (((4, 2),), lambda x: split(x, 2)),
-    (((4,),), lambda x: split(x, [1, 3])),
-]
-
-
 @composite(ref=np.array_split, smooth=True)
 def array_split(x, indices_or_sections, axis=0):
     """As ``split``, but the parts need not be equal: the first ones are longer by one.
@@ -471,11 +430,6 @@ def array_split(x, indices_or_sections, axis=0):
     (tensor([0., 1., 2.]), tensor([3., 4.]))
     """
     return _parts("array_split", x, indices_or_sections, axis, False)
-
-
-array_split.calls = [
-    (((5,),), lambda x: array_split(x, 3)),
-]
 
 
 @composite(ref=np.hsplit, method=False, smooth=True)
@@ -496,11 +450,6 @@ def hsplit(x, indices_or_sections):
     return _parts("hsplit", x, indices_or_sections, min(1, len(x.shape) - 1), True)
 
 
-hsplit.calls = [
-    (((2, 4),), lambda x: hsplit(x, 2)),
-]
-
-
 @composite(ref=np.vsplit, method=False, smooth=True)
 def vsplit(x, indices_or_sections):
     """Parts along the first axis.
@@ -517,11 +466,6 @@ def vsplit(x, indices_or_sections):
     return _parts("vsplit", x, indices_or_sections, 0, True)
 
 
-vsplit.calls = [
-    (((4, 2),), lambda x: vsplit(x, 2)),
-]
-
-
 @composite(ref=np.dsplit, method=False, smooth=True)
 def dsplit(x, indices_or_sections):
     """Parts along the third axis.
@@ -536,11 +480,6 @@ def dsplit(x, indices_or_sections):
     [(2, 3, 2), (2, 3, 2)]
     """
     return _parts("dsplit", x, indices_or_sections, 2, True)
-
-
-dsplit.calls = [
-    (((1, 2, 4),), lambda x: dsplit(x, 2)),
-]
 
 
 @view(

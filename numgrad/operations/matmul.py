@@ -106,12 +106,6 @@ def _matmul_result(a, b):
 
 
 matmul.vjp(a=_matmul_vjp_a, b=_matmul_vjp_b)
-matmul.calls = [
-    (((0, 3), (3, 2)), lambda a, b: matmul(a, b)),
-    (((2, 0), (0, 3)), lambda a, b: matmul(a, b)),
-    (((0,), (0,)), lambda a, b: matmul(a, b)),
-    (((0, 2, 3), (3,)), lambda a, b: matmul(a, b)),
-]
 
 
 @matmul.batch
@@ -166,14 +160,6 @@ def dot(a, b):
     return tensordot(a, b, (-1, -2))
 
 
-dot.calls = [
-    (((3,), (3,)), lambda a, b: dot(a, b)),
-    (((2, 3), (3,)), lambda a, b: dot(a, b)),
-    (((), (2,)), lambda a, b: dot(a, b)),
-    (((2, 3), (2, 3, 2)), lambda a, b: dot(a, b)),
-]
-
-
 @composite(ref=np.inner, method=False, smooth=True)
 def inner(a, b):
     """Sum of products over the last axes of both operands.
@@ -194,11 +180,6 @@ def inner(a, b):
     return tensordot(a, b, (-1, -1))
 
 
-inner.calls = [
-    (((2, 3), (2, 3)), lambda a, b: inner(a, b)),
-]
-
-
 @composite(ref=np.outer, method=False, smooth=True)
 def outer(a, b):
     """Product of every element of ``a`` with every element of ``b``, as a matrix.
@@ -215,11 +196,6 @@ def outer(a, b):
             [  2.,  20., 200.]])
     """
     return OPS["multiply"](reshape(as_operand(a), (-1, 1)), reshape(as_operand(b), (1, -1)))
-
-
-outer.calls = [
-    (((2,), (3,)), lambda a, b: outer(a, b)),
-]
 
 
 @composite(ref="numpy.vecdot", method=False, smooth=True)
@@ -253,14 +229,6 @@ def vecdot(a, b, axis=-1):
     return reshape(product, product.shape[:-2])
 
 
-vecdot.calls = [
-    (((2, 3), (3,)), lambda a, b: vecdot(a, b)),
-    (((3,), (3,)), lambda a, b: vecdot(a, b)),
-    (((3, 2), (3, 1)), lambda a, b: vecdot(a, b, axis=0)),
-    (((2, 0), (2, 0)), lambda a, b: vecdot(a, b)),
-]
-
-
 @composite(ref=np.vdot, method=False, smooth=True)
 def vdot(a, b):
     """Sum of products of all elements, those of the first operand conjugated.
@@ -281,11 +249,6 @@ def vdot(a, b):
             f"vdot: shapes {tuple(a.shape)} and {tuple(b.shape)} have different numbers of elements"
         )
     return vecdot(reshape(a, (-1,)), reshape(b, (-1,)))
-
-
-vdot.calls = [
-    (((2, 3), (3, 2)), lambda a, b: vdot(a, b)),
-]
 
 
 @composite(ref=np.tensordot, method=False, smooth=True)
@@ -326,14 +289,6 @@ def tensordot(a, b, axes=2):
     a = reshape(_permute(a, (*kept_a, *of_a)), (prod(left), summed))
     b = reshape(_permute(b, (*of_b, *kept_b)), (summed, prod(right)))
     return reshape(matmul(a, b), (*left, *right))
-
-
-tensordot.calls = [
-    (((2, 3), (2, 3)), lambda a, b: tensordot(a, b)),
-    (((2, 3), (2, 3)), lambda a, b: tensordot(a, b, ((0,), (0,)))),
-    (((2,), (3,)), lambda a, b: tensordot(a, b, 0)),
-    (((0, 3), (3, 2)), lambda a, b: tensordot(a, b, 1)),
-]
 
 
 def _permute(x: Any, order: Sequence[int]) -> Any:
@@ -390,9 +345,3 @@ def kron(a, b):
     right = reshape(b, [k for n in shape_b for k in (1, n)])
     sizes = [m * n for m, n in zip(shape_a, shape_b, strict=True)]
     return reshape(OPS["multiply"](left, right), sizes)
-
-
-kron.calls = [
-    (((2, 1), (3,)), lambda a, b: kron(a, b)),
-    (((0,), (2,)), lambda a, b: kron(a, b)),
-]

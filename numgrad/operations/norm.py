@@ -78,17 +78,6 @@ def norm(x, ord=None, axis=None, keepdims=False):
     )
 
 
-norm.calls = [
-    *[
-        (((2, 3),), lambda x, k=k: norm(x, k, axis=1))
-        for k in (1, 2, 3, 2.5, 0.5, -1, np.inf, -np.inf)
-    ],
-    (((2, 3),), lambda x: norm(x)),
-    (((3,),), lambda x: norm(x, keepdims=True)),
-    *[(((2, 3, 2),), lambda x, k=k: norm(x, k, axis=(2, 0))) for k in (1, -np.inf, "fro", "nuc")],
-    (((0,),), lambda x: norm(x)),
-    (((0,),), lambda x: norm(x, 3)),
-]
 for _order in (2, 1, 3, 2.5, 1.5, 0.5, np.inf, -np.inf, -1, -2):
     norm.kink(x=([0.0, 0.0], [0, 0]), params={"ord": _order})
 norm.kink(x=([0j, 0j], [0, 0]), params={"ord": 3})
@@ -124,10 +113,6 @@ def vector_norm(x, *, axis=None, keepdims=False, ord=2):
     return _vector_norm("vector_norm", x, ord, axes, keepdims)
 
 
-vector_norm.calls = [
-    (((2, 3, 2),), lambda x: vector_norm(x, axis=(0, 2), ord=3)),
-    (((2, 3),), lambda x: vector_norm(x, ord=1, keepdims=True)),
-]
 vector_norm.kink(x=([[0.0, 3.0], [0.0, 4.0]], [[0, 0.6], [0, 0.8]]))
 
 
@@ -155,11 +140,6 @@ def matrix_norm(x, *, keepdims=False, ord="fro"):
     return _matrix_norm("matrix_norm", x, ord, axes, keepdims)
 
 
-matrix_norm.calls = [
-    (((2, 3, 2),), lambda x: matrix_norm(x, ord=-1)),
-    (((2, 3),), lambda x: matrix_norm(x, ord=np.inf, keepdims=True)),
-    (((2, 3, 2),), lambda x: matrix_norm(x, ord=2, keepdims=True)),
-]
 matrix_norm.kink(x=([[0.0, 0.0], [0.0, 0.0]], [[0, 0], [0, 0]]))
 
 
@@ -210,12 +190,6 @@ def renorm(x, p, axis, maxnorm):
     # as PyTorch does, by a little more than the norm
     scale = maxnorm / (np.where(large, norms, 1) + 1e-7)
     return np.where(large, x * scale, x)
-
-
-renorm.calls = [
-    (((3, 2),), lambda x: renorm(x, p=2, axis=0, maxnorm=0.7)),
-    (((2, 3, 2),), lambda x: renorm(x, p=3, axis=-1, maxnorm=1.0)),
-]
 
 
 def _floating(x: Any) -> Any:

@@ -67,9 +67,6 @@ def polyval(p, x):
     return y
 
 
-polyval.calls = [(((3,), (2,)), lambda p, x: polyval(p, x))]
-
-
 def _sum(name: str, a: Any, b: Any, sign: int) -> Any:
     a, b = _coefficients(name, a), _coefficients(name, b)
     short = a.shape[0] - b.shape[0]
@@ -319,16 +316,6 @@ def vander(x, N=None, increasing=False):
     return stack(columns if increasing else columns[::-1], axis=1)
 
 
-polyadd.calls = [(((3,), (2,)), lambda a, b: polyadd(a, b))]
-polysub.calls = [(((3,), (2,)), lambda a, b: polysub(a, b))]
-polymul.calls = [(((3,), (2,)), lambda a, b: polymul(a, b))]
-polydiv.calls = [(((4,), (2,)), lambda a, b: polydiv(a, b + 5)[0])]
-polyder.calls = [(((4,),), lambda p: polyder(p, 2))]
-polyint.calls = [(((3,), (2,)), lambda p, k: polyint(p, 2, k))]
-poly.calls = [(((3,),), lambda x: poly(x))]
-vander.calls = [(((3,),), lambda x: vander(x, 4))]
-
-
 @primitive(internal=True, method=False, smooth=True)
 def least_squares(a, b, *, rcond):
     """The shortest of the vectors that bring ``a @ x`` nearest to the columns of ``b``."""
@@ -357,10 +344,6 @@ least_squares.vjp(
     a=_matrix_vjp,
     b=lambda g, a, rcond: least_squares(_adjoint(a), g, rcond=rcond),
 )
-least_squares.calls = [
-    (((4, 2), (4, 1)), lambda a, b: least_squares(a, b, rcond=1e-15)),
-    (((2, 3), (2, 2)), lambda a, b: least_squares(a, b, rcond=1e-15)),
-]
 
 
 @composite(ref=np.polyfit, method=False, smooth=True)
@@ -440,16 +423,6 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     return result, inverse[:, :, None] * factor
 
 
-polyfit.calls = [
-    (((5,), (5,)), lambda x, y: polyfit(_spread(x), y, 2)),
-    (((4,), (4, 2), (4,)), lambda x, y, w: polyfit(_spread(x), y, 1, w=w + 4)),
-]
-
-
-def _spread(x: Any) -> Any:
-    return x * 0.1 + np.arange(float(x.shape[0]))
-
-
 @primitive(internal=True, method=False, smooth=True)
 def polynomial_roots(p):
     """Roots of polynomials along the last axis, whose first coefficients are not zero."""
@@ -498,10 +471,6 @@ def _vjp(g, p, y):
 
 
 polynomial_roots.vjp(p=_vjp)
-polynomial_roots.calls = [
-    (((4,),), lambda p: polynomial_roots(p + np.array([9.0, 0.0, 1.0, -40.0]))),
-    (((2, 3),), lambda p: polynomial_roots(p + np.array([9.0, 1.0, -40.0]))),
-]
 
 
 @polynomial_roots.batch
@@ -559,6 +528,3 @@ def roots(p):
     if p.shape[0] < 2:  # none
         return getitem(polynomial_roots(concat(p, ones((2,), p.dtype), axis=0)), slice(0, 0))
     return polynomial_roots(p)
-
-
-roots.calls = [(((3,),), lambda p: roots(p + np.array([9.0, 1.0, -40.0])))]

@@ -179,11 +179,6 @@ def median(x, axis=None, *, keepdims=False):
     return _median("median", x, axis, keepdims, False)
 
 
-median.calls = [
-    (((2, 5),), lambda x: median(x, axis=1)),
-    (((2, 3, 2),), lambda x: median(x, axis=(0, 2), keepdims=True)),
-    (((2, 3),), lambda x: median(x)),
-]
 median.kink(x=([1.0, 1.0, 1.0], [0, 1, 0]))
 median.kink(x=([1.0, np.nan, 1.0], [0, 1, 0]))
 
@@ -205,7 +200,6 @@ def nanmedian(x, axis=None, *, keepdims=False):
     return _median("nanmedian", x, axis, keepdims, True)
 
 
-nanmedian.calls = [(((2, 5),), lambda x: nanmedian(x, axis=1))]
 nanmedian.kink(x=([1.0, np.nan, 3.0], [0.5, 0, 0.5]))
 
 
@@ -485,14 +479,5 @@ def nanpercentile(x, q, axis=None, *, method="linear", keepdims=False, weights=N
     return _quantiles("nanpercentile", x, q, axis, method, keepdims, weights, True)
 
 
-_SHARES = np.array([0.2, 0.7])
-quantile.calls = [
-    (((2, 5), ()), lambda x, q: quantile(x, np.abs(q) / 3 + 0.1, axis=1)),
-    (((2, 4),), lambda x: quantile(x, _SHARES, axis=0, method="hazen")),
-    (((2, 3),), lambda x: quantile(x, 0.4, method="nearest", keepdims=True)),
-]
-percentile.calls = [(((2, 5),), lambda x: percentile(x, 30, axis=1))]
-nanquantile.calls = [(((2, 5),), lambda x: nanquantile(x, _SHARES, axis=1))]
-nanpercentile.calls = [(((5,),), lambda x: nanpercentile(x, 30.0, method="weibull"))]
 for _op, _share in ((quantile, 0.5), (percentile, 50), (nanquantile, 0.5), (nanpercentile, 50)):
     _op.kink(x=([1.0, 1.0, 1.0], [0, 1, 0]), params={"q": _share})

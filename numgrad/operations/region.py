@@ -86,12 +86,6 @@ def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
-def _place(x: Any, *, spread: bool = False) -> Region:
-    """Where a view with steps lies in an array like ``x`` of shape (2, 3), or a broadcast row."""
-    whole = np.zeros((2, 3), x.dtype)
-    return Region(whole, np.broadcast_to(whole[0], (2, 3)) if spread else whole[:, ::2].T)
-
-
 @view(internal=True, linear=True, method=False)
 def region(x, *, where):
     """The elements at a place in the memory of the operand: Note [Regions]."""
@@ -99,10 +93,6 @@ def region(x, *, where):
 
 
 region.vjp(x=lambda g, where: region_backward(g, where=where))
-region.calls = [
-    (((2, 3),), lambda x: region(x, where=_place(x))),
-    (((2, 3),), lambda x: region(x, where=_place(x, spread=True))),
-]
 
 
 def _internal(**options: Any) -> Any:
@@ -116,10 +106,6 @@ def region_backward(x, *, where):
 
 
 region_backward.vjp(x=lambda g, where: region(g, where=where))
-region_backward.calls = [
-    (((2, 2),), lambda x: region_backward(x, where=_place(x))),
-    (((2, 3),), lambda x: region_backward(x, where=_place(x, spread=True))),
-]
 
 
 class CopySlices(Primitive):
@@ -163,6 +149,3 @@ copy_slices.vjp(
     x=lambda g, where: copy_slices(g, zeros((), where.part.dtype), where=where),
     source=lambda g, where: region(g, where=where),
 )
-copy_slices.calls = [
-    (((2, 3), (2, 2)), lambda x, v: copy_slices(x, v, where=_place(x))),
-]

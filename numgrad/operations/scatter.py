@@ -21,8 +21,6 @@ from numgrad.operations.choice import where
 from numgrad.operations.index import getitem
 from numgrad.operations.shape import as_operand, broadcast_to, ravel, reshape
 from numgrad.operations.take import (
-    ALONG,
-    INDICES,
     add_along,
     check_integers,
     in_a_row,
@@ -162,10 +160,6 @@ def _index_add_result(x, index, source, *, axis, alpha):
 
 index_add.no_derivative("index")
 index_add.vjp(x=lambda g: g, source=_added)
-index_add.calls = [
-    (((3, 2), (3, 2)), lambda x, v: index_add(x, INDICES, v, axis=0)),
-    (((2, 3), (2, 3)), lambda x, v: index_add(x, INDICES, v, axis=1, alpha=-2)),
-]
 
 
 @primitive(
@@ -201,9 +195,6 @@ index_copy.shape(
 )
 index_copy.no_derivative("index")
 index_copy.vjp(x=lambda g, index, axis: index_fill(g, index, 0, axis=axis), source=_kept_values)
-index_copy.calls = [
-    (((3, 2), (3, 2)), lambda x, v: index_copy(x, INDICES, v, axis=0)),
-]
 
 
 @primitive(
@@ -258,9 +249,6 @@ def _no_number(shape: Any) -> NumgradValueError:
 
 index_fill.no_derivative("index")
 index_fill.vjp(x=lambda g, index, axis: index_fill(g, index, 0, axis=axis), value=_kept_values)
-index_fill.calls = [
-    (((3, 2), ()), lambda x, v: index_fill(x, INDICES, v, axis=0)),
-]
 
 
 # ---------------------------------------------------------------- an index for each element
@@ -401,12 +389,6 @@ def scatter(x, index, source, *, axis, reduce=None):
     return multiply_at(x, positions, source) if reduce else put(x, positions, source)
 
 
-scatter.calls = [
-    (((2, 3), (2, 2)), lambda x, v, how=how: scatter(x, ALONG, v, axis=1, reduce=how))
-    for how in (None, "add", "multiply")
-]
-
-
 @composite(
     errors=[(((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError")], smooth=True, keeps_dtype=True
 )
@@ -431,11 +413,6 @@ def scatter_add(x, index, source, *, axis):
     tensor([3., 0., 3.])
     """
     return _added_along("scatter_add", x, index, source, axis)
-
-
-scatter_add.calls = [
-    (((2, 3), (2, 2)), lambda x, v: scatter_add(x, ALONG, v, axis=1)),
-]
 
 
 @primitive(internal=True, method=False, smooth=True, keeps_dtype=True)
@@ -503,6 +480,3 @@ multiply_at.vjp(
     ),
     values=_factors,
 )
-multiply_at.calls = [
-    (((2, 3), (3,)), lambda x, v: multiply_at(x, INDICES, v)),
-]

@@ -13,7 +13,7 @@ from numgrad.operations.arithmetic import floor_divide
 from numgrad.operations.choice import maximum, where
 from numgrad.operations.scatter import multiply_at, scattered
 from numgrad.operations.shape import astype, broadcast_to
-from numgrad.operations.take import ALONG, INDICES, take
+from numgrad.operations.take import take
 from numgrad.operations.write import put
 
 _REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
@@ -59,13 +59,6 @@ def _of_values(g, x, y, positions, values, include_self):
 
 extreme_at.no_derivative("positions")
 extreme_at.vjp(x=_of_operand, values=_of_values)
-extreme_at.calls = [
-    (
-        ((2, 3), (3,)),
-        lambda x, v, own=own: extreme_at(x, INDICES, v, largest=own, include_self=own),
-    )
-    for own in (True, False)
-]
 extreme_at.kink(
     x=([1.0, 0.0], [1 / 3, 1]),
     positions=(np.array([0, 0]), None),
@@ -132,20 +125,6 @@ def scatter_reduce(x, index, source, *, axis, reduce, include_self=True):
     return total / astype(counts, dtype=total.real.dtype if dtype.kind == "c" else dtype)
 
 
-scatter_reduce.calls = [
-    (
-        ((2, 3), (2, 2)),
-        lambda x, v, how=how, own=own: scatter_reduce(
-            np.real(x) if how[0] == "a" else x,
-            ALONG,
-            np.real(v) if how[0] == "a" else v,
-            axis=1,
-            reduce=how,
-            include_self=own,
-        ),
-    )
-    for how, own in (("sum", False), ("prod", False), ("mean", True), ("amax", True))
-]
 scatter_reduce.kink(
     x=([1.0], [0.5]), index=([0], None), source=([1.0], [0.5]), params={"axis": 0, "reduce": "amax"}
 )

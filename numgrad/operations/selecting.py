@@ -355,8 +355,6 @@ def _bincount_backward(call, mask, g, x: Any = None):
 
 
 _NUMBERS = (int, float, complex)
-_CONDITION = np.array([True, False, True])
-_CHOICE = np.array([[1, 0, 1]])
 
 
 @composite(ref=np.select, method=False, smooth=True)
@@ -404,12 +402,6 @@ def select(condlist, choicelist, default=0):
     return out if out.dtype == dtype else astype(out, dtype=dtype)
 
 
-select.calls = [
-    (((2, 3), (3,)), lambda a, b: select([_CONDITION, ~_CONDITION], [a, b])),
-    (((3,), ()), lambda a, b: select([_CONDITION], [a], b)),
-]
-
-
 @composite(ref=np.choose, method=False, smooth=True)
 def choose(x, choices, mode="raise"):
     """Of several arrays, at each place the element of the one whose number stands there.
@@ -454,12 +446,6 @@ def choose(x, choices, mode="raise"):
         ) from None
 
 
-choose.calls = [
-    (((2, 3), (3,)), lambda a, b: choose(_CHOICE, [a, b])),
-    (((3,), (3,)), lambda a, b: choose([5, -1, 0], [a, b], mode="wrap")),
-]
-
-
 def _chosen(operation: str, condition: Any, length: Any) -> Any:
     """Indices at which a condition holds, which may be shorter than the axis."""
     places = numbers_of(operation, condition)
@@ -500,12 +486,6 @@ def compress(condition, x, axis=None):
     return take(x, _chosen("compress", condition, x.shape[axis]), axis=axis)
 
 
-compress.calls = [
-    (((2, 3),), lambda x: compress(_CONDITION, x, axis=1)),
-    (((2, 2),), lambda x: compress([True, False], x)),
-]
-
-
 @composite(ref=np.extract, method=False, smooth=True)
 def extract(condition, x):
     """The elements where a condition of the same size holds, in C order.
@@ -529,8 +509,3 @@ def extract(condition, x):
     x = ravel(as_operand(x))
     places = numbers_of("extract", condition).ravel()
     return take(x, _chosen("extract", places, x.shape[0]))
-
-
-extract.calls = [
-    (((3,),), lambda x: extract(_CONDITION, x)),
-]

@@ -120,9 +120,6 @@ def reshape(x, *, shape, order="C"):
 
 
 reshape.vjp(x=lambda g, meta_x, order: reshape(g, meta_x.shape, order=order))
-reshape.calls = [
-    (((0, 2),), lambda x: reshape(x, (2, 0))),
-]
 
 
 @reshape.batch
@@ -173,12 +170,6 @@ def flatten(x, order="C"):
     tensor([1., 3., 2., 4.])
     """
     return copy(ravel(x, order=order))
-
-
-flatten.calls = [
-    (((2, 3),), lambda x: flatten(x)),
-    (((2, 3),), lambda x: flatten(x, "F")),
-]
 
 
 @view(
@@ -273,9 +264,6 @@ def broadcast_to(x, *, shape):
 
 # the engine sums a gradient of a larger shape over the broadcast axes
 broadcast_to.vjp(x=lambda g: g)
-broadcast_to.calls = [
-    (((1, 2),), lambda x: broadcast_to(x, (0, 2))),
-]
 
 
 @broadcast_to.batch
@@ -317,11 +305,6 @@ def broadcast_arrays(*arrays):
     return tuple(broadcast_to(a, shape) for a in arrays)
 
 
-broadcast_arrays.calls = [
-    (((2, 1), (3,)), lambda a, b: broadcast_arrays(a, b)),
-]
-
-
 def _at_least(x: Any, ndim: int) -> Any:
     x = as_operand(x)
     if len(x.shape) >= ndim and hasattr(x, "grad_fn"):  # an ndarray becomes a Tensor all the same
@@ -350,11 +333,6 @@ def atleast_1d(*arrays):
     return result[0] if len(result) == 1 else result
 
 
-atleast_1d.calls = [
-    (((), (2,)), lambda a, b: atleast_1d(a, b)),
-]
-
-
 @composite(ref=np.atleast_2d, method=False, smooth=True)
 def atleast_2d(*arrays):
     """Each operand with at least two axes.
@@ -372,11 +350,6 @@ def atleast_2d(*arrays):
     return result[0] if len(result) == 1 else result
 
 
-atleast_2d.calls = [
-    (((), (2,)), lambda a, b: atleast_2d(a, b)),
-]
-
-
 @composite(ref=np.atleast_3d, method=False, smooth=True)
 def atleast_3d(*arrays):
     """Each operand with at least three axes.
@@ -392,11 +365,6 @@ def atleast_3d(*arrays):
     """
     result = tuple(_at_least(a, 3) for a in arrays)
     return result[0] if len(result) == 1 else result
-
-
-atleast_3d.calls = [
-    (((2,), (2, 3)), lambda a, b: atleast_3d(a, b)),
-]
 
 
 # ------------------------------------------------------------------------------------- copies
@@ -497,7 +465,3 @@ astype.stand_ins = {"order": _in_c_order, "casting": _any_casting, "subok": lamb
 # the engine converts a gradient to the dtype of its operand
 astype.vjp(x=lambda g: g)
 astype.batch(unchanged)
-astype.calls = [
-    (((2, 3),), lambda x: astype(np.real(x), dtype=np.float64)),
-    (((2, 3),), lambda x: astype(x, dtype=np.complex128)),
-]

@@ -88,12 +88,6 @@ def sliding_window_view(x, window_shape, axis=None):
     return x
 
 
-sliding_window_view.calls = [
-    (((5,),), lambda x: sliding_window_view(x, 3)),
-    (((3, 4),), lambda x: sliding_window_view(x, (2, 3))),
-]
-
-
 @composite(smooth=True)
 def unfold(x, axis, size, step=1):
     """Windows along an axis, ``step`` apart; their elements become a new last axis.
@@ -120,11 +114,6 @@ def unfold(x, axis, size, step=1):
     axis = one_axis("unfold", as_index("unfold", axis), len(x.shape))
     size, step = as_index("unfold", size, "the size"), as_index("unfold", step, "the step")
     return _windows("unfold", x, axis, size, step)
-
-
-unfold.calls = [
-    (((2, 5),), lambda x: unfold(x, 1, 3, 2)),
-]
 
 
 def _common(operation: str, a: Any, b: Any) -> np.dtype:
@@ -159,8 +148,6 @@ correlate_inside.vjp(
     a=lambda g, b: convolve_whole(g, b),
     b=lambda g, a: correlate_inside(a, g),
 )
-convolve_whole.calls = [(((4,), (2,)), lambda a, b: convolve_whole(a, b))]
-correlate_inside.calls = [(((4,), (2,)), lambda a, b: correlate_inside(a, b))]
 
 
 def _operands(operation: str, a: Any, v: Any, mode: Any) -> tuple[Any, Any]:
@@ -247,13 +234,3 @@ def correlate(a, v, mode="valid"):
         return correlate_inside(a, v)
     whole = convolve_whole(a, _reversed(v))
     return whole if mode == "full" else _same(whole, a, v)
-
-
-convolve.calls = [
-    (((4,), (3,)), lambda a, v, mode=mode: convolve(a, v, mode))
-    for mode in ("full", "same", "valid")
-]
-correlate.calls = [
-    (((4,), (3,)), lambda a, v, mode=mode: correlate(a, v, mode))
-    for mode in ("full", "same", "valid")
-]

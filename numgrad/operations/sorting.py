@@ -257,11 +257,6 @@ def _sort_jvp(t_x, x, axis, descending):
 
 
 sort.vjp(x=_sort_vjp).jvp(_sort_jvp)
-sort.calls = [
-    (((2, 3),), lambda x: sort(x)),
-    (((2, 3),), lambda x: sort(x, axis=None, descending=True)),
-    (((0, 2),), lambda x: sort(x, axis=0)),
-]
 sort.kink(x=([1.0, np.nan, 1.0, 0.0], [1, 1, 1, 1]))
 
 
@@ -284,9 +279,6 @@ def sort_complex(x):
         return y
     single = y.dtype.itemsize <= 2 and y.dtype.kind in "iu"
     return y.astype(np.complex64 if single else np.complex128)
-
-
-sort_complex.calls = [(((2, 3),), lambda x: sort_complex(x))]
 
 
 @primitive(internal=True, method=False, differentiable=False)
@@ -401,10 +393,6 @@ def partition(x, kth, axis=-1, kind="introselect"):
     return take_along_axis(x, argpartition(x, kth=kth, axis=axis, kind=kind), axis=axis)
 
 
-partition.calls = [
-    (((2, 4),), lambda x: partition(x, (1, 2), axis=1)),
-    (((2, 3),), lambda x: partition(x, 2, axis=None)),
-]
 partition.kink(x=([2.0, 1.0, 1.0], [1, 1, 1]), params={"kth": 0})
 
 
@@ -489,9 +477,3 @@ def topk(x, k, axis=-1, largest=True, sorted=True):
         )
     indices = argtopk(x, k=k, axis=axis, largest=bool(largest), ordered=bool(sorted))
     return TopK(take_along_axis(x, indices, axis=axis), indices)
-
-
-topk.calls = [
-    (((2, 9),), lambda x: topk(x, 1)),
-    (((3, 2),), lambda x: topk(x, 2, axis=0, largest=False)),
-]

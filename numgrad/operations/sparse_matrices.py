@@ -273,17 +273,6 @@ def example() -> SparsePattern:
     return SparsePattern(coo_array((np.ones(5), places), shape=(4, 3)))
 
 
-sparse_matmul.calls = [
-    (((5,), (3,)), lambda data, x: sparse_matmul(data, x, pattern=example())),
-    (((5,), (3, 2)), lambda data, x: sparse_matmul(data, x, pattern=example())),
-    (((5,), (4, 2)), lambda data, x: sparse_matmul(data, x, pattern=example(), adjoint=True)),
-]
-sparse_outer.calls = [
-    (((4,), (3,)), lambda a, b: sparse_outer(a, b, pattern=example())),
-    (((4, 2), (3, 2)), lambda a, b: sparse_outer(a, b, pattern=example())),
-]
-
-
 @primitive(internal=True, method=False, smooth=True)
 def sparse_solve(data, b, *, pattern, adjoint=False):
     """Solve a system with a sparse matrix, or with its adjoint."""
@@ -325,29 +314,6 @@ def _solve_backward(call, mask, g, data: Any = None, y: Any = None):
     z = pattern.solve(data, g, not adjoint)
     of_data = _of_elements(z, y, pattern, adjoint) if mask & 1 else None
     return [of_data, z if mask & 2 else None]
-
-
-def _example() -> SparsePattern:
-    from scipy.sparse import csc_array
-
-    return SparsePattern(csc_array(np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]])))
-
-
-def _regular(data: Any) -> Any:
-    """Elements of a matrix that is far from singular."""
-    pattern = _example()
-    return data + np.where(pattern.rows == pattern.columns, 6.0, 0.0)
-
-
-def _solved(data: Any, b: Any, adjoint: bool = False) -> Any:
-    return sparse_solve(_regular(data), b, pattern=_example(), adjoint=adjoint)
-
-
-sparse_solve.calls = [
-    (((6,), (3,)), _solved),
-    (((6,), (3, 2)), _solved),
-    (((6,), (3, 2)), lambda data, b: _solved(data, b, True)),
-]
 
 
 def pattern(matrix: Any) -> SparsePattern:

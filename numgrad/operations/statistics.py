@@ -96,12 +96,6 @@ def _along(name: str, x: Any, weights: Any, axis: Any) -> Any:
     return broadcast_to(reshape(permute_dims(weights, order), lengths), shape)
 
 
-average.calls = [
-    (((2, 3),), lambda x: average(x, 1)),
-    (((2, 3), (3,)), lambda x, w: average(x, 1, w + 3, keepdims=True)),
-]
-
-
 def _observations(name: str, x: Any, rowvar: bool, dtype: Any) -> Any:
     """A row for each variable, a column for each observation."""
     if len(x.shape) > 2:
@@ -245,14 +239,6 @@ def corrcoef(x, y=None, rowvar=True, *, dtype=None):
     return squeeze(c)
 
 
-cov.calls = [
-    (((2, 4),), lambda x: cov(x)),
-    (((4, 2), (4, 1)), lambda x, y: cov(x, y, False, True)),
-    (((2, 3), (3,)), lambda x, w: cov(x, aweights=np.abs(w) + 1)),
-]
-corrcoef.calls = [(((2, 4),), lambda x: corrcoef(x))]
-
-
 @composite(ref=np.ptp)
 def ptp(x, axis=None, *, keepdims=False):
     """Largest minus smallest element over axes; equal elements share the gradient.
@@ -271,5 +257,4 @@ def ptp(x, axis=None, *, keepdims=False):
     return max(x, axis=axis, keepdims=keepdims) - min(x, axis=axis, keepdims=keepdims)
 
 
-ptp.calls = [(((2, 3),), lambda x: ptp(x, axis=1))]
 ptp.kink(x=([2.0, 2.0, 0.0], [0.5, 0.5, -1]))

@@ -113,11 +113,6 @@ def _take_result(x, indices, *, axis):
 
 take.no_derivative("indices")
 take.vjp(x=lambda g, indices, meta_x, axis: take_backward(g, indices, meta_x.shape, axis))
-take.calls = [
-    (((3, 2),), lambda x: take(x, INDICES, axis=0)),
-    (((2, 3),), lambda x: take(x, np.array([[-1, 0], [5, 5]]))),
-    (((3, 2),), lambda x: take(x, np.zeros(0, int), axis=0)),
-]
 
 
 @take.batch
@@ -169,10 +164,6 @@ def take_backward(x, indices, *, shape, axis=None):
 take_backward.shape(lambda x, indices, *, shape, axis: Meta(tuple(shape), x.dtype))
 take_backward.no_derivative("indices")
 take_backward.vjp(x=lambda g, indices, axis: take(g, indices, axis=axis))
-take_backward.calls = [
-    (((3, 2),), lambda x: take_backward(x, INDICES, shape=(4, 2), axis=0)),
-    (((3,),), lambda x: take_backward(x, INDICES, shape=(2, 2))),
-]
 
 
 @take_backward.batch
@@ -232,10 +223,6 @@ gather_along.no_derivative("indices")
 gather_along.vjp(
     x=lambda g, indices, meta_x, axis: gather_along_backward(g, indices, meta_x.shape, axis)
 )
-gather_along.calls = [
-    (((2, 3),), lambda x: gather_along(x, ALONG, axis=1)),
-    (((3, 2),), lambda x: gather_along(x, np.zeros((0, 2), int), axis=0)),
-]
 
 
 @primitive(internal=True, linear=True, method=False)
@@ -257,9 +244,6 @@ gather_along_backward.shape(
 )
 gather_along_backward.no_derivative("indices")
 gather_along_backward.vjp(x=lambda g, indices, axis: gather_along(g, indices, axis=axis))
-gather_along_backward.calls = [
-    (((2, 2),), lambda x: gather_along_backward(x, ALONG, shape=(2, 3), axis=1)),
-]
 
 
 @primitive(internal=True, linear=True, method=False, keeps_dtype=True)
@@ -292,11 +276,6 @@ add_along.vjp(x=lambda g: g, source=lambda g, indices, axis: gather_along(g, ind
 def _add_along_backward(call, mask, g, indices=None):
     selected = gather_along(g, indices, axis=call.params["axis"]) if mask & 4 else None
     return [np.array(g) if mask & 1 else None, None, selected]  # new arrays: not copied once more
-
-
-add_along.calls = [
-    (((2, 3), (2, 2)), lambda x, v: add_along(x, ALONG, v, axis=1, caller="add_along")),
-]
 
 
 @gather_along.batch
@@ -355,8 +334,3 @@ def take_along_axis(x, indices, axis=-1):
     if indices.shape != for_indices:
         indices = broadcast_to(indices, for_indices)
     return gather_along(x, indices, axis=axis)
-
-
-take_along_axis.calls = [
-    (((2, 3),), lambda x: take_along_axis(x, ALONG, axis=1)),
-]

@@ -184,11 +184,6 @@ def deg2rad(x):
     return multiply(x, math.pi / 180)
 
 
-deg2rad.calls = [
-    (((2, 3),), lambda x: deg2rad(x)),
-]
-
-
 @composite(ref=np.rad2deg, aliases=("degrees",), smooth=True)
 def rad2deg(x):
     """Radians to degrees.
@@ -204,8 +199,3 @@ def rad2deg(x):
     tensor([  0.,  90., 180.])
     """
     return multiply(x, 180 / math.pi)
-
-
-rad2deg.calls = [
-    (((2, 3),), lambda x: rad2deg(x)),
-]

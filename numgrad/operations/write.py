@@ -34,7 +34,6 @@ from numgrad.operations.extend import pad_constant
 from numgrad.operations.index import getitem, is_basic_part, plain_part, without_numbers
 from numgrad.operations.shape import as_index, as_operand, astype, broadcast_to, ravel, reshape
 from numgrad.operations.take import (
-    INDICES,
     as_integers,
     check_integers,
     check_range,
@@ -222,10 +221,6 @@ put.vjp(
     x=lambda g, indices, accumulate: g if accumulate else put(g, indices, 0),
     values=_put_values,
 )
-put.calls = [
-    (((2, 3), (3,)), lambda x, v: put(x, INDICES, v)),
-    (((2, 3), (2,)), lambda x, v: put(x, INDICES, v, accumulate=True)),
-]
 
 
 def positions_of(shape: tuple[int, ...], select: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -403,11 +398,6 @@ def fill(x, value):
     return index_put(x, as_number("fill", value, x.dtype), index=Ellipsis)
 
 
-fill.calls = [
-    (((2, 3), ()), lambda x, v: fill(x, v)),
-]
-
-
 def _check_source(operation: str, x: Any, source: Any, shape: tuple[int, ...]) -> None:
     """Check the source, which must have the shape of what is written."""
     if tuple(source.shape) != shape:
@@ -455,11 +445,6 @@ def slice_scatter(x, source, *, axis=0, start=None, end=None, step=1):
     return index_put(x, source, index=(*(slice(None),) * axis, part))
 
 
-slice_scatter.calls = [
-    (((2, 3), (2, 2)), lambda x, v: slice_scatter(x, v, axis=1, step=2)),
-]
-
-
 @composite(
     errors=[
         (((3, 4), (3,)), {"axis": 0, "index": 1}, "NumgradValueError"),
@@ -500,11 +485,6 @@ def select_scatter(x, source, *, axis, index):
     return index_put(x, source, index=(*(slice(None),) * axis, index))
 
 
-select_scatter.calls = [
-    (((2, 3), (2,)), lambda x, v: select_scatter(x, v, axis=1, index=-1)),
-]
-
-
 @composite(
     errors=[
         (((3, 4), (4,)), {}, "NumgradValueError"),
@@ -541,14 +521,6 @@ def diagonal_scatter(x, source, *, offset=0, axis1=0, axis2=1):
     )
     _check_source("diagonal_scatter", x, source, positions.shape)
     return put(x, positions, source)
-
-
-diagonal_scatter.calls = [
-    (((2, 3), (2,)), lambda x, v: diagonal_scatter(x, v, offset=1)),
-]
-
-
-_MASK = np.array([[True, False, True], [False, True, False]])  # what these are tried with
 
 
 def _mask(operation: str, mask: Any) -> Any:
@@ -607,11 +579,6 @@ def masked_fill(x, mask, value):
     return where(mask, as_number("masked_fill", value, x.dtype), x)
 
 
-masked_fill.calls = [
-    (((2, 3), ()), lambda x, v: masked_fill(x, _MASK, v)),
-]
-
-
 @primitive(internal=True, differentiable=False, method=False)
 def mask_ranks(mask, *, size):
     """How many elements of a mask are true before each one, in C order; 0 where it is false."""
@@ -665,8 +632,3 @@ def masked_scatter(x, mask, source):
     if not source.shape[0]:  # nothing is written: any element will do to read
         source = broadcast_to(OPS["sum"](source), (1,))
     return where(mask, take(source, ranks), x)
-
-
-masked_scatter.calls = [
-    (((2, 3), (4,)), lambda x, v: masked_scatter(x, _MASK, v)),
-]

@@ -29,6 +29,7 @@ from contextlib import ContextDecorator
 from time import perf_counter_ns
 from typing import Any, NamedTuple, Self
 
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradTypeError
 from numgrad.libraries import PACKAGE
 
@@ -244,24 +245,15 @@ class record_function(ContextDecorator):
                 "written @record_function('name')"
             )
         self._span = Span(RANGE, name if args is None else f"{name} ({args})")
-        self._begun: list[tuple[Recording, int]] = []
-
-    def _recreate_cm(self) -> Self:
-        """A decorated function may be running several times at once."""
-        again = type(self).__new__(type(self))
-        again._span, again._begun = self._span, []
-        return again
 
     def __enter__(self) -> Self:
-        if recording is not None:
-            self._begun.append((recording, recording.clock()))
+        state.enter(self, (recording, 0 if recording is None else recording.clock()))
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._begun:
-            active, begin = self._begun.pop()
-            if active is recording:
-                active.note(begin, self._span)
+        active, begin = state.leave(self) or (None, 0)
+        if active is not None and active is recording:
+            active.note(begin, self._span)
 
 
 class record_collective(record_function):
@@ -278,4 +270,3 @@ class record_collective(record_function):
 
     def __init__(self, name: str, received: int = 0, sent: int = 0) -> None:
         self._span = Span(COLLECTIVE, name, received, sent)
-        self._begun = []

@@ -82,14 +82,16 @@ class CarryingLoop:
 
     Attributes
     ----------
-    carry
-        The carry at present.
+    name
+        The function that errors name.
+    counted
+        Whether the carry is a pair of the number of a step and what the caller carries along.
     rows
         What was collected, by step.
     """
 
-    def __init__(self, name: str, init: Any, others: Sequence[Any]) -> None:
-        self.name = name
+    def __init__(self, name: str, init: Any, others: Sequence[Any], counted: bool = False) -> None:
+        self.name, self.counted = name, counted
         given: list[Any] = []
         self.nesting = flatten(init, given)
         self.as_tensors = bool(state.transforms or state.interpreters or state.ground.deferred)
@@ -241,7 +243,9 @@ class CarryingLoop:
 
     def checked(self, new: Any) -> list[Any]:
         """The leaves of what a step returned, nested and shaped as before."""
-        results = nested_alike(self.name, self.nesting, new, "the carry after a step")
+        results = nested_alike(
+            self.name, self.nesting, new, "the carry after a step", inner=self.counted
+        )
         arrays = [leaf(self.name, "the carry", x) for x in results]
         for k, (a, before) in enumerate(zip(arrays, self.leaves, strict=True)):
             if tuple(a.shape) != tuple(before.shape):
@@ -252,7 +256,8 @@ class CarryingLoop:
         return arrays
 
     def _path(self, k: int) -> str:
-        return list(paths(self.nesting, "the carry"))[k]
+        path = list(paths(self.nesting, "the carry"))[k]
+        return path.replace("[1]", "", 1) if self.counted else path
 
     def result(self) -> Any:
         """The carry as the caller gets it."""
@@ -285,11 +290,17 @@ def _is_number(x: Any) -> bool:
     return type(x) in (int, float, complex)
 
 
-def nested_alike(name: str, nesting: Nesting, value: Any, what: str) -> list[Any]:
-    """The leaves of a value that is to be nested in that way."""
+def nested_alike(
+    name: str, nesting: Nesting, value: Any, what: str, inner: bool = False
+) -> list[Any]:
+    """The leaves of a value that is to be nested in that way.
+
+    Errors are about the second of a pair where that is ``inner``.
+    """
     results: list[Any] = []
     where = align(nesting, value, results, what)
     if where is not None:
+        where = where.replace("[1]", "", 1) if inner else where
         raise NumgradValueError(
             f"{name}: {where} is nested otherwise than before; return what is nested alike"
         )

@@ -32,7 +32,7 @@ LONGER = 14
 """How many times as long compiled segments are: starting one takes as long as 100 steps."""
 
 
-def steps_between(save: Save, count: Any) -> int | None:
+def steps_between(name: str, save: Save, count: Any) -> int | None:
     """How many steps lie between two states that are kept; None where all is kept.
 
     A loop of symbolic length gets a fixed one if that matters.
@@ -55,15 +55,15 @@ def steps_between(save: Save, count: Any) -> int | None:
         given = save(int(count))
     elif isinstance(save, str):
         raise NumgradValueError(
-            f"scan: save is {save!r}; it is 'carries', 'all', 'sqrt', a number of steps, or a "
+            f"{name}: save is {save!r}; it is 'carries', 'all', 'sqrt', a number of steps, or a "
             "function that returns one for the length of the loop"
         )
     if isinstance(given, bool):
-        raise NumgradTypeError(f"scan: save is {given}; it is a number of steps")
-    every = as_index("scan", given, "save" if given is save else "what save returned")
+        raise NumgradTypeError(f"{name}: save is {given}; it is a number of steps")
+    every = as_index(name, given, "save" if given is save else "what save returned")
     if every < 1:
         raise NumgradValueError(
-            f"scan: save is {every}; the steps between two states that are kept are one or more"
+            f"{name}: save is {every}; the steps between two states that are kept are one or more"
         )
     return every
 

@@ -168,13 +168,13 @@ def _of_two(name: str, on: Any, x: Any, y: Any) -> Any:
     return np.where(on, x, y)
 
 
-def advanced(on: Any, body: Callable[[Any], Any], carry: Any) -> Any:
+def advanced(name: str, on: Any, body: Callable[[Any], Any], carry: Any) -> Any:
     """``body(carry)`` for those examples that are ``on``; the others stay as they are."""
     if on is True:
         return body(carry)
     with only_for(on, carry) as given:
         made = body(given)
-    return select("while_loop", on, made, carry)
+    return select(name, on, made, carry)
 
 
 def branched(

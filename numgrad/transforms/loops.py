@@ -80,18 +80,31 @@ def scan(
     (np.float64(6.0), array([0., 0., 2., 9.]))
     """
     check_function("scan", step)
+    return _scan("scan", step, init, xs, length, reverse, save)
+
+
+def _scan(
+    name: str,
+    step: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    save: Save = None,
+) -> tuple[Any, Any]:
+    """``scan`` for the function that errors name."""
     given: list[Any] = []
     nesting = None if xs is None else flatten(xs, given)
-    count = _count(nesting, given, length)
-    inputs = [leaf("scan", "xs", x) for x in given]
+    count = _count(name, nesting, given, length)
+    inputs = [leaf(name, "xs", x) for x in given]
 
     def of_rows(carry: Any, rows: Iterable[Any]) -> tuple[Any, Any]:
         result = step(carry, None if xs is None else unflatten(nesting, iter(rows)))
         if isinstance(result, tuple) and len(result) == 2:
             return result
         raise NumgradTypeError(
-            f"scan: the step returned a {type(result).__name__}; it returns a pair, the carry and "
-            "what is to be collected (None for nothing)"
+            f"{name}: the step returned a {type(result).__name__}; it returns a pair, the carry "
+            "and what is to be collected (None for nothing)"
         )
 
     def one(carry: Any, arrays: Sequence[Any], k: int = 0) -> tuple[Any, Any]:
@@ -100,11 +113,13 @@ def scan(
     def on_a_copy(carry: Any, arrays: Sequence[Any], k: int = 0) -> tuple[Any, Any]:
         return one(copied(carry), arrays, k)
 
-    loop = CarryingLoop("scan", init, given)
-    every = None if save is None else steps_between(save, count)
+    loop = CarryingLoop(name, init, given)
+    every = None if save is None else steps_between(name, save, count)
     if every is not None and every > 1 and count:
         loop.settle(one, inputs)
-        carry, ys = in_segments(scan, of_rows, loop.carry, inputs, count, every, reverse)
+        carry, ys = in_segments(
+            partial(_scan, name), of_rows, loop.carry, inputs, count, every, reverse
+        )
         return map_leaves(loop.kind, carry), map_leaves(loop.kind, ys)
     if state.ground.deferred:
         return _compiled(one, loop, inputs, count, reverse, save == "all")
@@ -121,7 +136,7 @@ def scan(
         ys = _of_no_step(one, loop, inputs)
         return loop.result(), ys
     columns = zip(*(rows[k] for k in range(count)), strict=True)
-    return loop.result(), unflatten(structure, (loop.kind(_stacked(c)) for c in columns))
+    return loop.result(), unflatten(structure, (loop.kind(_stacked(name, c)) for c in columns))
 
 
 def _compiled(
@@ -146,7 +161,8 @@ def _compiled(
         results: list[Any] = []
         structure = flatten(y, results)
         places[:] = [k for k, part in enumerate(results) if part is not None]
-        return loop.checked(new), [leaf("scan", "what is collected", results[k]) for k in places]
+        rows = [leaf(loop.name, "what is collected", results[k]) for k in places]
+        return loop.checked(new), rows
 
     leaves, weak = loop.leaves, loop.weak
     loop.leaves, made = compiled_scan(function, leaves, weak, inputs, count, reverse, everything)
@@ -193,7 +209,7 @@ def fori_loop(
     loop = CarryingLoop("fori_loop", init, [])
     if state.ground.deferred or save is not None:
         steps = OPS["iota"](length=max(upper - lower, 0)) + lower
-        carry, _ = scan(partial(_numbered, body), init, steps, save=save)
+        carry, _ = _scan("fori_loop", partial(_numbered, body), init, steps, save=save)
         return carry
     loop.settle(lambda carry, _: (body(lower, carry), None), [])
     for k in range(lower, upper):
@@ -217,10 +233,11 @@ def _until(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any, s
             "give 'carries', or bounds that are known"
         )
     start = OPS["astype"](leaf("fori_loop", "lower", lower), np.int64)
-    return while_loop(
+    loop = CarryingLoop("fori_loop", (start, init), [], counted=True)
+    return _while(
+        loop,
         lambda carry: OPS["less"](carry[0], upper),
         lambda carry: (carry[0] + 1, body(_as_number(carry[0] * 1), carry[1])),
-        (start, init),
     )[1]
 
 
@@ -271,7 +288,11 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     """
     check_function("while_loop", cond)
     check_function("while_loop", body)
-    loop = CarryingLoop("while_loop", init, [])
+    return _while(CarryingLoop("while_loop", init, []), cond, body)
+
+
+def _while(loop: CarryingLoop, cond: Callable[[Any], Any], body: Callable[[Any], Any]) -> Any:
+    """``while_loop`` for the function that the loop is named for."""
     if state.ground.deferred:
         from numgrad.compiler.loops.while_loop import compiled_while
 
@@ -279,23 +300,29 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
             return unflatten(loop.nesting, iter(leaves))
 
         loop.leaves = compiled_while(
-            lambda leaves: truth("while_loop", cond(of(leaves))),
+            lambda leaves: truth(loop.name, cond(of(leaves))),
             lambda leaves: loop.checked(body(of(leaves))),
             loop.leaves,
             loop.weak,
         )
         return loop.result()
+
+    def checked(carry: Any) -> Any:
+        new = body(carry)
+        loop.checked(new)
+        return new
+
     loop.settle(lambda carry, _: (body(carry), None), [])
     goes_on: Any = True
     while True:
-        again = decided("while_loop", cond(loop.carry))
+        again = decided(loop.name, cond(loop.carry))
         if goes_on is not True and again is not False:  # who is done stays so, whatever is drawn
-            again = decided("while_loop", OPS["logical_and"](goes_on, again))
+            again = decided(loop.name, OPS["logical_and"](goes_on, again))
         goes_on = again
         if goes_on is False:
             loop.settle_unstepped(lambda carry, _: (body(carry), None))
             return loop.result()
-        loop.step(lambda carry, on=goes_on: (advanced(on, body, carry), None))
+        loop.step(lambda carry, on=goes_on: (advanced(loop.name, on, checked, carry), None))
 
 
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
@@ -323,7 +350,7 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
     array([3., 0.])
     """
     check_function("map", f)
-    return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    return _scan("map", lambda _, x: ((), f(x)), (), xs)[1]
 
 
 def associative_scan(
@@ -423,32 +450,34 @@ def _whole(name: str, what: str, n: Any) -> Any:
     return n if isinstance(n, AbstractLength) else as_index(name, n, what)
 
 
-def _count(nesting: Nesting, given: Sequence[Any], length: int | None) -> int:
+def _count(name: str, nesting: Nesting, given: Sequence[Any], length: int | None) -> int:
     """How many steps there are."""
     lengths: dict[str, Any] = {}
     for path, x in zip(paths(nesting, "xs"), given, strict=False):
         if not np.ndim(x):
             raise NumgradValueError(
-                f"scan: {path} is a {type(x).__name__} without axes; the steps go along the first "
-                "axis of xs (of a list of numbers np.array makes an array)"
+                f"{name}: {path} is a {type(x).__name__} without axes; the steps go along the "
+                "first axis of xs (of a list of numbers np.array makes an array)"
             )
         lengths[path] = x.shape[0] if hasattr(x, "shape") else len(x)
     if length is not None:
-        lengths["length"] = _whole("scan", "length", length)
+        lengths["length"] = _whole(name, "length", length)
     if not lengths:
-        raise NumgradValueError("scan: without xs, length is the number of steps; give it")
+        if name == "map":
+            raise NumgradValueError("map: xs hold no array; f is called along their first axis")
+        raise NumgradValueError(f"{name}: without xs, length is the number of steps; give it")
     count = next(iter(lengths.values()))
     if any(n != count for n in lengths.values()) or count < 0:
-        said = ", ".join(f"{name}: {n}" for name, n in lengths.items())
-        raise NumgradValueError(f"scan: there is one number of steps, got {said}")
+        said = ", ".join(f"{path}: {n}" for path, n in lengths.items())
+        raise NumgradValueError(f"{name}: there is one number of steps, got {said}")
     return count
 
 
-def _stacked(parts: Sequence[Any]) -> Any:
+def _stacked(name: str, parts: Sequence[Any]) -> Any:
     """The rows that were collected from one place."""
     if all(part is None for part in parts):
         return None
-    return OPS["stack"]([leaf("scan", "what is collected", part) for part in parts])
+    return OPS["stack"]([leaf(name, "what is collected", part) for part in parts])
 
 
 def _of_no_step(one: Callable[..., Any], loop: CarryingLoop, inputs: Sequence[Any]) -> Any:

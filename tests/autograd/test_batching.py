@@ -17,6 +17,7 @@ from numgrad.core.primitive import Composite, Primitive, View
 from numgrad.core.refusals import Refusals
 from numgrad.tensors.inplace import assign, inplace
 from numgrad.testing.samples import AXES, BROADCASTS, draw
+from tests.operations.calls import calls_of
 from tests.operations.cases import followed
 from tests.operations.reference import by_name
 
@@ -123,7 +124,7 @@ def patterns(op):
     else:
         yield from (*op.samples, *MORE.get(op.name, ()))
         if not op.samples and op.name not in MORE:
-            yield from ((s, call) for s, call in op.calls if not any(0 in shape for shape in s))
+            yield from ((s, call) for s, call in calls_of(op) if not any(0 in shape for shape in s))
 
 
 class Case:

@@ -59,7 +59,7 @@ PLACES = {
     "jit": lambda: ng.jit(lambda x: x * 2.0)(X),
 }
 CHANGES = (State.set.__code__, State.refresh.__code__)
-ENTRIES = ("__enter__", "_set")
+ENTRIES = ("__enter__", "_change")
 
 
 def settings():

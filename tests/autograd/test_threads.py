@@ -4,13 +4,14 @@ import multiprocessing
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event
 
 import numpy as np
 import pytest
 
 import numgrad as ng
 from numgrad.autograd import forward_ad
+from numgrad.core.interpreter import State, state
 
 THREADS = 8
 ROUNDS = 25
@@ -408,3 +409,104 @@ def test_a_fork_in_the_middle_of_a_backward():
     y.sum().backward()
     np.testing.assert_array_equal(found[0], small_gradient())
     assert x.grad.tolist() == [3.0, 3.0]
+
+
+# ----------------------------------------------------------------- one mode used by several threads
+
+SHARED_MODES = {
+    "no_grad": ng.no_grad,
+    "enable_grad": ng.enable_grad,
+    "inference_mode": ng.inference_mode,
+    "inference_mode(False)": lambda: ng.inference_mode(False),
+    "set_grad_enabled(False)": lambda: ng.set_grad_enabled(False),
+    "set_grad_enabled(True)": lambda: ng.set_grad_enabled(True),
+    "saved_tensors_hooks": lambda: ng.autograd.graph.saved_tensors_hooks(abs, abs),
+    "save_on_cpu": ng.autograd.graph.save_on_cpu,
+    "set_detect_anomaly(True)": lambda: ng.autograd.set_detect_anomaly(True),
+    "set_detect_anomaly(False)": lambda: ng.autograd.set_detect_anomaly(False),
+    "detect_anomaly": ng.autograd.detect_anomaly,
+    "dual_level": forward_ad.dual_level,
+    "record_function": lambda: ng.profiler.record_function("both"),
+}
+
+
+def settings():
+    return {name: getattr(state, name) for name in State.__annotations__}
+
+
+def different():
+    """Settings that no mode of ``SHARED_MODES`` leaves all alone, and no new thread has."""
+    ng.set_grad_enabled(False)
+    ng.autograd.set_detect_anomaly(True, check_nan=False)
+    forward_ad.enter_dual_level()
+    ng.autograd.graph.saved_tensors_hooks(abs, abs).__enter__()
+
+
+@pytest.mark.filterwarnings("ignore:anomaly mode")
+@pytest.mark.parametrize("first_out", [0, 1])
+@pytest.mark.parametrize("make", SHARED_MODES.values(), ids=SHARED_MODES)
+def test_a_mode_that_threads_share_gives_each_its_own_settings_back(make, first_out):
+    """Promise 66: one enters after the other, with other settings, and they leave in turn."""
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+        other.submit(different).result()
+        threads = [one, other]
+        alone = [thread.submit(settings).result() for thread in threads]
+        mode = one.submit(make).result()
+        threads[0].submit(mode.__enter__).result()
+        inside = threads[0].submit(settings).result()
+        threads[1].submit(mode.__enter__).result()
+        assert threads[0].submit(settings).result() == inside
+        threads[first_out].submit(mode.__exit__, None, None, None).result()
+        threads[1 - first_out].submit(mode.__exit__, None, None, None).result()
+        assert [thread.submit(settings).result() for thread in threads] == alone
+        # a thread that did not enter it, as one that collects another's generator, keeps its own
+        threads[1].submit(mode.__enter__).result()
+        threads[0].submit(mode.__exit__, None, None, None).result()
+        assert threads[0].submit(settings).result() == alone[0]
+
+
+@pytest.mark.filterwarnings("ignore:anomaly mode")
+@pytest.mark.parametrize("make", SHARED_MODES.values(), ids=SHARED_MODES)
+def test_a_decorated_function_that_threads_run_at_once(make):
+    """Each call returns to the settings of its thread, whichever ends first."""
+    mode = make()
+    if not callable(mode):
+        mode.__exit__(None, None, None)
+        pytest.skip("is no decorator")
+    inside, may_end = [Event(), Event()], [Event(), Event()]
+
+    @mode
+    def function(k):
+        inside[k].set()
+        assert may_end[k].wait(60)
+        return settings()
+
+    def call(k):
+        before = settings()
+        during = function(k)
+        return before == settings(), during["grad_enabled"]
+
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+        other.submit(different).result()
+        calls = []
+        for k, thread in enumerate((one, other)):
+            calls.append(thread.submit(call, k))
+            assert inside[k].wait(60)
+        for event, running in zip(may_end, calls, strict=True):
+            event.set()
+            assert running.result(60)[0]
+
+
+def test_a_mode_that_is_entered_again_by_its_thread():
+    with ng.no_grad() as mode:
+        with ng.enable_grad(), mode, ng.enable_grad():
+            with mode:
+                assert not ng.is_grad_enabled()
+            assert ng.is_grad_enabled()
+        assert not ng.is_grad_enabled()
+    mode = ng.set_grad_enabled(False)
+    for _ in range(2):
+        with mode, mode:
+            assert not ng.is_grad_enabled()
+        assert ng.is_grad_enabled()
+    assert state.entered == ()

@@ -152,7 +152,7 @@ def _lines_apart(tree: ast.Module) -> Iterator[int]:
 
 
 def _lines_of_samples(tree: ast.Module) -> Iterator[int]:
-    """Calls that an operation declares for tests, and constants that they alone use."""
+    """Calls that an operation declares to raise, and constants that samples alone use."""
     declared = [node for node in tree.body if _declares(node)]
     others = [node for node in tree.body if node not in declared]
     samples = [d for node in others for d in getattr(node, "decorator_list", [])]
@@ -171,7 +171,7 @@ def _lines_of_samples(tree: ast.Module) -> Iterator[int]:
 
 def _declares(node: ast.stmt) -> bool:
     match node:
-        case ast.Assign(targets=[ast.Attribute(attr="calls" | "errors")]):
+        case ast.Assign(targets=[ast.Attribute(attr="errors")]):
             return True
         case ast.For(body=body):
             return all(map(_declares, body))

@@ -13,6 +13,7 @@ from numgrad.core.primitive import Composite
 from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
 from numgrad.operations.special_functions.declare import ParameterDerivative, SpecialFunction
 from numgrad.testing.samples import Sample, draw, samples
+from tests.operations.calls import calls_of
 
 GIVEN = {"ruled", "written_detached", "written_unrecorded"}
 """What a trace notes: derivatives that are given, not those of what is computed."""
@@ -127,7 +128,7 @@ def empty_cases(op: Op) -> Iterator[Case]:
 
 
 def _calls(op: Op, dtype: Any, *, empty: bool) -> Iterator[Case]:
-    for shapes, function in op.calls:
+    for shapes, function in calls_of(op):
         if any(0 in shape for shape in shapes) is empty:
             operands = [draw(op, s, dtype, k) for k, s in enumerate(shapes)]
             yield Case(function, operands, [True] * len(operands))

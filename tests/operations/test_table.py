@@ -13,6 +13,7 @@ from numgrad.core.op import OPS
 from numgrad.operations.special_functions.declare import ParameterDerivative
 from numgrad.testing import gradcheck
 from numgrad.testing.samples import draw, samples
+from tests.operations.calls import calls_of
 from tests.operations.cases import TABLE, Case, cases, prepare
 from tests.operations.directions import check_along_a_direction
 from tests.operations.reference import ELEMENTWISE, by_name, reference, with_reference
@@ -99,7 +100,7 @@ OTHER_FORMS = ("lu.2", "lstsq.2", "cross.3", "cross.4", "cross.5")
 COMPARED = [
     op
     for op in OPS.values()
-    if op.calls
+    if calls_of(op)
     and op.ref
     and op.__module__.startswith("numgrad.")
     # before it took no stacks of some matrices, and began splines less precisely
@@ -110,7 +111,7 @@ COMPARED = [
 @pytest.mark.parametrize("op", **by_name(COMPARED))
 def test_values_of_declared_calls(op):
     """The same call, with the function of NumPy or SciPy in the place of the operation."""
-    for k, (shapes, call) in enumerate(op.calls):
+    for k, (shapes, call) in enumerate(calls_of(op)):
         if f"{op.name}.{k}" in OTHER_FORMS:
             continue
         arrays = [draw(op, shape, np.float64, k) for k, shape in enumerate(shapes)]

@@ -42,6 +42,7 @@ from numgrad.codegen.nests.terms import (
     VIEW,
     Term,
 )
+from numgrad.compiler.graph.body_primitive import BodyOperation
 from numgrad.compiler.graph.evaluate import compute
 from numgrad.compiler.graph.graph import Graph, TracedNode, Value
 from numgrad.compiler.lower.expand import Expansion
@@ -229,15 +230,51 @@ class Dependence:
         """The patterns of what a node computes that is no term."""
         if all(part is None for part in parts):
             return [None] * len(node.outputs)
-        rule = RULES.get(node.name)
-        if rule is not None:
-            return rule(self, node, args, parts)
+        result = None
+        if node.name in RULES:
+            result = RULES[node.name](self, node, args, parts)
+        elif isinstance(node.op, BodyOperation):
+            result = node.op.rules.dependence(self, node, args, parts)
+        if result is not None:
+            return result
         united = self._united([self._one(part) for part in parts if part is not None])
         counts = [prod(shape_of(self.graph, v)) for v in node.outputs]
         return [
             united[np.zeros(n, np.int64)] if v.dtype.kind in "fc" else None
             for n, v in zip(counts, node.outputs, strict=True)
         ]
+
+    def of_body(
+        self, graph: Graph
+    ) -> Callable[[Sequence[Pattern], Sequence[np.ndarray | None]], list[Pattern]]:
+        """The patterns of the outputs of a body, of those of its inputs and of known inputs."""
+        expansion = Expansion(graph)
+
+        def outputs(parts: Sequence[Pattern], known: Sequence[np.ndarray | None]) -> list[Pattern]:
+            numbers = {v: x for v, x in zip(graph.inputs, known, strict=True) if x is not None}
+            given = dict(zip(graph.inputs, parts, strict=True))
+            return Dependence(expansion, graph, given, numbers, self.columns).outputs()
+
+        return outputs
+
+    def number(self, length: Any) -> int:
+        """A length as a number."""
+        return self.graph.sizes.evaluate(length, {})
+
+    @staticmethod
+    def row(part: Pattern, k: int, length: int) -> Pattern:
+        """The pattern of the elements at ``k`` along the first axis, which has that length."""
+        if part is None:
+            return None
+        count = part.shape[0] // length
+        return part[k * count : (k + 1) * count]
+
+    def column(self, value: Value, rows: Sequence[Pattern]) -> Pattern:
+        """The pattern of a value of which these are those of its elements along the first axis."""
+        if value.dtype.kind not in "fc" or not rows:
+            return None
+        count = prod(shape_of(self.graph, value)) // len(rows)
+        return stacked([self._empty(count) if p is None else p for p in rows])
 
     def _one(self, part: Pattern) -> Pattern:
         """The rows of a pattern united in one."""
@@ -341,45 +378,6 @@ def _moved(
     return [stacked(rows)[np.asarray(result).ravel()]]
 
 
-def _looped(
-    self: Dependence, node: TracedNode, args: Sequence[Term], parts: Sequence[Pattern]
-) -> list[Pattern]:
-    """A loop: its step is gone through as often as it runs, or until nothing changes."""
-    body, length = node.params["body"], self.graph.sizes.evaluate(node.params["length"], {})
-    carry, xs, outside = body.parts(list(parts))
-    numbers = body.parts([self.value(a) for a in args])
-    inputs = body.parts(body.graph.inputs)
-    fixed = {v: x for v, x in zip(inputs[2], numbers[2], strict=True) if x is not None}
-    steps = range(length)[::-1] if node.params["reverse"] else range(length)
-    expansion = Expansion(body.graph)
-    collected: dict[int, list[Pattern]] = {}
-    for step in steps:
-        rows = [_row_of(x, step, length) for x in xs]
-        here = {v: x[step] for v, x in zip(inputs[1], numbers[1], strict=True) if x is not None}
-        given = dict(zip(body.graph.inputs, [*carry, *rows, *outside], strict=True))
-        made = Dependence(expansion, body.graph, given, fixed | here, self.columns)
-        result = made.outputs()
-        carry = result[: body.carries]
-        collected[step] = result[body.carries :]
-    results = list(carry)
-    for k, value in enumerate(node.outputs[body.carries :]):
-        if value.dtype.kind not in "fc" or not length:
-            results.append(None)
-            continue
-        count = prod(shape_of(self.graph, value)) // length
-        pieces = [collected[step][k] for step in range(length)]
-        pieces = [self._empty(count) if p is None else p for p in pieces]
-        results.append(stacked(pieces))
-    return results
-
-
-def _row_of(part: Pattern, step: int, length: int) -> Pattern:
-    if part is None:
-        return None
-    count = part.shape[0] // length
-    return part[step * count : (step + 1) * count]
-
-
 def _multiplied(
     self: Dependence, node: TracedNode, args: Sequence[Term], parts: Sequence[Pattern]
 ) -> list[Pattern]:
@@ -435,7 +433,6 @@ RULES.update(
     {
         **dict.fromkeys(("convolve_whole", "correlate_inside"), _convolved),
         **dict.fromkeys(_MOVES, _moved),
-        "scan": _looped,
         "sparse_matmul": _multiplied,
     }
 )

@@ -20,6 +20,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.codegen.nests.terms import Term, Terms
+from numgrad.compiler.graph.body_primitive import BodyPrimitive
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.loops.body import LoopBody
 from numgrad.compiler.loops.carry import fix_carry_dtypes, without_invariants
@@ -29,7 +30,6 @@ from numgrad.compiler.loops.while_loop import batched_until
 from numgrad.compiler.lower.lowering import lowering
 from numgrad.compiler.passes.common import join_common
 from numgrad.compiler.trace.body import trace_body
-from numgrad.compiler.trace.body_primitive import BodyPrimitive
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
 from numgrad.core.formula import Meta

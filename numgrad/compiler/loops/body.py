@@ -20,6 +20,7 @@ from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
+from numgrad.compiler.graph.body_primitive import has_derivatives
 from numgrad.compiler.graph.graph import Graph, Value
 from numgrad.compiler.graph.shapes import length_arrays, lengths_read, results_of, with_lengths
 from numgrad.compiler.passes import optimize
@@ -27,7 +28,6 @@ from numgrad.compiler.passes.common import graph_key
 from numgrad.compiler.run.program import compile_graph
 from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace.body import trace_body
-from numgrad.compiler.trace.body_primitive import has_derivatives
 from numgrad.compiler.trace.cut import ancestors, extract
 from numgrad.compiler.trace.generators import draw_from, one_of_all
 from numgrad.core.abstract import zeros

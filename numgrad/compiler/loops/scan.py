@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numgrad.autograd.variable import Tensor
+from numgrad.compiler.graph.body_primitive import BodyPrimitive, has_derivatives
+from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.loops.body import LoopBody, dense, is_zero
 from numgrad.compiler.loops.carry import (
     carrying,
@@ -28,7 +30,6 @@ from numgrad.compiler.loops.deferred_products import product, with_factors
 from numgrad.compiler.loops.program import LoopProgram
 from numgrad.compiler.passes.common import join_common
 from numgrad.compiler.trace.body import DependentDrawError, owned
-from numgrad.compiler.trace.body_primitive import BodyPrimitive, has_derivatives
 from numgrad.compiler.trace.generators import (
     generator_states,
     one_of_all,
@@ -48,6 +49,8 @@ class Scan(BodyPrimitive):
     Operands are the carry ``c``, the arrays ``T x`` that are gone through, and what all steps read,
     ``a``; results the last carry, then what is collected, ``T y``.
     """
+
+    linear = trims = True
 
     def shape(self, inputs: Sequence[Meta], params: dict[str, Any]) -> tuple[Meta, ...]:
         """``([c], [T x], [a]) -> [c], [T y]``."""
@@ -164,6 +167,25 @@ class Scan(BodyPrimitive):
             else:
                 out.append(v if k < c else OPS["moveaxis"](v, 0, 1))
         return tuple(out)
+
+    def dependence(
+        self, patterns: Any, node: TracedNode, args: Sequence[Any], parts: Sequence[Any]
+    ) -> list[Any]:
+        """The patterns of its step, as often as it runs."""
+        body: LoopBody = node.params["body"]
+        length, c = patterns.number(node.params["length"]), body.carries
+        step = patterns.of_body(body.graph)
+        carry, xs, outside = body.parts(list(parts))
+        _, rows, fixed = body.parts([patterns.value(a) for a in args])
+        collected: dict[int, list[Any]] = {}
+        for k in range(length)[::-1] if node.params["reverse"] else range(length):
+            here = [patterns.row(x, k, length) for x in xs]
+            known = [*[None] * c, *(None if x is None else x[k] for x in rows), *fixed]
+            results = step([*carry, *here, *outside], known)
+            carry, collected[k] = results[:c], results[c:]
+        for j, value in enumerate(node.outputs[c:]):
+            carry.append(patterns.column(value, [collected[k][j] for k in range(length)]))
+        return carry
 
 
 @Scan.declare(outputs=True, materializes=False)

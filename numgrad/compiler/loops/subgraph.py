@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
+from numgrad.compiler.graph.body_primitive import BodyPrimitive, has_derivatives
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.loops.body import Subgraph, dense, is_zero
 from numgrad.compiler.trace.body import trace_body
-from numgrad.compiler.trace.body_primitive import BodyPrimitive, has_derivatives
 from numgrad.compiler.trace.generators import one_of_all
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
@@ -38,6 +38,8 @@ EXPECTED = 100
 
 class SubgraphPrimitive(BodyPrimitive):
     """The rules of ``subgraph``, of a number ``n`` and operands ``a`` of all its parts."""
+
+    linear = True
 
     def shape(self, inputs: Sequence[Meta], params: dict[str, Any]) -> tuple[Meta, ...]:
         """``(n, [a]) -> [y]``, as they are in the first part."""

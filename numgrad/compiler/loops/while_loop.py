@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
+from numgrad.compiler.graph.body_primitive import BodyPrimitive, has_derivatives
 from numgrad.compiler.loops.body import LoopBody, Subgraph, dense
 from numgrad.compiler.loops.carry import fix_carry_dtypes, without_invariants
 from numgrad.compiler.loops.program import WhileProgram
@@ -22,7 +23,6 @@ from numgrad.compiler.loops.scan import scan, state_of_batch
 from numgrad.compiler.loops.subgraph import SubgraphPrimitive, select
 from numgrad.compiler.passes.common import join_common
 from numgrad.compiler.trace.body import owned, trace_body
-from numgrad.compiler.trace.body_primitive import BodyPrimitive, has_derivatives
 from numgrad.compiler.trace.generators import (
     generator_states,
     one_of_all,
@@ -41,6 +41,8 @@ STEPS = 100
 
 class While(BodyPrimitive):
     """The rules of ``while_loop``, of a carry ``c`` and what all steps read, ``a``."""
+
+    trims = True
 
     def shape(self, inputs: Sequence[Meta], params: dict[str, Any]) -> tuple[Meta, ...]:
         """``([c], [a]) -> [c], steps``."""

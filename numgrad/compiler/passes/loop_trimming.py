@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from numgrad.compiler.graph.body_primitive import BodyOperation
 from numgrad.compiler.graph.graph import Graph, TracedNode, Value
 
 
 def trim_loops(graph: Graph) -> int:
     """Leave out of loops what nothing depends on; collect equal values once."""
-    loops = [node for node in graph.nodes if node.name in ("scan", "while_loop")]
+    loops = [n for n in graph.nodes if isinstance(n.op, BodyOperation) and n.op.rules.trims]
     if not loops:
         return 0
     _join_equal(graph, loops)

@@ -25,6 +25,7 @@ from numgrad.codegen.memory import collection_later
 from numgrad.codegen.nests.kernel import Written
 from numgrad.codegen.nests.terms import Term
 from numgrad.codegen.trials import VariantTrial
+from numgrad.compiler.graph.body_primitive import BodyOperation
 from numgrad.compiler.graph.evaluate import compute
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.sizes import Sizes
@@ -137,7 +138,7 @@ class Segment:
 
 def run_of(node: TracedNode) -> Callable[..., tuple[Any, ...]]:
     """The function that computes a node: of it, sizes of its graph, operands, lengths of axes."""
-    return _RUNS.get(node.name, _run_operation)
+    return _run_body if isinstance(node.op, BodyOperation) else _run_operation
 
 
 def _run_body(
@@ -145,7 +146,8 @@ def _run_body(
 ) -> tuple[Any, ...]:
     """The results of a graph within the graph, which are new arrays."""
     params = dict(node.params)
-    params["lengths"] = [sizes.evaluate(n, lengths) for n in params["lengths"]]
+    if "lengths" in params:
+        params["lengths"] = [sizes.evaluate(n, lengths) for n in params["lengths"]]
     if "length" in params:
         params["length"] = sizes.evaluate(params["length"], lengths)
     try:
@@ -172,7 +174,3 @@ def _run_operation(
         elif any(np.may_share_memory(result, a) for a in (*others, *results[:k])):
             results[k] = result.copy()
     return tuple(results)
-
-
-_BODIES = ("adaptive_length", "adaptive_rows", "scan", "subgraph", "while_loop")
-_RUNS: dict[str, Callable[..., tuple[Any, ...]]] = dict.fromkeys(_BODIES, _run_body)

@@ -30,10 +30,10 @@ from numgrad.autograd.function.function_call import ONCE, Definition, FunctionCt
 from numgrad.autograd.function.levels import call_function
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
+from numgrad.compiler.graph.body_primitive import BodyOperation, BodyPrimitive
 from numgrad.compiler.graph.evaluate import operands
 from numgrad.compiler.graph.graph import CONSTANT, Graph, TracedNode, Value
 from numgrad.compiler.trace.arrays import TracedArray
-from numgrad.compiler.trace.body_primitive import BodyPrimitive
 from numgrad.compiler.trace.cut import ancestors
 from numgrad.compiler.trace.views import CONSTANTS
 from numgrad.core.batching import BatchOperand
@@ -294,16 +294,13 @@ def ruled(*inputs, rule, count):
 _PIECEWISE_LINEAR = frozenset({"fmod", "heaviside", "pad_constant", "remainder"})
 """Operations whose gradient is that of a linear one."""
 
-_INNER = frozenset({"scan", "subgraph"})
-"""Operations that have graphs of their own."""
-
 
 def is_linear(
     graph: Graph, given: Collection[Value], results: Collection[Value], *, in_doubt: bool = False
 ) -> bool:
-    """Whether ``found`` are linear in ``given``, as far as operations show.
+    """Whether ``results`` are linear in ``given``, as far as operations show.
 
-    ``in_doubt`` is what loops and branches are taken for.
+    ``in_doubt`` takes loops and branches for linear if they may be (``BodyPrimitive.linear``).
     """
     moving, needed = set(given), set(ancestors(list(results)))
     for node in graph.nodes:
@@ -312,11 +309,15 @@ def is_linear(
         if node.name == "ruled":
             passed = node.inputs[node.params["count"] :]
             moving.update(y for x, y in zip(passed, node.outputs, strict=True) if x in moving)
-        elif _is_linear(node, moving) or (in_doubt and node.name in _INNER):
+        elif _is_linear(node, moving) or (in_doubt and _may_be_linear(node.op)):
             moving.update(node.outputs)
         else:
             return False
     return all(v in moving or _is_zero(v) for v in results)
+
+
+def _may_be_linear(op: Any) -> bool:
+    return isinstance(op, BodyOperation) and op.rules.linear
 
 
 def _is_linear(node: TracedNode, moving: Collection[Value]) -> bool:

@@ -32,13 +32,6 @@ from numgrad.operations.shape import astype, expand_dims, reshape
 from numgrad.tensors.creation import asarray
 from numgrad.tensors.tensor import Tensor
 
-# What losses of classes are tried with.
-_CLASSES = np.array([[2, 0], [-1, 1]])
-
-
-_CLASS_WEIGHT = np.array([0.5, 2.0, 1.0])
-
-
 REDUCTION_CODES = {"none": 0, "sum": 1, "mean": 2}
 """What becomes of the losses of single elements."""
 
@@ -223,43 +216,6 @@ def _cross_entropy_backward(call, mask, g, x, target, weight, rows, result):
     return [out, None, None]
 
 
-_cross_entropy.calls = [
-    (
-        ((2, 3),),
-        lambda x: cross_entropy(
-            x, np.array([2, 0]), ignore_index=-1, reduction="mean", label_smoothing=0.0
-        ),
-    ),
-    (
-        ((3,),),
-        lambda x: cross_entropy(
-            x, np.array(1), _CLASS_WEIGHT, ignore_index=-1, reduction="sum", label_smoothing=0.2
-        ),
-    ),
-    *[
-        (
-            ((2, 3, 2),),
-            lambda x, how=how: cross_entropy(
-                x, _CLASSES, _CLASS_WEIGHT, ignore_index=-1, reduction=how, label_smoothing=0.2
-            ),
-        )
-        for how in ("none", "mean")
-    ],
-    (
-        ((0, 3),),
-        lambda x: cross_entropy(
-            x, np.zeros(0, int), ignore_index=-1, reduction="sum", label_smoothing=0.1
-        ),
-    ),
-    (
-        ((2, 3, 0),),
-        lambda x: cross_entropy(
-            x, np.zeros((2, 0), int), ignore_index=-1, reduction="none", label_smoothing=0.0
-        ),
-    ),
-]
-
-
 _cross_entropy.kink(
     x=([[800.0, -800.0, -np.inf]], [[1, -1, 0]]),
     target=([1], None),
@@ -322,19 +278,6 @@ def _nll_loss_backward(call, mask, g, target, weight, result):
         params["ignore_index"], REDUCTION_CODES[params["reduction"]],
     )  # fmt: skip
     return [out, None, None]
-
-
-_nll_loss.calls = [
-    (((2, 3),), lambda x: nll_loss(x, np.array([2, 0]), ignore_index=-1, reduction="sum")),
-    *[
-        (
-            ((2, 3, 2),),
-            lambda x, how=how: nll_loss(x, _CLASSES, _CLASS_WEIGHT, ignore_index=-1, reduction=how),
-        )
-        for how in ("none", "mean")
-    ],
-    (((0, 3),), lambda x: nll_loss(x, np.zeros(0, int), ignore_index=-1, reduction="sum")),
-]
 
 
 def _class_weight(name: str, weight: Any) -> Any:

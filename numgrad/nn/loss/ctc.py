@@ -239,27 +239,6 @@ ctc.no_derivative("targets", "times", "lengths")
 ctc.vjp(x=_ctc_vjp)
 
 
-_TARGETS = np.array([[1, 1], [2, 0]])
-
-
-_CASES = [
-    (((3, 2, 3),), np.array([3, 2]), np.array([2, 1]), False),
-    (((2, 2, 3),), np.array([2, 1]), np.array([2, 0]), True),
-]
-
-
-for _op in (ctc, ctc_shares):
-    _op.calls = [
-        (
-            shapes,
-            lambda x, op=_op, times=times, lengths=lengths, zeros=zeros: op(
-                x, _TARGETS, times, lengths, blank=0, zero_infinity=zeros
-            ),
-        )
-        for shapes, times, lengths, zeros in _CASES
-    ]
-
-
 _NAME = "ctc_loss"
 
 

@@ -229,11 +229,6 @@ gaussian_error.vjp(
 )
 
 
-gaussian_error.calls = [
-    (((2, 3),) * 3, lambda x, t, var: gaussian_error(x, t, var, 0.1)),
-]
-
-
 gaussian_error.kink(x=([1.0], [2]), target=([0.0], [-2]), var=([0.0], [-1]), eps=(0.5, None))
 
 

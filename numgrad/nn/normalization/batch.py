@@ -212,12 +212,6 @@ def _batch_backward(call, mask, g, x: Any = None, weight=None, y: Any = None, rs
     return grads
 
 
-batch_normalize.calls = [
-    (((3, 2, 2), (2,), (2,)), lambda *x: batch_normalize(*x, eps=0.1)),
-    (((4, 2),), lambda x: batch_normalize(x, eps=0.1)),
-]
-
-
 @primitive(
     method=False,
     samples=[
@@ -352,11 +346,6 @@ def _by_backward(call, mask, g, x=None, mean: Any = None, variance=None, weight=
         if mask >> k & 1:
             grads[k] = np.array(values[k]).reshape(call.metas[k].shape)
     return grads
-
-
-normalize_by.calls = [
-    (((0, 2), (2,), (2,), (2,)), lambda x, m, v, w: normalize_by(x, m, np.exp(v), w)),
-]
 
 
 def batch_norm(

@@ -210,13 +210,6 @@ def _groups_backward(call, mask, g, x=None, weight=None, mean=None, rstd=None):
     return grads
 
 
-normalize_groups.calls = [
-    (((2, 4, 3), (4,), (4,)), lambda *x: normalize_groups(*x, extents=(2, 2, 2, 3))),
-    (((3, 4), (4,)), lambda x, w: normalize_groups(x, w, extents=(3, 2, 2, 1), centered=False)),
-    (((3, 4), (4,)), lambda x, b: normalize_groups(x, None, b, extents=(3, 2, 2, 1))),
-]
-
-
 def _trailing(operation: str, x: Any, normalized_shape: Any, parameters: dict) -> Extents:
     """How ``x`` is seen for a normalization over its last axes."""
     shape = (
@@ -270,12 +263,6 @@ def _layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     return normalize_groups(x, weight, bias, extents=extents, eps=eps)
 
 
-_layer_norm.calls = [
-    (((3, 2, 2), (2, 2), (2, 2)), lambda x, w, b: _layer_norm(x, (2, 2), w, b)),
-    (((0, 2), (2,), (2,)), lambda x, w, b: _layer_norm(x, 2, w, b)),
-]
-
-
 @composite(name="rms_norm", method=False, real=True, smooth=True)
 def _rms_norm(x, normalized_shape, weight=None, eps=None):
     """Divide by the root mean square over the last axes: ``x / sqrt(mean(x**2) + eps) * weight``.
@@ -306,12 +293,6 @@ def _rms_norm(x, normalized_shape, weight=None, eps=None):
     if eps is None:
         eps = float(np.finfo(np.result_type(x.dtype, np.float32)).eps)
     return normalize_groups(x, weight, None, extents=extents, eps=eps, centered=False)
-
-
-_rms_norm.calls = [
-    (((3, 4), (4,)), lambda x, w: _rms_norm(x, 4, w, 0.1)),
-    (((0, 2), (2,)), lambda x, w: _rms_norm(x, 2, w)),
-]
 
 
 @composite(name="group_norm", method=False, real=True, smooth=True)
@@ -351,12 +332,6 @@ def _group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
         )
     extents = (outer, num_groups, width // num_groups, prod(inner))
     return normalize_groups(x, weight, bias, extents=extents, eps=eps)
-
-
-_group_norm.calls = [
-    (((2, 4, 3), (4,), (4,)), lambda x, w, b: _group_norm(x, 2, w, b)),
-    (((2, 4, 0), (4,), (4,)), lambda x, w, b: _group_norm(x, 2, w, b)),
-]
 
 
 @normalize_groups.batch

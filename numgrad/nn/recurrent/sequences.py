@@ -246,12 +246,6 @@ def _rnn_backward(call, mask, g, a, h, weight, bias, y):
     return _backward(kind, call, mask, g, ga, y, h, weight, call.params["reverse"])
 
 
-rnn_sequence.calls = [
-    (((2, 1, 2), (1, 2), (2, 2)), lambda *x: rnn_sequence(*x)),
-    (((3, 2, 2), (2, 2), (2, 2), (2,)), lambda *x: rnn_sequence(*x, nonlinearity="relu")),
-]
-
-
 rnn_sequence.kink(
     a=([[[0.0, 2.0]]], [[[0, 1]]]),
     h=([[0.0, 0.0]], [[0, 1]]),
@@ -331,11 +325,6 @@ def _gru_backward(call, mask, g, a, h, weight, bias, y, gates):
     ga, gb = np.empty(a.shape, g.dtype), np.empty(a.shape, g.dtype)
     more = (gates, h, gb, call.params["reverse"])
     return _backward("gru", call, mask, g, ga, y, h, weight, *more, gb=gb)
-
-
-gru_sequence.calls = [
-    (((2, 1, 3), (1, 1), (3, 1), (3,)), lambda *x: gru_sequence(*x, reverse=True)),
-]
 
 
 # ---------------------------------------------------------------------------------------- LSTM
@@ -418,8 +407,3 @@ def _lstm_backward(call, mask, g, a, h, weight, bias, c, y, gates, cells):
     more = (gates, np.ascontiguousarray(c, g.dtype), cells, gc, call.params["reverse"])
     grads = _backward("lstm", call, mask, g, ga, y[0], h, weight, *more)
     return [*grads, gc if mask & 16 else None]
-
-
-lstm_sequence.calls = [
-    (((2, 1, 4), (1, 1), (4, 1), (4,), (1, 1)), lambda *x: lstm_sequence(*x, reverse=True)),
-]

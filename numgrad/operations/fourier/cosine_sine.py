@@ -331,16 +331,3 @@ def idstn(x, type=2, s=None, axes=None, norm=None, *, orthogonalize=None):
     tensor([[1., 2.]])
     """
     return _transform("idstn", x, type, s, axes, norm, orthogonalize)
-
-
-dct.calls = [
-    (((2, 3),), lambda x: dct(x, 2, 4, 0)),
-    (((0, 3),), lambda x: dct(x)),
-]
-idct.calls = [(((3,),), lambda x: idct(x, norm="ortho", orthogonalize=False))]
-dst.calls = [(((3,),), lambda x: dst(x, 3, norm="forward"))]
-idst.calls = [(((3,),), lambda x: idst(x, 2))]
-dctn.calls = [(((2, 3),), lambda x: dctn(x, 1))]
-idctn.calls = [(((2, 3),), lambda x: idctn(x, 2, (3,)))]
-dstn.calls = [(((2, 3),), lambda x: dstn(x, axes=(1, 0)))]
-idstn.calls = [(((2, 3),), lambda x: idstn(x, 4))]

@@ -198,17 +198,6 @@ def convolve1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, o
     return along_axis("convolve1d", input, weights, axis, mode, cval, origin, output, True)
 
 
-ndimage_correlate.calls = [
-    (((3, 2), (2, 2)), lambda x, w: ndimage_correlate(x, w)),
-    (((0, 2), (2, 2)), lambda x, w: ndimage_correlate(x, w)),
-]
-ndimage_convolve.calls = [
-    (((3, 2), (2, 3)), lambda x, w: ndimage_convolve(x, w, mode="constant", cval=2.0))
-]
-correlate1d.calls = [(((2, 3), (3,)), lambda x, w: correlate1d(x, w, 0, mode="wrap", origin=1))]
-convolve1d.calls = [(((2, 3), (4,)), lambda x, w: convolve1d(x, w, mode="nearest"))]
-
-
 def _edges(name: str, x: Any, axis: Any, output: Any, mode: Any, cval: Any, across: Any) -> Any:
     """A difference along an axis, averaged with weights along the others."""
     x = image(x, output)
@@ -315,11 +304,6 @@ def laplace(input, output=None, mode="reflect", cval=0.0):
     if out is None:
         raise NumgradValueError("laplace: the operand has no axis")
     return cast(out, x.dtype, output)
-
-
-sobel.calls = [(((2, 3),), lambda x: sobel(x))]
-prewitt.calls = [(((2, 3),), lambda x: prewitt(x, 0))]
-laplace.calls = [(((2, 3),), lambda x: laplace(x, mode="wrap"))]
 
 
 def _bell(name: str, sigma: Any, order: int, radius: int) -> Any:
@@ -542,11 +526,3 @@ def uniform_filter(input, size=3, output=None, mode="reflect", cval=0.0, origin=
     for axis, count, edge, place in zip(filtered, *parameters, strict=True):
         out = along_axis(name, out, _equal(name, count), axis, edge, cval, place, None)
     return cast(out, x.dtype, output)
-
-
-gaussian_filter1d.calls = [(((4,),), lambda x: gaussian_filter1d(x, 1.0, order=1, radius=2))]
-gaussian_filter.calls = [
-    (((2, 3), ()), lambda x, s: gaussian_filter(x, s * s + 1, radius=1, mode="mirror"))
-]
-uniform_filter1d.calls = [(((4,),), lambda x: uniform_filter1d(x, 3))]
-uniform_filter.calls = [(((2, 3),), lambda x: uniform_filter(x, (2, 3)))]

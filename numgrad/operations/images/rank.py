@@ -256,13 +256,6 @@ def medfilt(volume, kernel_size=3):
     return _median(_neighbours("medfilt", x, sizes, None, "constant", 0, 0))
 
 
-maximum_filter.calls = [
-    (((4, 3),), lambda x: maximum_filter(x, (3, 2))),
-    (((4,),), lambda x: maximum_filter(x, footprint=[1, 0, 1], mode="wrap")),
-]
-minimum_filter.calls = [(((4, 3),), lambda x: minimum_filter(x, (1, 3), mode="nearest"))]
-median_filter.calls = [(((4, 3),), lambda x: median_filter(x, 3, mode="constant"))]
-medfilt.calls = [(((4,),), lambda x: medfilt(x))]
 order_statistic.kink(x=([1.0, 1.0], [1, 0]), params={"axis": 0, "rank": 0})
 maximum_filter.kink(input=([1.0, 1.0], [0.75, 1.25]), params={"size": 3})
 minimum_filter.kink(input=([1.0, 1.0], [0.75, 1.25]), params={"size": 3})

@@ -213,13 +213,6 @@ def _filtered(name: str, x: Any, order: Any, axes: Any, output: Any, mode: str) 
     return cast(x, wanted, output)
 
 
-spline_filter1d.calls = [
-    (((2, 3),), lambda x: spline_filter1d(x, 3, 1, mode="reflect")),
-    (((4,),), lambda x: spline_filter1d(x, 2, mode="grid-wrap")),
-]
-spline_filter.calls = [(((2, 3),), lambda x: spline_filter(x, 5))]
-
-
 _MARGIN = 12
 """Points added where coefficients cannot know exactly what is beyond the edges."""
 
@@ -696,24 +689,6 @@ def _grid(shape: Sequence[int]) -> list[np.ndarray]:
     ]
 
 
-map_coordinates.calls = [
-    (
-        ((3, 4), (2, 3)),
-        lambda x, at, order=order, mode=mode: map_coordinates(
-            x, at * 0.4 + 1.3, order=order, mode=mode
-        ),
-    )
-    for order, mode in ((1, "constant"), (3, "mirror"), (2, "grid-constant"), (0, "nearest"))
-]
-ndimage_shift.calls = [(((3, 4), (2,)), lambda x, d: ndimage_shift(x, d * 0.3 + 0.1, order=1))]
-zoom.calls = [(((2, 3),), lambda x: zoom(x, 1.5, order=2, mode="grid-wrap"))]
-affine_transform.calls = [
-    (
-        ((3, 4), (2, 2), (2,)),
-        lambda x, m, o: affine_transform(x, m * 0.1 + np.eye(2), o * 0.1, mode="reflect"),
-    )
-]
-rotate.calls = [(((3, 4), ()), lambda x, a: rotate(x, a * 5 + 20, reshape=False, mode="nearest"))]
 map_coordinates.kink(
     input=([0.0, 1.0, 3.0], [0, 1, 0]), coordinates=([[1.0]], [[2]]), params={"order": 1}
 )

@@ -93,13 +93,6 @@ def _det_shape(a):
 
 det.vjp(a=lambda g, a: _per_matrix(g) * adjoint(adjugate(a)))
 det.batch(of_matrices)
-det.calls = [
-    (((3, 3),), lambda a: det(a)),
-    (((2, 2, 2),), lambda a: det(a)),
-    (((1, 1),), lambda a: det(a)),
-    (((3, 2), (2, 3)), lambda a, b: det(matmul(a, b))),
-    (((0, 0),), lambda a: det(a)),
-]
 
 
 def _per_matrix(x: Any) -> Any:
@@ -201,9 +194,6 @@ for _op in (adjugate, adjugate_derivative):
 adjugate.shape(lambda a: Meta(a.shape, computing_dtype("det", a)))
 adjugate.vjp(a=lambda g, a: adjugate_derivative(adjoint(a), g))
 adjugate.jvp(lambda t_a, a: adjugate_derivative(a, t_a))
-adjugate.calls = [
-    (((3, 3),), lambda a: adjugate(a)),
-]
 
 
 @adjugate_derivative.shape
@@ -224,9 +214,6 @@ adjugate_derivative.vjp(
     t=lambda g, a: adjugate_derivative(adjoint(a), g),
     a=_third_derivative,
 )
-adjugate_derivative.calls = [
-    (((3, 3), (3, 3)), lambda a, t: adjugate_derivative(a, t)),
-]
 
 
 # ----------------------------------------------------------------------------------- logarithms
@@ -299,11 +286,6 @@ def _slogdet_backward(call, mask):
 
 
 sign_and_logarithm.batch(of_matrices)
-sign_and_logarithm.calls = [
-    (((3, 3),), lambda a: sign_and_logarithm(a)[1]),
-    (((2, 2, 2),), lambda a: sign_and_logarithm(a)[1]),
-    (((0, 0),), lambda a: sign_and_logarithm(a)[1]),
-]
 
 
 class SlogdetResult(NamedTuple):
@@ -332,10 +314,3 @@ def slogdet(a):
     (tensor(-1.), tensor(0.69314718))
     """
     return SlogdetResult(*sign_and_logarithm(as_operand(a)))
-
-
-slogdet.calls = [
-    (((3, 3),), lambda a: slogdet(a).logabsdet),
-    (((2, 3, 3),), lambda a: slogdet(a)[1]),
-    (((3, 3), (3, 3)), lambda a, b: np.angle(slogdet(a + 1j * b).sign)),
-]

@@ -105,10 +105,6 @@ def _symmetric_eigen_backward(call, mask):
 
 
 symmetric_eigen.batch(of_matrices)
-symmetric_eigen.calls = [
-    (((3, 3),), lambda a: _spectral(*symmetric_eigen(hermitian(a) + _apart(a)))),
-    (((3, 3),), lambda a: symmetric_eigen(hermitian(a) + _apart(a))[0]),
-]
 
 
 @prepared(internal=True, method=False, differentiable=False)
@@ -134,19 +130,6 @@ def _symmetric_eigenvalues_shape(a, *, upper):
 
 
 symmetric_eigenvalues.batch(of_matrices)
-symmetric_eigenvalues.calls = [
-    (((2, 2, 2),), lambda a: symmetric_eigenvalues(hermitian(a) + _apart(a), upper=True)),
-]
-
-
-def _apart(a: Any) -> np.ndarray:
-    """A matrix whose sum with a small one has eigenvalues that differ."""
-    return np.diag(9.0 * np.arange(a.shape[-1]))
-
-
-def _spectral(w: Any, v: Any) -> Any:
-    """A function of eigenvectors that does not depend on their phases."""
-    return product(v * np.sin(w)[..., None, :], adjoint(v))
 
 
 def _is_upper(operation: str, uplo: Any) -> bool:
@@ -202,13 +185,6 @@ def eigh(
     subset = subset_by_index, subset_by_value
     w, v = _eigen_of_pair("eigh", a, UPLO, b, type, subset, not eigvals_only)
     return w if eigvals_only else EighResult(w, v)
-
-
-eigh.calls = [
-    (((3, 3),), lambda a: _spectral(*eigh(hermitian(a) + _apart(a), "U"))),
-    (((3, 3),), lambda a: eigh(hermitian(a) + _apart(a), eigvals_only=True)),
-    (((3, 3),), lambda a: _spectral(*eigh(hermitian(a) + _apart(a), subset_by_index=(1, 2)))),
-]
 
 
 def _eigen_of_pair(
@@ -306,13 +282,6 @@ def eigvalsh(a, UPLO="L", *, b=None, subset_by_index=None, subset_by_value=None,
     return _eigen_of_pair("eigvalsh", a, UPLO, b, type, subset, False)[0]
 
 
-eigvalsh.calls = [
-    (((3, 3),), lambda a: eigvalsh(hermitian(a) + _apart(a))),
-    (((2, 2, 2),), lambda a: eigvalsh(hermitian(a) + _apart(a), UPLO="U")),
-    (((0, 0),), lambda a: eigvalsh(a)),
-]
-
-
 # ------------------------------------------------------------------------------------- general
 
 
@@ -367,20 +336,8 @@ def _general_eigenvalues_shape(a):
 
 
 general_eigenvalues.batch(of_matrices)
-general_eigenvalues.calls = [
-    (((2, 2, 2),), lambda a: general_eigenvalues(a + _apart(a))),
-]
 general_eigen.vjp(a=_general_eigen_vjp)
 general_eigen.batch(of_matrices)
-general_eigen.calls = [
-    (((3, 3),), lambda a: _turned(*general_eigen(a + _apart(a)))),
-    (((3, 3),), lambda a: general_eigen(a + _apart(a))[0]),
-]
-
-
-def _turned(w: Any, v: Any) -> Any:
-    """A function of eigenvectors that does not depend on their phases."""
-    return np.abs(v) * np.abs(w)[..., None, :]
 
 
 @composite(
@@ -410,11 +367,6 @@ def eig(a):
     return EigResult(*general_eigen(as_operand(a)))
 
 
-eig.calls = [
-    (((3, 3),), lambda a: _turned(*eig(a + _apart(a)))),
-]
-
-
 @composite(
     ref=np.linalg.eigvals,
     method=False,
@@ -437,10 +389,3 @@ def eigvals(a):
     a = as_operand(a)
     check_square("eigvals", a)
     return general_eigenvalues(a) if is_constant(a) else general_eigen(a)[0]
-
-
-eigvals.calls = [
-    (((3, 3),), lambda a: eigvals(a + _apart(a))),
-    (((2, 2, 2),), lambda a: eigvals(a + _apart(a))),
-    (((0, 0),), lambda a: eigvals(a)),
-]

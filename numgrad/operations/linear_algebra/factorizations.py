@@ -113,30 +113,6 @@ orthogonal_triangular.vjp(a=_qr_vjp)
 orthogonal_triangular.batch(of_matrices)
 
 
-def _apart(a: Any) -> np.ndarray:
-    m, n = a.shape[-2:]
-    return np.where(np.eye(m, n, dtype=bool), 9.0, 0)
-
-
-def _free(q: Any, r: Any) -> Any:
-    """A function of factors that does not depend on the signs or phases of columns."""
-    k = min(q.shape[-2], r.shape[-1])
-    return product(np.sin(np.abs(q[..., :k])), np.abs(r[..., :k, :]))
-
-
-orthogonal_triangular.calls = [
-    (((3, 3),), lambda a: orthogonal_triangular(a)[1]),
-    (((4, 2),), lambda a: _free(*orthogonal_triangular(a + _apart(a)))),
-    (((2, 3),), lambda a: _free(*orthogonal_triangular(a + _apart(a)))),
-    (((4, 2),), lambda a: _completed(*orthogonal_triangular(a, complete=True))),
-]
-
-
-def _completed(q: Any, r: Any) -> Any:
-    rest = q[..., r.shape[-1] :]
-    return product(rest, adjoint(rest))
-
-
 @primitive(internal=True, method=False, outputs=True)
 def raw_qr(a):
     """LAPACK's results: factors in one matrix, transposed, and scales."""
@@ -153,7 +129,6 @@ def _raw_qr_shape(a):
 
 
 raw_qr.batch(of_matrices)
-raw_qr.calls = [(((3, 2),), lambda a: raw_qr(a))]
 
 
 @composite(
@@ -200,12 +175,6 @@ def qr(a, mode="reduced"):
         )
     factors = orthogonal_triangular(a, complete=mode == "complete")
     return factors[1] if mode == "r" else QRResult(*factors)
-
-
-qr.calls = [
-    (((3, 2),), lambda a: _free(*qr(a + _apart(a)))),
-    (((2, 2, 3),), lambda a: np.abs(qr(a + _apart(a), mode="r"))),
-]
 
 
 # -------------------------------------------------------------------------------- lower and upper
@@ -286,7 +255,6 @@ def inverse_permutation(x):
 
 inverse_permutation.shape(lambda x: Meta(x.shape, np.dtype(np.int64)))
 inverse_permutation.batch(of_vectors)
-inverse_permutation.calls = [(((4,),), lambda x: inverse_permutation(x))]
 
 
 @primitive(internal=True, method=False, differentiable=False)
@@ -303,14 +271,8 @@ def permutation_of(pivots):
 
 permutation_of.shape(lambda pivots: Meta(pivots.shape, np.dtype(np.int64)))
 permutation_of.batch(of_vectors)
-permutation_of.calls = [(((3,),), lambda x: permutation_of((x > 0).astype(np.int32)))]
 packed_lu.vjp(a=_packed_lu_vjp)
 packed_lu.batch(of_matrices)
-packed_lu.calls = [
-    (((3, 3),), lambda a: packed_lu(a)[0]),
-    (((4, 2),), lambda a: packed_lu(a)[0]),
-    (((2, 2, 3),), lambda a: packed_lu(a)[0]),
-]
 
 
 class LUResult(NamedTuple):
@@ -374,13 +336,6 @@ def _rows(x: Any, order: Any) -> Any:
     return bind(OPS["take_along_axis"], (x, index), {"axis": -2})
 
 
-lu.calls = [
-    (((3, 3),), lambda a: lu(a)[1]),
-    (((3, 3),), lambda a: lu(a, permute_l=True)[0]),
-    (((2, 3),), lambda a: lu(a).U),
-]
-
-
 @composite(
     ref="scipy.linalg.lu_factor",
     method=False,
@@ -404,11 +359,6 @@ def lu_factor(a):
     a = as_operand(a)
     check_matrices("lu_factor", a)
     return packed_lu(a)[:2]
-
-
-lu_factor.calls = [
-    (((3, 3),), lambda a: lu_factor(a)[0]),
-]
 
 
 @composite(method=False, smooth=True)
@@ -436,12 +386,6 @@ def lu_unpack(lu_and_piv):
     check_square("lu_unpack", packed)
     rows = inverse_permutation(permutation_of(pivots))
     return LUResult(_permutation(packed, rows), _lower(packed, packed.shape[-1]), triu(packed))
-
-
-lu_unpack.calls = [
-    (((3, 3),), lambda a: lu_unpack(lu_factor(a))[1]),
-    (((2, 2, 2),), lambda a: lu_unpack(lu_factor(a))[2]),
-]
 
 
 @composite(ref="scipy.linalg.lu_solve", method=False, smooth=True)
@@ -494,17 +438,6 @@ def rows_of(x: Any, order: Any) -> Any:
     if tuple(order.shape) != lengths:
         order = bind(OPS["broadcast_to"], (order, lengths), {})
     return _rows(x, order)
-
-
-def _regular(x: Any) -> Any:
-    return x + 3 * np.eye(x.shape[-1])
-
-
-lu_solve.calls = [
-    (((3, 3), (3,)), lambda a, b: lu_solve(lu_factor(_regular(a)), b)),
-    (((2, 3, 3), (3, 2)), lambda a, b: lu_solve(lu_factor(_regular(a)), b, 1)),
-    (((3, 3), (3, 2)), lambda a, b: lu_solve(lu_factor(_regular(a)), b, trans=2)),
-]
 
 
 @primitive(internal=True, method=False, outputs=True, smooth=True)
@@ -647,23 +580,6 @@ def ldl_solve(ldl_factors, b, lower=True, hermitian=True):
     return squeeze(x, -1) if vector else x
 
 
-_MIXED = np.array([[0.1, 4.0, 1.0], [4.0, 0.2, 2.0], [1.0, 2.0, -6.0]])
-block_factors.calls = [
-    (((3, 3),), lambda a: block_factors(
-        0.1 * (a + adjoint(a)) + _MIXED, lower=True, hermitian=True)[0]),
-]  # fmt: skip
-ldl.calls = [
-    (((3, 3),), lambda a: ldl(0.1 * a + _MIXED)[0]),
-    (((3, 3),), lambda a: ldl(0.1 * a + _MIXED, lower=False)[1]),
-    (((2, 3, 3),), lambda a: ldl(0.1 * a + _MIXED + 9 * np.eye(3), hermitian=False)[0]),
-]
-ldl_solve.calls = [
-    (((3, 3), (3,)), lambda a, b: ldl_solve(ldl(0.1 * a + _MIXED), b)),
-    (((3, 3), (3, 2)), lambda a, b: ldl_solve(ldl(0.1 * a + _MIXED, False), b, lower=False)),
-    (((2, 3, 3), (3,)), lambda a, b: ldl_solve(ldl(0.1 * a + _MIXED), b)),
-]
-
-
 @composite(
     method=False,
     smooth=True,
@@ -722,13 +638,3 @@ def householder_product(a, tau):
     inner = identity(k, dtype) + factors * triu(product(back, v), 1)
     turned = solve_triangle(inner, factors * product(back, unit), unit=True)
     return unit - product(v, turned)
-
-
-def _small(tau: Any) -> Any:
-    return 0.5 * tau
-
-
-householder_product.calls = [
-    (((3, 2), (2,)), lambda a, tau: householder_product(a, _small(tau))),
-    (((2, 3, 3), (2,)), lambda a, tau: householder_product(a, _small(tau))),
-]

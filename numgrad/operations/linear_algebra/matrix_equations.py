@@ -148,19 +148,6 @@ def _direct(a: Any, q: Any) -> Any:
     return reshape(solve(matrix, sides), (*batch, n, n))
 
 
-def _stable(a: Any) -> Any:
-    return 0.2 * a + 0.3 * np.eye(a.shape[-1])
-
-
-solve_continuous_lyapunov.calls = [
-    (((2, 2), (2, 2)), lambda a, q: solve_continuous_lyapunov(a + 5 * np.eye(2), q)),
-]
-solve_discrete_lyapunov.calls = [
-    (((2, 2), (2, 2)), lambda a, q: solve_discrete_lyapunov(_stable(a), q)),
-    (((2, 2), (2, 2)), lambda a, q: solve_discrete_lyapunov(_stable(a), q, "bilinear")),
-]
-
-
 def _meta(name: str, a: Any, b: Any, q: Any, r: Any) -> Meta:
     for x, said in ((a, "a"), (q, "q"), (r, "r")):
         check_square(name, x, said)
@@ -294,14 +281,3 @@ def _formulas(parts: Any) -> dict[str, Any]:
 
 solve_continuous_are.vjp(**_formulas(_continuous))
 solve_discrete_are.vjp(**_formulas(_discrete))
-
-
-def _weights(x: Any) -> Any:
-    return 0.2 * (x + adjoint(x)) + 3 * np.eye(x.shape[-1].__index__())
-
-
-for _op in (solve_continuous_are, solve_discrete_are):
-    _op.calls = [
-        (((2, 2), (2, 1), (2, 2), (1, 1)),
-         lambda a, b, q, r, op=_op: op(0.3 * a, b + 1, _weights(q), _weights(r))),
-    ]  # fmt: skip

@@ -12,8 +12,6 @@ singular vectors are not defined.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from numgrad.core.declare import composite, primitive
@@ -122,10 +120,6 @@ def _signm_gradient(g, a, y):
 
 signm.vjp(a=_signm_gradient)
 signm.batch(of_matrices)
-signm.calls = [
-    (((2, 2),), lambda a: signm(a + 5 * np.array([[1.0, 0.5], [0.0, -1.0]]))),
-    (((2, 3, 3),), lambda a: signm(a + np.diag([9.0, -9.0, 7.0]))),
-]
 
 
 @primitive(internal=True, method=False, smooth=True)
@@ -151,17 +145,8 @@ def _unitary_gradient(g, a, y):
     return result + adjoint(solve(p, adjoint(g - matmul(y, inner))))
 
 
-def _apart(a: Any) -> Any:
-    """Numbers that keep singular values from 0."""
-    return 5 * np.eye(a.shape[-2], a.shape[-1])
-
-
 unitary_factor.vjp(a=_unitary_gradient)
 unitary_factor.batch(of_matrices)
-unitary_factor.calls = [
-    (((3, 2),), lambda a: unitary_factor(a + _apart(a))),
-    (((2, 2, 2),), lambda a: unitary_factor(a + _apart(a))),
-]
 
 
 @composite(
@@ -242,14 +227,3 @@ def orthogonal_procrustes(a, b):
         )
     r, p = polar(matmul(adjoint(a), b))
     return r, np.sum(np.real(np.diagonal(p, axis1=-2, axis2=-1)), axis=-1)
-
-
-orthogonal_procrustes.calls = [
-    (((3, 2), (3, 2)), lambda a, b: orthogonal_procrustes(a + _apart(a), b + _apart(b))[0]),
-    (((3, 2), (3, 2)), lambda a, b: orthogonal_procrustes(a + _apart(a), b + _apart(b))[1]),
-]
-polar.calls = [
-    (((3, 2),), lambda a: polar(a + _apart(a))[0]),
-    (((3, 2),), lambda a: polar(a + _apart(a))[1]),
-    (((2, 2, 3),), lambda a: polar(a + _apart(a), "left")[1]),
-]

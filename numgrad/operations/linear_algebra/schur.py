@@ -33,7 +33,6 @@ from numgrad.operations.linear_algebra.checks import (
     adjoint,
     check_square,
     computing_dtype,
-    constant,
     identity,
     product,
     stacked,
@@ -134,21 +133,6 @@ def _schur_vjp(g, y):
 
 schur_factors.vjp(a=_schur_vjp)
 schur_factors.batch(of_matrices)
-_APART = np.array([[1.0, 4.0, 0.0], [0.5, 5.0, 1.0], [0.0, 0.7, -6.0]])
-
-
-def _invariant(t: Any, z: Any) -> Any:
-    """A function that does not depend on the phases of vectors."""
-    weights = constant(np.arange(1.0, t.shape[-1].__index__() + 1))
-    return np.abs(t), product(z * weights, adjoint(z))
-
-
-schur_factors.calls = [
-    (((3, 3),), lambda a: schur_factors(np.real(a) + _APART)[0]),
-    (((3, 3),), lambda a: schur_factors(np.real(a) + _APART)[1]),
-    (((2, 3, 3),), lambda a: _invariant(*schur_factors(a + (1 + 1j) * _APART)[:2])[0]),
-    (((3, 3),), lambda a: np.real(_invariant(*schur_factors(a + (1 + 1j) * _APART)[:2])[1])),
-]
 
 
 @composite(
@@ -200,12 +184,6 @@ def schur(a, output="real", sort=None):
     return (t, z) if sort is None else (t, z, count)
 
 
-schur.calls = [
-    (((3, 3),), lambda a: schur(np.real(a) + _APART)[0]),
-    (((3, 3),), lambda a: _invariant(*schur(np.real(a) + _APART.T - 2, "complex"))[0]),
-]
-
-
 @primitive(internal=True, method=False, outputs=True, smooth=True)
 def triangular_form(t):
     """The complex form, and what turns to it, of a real Schur form."""
@@ -230,17 +208,6 @@ def _triangular_shape(t):
 
 triangular_form.vjp(t=_triangular_back)
 triangular_form.batch(of_matrices)
-_FORM = np.array([[1.0, 4.0, 0.3], [-0.5, 2.0, 1.0], [0.0, 0.0, -6.0]])
-
-
-def _as_form(a: Any) -> Any:
-    return triu(np.real(a)) * 0.1 + _FORM
-
-
-triangular_form.calls = [
-    (((3, 3),), lambda t: _invariant(*triangular_form(_as_form(t)))[0]),
-    (((2, 3, 3),), lambda t: np.real(_invariant(*triangular_form(_as_form(t)))[1])),
-]
 
 
 @composite(ref="scipy.linalg.rsf2csf", method=False, smooth=True)
@@ -268,10 +235,6 @@ def rsf2csf(T, Z):
     form, turn = triangular_form(T)
     return form, product(Z.astype(turn.dtype), turn)
 
-
-rsf2csf.calls = [
-    (((3, 3), (3, 3)), lambda t, z: _invariant(*rsf2csf(_as_form(t), np.real(z)))[0]),
-]
 
 # -------------------------------------------------------------------------------------- Hessenberg
 
@@ -326,12 +289,6 @@ def _hessenberg_vjp(g, y):
 
 hessenberg_factors.vjp(a=_hessenberg_vjp)
 hessenberg_factors.batch(of_matrices)
-_FULL = np.array([[1.0, 4.0, 0.3, 2.0], [2.0, 2.0, 1.0, -1.0], [1.0, 3.0, -6.0, 0.0], [2.0] * 4])
-hessenberg_factors.calls = [
-    (((4, 4),), lambda a: hessenberg_factors(a + _FULL)[0]),
-    (((2, 4, 4),), lambda a: hessenberg_factors(a + _FULL)[1]),
-    (((2, 2),), lambda a: hessenberg_factors(a)[0]),
-]
 
 
 @composite(
@@ -364,8 +321,6 @@ def hessenberg(a, calc_q=False):
     h, q = hessenberg_factors(as_operand(a))
     return (h, q) if calc_q else h
 
-
-hessenberg.calls = [(((4, 4),), lambda a: hessenberg(a + _FULL, calc_q=True)[1])]
 
 # ------------------------------------------------------------------------------- of two matrices
 
@@ -444,4 +399,3 @@ def _qz_shape(a, b, *, output, sort):
 
 
 qz.refuse(a=_no_derivative, b=_no_derivative)
-qz.calls = [(((3, 3), (3, 3)), lambda a, b: qz(a, b)[0])]

@@ -25,7 +25,6 @@ from numgrad.errors import NumgradValueError
 from numgrad.kernels.matrices import systems
 from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.choice import where
-from numgrad.operations.diagonal import tril
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
     as_stack,
@@ -291,31 +290,6 @@ def _solve_batch(
     return apply("squeeze", x, axis=-1) if vector else x
 
 
-def _regular(x: Any) -> Any:
-    """A matrix far from singular, made of any."""
-    return x + 3 * identity(x.shape[-1], np.dtype(np.float64))
-
-
-def _of_triangle(a: Any, b: Any, of_adjoint: bool) -> Any:
-    """Lower triangular matrices are their own factors."""
-    a = tril(_regular(a))
-    pivots = np.broadcast_to(np.arange(1, 4, dtype=np.int32), a.shape[:-1])
-    return factored_solve(a, a, pivots, b, of_adjoint=of_adjoint)
-
-
-factored_solve.calls = [
-    (((3, 3), (3, 2)), lambda a, b: _of_triangle(a, b, False)),
-    (((3, 3), (2, 3, 1)), lambda a, b: _of_triangle(a, b, True)),
-]
-solve.calls = [
-    (((3, 3), (3,)), lambda a, b: solve(_regular(a), b)),
-    (((2, 3, 3), (3, 2)), lambda a, b: solve(_regular(a), b)),
-    (((3, 3), (2, 3, 2)), lambda a, b: solve(_regular(a), b)),
-    (((0, 0), (0,)), lambda a, b: solve(a, b)),
-    (((0, 2, 2), (2, 1)), lambda a, b: solve(a, b)),
-]
-
-
 @prepared(
     ref=np.linalg.inv,
     method=False,
@@ -394,17 +368,11 @@ def inverse_or_zero(a):
 
 
 inverse_or_zero.shape(_inv_shape)
-inverse_or_zero.calls = [(((2, 2, 2),), lambda a: inverse_or_zero(_regular(a)))]
 for _op in (inv, inverse_or_zero):
     _op.vjp(a=_inv_vjp)
     _op.vjp_kernel(lambda call, mask: lambda g, y: ([_inv_vjp(g, y)], 1))
     _op.jvp(lambda t_a, y: -(product(product(y, t_a), y)))
     _op.batch(of_matrices)
-inv.calls = [
-    (((3, 3),), lambda a: inv(_regular(a))),
-    (((2, 2, 2),), lambda a: inv(_regular(a))),
-    (((0, 0),), lambda a: inv(a)),
-]
 
 
 _SHORT = {
@@ -469,18 +437,3 @@ def inv_assuming(a, *, assume_a=None, lower=False):
 
 
 solve.wider, inv.wider = solve_assuming, inv_assuming
-
-
-def _dominant(x: Any) -> Any:
-    return x + 5 * np.eye(x.shape[-1])
-
-
-solve_assuming.calls = [
-    (((3, 3), (3,)), lambda a, b: solve_assuming(_dominant(a), b, assume_a="sym")),
-    (((3, 3), (3, 2)), lambda a, b: solve_assuming(_dominant(a), b, assume_a="pos", lower=True)),
-    (((2, 3, 3), (3,)), lambda a, b: solve_assuming(_dominant(a), b, assume_a="tridiagonal")),
-]
-inv_assuming.calls = [
-    (((3, 3),), lambda a: inv_assuming(_dominant(a), assume_a="her")),
-    (((3, 3),), lambda a: inv_assuming(_dominant(a), assume_a="upper triangular")),
-]

@@ -216,17 +216,6 @@ def matmul_toeplitz(c_or_cr, x):
     return matmul(toeplitz(*pair), as_operand(x))
 
 
-toeplitz.calls = [(((3,),), lambda c: toeplitz(c)), (((2, 3), (2, 4)), lambda c, r: toeplitz(c, r))]
-hankel.calls = [(((3,),), lambda c: hankel(c)), (((3,), (4,)), lambda c, r: hankel(c, r))]
-circulant.calls = [(((3,),), lambda c: circulant(c)), (((2, 3),), lambda c: circulant(c))]
-companion.calls = [(((3,),), lambda a: companion(a + 5)), (((2, 4),), lambda a: companion(a + 5))]
-khatri_rao.calls = [(((2, 3), (4, 3)), lambda a, b: khatri_rao(a, b))]
-matmul_toeplitz.calls = [
-    (((3,), (3, 2)), lambda c, x: matmul_toeplitz(c, x)),
-    (((3,), (2,), (2,)), lambda c, r, x: matmul_toeplitz((c, r), x)),
-]
-
-
 def _raise_for(operation: str, info: Any, batch: tuple[int, ...]) -> None:
     """As SciPy does, which has another error for what is not finite."""
     if info is not None and (info == elementary.NOT_FINITE).any():
@@ -350,20 +339,6 @@ def solve_toeplitz(c_or_cr, b):
     return squeeze(x, -1) if vector else x
 
 
-def _raised(c: Any) -> Any:
-    """A first column that makes the diagonal large."""
-    return c + 9 * np.eye(1, c.shape[0])[0]
-
-
-toeplitz_solution.calls = [
-    (((3,), (3,), (3, 2)), lambda c, r, b: toeplitz_solution(_raised(c), r, b)),
-]
-solve_toeplitz.calls = [
-    (((4,), (4,)), lambda c, b: solve_toeplitz((_raised(c), c * 0.5), b)),
-    (((3,), (3, 2)), lambda c, b: solve_toeplitz(_raised(np.abs(c)), b)),
-]
-
-
 # ------------------------------------------------------------------------------------------ bands
 
 
@@ -476,25 +451,6 @@ def solve_banded(l_and_u, ab, b):
     return squeeze(x, -1) if vector else x
 
 
-def _with_diagonal(ab: Any, above: int) -> Any:
-    return ab + 9 * np.eye(ab.shape[0])[above][:, None]
-
-
-banded_solution.calls = [
-    (
-        ((3, 4), (4, 2)),
-        lambda ab, b: banded_solution(_with_diagonal(ab, 1), b, below=1, above=1),
-    ),
-    (
-        ((4, 5), (5, 1)),
-        lambda ab, b: banded_solution(_with_diagonal(ab, 1), b, below=2, above=1),
-    ),
-]
-solve_banded.calls = [
-    (((4, 4), (4,)), lambda ab, b: solve_banded((1, 2), _with_diagonal(ab, 2), b)),
-]
-
-
 # ----------------------------------------------------------------------------------------- blocks
 
 
@@ -533,12 +489,6 @@ def block_diag(*arrays):
         rows.append(concat(parts, axis=1))
         before += own
     return concat(rows, axis=0) if len(rows) > 1 else rows[0]
-
-
-block_diag.calls = [
-    (((2, 2), (1, 3)), lambda a, b: block_diag(a, b)),
-    (((2,), (0, 1), (1, 1)), lambda a, b, c: block_diag(a, b, c)),
-]
 
 
 def _bands(operation: str, a_band: Any) -> Any:
@@ -730,27 +680,3 @@ def solveh_banded(ab, b, lower=False):
         other = adjoint_bands(ab, 0, beside)
         whole = concat(ab, other[..., 1:, :], axis=-2)
     return solve_banded((beside, beside), whole, b)
-
-
-def _apart(a_band: Any, row: int) -> Any:
-    """A sum with numbers that keep eigenvalues apart and from zero."""
-    base = np.zeros(a_band.shape)
-    base[..., row, :] = 9.0 * np.arange(1, base.shape[-1] + 1)
-    return a_band + base
-
-
-eig_banded.calls = [
-    (((2, 4),), lambda a: eig_banded(_apart(a, 1), eigvals_only=True)),
-    (((3, 4),), lambda a: np.abs(eig_banded(_apart(a, 0), lower=True)[1])),
-]
-eigvals_banded.calls = [(((2, 2, 3),), lambda a: eigvals_banded(_apart(a, 1)))]
-eigh_tridiagonal.calls = [
-    (((4,), (3,)), lambda d, e: eigh_tridiagonal(d + 9 * np.arange(4), e)[0]),
-]
-eigvalsh_tridiagonal.calls = [
-    (((3,), (2,)), lambda d, e: eigvalsh_tridiagonal(d + 9 * np.arange(3), e)),
-]
-solveh_banded.calls = [
-    (((2, 4), (4,)), lambda ab, b: solveh_banded(_apart(ab, 1), b)),
-    (((3, 4), (4, 2)), lambda ab, b: solveh_banded(_apart(ab, 0), b, lower=True)),
-]

@@ -129,17 +129,6 @@ def _solve_triangle_backward(call, mask):
     return backward
 
 
-def _regular(x: Any) -> Any:
-    return x + 3 * np.eye(x.shape[-1])
-
-
-solve_triangle.calls = [
-    (((3, 3), (3, 2)), lambda a, b: solve_triangle(_regular(a), b, lower=True)),
-    (((2, 3, 3), (3, 1)), lambda a, b: solve_triangle(_regular(a), b, of_adjoint=True)),
-    (((2, 2), (3, 2, 1)), lambda a, b: solve_triangle(a, b, unit=True)),
-]
-
-
 @composite(
     ref="scipy.linalg.solve_triangular",
     method=False,
@@ -199,13 +188,6 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False):
     )  # fmt: skip
     x = np.conj(x) if turned else x
     return squeeze(x, -1) if vector else x
-
-
-solve_triangular.calls = [
-    (((3, 3), (3,)), lambda a, b: solve_triangular(_regular(a), b, lower=True)),
-    (((3, 3), (3, 2)), lambda a, b: solve_triangular(_regular(a), b, trans="T")),
-    (((0, 0), (0,)), lambda a, b: solve_triangular(a, b)),
-]
 
 
 @prepared(internal=True, method=False, differentiable=False, effects=True)
@@ -324,18 +306,6 @@ def _cholesky_backward(call, mask):
 cholesky.batch(of_matrices)
 
 
-def _definite(x: Any) -> Any:
-    """A positive definite matrix, made of any."""
-    return product(x, adjoint(x)) + np.eye(x.shape[-1])
-
-
-cholesky.calls = [
-    (((3, 3),), lambda a: cholesky(_definite(a))),
-    (((2, 2, 2),), lambda a: cholesky(_definite(a), upper=True)),
-    (((0, 0),), lambda a: cholesky(a)),
-]
-
-
 @composite(ref="scipy.linalg.cho_factor", method=False, smooth=True)
 def cho_factor(a, lower=False):
     """Cholesky's factor for ``cho_solve``, and whether it is the lower one.
@@ -357,11 +327,6 @@ def cho_factor(a, lower=False):
     tensor([1.5, 1. ])
     """
     return cholesky(as_operand(a), upper=not lower), bool(lower)
-
-
-cho_factor.calls = [
-    (((3, 3),), lambda a: cho_factor(_definite(a))[0]),
-]
 
 
 @composite(ref="scipy.linalg.cho_solve", method=False, smooth=True)
@@ -392,9 +357,3 @@ def cho_solve(c_and_lower, b):
     for of_adjoint in (not lower, bool(lower)):
         x = solve_triangle(factor, x, lower=bool(lower), of_adjoint=of_adjoint)
     return squeeze(x, -1) if vector else x
-
-
-cho_solve.calls = [
-    (((3, 3), (3,)), lambda a, b: cho_solve(cho_factor(_definite(a)), b)),
-    (((3, 3), (3, 2)), lambda a, b: cho_solve((_regular(a), True), b)),
-]

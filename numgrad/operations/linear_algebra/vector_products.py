@@ -83,16 +83,6 @@ def _cross(
     return moveaxis(stack(first, second, last, axis=-1), -1, axisc)
 
 
-cross.calls = [
-    (((3,), (3,)), lambda a, b: cross(a, b)),
-    (((2, 3), (3,)), lambda a, b: cross(a, b)),
-    (((3, 2), (3, 2)), lambda a, b: cross(a, b, axis=0)),
-    (((2,), (3,)), lambda a, b: cross(a, b)),
-    (((3,), (2,)), lambda a, b: cross(a, b)),
-    (((2,), (2,)), lambda a, b: cross(a, b)),
-]
-
-
 @composite(ref="numpy.linalg.cross", method=False, smooth=True)
 def cross_of_last(a, b, /, *, axis=-1):
     """Cross products of vectors of three elements.
@@ -122,11 +112,6 @@ def cross_of_last(a, b, /, *, axis=-1):
     return _cross("cross", a, b, axis, axis, axis, None)
 
 
-cross_of_last.calls = [
-    (((2, 3), (2, 3)), lambda a, b: cross_of_last(a, b)),
-]
-
-
 @composite(ref="numpy.matvec" if hasattr(np, "matvec") else None, method=False, smooth=True)
 def matvec(a, b):
     """Products of matrices with vectors, the last axes; other axes broadcast.
@@ -144,12 +129,6 @@ def matvec(a, b):
     a, b = as_operand(a), as_operand(b)
     _check_product("matvec", a, b, a, b)
     return matmul(a, b) if len(b.shape) == 1 else squeeze(matmul(a, expand_dims(b, -1)), -1)
-
-
-matvec.calls = [
-    (((2, 3), (3,)), lambda a, b: matvec(a, b)),
-    (((2, 3), (4, 3)), lambda a, b: matvec(a, b)),
-]
 
 
 @composite(ref="numpy.vecmat" if hasattr(np, "vecmat") else None, method=False, smooth=True)
@@ -171,12 +150,6 @@ def vecmat(a, b):
     if a.dtype.kind == "c":
         a = np.conj(a)
     return matmul(a, b) if len(a.shape) == 1 else squeeze(matmul(expand_dims(a, -2), b), -2)
-
-
-vecmat.calls = [
-    (((2,), (2, 3)), lambda a, b: vecmat(a, b)),
-    (((4, 2), (2, 3)), lambda a, b: vecmat(a, b)),
-]
 
 
 def _check_product(operation: str, a: Any, b: Any, matrix: Any, vector: Any) -> None:
@@ -255,12 +228,6 @@ def multi_dot(arrays):
     return squeeze(result, -1) if column else result
 
 
-multi_dot.calls = [
-    (((2, 3), (3, 4), (4, 2)), lambda *x: multi_dot(x)),
-    (((3,), (3, 4), (4,)), lambda *x: multi_dot(x)),
-]
-
-
 @composite(ref=np.linalg.tensorsolve, method=False, smooth=True)
 def tensorsolve(a, b, axes=None):
     """The ``x`` of ``tensordot(a, x, x.ndim) = b``.
@@ -298,12 +265,6 @@ def tensorsolve(a, b, axes=None):
     return reshape(solve(reshape(a, (n, n)), reshape(b, (n,))), tuple(shape))
 
 
-tensorsolve.calls = [
-    (((2, 3, 6), (2, 3)), lambda a, b: tensorsolve(a, b)),
-    (((4, 2, 2), (2, 2)), lambda a, b: tensorsolve(a, b, axes=(0,))),
-]
-
-
 @composite(ref=np.linalg.tensorinv, method=False, smooth=True)
 def tensorinv(a, ind=2):
     """The inverse for ``tensordot(a, x, ind)``.
@@ -335,12 +296,6 @@ def tensorinv(a, ind=2):
     return reshape(inv(reshape(a, (prod(first), prod(last)))), (*last, *first))
 
 
-tensorinv.calls = [
-    (((2, 3, 6),), lambda a: tensorinv(a)),
-    (((4, 2, 2),), lambda a: tensorinv(a, ind=1)),
-]
-
-
 # -------------------------------------------------------------------------- of the last two axes
 
 
@@ -368,11 +323,6 @@ def diagonal_of_matrices(x, /, *, offset=0):
     return diagonal(x, offset=offset, axis1=-2, axis2=-1)
 
 
-diagonal_of_matrices.calls = [
-    (((2, 2, 3),), lambda x: diagonal_of_matrices(x)),
-]
-
-
 @composite(ref="numpy.linalg.trace", method=False, smooth=True)
 def trace_of_matrices(x, /, *, offset=0, dtype=None):
     """Sums of the diagonals of the matrices in the last two axes.
@@ -397,11 +347,6 @@ def trace_of_matrices(x, /, *, offset=0, dtype=None):
     return OPS["sum"](diagonal(x, offset=offset, axis1=-2, axis2=-1), axis=-1, dtype=dtype)
 
 
-trace_of_matrices.calls = [
-    (((2, 2, 3),), lambda x: trace_of_matrices(x)),
-]
-
-
 @composite(ref="numpy.linalg.outer", method=False, smooth=True)
 def outer_of_vectors(a, b, /):
     """Products of every element of one vector with every element of another.
@@ -423,8 +368,3 @@ def outer_of_vectors(a, b, /):
             f"outer: shapes {tuple(a.shape)} and {tuple(b.shape)}: takes vectors; ng.outer flattens"
         )
     return outer(a, b)
-
-
-outer_of_vectors.calls = [
-    (((2,), (3,)), lambda a, b: outer_of_vectors(a, b)),
-]

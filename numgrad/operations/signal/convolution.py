@@ -460,17 +460,3 @@ def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
     """
     a, b = _pair("correlate2d", in1, in2, 2)
     return _with_boundary("correlate2d", a, turned(b, (0, 1)), mode, boundary, fillvalue, 1)
-
-
-signal_convolve.calls = [
-    (((3, 2), (2, 3)), lambda a, b: signal_convolve(a, b, "same")),
-    (((), ()), lambda a, b: signal_convolve(a, b)),
-]
-signal_correlate.calls = [(((2,), (4,)), lambda a, b: signal_correlate(a, b, "valid"))]
-fftconvolve.calls = [(((2, 3), (2, 2)), lambda a, b: fftconvolve(a, b, axes=1))]
-oaconvolve.calls = [(((3,), (2,)), lambda a, b: oaconvolve(a, b))]
-convolve2d.calls = [
-    (((2, 3), (2, 2)), lambda a, b: convolve2d(a, b, "same", "symm")),
-    (((2, 3), (2, 2)), lambda a, b: convolve2d(a, b, "full", "fill", 2.0)),
-]
-correlate2d.calls = [(((2, 3), (1, 2)), lambda a, b: correlate2d(a, b, "full", "wrap"))]

@@ -417,42 +417,6 @@ def sosfiltfilt(sos, x, axis=-1, padtype="odd", padlen=None):
     return _forth_and_back("sosfiltfilt", run, start, x, axis, padtype, padlen, taps)
 
 
-def _coefficients_near(a: Any) -> Any:
-    """A stable denominator near 1."""
-    return concat(np.ones(1), a * 0.5, axis=0)
-
-
-lfilter.calls = [
-    (((2,), (2,), (2, 4)), lambda b, a, x: lfilter(b, _coefficients_near(a), x)),
-    (
-        ((3,), (1,), (4, 1), (2, 1)),
-        lambda b, a, x, z: concat(lfilter(b, _coefficients_near(a), x, 0, z), axis=0),
-    ),
-]
-lfilter_zi.calls = [(((3,), (1,)), lambda b, a: lfilter_zi(b, _coefficients_near(a)))]
-sosfilt.calls = [
-    (((2, 3), (2, 2), (4,)), lambda b, a, x: sosfilt(_rows(b, a), x)),
-    (
-        ((1, 3), (1, 2), (4,), (1, 2)),
-        lambda b, a, x, z: sosfilt(_rows(b, a), x, zi=z)[1],
-    ),
-]
-sosfilt_zi.calls = [(((2, 3), (2, 2)), lambda b, a: sosfilt_zi(_rows(b, a)))]
-filtfilt.calls = [
-    (((2,), (1,), (5,)), lambda b, a, x: filtfilt(b, _coefficients_near(a), x, padlen=2))
-]
-sosfiltfilt.calls = [
-    (
-        ((1, 3), (1, 2), (5,)),
-        lambda b, a, x: sosfiltfilt(_rows(b, a), x, padtype="even", padlen=2),
-    )
-]
-
-
-def _rows(b: Any, a: Any) -> Any:
-    return concat(b, np.ones((b.shape[0], 1)), a * 0.5, axis=1)
-
-
 def _savgol_coefficients(window_length: Any, polyorder: Any, deriv: Any, *more: Any) -> np.ndarray:
     import scipy.signal
 
@@ -581,9 +545,3 @@ def savgol_filter(
     before = end(slice(0, size), slice(0, half))
     after = end(slice(n - size, n), slice(size - half, size))
     return concat(before, middle, after, axis=axis)
-
-
-savgol_filter.calls = [
-    (((2, 6),), lambda x: savgol_filter(x, 5, 2, 1)),
-    (((6,),), lambda x: savgol_filter(x, 3, 1, mode="wrap")),
-]

@@ -198,12 +198,6 @@ class Segments:
         return (rfft if onesided else fft)(x, self.points)
 
 
-detrend.calls = [
-    (((2, 5),), lambda x: detrend(x, bp=2)),
-    (((4,),), lambda x: detrend(x, type="constant")),
-]
-
-
 @composite(ref="scipy.signal.csd", method=False, smooth=True)
 def csd(
     x, y, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None, detrend="constant",
@@ -378,11 +372,6 @@ def periodogram(
     )
 
 
-csd.calls = [(((9,), (9,)), lambda x, y: csd(x, y, nperseg=4)[1])]
-welch.calls = [(((2, 9),), lambda x: welch(x, nperseg=4, nfft=5, detrend="linear")[1])]
-periodogram.calls = [(((6,),), lambda x: periodogram(x)[1])]
-
-
 _BOUNDARIES = {"zeros": "constant", "constant": "edge", "even": "reflect", "odd": "reflect"}
 
 
@@ -543,10 +532,6 @@ def istft(
     return copy(made(times)), moveaxis(signal, -1, over - (of < over))
 
 
-stft.calls = [(((7,),), lambda x: stft(x, nperseg=4)[2])]
-istft.calls = [(((3, 3),), lambda z: istft(z, nperseg=4)[1])]
-
-
 @composite(ref="scipy.signal.hilbert", method=False, smooth=True)
 def hilbert(x, N=None, axis=-1):
     """The analytic signal: without negative frequencies.
@@ -649,10 +634,3 @@ def resample(x, num, t=None, axis=0):
         return y
     t = np.asarray(t)
     return y, copy(made(t[0] + np.arange(num) * (t[1] - t[0]) * n / num))
-
-
-hilbert.calls = [(((2, 5),), lambda x: hilbert(np.real(x)))]
-resample.calls = [
-    (((4, 2),), lambda x: resample(x, 6)),
-    (((6,),), lambda x: resample(x, 4)),
-]

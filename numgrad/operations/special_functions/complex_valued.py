@@ -308,11 +308,6 @@ def voigt_profile(x, sigma, gamma):
     return np.where(far, cauchy, normal)
 
 
-voigt_profile.calls = [
-    (((2, 3), (3,), (3,)), lambda x, sigma, gamma: voigt_profile(x, sigma, gamma))
-]
-
-
 class Derivative(Protocol):
     """A derivative of order ``n`` by the argument of a function of order ``v``."""
 

@@ -191,13 +191,8 @@ def arrived(g: Sequence[Any], *slopes: Callable[[], Any]) -> Any:
     return reduce(add, [p * slope() for p, slope in zip(g, slopes, strict=True) if p is not None])
 
 
-def several(
-    calls: Callable[..., Any] | None = None, **options: Any
-) -> Callable[[Callable[..., Any]], SpecialPrimitive]:
-    """Declare a function that a ufunc of SciPy's computes.
-
-    Tests call it as ``calls(op, x)`` does, by default with all operands.
-    """
+def several(**options: Any) -> Callable[[Callable[..., Any]], SpecialPrimitive]:
+    """Declare a function that a ufunc of SciPy's computes."""
 
     def declare(function: Callable[..., Any]) -> SpecialPrimitive:
         shapes = ((2, 3), *((3,),) * (function.__code__.co_argcount - 1))
@@ -208,13 +203,11 @@ def several(
             "real": options.get("dtypes", floating) not in (complex_result, either),
             "holomorphic": options.get("dtypes") is either,
             "real_beside": function.__code__.co_argcount - 1,
-            "samples": () if calls else [(shapes, {})],  # of drawn orders the value is NaN
+            "samples": [(shapes, {})],
             "domain": (0.3, 3.0),
             **options,
         }
-        op = SpecialPrimitive(function, **arguments)
-        op.calls = [(((3,),), partial(calls, op))] if calls else ()
-        return op
+        return SpecialPrimitive(function, **arguments)
 
     return declare
 

@@ -412,8 +412,6 @@ def nbdtrc(k, n, p):
     return betaincc(_some(n), _trials(k), p)
 
 
-nbdtr.calls = [(((3,),), lambda p: nbdtr(1, 3, p))]
-nbdtrc.calls = [(((3,),), lambda p: nbdtrc(1, 3, p))]
 nbdtr.vjp(p=lambda g, k, n, p: g * beta_density(_some(n), _trials(k), p))
 nbdtrc.vjp(p=lambda g, k, n, p: -g * beta_density(_some(n), _trials(k), p))
 

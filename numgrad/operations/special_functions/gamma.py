@@ -542,12 +542,12 @@ def _derivative(s: np.ndarray, *, n: int) -> np.ndarray:
     return result if np.iscomplexobj(s) else np.real(result)
 
 
-@several(calls=lambda op, s: op(s + 2), dtypes=either, internal=True, ref="scipy.special.zeta")
+@several(samples=(), dtypes=either, internal=True, ref="scipy.special.zeta")
 def riemann_zeta(s):
     """Riemann's zeta function."""
 
 
-@several(calls=lambda op, s: op(s + 2, n=1), dtypes=either, values=_derivative, internal=True,
+@several(samples=(), dtypes=either, values=_derivative, internal=True,
          ref=None)  # fmt: skip
 def riemann_zeta_slope(s, *, n):
     """The derivative of order ``n`` of Riemann's zeta function."""

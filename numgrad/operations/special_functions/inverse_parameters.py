@@ -163,7 +163,6 @@ def stdtridf(p, t):
     """
 
 
-stdtridf.calls = [(((3,), (3,)), lambda p, t: stdtridf(p, t + 0.05))]
 stdtridf.vjp(
     p=lambda g, t, y: g / student_slope(y, t),
     t=lambda g, t, y: -g * student_density(y, t) / student_slope(y, t),
@@ -301,8 +300,6 @@ def _nbdtri_vjp(g, k, n, y):
 bdtri.vjp(p=_bdtri_vjp)
 nbdtri.vjp(p=_nbdtri_vjp)
 pdtri.vjp(p=lambda g, k, y: -g / gamma_density(_events(k), y))
-bdtri.calls = [(((3,),), lambda p: bdtri(1, 3, p))]
-nbdtri.calls = [(((3,),), lambda p: nbdtri(1, 3, p))]
 
 
 @special(domain=(0.3, 0.6))
@@ -326,7 +323,6 @@ def _above(y, slope):
     return np.where(y > 1e-90, slope, 0)
 
 
-pdtrik.calls = [(((3,), (3,)), lambda p, m: pdtrik(p, m + 2))]
 pdtrik.vjp(
     p=lambda g, m, y: -g * _above(y, 1 / gammainc_a(y + 1, m)),
     m=lambda g, m, y: -g * _above(y, gamma_density(y + 1, m) / gammainc_a(y + 1, m)),
@@ -406,7 +402,6 @@ def _binomial_slope(k, n, x):
     return betainc_b(k + 1, n - k, x) - betainc_a(k + 1, n - k, x)
 
 
-bdtrik.calls = [(((3,), (3,), (3,)), lambda p, n, x: bdtrik(p, n + 5, x))]
 bdtrik.vjp(
     p=lambda g, n, x, y: g * _above(y, 1 / _binomial_slope(y, n, x)),
     n=lambda g, n, x, y: g * _above(y, betainc_b(y + 1, n - y, x) / _binomial_slope(y, n, x)),
@@ -417,7 +412,6 @@ bdtrin.vjp(
     p=lambda g, k, x, y: -g / betainc_b(k + 1, y - k, x),
     x=lambda g, k, x, y: -g * beta_density(k + 1, y - k, x) / betainc_b(k + 1, y - k, x),
 )
-nbdtrik.calls = [(((3,), (3,), (3,)), lambda p, n, x: nbdtrik(p, n + 3, x))]
 nbdtrik.vjp(
     p=lambda g, n, x, y: g * _above(y, 1 / betainc_b(n, y + 1, x)),
     n=lambda g, n, x, y: -g * _above(y, betainc_a(n, y + 1, x) / betainc_b(n, y + 1, x)),

@@ -221,16 +221,3 @@ normal_probability.vjp(
 
 def _options(seed: int, maxpts: Any, abseps: float, releps: float) -> dict[str, Any]:
     return {"seed": seed, "maxpts": maxpts, "abseps": abseps, "releps": releps}
-
-
-def _correlated(m: Any) -> Any:
-    return np.eye(2) + 0.2 * (m + m.T) * (1 - np.eye(2))
-
-
-normal_probability.calls = [
-    (
-        (shape, (2, 2)),
-        lambda x, m: normal_probability(x, _correlated(m), **_options(0, None, 1e-5, 1e-5)),
-    )
-    for shape in ((3, 1, 2), (2, 2))
-]

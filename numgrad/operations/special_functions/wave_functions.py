@@ -118,7 +118,7 @@ def mathieu_b(m, q):
     """
 
 
-@several(count=2, calls=lambda op, x: op(1.0, 0.5, x))
+@several(count=2, samples=())
 def mathieu_cem(m, q, x):
     """Even Mathieu function and its derivative, of an argument in degrees.
 
@@ -141,7 +141,7 @@ def mathieu_cem(m, q, x):
     """
 
 
-@several(count=2, calls=lambda op, x: op(1.0, 0.5, x))
+@several(count=2, samples=())
 def mathieu_sem(m, q, x):
     """Odd Mathieu function and its derivative, of an argument in degrees.
 
@@ -164,7 +164,7 @@ def mathieu_sem(m, q, x):
     """
 
 
-@several(count=2, calls=lambda op, x: op(1.0, 0.5, x))
+@several(count=2, samples=())
 def mathieu_modcem1(m, q, x):
     """Even modified Mathieu function of the first kind and its derivative.
 
@@ -187,7 +187,7 @@ def mathieu_modcem1(m, q, x):
     """
 
 
-@several(count=2, calls=lambda op, x: op(1.0, 0.5, x))
+@several(count=2, samples=())
 def mathieu_modcem2(m, q, x):
     """Even modified Mathieu function of the second kind and its derivative.
 
@@ -210,7 +210,7 @@ def mathieu_modcem2(m, q, x):
     """
 
 
-@several(count=2, calls=lambda op, x: op(1.0, 0.5, x))
+@several(count=2, samples=())
 def mathieu_modsem1(m, q, x):
     """Odd modified Mathieu function of the first kind and its derivative.
 
@@ -233,7 +233,7 @@ def mathieu_modsem1(m, q, x):
     """
 
 
-@several(count=2, calls=lambda op, x: op(1.0, 0.5, x))
+@several(count=2, samples=())
 def mathieu_modsem2(m, q, x):
     """Odd modified Mathieu function of the second kind and its derivative.
 
@@ -321,11 +321,7 @@ def obl_cv(m, n, c):
     """
 
 
-def _at_value(value):
-    return lambda op, x: op(1.0, 2.0, 1.0, value(1.0, 2.0, 1.0), x)
-
-
-@several(count=2, domain=(0.1, 0.9), calls=lambda op, x: op(1.0, 2.0, 1.0, x))
+@several(count=2, domain=(0.1, 0.9), samples=())
 def pro_ang1(m, n, c, x):
     """Prolate spheroidal angular function of the first kind and its derivative.
 
@@ -350,7 +346,7 @@ def pro_ang1(m, n, c, x):
     """
 
 
-@several(count=2, domain=(0.1, 0.9), calls=_at_value(pro_cv))
+@several(count=2, domain=(0.1, 0.9), samples=())
 def pro_ang1_cv(m, n, c, cv, x):
     """Prolate spheroidal angular function and its derivative, of a given characteristic value.
 
@@ -377,7 +373,7 @@ def pro_ang1_cv(m, n, c, cv, x):
     """
 
 
-@several(count=2, domain=(1.2, 3.0), calls=lambda op, x: op(1.0, 2.0, 1.0, x))
+@several(count=2, domain=(1.2, 3.0), samples=())
 def pro_rad1(m, n, c, x):
     """Prolate spheroidal radial function of the first kind and its derivative.
 
@@ -402,7 +398,7 @@ def pro_rad1(m, n, c, x):
     """
 
 
-@several(count=2, domain=(1.2, 3.0), calls=_at_value(pro_cv))
+@several(count=2, domain=(1.2, 3.0), samples=())
 def pro_rad1_cv(m, n, c, cv, x):
     """Prolate spheroidal radial function and its derivative, of a given characteristic value.
 
@@ -429,7 +425,7 @@ def pro_rad1_cv(m, n, c, cv, x):
     """
 
 
-@several(count=2, domain=(0.1, 0.9), calls=lambda op, x: op(1.0, 2.0, 1.0, x))
+@several(count=2, domain=(0.1, 0.9), samples=())
 def obl_ang1(m, n, c, x):
     """Oblate spheroidal angular function of the first kind and its derivative.
 
@@ -454,7 +450,7 @@ def obl_ang1(m, n, c, x):
     """
 
 
-@several(count=2, domain=(0.1, 0.9), calls=_at_value(obl_cv))
+@several(count=2, domain=(0.1, 0.9), samples=())
 def obl_ang1_cv(m, n, c, cv, x):
     """Oblate spheroidal angular function and its derivative, of a given characteristic value.
 
@@ -481,7 +477,7 @@ def obl_ang1_cv(m, n, c, cv, x):
     """
 
 
-@several(count=2, domain=(0.1, 0.9), calls=lambda op, x: op(1.0, 2.0, 1.0, x))
+@several(count=2, domain=(0.1, 0.9), samples=())
 def obl_rad1(m, n, c, x):
     """Oblate spheroidal radial function of the first kind and its derivative.
 
@@ -506,7 +502,7 @@ def obl_rad1(m, n, c, x):
     """
 
 
-@several(count=2, domain=(0.1, 0.9), calls=_at_value(obl_cv))
+@several(count=2, domain=(0.1, 0.9), samples=())
 def obl_rad1_cv(m, n, c, cv, x):
     """Oblate spheroidal radial function and its derivative, of a given characteristic value.
 

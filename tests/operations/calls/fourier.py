@@ -1,0 +1,77 @@
+"""Sample calls of operations: fourier."""
+
+from numgrad.operations.fourier.cosine_sine import dct, dctn, dst, dstn, idct, idctn, idst, idstn
+from numgrad.operations.fourier.transforms import (
+    fft,
+    fft2,
+    fftn,
+    fftshift,
+    hfft,
+    hfft2,
+    hfftn,
+    ifft,
+    ifft2,
+    ifftn,
+    ifftshift,
+    ihfft,
+    ihfft2,
+    ihfftn,
+    irfft,
+    irfft2,
+    irfftn,
+    rfft,
+    rfft2,
+    rfftn,
+)
+
+CALLS = {
+    # numgrad.operations.fourier.cosine_sine
+    dct: [
+        (((2, 3),), lambda x: dct(x, 2, 4, 0)),
+        (((0, 3),), lambda x: dct(x)),
+    ],
+    idct: [(((3,),), lambda x: idct(x, norm="ortho", orthogonalize=False))],
+    dst: [(((3,),), lambda x: dst(x, 3, norm="forward"))],
+    idst: [(((3,),), lambda x: idst(x, 2))],
+    dctn: [(((2, 3),), lambda x: dctn(x, 1))],
+    idctn: [(((2, 3),), lambda x: idctn(x, 2, (3,)))],
+    dstn: [(((2, 3),), lambda x: dstn(x, axes=(1, 0)))],
+    idstn: [(((2, 3),), lambda x: idstn(x, 4))],
+    fft: [
+        (((2, 3),), lambda x: fft(x, 5, 0)),
+        (((2, 3),), lambda x: fft(x, 2, norm="ortho")),
+        (((0, 3),), lambda x: fft(x)),
+    ],
+    fft2: [(((2, 3),), lambda x: fft2(x, norm="forward"))],
+    fftn: [
+        (((2, 3, 2),), lambda x: fftn(x, (3, 1), (2, 0))),
+        (((2, 3),), lambda x: fftn(x, axes=(1, 1))),
+    ],
+    ifft: [(((5,),), lambda x: ifft(x, 4))],
+    ifft2: [(((2, 3),), lambda x: ifft2(x, (3, -1)))],
+    ifftn: [(((2, 3),), lambda x: ifftn(x, norm="ortho"))],
+    rfft: [
+        (((4, 2),), lambda x: rfft(x, axis=0)),
+        (((5,),), lambda x: rfft(x, norm="ortho")),
+        (((1,),), lambda x: rfft(x)),
+        (((2, 0, 3),), lambda x: rfft(x, 4)),
+    ],
+    rfft2: [(((3, 4),), lambda x: rfft2(x))],
+    rfftn: [(((3, 4),), lambda x: rfftn(x, (5,), norm="forward"))],
+    irfft: [
+        (((4,),), lambda x: irfft(x)),
+        (((4, 2),), lambda x: irfft(x, 5, 0, "ortho")),
+        (((1,),), lambda x: irfft(x, 1)),
+        (((2, 0, 3),), lambda x: irfft(x, 4)),
+    ],
+    irfft2: [(((3, 3),), lambda x: irfft2(x, (4, 3)))],
+    irfftn: [(((3, 3),), lambda x: irfftn(x, axes=(1, 0), norm="forward"))],
+    hfft: [(((4,),), lambda x: hfft(x, 7))],
+    hfft2: [(((3, 3),), lambda x: hfft2(x))],
+    hfftn: [(((3, 3),), lambda x: hfftn(x, (5, 2)))],
+    ihfft: [(((5,),), lambda x: ihfft(x, norm="ortho"))],
+    ihfft2: [(((3, 4),), lambda x: ihfft2(x))],
+    ihfftn: [(((3, 4),), lambda x: ihfftn(x, axes=(0,)))],
+    fftshift: [(((3, 4),), lambda x: fftshift(x)), (((0,),), lambda x: fftshift(x))],
+    ifftshift: [(((3, 4),), lambda x: ifftshift(x, 0))],
+}
