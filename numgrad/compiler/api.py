@@ -268,8 +268,8 @@ class Jitted(Generic[P, R]):
         first = next(iter(self._parameters.names), None)
         choices = dict(self._choices)
         for option in ("static_argnums", "static_argnames", "donate"):
-            given = choices[option]
-            listed = (given,) if isinstance(given, int | str) else given
+            option_value = choices[option]
+            listed = (option_value,) if isinstance(option_value, int | str) else option_value
             choices[option] = tuple(
                 k - 1 if type(k) is int and k > 0 else k for k in listed if k not in (0, first)
             )

@@ -116,9 +116,9 @@ def check_function(name: str, f: Any) -> None:
 
 
 def _numbers(name: str, argnums: int | Sequence[int]) -> tuple[tuple[int, ...], bool]:
-    given: tuple[Any, ...] = tuple(argnums) if isinstance(argnums, list | tuple) else (argnums,)
+    positions: tuple[Any, ...] = tuple(argnums) if isinstance(argnums, list | tuple) else (argnums,)
     try:
-        return tuple([index(number) for number in given]), not isinstance(argnums, list | tuple)
+        return tuple([index(number) for number in positions]), not isinstance(argnums, list | tuple)
     except TypeError:
         raise NumgradTypeError(
             f"{name}: argnums is the position of an argument, or several in a tuple, as integers; "

@@ -80,14 +80,14 @@ class TransformedCall:
         self.name, self.argnums = name, argnums
         self.keys = argnums.keys(args, kwargs)
         self.arguments = args, kwargs
-        given: list[Any] = []
+        values: list[Any] = []
         self.nestings = [
-            flatten_arrays(args[key] if isinstance(key, int) else kwargs[key], given)
+            flatten_arrays(args[key] if isinstance(key, int) else kwargs[key], values)
             for key in self.keys
         ]
         self.recorded, self.records = recorded, state.grad_enabled
         self.constant = state.constant and not state.grad_enabled
-        self.tensors = [_own(name, leaf) for leaf in given]
+        self.tensors = [_own(name, leaf) for leaf in values]
         known = map(beneath, self.tensors)
         self.own = [t for t in known if recorded and t._grad_fn is None]
         if argnums.holomorphic:
@@ -95,7 +95,7 @@ class TransformedCall:
         self.as_tensors = bool(
             state.transforms
             or state.interpreters
-            or any(isinstance(x, Tensor) for x in given)
+            or any(isinstance(x, Tensor) for x in values)
             or (like is not None and any(isinstance(x, Tensor) for x in leaves(like)))
         )
         self.outside = False
@@ -228,19 +228,19 @@ class TransformedCall:
 
     def follow(self, vectors: Iterable[Tensor | None]) -> None:
         """Take note of vectors of a product: what they are computed from may be outside."""
-        given = [v for v in vectors if v is not None]
-        self.outside |= self.records and self.leads_outside(given)
+        directions = [v for v in vectors if v is not None]
+        self.outside |= self.records and self.leads_outside(directions)
 
     def leads_outside(self, values: Iterable[Tensor]) -> bool:
         """Whether values depend on a leaf that requires grad and is none of this call's."""
         return leads_elsewhere(map(beneath, values), list(map(beneath, self.tensors)))
 
     @contextmanager
-    def following(self, given: Any, vectors: Iterable[Tensor | None]) -> Iterator[None]:
-        """Another product, later on, with vectors made of what was ``given``."""
+    def following(self, primals: Any, vectors: Iterable[Tensor | None]) -> Iterator[None]:
+        """Another product, later on, with vectors made of ``primals``."""
         before = self.as_tensors, self.outside, self.records
         self.records = state.grad_enabled
-        self.as_tensors |= any(isinstance(leaf, Tensor) for leaf in leaves(given))
+        self.as_tensors |= any(isinstance(leaf, Tensor) for leaf in leaves(primals))
         self.as_tensors |= bool(state.transforms or state.interpreters)
         try:
             with self:

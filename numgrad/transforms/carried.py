@@ -64,8 +64,8 @@ class _Watching(Interpreter):
 
     def _look(self, args: tuple, out: Any) -> None:
         if not self.met:
-            seen = (*args, *(out if isinstance(out, tuple) else (out,)))
-            self.met = any(getattr(x, "dtype", _FLOAT) not in DEFAULTS for x in seen)
+            arrays = (*args, *(out if isinstance(out, tuple) else (out,)))
+            self.met = any(getattr(x, "dtype", _FLOAT) not in DEFAULTS for x in arrays)
 
     @contextmanager
     def _below(self) -> Iterator[None]:
@@ -92,12 +92,12 @@ class CarryingLoop:
 
     def __init__(self, name: str, init: Any, others: Sequence[Any], counted: bool = False) -> None:
         self.name, self.counted = name, counted
-        given: list[Any] = []
-        self.nesting = flatten(init, given)
+        leaves: list[Any] = []
+        self.nesting = flatten(init, leaves)
         self.as_tensors = bool(state.transforms or state.interpreters or state.ground.deferred)
-        self.as_tensors |= any(isinstance(x, Tensor) for x in (*given, *others))
-        self.leaves = [leaf(name, "the carry", x) for x in given]
-        self.weak = [_is_number(x) for x in given]
+        self.as_tensors |= any(isinstance(x, Tensor) for x in (*leaves, *others))
+        self.leaves = [leaf(name, "the carry", x) for x in leaves]
+        self.weak = [_is_number(x) for x in leaves]
         self.steps = 0
         self.rows: dict[int, list[Any]] = {}
         self._writes = state.inference
@@ -131,10 +131,10 @@ class CarryingLoop:
         """The next carry, to which the step may write: Note [Writes to a carry]."""
         if self._writes:
             return one(copied(self.carry))
-        given = self.leaves if self.steps else [OPS["copy"](a) for a in self.leaves]
-        memories = [_memory(a) for a in given]
+        leaves = self.leaves if self.steps else [OPS["copy"](a) for a in self.leaves]
+        memories = [_memory(a) for a in leaves]
         before = [write_count(a) for a in memories]
-        result = one(unflatten(self.nesting, iter(given)))
+        result = one(unflatten(self.nesting, iter(leaves)))
         written = [a for a, n in zip(memories, before, strict=True) if write_count(a) != n]
         self._writes = bool(written)
         if written and self._collected(written):
@@ -214,10 +214,10 @@ class CarryingLoop:
         results: list[Any] = []
         structure: Nesting = None
 
-        def function(given: Sequence[Tensor]) -> list[Any]:
+        def function(values: Sequence[Tensor]) -> list[Any]:
             nonlocal structure
             results.clear()  # it may be traced again
-            new, y = one(unflatten(self.nesting, iter(owned(given[:count]))), given[count:])
+            new, y = one(unflatten(self.nesting, iter(owned(values[:count]))), values[count:])
             structure = flatten(y, results)
             return [*self.checked(new), *(part for part in results if part is not None)]
 

@@ -102,10 +102,10 @@ def _scan(
     save: Save = None,
 ) -> tuple[Any, Any]:
     """``scan`` for the function that errors name."""
-    given: list[Any] = []
-    nesting = None if xs is None else flatten(xs, given)
-    count = _count(name, nesting, given, length)
-    inputs = [leaf(name, "xs", x) for x in given]
+    leaves: list[Any] = []
+    nesting = None if xs is None else flatten(xs, leaves)
+    count = _count(name, nesting, leaves, length)
+    inputs = [leaf(name, "xs", x) for x in leaves]
 
     def of_rows(carry: Any, rows: Iterable[Any]) -> tuple[Any, Any]:
         result = step(carry, None if xs is None else unflatten(nesting, iter(rows)))
@@ -122,7 +122,7 @@ def _scan(
     def on_a_copy(carry: Any, arrays: Sequence[Any], k: int = 0) -> tuple[Any, Any]:
         return one(copied(carry), arrays, k)
 
-    loop = CarryingLoop(name, init, given)
+    loop = CarryingLoop(name, init, leaves)
     every = None if save is None else steps_between(name, save, count)
     if every is not None and every > 1 and count:
         loop.settle(one, inputs)
@@ -162,10 +162,10 @@ def _compiled_scan(
     structure: Nesting = None
     places: list[int] = []
 
-    def function(given: Sequence[Tensor]) -> tuple[list[Any], list[Any]]:
+    def function(values: Sequence[Tensor]) -> tuple[list[Any], list[Any]]:
         nonlocal structure
-        carry = unflatten(loop.nesting, iter(given[: len(loop.leaves)]))
-        rows = [OPS["expand_dims"](x, axis=0) for x in given[len(loop.leaves) :]]
+        carry = unflatten(loop.nesting, iter(values[: len(loop.leaves)]))
+        rows = [OPS["expand_dims"](x, axis=0) for x in values[len(loop.leaves) :]]
         new, y = one(carry, rows)
         results: list[Any] = []
         structure = flatten(y, results)
@@ -394,9 +394,9 @@ def associative_scan(
     array([  1.,   2.,   6.,  24., 120.])
     """
     check_function("associative_scan", f)
-    given: list[Any] = []
-    nesting, axis = flatten(xs, given), as_index("associative_scan", axis)
-    arrays = [leaf("associative_scan", "xs", x) for x in given]
+    leaves: list[Any] = []
+    nesting, axis = flatten(xs, leaves), as_index("associative_scan", axis)
+    arrays = [leaf("associative_scan", "xs", x) for x in leaves]
     if not arrays or any(not -a.ndim <= axis < a.ndim for a in arrays):
         raise NumgradValueError(
             f"associative_scan: xs have shapes {[tuple(a.shape) for a in arrays]}; each needs an "
@@ -425,7 +425,7 @@ def associative_scan(
     results = _partial(combined, front, lengths.pop()) if arrays[0].shape[axis] else front
     if reverse:
         results = [OPS["flip"](a, axis=0) for a in results]
-    kind = CarryingLoop("associative_scan", (), given).kind
+    kind = CarryingLoop("associative_scan", (), leaves).kind
     return unflatten(nesting, (kind(OPS["moveaxis"](a, 0, axis)) for a in results))
 
 
@@ -459,10 +459,10 @@ def _whole(name: str, what: str, n: Any) -> Any:
     return n if isinstance(n, AbstractLength) else as_index(name, n, what)
 
 
-def _count(name: str, nesting: Nesting, given: Sequence[Any], length: int | None) -> int:
+def _count(name: str, nesting: Nesting, leaves: Sequence[Any], length: int | None) -> int:
     """How many steps there are."""
     lengths: dict[str, Any] = {}
-    for path, x in zip(paths(nesting, "xs"), given, strict=False):
+    for path, x in zip(paths(nesting, "xs"), leaves, strict=False):
         if not np.ndim(x):
             raise NumgradValueError(
                 f"{name}: {path} is a {type(x).__name__} without axes; the steps go along the "

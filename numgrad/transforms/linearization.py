@@ -103,8 +103,8 @@ class Linearization:
             return []
         x, levels = self.x, self.levels
         if levels:  # Note [Derivatives by example]
-            given = map(one, roots) if weights is None else weights
-            weights = [lowered(w, levels) for w in given]
+            cotangents = map(one, roots) if weights is None else weights
+            weights = [lowered(w, levels) for w in cotangents]
             if is_grads_batched:
                 weights = [OPS["moveaxis"](w, len(levels), 0) for w in weights]
             roots, x = list(map(beneath, roots)), list(map(beneath, x))

@@ -65,20 +65,20 @@ class Colouring:
         return (self.groups == np.arange(self.count)[:, None]).astype(np.float64)
 
 
-def as_pattern(name: str, given: Any) -> Pattern:
+def as_pattern(name: str, mask: Any) -> Pattern:
     """The pattern that a caller gives, with its elements in order."""
-    if not sparse.issparse(given):
-        array = np.asarray(given)
+    if not sparse.issparse(mask):
+        array = np.asarray(mask)
         if array.ndim != 2 or array.dtype.kind not in "biufc":
             raise NumgradTypeError(
-                f"{name}: sparsity is a {type(given).__name__} of dtype {array.dtype} and shape "
+                f"{name}: sparsity is a {type(mask).__name__} of dtype {array.dtype} and shape "
                 f"{array.shape}; give a sparse or dense matrix that is not zero where the "
                 "derivative may be, as ng.func.sparsity finds it"
             )
-        given = array != 0
-    elif given.ndim != 2:
-        raise NumgradTypeError(f"{name}: sparsity has {given.ndim} axes; a pattern is a matrix")
-    coo = sparse.coo_array(given)
+        mask = array != 0
+    elif mask.ndim != 2:
+        raise NumgradTypeError(f"{name}: sparsity has {mask.ndim} axes; a pattern is a matrix")
+    coo = sparse.coo_array(mask)
     ones = np.ones(coo.nnz, bool)
     pattern = sparse.csr_array((ones, (coo.row, coo.col)), shape=coo.shape)
     pattern.sum_duplicates()
@@ -124,8 +124,8 @@ def symmetric(pattern: Pattern) -> Colouring:
         return plain
     rows, columns = coordinates(pattern)
     keys = rows.astype(np.int64) * count + groups[columns]
-    _, inverse, seen = np.unique(keys, return_inverse=True, return_counts=True)
-    alone = seen[inverse] == 1  # in its row the only element of that colour
+    _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    alone = counts[inverse] == 1  # in its row the only element of that colour
     line = np.where(alone, groups[columns], groups[rows])
     return Colouring(groups, count, line * len(groups) + np.where(alone, rows, columns))
 
@@ -171,22 +171,22 @@ def star_groups(pattern: Pattern) -> np.ndarray:
     ends = columns[off].tolist()
     neighbours = [ends[a:b] for a, b in pairwise(starts)]
     colour = [-1] * n
-    seen: list[dict[int, int]] = [{} for _ in range(n)]
+    centres: list[dict[int, int]] = [{} for _ in range(n)]
     first: list[dict[int, int]] = [{} for _ in range(n)]
     hubs: list[set[int]] = [set() for _ in range(n)]
     for v in np.argsort(-np.diff(starts), kind="stable").tolist():
-        own = seen[v]
+        own = centres[v]
         forbidden = set(own)
         for w in neighbours[v]:
             if colour[w] >= 0:
                 # v would be in the middle of a path of two colours, or at its end
-                forbidden |= seen[w].keys() if own[colour[w]] > 1 else hubs[w]
+                forbidden |= centres[w].keys() if own[colour[w]] > 1 else hubs[w]
         c = 0
         while c in forbidden:
             c += 1
         colour[v] = c
         for w in neighbours[v]:
-            count = seen[w][c] = seen[w].get(c, 0) + 1
+            count = centres[w][c] = centres[w].get(c, 0) + 1
             if count == 1:
                 first[w][c] = v
             elif colour[w] >= 0:
@@ -231,9 +231,9 @@ def hessian(argnums: Argnums, has_aux: bool, sparsity: Any) -> Callable[..., Any
 class _Compressed:
     """A pattern with its colours, which are found once."""
 
-    def __init__(self, name: str, given: Any, *, symmetric: bool) -> None:
+    def __init__(self, name: str, pattern: Any, *, symmetric: bool) -> None:
         self.name, self.symmetric = name, symmetric
-        self.pattern: Any = as_pattern(name, given)
+        self.pattern: Any = as_pattern(name, pattern)
         if symmetric and (
             self.pattern.shape[0] != self.pattern.shape[1] or (self.pattern != self.pattern.T).nnz
         ):
@@ -313,24 +313,24 @@ class _Compressed:
         places = self._places.get(key)
         if places is None:
             places = self._places[key] = self._places_of(list(parts.values()), shapes)
-        given = np.concatenate([*[e.ravel() for e in entries.values()], np.zeros(1, dtype)])
-        return given.take(places)
+        elements = np.concatenate([*[e.ravel() for e in entries.values()], np.zeros(1, dtype)])
+        return elements.take(places)
 
     def _places_of(self, parts: Sequence[CutPart], shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
         """For each stored element which entry of the parts it is, the one after all for zero."""
         starts = np.cumsum([0, *map(prod, shapes)])
         rows, width = np.arange(self.pattern.shape[0]), self.pattern.shape[1]
-        wanted = np.concatenate([
+        entries = np.concatenate([
             rows * width + starts[part.number] + part.places(shapes[part.number]) for part in parts
         ])  # fmt: skip
-        order = np.argsort(wanted)
+        order = np.argsort(entries)
         stored, columns = coordinates(self.pattern)
         stored = stored.astype(np.int64) * width + columns
-        if (np.diff(wanted[order]) == 0).any() or not np.isin(wanted, stored).all():
+        if (np.diff(entries[order]) == 0).any() or not np.isin(entries, stored).all():
             raise NumgradNotImplementedError("parts: they overlap, or are not in the pattern")
-        near = np.searchsorted(wanted, stored, sorter=order)
-        near = order[np.minimum(near, wanted.size - 1)]
-        return np.where(wanted[near] == stored, near, wanted.size)
+        near = np.searchsorted(entries, stored, sorter=order)
+        near = order[np.minimum(near, entries.size - 1)]
+        return np.where(entries[near] == stored, near, entries.size)
 
     def _seeds(self, colouring: Colouring, across: Sequence[Any]) -> list[Tensor]:
         """The vectors that give the matrix, which are the same at each call."""

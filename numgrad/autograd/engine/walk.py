@@ -159,7 +159,9 @@ def walk(
     except Exception as error:
         explain(node, error)
         raise
-    gradients_of_targets = [] if task is None else evaluation.apart(_arrived(task, waiting, visits))
+    gradients_of_targets = (
+        [] if task is None else evaluation.separate(_arrived(task, waiting, visits))
+    )
     return gradients_of_targets, list(waiting.values())
 
 

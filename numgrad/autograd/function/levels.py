@@ -129,7 +129,7 @@ def _check_count(function: Definition, tangents: tuple, results: tuple) -> None:
 
 
 def _set_tangent(
-    level: ForwardInterpreter, name: str, k: int, y: Any, t: Any, given: Sequence[Any]
+    level: ForwardInterpreter, name: str, k: int, y: Any, t: Any, tangents: Sequence[Any]
 ) -> None:
     """Give output ``y`` the tangent that a jvp returned for it."""
     if t is None:
@@ -155,7 +155,7 @@ def _set_tangent(
         )
     if t.dtype != y.dtype:
         t = bind(OPS["astype"], (t, y.dtype), {})
-    elif any(t is each for each in given) and not isinstance(y._memory, Tensor):
+    elif any(t is each for each in tangents) and not isinstance(y._memory, Tensor):
         t = bind(OPS["copy"], (t,), {})  # what is written to y must not change it for the input
     level.set_tangent(y, t)
 

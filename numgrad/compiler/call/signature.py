@@ -104,9 +104,9 @@ class Parameters:
                 "can be donated"
             )
 
-    def _chosen(self, option: str, given: Any) -> set[str | int]:
+    def _chosen(self, option: str, selection: Any) -> set[str | int]:
         """Names of parameters, or positions among ``*args``."""
-        listed = (given,) if isinstance(given, int | str) else tuple(given)
+        listed = (selection,) if isinstance(selection, int | str) else tuple(selection)
         members: set[str | int] = set()
         for item in listed:
             if isinstance(item, str):

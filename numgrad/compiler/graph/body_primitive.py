@@ -127,6 +127,6 @@ class _JointGradients(threading.local):
 
 def _named(rule: Callable[..., Any], first: list[str], names: list[str]) -> Any:
     """A function with parameters of these names, as formulas have, which gives a rule a dict."""
-    given = ", ".join(f"{name!r}: {name}" for name in names)
-    source = f"lambda {', '.join([*first, *names])}: _rule({', '.join(first)}, {{{given}}})"
+    pairs = ", ".join(f"{name!r}: {name}" for name in names)
+    source = f"lambda {', '.join([*first, *names])}: _rule({', '.join(first)}, {{{pairs}}})"
     return eval(source, {"_rule": rule})

@@ -269,9 +269,9 @@ class Graph:
         return results if node.op == INPUT else f"{results} = {self._call(node, names)}"
 
     def _call(self, node: TracedNode, names: dict[Value, str]) -> str:
-        given = [_operand(v, names) for v in node.inputs]
-        given += [f"{name}={value!r}" for name, value in node.params.items()]
-        return f"{node.name}({', '.join(given)})"
+        operands = [_operand(v, names) for v in node.inputs]
+        operands += [f"{name}={value!r}" for name, value in node.params.items()]
+        return f"{node.name}({', '.join(operands)})"
 
     # ---------------------------------------------------------------------------- as a picture
 
@@ -352,8 +352,8 @@ def lengths_read(graph: Graph) -> set[int]:
     for node in graph.nodes:
         read += [n for v in node.outputs for n in v.shape]
         read += lengths_in(node.params)
-    given = {sizes.number(sizes.resolve(n)) for v in graph.inputs for n in v.shape}
-    return sizes.axes(n for n in read if isinstance(n, Size)) - given  # pyright: ignore
+    of_inputs = {sizes.number(sizes.resolve(n)) for v in graph.inputs for n in v.shape}
+    return sizes.axes(n for n in read if isinstance(n, Size)) - of_inputs  # pyright: ignore
 
 
 def with_lengths(graph: Graph, axes: Iterable[int]) -> Graph:

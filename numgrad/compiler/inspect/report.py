@@ -441,8 +441,8 @@ def _of_sizes(layout: CallLayout, arguments: Arguments) -> str | None:
                 continue
             known = {a: m for a, (_, m) in lengths.items()}
             if sizes.axes([expected]) <= known.keys() and sizes.evaluate(expected, known) != n:
-                wanted = sizes.text(expected, lambda a: lengths[a][0])
-                return f"{text} was {wanted}, now {n}"
+                expected_text = sizes.text(expected, lambda a: lengths[a][0])
+                return f"{text} was {expected_text}, now {n}"
     values = {axis: n for axis, (_, n) in lengths.items()}
     for guard in sizes.relations():
         if not eval(guard.text(lambda a: str(values[a]))):

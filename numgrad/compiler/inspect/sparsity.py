@@ -76,12 +76,12 @@ class Dependence:
         self,
         expansion: Expansion,
         graph: Graph,
-        given: dict[Value, Pattern],
+        of_inputs: dict[Value, Pattern],
         known: dict[Value, np.ndarray],
         columns: int,
     ) -> None:
         self.expansion, self.graph, self.columns = expansion, graph, columns
-        self._given = {k: given.get(v) for k, v in enumerate(graph.inputs)}
+        self._given = {k: of_inputs.get(v) for k, v in enumerate(graph.inputs)}
         self._known = {k: known[v] for k, v in enumerate(graph.inputs) if v in known}
         self._patterns: dict[int, Pattern] = {}
         self._opaque: dict[int, list[Pattern]] = {}
@@ -215,11 +215,11 @@ class Dependence:
             if part is None:
                 continue
             own = 1 if sizes.shared[side] else batch
-            kept = np.arange(own * ends[side]).reshape(own, *((m, 1) if side == 0 else (1, n)))
-            groups = np.broadcast_to(kept, (own, *ends))
+            positions = np.arange(own * ends[side]).reshape(own, *((m, 1) if side == 0 else (1, n)))
+            groups = np.broadcast_to(positions, (own, *ends))
             groups = groups.swapaxes(1, 2) if sizes.trans[side] else groups
             united = self._grouped(part, groups, own * ends[side])
-            rows[side] = united[np.broadcast_to(kept, (batch, m, n)).ravel()]
+            rows[side] = united[np.broadcast_to(positions, (batch, m, n)).ravel()]
         return self._united(rows)
 
     # ------------------------------------------------------------------------- what is no term
@@ -260,8 +260,8 @@ class Dependence:
 
         def outputs(parts: Sequence[Pattern], known: Sequence[np.ndarray | None]) -> list[Pattern]:
             numbers = {v: x for v, x in zip(graph.inputs, known, strict=True) if x is not None}
-            given = dict(zip(graph.inputs, parts, strict=True))
-            return Dependence(expansion, graph, given, numbers, self.columns).outputs()
+            of_inputs = dict(zip(graph.inputs, parts, strict=True))
+            return Dependence(expansion, graph, of_inputs, numbers, self.columns).outputs()
 
         return outputs
 
@@ -362,13 +362,13 @@ _MOVES = ("concat", "stack", "roll", "copy")
 
 
 def patterns(
-    graph: Graph, given: dict[Value, Pattern], known: dict[Value, np.ndarray], columns: int
+    graph: Graph, of_inputs: dict[Value, Pattern], known: dict[Value, np.ndarray], columns: int
 ) -> list[Pattern]:
     """The patterns of the outputs of a graph whose lengths are all numbers.
 
-    ``given`` are those of its inputs, ``known`` the numbers of inputs that depend on nothing.
+    ``of_inputs`` are those of its inputs, ``known`` the numbers of inputs that depend on nothing.
     """
-    return Dependence(Expansion(graph), graph, given, known, columns).outputs()
+    return Dependence(Expansion(graph), graph, of_inputs, known, columns).outputs()
 
 
 Rule = Callable[[Dependence, TracedNode, Sequence[Term], Sequence[Pattern]], list[Pattern]]
@@ -594,13 +594,13 @@ def sparsity(
     numbers = choose("sparsity", f, argnums)
     call = TransformedCall(numbers, args, recorded=False)
     derived = f if order == 1 else grad(f, argnums=numbers.numbers)
-    given = list(args)
+    arguments = list(args)
 
     def traced(tensors: Sequence[Tensor]) -> Any:
         remaining = iter(tensors)
         for key, nesting in zip(call.keys, call.nestings, strict=True):
-            given[key] = unflatten(nesting, remaining)  # pyright: ignore
-        return derived(*given)
+            arguments[key] = unflatten(nesting, remaining)  # pyright: ignore
+        return derived(*arguments)
 
     tracer = Tracer(dynamic=False)
     with TraceInterpreter(tracer), enable_grad():

@@ -147,16 +147,16 @@ class Body:
     def vjp(
         self,
         point: Sequence[Any],
-        wanted: Sequence[int],
+        variables: Sequence[int],
         outputs: Sequence[int],
         cotangents: Sequence[Any],
     ) -> list[Any]:
-        """Gradients of the operands ``wanted``, given cotangents of the results ``outputs``.
+        """Gradients of the operands ``variables``, given cotangents of the results ``outputs``.
 
         ``(a[n], cotangent[m]) -> gradient[len(wanted)]``, zeros where nothing leads there.
         """
         operands = list(point)
-        for k in wanted:
+        for k in variables:
             operands[k] = Tensor(operands[k]._array, True)
         with enable_grad():
             out = self(operands)
@@ -165,12 +165,12 @@ class Body:
             for k, g in zip(outputs, cotangents, strict=True)
             if isinstance(out[k], Tensor) and out[k].requires_grad
         ]
-        leaves = [operands[k] for k in wanted]
+        leaves = [operands[k] for k in variables]
         grads: Sequence[Any] = [None] * len(leaves)
         if pairs and leaves:
             roots, weights = zip(*pairs, strict=True)
             grads = dense_grad(roots, leaves, weights, allow_unused=True)
-        return [dense(g, self.metas[k]) for g, k in zip(grads, wanted, strict=True)]
+        return [dense(g, self.metas[k]) for g, k in zip(grads, variables, strict=True)]
 
     def jvp(
         self, point: Sequence[Any], moving: Sequence[int], tangents: Sequence[Any]
@@ -381,8 +381,8 @@ def carrying(body: TracedBody, carries: int, xs: int) -> TracedBody:
     graph, first = body.graph, carries + xs
     count = len(body.sources)
     states = graph.inputs[first : first + count]
-    given = graph.inputs[:carries], states, graph.inputs[carries:first]
-    inputs = [*(v for part in given for v in part), *graph.inputs[first + count :]]
+    groups = graph.inputs[:carries], states, graph.inputs[carries:first]
+    inputs = [*(v for part in groups for v in part), *graph.inputs[first + count :]]
     made = graph.outputs[: len(graph.outputs) - count]
     outputs = [*made[:carries], *graph.outputs[len(made) :], *made[carries:], *states]
     return replace(body, graph=extract(graph, inputs, outputs))
@@ -429,8 +429,8 @@ def fix_carry_dtypes(
     if made == dtypes:
         return carry, traced
 
-    def same(given: Sequence[Tensor]) -> list[Any]:
-        new = step(given)
+    def same(inputs: Sequence[Tensor]) -> list[Any]:
+        new = step(inputs)
         converted = [OPS["astype"](x, d) for x, d in zip(new, dtypes, strict=False)]
         return [*converted, *new[len(dtypes) :]]
 
@@ -438,14 +438,14 @@ def fix_carry_dtypes(
 
 
 def without_invariants(
-    graph: Graph, given: int, outside: Sequence[Any], ran: Any = None
+    graph: Graph, varying: int, outside: Sequence[Any], ran: Any = None
 ) -> tuple[Graph, list[Any]]:
     """A body without what is the same in all steps, and what it reads from outside instead.
 
     ``ran`` says whether there are any steps, if that is not known before: what is computed for none
     of them may have no value there, and a NaN that nobody takes would still be one in the gradient.
     """
-    read = graph.inputs[given:]
+    read = graph.inputs[varying:]
     known, free = set(read), set()
     for node in graph.nodes:
         if node.op in (CONSTANT, SIZE) or (node.inputs and free.issuperset(node.inputs)):
@@ -461,10 +461,10 @@ def without_invariants(
     values = replay(extract(graph, read, needed), inputs)
     part = extract(graph, [*graph.inputs, *needed], graph.outputs)
     used = {v for node in part.nodes for v in node.inputs} | set(part.outputs)
-    operands = list(zip(part.inputs[given:], [*outside, *values], strict=True))
+    operands = list(zip(part.inputs[varying:], [*outside, *values], strict=True))
     read = [v for v, _ in operands if v in used]
     return (
-        extract(part, [*part.inputs[:given], *read], part.outputs),
+        extract(part, [*part.inputs[:varying], *read], part.outputs),
         [x for v, x in operands if v in used],
     )
 

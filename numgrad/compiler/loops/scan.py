@@ -77,11 +77,11 @@ class Scan(BodyPrimitive):
         of_carry = [k for k in range(c) if has_derivatives(results[k])]
         rows = range(c, len(results))
         of_rows = [k for k in rows if has_derivatives(results[k]) and not is_zero(g[k])]
-        wanted = [k for k, m in enumerate(metas) if has_derivatives(m)]
-        summed = [k for k in wanted if k >= c + body.xs]
+        variables = [k for k, m in enumerate(metas) if has_derivatives(m)]
+        summed = [k for k in variables if k >= c + body.xs]
 
         def make() -> tuple[tuple[LoopBody, dict[int, list[tuple[int, int]]]], list[Any]]:
-            whole, besides = _transposed(body, of_carry, of_rows, wanted, summed)
+            whole, besides = _transposed(body, of_carry, of_rows, variables, summed)
             return with_factors(whole, range(len(of_carry), whole.carries)), besides
 
         (back, pairs_of), besides = body.derived(("vjp", tuple(of_rows)), make)
@@ -92,7 +92,7 @@ class Scan(BodyPrimitive):
         operands = (*start, *saved, *xs, *(grads[k] for k in of_rows), *outside, *besides)
         out = call(back, operands, params, turned=True)
         by_operand: dict[int, Any] = dict(zip((*of_carry, *added), out, strict=False))
-        through = [k for k in wanted if c <= k < c + body.xs]
+        through = [k for k in variables if c <= k < c + body.xs]
         collected = out[back.carries :]
         by_operand.update(zip(through, collected, strict=False))
         for k, pairs in factored.items():
@@ -116,15 +116,15 @@ class Scan(BodyPrimitive):
             return [x for part, ks in parts for x in (*part, *map(along, ks))]
 
         def make() -> tuple[LoopBody, list[Any]]:
-            def step(given: Sequence[Tensor]) -> list[Any]:
-                rest, point, directions = list(given), [], []
+            def step(step_inputs: Sequence[Tensor]) -> list[Any]:
+                rest, point, directions = list(step_inputs), [], []
                 for part, ks in zip(body.parts(metas), numbers, strict=True):
                     point += rest[: len(part)]
                     directions += rest[len(part) : len(part) + len(ks)]
                     rest = rest[len(part) + len(ks) :]
                 primal, along = body.jvp(point, moving, directions)
                 new = [*primal[:c], *(along[k] for k in moved if k < c)]
-                return _with_carries(new, [along[k] for k in moved if k >= c], given)
+                return _with_carries(new, [along[k] for k in moved if k >= c], step_inputs)
 
             graph, besides = body.trace(step, interleaved(metas, lambda k: metas[k]))
             carries, xs = (len(part) + len(ks) for part, ks in zip(
@@ -149,8 +149,8 @@ class Scan(BodyPrimitive):
                         for k, o in enumerate(operands))  # fmt: skip
 
         def make() -> tuple[LoopBody, list[Any]]:
-            def step(given: Sequence[Tensor]) -> list[Any]:
-                return body.batch_step(given, batched, own, size)
+            def step(inputs: Sequence[Tensor]) -> list[Any]:
+                return body.batch_step(inputs, batched, own, size)
 
             graph, besides = body.trace(step, body.batch_metas(batched, size))
             return LoopBody(graph, c, body.xs), besides
@@ -211,7 +211,7 @@ def call(
 
 
 def _transposed(
-    body: LoopBody, of_carry: list[int], of_rows: list[int], wanted: list[int], summed: list[int]
+    body: LoopBody, of_carry: list[int], of_rows: list[int], variables: list[int], summed: list[int]
 ) -> tuple[LoopBody, list[Any]]:
     """The step of the transposed loop: ``([ct c], [ct a], [c], [x], [ct y], [a])``.
 
@@ -220,9 +220,9 @@ def _transposed(
     """
     metas, results, c = body.metas, body.results, body.carries
     carry, xs, outside = body.parts(metas)
-    given = [results[k] for k in of_carry] + [metas[k] for k in summed]
-    carries, saved = len(given), [*carry, *xs]
-    given += [*saved, *(results[k] for k in of_rows), *outside]
+    step_metas = [results[k] for k in of_carry] + [metas[k] for k in summed]
+    carries, saved = len(step_metas), [*carry, *xs]
+    step_metas += [*saved, *(results[k] for k in of_rows), *outside]
 
     def step(inputs: Sequence[Tensor]) -> list[Any]:
         cotangents, rest = list(inputs[: len(of_carry)]), inputs[len(of_carry) :]
@@ -230,13 +230,15 @@ def _transposed(
         point, rest = list(rest[: len(saved)]), rest[len(saved) :]
         cotangents += rest[: len(of_rows)]
         point += rest[len(of_rows) :]
-        grads = body.vjp(point, wanted, (*of_carry, *of_rows), cotangents)
-        by_operand = dict(zip(wanted, grads, strict=True))
+        grads = body.vjp(point, variables, (*of_carry, *of_rows), cotangents)
+        by_operand = dict(zip(variables, grads, strict=True))
         new = [by_operand[k] for k in of_carry]
         new += [a + by_operand[k] for a, k in zip(sums, summed, strict=True)]
-        return _with_carries(new, [by_operand[k] for k in wanted if c <= k < c + body.xs], inputs)
+        return _with_carries(
+            new, [by_operand[k] for k in variables if c <= k < c + body.xs], inputs
+        )
 
-    graph, besides = body.trace(step, given)
+    graph, besides = body.trace(step, step_metas)
     return LoopBody(graph, carries, len(saved) + len(of_rows)), besides
 
 
@@ -265,9 +267,9 @@ def compiled_scan(
     The dtypes of carries become those that the step gives them.
     """
 
-    def step(given: Sequence[Tensor]) -> list[Any]:
-        new, rows = function([*owned(given[: len(carry)]), *given[len(carry) :]])
-        return [*new, *rows, *given[: len(new)]]
+    def step(inputs: Sequence[Tensor]) -> list[Any]:
+        new, rows = function([*owned(inputs[: len(carry)]), *inputs[len(carry) :]])
+        return [*new, *rows, *inputs[: len(new)]]
 
     rest = [Meta(a.shape[1:], a.dtype) for a in xs]
     try:

@@ -63,19 +63,19 @@ class SubgraphPrimitive(BodyPrimitive):
         grads = [dense(x, part) for x, part in zip(g, y, strict=False)]
         results = [k for k, m in enumerate(parts[0].results) if has_derivatives(m)]
         outputs = [k for k in results if not is_zero(g[k])]
-        wanted = [k for k, x in enumerate(inputs) if has_derivatives(x)]
+        variables = [k for k, x in enumerate(inputs) if has_derivatives(x)]
 
         def make(part: Subgraph) -> tuple[Step, list[Meta]]:
-            def step(given: Sequence[Tensor]) -> list[Any]:
+            def step(values: Sequence[Tensor]) -> list[Any]:
                 count = len(part.metas)
-                return part.vjp(given[:count], wanted, outputs, given[count:])
+                return part.vjp(values[:count], variables, outputs, values[count:])
 
             return step, [*part.metas, *(part.results[k] for k in outputs)]
 
-        back, besides = _derived(parts, ("vjp", tuple(outputs), tuple(wanted)), make)
+        back, besides = _derived(parts, ("vjp", tuple(outputs), tuple(variables)), make)
         operands = (*inputs, *(grads[k] for k in outputs), *besides)
         made = call(back, operands, _by_axis(parts, params["lengths"]))
-        by_operand = dict(zip(wanted, made, strict=True))
+        by_operand = dict(zip(variables, made, strict=True))
         return [by_operand.get(k) for k in range(len(inputs))]
 
     def jvp(
@@ -88,9 +88,9 @@ class SubgraphPrimitive(BodyPrimitive):
         moved = [k for k, m in enumerate(results) if has_derivatives(m)]
 
         def make(part: Subgraph) -> tuple[Step, list[Meta]]:
-            def step(given: Sequence[Tensor]) -> list[Any]:
+            def step(values: Sequence[Tensor]) -> list[Any]:
                 count = len(part.metas)
-                along = part.jvp(given[:count], moving, given[count:])[1]
+                along = part.jvp(values[:count], moving, values[count:])[1]
                 return [along[k] for k in moved]
 
             return step, [*part.metas, *(part.metas[k] for k in moving)]
@@ -206,7 +206,7 @@ def _batch(parts: Parts, batched: tuple[bool, ...], size: int) -> tuple[Parts, l
     """Parts for a batch, whose results are batches."""
 
     def make(part: Subgraph) -> tuple[Step, list[Meta]]:
-        step: Step = lambda given: part.batch(given, batched, size)[0]  # noqa: E731
+        step: Step = lambda inputs: part.batch(inputs, batched, size)[0]  # noqa: E731
         return step, part.batch_metas(batched, size)
 
     return _derived(parts, ("batch", size, batched), make, parts[0].state_count)
@@ -256,9 +256,9 @@ def _nothing(part: Subgraph) -> Subgraph:
     def make() -> tuple[Subgraph, list[Any]]:
         results, states = part.results, part.state_count
 
-        def step(given: Sequence[Tensor]) -> list[Any]:
+        def step(inputs: Sequence[Tensor]) -> list[Any]:
             made = [Tensor(zeros(m.shape, m.dtype)) for m in results[: len(results) - states]]
-            pairs = zip(given[1 : 1 + states], results[len(results) - states :], strict=True)
+            pairs = zip(inputs[1 : 1 + states], results[len(results) - states :], strict=True)
             return [*made, *(OPS["broadcast_to"](x, m.shape) for x, m in pairs)]
 
         graph, besides = part.trace(step, part.metas)

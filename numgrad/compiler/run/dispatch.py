@@ -306,8 +306,8 @@ class DispatchWriter:
             lines = [f"_r = {self._hold(layout.run)}({', '.join(arguments)})"]
         else:
             owners = "".join(f"{self._owners.get(n, self._arrays[n])}, " for n in inputs)
-            given = "".join(f"{argument}, " for argument in arguments)
-            lines = [f"_r = {self._hold(layout.record)}(({owners}), ({given}))"]
+            passed = "".join(f"{argument}, " for argument in arguments)
+            lines = [f"_r = {self._hold(layout.record)}(({owners}), ({passed}))"]
         count = sum(result.number is not None for result in layout.results)
         count += sum(result.number is not None for result in layout.gradients)
         for position, number in enumerate(layout.writes):
@@ -439,8 +439,8 @@ class DispatchWriter:
             held = self._hold(
                 [(positions[a], positions[b], layout.inputs[a], layout.inputs[b]) for a, b in pairs]
             )
-            given = "".join(f"{self._arrays[n]}, " for n in others)
-            yield f"_apart(({given}), {held})"
+            passed = "".join(f"{self._arrays[n]}, " for n in others)
+            yield f"_apart(({passed}), {held})"
 
     def _tried(self, conditions: list[str], body: list[str]) -> list[str]:
         return [f"    if {' and '.join(conditions)}:", *(f"        {line}" for line in body)]

@@ -112,8 +112,8 @@ class KernelProgram:
         """
         mapping: dict[int, int] = {}
 
-        def settle(wanted: Sequence[Term]) -> None:
-            for term in reachable(wanted, mapping):
+        def settle(results: Sequence[Term]) -> None:
+            for term in reachable(results, mapping):
                 mapping[term.number] = max((mapping[a.number] for a in term.args), default=0)
 
         latest = 0
@@ -303,12 +303,12 @@ class KernelProgram:
         for term in ready:
             term.in_memory = term.in_memory or term.number in exported
         lines = [f"    t{t.number} = {self._allocated(t)}" for t in written.results]
-        given = [self._argument(t) for t in written.arrays]
-        given += [f"t{t.number}" for t in written.results]
-        given += [self._argument(t) for t in written.scalars]
+        passed = [self._argument(t) for t in written.arrays]
+        passed += [f"t{t.number}" for t in written.results]
+        passed += [self._argument(t) for t in written.scalars]
         for name in written.lengths:
             self._lengths[int(name[1:])] = name
-        arguments = ", ".join([*given, *written.lengths])
+        arguments = ", ".join([*passed, *written.lengths])
         entry = f"k{number}"
         self._namespace[entry] = partial(first_call, step, self._namespace, entry)
         everywhere = self.options.parallel is True
@@ -349,10 +349,10 @@ class KernelProgram:
         for k in axes:
             self._lengths[k] = f"n{k}"
         lengths = "{" + ", ".join(f"{k}: n{k}" for k in axes) + "}"
-        given = [self._operand(t, v.weak) for t, v in zip(
+        operands = [self._operand(t, v.weak) for t, v in zip(
             (self.expansion.of[v] for v in node.inputs), node.inputs, strict=True)]  # fmt: skip
         results = "".join(f"t{t.number}, " for t in segment.results)
-        call = f"s{number}(({''.join(g + ', ' for g in given)}), {lengths})"
+        call = f"s{number}(({''.join(g + ', ' for g in operands)}), {lengths})"
         return [f"    {results}= {call}" if results else f"    {call}"]
 
     def _operand(self, term: Term, weak: bool) -> str:
@@ -404,12 +404,12 @@ def stored_as(results: Sequence[Term]) -> list[Term]:
 
 def _read_directly(term: Term, stored: Container[int]) -> Iterator[Term]:
     """The terms that the computation of a stored term reads."""
-    stack, seen = list(term.args), set()
+    stack, visited = list(term.args), set()
     while stack:
         x = stack.pop()
-        if x.number in seen:
+        if x.number in visited:
             continue
-        seen.add(x.number)
+        visited.add(x.number)
         yield x
         if x.number not in stored and not x.in_memory:
             stack.extend(x.args)

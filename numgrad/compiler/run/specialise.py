@@ -64,7 +64,7 @@ def changing_numbers(results: Iterable[Specialisation]) -> set[Key]:
             values.setdefault(key_of(source), set()).add(repr(source.value))
         inputs = (entry.source for entry in layout.inputs if entry.is_number)
         promoted |= {key_of(source) for source in inputs if source is not None}
-    return promoted | {key for key, seen in values.items() if len(seen) > 1}
+    return promoted | {key for key, numbers in values.items() if len(numbers) > 1}
 
 
 class Specialisation:

@@ -142,7 +142,7 @@ def run_of(node: TracedNode) -> Callable[..., tuple[Any, ...]]:
 
 
 def _run_body(
-    node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
+    node: TracedNode, sizes: Sizes, operands: tuple, lengths: dict[int, int]
 ) -> tuple[Any, ...]:
     """The results of a graph within the graph, which are new arrays."""
     params = dict(node.params)
@@ -151,7 +151,7 @@ def _run_body(
     if "length" in params:
         params["length"] = sizes.evaluate(params["length"], lengths)
     try:
-        results = node.op.function(*given, **params)  # pyright: ignore
+        results = node.op.function(*operands, **params)  # pyright: ignore
     except NumgradError as error:
         name_line(error, node.line)
         raise
@@ -159,14 +159,14 @@ def _run_body(
 
 
 def _run_operation(
-    node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
+    node: TracedNode, sizes: Sizes, operands: tuple, lengths: dict[int, int]
 ) -> tuple[Any, ...]:
     """The results of a node, contiguous."""
-    outputs = compute(node, list(given), lambda n: sizes.evaluate(n, lengths))
+    outputs = compute(node, list(operands), lambda n: sizes.evaluate(n, lengths))
     results = [np.asarray(f, order="C") for f in outputs]
     if node.params.get("writes"):
         return tuple(results)
-    others = [a for a in given if isinstance(a, np.ndarray)]
+    others = [a for a in operands if isinstance(a, np.ndarray)]
     owners = {*map(id, others), *(id(a.base) for a in others)}
     for k, result in enumerate(results):  # it may have given back an operand, or a view of one
         if result.base is None and id(result) not in owners:

@@ -72,9 +72,9 @@ def recode(program: KernelProgram) -> None:
                 names[name] = called.watched = _watch.kernel(program, step, skipped, called)
         names["watched"] = _watch.run(program, FunctionType(code, names, "run"))
         plain["watched"] = code
-        given = ", ".join(code.co_varnames[: code.co_argcount])
+        parameters = ", ".join(code.co_varnames[: code.co_argcount])
         scope: dict[str, Any] = {}
-        source = f"def run({given}):\n    return watched({given})\n"
+        source = f"def run({parameters}):\n    return watched({parameters})\n"
         exec(compile(source, generated("watched program"), "exec"), scope)
         program.run.__code__ = scope["run"].__code__
 

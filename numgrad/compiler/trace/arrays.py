@@ -124,11 +124,11 @@ class TracedArray(AbstractArray):
             if self.row_of is not None:
                 self.row_of.owed, self.unpaid = self, True
             return
-        seen = [base._value]
+        chain = [base._value]
         for step in self.steps[:-1]:
-            seen.append(step.apply(self.tracer, seen[-1]))
+            chain.append(step.apply(self.tracer, chain[-1]))
         part = value
-        for step, before in zip(reversed(self.steps), reversed(seen), strict=False):
+        for step, before in zip(reversed(self.steps), reversed(chain), strict=False):
             part = step.put(self.tracer, before, part)
         base.write(part)
         self._value, self._seen = value, base.version
@@ -429,8 +429,8 @@ class Views:
             if not self.recorded:
                 tensor = tensor.detach()
             for step in self.steps:
-                given = parameters(step, lambda n: self.sizes.evaluate(n, lengths))  # pyright: ignore
-                tensor = OPS[step.name](tensor, **given)
+                params = parameters(step, lambda n: self.sizes.evaluate(n, lengths))  # pyright: ignore
+                tensor = OPS[step.name](tensor, **params)
         finally:
             state.set(**before)
         return tensor if as_tensor else tensor._array
@@ -441,15 +441,15 @@ def share(tracer: Any, leaves: Sequence[Any], results: Sequence[Result]) -> list
     inputs = {id(array): value for value, array in tracer.memory()}
     listed = list(results)
     gradients = {id(t._grad): t for t in tracer.with_gradients() if t._grad is not None}
-    seen: dict[int, int] = {}
+    first_result: dict[int, int] = {}
     groups: dict[int, list[int]] = {}
     for k, leaf in enumerate(leaves):
         if not isinstance(leaf, Tensor | np.ndarray):
             continue
-        if id(leaf) in seen:
-            listed[k] = Result(same=seen[id(leaf)])
+        if id(leaf) in first_result:
+            listed[k] = Result(same=first_result[id(leaf)])
             continue
-        seen[id(leaf)] = k
+        first_result[id(leaf)] = k
         if id(leaf) in gradients and not _records(leaf):
             listed[k] = Result(gradient_of=gradients[id(leaf)])
             continue
@@ -472,10 +472,10 @@ def _of_input(
     records = isinstance(leaf, Tensor) and leaf.requires_grad
     if records and root.version and leaf._grad_fn is not None:
         return None  # its history was made in the trace
-    given = tracer.given(value)
-    if records and not any(_is_history_of(leaf, t) for t in given if isinstance(t, Tensor)):
+    argument = tracer.given(value)
+    if records and not any(_is_history_of(leaf, t) for t in argument if isinstance(t, Tensor)):
         return None
-    if any(leaf is t for t in given):
+    if any(leaf is t for t in argument):
         return Result(origin=value)
     if not root._value.shape:
         return None

@@ -89,10 +89,10 @@ class Rule:
         """Whether the backward that ran last can be differentiated no further."""
         return self.ctx is not None and self.ctx._once
 
-    def __call__(self, given: Sequence[Any]) -> list[Any]:
+    def __call__(self, tensors: Sequence[Any]) -> list[Any]:
         """The outputs that are floating or complex arrays."""
         args = list(self.others)
-        for k, x in zip(self.places, given, strict=True):
+        for k, x in zip(self.places, tensors, strict=True):
             args[k] = x
         try:
             result, self.ctx = call_function(self.function, tuple(args), self.keywords)
@@ -116,7 +116,7 @@ class Ended:
         self.message = self.batched = message
         self.forward = forward
 
-    def __call__(self, given: Sequence[Any]) -> list[Any]:
+    def __call__(self, tensors: Sequence[Any]) -> list[Any]:
         """Raise."""
         raise NumgradRuntimeError(self.message)
 
@@ -133,8 +133,8 @@ class Ruled:
         """Outputs of the forward, constant but for the rule."""
         rule = Rule(self.function, args, keywords)
         operand = state.ground.operand  # pyright: ignore
-        given = [operand(ruled, args[k])[1] for k in rule.places]
-        sources = [TracedArray(a.tracer, a.value) for a in given]  # before anything is written
+        traced = [operand(ruled, args[k])[1] for k in rule.places]
+        sources = [TracedArray(a.tracer, a.value) for a in traced]  # before anything is written
         self.sources = sources
         before = state.set(constant=True)
         try:
@@ -209,8 +209,8 @@ def _of_sums(rule: Any, sources: Sequence[Any], g: Sequence[Any], results: list[
     """Gradients in a step of a loop: Note [Rules that are not linear] above."""
     places = [k for k, x in enumerate(results) if x is not None]
     tracer: Any = state.ground.tracer  # pyright: ignore
-    given, made = [tracer.value(x) for x in g], [tracer.value(results[k]) for k in places]
-    if is_linear(tracer.graph, given, made):
+    cotangents, made = [tracer.value(x) for x in g], [tracer.value(results[k]) for k in places]
+    if is_linear(tracer.graph, cotangents, made):
         return results
     end = Ended(f"{rule.name}: {_NOT_LINEAR}", forward=True)
     parts = ended(end, [*sources, *g], [results[k] for k in places])
@@ -267,11 +267,11 @@ class RuledPrimitive(BodyPrimitive):
         if isinstance(rule, Ended) and rule.forward:
             return tuple(tangents[count:])
         with dual_level():
-            given = list(inputs[:count])
+            duals = list(inputs[:count])
             for k, t in enumerate(tangents[:count]):
                 if t is not None:
-                    given[k] = make_dual(given[k], t)
-            return tuple([unpack_dual(y)[1] for y in rule(given)])
+                    duals[k] = make_dual(duals[k], t)
+            return tuple([unpack_dual(y)[1] for y in rule(duals)])
 
     def batch(
         self, op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
@@ -288,8 +288,8 @@ class RuledPrimitive(BodyPrimitive):
                 ]
             return bind(op, tuple(whole), params)
         with BatchingInterpreter(size, examples=True) as level:
-            given = [level.wrap(o.value) if o.batched else o.value for o in sources]
-            return tuple([level.unwrap(y) for y in params["rule"](given)])
+            examples = [level.wrap(o.value) if o.batched else o.value for o in sources]
+            return tuple([level.unwrap(y) for y in params["rule"](examples)])
 
 
 @RuledPrimitive.declare(outputs=True, materializes=False)
@@ -306,13 +306,17 @@ _PIECEWISE_LINEAR = frozenset({"fmod", "heaviside", "pad_constant", "remainder"}
 
 
 def is_linear(
-    graph: Graph, given: Collection[Value], results: Collection[Value], *, in_doubt: bool = False
+    graph: Graph,
+    variables: Collection[Value],
+    results: Collection[Value],
+    *,
+    in_doubt: bool = False,
 ) -> bool:
-    """Whether ``results`` are linear in ``given``, as far as operations show.
+    """Whether ``results`` are linear in ``variables``, as far as operations show.
 
     ``in_doubt`` takes loops and branches for linear if they may be (``BodyPrimitive.linear``).
     """
-    moving, needed = set(given), set(ancestors(list(results)))
+    moving, needed = set(variables), set(ancestors(list(results)))
     for node in graph.nodes:
         if needed.isdisjoint(node.outputs) or moving.isdisjoint(node.inputs):
             continue
@@ -343,11 +347,11 @@ def _is_linear(node: TracedNode, moving: Collection[Value]) -> bool:
     if op.name.startswith("written") or any(v.dtype.kind not in "fc" for v in node.outputs):
         return False
     several = op.inputs == ("inputs",)
-    given = operands(node, node.inputs)
-    names = ["inputs" if several else op.inputs[k] for k in range(len(given))]
+    values = operands(node, node.inputs)
+    names = ["inputs" if several else op.inputs[k] for k in range(len(values))]
     never = {"y", *op.auxiliaries}
-    never.update(name for name, v in zip(names, given, strict=True) if v in moving)
-    for name, v in zip(names, given, strict=True):
+    never.update(name for name, v in zip(names, values, strict=True) if v in moving)
+    for name, v in zip(names, values, strict=True):
         formula = op.formulas.get(name)
         reads = formula is None or not formula.uses_g or not never.isdisjoint(formula.needs)
         if v is None:
@@ -381,9 +385,9 @@ class HookRule:
     def __init__(self, handle: RemovableHandle) -> None:
         self.handle = handle
 
-    def __call__(self, given: Sequence[Any]) -> list[Any]:
+    def __call__(self, tensors: Sequence[Any]) -> list[Any]:
         """The value, with the hook if there is a tape."""
-        y = OPS["positive"](given[0])
+        y = OPS["positive"](tensors[0])
         if y._requires_grad and self.handle.id in self.handle._hooks:
             node_extras(y.grad_fn).on_tensor(y.output_nr, self._called)
             if state.ground.deferred:

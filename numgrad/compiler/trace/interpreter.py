@@ -400,7 +400,7 @@ class TraceInterpreter(RecordingInterpreter):
 
     def drawn(
         self, function: Callable[..., Any], source: Any, operands: Sequence[Any], size: Any,
-        dtype: Any, apart: bool = True,
+        dtype: Any, independent: bool = True,
     ) -> Tensor:  # fmt: skip
         operands = [b if isinstance(b, int | float) else as_operand(b) for b in operands]
         if size is None:
@@ -408,7 +408,7 @@ class TraceInterpreter(RecordingInterpreter):
         else:
             shape = tuple(size) if isinstance(size, tuple | list) else (size,)
 
-        draw = Draw(function, source, tuple(operands), shape, np.dtype(dtype), apart)
+        draw = Draw(function, source, tuple(operands), shape, np.dtype(dtype), independent)
         return self.drawn_together(draw)[0]
 
     def drawn_together(self, draws: Draw | Draws) -> list[Tensor]:

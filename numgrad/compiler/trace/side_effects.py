@@ -344,10 +344,10 @@ class Reach:
             ]
         if isinstance(x, partial):
             line = _place_of(x.func) or where
-            given = [(v, f"argument {k} of the partial", line, bool(line))
+            arguments = [(v, f"argument {k} of the partial", line, bool(line))
                      for k, v in enumerate(x.args)]  # fmt: skip
-            given += [(v, k, line, bool(line)) for k, v in x.keywords.items()]
-            return [(x.func, name, where, noted), *given]
+            arguments += [(v, k, line, bool(line)) for k, v in x.keywords.items()]
+            return [(x.func, name, where, noted), *arguments]
         if isinstance(x, dict):
             self.holds = self.holds or noted
             if noted:

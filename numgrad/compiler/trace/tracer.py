@@ -254,8 +254,8 @@ class Effects(Capturing):
         return self.call(lambda: tuple(map(words_of, sources)), (), results)
 
     def _put_around(self, sources: Sequence[Any], states: Sequence[Value]) -> None:
-        def put(*given: np.ndarray) -> tuple:
-            for source, words in zip(sources, given, strict=True):
+        def put(*number: np.ndarray) -> tuple:
+            for source, words in zip(sources, number, strict=True):
                 put_words(source, words)
             return (np.asarray(True),)
 
@@ -282,8 +282,8 @@ class Effects(Capturing):
         if value is self.stored.get(id(array), self._input_of(array)):
             return
 
-        def store(given: np.ndarray) -> tuple:
-            np.copyto(target._array, given)
+        def store(number: np.ndarray) -> tuple:
+            np.copyto(target._array, number)
             return (target._array,)
 
         (out,) = self.call(store, [array], [(array.shape, array.dtype)], [target])
@@ -413,12 +413,12 @@ class Tracer(Effects):
 
     def follows(self, x: Any) -> bool:
         """Whether derivatives may lead from a Tensor to an input of floating or complex numbers."""
-        stack, seen = [self.value(x)], set[Value]()
+        stack, visited = [self.value(x)], set[Value]()
         while stack:
             value = stack.pop()
-            if value in seen or value.dtype.kind not in "fc":
+            if value in visited or value.dtype.kind not in "fc":
                 continue
-            seen.add(value)
+            visited.add(value)
             node = value.node
             if node.op == INPUT:
                 return True
@@ -444,11 +444,11 @@ class Tracer(Effects):
             for old, new in zip(self.graph.inputs, part.inputs, strict=True)
         ):
             return [np.ones(specialised(v.shape), v.dtype) for v in values], False
-        given = [known.get(v) for v in self.graph.inputs]
-        given = [np.ones(hinted(v.shape), v.dtype) if x is None else x for v, x in zip(
-            self.graph.inputs, given, strict=True)]  # fmt: skip
+        inputs = [known.get(v) for v in self.graph.inputs]
+        inputs = [np.ones(hinted(v.shape), v.dtype) if x is None else x for v, x in zip(
+            self.graph.inputs, inputs, strict=True)]  # fmt: skip
         with eagerly(raw, grad_enabled=False):
-            return list(evaluate.compile_graph(part).run(*given)), True
+            return list(evaluate.compile_graph(part).run(*inputs)), True
 
     def memory(self) -> Iterator[tuple[Value, TracedArray]]:
         """Inputs that are memory of the caller or around the function, and the arrays over it."""

@@ -164,15 +164,15 @@ def trace(
         sites = tracer.lines.sites = Sites(sys._getframe().f_code)
     inputs: dict[Value, Input] = {}
     owners: list[tuple[Tensor, Value]] = []
-    given = []
+    traced_arguments = []
     for leaf in arguments.leaves:
         if leaf.kind == STATIC:
-            given.append(leaf.given)
+            traced_arguments.append(leaf.given)
             continue
         tensor = _argument(tracer, leaf, recorded)
         value = tracer.value(tensor)
         tracer.numbers[value] = leaf.array
-        given.append(tensor)
+        traced_arguments.append(tensor)
         owners.append((tensor, value))
         inputs[value] = Input(value, leaf)
     function, substitution = parameters.function, Substitution(captures, promoted)
@@ -199,7 +199,7 @@ def trace(
                     f"it traced {parameters.name}", parameters.function, runs_users_code=True
                 ),
             ):
-                out = parameters.on(function, arguments.rebuild(given))
+                out = parameters.on(function, arguments.rebuild(traced_arguments))
         except NumgradError as error:
             name_line(error, raised_at(error.__traceback__))
             raise
@@ -212,7 +212,7 @@ def trace(
             made = [result.value for result in results if result.value is not None]
             tracer.promotion.check_results(tracer.graph, made)
             tracer.promotion = None  # what follows is no code of the user's
-        gradients = _Gradients(tracer, leaves, results, given) if recorded else None
+        gradients = _Gradients(tracer, leaves, results, traced_arguments) if recorded else None
     if tracer.reseeded is not None:
         drawn["np.random"] = tracer.reseeded
     warn_of_draws(parameters.name, drawn, captures.generators)
@@ -252,9 +252,11 @@ def trace(
     traced.touched = sorted(touched)
     if sites is not None:
         written = {positions[target] for target, _ in graph.writes} | touched
-        given = [e.owner for n, e in enumerate(traced.inputs) if n not in written]
-        given += [source.value for key, source in captures.arrays.items() if key in tracer.viewed]
-        arrays = {id(x) for x in given if type(x) is np.ndarray}
+        traced_arguments = [e.owner for n, e in enumerate(traced.inputs) if n not in written]
+        traced_arguments += [
+            source.value for key, source in captures.arrays.items() if key in tracer.viewed
+        ]
+        arrays = {id(x) for x in traced_arguments if type(x) is np.ndarray}
         traced.looked_at |= captures.plainly_read(arrays, sites, tracer.viewed)
     graph.labels = {entry.value: entry.name for entry in traced.inputs}
     _check_overlap(parameters.name, tracer, traced)
@@ -353,7 +355,7 @@ class _Gradients:
     """
 
     def __init__(
-        self, tracer: Tracer, leaves: list[Any], results: list[Result], given: list[Any]
+        self, tracer: Tracer, leaves: list[Any], results: list[Result], arguments: list[Any]
     ) -> None:
         made = [k for k, result in enumerate(results) if result.value is not None]
         tensors = [k for k in made if isinstance(leaves[k], Tensor)]
@@ -369,7 +371,7 @@ class _Gradients:
         before, inputs, count = len(graph.nodes), len(graph.inputs), len(tracer.captured)
         captured = [c.owner for c in tracer.captured if not c.gradient]
         captured += [t for aliases in tracer.aliases.values() for t in aliases]
-        tensors = {id(t): t for t in (*given, *captured) if isinstance(t, Tensor)}
+        tensors = {id(t): t for t in (*arguments, *captured) if isinstance(t, Tensor)}
         candidates = [t for t in tensors.values() if t._requires_grad]
         cotangents = []
         for tensor in self.outputs:
