@@ -85,7 +85,7 @@ def keep(operand: Any) -> Any:
                 "kept; clone() it outside, or make it under no_grad"
             )
         if not (version.foreign and isinstance(operand._array, np.ndarray)):
-            return operand  # what a trace made of a user's array holds no numbers
+            return operand  # made of a user's array by a trace, it holds no numbers
         # a constant is nothing but its array, unless it has a tangent
         constant = not operand._requires_grad and operand._extra is None
         return _guarded(operand._array, None if constant else operand)

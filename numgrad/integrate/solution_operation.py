@@ -24,7 +24,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError
 from numgrad.integrate.solving import Run, SolverSettings, gradients, solved
-from numgrad.integrate.system import OdeSystem, Slopes, pushed
+from numgrad.integrate.system import OdeSystem, Slopes, slopes_jvp
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.linearization import Linearization, filled
 
@@ -261,7 +261,7 @@ def along(
         steps: list[Any] = [None] * len(drest)
         for (k, _), m in zip(directions, both[count:], strict=True):
             steps[k] = m
-        out, moved = pushed(system, t, z[:n], both[:count], [z[n:], *steps])
+        out, moved = slopes_jvp(system, t, z[:n], both[:count], [z[n:], *steps])
         return OPS["concat"]([out, moved])
 
     twice = InitialValueProblem(

@@ -280,7 +280,9 @@ class Slopes:
     def _pull(self, t: float, y: np.ndarray, a: np.ndarray) -> np.ndarray:
         system = self.system
         if system.compiled:
-            fast = system.made(("pull", self.followed), lambda: _puller(system.rhs, self.followed))
+            fast = system.made(
+                ("pull", self.followed), lambda: _slopes_vjp(system.rhs, self.followed)
+            )
             with eagerly():
                 return _numbers(fast(np.float64(t), y, a, *self.params))
         with eagerly(grad_enabled=True):
@@ -335,8 +337,8 @@ def _numbers(value: Any) -> np.ndarray:
     return np.asarray(value.detach() if isinstance(value, Tensor) else value)
 
 
-def _puller(rhs: Callable[..., Tensor], followed: tuple[int, ...]) -> Callable[..., Tensor]:
-    def pulled(t: Any, y: Any, a: Any, *params: Any) -> Tensor:
+def _slopes_vjp(rhs: Callable[..., Tensor], followed: tuple[int, ...]) -> Callable[..., Tensor]:
+    def slopes_vjp(t: Any, y: Any, a: Any, *params: Any) -> Tensor:
         _, product = vjp(
             lambda y, *leaves: rhs(t, y, *_with(params, followed, leaves)),
             y, *[params[k] for k in followed],
@@ -344,7 +346,7 @@ def _puller(rhs: Callable[..., Tensor], followed: tuple[int, ...]) -> Callable[.
         grads = product(a)
         return OPS["concat"]([g.reshape(-1) for g in (grads if followed else (grads,))])
 
-    return pulled
+    return slopes_vjp
 
 
 def _rows(rhs: Callable[..., Tensor], followed: tuple[int, ...]) -> Callable[..., Tensor]:
@@ -358,7 +360,7 @@ def _rows(rhs: Callable[..., Tensor], followed: tuple[int, ...]) -> Callable[...
     return rows
 
 
-def pushed(
+def slopes_jvp(
     system: OdeSystem, t: Any, y: Tensor, params: Sequence[Any], moves: Sequence[Tensor | None]
 ) -> tuple[Tensor, Tensor]:
     """The right-hand side, and its derivative along ``moves`` of y, parameters and closures."""
@@ -372,7 +374,7 @@ def pushed(
                 ]
                 out = unpack_dual(system.rhs(t, *duals))
             return out.primal, filled(out.tangent, y.shape, y.dtype)
-        except NumgradNotImplementedError:  # what has a rule of reverse mode only
+        except NumgradNotImplementedError:  # a rule of reverse mode only
             pass
     own = [OPS["positive"](x) if x.requires_grad else x.detach() for x in (y, *params)]
     for x, m in zip(own, moves, strict=False):

@@ -128,7 +128,7 @@ def cached(function: Any, key: Any, made: Any) -> Any:
         vars(function)[KEPT] = function, cache
     try:
         return cache.setdefault(key, made)
-    except TypeError:  # what a registered container keeps besides its parts has no hash
+    except TypeError:  # metadata of a registered container has no hash
         return made
 
 

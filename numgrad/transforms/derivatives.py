@@ -288,7 +288,7 @@ def _by_rows(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
 
 def _by_columns(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
     if not call.outside and few(call.tensors, values):
-        with suppress(NumgradError):  # what has no rule of forward mode, needs a record, ...
+        with suppress(NumgradError):  # no rule of forward mode, a record is needed, ...
             return _once_more(values, call)
     linear = call.linear(values)
     columns = [linear.columns(k) for k in range(len(call.tensors))]

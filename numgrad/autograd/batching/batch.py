@@ -321,7 +321,7 @@ class Batched(Tensor):
         self.value = value
         self.level = level
         self.made = next(_NUMBERS_OF_EXAMPLES)
-        self._requires_grad = False  # what is recorded is the value
+        self._requires_grad = False  # the value is recorded instead
         self._memory = self._grad_fn = self._grad = self._extra = None
         self._slot = 0
 

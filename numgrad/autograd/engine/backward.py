@@ -103,7 +103,7 @@ def _accumulated(
         arrived = [
             (target, g, False)
             for target, g in zip(targets, captured, strict=True)
-            # what is retained has been accumulated on the way
+            # a retained gradient has been accumulated on the way
             if isinstance(target, Tensor) and not retains_grad(target)
         ]
     _in_mode(create_graph, accumulate, arrived)

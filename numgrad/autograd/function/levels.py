@@ -156,7 +156,7 @@ def _set_tangent(
     if t.dtype != y.dtype:
         t = bind(OPS["astype"], (t, y.dtype), {})
     elif any(t is each for each in tangents) and not isinstance(y._memory, Tensor):
-        t = bind(OPS["copy"], (t,), {})  # what is written to y must not change it for the input
+        t = bind(OPS["copy"], (t,), {})  # writes to y must not change that of the input
     level.set_tangent(y, t)
 
 

@@ -146,7 +146,7 @@ def computed(context, node, g, step, gradients):
     while k < {records.MOST_SLOTS}:
         poke(none, slots + 8 * k)
         k += 1
-    # what is looked at stays so: to make an array starts no collection of garbage
+    # making an array starts no collection of garbage, so these values stay
     if filled(context, node, g, step, slots) == 0:
         return -1
     inputs, results = peek(int64, step + {s["inputs"]}), peek(int64, step + {s["results"]})

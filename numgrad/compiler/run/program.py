@@ -319,7 +319,7 @@ class KernelProgram:
             lines.append(f"    {entry}({arguments})")
         elif everywhere:
             lines.append(f"    launch{number}(1e18, 0, {arguments})")
-        else:  # what is small is so wherever its arrays are
+        else:  # small, wherever its arrays are
             work_ns = f"1e-3 * ({self._text(work.picoseconds)})"
             lines.append(f"    work, moved = {work_ns}, {self._text(work.moved)}")
             lines.append(f"    if work + moved * {MEMORY_NS} < {limit:.6g}:")

@@ -107,7 +107,7 @@ class Specialisation:
             arguments, dynamic=dynamic, recorded=key[-1] == RECORDING, promoted=promoted
         )
         traced, parameters, name = self.traced, arguments.parameters, options.name
-        # what depends on something captured that requires grad leads there
+        # results that depend on a captured Tensor that requires grad lead there
         as_tensors = (
             not leaves or traced.parts is not None or any(leaf.kind == TENSOR for leaf in leaves)
         )

@@ -58,7 +58,7 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
     draws, lengths = params["draws"], params["lengths"]
     count = len(draws.sources)
     states = [one_of_all(o, size) for o in operands[:count]]
-    if not operands[0].batched:  # what all examples share
+    if not operands[0].batched:  # all examples share it
         data = [one_of_all(o, size) for o in operands[count:]]
         return tuple([BatchOperand(x, False) for x in bind(op, (*states, *data), params)])
     now = draws.of(iter(operands[count:]), iter(lengths))

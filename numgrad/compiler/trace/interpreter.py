@@ -96,7 +96,7 @@ class TraceInterpreter(RecordingInterpreter):
             if self._outermost.promotion is not None:
                 self._outermost.promotion.mark(result)
             return result
-        sys.setprofile(None)  # what the user's code does is done elsewhere
+        sys.setprofile(None)  # the user's code runs elsewhere
         try:
             return super().bind(op, args, params)
         finally:

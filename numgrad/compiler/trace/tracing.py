@@ -211,7 +211,7 @@ def trace(
         if tracer.promotion is not None:
             made = [result.value for result in results if result.value is not None]
             tracer.promotion.check_results(tracer.graph, made)
-            tracer.promotion = None  # what follows is no code of the user's
+            tracer.promotion = None  # the code of the user's ends here
         gradients = _Gradients(tracer, leaves, results, traced_arguments) if recorded else None
     if tracer.reseeded is not None:
         drawn["np.random"] = tracer.reseeded
