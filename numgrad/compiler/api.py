@@ -15,15 +15,8 @@ from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 from numgrad import config
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
+from numgrad.compiler.call import signature
 from numgrad.compiler.call.call_layout import RECORDING
-from numgrad.compiler.call.signature import (
-    METHODS,
-    Arguments,
-    Parameters,
-    WeakMethod,
-    hashed_key,
-    same_key,
-)
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.inspect.report import FUNCTIONS, Statistics, difference
 from numgrad.compiler.messages import no_internal_error
@@ -69,7 +62,7 @@ class Jitted(Generic[P, R]):
     def __init__(self, function: Callable[P, R], choices: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
         self._choices = choices
-        self._parameters = Parameters(
+        self._parameters = signature.Parameters(
             function, choices["static_argnums"], choices["static_argnames"], choices["donate"]
         )
         self._options = Options(
@@ -126,7 +119,7 @@ class Jitted(Generic[P, R]):
         if self._owner is not None and values and isinstance(values[0], self._owner):
             return self._parameters.on(self._through_class, values)
         self._slow_calls += 1
-        arguments = Arguments.of(self._parameters, values)
+        arguments = signature.Arguments.of(self._parameters, values)
         key = self._key(arguments)
         if config.check_jit:
             from numgrad.compiler.run.check import checked
@@ -135,7 +128,7 @@ class Jitted(Generic[P, R]):
         out = self._try(arguments, key)
         return self._first(arguments, key) if out is MISS else out
 
-    def _first(self, arguments: Arguments, key: tuple) -> Any:
+    def _first(self, arguments: signature.Arguments, key: tuple) -> Any:
         """A call that a specialisation is made for."""
         with TRACING:
             out = self._try(arguments, key)  # another thread may have been faster
@@ -149,34 +142,36 @@ class Jitted(Generic[P, R]):
                     out = new.force(arguments)
         return out
 
-    def _key(self, arguments: Arguments) -> tuple:
+    def _key(self, arguments: signature.Arguments) -> tuple:
         mode = _INFERENCE if state.inference else RECORDING if state.grad_enabled else _PLAIN
         return (*arguments.key(self._choices["dynamic"], mode == RECORDING), mode)
 
-    def _try(self, arguments: Arguments, key: tuple) -> Any:
-        for value in reversed(self._by_kind.get(hashed_key(key), ())):
-            if same_key(value.key, key):
+    def _try(self, arguments: signature.Arguments, key: tuple) -> Any:
+        for value in reversed(self._by_kind.get(signature.hashed_key(key), ())):
+            if signature.same_key(value.key, key):
                 out = self._parameters.on(value.enter, arguments.values)
                 if out is not MISS:
                     return out
         return MISS
 
-    def _suitable(self, arguments: Arguments, key: tuple) -> Specialisation:
+    def _suitable(self, arguments: signature.Arguments, key: tuple) -> Specialisation:
         """A specialisation for arguments, compiled now if there is none."""
         with TRACING:
-            for value in reversed(self._by_kind.get(hashed_key(key), ())):
-                if same_key(value.key, key):
+            for value in reversed(self._by_kind.get(signature.hashed_key(key), ())):
+                if signature.same_key(value.key, key):
                     arrays = self._parameters.on(value.arrays, arguments.values)
                     if arrays is not MISS:
                         return value
             return self._specialise(arguments, key)
 
-    def _specialise(self, arguments: Arguments, key: tuple) -> Specialisation:
+    def _specialise(self, arguments: signature.Arguments, key: tuple) -> Specialisation:
         begin = time.perf_counter()
         count = len(self.specialisations)
         reason = None
         if count:
-            near = next((s for s in reversed(self.specialisations) if same_key(s.key, key)), None)
+            near = next(
+                (s for s in reversed(self.specialisations) if signature.same_key(s.key, key)), None
+            )
             near = near or self.specialisations[-1]
             reason = difference(near.layout, near.key, arguments, key)
         new = self._promoting(count, arguments, key)
@@ -191,21 +186,23 @@ class Jitted(Generic[P, R]):
                 "loops (ng.jit_stats() shows what was compiled)"
             )
         self.specialisations = [*self.specialisations, new]
-        kind = hashed_key(key)
+        kind = signature.hashed_key(key)
         self._by_kind[kind] = [*self._by_kind.get(kind, ()), new]
         self._renew()
         new.tracing_seconds = time.perf_counter() - begin
         return new
 
     def _made(
-        self, count: int, arguments: Arguments, key: tuple, promoted: Collection[Key] = ()
+        self, count: int, arguments: signature.Arguments, key: tuple, promoted: Collection[Key] = ()
     ) -> Specialisation:
         what, function = f"it traced {self._parameters.name}", self._parameters.function
         options, dynamic = self._options, self._choices["dynamic"]
         with no_internal_error(what, function, runs_users_code=True):
             return Specialisation(count, arguments, key, options, dynamic, self.like, promoted)
 
-    def _promoting(self, count: int, arguments: Arguments, key: tuple) -> Specialisation | None:
+    def _promoting(
+        self, count: int, arguments: signature.Arguments, key: tuple
+    ) -> Specialisation | None:
         """Numbers around the function that change are inputs: Note [Promoted numbers]."""
         if count < 2:
             return None
@@ -253,7 +250,7 @@ class Jitted(Generic[P, R]):
         if cached is not None:
             return cached[1]
         try:
-            method: Any = WeakMethod(self.__wrapped__, instance)
+            method: Any = signature.WeakMethod(self.__wrapped__, instance)
             alive: Any = weakref.ref(instance, lambda _: self._bound.pop(key, None))
         except TypeError:  # its class forbids weak references
             method, alive = MethodType(self.__wrapped__, instance), instance
@@ -277,7 +274,7 @@ class Jitted(Generic[P, R]):
 
     def __reduce__(self) -> Any:
         function = self.__wrapped__
-        if isinstance(function, METHODS):
+        if isinstance(function, signature.METHODS):
             name = function.__name__
             if isinstance(getattr(type(function.__self__), name, None), Jitted):
                 return getattr, (function.__self__, name)
@@ -325,7 +322,7 @@ class Jitted(Generic[P, R]):
         ``print`` shows them as text beside your lines, Jupyter as a picture; see ``Graph``.
         """
         values = self._parameters.bind(args, kwargs)
-        arguments = Arguments.of(self._parameters, values)
+        arguments = signature.Arguments.of(self._parameters, values)
         with TRACING:
             return trace(arguments, dynamic=self._choices["dynamic"], recorded=False).graph
 

@@ -30,17 +30,8 @@ from numgrad.codegen.nests.statements import Statement
 from numgrad.codegen.nests.terms import BUFFER, PRODUCT, Term
 from numgrad.codegen.nests.terms import SCALAR as SCALAR_TERM
 from numgrad.codegen.tasks import LANES
+from numgrad.compiler.call import signature
 from numgrad.compiler.call.call_layout import CallLayout, Input
-from numgrad.compiler.call.signature import (
-    ARRAY,
-    NUMBER,
-    SCALAR,
-    STATIC,
-    TENSOR,
-    Arguments,
-    Leaf,
-    same,
-)
 from numgrad.compiler.call.source import CONTENT, IDENTITY, VALUE, Source
 from numgrad.compiler.graph.graph import CALL, TracedNode
 from numgrad.compiler.passes import Record
@@ -334,7 +325,7 @@ class _Names:
 _MODES = {1: "no_grad", 2: "recording", 3: "inference mode"}
 
 
-def difference(layout: CallLayout, old: tuple, arguments: Arguments, new: tuple) -> str:
+def difference(layout: CallLayout, old: tuple, arguments: signature.Arguments, new: tuple) -> str:
     """How a call differs from those that a specialisation was made for."""
     if old[-1] != new[-1]:
         return f"the mode was {_MODES[old[-1]]}, now {_MODES[new[-1]]}"
@@ -351,14 +342,16 @@ def difference(layout: CallLayout, old: tuple, arguments: Arguments, new: tuple)
     return _of_captured(layout) or _of_sizes(layout, arguments) or "the surroundings changed"
 
 
-def _of_leaf(leaf: Leaf, before: tuple, now: tuple) -> str | None:
-    if before[0] != now[0] or (now[0] in (NUMBER, STATIC) and before[1] is not now[1]):
+def _of_leaf(leaf: signature.Leaf, before: tuple, now: tuple) -> str | None:
+    if before[0] != now[0] or (
+        now[0] in (signature.NUMBER, signature.STATIC) and before[1] is not now[1]
+    ):
         return f"argument {leaf.path} was {_kind(before)}, now {_kind(now)}"
-    if now[0] == STATIC:
-        if same(before[2], now[2]):
+    if now[0] == signature.STATIC:
+        if signature.same(before[2], now[2]):
             return None
         return f"the static argument {leaf.path} was {before[2]!r}, now {now[2]!r}"
-    if now[0] not in (ARRAY, TENSOR, SCALAR):
+    if now[0] not in (signature.ARRAY, signature.TENSOR, signature.SCALAR):
         return None
     if before[1] != now[1]:
         return f"the dtype of {leaf.path} was {before[1]}, now {now[1]}"
@@ -370,9 +363,9 @@ def _of_leaf(leaf: Leaf, before: tuple, now: tuple) -> str | None:
 
 
 def _kind(key: tuple) -> str:
-    return {ARRAY: "an ndarray", TENSOR: "a Tensor"}.get(key[0], f"a {key[0]}") + (
-        f" ({key[1].__name__})" if key[0] in (NUMBER, STATIC) else ""
-    )
+    return {signature.ARRAY: "an ndarray", signature.TENSOR: "a Tensor"}.get(
+        key[0], f"a {key[0]}"
+    ) + (f" ({key[1].__name__})" if key[0] in (signature.NUMBER, signature.STATIC) else "")
 
 
 def _shape(pattern: tuple) -> str:
@@ -385,7 +378,7 @@ def _of_guard(source: Source) -> str | None:
         value = source.read()
     except Exception:
         return f"{source.name} is gone"
-    if source.treatment == VALUE and not same(value, source.value):
+    if source.treatment == VALUE and not signature.same(value, source.value):
         return f"{source.name} was {source.value!r}, now {value!r}"
     if source.treatment == IDENTITY and value is not source.value:
         return f"{source.name} is another object"
@@ -422,7 +415,7 @@ def _suits(entry: Input, item: Any) -> bool:
     return item.dtype == value.dtype and item.shape == entry.owner.shape
 
 
-def _of_sizes(layout: CallLayout, arguments: Arguments) -> str | None:
+def _of_sizes(layout: CallLayout, arguments: signature.Arguments) -> str | None:
     """The first relation between lengths that does not hold."""
     sizes = layout.sizes
     lengths: dict[int, tuple[str, int]] = {}

@@ -24,23 +24,8 @@ import numpy as np
 from scipy import sparse
 
 from numgrad.autograd.modes import enable_grad
+from numgrad.codegen.nests import terms
 from numgrad.codegen.nests.polynomial import value_of
-from numgrad.codegen.nests.terms import (
-    BUFFER,
-    CHOOSE,
-    CONSTANT,
-    GATHER,
-    IOTA,
-    OPAQUE,
-    PRODUCT,
-    REDUCE,
-    SCALAR,
-    SCAN,
-    SCATTER,
-    SIZE,
-    VIEW,
-    Term,
-)
 from numgrad.compiler.graph.body_primitive import BodyOperation
 from numgrad.compiler.graph.evaluate import compute
 from numgrad.compiler.graph.graph import Graph, TracedNode, Value
@@ -93,7 +78,7 @@ class Dependence:
 
     # ---------------------------------------------------------------------------------- patterns
 
-    def pattern(self, term: Term) -> Pattern:
+    def pattern(self, term: terms.Term) -> Pattern:
         """The pattern of a term."""
         pending = [term]
         while pending:  # a chain of operations may be longer than Python nests calls
@@ -107,30 +92,30 @@ class Dependence:
                 pending += missing
         return self._patterns[term.number]
 
-    def _found(self, term: Term) -> Pattern:
-        if term.op in (BUFFER, SCALAR):
+    def _found(self, term: terms.Term) -> Pattern:
+        if term.op in (terms.BUFFER, terms.SCALAR):
             return self._given[term.detail]
-        if term.dtype.kind not in "fc" or term.op in (CONSTANT, SIZE, IOTA):
+        if term.dtype.kind not in "fc" or term.op in (terms.CONSTANT, terms.SIZE, terms.IOTA):
             return None
-        if term.op == OPAQUE:
+        if term.op == terms.OPAQUE:
             return self._of_opaque(term)
         parts = [self._patterns[a.number] for a in term.args]
         if all(part is None for part in parts):
             return None
         shape = lengths(term.shape)
-        if term.op == VIEW:
+        if term.op == terms.VIEW:
             return parts[0][viewed(term, places(term.args[0])).ravel()]
-        if term.op == CHOOSE:
+        if term.op == terms.CHOOSE:
             return self._chosen(term, parts)
-        if term.op == REDUCE:
+        if term.op == terms.REDUCE:
             return self._reduced(parts[0], term.args[0], term.detail[1])
-        if term.op == GATHER:
+        if term.op == terms.GATHER:
             return self._gathered(term, parts[0], shape)
-        if term.op == SCATTER:
+        if term.op == terms.SCATTER:
             return self._scattered(term, parts[0], shape)
-        if term.op == SCAN:
+        if term.op == terms.SCAN:
             return self._scanned(term, parts, shape)
-        if term.op == PRODUCT:
+        if term.op == terms.PRODUCT:
             return self._product(term.detail, parts)
         return self._united([
             None if part is None else part[np.broadcast_to(places(a), shape).ravel()]
@@ -148,7 +133,7 @@ class Dependence:
     def _empty(self, count: int) -> Pattern:
         return sparse.csr_array((count, self.columns), dtype=bool)
 
-    def _chosen(self, term: Term, parts: Sequence[Pattern]) -> Pattern:
+    def _chosen(self, term: terms.Term, parts: Sequence[Pattern]) -> Pattern:
         counts = [prod(lengths(a.shape)) for a in term.args]
         starts = np.concatenate([[0], np.cumsum(counts)])
         at = [places(a) + start for a, start in zip(term.args, starts, strict=False)]
@@ -161,13 +146,13 @@ class Dependence:
         order = (groups.ravel(), np.arange(groups.size))
         return sparse.csr_array((ones, order), shape=(count, groups.size)) @ part
 
-    def _reduced(self, part: Pattern, x: Term, axes: tuple[int, ...]) -> Pattern:
+    def _reduced(self, part: Pattern, x: terms.Term, axes: tuple[int, ...]) -> Pattern:
         shape = lengths(x.shape)
         rest = [1 if a in axes else n for a, n in enumerate(shape)]
         groups = np.broadcast_to(np.arange(prod(rest)).reshape(rest), shape)
         return self._grouped(part, groups, prod(rest))
 
-    def _gathered(self, term: Term, part: Pattern, shape: tuple[int, ...]) -> Pattern:
+    def _gathered(self, term: terms.Term, part: Pattern, shape: tuple[int, ...]) -> Pattern:
         if part is None:
             return None
         x, place = term.args
@@ -181,7 +166,7 @@ class Dependence:
         at = (*index[:axis], np.broadcast_to(result, shape), *index[axis + span :])
         return part[flat(at, source, shape).ravel()]
 
-    def _scattered(self, term: Term, part: Pattern, shape: tuple[int, ...]) -> Pattern:
+    def _scattered(self, term: terms.Term, part: Pattern, shape: tuple[int, ...]) -> Pattern:
         if part is None:
             return None
         x, place = term.args
@@ -196,7 +181,9 @@ class Dependence:
         at = (*index[:axis], np.broadcast_to(result, source), *index[axis + span :])
         return self._grouped(part, flat(at, shape, source), prod(shape))
 
-    def _scanned(self, term: Term, parts: Sequence[Pattern], shape: tuple[int, ...]) -> Pattern:
+    def _scanned(
+        self, term: terms.Term, parts: Sequence[Pattern], shape: tuple[int, ...]
+    ) -> Pattern:
         part = self._united(parts)
         if not prod(shape):
             return part
@@ -224,7 +211,7 @@ class Dependence:
 
     # ------------------------------------------------------------------------- what is no term
 
-    def _of_opaque(self, term: Term) -> Pattern:
+    def _of_opaque(self, term: terms.Term) -> Pattern:
         number, place = term.detail
         if number not in self._opaque:
             node = self.expansion.opaque[number]
@@ -233,7 +220,7 @@ class Dependence:
         return self._opaque[number][place]
 
     def _of_node(
-        self, node: TracedNode, args: Sequence[Term], parts: Sequence[Pattern]
+        self, node: TracedNode, args: Sequence[terms.Term], parts: Sequence[Pattern]
     ) -> list[Pattern]:
         """The patterns of what a node computes that is no term."""
         if all(part is None for part in parts):
@@ -288,7 +275,7 @@ class Dependence:
         """The rows of a pattern united in one."""
         return self._grouped(part, np.zeros(part.shape[0], np.int64), 1)
 
-    def _positions(self, place: Term, lengths: tuple[int, ...]) -> Any:
+    def _positions(self, place: terms.Term, lengths: tuple[int, ...]) -> Any:
         """Positions along an axis of that length, if they are known and in range."""
         result = self.value(place)
         known = result is not None and lengths and np.all((result >= 0) & (result < lengths[0]))
@@ -296,7 +283,7 @@ class Dependence:
 
     # ----------------------------------------------------------------------------------- numbers
 
-    def value(self, term: Term) -> Any:
+    def value(self, term: terms.Term) -> Any:
         """The numbers of a term that depends on no argument; None where they are not known."""
         if term.number not in self._values:
             try:
@@ -305,40 +292,42 @@ class Dependence:
                 self._values[term.number] = None
         return self._values[term.number]
 
-    def _number(self, term: Term) -> Any:
+    def _number(self, term: terms.Term) -> Any:
         shape = lengths(term.shape)
-        if term.op in (BUFFER, SCALAR):
+        if term.op in (terms.BUFFER, terms.SCALAR):
             return self._known.get(term.detail)
-        if term.op == CONSTANT:
+        if term.op == terms.CONSTANT:
             return np.full(shape, term.detail, term.dtype)
-        if term.op == SIZE:
+        if term.op == terms.SIZE:
             return np.full(shape, value_of(term.detail))
-        if term.op == IOTA:
+        if term.op == terms.IOTA:
             axis, divisor = term.detail
             at = places(term) if axis is None else np.indices(shape, sparse=True)[axis]
             return np.broadcast_to(at // value_of(divisor), shape)
         args = [self.value(a) for a in term.args]
         if any(a is None for a in args):
             return None
-        if term.op == VIEW:
+        if term.op == terms.VIEW:
             return viewed(term, args[0])
-        if term.op == CHOOSE:
+        if term.op == terms.CHOOSE:
             return choose_elements(term, args)
-        if term.op == GATHER:
+        if term.op == terms.GATHER:
             axis, span = term.detail
             index = np.ogrid[tuple(slice(n) for n in shape)]
             return args[0][(*index[:axis], args[1], *index[axis + span :])]
-        if term.op == REDUCE:
+        if term.op == terms.REDUCE:
             kind, axes = term.detail
             return _REDUCTIONS[kind](args[0], axis=axes) if kind in _REDUCTIONS else None
-        if term.op == SCATTER:
+        if term.op == terms.SCATTER:
             return self._numbers_scattered(term, args, shape)
         if term.op == "cast":
             return args[0].astype(term.dtype)
         function = getattr(np, term.op, None) if term.is_map else None
         return None if function is None else np.asarray(function(*args)).astype(term.dtype)
 
-    def _numbers_scattered(self, term: Term, args: Sequence[Any], shape: tuple[int, ...]) -> Any:
+    def _numbers_scattered(
+        self, term: terms.Term, args: Sequence[Any], shape: tuple[int, ...]
+    ) -> Any:
         kind, (axis, span) = term.detail
         if kind not in ("sum", "max"):
             return None
@@ -371,11 +360,11 @@ def patterns(
     return Dependence(Expansion(graph), graph, of_inputs, known, columns).outputs()
 
 
-Rule = Callable[[Dependence, TracedNode, Sequence[Term], Sequence[Pattern]], list[Pattern]]
+Rule = Callable[[Dependence, TracedNode, Sequence[terms.Term], Sequence[Pattern]], list[Pattern]]
 
 
 def _moved(
-    self: Dependence, node: TracedNode, args: Sequence[Term], parts: Sequence[Pattern]
+    self: Dependence, node: TracedNode, args: Sequence[terms.Term], parts: Sequence[Pattern]
 ) -> list[Pattern]:
     """Elements that are put elsewhere: the operation says where, applied to their positions."""
     counts = [prod(lengths(a.shape)) for a in args]
@@ -387,7 +376,7 @@ def _moved(
 
 
 def _multiplied(
-    self: Dependence, node: TracedNode, args: Sequence[Term], parts: Sequence[Pattern]
+    self: Dependence, node: TracedNode, args: Sequence[terms.Term], parts: Sequence[Pattern]
 ) -> list[Pattern]:
     """The product of a sparse matrix and a vector or matrix."""
     pattern, adjoint = node.params["pattern"], node.params["adjoint"]
@@ -409,7 +398,7 @@ def _multiplied(
 
 
 def _convolved(
-    self: Dependence, node: TracedNode, args: Sequence[Term], parts: Sequence[Pattern]
+    self: Dependence, node: TracedNode, args: Sequence[terms.Term], parts: Sequence[Pattern]
 ) -> list[Pattern]:
     """A convolution: what lies under the window, along the axes that it moves along."""
     shapes = [lengths(a.shape) for a in args]
@@ -459,7 +448,7 @@ def shape_of(graph: Graph, value: Value) -> tuple[int, ...]:
     return tuple([graph.sizes.evaluate(n, {}) for n in value.shape])
 
 
-def places(term: Term) -> np.ndarray:
+def places(term: terms.Term) -> np.ndarray:
     """The positions of the elements of a term, in its shape."""
     return places_in(lengths(term.shape))
 
@@ -477,7 +466,7 @@ def flat(index: Sequence[np.ndarray], shape: tuple[int, ...], like: tuple[int, .
     return np.ravel_multi_index(full, shape) if prod(like) else np.zeros(like, np.int64)
 
 
-def viewed(term: Term, x: np.ndarray) -> np.ndarray:
+def viewed(term: terms.Term, x: np.ndarray) -> np.ndarray:
     """A view of an array, by a term."""
     kind, detail = term.detail
     shape = lengths(term.shape)
@@ -509,7 +498,7 @@ def _slice(start: int, step: Any, count: int) -> slice:
     return slice(start, stop if stop >= 0 else None, step)
 
 
-def choose_elements(term: Term, args: Sequence[np.ndarray]) -> np.ndarray:
+def choose_elements(term: terms.Term, args: Sequence[np.ndarray]) -> np.ndarray:
     """An array put together of several: ``codegen.nests.indices``."""
     kind, detail = term.detail
     shape = lengths(term.shape)

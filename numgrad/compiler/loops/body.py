@@ -37,13 +37,9 @@ from numgrad.compiler.passes import optimize
 from numgrad.compiler.passes.common import graph_key
 from numgrad.compiler.run.program import compile_graph
 from numgrad.compiler.run.replay import replay
+from numgrad.compiler.trace import generators
 from numgrad.compiler.trace.body import TracedBody, trace_body
 from numgrad.compiler.trace.cut import ancestors, extract
-from numgrad.compiler.trace.generators import (
-    draw_from,
-    one_of_all,
-    parameter,
-)
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
 from numgrad.core.draws import Draw, Draws
@@ -303,7 +299,8 @@ class LoopBody(Body):
         """A step for all examples, of inputs of which some have an axis of examples."""
         whole, each = self.batch(operands, batched, size, own)
         return [
-            one_of_all(each[k], size) if k in self.states_made else x for k, x in enumerate(whole)
+            generators.one_of_all(each[k], size) if k in self.states_made else x
+            for k, x in enumerate(whole)
         ]
 
 
@@ -368,7 +365,7 @@ def states_read(graph: Graph) -> set[Value]:
     """The values of a graph that are states of generators, from which something draws."""
     states: set[Value] = set()
     for node in graph.nodes:
-        if node.op is draw_from:
+        if node.op is generators.draw_from:
             states.update(node.inputs[: len(node.params["draws"].sources)])
         for body in (node.params.get("body"), *node.params.get("parts", ())):
             if isinstance(body, Body):
@@ -392,7 +389,9 @@ def draws_before(body: TracedBody) -> list[Draw | Draws]:
     """The draws of a body in terms of what is around it: Note [Draws of a body] in ``draws``."""
 
     def computed(x: Any, dtype: np.dtype) -> Any:
-        return parameter(replay(x, body.outside)[0] if isinstance(x, Graph) else x, dtype)
+        return generators.parameter(
+            replay(x, body.outside)[0] if isinstance(x, Graph) else x, dtype
+        )
 
     return [draw.on(computed) for draw in body.draws]
 

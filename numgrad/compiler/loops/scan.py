@@ -31,12 +31,8 @@ from numgrad.compiler.loops.body import (
 from numgrad.compiler.loops.deferred_products import product, with_factors
 from numgrad.compiler.loops.program import LoopProgram
 from numgrad.compiler.passes.common import join_common
+from numgrad.compiler.trace import generators
 from numgrad.compiler.trace.body import DependentDrawError, owned
-from numgrad.compiler.trace.generators import (
-    generator_states,
-    one_of_all,
-    put_generator_states,
-)
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
 from numgrad.core.draws import of_steps
@@ -160,7 +156,7 @@ class Scan(BodyPrimitive):
         for k, operand in enumerate(operands):
             value = operand.repeated(size) if k < c else operand.value
             if k in body.states:
-                value = one_of_all(operand, size)
+                value = generators.one_of_all(operand, size)
             values.append(OPS["moveaxis"](value, 0, 1) if c <= k < x and batched[k] else value)
         out = []
         for k, v in enumerate(call(loop, (*values, *besides), params)):
@@ -281,7 +277,7 @@ def compiled_scan(
     sources = traced.sources
     if sources:
         traced = carrying(traced, len(carry), len(xs))
-        carry = [*carry, *generator_states(sources)]
+        carry = [*carry, *generators.generator_states(sources)]
     join_common(traced.graph)
     graph, outside = traced.graph, traced.outside
     if not (
@@ -294,5 +290,5 @@ def compiled_scan(
     out = bind(scan, operands, {"body": body, **params})
     rows = out[len(carry) : len(out) - len(carry)]
     count = len(carry) - len(sources)
-    put_generator_states(sources, out[count : len(carry)])
+    generators.put_generator_states(sources, out[count : len(carry)])
     return list(out[:count]), list(rows)

@@ -21,15 +21,10 @@ from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.body_primitive import BodyPrimitive, has_derivatives
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.loops.body import Subgraph, dense, draws_before, is_zero
+from numgrad.compiler.trace import generators
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.body import DependentDrawError, TracedBody, trace_body
 from numgrad.compiler.trace.cut import extract
-from numgrad.compiler.trace.generators import (
-    generator_states,
-    one_of_all,
-    put_generator_states,
-    state_metas,
-)
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
 from numgrad.core.draws import of_branches
@@ -198,7 +193,7 @@ def _with_states(out: list[Any], count: int, operands: Sequence[BatchOperand], s
     """Results of which the last are states of generators, batched if they were."""
     for k in range(len(out) - count, len(out)):
         if not operands[1].batched:
-            out[k] = BatchOperand(one_of_all(BatchOperand(out[k], True), size), False)
+            out[k] = BatchOperand(generators.one_of_all(BatchOperand(out[k], True), size), False)
     return tuple(out)
 
 
@@ -232,7 +227,7 @@ def _of_each(
             x = operand.value
             if k and number < states:  # those that the part before has left
                 x = results[len(results) - states + number]
-                x = x if operand.batched else one_of_all(BatchOperand(x, True), size)
+                x = x if operand.batched else generators.one_of_all(BatchOperand(x, True), size)
             point.append(select(on, x, OPS["take"](x, first, axis=0)) if operand.batched else x)
         made, besides = _batch((part,), batched, size)
         any_on = OPS["astype"](OPS["any"](on), np.int64)
@@ -299,10 +294,10 @@ def compiled_branches(
         numbers = drawn_together(of_branches([draws_before(body) for body in bodies], which))
     sources = list({id(source): source for body in bodies for source in body.sources}.values())
     parts = [_with_all(body, sources) for body in bodies] if sources else _given_all(bodies)
-    states = generator_states(sources)
+    states = generators.generator_states(sources)
     whole, besides = joined([(p, b.outside) for p, b in zip(parts, bodies, strict=True)])
     results = call(whole, (which, *states, *numbers, *besides)) if places or sources else ()
-    put_generator_states(sources, results[len(results) - len(sources) :])
+    generators.put_generator_states(sources, results[len(results) - len(sources) :])
     made = iter(results)
     out: list[Tensor | None] = [None if k in absent else next(made) for k in range(count)]
     for k, column in zip(places, columns, strict=True):
@@ -334,7 +329,7 @@ def _with_all(body: TracedBody, sources: Sequence[Any]) -> Subgraph:
     results = graph.outputs[: len(graph.outputs) - own]
     last = graph.outputs[len(results) :]
     known = {id(s): pair for s, *pair in zip(body.sources, rest[:own], last, strict=True)}
-    for source, meta in zip(sources, state_metas(sources), strict=True):
+    for source, meta in zip(sources, generators.state_metas(sources), strict=True):
         if id(source) not in known:
             value = graph.input(meta.shape, meta.dtype)
             known[id(source)] = [value, value]

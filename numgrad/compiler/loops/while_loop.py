@@ -27,12 +27,8 @@ from numgrad.compiler.loops.program import WhileProgram
 from numgrad.compiler.loops.scan import scan, state_of_batch
 from numgrad.compiler.loops.subgraph import SubgraphPrimitive, select
 from numgrad.compiler.passes.common import join_common
+from numgrad.compiler.trace import generators
 from numgrad.compiler.trace.body import owned, trace_body
-from numgrad.compiler.trace.generators import (
-    generator_states,
-    one_of_all,
-    put_generator_states,
-)
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
 from numgrad.core.formula import Meta
@@ -183,7 +179,7 @@ def batched_until(
 
     loop, besides = body.derived(("batch", size, batched, own), make)
     values = [
-        one_of_all(o, size) if k in states else o.repeated(size) if k < c else o.value
+        generators.one_of_all(o, size) if k in states else o.repeated(size) if k < c else o.value
         for k, o in enumerate(operands)
     ]
     return loop, [*values[:c], OPS["any"](values[until]), *values[c:], *besides]
@@ -214,11 +210,11 @@ def compiled_while(
     leaves = [*carry, goes_on(carry)]
     traced = trace_body(whole, [Meta(a.shape, a.dtype) for a in leaves], carries=True)
     sources = traced.sources
-    leaves += generator_states(sources)
+    leaves += generators.generator_states(sources)
     join_common(traced.graph)
     ran = leaves[len(carry)]
     graph, outside = without_invariants(traced.graph, len(leaves), traced.outside, ran)
     body = LoopBody(graph, len(leaves), 0, False, len(carry))
     out = call(body, [*leaves, *outside])
-    put_generator_states(sources, out[len(carry) + 1 : len(leaves)])
+    generators.put_generator_states(sources, out[len(carry) + 1 : len(leaves)])
     return list(out[: len(carry)])

@@ -24,14 +24,9 @@ from numgrad.compiler.call.source import CONTENT, READ, Source, is_atom
 from numgrad.compiler.graph.graph import CALL, Graph, Value
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.messages import name_line, no_internal_error, raised_at
+from numgrad.compiler.trace import diagnostics
 from numgrad.compiler.trace.arrays import Captured, TracedArray, share, source_of
 from numgrad.compiler.trace.cut import Cut, cut
-from numgrad.compiler.trace.diagnostics import (
-    generator_states,
-    warn_of_draws,
-    warn_of_frozen,
-    warn_of_loops,
-)
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.promoted_numbers import Key, Promotion, Substitution
 from numgrad.compiler.trace.tracer import Tracer
@@ -186,7 +181,7 @@ def trace(
     if any(facts(code).asks_for_kinds for code in captures.codes):
         pairs = zip((t for t, _ in owners), arguments.dynamic, strict=True)
         kinds = [(t, type(leaf.given)) for t, leaf in pairs if leaf.shows_kind]
-    drawn = generator_states(captures.generators)
+    drawn = diagnostics.generator_states(captures.generators)
     with ExitStack() as stack, TraceInterpreter(tracer):
         if tracer.promotion is not None:
             stack.enter_context(tracer.promotion.strict())
@@ -215,7 +210,7 @@ def trace(
         gradients = _Gradients(tracer, leaves, results, traced_arguments) if recorded else None
     if tracer.reseeded is not None:
         drawn["np.random"] = tracer.reseeded
-    warn_of_draws(parameters.name, drawn, captures.generators)
+    diagnostics.warn_of_draws(parameters.name, drawn, captures.generators)
     made = made_by_trace(captures)
     stored = {id(source.read()) for source in made if source.treatment == CONTENT}
     for captured in tracer.captured:
@@ -228,13 +223,13 @@ def trace(
         if captured.frozen and not captured.made:
             line = tracer.frozen_at.get(id(captured.array))
             array = tracer.original(captured.array)
-            warn_of_frozen(parameters.name, array, captures, stored, line)
+            diagnostics.warn_of_frozen(parameters.name, array, captures, stored, line)
             del array
     known = {id(x) for captured in tracer.captured for x in _owners(tracer, captured)}
     known |= tracer.viewed
     graph = tracer.graph
     if not parameters.warned_of_loops:
-        parameters.warned_of_loops = warn_of_loops(parameters.name, graph, tracer.lines)
+        parameters.warned_of_loops = diagnostics.warn_of_loops(parameters.name, graph, tracer.lines)
     traced = Traced(
         graph,
         [inputs[v] for v in graph.inputs if v in inputs],
