@@ -35,6 +35,6 @@ have work once for each kind of arguments.
 
 For people: ``inspect`` has ``report`` with costs, why a function was traced again, and
 ``nests.account`` (what a loop computes and moves, and whether LLVM vectorised it), and
-``sparsity``; ``messages`` has the user's line in errors and warnings, ``progress`` what is shown
+``sparsity``; ``messages`` has the user's line in errors and warnings, and what is shown
 while a function is compiled.
 """

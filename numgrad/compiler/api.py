@@ -19,8 +19,7 @@ from numgrad.compiler.call import signature
 from numgrad.compiler.call.call_layout import RECORDING
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.inspect.report import FUNCTIONS, Statistics, difference
-from numgrad.compiler.messages import no_internal_error
-from numgrad.compiler.progress import announced
+from numgrad.compiler.messages import announced, no_internal_error
 from numgrad.compiler.run.dispatch import MISS, NAMES, compiled
 from numgrad.compiler.run.program import Options
 from numgrad.compiler.run.specialise import Specialisation, changing_numbers

@@ -20,8 +20,7 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.integrate.ode import Times
-from numgrad.integrate.solution_operation import InitialValueProblem, SolveIvp
-from numgrad.integrate.solving import SolverSettings, solved
+from numgrad.integrate.solution import InitialValueProblem, SolveIvp, SolverSettings, solved
 from numgrad.integrate.system import (
     Layout,
     OdeSystem,

@@ -12,8 +12,7 @@ from numgrad.core.foreign import refuse_mask
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
-from numgrad.integrate.adaptive import Solver, StepControl
-from numgrad.integrate.runge_kutta import TABLEAUS
+from numgrad.integrate.runge_kutta import TABLEAUS, Solver, StepControl
 from numgrad.integrate.system import Motion, as_number
 from numgrad.operations.shape import as_index
 from numgrad.tensors.tensor import Tensor

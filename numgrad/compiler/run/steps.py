@@ -29,8 +29,7 @@ from numgrad.compiler.graph.body_primitive import BodyOperation
 from numgrad.compiler.graph.evaluate import compute
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.sizes import Sizes
-from numgrad.compiler.messages import name_line, no_internal_error
-from numgrad.compiler.progress import announced
+from numgrad.compiler.messages import announced, name_line, no_internal_error
 from numgrad.errors import NumgradError
 
 SIZES = 256
