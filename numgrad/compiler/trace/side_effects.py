@@ -53,6 +53,16 @@ import numpy as np
 
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.core.bytecode import facts
+from numgrad.core.referents import (
+    ARGUMENT,
+    CELL,
+    ELEMENT,
+    FUNCTION,
+    ITEM,
+    RECEIVER,
+    Referent,
+    referents,
+)  # fmt: skip
 from numgrad.core.tree import leaves
 from numgrad.core.wrappers import FunctionWrapper
 from numgrad.errors import NumgradTraceError
@@ -336,30 +346,15 @@ class Reach:
         kind = type(x)
         if isinstance(x, FunctionType):
             return self._of_function(x)
-        if isinstance(x, MethodType):
-            line = _place_of(x.__func__) or where
-            return [
-                (x.__func__, name, where, noted),
-                (x.__self__, _self_name(x.__self__), line, bool(line)),
-            ]
-        if isinstance(x, partial):
-            line = _place_of(x.func) or where
-            arguments = [(v, f"argument {k} of the partial", line, bool(line))
-                     for k, v in enumerate(x.args)]  # fmt: skip
-            arguments += [(v, k, line, bool(line)) for k, v in x.keywords.items()]
-            return [(x.func, name, where, noted), *arguments]
-        if isinstance(x, dict):
-            self.holds = self.holds or noted
-            if noted:
-                self._note(x, name, where, partial(_items, x), _ITEM)
-            return [(v, f"{name}[{k!r}]" if type(k) in _PLAIN else name, where, noted)
-                    for k, v in islice(dict.items(x), MOST) if type(v) not in _PLAIN]  # fmt: skip
-        if isinstance(x, (*_SEQUENCES, tuple)):
-            if noted and kind is not tuple and not isinstance(x, tuple):
-                self.holds = True
-                self._note(x, name, where, partial(_elements, x))
-            return [(v, f"{name}[{k}]", where, noted)
-                    for k, v in enumerate(islice(x, MOST)) if type(v) not in _PLAIN]  # fmt: skip
+        if noted and isinstance(x, dict):
+            self.holds = True
+            self._note(x, name, where, partial(_items, x), _ITEM)
+        elif noted and isinstance(x, _SEQUENCES):
+            self.holds = True
+            self._note(x, name, where, partial(_elements, x))
+        held = referents(x)
+        if held is not None:
+            return self._of_referents(held, name, where, noted)
         if isinstance(x, np.ndarray | bytearray | array):
             if noted:
                 self._array(x, name, where)
@@ -368,27 +363,40 @@ class Reach:
             if noted:
                 self._note(x, name, where, partial(_position, x))
             return ()
-        if isinstance(x, staticmethod | classmethod):
-            return [(x.__func__, name, where, noted)]
-        if isinstance(x, property | functools.cached_property):
-            return [(getattr(x, "fget", None) or getattr(x, "func", None), name, where, noted)]
         if isinstance(x, type):
             return self._of_class(x, where) if is_own(x) else ()
         if wrapped := getattr(kind, "__wrapped__", None) or _wrapped(x):
             return [(wrapped, name, where, noted)]
         return self._of_object(x, kind, name, where, noted)
 
+    def _of_referents(
+        self, held: Iterable[Referent], name: str, where: str, noted: bool
+    ) -> list[Any]:
+        """The objects that another one holds; what a method or partial binds is its function's."""
+        results: list[Any] = []
+        line = where
+        for value, kind, key, *_ in islice(held, MOST):
+            if kind == FUNCTION:
+                line = _place_of(value) or where
+                results.append((value, name, where, noted))
+            elif kind in (ITEM, ELEMENT):
+                shown = f"{name}[{key!r}]" if type(key) in _PLAIN else name
+                if type(value) not in _PLAIN:
+                    results.append((value, shown, where, noted))
+            elif kind == RECEIVER:
+                results.append((value, _self_name(value), line, bool(line)))
+            else:
+                shown = f"argument {key} of the partial" if kind == ARGUMENT else key
+                results.append((value, shown, line, bool(line)))
+        return results
+
     def _of_function(self, x: FunctionType) -> list[Any]:
         code, where = x.__code__, _place_of(x)
         noted = bool(where)
-        results: list[Any] = []
-        for name, cell in zip(code.co_freevars, x.__closure__ or (), strict=True):
-            with suppress(ValueError):  # not assigned yet
-                results.append((cell.cell_contents, name if noted else "", where, noted))
-        names = code.co_varnames[: code.co_argcount]
-        defaults = x.__defaults__ or ()
-        results += [(v, n, where, noted) for n, v in zip(names[::-1], defaults[::-1], strict=False)]
-        results += [(v, n, where, noted) for n, v in (x.__kwdefaults__ or {}).items()]
+        results: list[Any] = [
+            (value, "" if kind == CELL and not noted else key, where, noted)
+            for value, kind, key, *_ in referents(x) or ()
+        ]
         if not noted:
             return results
         form = _form(code)
@@ -461,11 +469,7 @@ def _chosen(around: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def _cells(function: FunctionType) -> dict[str, Any]:
-    mapping: dict[str, Any] = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        with suppress(ValueError):
-            mapping[name] = cell.cell_contents
-    return mapping
+    return {part.key: part.value for part in referents(function) or () if part.kind == CELL}
 
 
 def _attributes(x: Any) -> dict[str, Any]:
