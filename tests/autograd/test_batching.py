@@ -92,8 +92,8 @@ MORE = {
 }  # fmt: skip
 
 ELSEWHERE = {
-    "bitwise_count", "exponents", "gcd", "lcm", "nextafter", "refused", "ruled", "running_places",
-    "spacing",
+    "bitwise_count", "draw_from", "exponents", "gcd", "lcm", "nextafter", "refused", "ruled",
+    "running_places", "spacing",
 }  # fmt: skip
 """What cannot be drawn here, and is tried where its family is: integers, pairs of results."""
 
