@@ -375,7 +375,7 @@ class Reach:
         """The objects that another one holds; what a method or partial binds is its function's."""
         results: list[Any] = []
         line = where
-        for value, kind, key, *_ in islice(held, MOST):
+        for value, kind, key, _, _ in islice(held, MOST):
             if kind == FUNCTION:
                 line = _place_of(value) or where
                 results.append((value, name, where, noted))
@@ -395,7 +395,7 @@ class Reach:
         noted = bool(where)
         results: list[Any] = [
             (value, "" if kind == CELL and not noted else key, where, noted)
-            for value, kind, key, *_ in referents(x) or ()
+            for value, kind, key, _, _ in referents(x) or ()
         ]
         if not noted:
             return results
@@ -469,7 +469,7 @@ def _chosen(around: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def _cells(function: FunctionType) -> dict[str, Any]:
-    return {part.key: part.value for part in referents(function) or () if part.kind == CELL}
+    return {key: x for x, kind, key, _, _ in referents(function) or () if kind == CELL}
 
 
 def _attributes(x: Any) -> dict[str, Any]:
