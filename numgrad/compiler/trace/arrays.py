@@ -258,7 +258,7 @@ class Captured:
     source: Source | None = None
 
 
-class Capturing(GraphBuilder):
+class CaptureBuilder(GraphBuilder):
     """Turns what the function reads from outside into inputs.
 
     Parameters

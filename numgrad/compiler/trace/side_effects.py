@@ -99,15 +99,15 @@ class SideEffects:
         self.what, self.function, self.again = what, function, again
         self.grown = False
         self.entered: set[CodeType] = set()
-        self.around = Reach()
+        self.snapshot = StateSnapshot()
         self.outer: dict[int, dict[str, Any]] = {}
 
     def __enter__(self) -> SideEffects:
         self._before = sys.getprofile()
-        around = self.around
-        around.look([(self.function, "", "")])
+        snapshot = self.snapshot
+        snapshot.look([(self.function, "", "")])
         free = self._before is None or is_watching(self._before)
-        self._watches = free and (around.suspect or (around.changes and around.holds))
+        self._watches = free and (snapshot.suspect or (snapshot.changes and snapshot.holds))
         if self._watches:
             sys.setprofile(_Profile(self))
         return self
@@ -135,7 +135,7 @@ class SideEffects:
             return
         self.entered.add(code)
         results = [(x, name, where) for name, x in free.items()]
-        self.around.look(results + self.around.named(code, frame.f_globals, where))
+        self.snapshot.look(results + self.snapshot.named(code, frame.f_globals, where))
 
     def leaves(self, frame: FrameType) -> None:
         """The user's code has run: look at what it assigned around itself."""
@@ -161,14 +161,14 @@ class SideEffects:
         owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
         if name in STREAMS and isinstance(owner, io.IOBase):
             self._refuse(f"{name}() of a file", _line(frame))
-        known = self.around.places.get(id(owner)) if name in CHANGES else None
+        known = self.snapshot.places.get(id(owner)) if name in CHANGES else None
         if not isinstance(owner, _CONTAINERS) or (type(owner) is dict and name == "update"):
             return  # an update may be one of new keys
         if known is not None:
             self._refuse(f"{name}() of {known.name!r}, which lies around it,", _line(frame))
 
     def _compare(self) -> None:
-        for place in self.around.places.values():
+        for place in self.snapshot.places.values():
             if (name := place.changed(again=self.again)) is not None:
                 self._refuse(f"a change of {name!r}, which lies around it,", place.where)
             self.grown = self.grown or place.grown()
@@ -256,7 +256,7 @@ _ABSENT = object()
 
 
 @dataclass(frozen=True)
-class Reachable:
+class SnapshotEntry:
     """Something around the user's code that can change, and what it held when that began to run."""
 
     value: Any
@@ -290,11 +290,11 @@ class Reachable:
 _ITEM, _ATTRIBUTE, _VARIABLE = "{name}[{key!r}]", "{name}.{key}", "{key}"
 
 
-class Reach:
+class StateSnapshot:
     """Snapshot of the state that a step can reach: Note [Reach of a step]."""
 
     def __init__(self) -> None:
-        self.places: dict[Any, Reachable] = {}
+        self.places: dict[Any, SnapshotEntry] = {}
         self.seen: dict[int, Any] = {}
         self.suspect = False
         self.holds = self.changes = self.writes = False
@@ -335,11 +335,11 @@ class Reach:
         if key not in self.places:
             picture = partial(_chosen, around, names)
             parts = _ATTRIBUTE if module else _VARIABLE
-            self.places[key] = Reachable(around, module, where, picture, picture(), parts)
+            self.places[key] = SnapshotEntry(around, module, where, picture, picture(), parts)
 
     def _note(self, x: Any, name: str, where: str, picture: Any, parts: str = "") -> None:
         if id(x) not in self.places:
-            self.places[id(x)] = Reachable(x, name, where, picture, picture(), parts)
+            self.places[id(x)] = SnapshotEntry(x, name, where, picture, picture(), parts)
 
     def _reached(self, x: Any, name: str, where: str, noted: bool) -> Iterable[Any]:
         """Note an object, and give what it leads to."""
@@ -407,7 +407,7 @@ class Reach:
             key = (*map(id, x.__closure__ or ()), code)
             if key not in self.places:
                 picture = partial(_cells, x)
-                self.places[key] = Reachable(x, "", where, picture, picture(), _VARIABLE)
+                self.places[key] = SnapshotEntry(x, "", where, picture, picture(), _VARIABLE)
         self._note(x, x.__name__, where, partial(_items, vars(x)), _ATTRIBUTE)
         results += [(v, f"{x.__name__}.{n}", where, True) for n, v in vars(x).items()]
         return results + [(*f, True) for f in self.named(code, x.__globals__, where)]

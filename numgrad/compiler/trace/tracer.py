@@ -30,7 +30,7 @@ from numgrad.compiler.graph import evaluate
 from numgrad.compiler.graph.graph import CALL, INPUT, Shape, TracedNode, Value
 from numgrad.compiler.graph.graph import Meta as Result
 from numgrad.compiler.graph.sizes import Size, hinted, specialised
-from numgrad.compiler.trace.arrays import Capturing, TracedArray
+from numgrad.compiler.trace.arrays import CaptureBuilder, TracedArray
 from numgrad.compiler.trace.cut import extract
 from numgrad.compiler.trace.generators import draw_from
 from numgrad.compiler.trace.promoted_numbers import Promotion
@@ -57,7 +57,7 @@ class RepeatedValues:
     function made earlier; what it makes inside begins again each time.
     """
 
-    def __init__(self, tracer: Effects) -> None:
+    def __init__(self, tracer: EffectBuilder) -> None:
         self.tracer, self.before = tracer, set(tracer.begun)
         self.kept: list[tuple[Value, ...]] = []
         self.coming: Iterator[tuple[Value, ...]] | None = None
@@ -86,7 +86,7 @@ class RepeatedValues:
         return made
 
 
-class Effects(Capturing):
+class EffectBuilder(CaptureBuilder):
     """The part of a tracer that is told of effects: Note [Calls] in ``graph``.
 
     Attributes
@@ -345,7 +345,7 @@ _NUMBER = (
 )
 
 
-class Tracer(Effects):
+class Tracer(EffectBuilder):
     """Records one run of a function as a graph: Note [Tracing a function]."""
 
     def __init__(self, **options: Any) -> None:
