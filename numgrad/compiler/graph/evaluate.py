@@ -55,13 +55,13 @@ class ReferenceProgram:
             if node.op != INPUT:
                 operands = [known[v] for v in node.inputs]
                 written = [values[v] for v in node.params.get("writes", ())]
-                known.update(self._kept(position, known, written))
+                known.update(self._copies(position, known, written))
                 known.update(zip(node.outputs, compute(node, operands, length), strict=True))
             for value in node.outputs:
                 _check(value, known[value], length)
         return tuple(np.array(known[value], value.dtype, order="C") for value in graph.roots())
 
-    def _kept(
+    def _copies(
         self, position: int, known: dict[Value, Any], written: Sequence[np.ndarray]
     ) -> dict[Value, Any]:
         """Copies of what is read after a node that writes to the memory it lies in."""

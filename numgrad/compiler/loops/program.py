@@ -126,7 +126,7 @@ class LoopProgram:
         fixed = self._for_lengths(key, operands, known)
         if fixed is not None:
             return fixed.run(operands, length, reverse, known)
-        made = self._made(sizes.shapes, length, reverse)
+        made = self._allocate(sizes.shapes, length, reverse)
         if self.written is None:
             self._in_turn(operands, made, length, reverse, known)
             return made
@@ -134,7 +134,7 @@ class LoopProgram:
             self._in_turn(operands, made, length, reverse, known)
         return made
 
-    def _made(self, shapes: Sequence[tuple], length: int, reverse: bool) -> list[np.ndarray]:
+    def _allocate(self, shapes: Sequence[tuple], length: int, reverse: bool) -> list[np.ndarray]:
         """Memory for what the loop returns; some rows are those of others.
 
         Note [Places of a carry] in ``nests.loop`` says which.
@@ -345,7 +345,7 @@ class AdaptiveLoopProgram(LoopProgram):
         done, steps = 0, sizes.steps
         while True:
             begin = time.perf_counter()
-            made = self._made(sizes.shapes, steps, False)
+            made = self._allocate(sizes.shapes, steps, False)
             failed, count = self._call([*carry, *outside], made, steps, False, sizes.given)
             if failed >= 0:
                 return self._run_in_turn(arrays, known)

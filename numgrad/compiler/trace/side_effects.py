@@ -309,7 +309,7 @@ class StateSnapshot:
             if type(x) in _PLAIN or id(x) in self.seen:
                 continue
             self.seen[id(x)] = x
-            waiting.extend(self._reached(x, name, where, noted))
+            waiting.extend(self._parts_of(x, name, where, noted))
         self.suspect = self.suspect or bool(waiting)
         large, self._arrays = self._arrays, []
         for x, name, where in large if self.writes else ():
@@ -333,7 +333,7 @@ class StateSnapshot:
         self, around: dict[str, Any], names: Iterable[str], key: Any, where: str, module: str = ""
     ) -> None:
         if key not in self.places:
-            picture = partial(_chosen, around, names)
+            picture = partial(_variables_named, around, names)
             parts = _ATTRIBUTE if module else _VARIABLE
             self.places[key] = SnapshotEntry(around, module, where, picture, picture(), parts)
 
@@ -341,7 +341,7 @@ class StateSnapshot:
         if id(x) not in self.places:
             self.places[id(x)] = SnapshotEntry(x, name, where, picture, picture(), parts)
 
-    def _reached(self, x: Any, name: str, where: str, noted: bool) -> Iterable[Any]:
+    def _parts_of(self, x: Any, name: str, where: str, noted: bool) -> Iterable[Any]:
         """Note an object, and give what it leads to."""
         kind = type(x)
         if isinstance(x, FunctionType):
@@ -464,7 +464,7 @@ def _elements(x: Any) -> Any:
     return list(x) if len(x) <= MOST_ELEMENTS else len(x)
 
 
-def _chosen(around: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+def _variables_named(around: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: around[name] for name in names if name in around}
 
 

@@ -246,14 +246,14 @@ class EffectBuilder(CaptureBuilder):
             else:
                 others.append((source, now))
         if others:
-            self._put_around(*zip(*others, strict=True))
+            self._put_outside(*zip(*others, strict=True))
 
     def _states_around(self, sources: Sequence[Any]) -> Sequence[Value]:
         """The states of generators that were there before."""
         results = [(words.shape, words.dtype) for words in map(words_of, sources)]
         return self.call(lambda: tuple(map(words_of, sources)), (), results)
 
-    def _put_around(self, sources: Sequence[Any], states: Sequence[Value]) -> None:
+    def _put_outside(self, sources: Sequence[Any], states: Sequence[Value]) -> None:
         def put(*number: np.ndarray) -> tuple:
             for source, words in zip(sources, number, strict=True):
                 put_words(source, words)
