@@ -420,15 +420,15 @@ class Solver:
         ends = stop_gradient(steps.t + steps.h) * self.direction
         goals = stop_gradient(targets) * self.direction
         goals = goals - self.spacing * abs(goals)
-        place = np.minimum(np.searchsorted(ends, goals), length - 1)
-        at = TakenStep(*_take(place, steps[:2]), *(_take(place, part) for part in steps[2:]))
+        interval = np.minimum(np.searchsorted(ends, goals), length - 1)
+        at = TakenStep(*_take(interval, steps[:2]), *(_take(interval, part) for part in steps[2:]))
         at = at._replace(h=np.where(at.h == 0, 1.0, at.h).astype(at.h.dtype))
         y = self._within(at, targets)
         return self._valid(np.logical_and(goals <= ends[-1], self.ordered), y)
 
 
-def _take(place: Any, tree: Any) -> Any:
-    return map_leaves(lambda leaf: OPS["take"](leaf, place, axis=0), tree)
+def _take(index: Any, tree: Any) -> Any:
+    return map_leaves(lambda leaf: OPS["take"](leaf, index, axis=0), tree)
 
 
 def _decide(flag: Any) -> Any:

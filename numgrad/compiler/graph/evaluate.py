@@ -120,8 +120,8 @@ def compute(
 def operands(node: TracedNode, inputs: Sequence[Any]) -> list[Any]:
     """The operands of an operation, None for those that are left out."""
     results = list(inputs)
-    for place in node.params.get("absent", ()):
-        results.insert(place, None)
+    for position in node.params.get("absent", ()):
+        results.insert(position, None)
     return results
 
 

@@ -212,12 +212,12 @@ class Dependence:
     # ------------------------------------------------------------------------- what is no term
 
     def _of_opaque(self, term: terms.Term) -> Pattern:
-        number, place = term.detail
+        number, output = term.detail
         if number not in self._opaque:
             node = self.expansion.opaque[number]
             args = [self.pattern(a) for a in term.args]
             self._opaque[number] = self._of_node(node, term.args, args)
-        return self._opaque[number][place]
+        return self._opaque[number][output]
 
     def _of_node(
         self, node: TracedNode, args: Sequence[terms.Term], parts: Sequence[Pattern]
@@ -275,9 +275,9 @@ class Dependence:
         """The rows of a pattern united in one."""
         return self._grouped(part, np.zeros(part.shape[0], np.int64), 1)
 
-    def _positions(self, place: terms.Term, lengths: tuple[int, ...]) -> Any:
+    def _positions(self, index: terms.Term, lengths: tuple[int, ...]) -> Any:
         """Positions along an axis of that length, if they are known and in range."""
-        result = self.value(place)
+        result = self.value(index)
         known = result is not None and lengths and np.all((result >= 0) & (result < lengths[0]))
         return result if known else None
 

@@ -117,8 +117,8 @@ def notes(*inputs, op, settings, without, batches):
 
 def _without(inputs: Sequence[Any], without: tuple[int, ...]) -> list[Any]:
     results = list(inputs)
-    for place in without:
-        results.insert(place, None)
+    for position in without:
+        results.insert(position, None)
     return results
 
 

@@ -168,10 +168,10 @@ class SideEffects:
             self._refuse(f"{name}() of {known.name!r}, which lies around it,", _line(frame))
 
     def _compare(self) -> None:
-        for place in self.snapshot.places.values():
-            if (name := place.changed(again=self.again)) is not None:
-                self._refuse(f"a change of {name!r}, which lies around it,", place.where)
-            self.grown = self.grown or place.grown()
+        for entry in self.snapshot.places.values():
+            if (name := entry.changed(again=self.again)) is not None:
+                self._refuse(f"a change of {name!r}, which lies around it,", entry.where)
+            self.grown = self.grown or entry.grown()
 
     def _refuse(self, effect: str, line: str) -> NoReturn:
         raise NumgradTraceError(
