@@ -128,17 +128,17 @@ class _Walk:
     def _arrive(self, edge: Any, axis: int, g: np.ndarray, owned: bool) -> None:
         """Add gradients of a value."""
         key = _key(edge)
-        known = self.arrived.get(key)
-        if known is None:
+        entry = self.arrived.get(key)
+        if entry is None:
             self.arrived[key] = [axis, g, owned]
             if type(edge) is Node:
                 self.waiting[key] = edge
-        elif known[0] != axis:
+        elif entry[0] != axis:
             raise NumgradNotImplementedError("points: they are mixed")
-        elif known[2]:
-            known[1] += g
+        elif entry[2]:
+            entry[1] += g
         else:
-            known[1:] = known[1] + g, True
+            entry[1:] = entry[1] + g, True
 
     def _visit(self, node: Node, axis: int, g: np.ndarray) -> None:
         """Pass the gradients of a node's result on to its operands."""
@@ -237,14 +237,14 @@ class _Walk:
         if places.size == size and (places == numbers).all():
             self._arrive(edge, SHARED, g, False)
             return
-        known = self.arrived.get(_key(edge))
-        if known is None or not known[2]:
+        entry = self.arrived.get(_key(edge))
+        if entry is None or not entry[2]:
             self._arrive(edge, SHARED, np.zeros((size, self.count), g.dtype), True)
-            known = self.arrived[_key(edge)]
-        if known[0] != SHARED:
+            entry = self.arrived[_key(edge)]
+        if entry[0] != SHARED:
             raise NumgradNotImplementedError("points: they are mixed")
         for position, row in zip(places.tolist(), g, strict=True):
-            target = known[1][position]
+            target = entry[1][position]
             target += row
 
 
@@ -263,7 +263,7 @@ def _one_axis(ndim: int, axis: int, count: int) -> tuple[int, ...]:
 
 
 class _Spread:
-    """An operation over elements whose operands have the axis of points, at ``position`` from behind.
+    """An operation over elements whose operands all have the axis ``position`` of points.
 
     Attributes
     ----------

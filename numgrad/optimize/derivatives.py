@@ -118,18 +118,18 @@ def check_closures(
         )
 
 
-def cached(function: Any, key: Any, made: Any) -> Any:
+def cached(function: Any, key: Any, derivatives: Any) -> Any:
     """Cache what was made of a plain function, for the next solver that is given it."""
     if not isinstance(function, FunctionType | FunctionWrapper) and jitted_in(function) is None:
-        return made
+        return derivatives
     owner, cache = vars(function).get(KEPT, (None, {}))
     if owner is not function:  # functools.wraps hands attributes of one function to another
         cache = {}
         vars(function)[KEPT] = function, cache
     try:
-        return cache.setdefault(key, made)
+        return cache.setdefault(key, derivatives)
     except TypeError:  # metadata of a registered container has no hash
-        return made
+        return derivatives
 
 
 def number(name: str, value: Any) -> Any:

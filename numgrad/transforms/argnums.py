@@ -161,14 +161,14 @@ def compiled_whole(f: Any, transformed: Callable[..., Any]) -> Callable[..., Any
     jitted = jitted_in(f)
     if jitted is None or not jitted.is_plain:
         return transformed
-    made: list[Any] = []
+    compiled: list[Any] = []
 
     @functools.wraps(transformed)
     def whole(*args: Any, **kwargs: Any) -> Any:
         if state.interpreters:
             return transformed(*args, **kwargs)
-        if not made:
-            made.append(jitted.like(transformed))
-        return made[0](*args, **kwargs)
+        if not compiled:
+            compiled.append(jitted.like(transformed))
+        return compiled[0](*args, **kwargs)
 
     return whole

@@ -62,16 +62,16 @@ class ReferenceProgram:
         return tuple(np.array(known[value], value.dtype, order="C") for value in graph.roots())
 
     def _copies(
-        self, position: int, known: dict[Value, Any], written: Sequence[np.ndarray]
+        self, position: int, computed: dict[Value, Any], written: Sequence[np.ndarray]
     ) -> dict[Value, Any]:
         """Copies of what is read after a node that writes to the memory it lies in."""
         if not written:
             return {}
         later = [v for node in self.graph.nodes[position + 1 :] for v in node.inputs]
         return {
-            v: known[v].copy()
+            v: computed[v].copy()
             for v in [*later, *self.graph.roots()]
-            if v in known and any(np.may_share_memory(known[v], array) for array in written)
+            if v in computed and any(np.may_share_memory(computed[v], array) for array in written)
         }
 
 
