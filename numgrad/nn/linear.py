@@ -27,9 +27,9 @@ from numgrad.errors import NumgradValueError
 from numgrad.kernels.products import linalg
 from numgrad.kernels.products.linalg import linear_backward_kernel, linear_kernel
 from numgrad.nn import init
+from numgrad.nn.applied import checked
+from numgrad.nn.module.members import empty_parameter
 from numgrad.nn.module.module import Module
-from numgrad.nn.module.parameter import empty_parameter
-from numgrad.nn.module.vocabulary import checked
 from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.matmul import conjugated, matmul
 from numgrad.operations.product_plan import ProductPlan

@@ -27,9 +27,9 @@ from numgrad.core.op import Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.normalization import channel_sums_kernel, rows_backward_kernel, rows_kernel
 from numgrad.nn import init
+from numgrad.nn.applied import checked
+from numgrad.nn.module.members import empty_parameter
 from numgrad.nn.module.module import Module
-from numgrad.nn.module.parameter import empty_parameter
-from numgrad.nn.module.vocabulary import checked
 from numgrad.operations.shape import as_operand, reshape
 
 Extents = tuple[int, int, int, int]
