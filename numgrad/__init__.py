@@ -61,162 +61,72 @@ from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 from typing import Any as _Any
 
-from numpy import complex64 as complex64
-from numpy import complex128 as complex128
-from numpy import e as e
-from numpy import float32 as float32
-from numpy import float64 as float64
-from numpy import inf as inf
-from numpy import int8 as int8
-from numpy import int16 as int16
-from numpy import int32 as int32
-from numpy import int64 as int64
-from numpy import nan as nan
-from numpy import newaxis as newaxis
-from numpy import pi as pi
-from numpy import uint8 as uint8
-from numpy import uint16 as uint16
-from numpy import uint32 as uint32
-from numpy import uint64 as uint64
-
-from numgrad import autograd as autograd
-from numgrad import config as config
-from numgrad import errors as errors
-from numgrad import random as random
-from numgrad.autograd.modes import enable_grad as enable_grad
-from numgrad.autograd.modes import inference_mode as inference_mode
-from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
-from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
-from numgrad.autograd.modes import no_grad as no_grad
-from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
-from numgrad.autograd.row_sparse_tensor import RowSparseTensor as RowSparseTensor
-from numgrad.config import get_num_threads as get_num_threads
-from numgrad.config import set_num_threads as set_num_threads
-from numgrad.errors import GradcheckError as GradcheckError
-from numgrad.errors import NumgradAssertionError as NumgradAssertionError
-from numgrad.errors import NumgradAttributeError as NumgradAttributeError
-from numgrad.errors import NumgradError as NumgradError
-from numgrad.errors import NumgradIndexError as NumgradIndexError
-from numgrad.errors import NumgradKeyError as NumgradKeyError
-from numgrad.errors import NumgradLinAlgError as NumgradLinAlgError
-from numgrad.errors import NumgradNotImplementedError as NumgradNotImplementedError
-from numgrad.errors import NumgradOverflowError as NumgradOverflowError
-from numgrad.errors import NumgradRuntimeError as NumgradRuntimeError
-from numgrad.errors import NumgradTraceError as NumgradTraceError
-from numgrad.errors import NumgradTypeError as NumgradTypeError
-from numgrad.errors import NumgradValueError as NumgradValueError
-from numgrad.tensors.checkpoint import checkpoint as checkpoint
-from numgrad.tensors.checkpoint import checkpoint_sequential as checkpoint_sequential
-from numgrad.tensors.checkpoint import set_checkpoint_early_stop as set_checkpoint_early_stop
-from numgrad.tensors.creation import arange as arange
-from numgrad.tensors.creation import asarray as asarray
-from numgrad.tensors.creation import empty as empty
-from numgrad.tensors.creation import empty_like as empty_like
-from numgrad.tensors.creation import eye as eye
-from numgrad.tensors.creation import from_numpy as from_numpy
-from numgrad.tensors.creation import full as full
-from numgrad.tensors.creation import full_like as full_like
-from numgrad.tensors.creation import linspace as linspace
-from numgrad.tensors.creation import ones as ones
-from numgrad.tensors.creation import ones_like as ones_like
-from numgrad.tensors.creation import tensor as tensor
-from numgrad.tensors.creation import zeros as zeros
-from numgrad.tensors.creation import zeros_like as zeros_like
-from numgrad.tensors.tensor import Tensor as Tensor
-from numgrad.transforms import associative_scan as associative_scan
-from numgrad.transforms import cond as cond
-from numgrad.transforms import custom_jvp as custom_jvp
-from numgrad.transforms import custom_vjp as custom_vjp
-from numgrad.transforms import fori_loop as fori_loop
-from numgrad.transforms import grad as grad
-from numgrad.transforms import hessian as hessian
-from numgrad.transforms import hvp as hvp
-from numgrad.transforms import jacfwd as jacfwd
-from numgrad.transforms import jacobian as jacobian
-from numgrad.transforms import jacrev as jacrev
-from numgrad.transforms import jvp as jvp
-from numgrad.transforms import linearize as linearize
-from numgrad.transforms import map as map
-from numgrad.transforms import scan as scan
-from numgrad.transforms import stop_gradient as stop_gradient
-from numgrad.transforms import switch as switch
-from numgrad.transforms import value_and_grad as value_and_grad
-from numgrad.transforms import vhp as vhp
-from numgrad.transforms import vjp as vjp
-from numgrad.transforms import vmap as vmap
-from numgrad.transforms import while_loop as while_loop
-
-# isort: split
+from numgrad.core.namespaces import namespace as _namespace
 from numgrad.core.op import OPS as _OPS
+from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
 from numgrad.operations.lazy_operations import LATE as _LATE
 from numgrad.operations.lazy_operations import NAMESPACES as _NAMESPACES
 from numgrad.operations.lazy_operations import declared as _declared
-from numgrad.tensors import numpy_protocol as _numpy_protocol  # noqa: F401 (for what it attaches)
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = (
-    "array_api",
-    "benchmark",
-    "data",
-    "distributed",
-    "func",
-    "implicit",
-    "io",
-    "nn",
-    "optim",
-    "parallel",
-    "profiler",
-    "sparse",
-    "stats",
-    "testing",
-    "tree",
-    "viz",
+_namespace(
+    globals(),
+    {
+        "numpy": "complex64 complex128 e float32 float64 inf int8 int16 int32 int64 nan newaxis "
+        "pi uint8 uint16 uint32 uint64",
+        "numgrad": "autograd config errors random",
+        "numgrad.autograd.modes": "enable_grad inference_mode is_grad_enabled "
+        "is_inference_mode_enabled no_grad set_grad_enabled",
+        "numgrad.autograd.row_sparse_tensor": "RowSparseTensor",
+        "numgrad.config": "get_num_threads set_num_threads",
+        "numgrad.errors": "GradcheckError NumgradAssertionError NumgradAttributeError "
+        "NumgradError NumgradIndexError NumgradKeyError NumgradLinAlgError "
+        "NumgradNotImplementedError NumgradOverflowError NumgradRuntimeError NumgradTraceError "
+        "NumgradTypeError NumgradValueError",
+        "numgrad.tensors.checkpoint": "checkpoint checkpoint_sequential set_checkpoint_early_stop",
+        "numgrad.tensors.creation": "arange asarray empty empty_like eye from_numpy full "
+        "full_like linspace ones ones_like tensor zeros zeros_like",
+        "numgrad.tensors.tensor": "Tensor",
+        "numgrad.transforms": "associative_scan cond custom_jvp custom_vjp fori_loop grad hessian "
+        "hvp jacfwd jacobian jacrev jvp linearize map scan stop_gradient switch value_and_grad "
+        "vhp vjp vmap while_loop",
+    },
+    late={  # most programs need a part of it
+        "numgrad": "array_api benchmark data distributed func implicit io nn optim parallel "
+        "profiler sparse stats testing tree viz "
+        + " ".join(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()})),
+        "numgrad.compiler.api": "jit",
+        "numgrad.compiler.inspect.report": "jit_stats",
+        "numgrad.integrate": "odeint solve_ivp",
+        "numgrad.io": "load save",
+        "numgrad.nn.operations": "elementwise ops primitive",
+        "numgrad.optimize.constraints": "constraint",
+        "numgrad.optimize.curve_fit": "curve_fit",
+        "numgrad.optimize.least_squares": "least_squares",
+        "numgrad.optimize.minimize": "minimize",
+        "numgrad.optimize.models": "curve_jac",
+        "numgrad.optimize.objective": "linear_operator objective",
+        "numgrad.optimize.quad": "quad",
+        "numgrad.optimize.root": "root",
+        "numgrad.tensors.applying": "apply_along_axis apply_over_axes piecewise",
+        "numgrad.tensors.creation": "c_ geomspace logspace r_",
+    },
 )
-_SUBPACKAGES += tuple(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()}))
-_ON_FIRST_USE = {
-    **{name: f"numgrad.{name}" for name in _SUBPACKAGES},
-    "apply_along_axis": "numgrad.tensors.applying",
-    "apply_over_axes": "numgrad.tensors.applying",
-    "c_": "numgrad.tensors.creation",
-    "constraint": "numgrad.optimize.constraints",
-    "curve_fit": "numgrad.optimize.curve_fit",
-    "curve_jac": "numgrad.optimize.models",
-    "geomspace": "numgrad.tensors.creation",
-    "jit": "numgrad.compiler.api",
-    "jit_stats": "numgrad.compiler.inspect.stats",
-    "least_squares": "numgrad.optimize.least_squares",
-    "linear_operator": "numgrad.optimize.objective",
-    "load": "numgrad.io",
-    "logspace": "numgrad.tensors.creation",
-    "minimize": "numgrad.optimize.minimize",
-    "objective": "numgrad.optimize.objective",
-    **dict.fromkeys(("elementwise", "ops", "primitive"), "numgrad.nn.operations"),
-    "piecewise": "numgrad.tensors.applying",
-    "quad": "numgrad.optimize.quad",
-    "r_": "numgrad.tensors.creation",
-    "root": "numgrad.optimize.root",
-    "save": "numgrad.io",
-    "odeint": "numgrad.integrate",
-    "solve_ivp": "numgrad.integrate",
-    **_LATE,
-}
-"""Where to find what is loaded when it is first asked for: most programs need a part of it."""
+_import_module("numgrad.tensors.numpy_protocol")  # for what it attaches
+_load, _names = globals()["__getattr__"], {*globals()["__dir__"](), *_LATE}
 
 
 def __getattr__(name: str) -> _Any:
-    if name not in _ON_FIRST_USE:
+    if name not in _names:
         message = f"module 'numgrad' has no attribute {name!r}"
         if name[:1] != "_":  # what protocols ask for
             message = _import_module("numgrad.tensors.missing").said_of_module(name, __all__)
-        raise errors.NumgradAttributeError(message, name=name)
-    if name in _LATE:
-        value = _declared(name)
-    else:
-        module = _import_module(_ON_FIRST_USE[name])
-        value = module if name in _SUBPACKAGES else getattr(module, name)
-    globals()[name] = value
-    return value
+        raise _NumgradAttributeError(message, name=name)
+    if name not in _LATE:
+        return _load(name)
+    globals()[name] = _declared(name)
+    return globals()[name]
 
 
 def __dir__() -> list[str]:
@@ -227,6 +137,6 @@ for _op in _OPS.values():
     if not _op.internal:
         globals().update({_name: _op for _name in _op.names})
 __all__ = sorted(  # pyright: ignore[reportUnsupportedDunderAll]
-    {"autograd", "config", "errors", "random", *_ON_FIRST_USE}
+    _names
     | {_n for _n, _v in globals().items() if _n[0] != "_" and not isinstance(_v, _ModuleType)}
 )

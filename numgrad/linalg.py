@@ -6,117 +6,39 @@ SciPy's take besides is taken by name: ``overwrite_a``, ``check_finite`` and oth
 do not change, ``lower``, ``A``.
 """
 
-import numgrad.operations.linear_algebra.solve as _assumptions  # noqa: F401
-from numgrad.core.absent import absent as _absent
-from numgrad.core.op import Op
-from numgrad.errors import NumgradLinAlgError as LinAlgError
-from numgrad.operations.arrangement import matrix_transpose
-from numgrad.operations.linear_algebra.checks import take
-from numgrad.operations.linear_algebra.determinants import det, slogdet
-from numgrad.operations.linear_algebra.eigenvalues import eig, eigh, eigvals, eigvalsh
-from numgrad.operations.linear_algebra.factorizations import (
-    householder_product,
-    ldl,
-    ldl_solve,
-    lu,
-    lu_factor,
-    lu_solve,
-    lu_unpack,
-    qr,
-)
-from numgrad.operations.linear_algebra.matrix_equations import (
-    solve_continuous_are,
-    solve_continuous_lyapunov,
-    solve_discrete_are,
-    solve_discrete_lyapunov,
-)
-from numgrad.operations.linear_algebra.matrix_functions import (
-    coshm,
-    cosm,
-    expm,
-    fractional_matrix_power,
-    logm,
-    matrix_power,
-    sinhm,
-    sinm,
-    solve_sylvester,
-    sqrtm,
-    tanhm,
-    tanm,
-)
-from numgrad.operations.linear_algebra.polar import orthogonal_procrustes, polar, signm
-from numgrad.operations.linear_algebra.schur import hessenberg, qz, rsf2csf, schur
-from numgrad.operations.linear_algebra.singular_values import (
-    cond,
-    lstsq,
-    matrix_rank,
-    null_space,
-    orth,
-    pinv,
-    pinvh,
-    svd,
-    svdvals,
-)
-from numgrad.operations.linear_algebra.solve import inv, solve
-from numgrad.operations.linear_algebra.structured import (
-    block_diag,
-    circulant,
-    companion,
-    eig_banded,
-    eigh_tridiagonal,
-    eigvals_banded,
-    eigvalsh_tridiagonal,
-    hankel,
-    khatri_rao,
-    matmul_toeplitz,
-    solve_banded,
-    solve_toeplitz,
-    solveh_banded,
-    toeplitz,
-)
-from numgrad.operations.linear_algebra.triangular import (
-    cho_factor,
-    cho_solve,
-    cholesky,
-    solve_triangular,
-)
-from numgrad.operations.linear_algebra.vector_products import (
-    cross_of_last as cross,
-)
-from numgrad.operations.linear_algebra.vector_products import (
-    diagonal_of_matrices as diagonal,
-)
-from numgrad.operations.linear_algebra.vector_products import multi_dot, tensorinv, tensorsolve
-from numgrad.operations.linear_algebra.vector_products import (
-    outer_of_vectors as outer,
-)
-from numgrad.operations.linear_algebra.vector_products import (
-    trace_of_matrices as trace,
-)
-from numgrad.operations.matmul import kron, matmul, tensordot, vecdot
-from numgrad.operations.norm import matrix_norm, norm, vector_norm
+from numgrad.core.namespaces import namespace as _namespace
+from numgrad.core.op import Op as _Op
+from numgrad.operations.linear_algebra.checks import take as _take
 
-__all__ = [
-    "LinAlgError", "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion",
-    "cond", "coshm", "cosm", "cross", "det", "diagonal", "eig", "eig_banded", "eigh",
-    "eigh_tridiagonal", "eigvals", "eigvals_banded", "eigvalsh", "eigvalsh_tridiagonal", "expm",
-    "fractional_matrix_power", "hankel", "hessenberg", "householder_product", "inv", "khatri_rao",
-    "kron", "ldl", "ldl_solve", "logm", "lstsq", "lu", "lu_factor", "lu_solve", "lu_unpack",
-    "matmul", "matmul_toeplitz", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose",
-    "multi_dot", "norm", "null_space", "orth", "orthogonal_procrustes", "outer", "pinv", "pinvh",
-    "polar", "qr", "qz", "rsf2csf", "schur", "signm", "sinhm", "sinm", "slogdet", "solve",
-    "solve_banded", "solve_continuous_are", "solve_continuous_lyapunov", "solve_discrete_are",
-    "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular",
-    "solveh_banded", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "tensordot", "tensorinv",
-    "tensorsolve", "toeplitz", "trace", "vecdot", "vector_norm",
-]  # fmt: skip
-
-take(op for name in __all__ if isinstance(op := globals()[name], Op))
-
-
-__getattr__ = _absent(
-    __name__,
-    __all__,
+_names = _namespace(
+    globals(),
+    {
+        "numgrad.errors": "LinAlgError=NumgradLinAlgError",
+        "numgrad.operations.arrangement": "matrix_transpose",
+        "numgrad.operations.linear_algebra.determinants": "det slogdet",
+        "numgrad.operations.linear_algebra.eigenvalues": "eig eigh eigvals eigvalsh",
+        "numgrad.operations.linear_algebra.factorizations": "householder_product ldl ldl_solve lu "
+        "lu_factor lu_solve lu_unpack qr",
+        "numgrad.operations.linear_algebra.matrix_equations": "solve_continuous_are "
+        "solve_continuous_lyapunov solve_discrete_are solve_discrete_lyapunov",
+        "numgrad.operations.linear_algebra.matrix_functions": "coshm cosm expm "
+        "fractional_matrix_power logm matrix_power sinhm sinm solve_sylvester sqrtm tanhm tanm",
+        "numgrad.operations.linear_algebra.polar": "orthogonal_procrustes polar signm",
+        "numgrad.operations.linear_algebra.schur": "hessenberg qz rsf2csf schur",
+        "numgrad.operations.linear_algebra.singular_values": "cond lstsq matrix_rank null_space "
+        "orth pinv pinvh svd svdvals",
+        "numgrad.operations.linear_algebra.solve": "inv solve",
+        "numgrad.operations.linear_algebra.structured": "block_diag circulant companion "
+        "eig_banded eigh_tridiagonal eigvals_banded eigvalsh_tridiagonal hankel khatri_rao "
+        "matmul_toeplitz solve_banded solve_toeplitz solveh_banded toeplitz",
+        "numgrad.operations.linear_algebra.triangular": "cho_factor cho_solve cholesky "
+        "solve_triangular",
+        "numgrad.operations.linear_algebra.vector_products": "cross=cross_of_last "
+        "diagonal=diagonal_of_matrices multi_dot tensorinv tensorsolve outer=outer_of_vectors "
+        "trace=trace_of_matrices",
+        "numgrad.operations.matmul": "kron matmul tensordot vecdot",
+        "numgrad.operations.norm": "matrix_norm norm vector_norm",
+    },
     {
         "cholesky_ex": "cholesky",
         "inv_ex": "inv",
@@ -131,6 +53,4 @@ __getattr__ = _absent(
     },
 )
 
-
-def __dir__() -> list[str]:
-    return __all__
+_take(op for name in _names if isinstance(op := globals()[name], _Op))

@@ -7,10 +7,12 @@ from typing import Any, TypeAlias
 from numpy.typing import ArrayLike, DTypeLike
 
 from numgrad import Tensor
+from numgrad.errors import NumgradLinAlgError as _NumgradLinAlgError
 
 _Array: TypeAlias = "Tensor | ArrayLike"
 _Axis: TypeAlias = int | Sequence[int] | None
 
+LinAlgError = _NumgradLinAlgError
 def block_diag(*arrays: Any) -> Tensor:
     """Matrices one after the other on the diagonal, zeros elsewhere; vectors count as rows."""
 

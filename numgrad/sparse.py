@@ -11,13 +11,11 @@ gradient as it stands. ``ng.jit`` keeps the elements that it has when a function
 array([1., 5.])
 """
 
-from numgrad.operations.sparse_matrices import SparsePattern as SparsePattern
-from numgrad.operations.sparse_matrices import matmul as matmul
-from numgrad.operations.sparse_matrices import pattern as pattern
-from numgrad.operations.sparse_matrices import spsolve as spsolve
+from numgrad.core.namespaces import namespace as _namespace
 
-__all__ = ["SparsePattern", "matmul", "pattern", "spsolve"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+_namespace(
+    globals(),
+    {
+        "numgrad.operations.sparse_matrices": "SparsePattern matmul pattern spsolve",
+    },
+)

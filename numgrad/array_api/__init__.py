@@ -11,68 +11,30 @@ standard's signatures, and carry gradients. What does not differ is that of ``ng
 tensor([-0.70710678,  0.70710678])
 """
 
-from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from numpy import bool_ as bool  # noqa: F401 (a name of the standard)
-from numpy import complex64 as complex64
-from numpy import complex128 as complex128
-from numpy import e as e
-from numpy import float32 as float32
-from numpy import float64 as float64
-from numpy import inf as inf
-from numpy import int8 as int8
-from numpy import int16 as int16
-from numpy import int32 as int32
-from numpy import int64 as int64
-from numpy import nan as nan
-from numpy import newaxis as newaxis
-from numpy import pi as pi
-from numpy import uint8 as uint8
-from numpy import uint16 as uint16
-from numpy import uint32 as uint32
-from numpy import uint64 as uint64
-
 import numgrad as _ng
-from numgrad.array_api.creation import arange as arange
-from numgrad.array_api.creation import asarray as asarray
-from numgrad.array_api.creation import empty as empty
-from numgrad.array_api.creation import empty_like as empty_like
-from numgrad.array_api.creation import eye as eye
-from numgrad.array_api.creation import from_dlpack as from_dlpack
-from numgrad.array_api.creation import full as full
-from numgrad.array_api.creation import full_like as full_like
-from numgrad.array_api.creation import linspace as linspace
-from numgrad.array_api.creation import ones as ones
-from numgrad.array_api.creation import ones_like as ones_like
-from numgrad.array_api.creation import zeros as zeros
-from numgrad.array_api.creation import zeros_like as zeros_like
-from numgrad.array_api.dtypes import __array_namespace_info__ as __array_namespace_info__
-from numgrad.array_api.dtypes import astype as astype
-from numgrad.array_api.dtypes import can_cast as can_cast
-from numgrad.array_api.dtypes import finfo as finfo
-from numgrad.array_api.dtypes import iinfo as iinfo
-from numgrad.array_api.dtypes import isdtype as isdtype
-from numgrad.array_api.dtypes import result_type as result_type
-from numgrad.array_api.functions import argsort as argsort
-from numgrad.array_api.functions import broadcast_shapes as broadcast_shapes
-from numgrad.array_api.functions import concat as concat
-from numgrad.array_api.functions import diff as diff
-from numgrad.array_api.functions import expand_dims as expand_dims
-from numgrad.array_api.functions import expm1 as expm1
-from numgrad.array_api.functions import isin as isin
-from numgrad.array_api.functions import meshgrid as meshgrid
-from numgrad.array_api.functions import nonzero as nonzero
-from numgrad.array_api.functions import repeat as repeat
-from numgrad.array_api.functions import reshape as reshape
-from numgrad.array_api.functions import searchsorted as searchsorted
-from numgrad.array_api.functions import sort as sort
-from numgrad.array_api.functions import squeeze as squeeze
-from numgrad.array_api.functions import stack as stack
-from numgrad.array_api.functions import std as std
-from numgrad.array_api.functions import tile as tile
-from numgrad.array_api.functions import unstack as unstack
-from numgrad.array_api.functions import var as var
+from numgrad.core.namespaces import namespace as _namespace
+
+_EXTENSIONS = ("fft", "linalg")
+_BESIDE = ("special", "einsum")
+"""No extension yet, but where SciPy looks first; no function, but by which xarray multiplies."""
+
+_namespace(
+    globals(),
+    {
+        "numpy": "bool=bool_ complex64 complex128 e float32 float64 inf int8 int16 int32 int64 "
+        "nan newaxis pi uint8 uint16 uint32 uint64",
+        "numgrad.array_api.creation": "arange asarray empty empty_like eye from_dlpack full "
+        "full_like linspace ones ones_like zeros zeros_like",
+        "numgrad.array_api.dtypes": "__array_namespace_info__ astype can_cast finfo iinfo isdtype "
+        "result_type",
+        "numgrad.array_api.functions": "argsort broadcast_shapes concat diff expand_dims expm1 "
+        "isin meshgrid nonzero repeat reshape searchsorted sort squeeze stack std tile unstack "
+        "var",
+    },
+    late={"numgrad.array_api": " ".join(_EXTENSIONS), "numgrad": " ".join(_BESIDE)},
+)
 
 __array_api_version__ = "2025.12"
 
@@ -90,27 +52,19 @@ unique_values vecdot where
 """Functions of ``ng`` that are those of the standard."""
 
 _RENAMED = {"pow": "power"}
-_EXTENSIONS = ("fft", "linalg")
-_SPECIAL = "special"
-"""No extension yet, but where SciPy looks for its special functions first."""
-_EINSUM = "einsum"
-"""No function of the standard, but by which xarray multiplies."""
+_load = globals()["__getattr__"]
 
 
 def __getattr__(name: str) -> _Any:
-    if name in _EXTENSIONS:
-        value: _Any = _import_module(f"{__name__}.{name}")
-    elif name == _SPECIAL:
-        value = _import_module(f"numgrad.{name}")
-    elif name in __all__ or name == _EINSUM:
-        value = getattr(_ng, _RENAMED.get(name, name))
-    else:
+    if name in (*_EXTENSIONS, *_BESIDE):
+        return _load(name)
+    if name not in __all__:
         raise _ng.NumgradAttributeError(
             f"the Array API standard {__array_api_version__} has no {name!r}; ng.{name}, or the "
             "function of NumPy's, may be what is meant"
         )
-    globals()[name] = value
-    return value
+    globals()[name] = getattr(_ng, _RENAMED.get(name, name))
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

@@ -33,7 +33,7 @@ from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
 from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
-from numgrad.core.absent import absent as _absent
+from numgrad.core.namespaces import absent as _absent
 
 if TYPE_CHECKING:
     from numgrad.autograd import functional as functional

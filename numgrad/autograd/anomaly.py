@@ -76,7 +76,7 @@ class set_detect_anomaly(ChangingAtOnce):
         self._change()
 
     def _changes(self) -> dict[str, Any]:
-        return self._settings
+        return self._settings.copy()
 
 
 class detect_anomaly(Changing):

@@ -20,7 +20,7 @@ from numgrad.autograd.saved import save_on_cpu as save_on_cpu
 from numgrad.autograd.saved import saved_tensors_hooks as saved_tensors_hooks
 from numgrad.autograd.variable import Tensor
 from numgrad.autograd.versions import mark_written
-from numgrad.core.absent import absent
+from numgrad.core.namespaces import absent
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 __all__ = [

@@ -271,13 +271,13 @@ class BaseInterpreter(Interpreter):
         operands: Sequence[Any],
         size: Any,
         dtype: Any,
-        apart: bool = True,
+        independent: bool = True,
     ) -> Any:
         """A Tensor of what ``function(*operands, size)`` draws from NumPy's bit generator.
 
         ``size`` is that of the result; for None, it has the shape to which the operands broadcast.
-        ``apart`` says that its elements do not depend on each other, so that one call may draw
-        them for many examples.
+        ``independent`` says that its elements do not depend on each other, so that one call may
+        draw them for many examples.
         """
 
     def drawn_together(self, draws: Any) -> list[Any]:
@@ -385,21 +385,27 @@ class Changing:
 
     def __enter__(self) -> Any:
         changes = self._changes()
-        before, entered = self._before(changes), state.entered
+        before = self._before(changes)
+        before["entered"] = entered = state.entered
+        changes["entered"] = (*entered, (self, before))
         try:
-            state.put({**changes, "entered": (*entered, (self, before))})
+            state.put(changes)
             return self
         except BaseException:
-            state.put({**before, "entered": entered})
+            state.put(before)
             raise
 
     def __exit__(self, *exception: object) -> None:
-        before = state.leave(self)
+        entered = state.entered
+        if entered and entered[-1][0] is self:
+            state.put(entered[-1][1])
+            return
+        before = state.leave(self)  # what was entered later stays
         if before is not None:  # None in a thread that collects somebody else's generator
-            state.put(before)
+            state.put({**before, "entered": state.entered})
 
     def _changes(self) -> dict[str, Any]:
-        """Settings inside, by name."""
+        """Settings inside, by name, in a dictionary of its own."""
         raise NotImplementedError
 
     def _before(self, changes: dict[str, Any]) -> dict[str, Any]:

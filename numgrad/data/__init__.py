@@ -11,39 +11,19 @@ several together. Samplers such as ``WeightedRandomSampler`` say which samples c
 [(2,), (2,), (1,)]
 """
 
-# fmt: off
-# isort: off
+from numgrad.core.namespaces import namespace as _namespace
 
-from numgrad.core.absent import absent as _absent
-from numgrad.data.dataset import (
-    ChainDataset, ConcatDataset, Dataset, IterableDataset, StackDataset, Subset, TensorDataset,
-    random_split,
-)
-from numgrad.data.loader import DataLoader, default_collate
-from numgrad.data.sampler import (
-    BatchSampler, DistributedSampler, RandomSampler, Sampler, SequentialSampler,
-    SubsetRandomSampler, WeightedRandomSampler,
-)
-
-# isort: on
-# fmt: on
-
-__all__ = [
-    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler",
-    "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset",
-    "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "default_collate",
-    "random_split",
-]  # fmt: skip
-
-__getattr__ = _absent(
-    __name__,
-    __all__,
+_namespace(
+    globals(),
+    {
+        "numgrad.data.dataset": "ChainDataset ConcatDataset Dataset IterableDataset StackDataset "
+        "Subset TensorDataset random_split",
+        "numgrad.data.loader": "DataLoader default_collate",
+        "numgrad.data.sampler": "BatchSampler DistributedSampler RandomSampler Sampler "
+        "SequentialSampler SubsetRandomSampler WeightedRandomSampler",
+    },
     {
         "get_worker_info": "workers are threads here and share their objects",
         "default_convert": "ng.asarray",
     },
 )
-
-
-def __dir__() -> list[str]:
-    return __all__

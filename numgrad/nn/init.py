@@ -15,7 +15,7 @@ import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor
-from numgrad.core.absent import absent as _absent
+from numgrad.core.namespaces import absent as _absent
 from numgrad.core.options import Option
 from numgrad.errors import NumgradTypeError, NumgradValueError, warn
 from numgrad.random.generator import generator_of

@@ -46,63 +46,27 @@ Examples
 tensor([1., 1.])
 """
 
-# fmt: off
-# isort: off
+from numgrad.core.namespaces import namespace as _namespace
 
-from numgrad.core.absent import absent as _absent
-from numgrad.optim import lr_scheduler, swa_utils
-from numgrad.optim.adadelta import Adadelta
-from numgrad.optim.adafactor import Adafactor
-from numgrad.optim.adagrad import Adagrad
-from numgrad.optim.adam import Adam, AdamW, Adamax, NAdam, RAdam
-from numgrad.optim.asgd import ASGD
-from numgrad.optim.lbfgs import LBFGS
-from numgrad.optim.muon import Muon
-from numgrad.optim.optimizer import Optimizer
-from numgrad.optim.rmsprop import RMSprop
-from numgrad.optim.rprop import Rprop
-from numgrad.optim.scipy_minimizers import minimize
-from numgrad.optim.sgd import SGD
-from numgrad.optim.sparse_adam import SparseAdam
-from numgrad.optim.step_hooks import (
-    register_optimizer_step_post_hook, register_optimizer_step_pre_hook,
+_namespace(
+    globals(),
+    {
+        "numgrad.optim": "lr_scheduler swa_utils",
+        "numgrad.optim.adadelta": "Adadelta",
+        "numgrad.optim.adafactor": "Adafactor",
+        "numgrad.optim.adagrad": "Adagrad",
+        "numgrad.optim.adam": "Adam AdamW Adamax NAdam RAdam",
+        "numgrad.optim.asgd": "ASGD",
+        "numgrad.optim.lbfgs": "LBFGS",
+        "numgrad.optim.muon": "Muon",
+        "numgrad.optim.optimizer": "Optimizer",
+        "numgrad.optim.rmsprop": "RMSprop",
+        "numgrad.optim.rprop": "Rprop",
+        "numgrad.optim.scipy_minimizers": "minimize",
+        "numgrad.optim.sgd": "SGD",
+        "numgrad.optim.sparse_adam": "SparseAdam",
+        "numgrad.optim.step_hooks": "register_optimizer_step_post_hook "
+        "register_optimizer_step_pre_hook",
+        "numgrad.optim.zero_redundancy_optimizer": "ZeroRedundancyOptimizer",
+    },
 )
-from numgrad.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
-
-# isort: on
-# fmt: on
-
-__all__ = [
-    "ASGD",
-    "LBFGS",
-    "SGD",
-    "Adadelta",
-    "Adafactor",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "Muon",
-    "NAdam",
-    "Optimizer",
-    "RAdam",
-    "RMSprop",
-    "Rprop",
-    "SparseAdam",
-    "ZeroRedundancyOptimizer",
-    "lr_scheduler",
-    "minimize",
-    "register_optimizer_step_post_hook",
-    "register_optimizer_step_pre_hook",
-    "swa_utils",
-]
-
-__getattr__ = _absent(
-    __name__,
-    __all__,
-    {},
-)
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from numgrad.autograd.modes import no_grad
-from numgrad.core.absent import absent as _absent
+from numgrad.core.namespaces import absent as _absent
 from numgrad.errors import NumgradAssertionError, NumgradValueError
 from numgrad.nn.module.module import Module
 from numgrad.nn.utils.clip_grad import update_many

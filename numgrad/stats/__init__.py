@@ -12,7 +12,7 @@ Each name is a distribution with functions ``logpdf``, ``pdf`` (``logpmf``, ``pm
 functions take no Tensors that require gradients.
 """
 
-from numgrad.core.absent import absent as _absent
+from numgrad.core.namespaces import absent as _absent
 from numgrad.stats.counts import bernoulli as bernoulli
 from numgrad.stats.counts import binom as binom
 from numgrad.stats.counts import categorical as categorical

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from importlib import import_module
 
-from numgrad.core.absent import close_matches
+from numgrad.core.namespaces import close_matches
 
 # -------------------------------------------------------------------------------------------- names
 

@@ -503,3 +503,69 @@ def test_a_late_write_to_a_carry_changes_nothing_that_was_collected():
         ng.scan(step, 0.0, xs)
     _, ys = ng.scan(lambda c, x: step(c, x, lambda c: c * 1), 0.0, xs)
     assert ys.tolist() == [0, 0, 1, 2]
+
+
+# ------------------------------------------------------------------------------- names in errors
+
+ROWS = np.ones((4, 2))
+CARRYING = {
+    "scan": lambda f, c, n: ng.scan(lambda c, _: (f(c), None), c, ROWS),
+    "scan saving": lambda f, c, n: ng.scan(lambda c, _: (f(c), None), c, ROWS, save=3),
+    "fori_loop": lambda f, c, n: ng.fori_loop(0, 4, lambda _, c: f(c), c),
+    "fori_loop saving": lambda f, c, n: ng.fori_loop(0, 4, lambda _, c: f(c), c, save=3),
+    "fori_loop to n": lambda f, c, n: ng.fori_loop(0, n, lambda _, c: f(c), c),
+    "while_loop": lambda f, c, n: ng.while_loop(lambda c: ng.sum(c["x"]) < n, f, c),
+}
+"""Loops of a function of a carry, which is a dict, and a bound."""
+WRONG_CARRIES = {
+    "the carry after a step is nested": lambda c: [c["x"]],
+    r"the carry\['x'\] has shape": lambda c: {"x": np.ones(7)},
+    "the carry holds a str": lambda c: {"x": "text"},
+}
+ZEROS, BOUNDS = np.zeros((2, 2)), np.array([2, 3])
+WAYS = {
+    "eager": lambda g: g(ZEROS[0], 2),
+    "jit": lambda g: ng.jit(g)(ZEROS[0], 2),
+    "vmap": lambda g: ng.vmap(g)(ZEROS, BOUNDS),
+    "jit of vmap": lambda g: ng.jit(ng.vmap(g))(ZEROS, BOUNDS),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("loop", CARRYING)
+def test_errors_of_a_carry_name_the_function_that_was_called(loop, way):
+    for message, body in WRONG_CARRIES.items():
+        with pytest.raises(errors.NumgradError, match=rf"(^|\d: ){loop.split()[0]}: {message}"):
+            WAYS[way](lambda x, n, body=body: CARRYING[loop](body, {"x": x}, n))
+
+
+WRONG_ROWS = {
+    "map xs": ("map: xs holds a ", lambda x: ng.map(np.sin, np.array(["text"]))),
+    "map lengths": ("map: there is one number", lambda x: ng.map(np.sin, (ROWS, ROWS[1:]))),
+    "map number": ("map: xs is a float without", lambda x: ng.map(np.sin, 1.0)),
+    "map none": ("map: xs hold no array", lambda x: ng.map(np.sin, ())),
+    "map f": ("map: what is collected holds", lambda x: ng.map(lambda r: "text", ROWS)),
+    "scan f": ("scan: what is collected", lambda x: ng.scan(lambda c, r: (c, "text"), x, ROWS)),
+    "scan pair": ("scan: the step returned", lambda x: ng.scan(lambda c, r: c, x, ROWS)),
+    "scan save": ("scan: save is 0", lambda x: ng.scan(lambda c, r: (c, c), x, ROWS, save=0)),
+    "fori save": ("fori_loop: save is 0", lambda x: ng.fori_loop(0, 3, lambda k, c: c, x, 0)),
+    "fori save type": (
+        "fori_loop: save is True; ",
+        lambda x: ng.fori_loop(0, 3, lambda k, c: c, x, True),
+    ),
+    "while cond": ("while_loop: the condition", lambda x: ng.while_loop(lambda c: ROWS, abs, x)),
+    "cond pred": ("cond: the condition is", lambda x: ng.cond(ROWS, abs, abs, x)),
+    "switch index": ("switch: the index is one integer", lambda x: ng.switch(0.5, [abs], x)),
+    "associative f": (
+        "associative_scan: what f returned is nested",
+        lambda x: ng.associative_scan(lambda a, b: [a, b], ROWS),
+    ),
+}
+
+
+@pytest.mark.parametrize("way", ["eager", "jit"])
+@pytest.mark.parametrize("name", WRONG_ROWS)
+def test_errors_name_the_function_that_was_called(name, way):
+    message, call = WRONG_ROWS[name]
+    with pytest.raises(errors.NumgradError, match=rf"(^|\d: ){message}"):
+        WAYS[way](lambda x, n: call(x))

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from numgrad.compiler.graph.body_primitive import BodyOperation
 from numgrad.compiler.graph.graph import Graph, TracedNode, Value
 
 
 def trim_loops(graph: Graph) -> int:
     """Leave out of loops what nothing depends on; collect equal values once."""
-    loops = [node for node in graph.nodes if node.name in ("scan", "while_loop")]
+    loops = [n for n in graph.nodes if isinstance(n.op, BodyOperation) and n.op.rules.trims]
     if not loops:
         return 0
     _join_equal(graph, loops)
@@ -34,7 +35,7 @@ def trim_loops(graph: Graph) -> int:
         node.params = {**node.params, "body": body, "lengths": body.lengths(known)}
         changed += 1
     bodies: dict[tuple, Any] = {}
-    for node in loops:  # what is equal is compiled once
+    for node in loops:  # equal steps are compiled once
         body = node.params["body"]
         node.params = {**node.params, "body": bodies.setdefault(body.structure_key, body)}
     return changed

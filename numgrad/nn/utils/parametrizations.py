@@ -8,7 +8,7 @@ import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor
-from numgrad.core.absent import absent as _absent
+from numgrad.core.namespaces import absent as _absent
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 from numgrad.nn.convolution.transposed import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from numgrad.nn.module.module import Module

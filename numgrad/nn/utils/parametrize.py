@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Parameter, Tensor
-from numgrad.core.absent import absent as _absent
+from numgrad.core.namespaces import absent as _absent
 from numgrad.errors import NumgradKeyError, NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.nn.container import ModuleDict, ModuleList
 from numgrad.nn.module.module import Module

@@ -9,24 +9,12 @@ tensor([[1., 2., 3.],
 tensor([1., 4., 2., 3.])
 """
 
-from numgrad.core.absent import absent as _absent
-from numgrad.nn.recurrent.packed import PackedSequence as PackedSequence
-from numgrad.nn.recurrent.packed import invert_permutation as invert_permutation
-from numgrad.nn.recurrent.packed import pack_padded_sequence as pack_padded_sequence
-from numgrad.nn.recurrent.packed import pack_sequence as pack_sequence
-from numgrad.nn.recurrent.packed import pad_packed_sequence as pad_packed_sequence
-from numgrad.nn.recurrent.packed import pad_sequence as pad_sequence
-from numgrad.nn.recurrent.packed import unpack_sequence as unpack_sequence
-from numgrad.nn.recurrent.packed import unpad_sequence as unpad_sequence
+from numgrad.core.namespaces import namespace as _namespace
 
-__all__ = [
-    "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence",
-    "pad_packed_sequence", "pad_sequence", "unpack_sequence", "unpad_sequence",
-]  # fmt: skip
-
-
-__getattr__ = _absent(__name__, __all__, {})
-
-
-def __dir__() -> list[str]:
-    return __all__
+_namespace(
+    globals(),
+    {
+        "numgrad.nn.recurrent.packed": "PackedSequence invert_permutation pack_padded_sequence "
+        "pack_sequence pad_packed_sequence pad_sequence unpack_sequence unpad_sequence",
+    },
+)

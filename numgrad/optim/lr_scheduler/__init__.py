@@ -31,35 +31,17 @@ Examples
 [0.25]
 """
 
-# fmt: off
-# isort: off
+from numgrad.core.namespaces import namespace as _namespace
 
-from numgrad.core.absent import absent as _absent
-from numgrad.optim.lr_scheduler.base import LRScheduler
-from numgrad.optim.lr_scheduler.composite import ChainedScheduler, SequentialLR
-from numgrad.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
-from numgrad.optim.lr_scheduler.cycle import CyclicLR, OneCycleLR
-from numgrad.optim.lr_scheduler.factor import (
-    ConstantLR, ExponentialLR, LambdaLR, LinearLR, MultiStepLR, MultiplicativeLR, PolynomialLR,
-    StepLR,
+_namespace(
+    globals(),
+    {
+        "numgrad.optim.lr_scheduler.base": "LRScheduler",
+        "numgrad.optim.lr_scheduler.composite": "ChainedScheduler SequentialLR",
+        "numgrad.optim.lr_scheduler.cosine": "CosineAnnealingLR CosineAnnealingWarmRestarts",
+        "numgrad.optim.lr_scheduler.cycle": "CyclicLR OneCycleLR",
+        "numgrad.optim.lr_scheduler.factor": "ConstantLR ExponentialLR LambdaLR LinearLR "
+        "MultiStepLR MultiplicativeLR PolynomialLR StepLR",
+        "numgrad.optim.lr_scheduler.plateau": "ReduceLROnPlateau",
+    },
 )
-from numgrad.optim.lr_scheduler.plateau import ReduceLROnPlateau
-
-# isort: on
-# fmt: on
-
-__all__ = [
-    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
-    "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR",
-    "MultiplicativeLR", "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR",
-]  # fmt: skip
-
-__getattr__ = _absent(
-    __name__,
-    __all__,
-    {},
-)
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from numgrad.compiler.graph.graph import TracedNode
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import Primitive
 from numgrad.core.formula import Meta
@@ -17,14 +18,32 @@ def has_derivatives(meta: Any) -> bool:
     return meta.dtype.kind in "fc"
 
 
+class BodyOperation(Primitive):
+    """An operation whose parameter is a body, and the rules that it was declared with."""
+
+    rules: BodyPrimitive
+
+
 class BodyPrimitive:
     """The rules of an operation of any number of operands, one parameter of which is a body.
 
     A subclass has a method for each rule, and ``declare`` makes the operation of a function that
     runs the body on ndarrays. Lengths of ``shape`` may be symbols.
+
+    Attributes
+    ----------
+    differentiable
+        Whether it has derivatives: ``vjp`` and ``jvp``.
+    linear
+        Whether it may be taken for linear in what its body is linear in.
+    trims
+        Whether results that nothing reads may be left out of its body, and the carries and
+        operands that only these need: ``compiler.passes.loop_trimming``.
     """
 
     differentiable = True
+    linear = False
+    trims = False
 
     def shape(self, inputs: Sequence[Meta], params: dict[str, Any]) -> Any:
         """Shapes and dtypes of the results: ``(a[n]) -> y[m]``, or one ``Meta``."""
@@ -48,12 +67,22 @@ class BodyPrimitive:
         """Results for a batch of ``size`` examples: ``(B.a or a)[n] -> (B.y)[m]``."""
         raise NotImplementedError
 
+    def dependence(
+        self, patterns: Any, node: TracedNode, args: Sequence[Any], parts: Sequence[Any]
+    ) -> list[Any] | None:
+        """Which elements of results depend on which columns: ``compiler.inspect.sparsity``.
+
+        None if all may depend on all.
+        """
+        return None
+
     @classmethod
-    def declare(cls, **options: Any) -> Callable[[Callable[..., Any]], Primitive]:
+    def declare(cls, **options: Any) -> Callable[[Callable[..., Any]], BodyOperation]:
         """Declare the operation that a function runs, with these rules."""
 
-        def primitive(function: Callable[..., Any]) -> Primitive:
-            op, rules = Primitive(function, internal=True, method=False, **options), cls()
+        def primitive(function: Callable[..., Any]) -> BodyOperation:
+            op = BodyOperation(function, internal=True, method=False, **options)
+            op.rules = rules = cls()
             op.shape(lambda *inputs, **params: rules.shape(inputs, params))
             op.batch(rules.batch)
             if not cls.differentiable:
@@ -81,8 +110,8 @@ class _JointGradients(threading.local):
         self, g: Sequence[Any], inputs: Sequence[Any], y: Any, index: int, params: dict[str, Any]
     ) -> Any:
         """The gradient of one operand, None if it has none."""
-        wanted = [k for k, x in enumerate(inputs) if has_derivatives(x)]
-        if index not in wanted:
+        floating = [k for k, x in enumerate(inputs) if has_derivatives(x)]
+        if index not in floating:
             return None
         key, known = (*g, *inputs), self.last
         same = (
@@ -92,12 +121,12 @@ class _JointGradients(threading.local):
         )
         if known is None or not same:
             known = key, self.vjp(g, inputs, y, params)
-        self.last = None if index == wanted[-1] else known  # nothing is held longer than needed
+        self.last = None if index == floating[-1] else known  # nothing is held longer than needed
         return known[1][index]
 
 
 def _named(rule: Callable[..., Any], first: list[str], names: list[str]) -> Any:
     """A function with parameters of these names, as formulas have, which gives a rule a dict."""
-    given = ", ".join(f"{name!r}: {name}" for name in names)
-    source = f"lambda {', '.join([*first, *names])}: _rule({', '.join(first)}, {{{given}}})"
+    pairs = ", ".join(f"{name!r}: {name}" for name in names)
+    source = f"lambda {', '.join([*first, *names])}: _rule({', '.join(first)}, {{{pairs}}})"
     return eval(source, {"_rule": rule})

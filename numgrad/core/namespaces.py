@@ -1,0 +1,124 @@
+"""Public namespaces: tables of names and their homes, and errors for names that are absent.
+
+Note [Public namespaces]
+------------------------
+A module such as ``numgrad.special`` defines nothing: a table says from which module which names
+come, and ``namespace`` puts them there. ``python -m numgrad stubs`` writes the same table as a
+``.pyi``, which is what editors and type checkers read.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+from numgrad.errors import NumgradAttributeError
+
+HOMES: dict[str, dict[str, tuple[str, str]]] = {}
+"""Public namespaces -> their names -> module and name there."""
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def namespace(
+    public: dict[str, Any],
+    homes: Mapping[str, str],
+    instead: Mapping[str, str] = _NOTHING,
+    late: Mapping[str, str] = _NOTHING,
+    elsewhere: str = "",
+) -> list[str]:
+    """Put names of other modules into a public one: Note [Public namespaces].
+
+    Parameters
+    ----------
+    public
+        The globals of the public module, which get ``__all__``, ``__getattr__``, ``__dir__`` too.
+    homes
+        Modules -> the names that come from them, with blanks between; ``jn=jv`` is ``jv`` under
+        another name. The public module itself stands for the modules in its folder.
+    instead, elsewhere
+        As for ``absent``.
+    late
+        The same as ``homes`` for names that are loaded when they are first asked for.
+
+    Returns
+    -------
+    list of str
+        The names in order.
+    """
+    module = public["__name__"]
+    tables = _table(homes), _table(late)
+    HOMES[module] = tables[0] | tables[1]
+    names = sorted(HOMES[module])
+    missing = absent(module, names, instead, elsewhere)
+
+    def __getattr__(name: str) -> Any:
+        if name not in tables[1]:
+            return missing(name)
+        public[name] = _imported(module, *tables[1][name])
+        return public[name]
+
+    for name, source in tables[0].items():
+        public[name] = _imported(module, *source)
+    public["__getattr__"] = __getattr__ if late else missing
+    public["__dir__"], public["__all__"] = lambda: names, names
+    return names
+
+
+def _table(homes: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Names -> module and name there."""
+    return {
+        name: (home, original or name)
+        for home, text in homes.items()
+        for name, _, original in (entry.partition("=") for entry in text.split())
+    }
+
+
+def _imported(module: str, home: str, name: str) -> Any:
+    """An attribute of a module, or a module in the folder of the public one."""
+    if home == module:
+        return import_module(f"{home}.{name}")
+    return getattr(sys.modules.get(home) or import_module(home), name)
+
+
+def absent(
+    module: str, names: Iterable[str], instead: Mapping[str, str], elsewhere: str = ""
+) -> Callable[[str], Any]:
+    """``__getattr__`` of a module: it raises, and names what comes nearest or says why.
+
+    Parameters
+    ----------
+    module
+        Its name.
+    names
+        What it has.
+    instead
+        Names, or patterns of names, and what to do without them; ``*`` is for what nothing is near.
+    elsewhere
+        What is said besides.
+    """
+
+    def __getattr__(name: str) -> Any:
+        told = instead.get(name) or next(
+            (text for key, text in instead.items() if len(key) > 1 and fnmatchcase(name, key)), None
+        )
+        if told is None and name[:1] != "_":
+            close = close_matches(name, names, 1, 0.75)
+            other = instead.get("*", "nothing comes near it")
+            told = f"the nearest is {close[0]}" if close else other
+            told += f"; {elsewhere}" if elsewhere else ""
+        raise NumgradAttributeError(
+            f"module {module!r} has no attribute {name!r}" + (f": {told}" if told else ""),
+            name=name,
+        )
+
+    return __getattr__
+
+
+def close_matches(name: str, names: Iterable[str], count: int, share: float) -> list[str]:
+    """Close matches by ``difflib``, which is imported when needed: that takes a millisecond."""
+    return import_module("difflib").get_close_matches(name, names, count, share)
