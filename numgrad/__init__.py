@@ -97,7 +97,7 @@ _namespace(
         "profiler sparse stats testing tree viz "
         + " ".join(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()})),
         "numgrad.compiler.api": "jit",
-        "numgrad.compiler.inspect.stats": "jit_stats",
+        "numgrad.compiler.inspect.report": "jit_stats",
         "numgrad.integrate": "odeint solve_ivp",
         "numgrad.io": "load save",
         "numgrad.nn.operations": "elementwise ops primitive",

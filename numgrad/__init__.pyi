@@ -39,7 +39,7 @@ from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
 from numgrad.autograd.row_sparse_tensor import RowSparseTensor as RowSparseTensor
 from numgrad.compiler.api import jit as jit
-from numgrad.compiler.inspect.stats import jit_stats as jit_stats
+from numgrad.compiler.inspect.report import jit_stats as jit_stats
 from numgrad.config import get_num_threads as get_num_threads
 from numgrad.config import set_num_threads as set_num_threads
 from numgrad.errors import GradcheckError as GradcheckError

@@ -26,7 +26,7 @@ from numgrad.compiler.call.signature import Arguments, Parameters
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.run import program
 from numgrad.compiler.run.program import Options
-from numgrad.compiler.trace.capture import trace
+from numgrad.compiler.trace.tracing import trace
 
 STAGES = ("trace", "passes", "lower")
 NODES = (1_500, 6_000, 20_000)

@@ -92,12 +92,12 @@ def pushforward(
 def _linear(
     op: Op, args: Sequence[Any], params: dict[str, Any], tangents: Sequence[Tensor | None]
 ) -> Any:
-    given = []
+    operands = []
     for k, (a, t) in enumerate(zip(args, tangents, strict=True)):
         if t is None and _input(op, k) in op.formulas:
             t = 0 if isinstance(op, Elementwise) else _zeros(a)
-        given.append(a if t is None else t)
-    return bind(op, tuple(given), params)
+        operands.append(a if t is None else t)
+    return bind(op, tuple(operands), params)
 
 
 def _bilinear(
@@ -223,22 +223,22 @@ def _declared(
         if op.inputs == ("inputs",)
         else dict(zip(op.inputs, filled, strict=True))
     )
-    given: dict[str, Any] = {}
+    operands: dict[str, Any] = {}
     for name in _names(formula):
         if name.startswith(PREFIX) and name[len(PREFIX) :] in of_inputs:
-            given[name] = of_inputs[name[len(PREFIX) :]]
+            operands[name] = of_inputs[name[len(PREFIX) :]]
         elif name in values:
-            given[name] = values[name]
+            operands[name] = values[name]
         elif name in params:
-            given[name] = params[name]
+            operands[name] = params[name]
         elif call is not None and name in op.auxiliaries:
-            given[name] = _value(call.aux[op.auxiliaries.index(name)])
+            operands[name] = _value(call.aux[op.auxiliaries.index(name)])
         else:
             raise NumgradTypeError(
                 f"{op.name}: the forward-mode formula names {name!r}, which is neither y, an input "
                 f"({', '.join(op.inputs)}), {PREFIX}<input>, nor a parameter"
             )
-    return formula(**given)
+    return formula(**operands)
 
 
 # ------------------------------------------------------------------------------------ operands
@@ -305,5 +305,5 @@ def _fitted(t: Any, out: Tensor, tangents: Sequence[Tensor | None]) -> Tensor | 
         t = bind(OPS["broadcast_to"], (t, out.shape), {})
     if isinstance(out._memory, Tensor):
         return t
-    shared = isinstance(t._memory, Tensor) or any(t is given for given in tangents)
+    shared = isinstance(t._memory, Tensor) or any(t is other for other in tangents)
     return bind(OPS["copy"], (t,), {}) if shared else t

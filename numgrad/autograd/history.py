@@ -39,7 +39,7 @@ def is_recorded_leaf(tensor: Tensor) -> bool:
 
 def check_no_leaf(name: str, target: Tensor) -> None:
     """Raise for a leaf that requires grad, and for a view of one."""
-    if target._slot == NO_GRAD_VIEW:  # what is wrong with that: see check_view
+    if target._slot == NO_GRAD_VIEW:  # check_view says what is wrong
         return
     if is_recorded_leaf(target) or is_recorded_leaf(root(target)):
         what = "a leaf" if is_recorded_leaf(target) else "a view of a leaf"

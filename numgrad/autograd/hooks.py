@@ -67,7 +67,7 @@ def check_hook(operation: str, hook: Any) -> None:
 
 
 def register(
-    hooks: dict[int, Any], hook: Any, kept: Any = None, prepend: bool = False
+    hooks: dict[int, Any], hook: Any, stored: Any = None, prepend: bool = False
 ) -> RemovableHandle:
     """Enter a hook, or what is kept of it, into a table: behind those that are there, or before.
 
@@ -77,7 +77,7 @@ def register(
     others = dict(hooks) if prepend else {}
     for key in others:
         del hooks[key]
-    handle = RemovableHandle(hooks, hook if kept is None else kept)
+    handle = RemovableHandle(hooks, hook if stored is None else stored)
     hooks.update(others)
     return handle
 
@@ -485,18 +485,18 @@ def register_multi_grad_hook(
 
     def arrive(position: int, g: Tensor) -> None:
         task = state.task
-        seen = arrived.get(task)
-        first = seen is None
-        if seen is None:
+        grads = arrived.get(task)
+        first = grads is None
+        if grads is None:
             missing = sum(task.reaches(*place) for place in places)
-            seen = arrived[task] = [missing, [None] * len(tensors)]
-        seen[0] -= 1
-        seen[1][position] = g
+            grads = arrived[task] = [missing, [None] * len(tensors)]
+        grads[0] -= 1
+        grads[1][position] = g
         if mode == "any":
             if first:
                 fn(g)
-        elif seen[0] == 0:
-            fn(seen[1])
+        elif grads[0] == 0:
+            fn(grads[1])
 
     def hook_of(position: int) -> Callable[[Tensor], None]:
         return lambda g: arrive(position, g)

@@ -85,7 +85,7 @@ def keep(operand: Any) -> Any:
                 "kept; clone() it outside, or make it under no_grad"
             )
         if not (version.foreign and isinstance(operand._array, np.ndarray)):
-            return operand  # what a trace made of a user's array holds no numbers
+            return operand  # made of a user's array by a trace, it holds no numbers
         # a constant is nothing but its array, unless it has a tangent
         constant = not operand._requires_grad and operand._extra is None
         return _guarded(operand._array, None if constant else operand)
@@ -121,8 +121,8 @@ class Packed:
         pack: Callable[..., Any],
         unpack: Callable[..., Any],
     ) -> None:
-        given = Tensor(value._array if isinstance(value, Tensor) else value)
-        array = given._array
+        tensor = Tensor(value._array if isinstance(value, Tensor) else value)
+        array = tensor._array
         self.shape, self.dtype = array.shape, array.dtype
         self.contiguous = array.flags.c_contiguous
         self.origin = self.tangents = None
@@ -131,8 +131,8 @@ class Packed:
             self.tangents = None if value._extra is None else value._extra.tangents
         self.unpack_hook = unpack
         with _quiet():
-            self.content = pack(given)
-        version = version_of(given)
+            self.content = pack(tensor)
+        version = version_of(tensor)
         if version is not None and version.count:
             raise NumgradRuntimeError(
                 "saved_tensors_hooks: the pack hook changed its argument in place, which the "

@@ -187,8 +187,8 @@ class _Walk:
         expected = points.reshape(_one_axis(g.ndim, axis, self.count))
         for before in (k for k, n in enumerate(shape) if n == self.count):
             numbers = points.reshape(_one_axis(len(shape), before, self.count))
-            seen = call.op.function(np.broadcast_to(numbers, shape), **call.params)
-            if (seen == expected).all():
+            viewed = call.op.function(np.broadcast_to(numbers, shape), **call.params)
+            if (viewed == expected).all():
                 gradients, owned = call.backward(node.mask, g, node.unpack() if node.saved else [])
                 if gradients[0].shape == shape:
                     self._arrive(node.edges[0], before, gradients[0], bool(owned & 1))
@@ -345,11 +345,11 @@ class ColumnsInterpreter(ForwardInterpreter):
     ) -> tuple[Any, Any]:
         args, params = complete(op, args, params)
         args = tuple([gathered(a) for a in args])
-        given: list[Columns | None] = [
+        columns: list[Columns | None] = [
             self.tangent(a) if isinstance(a, Tensor) and takes_tangent(op, k) else None
             for k, a in enumerate(args)
         ]
-        active = op.differentiable and any(g is not None for g in given)
+        active = op.differentiable and any(g is not None for g in columns)
         if active and (state.constant or state.grad_enabled):  # set by the function itself
             raise NumgradNotImplementedError("columns: in no_grad, or for a gradient inside")
         before = state.interpreters
@@ -362,14 +362,20 @@ class ColumnsInterpreter(ForwardInterpreter):
                 out, call = bind(op, args, params), None
             if active:
                 with np.errstate(all="ignore"):  # silent as kernels are
-                    self._push(op, args, params, given, out, call)
+                    self._push(op, args, params, columns, out, call)
         finally:
             state.interpreters = before
             state.refresh()
         return out, call
 
     def _push(
-        self, op: Op, args: tuple, params: dict[str, Any], given: Sequence[Any], out: Any, call: Any
+        self,
+        op: Op,
+        args: tuple,
+        params: dict[str, Any],
+        tangents: Sequence[Any],
+        out: Any,
+        call: Any,
     ) -> None:
         if isinstance(out, Tensor):
             if out._array.dtype != np.float64:
@@ -377,20 +383,20 @@ class ColumnsInterpreter(ForwardInterpreter):
                     raise NumgradNotImplementedError("columns: numbers of another dtype")
                 return
             if isinstance(op, View) and op.linear and op.jvp_formula is None:
-                columns = _by_views(op, args, params, given[0])
+                columns = _by_views(op, args, params, tangents[0])
                 if type(columns) is Units or columns:
                     self.set_tangent(out, columns)  # pyright: ignore
                 return
-            given = [g.columns if type(g) is Units else g for g in given]
+            tangents = [g.columns if type(g) is Units else g for g in tangents]
             if isinstance(op, Elementwise) and op.jvp_formula is None:
-                columns = _by_factors(op, args, given, out._array)
+                columns = _by_factors(op, args, tangents, out._array)
             else:
-                (columns,) = _by_rules(op, args, params, given, out, call)
+                (columns,) = _by_rules(op, args, params, tangents, out, call)
             if columns:
                 self.set_tangent(out, columns)  # pyright: ignore
             return
-        given = [g.columns if type(g) is Units else g for g in given]
-        for y, columns in zip(out, _by_rules(op, args, params, given, out, call), strict=True):
+        tangents = [g.columns if type(g) is Units else g for g in tangents]
+        for y, columns in zip(out, _by_rules(op, args, params, tangents, out, call), strict=True):
             if columns:
                 self.set_tangent(y, columns)  # pyright: ignore
 
@@ -415,7 +421,7 @@ class ColumnsInterpreter(ForwardInterpreter):
             raise NumgradNotImplementedError("columns: a write in place")
 
 
-def _by_factors(op: Elementwise, args: tuple, given: Sequence[Any], out: np.ndarray) -> Columns:
+def _by_factors(op: Elementwise, args: tuple, inputs: Sequence[Any], out: np.ndarray) -> Columns:
     """Over the real numbers an elementwise gradient formula is a factor, for all columns."""
     arrays = [a._array if isinstance(a, Tensor) else a for a in args]
     metas = tuple([Meta(np.shape(a), out.dtype) for a in arrays])
@@ -427,7 +433,7 @@ def _by_factors(op: Elementwise, args: tuple, given: Sequence[Any], out: np.ndar
     try:
         state.interpreters = (raw,)
         state.refresh()
-        for k, columns in enumerate(given):
+        for k, columns in enumerate(inputs):
             if columns is None:
                 continue
             factor = record.gradient(k, ONE, values)
@@ -596,11 +602,11 @@ def parts_of(y: Tensor, x: Sequence[Tensor]) -> list[CutPart]:
         if node.extras is not None:
             raise NumgradNotImplementedError("parts: hooks, or code of the user's")
         if isinstance(call, ElementwisePlan):
-            wanted = [k for k, edge in enumerate(node.edges) if edge is not None]
-            if any(call.metas[k].shape != shape for k in wanted) or not call.floating:
+            positions = [k for k, edge in enumerate(node.edges) if edge is not None]
+            if any(call.metas[k].shape != shape for k in positions) or not call.floating:
                 raise NumgradNotImplementedError("parts: they are broadcast")
             gradients, _ = call.backward(node.mask, g, node.unpack() if node.saved else ())
-            for k in wanted:
+            for k in positions:
                 arrive(node.edges[k], gradients[k])
         elif (cut := _cut(node, leaves)) is not None:
             parts.append(CutPart(*cut, g))

@@ -5,7 +5,7 @@ Note [Versions]
 Nodes and writes draw their numbers from one rising series. A version notes the number of the latest
 write to its memory, so a value that a node saved is *current* while that is not above the node's
 own number: saving looks at no version. Whoever needs a saved value asks ``is_current`` or
-``check_current``, machine code its own form of the former (``codegen.cpython.versions``).
+``check_current``, machine code its own form of the former (``codegen.cpython.memory_versions``).
 """
 
 from __future__ import annotations

@@ -7,18 +7,18 @@ have work once for each kind of arguments.
 
 1. ``call`` says what a call is: ``signature`` the kind of its arguments, ``call_layout`` its inputs
    and results, ``captures`` what the function reads from outside, each from a ``source``; names in
-   its code come from ``core.bytecode``, ``library_objects`` says what is in objects of libraries,
-   ``process_state`` what changes for all of a process.
+   its code come from ``core.bytecode``, ``process_state`` says what changes for all of a process.
 2. ``trace`` runs the function once on Tensors whose arrays are without numbers (``arrays`` and, for
-   all of numgrad, ``core.abstract``). ``capture`` is one such run. ``builder`` adds nodes to the
-   graph, ``captured`` takes in what the function meets, ``effects`` what it does besides, and
-   ``tracer`` is all of it; ``interpreter``, ``calls`` and ``function_calls`` are what operations,
-   arrays and a user's Functions mean in a trace, ``ruled`` functions with rules of their own.
+   all of numgrad, ``core.abstract``). ``tracing`` is one such run. ``builder`` adds nodes to the
+   graph, ``arrays`` take in what the function captures, ``tracer`` has what it does besides;
+   ``interpreter``, ``calls`` and ``function_calls`` are what operations, arrays and a user's
+   Functions mean in a trace, ``custom_rules`` functions and hooks with rules of their own.
    ``views`` turns views and in-place code into values, ``promoted_numbers`` floats that change into
    inputs, ``side_effects`` refuses those of loop bodies, ``diagnostics`` warns of what is frozen.
    Where the tape goes on outside, ``cut`` parts the graph into a forward and a backward.
-3. ``graph`` is what comes out. Lengths are symbols: ``sizes``, ``shapes``.
-   ``evaluate`` runs a graph one operation at a time, as a reference.
+3. ``graph`` is what comes out. Lengths are symbols: ``sizes``. ``evaluate`` runs a graph one
+   operation at a time, as a reference. ``body_primitive`` is what loops and
+   branches have in common.
 4. ``passes`` rewrite the graph so that less is computed; ``rewriting`` is how.
 5. ``lower`` reads it as terms: scalar functions, reductions and index maps. ``expand`` reads
    formulas; ``lowering`` finds how those operations are written that are no formula of single
@@ -31,10 +31,10 @@ have work once for each kind of arguments.
    with eager ones, ``replay`` calls the operations of a graph again.
 7. ``loops`` has operations that are given a graph, which ``trace.body`` traces: ``body`` has the
    derivatives of a graph, ``scan``, ``while_loop``, ``adaptive_loop`` (for solvers) and
-   ``subgraph`` (branches) the rules of ``trace.body_primitive``, ``program`` runs loops.
+   ``subgraph`` (branches) the rules of ``graph.body_primitive``, ``program`` runs loops.
 
-For people: ``inspect`` has ``report`` and ``stats``, with ``nests.account`` (what a loop computes
-and moves, and whether LLVM vectorised it), and ``reasons`` (why a function was
-traced again); ``messages`` has the user's line in errors and warnings, ``progress`` what is shown
+For people: ``inspect`` has ``report`` with costs, why a function was traced again, and
+``nests.account`` (what a loop computes and moves, and whether LLVM vectorised it), and
+``sparsity``; ``messages`` has the user's line in errors and warnings, and what is shown
 while a function is compiled.
 """

@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import time
 import weakref
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from types import MethodType
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 
 from numgrad import config
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
+from numgrad.compiler.call import signature
 from numgrad.compiler.call.call_layout import RECORDING
-from numgrad.compiler.call.signature import (
-    METHODS,
-    Arguments,
-    Parameters,
-    WeakMethod,
-    hashed_key,
-    same_key,
-)
-from numgrad.compiler.collecting import seldom_collecting
 from numgrad.compiler.graph.graph import Graph
-from numgrad.compiler.inspect.reasons import difference
-from numgrad.compiler.inspect.stats import FUNCTIONS, Statistics
-from numgrad.compiler.messages import no_internal_error
-from numgrad.compiler.progress import announced
+from numgrad.compiler.inspect.report import FUNCTIONS, Statistics, difference
+from numgrad.compiler.messages import announced, no_internal_error
 from numgrad.compiler.run.dispatch import MISS, NAMES, compiled
 from numgrad.compiler.run.program import Options
 from numgrad.compiler.run.specialise import Specialisation, changing_numbers
-from numgrad.compiler.trace.capture import trace
 from numgrad.compiler.trace.promoted_numbers import Key
+from numgrad.compiler.trace.tracing import trace
 from numgrad.core.interpreter import state
 from numgrad.core.wrappers import found_by_name
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, warn
@@ -69,7 +61,7 @@ class Jitted(Generic[P, R]):
     def __init__(self, function: Callable[P, R], choices: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
         self._choices = choices
-        self._parameters = Parameters(
+        self._parameters = signature.Parameters(
             function, choices["static_argnums"], choices["static_argnames"], choices["donate"]
         )
         self._options = Options(
@@ -126,7 +118,7 @@ class Jitted(Generic[P, R]):
         if self._owner is not None and values and isinstance(values[0], self._owner):
             return self._parameters.on(self._through_class, values)
         self._slow_calls += 1
-        arguments = Arguments.of(self._parameters, values)
+        arguments = signature.Arguments.of(self._parameters, values)
         key = self._key(arguments)
         if config.check_jit:
             from numgrad.compiler.run.check import checked
@@ -135,7 +127,7 @@ class Jitted(Generic[P, R]):
         out = self._try(arguments, key)
         return self._first(arguments, key) if out is MISS else out
 
-    def _first(self, arguments: Arguments, key: tuple) -> Any:
+    def _first(self, arguments: signature.Arguments, key: tuple) -> Any:
         """A call that a specialisation is made for."""
         with TRACING:
             out = self._try(arguments, key)  # another thread may have been faster
@@ -149,39 +141,41 @@ class Jitted(Generic[P, R]):
                     out = new.force(arguments)
         return out
 
-    def _key(self, arguments: Arguments) -> tuple:
+    def _key(self, arguments: signature.Arguments) -> tuple:
         mode = _INFERENCE if state.inference else RECORDING if state.grad_enabled else _PLAIN
         return (*arguments.key(self._choices["dynamic"], mode == RECORDING), mode)
 
-    def _try(self, arguments: Arguments, key: tuple) -> Any:
-        for value in reversed(self._by_kind.get(hashed_key(key), ())):
-            if same_key(value.key, key):
+    def _try(self, arguments: signature.Arguments, key: tuple) -> Any:
+        for value in reversed(self._by_kind.get(signature.hashed_key(key), ())):
+            if signature.same_key(value.key, key):
                 out = self._parameters.on(value.enter, arguments.values)
                 if out is not MISS:
                     return out
         return MISS
 
-    def _suitable(self, arguments: Arguments, key: tuple) -> Specialisation:
+    def _suitable(self, arguments: signature.Arguments, key: tuple) -> Specialisation:
         """A specialisation for arguments, compiled now if there is none."""
         with TRACING:
-            for value in reversed(self._by_kind.get(hashed_key(key), ())):
-                if same_key(value.key, key):
+            for value in reversed(self._by_kind.get(signature.hashed_key(key), ())):
+                if signature.same_key(value.key, key):
                     arrays = self._parameters.on(value.arrays, arguments.values)
                     if arrays is not MISS:
                         return value
             return self._specialise(arguments, key)
 
-    def _specialise(self, arguments: Arguments, key: tuple) -> Specialisation:
+    def _specialise(self, arguments: signature.Arguments, key: tuple) -> Specialisation:
         begin = time.perf_counter()
         count = len(self.specialisations)
         reason = None
         if count:
-            near = next((s for s in reversed(self.specialisations) if same_key(s.key, key)), None)
+            near = next(
+                (s for s in reversed(self.specialisations) if signature.same_key(s.key, key)), None
+            )
             near = near or self.specialisations[-1]
             reason = difference(near.layout, near.key, arguments, key)
         new = self._promoting(count, arguments, key)
         if new is None:
-            new = self._made(count, arguments, key)
+            new = self._trace(count, arguments, key)
         new.reason = reason
         if count == RETRACES:
             warn(
@@ -191,27 +185,29 @@ class Jitted(Generic[P, R]):
                 "loops (ng.jit_stats() shows what was compiled)"
             )
         self.specialisations = [*self.specialisations, new]
-        kind = hashed_key(key)
+        kind = signature.hashed_key(key)
         self._by_kind[kind] = [*self._by_kind.get(kind, ()), new]
         self._renew()
         new.tracing_seconds = time.perf_counter() - begin
         return new
 
-    def _made(
-        self, count: int, arguments: Arguments, key: tuple, promoted: Collection[Key] = ()
+    def _trace(
+        self, count: int, arguments: signature.Arguments, key: tuple, promoted: Collection[Key] = ()
     ) -> Specialisation:
         what, function = f"it traced {self._parameters.name}", self._parameters.function
         options, dynamic = self._options, self._choices["dynamic"]
         with no_internal_error(what, function, runs_users_code=True):
             return Specialisation(count, arguments, key, options, dynamic, self.like, promoted)
 
-    def _promoting(self, count: int, arguments: Arguments, key: tuple) -> Specialisation | None:
+    def _promoting(
+        self, count: int, arguments: signature.Arguments, key: tuple
+    ) -> Specialisation | None:
         """Numbers around the function that change are inputs: Note [Promoted numbers]."""
         if count < 2:
             return None
         keys = changing_numbers(self.specialisations) - self._constant
         try:
-            return self._made(count, arguments, key, keys) if keys else None
+            return self._trace(count, arguments, key, keys) if keys else None
         except Exception:  # of which the trace with the numbers themselves has its own
             self._constant |= keys
             return None
@@ -235,7 +231,7 @@ class Jitted(Generic[P, R]):
         attributes = getattr(instance, "__dict__", None)
         name = self._attribute or self.__name__
         if attributes is None or inspect.getattr_static(type(instance), name, None) is not self:
-            return self._kept(instance)
+            return self._method_of(instance)
         result = attributes[name] = self._method(MethodType(self.__wrapped__, instance))
         return result  # and from now on it is found there
 
@@ -246,14 +242,14 @@ class Jitted(Generic[P, R]):
         """``Class.method(instance, ...)``."""
         return self.__get__(instance, type(instance))(*args, **kwargs)
 
-    def _kept(self, instance: Any) -> Jitted:
+    def _method_of(self, instance: Any) -> Jitted:
         """The method of an object that has no place for it, kept here while the object lives."""
         key = id(instance)
         cached = self._bound.get(key)
         if cached is not None:
             return cached[1]
         try:
-            method: Any = WeakMethod(self.__wrapped__, instance)
+            method: Any = signature.WeakMethod(self.__wrapped__, instance)
             alive: Any = weakref.ref(instance, lambda _: self._bound.pop(key, None))
         except TypeError:  # its class forbids weak references
             method, alive = MethodType(self.__wrapped__, instance), instance
@@ -268,8 +264,8 @@ class Jitted(Generic[P, R]):
         first = next(iter(self._parameters.names), None)
         choices = dict(self._choices)
         for option in ("static_argnums", "static_argnames", "donate"):
-            given = choices[option]
-            listed = (given,) if isinstance(given, int | str) else given
+            option_value = choices[option]
+            listed = (option_value,) if isinstance(option_value, int | str) else option_value
             choices[option] = tuple(
                 k - 1 if type(k) is int and k > 0 else k for k in listed if k not in (0, first)
             )
@@ -277,7 +273,7 @@ class Jitted(Generic[P, R]):
 
     def __reduce__(self) -> Any:
         function = self.__wrapped__
-        if isinstance(function, METHODS):
+        if isinstance(function, signature.METHODS):
             name = function.__name__
             if isinstance(getattr(type(function.__self__), name, None), Jitted):
                 return getattr, (function.__self__, name)
@@ -325,7 +321,7 @@ class Jitted(Generic[P, R]):
         ``print`` shows them as text beside your lines, Jupyter as a picture; see ``Graph``.
         """
         values = self._parameters.bind(args, kwargs)
-        arguments = Arguments.of(self._parameters, values)
+        arguments = signature.Arguments.of(self._parameters, values)
         with TRACING:
             return trace(arguments, dynamic=self._choices["dynamic"], recorded=False).graph
 
@@ -504,3 +500,21 @@ def jit(
     if not callable(f):
         raise NumgradTypeError(f"jit: compiles functions, got {type(f).__name__}")
     return Jitted(f, choices)
+
+
+OBJECTS = 50_000
+"""Objects made and still there after which Python looks for garbage: a graph keeps what it makes,
+so looking after every few hundred took a tenth of the time."""
+
+
+@contextmanager
+def seldom_collecting() -> Iterator[None]:
+    """Have Python look for garbage less often, in all threads; if it does not look, it stays so."""
+    before = gc.get_threshold()
+    seldom = (before[0] and max(before[0], OBJECTS), *before[1:])
+    gc.set_threshold(*seldom)
+    try:
+        yield
+    finally:
+        if gc.get_threshold() == seldom:  # else somebody has chosen others meanwhile
+            gc.set_threshold(*before)

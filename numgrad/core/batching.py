@@ -155,7 +155,7 @@ def of_examples(draws: Any, operand: Callable[[Any], BatchOperand], size: int) -
         return replace(draws, parts=parts, extra=tuple([operand(a).value for a in draws.extra]))
     function, shape, dtype = draws.function, draws.shape, draws.dtype
     operands = [operand(a) for a in draws.operands]
-    if draws.apart:
+    if draws.independent:
         values = tuple([each.aligned(len(shape)) for each in operands])
         return replace(draws, operands=values, shape=(size, *shape))
 
@@ -168,4 +168,6 @@ def of_examples(draws: Any, operand: Callable[[Any], BatchOperand], size: int) -
         return result
 
     values = tuple([each.value for each in operands])
-    return replace(draws, function=in_turn, operands=values, shape=(size, *shape), apart=False)
+    return replace(
+        draws, function=in_turn, operands=values, shape=(size, *shape), independent=False
+    )

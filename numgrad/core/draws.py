@@ -27,7 +27,8 @@ from numgrad.codegen.locks import DRAWS
 class Draw:
     """One call that draws: ``function(*operands, shape)``.
 
-    ``source`` is what it draws from. ``apart`` says that elements do not depend on each other.
+    ``source`` is what it draws from. Elements of one that is ``independent`` do not depend on
+    each other.
     """
 
     function: Callable[..., Any]
@@ -35,7 +36,7 @@ class Draw:
     operands: tuple[Any, ...]
     shape: tuple[Any, ...]
     dtype: np.dtype
-    apart: bool = True
+    independent: bool = True
 
     @property
     def sources(self) -> list[np.random.BitGenerator]:

@@ -271,13 +271,13 @@ class BaseInterpreter(Interpreter):
         operands: Sequence[Any],
         size: Any,
         dtype: Any,
-        apart: bool = True,
+        independent: bool = True,
     ) -> Any:
         """A Tensor of what ``function(*operands, size)`` draws from NumPy's bit generator.
 
         ``size`` is that of the result; for None, it has the shape to which the operands broadcast.
-        ``apart`` says that its elements do not depend on each other, so that one call may draw
-        them for many examples.
+        ``independent`` says that its elements do not depend on each other, so that one call may
+        draw them for many examples.
         """
 
     def drawn_together(self, draws: Any) -> list[Any]:

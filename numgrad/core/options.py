@@ -26,9 +26,9 @@ from math import inf
 from operator import index
 from typing import Any, TypeVar
 
+from numgrad.core.arguments import REQUIRED
 from numgrad.errors import NumgradTypeError, NumgradValueError, generated
 
-REQUIRED: Any = inspect.Parameter.empty
 _NUMBERS = (float, int)
 _KINDS = {"float": "a number", "int": "an integer", "bool": "True or False"}
 _Constructor = TypeVar("_Constructor", bound=Callable[..., Any])

@@ -5,9 +5,9 @@ the solution alone, not on how it was found, and takes one linear system. It is 
 operation, so derivatives of any order follow, in reverse and in forward mode.
 """
 
-from numgrad.implicit.functions import argmin as argmin
-from numgrad.implicit.functions import fixed_point as fixed_point
-from numgrad.implicit.functions import root as root
+from numgrad.implicit.equations import argmin as argmin
+from numgrad.implicit.equations import fixed_point as fixed_point
+from numgrad.implicit.equations import root as root
 from numgrad.implicit.solvers import linear_solve as linear_solve
 
 __all__ = ["argmin", "fixed_point", "linear_solve", "root"]

@@ -25,7 +25,7 @@ from numgrad.core.op import OPS
 from numgrad.errors import NumgradLinAlgError, NumgradRuntimeError, NumgradTraceError
 from numgrad.operations.linear_algebra.solve import solve
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.closures import captured
+from numgrad.transforms.call import captured
 from numgrad.transforms.linearization import Linearization, filled
 
 Parts: TypeAlias = Sequence[Tensor]

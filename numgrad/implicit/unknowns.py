@@ -25,7 +25,7 @@ class UnknownParts:
     def __init__(self, name: str, start: Any, called: str = "x0", *, real: bool = True) -> None:
         self.name = name
         leaves: list[Any] = []
-        self.nesting: Nesting = flatten(_as_array(start), leaves)
+        self.nesting: Nesting = flatten(as_array(name, start), leaves)
         self.leaves = [_floating(name, called, leaf, real) for leaf in leaves]
         self.shapes = [tuple(x.shape) for x in self.leaves]
         self.dtypes = [x.dtype for x in self.leaves]
@@ -95,15 +95,29 @@ class UnknownParts:
         ).astype(np.float64)
 
 
-def _as_array(start: Any) -> Any:
-    """A list or tuple of numbers is an array, as in SciPy; other containers are kept."""
+def as_array(name: str, x: Any) -> Any:
+    """A list or tuple of numbers, or of such lists, as an array, as SciPy takes it; else itself.
+
+    Raises
+    ------
+    NumgradValueError
+        If the lists are no rows of one array.
+    """
 
     def plain(part: Any) -> bool:
         if type(part) in (list, tuple):
             return all(map(plain, part))
         return isinstance(part, int | float | complex | np.number)
 
-    return np.asarray(start) if type(start) in (list, tuple) and start and plain(start) else start
+    if type(x) not in (list, tuple) or not x or not plain(x):
+        return x
+    try:
+        return np.array(x)
+    except ValueError as error:
+        raise NumgradValueError(
+            f"{name}: lists of numbers that are no rows of one array, {x!r}; make an array of each "
+            "to solve for several"
+        ) from error
 
 
 def _floating(name: str, called: str, leaf: Any, real: bool) -> Tensor:

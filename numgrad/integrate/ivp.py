@@ -19,14 +19,20 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.integrate.layout import Layout, RightSideArguments, arranged, ravelled, unravelled
 from numgrad.integrate.ode import Times
-from numgrad.integrate.solution_operation import InitialValueProblem, SolveIvp
-from numgrad.integrate.solving import SolverSettings, solved
-from numgrad.integrate.system import OdeSystem, Slopes
+from numgrad.integrate.solution import InitialValueProblem, SolveIvp, SolverSettings, solved
+from numgrad.integrate.system import (
+    Layout,
+    OdeSystem,
+    RightSideArguments,
+    Slopes,
+    arranged,
+    ravelled,
+    unravelled,
+)
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.argnums import check_function
-from numgrad.transforms.closures import captured
+from numgrad.transforms.call import captured
 from numgrad.transforms.mapping import vmap
 
 METHODS = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
@@ -297,7 +303,7 @@ def _for_examples(
         start = OPS["reshape"](level.unwrap(y0), (size * n,))
         values = [level.unwrap(p) if level.owns(p) else p for p in params]
         result, y = _integrate(
-            OdeSystem(rhs, (), system.compiled), _spread(settings, size, n), times, start, values,
+            OdeSystem(rhs, (), system.compiled), _for_all(settings, size, n), times, start, values,
             dense, None,
         )  # fmt: skip
         y = example(y)
@@ -312,7 +318,7 @@ def _for_examples(
     return result, y
 
 
-def _spread(settings: SolverSettings, size: int, n: int) -> SolverSettings:
+def _for_all(settings: SolverSettings, size: int, n: int) -> SolverSettings:
     """Tolerances of one example for all."""
     rtol, atol = (
         x if np.ndim(x) == 0 else np.tile(np.broadcast_to(x, (n,)), size)

@@ -12,13 +12,12 @@ from numgrad.core.foreign import refuse_mask
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
-from numgrad.integrate.adaptive import Solver, StepControl
-from numgrad.integrate.runge_kutta import TABLEAUS
+from numgrad.integrate.runge_kutta import TABLEAUS, Solver, StepControl
 from numgrad.integrate.system import Motion, as_number
 from numgrad.operations.shape import as_index
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.argnums import check_function
-from numgrad.transforms.loops import fori_loop, scan
+from numgrad.transforms.control_flow import fori_loop, scan
 
 
 class Times:

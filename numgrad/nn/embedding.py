@@ -84,12 +84,7 @@ def padding_row(padding_idx: int | None, rows: int) -> int | None:
 
 
 @primitive(
-    name="embedding",
-    method=False,
-    linear=True,
-    row_sparse=True,
-    errors=[(((3,), (2,)), {}, "NumgradTypeError")],
-    lowering="numgrad.nn.lowerings",
+    name="embedding", method=False, linear=True, row_sparse=True, lowering="numgrad.nn.lowerings"
 )
 def _embedding(weight, indices, *, padding_idx=None, scale_grad_by_freq=False, sparse=False):
     """Rows of a table at integer indices.

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, dataclass_transform
 from numgrad.autograd.hooks import RemovableHandle, register
 from numgrad.autograd.modes import enable_grad, no_grad, set_grad_enabled
 from numgrad.autograd.variable import gradient_of, set_gradient
+from numgrad.core.arguments import REQUIRED
 from numgrad.core.interpreter import state
 from numgrad.core.options import Option, declare, option
 from numgrad.errors import (
@@ -171,10 +172,6 @@ def declared(cls: _Class) -> _Class:
     made: Any = cls
     made._take_up_options()
     return cls
-
-
-REQUIRED: Any = object()
-"""Default of an option that every group must give."""
 
 
 class Optimizer:

@@ -21,7 +21,7 @@ from numgrad.optimize.watch import Watch
 from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms import jacobian
-from numgrad.transforms.compiled import jitted_in
+from numgrad.transforms.argnums import jitted_in
 
 
 class FittedCurve:
@@ -140,11 +140,11 @@ class FittedCurve:
         with np.errstate(invalid="ignore"):
             variance = np.einsum("ij,jk,ik->i", rows, self.covariance, rows)
         if prediction:
-            variance = variance + self._spread()
+            variance = variance + self._measurement_variance()
         half = self._quantile(level) * np.sqrt(variance).reshape(center.shape)
         return center - half, center + half
 
-    def _spread(self) -> float:
+    def _measurement_variance(self) -> float:
         weights = self._weights
         if weights is not None and (weights.shape != self.y.shape or np.ptp(weights)):
             raise NumgradValueError(

@@ -20,7 +20,7 @@ from numgrad.optimize.watch import SOLVING
 from numgrad.tensors.labels import unlabelled
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms import hessian, hvp, jacobian, value_and_grad
-from numgrad.transforms.compiled import jitted_in
+from numgrad.transforms.argnums import jitted_in
 
 KEPT = "__numgrad_solved__"
 """Attribute of a function with what was compiled of it, for the next solver that is given it."""
@@ -32,7 +32,7 @@ class Derivatives:
     def __init__(self, function: Callable[..., Any], compiled: bool) -> None:
         self.plain, self.compiled = function, compiled
 
-    def _made(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _build(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if not self.compiled:
             return function
         from numgrad.compiler.api import jit
@@ -42,27 +42,27 @@ class Derivatives:
     @cached_property
     def value(self) -> Callable[..., Any]:
         """``f(arrays, *args)``."""
-        return self._made(self.plain)
+        return self._build(self.plain)
 
     @cached_property
     def value_and_grad(self) -> Callable[..., Any]:
         """The value and a list of gradients."""
-        return self._made(value_and_grad(self.plain))
+        return self._build(value_and_grad(self.plain))
 
     @cached_property
     def product(self) -> Callable[..., Any]:
         """``H v`` as a list; takes ``arrays, v, *args``."""
-        return self._made(hvp(self.plain))
+        return self._build(hvp(self.plain))
 
     @cached_property
     def hessian(self) -> Callable[..., Any]:
         """A list of lists of blocks."""
-        return self._made(hessian(self.plain))
+        return self._build(hessian(self.plain))
 
     @cached_property
     def jacobian(self) -> Callable[..., Any]:
         """A list of blocks."""
-        return self._made(jacobian(self.plain))
+        return self._build(jacobian(self.plain))
 
     @cached_property
     def weighted(self) -> Derivatives:
@@ -128,7 +128,7 @@ def cached(function: Any, key: Any, made: Any) -> Any:
         vars(function)[KEPT] = function, cache
     try:
         return cache.setdefault(key, made)
-    except TypeError:  # what a registered container keeps besides its parts has no hash
+    except TypeError:  # metadata of a registered container has no hash
         return made
 
 

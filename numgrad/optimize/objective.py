@@ -195,7 +195,7 @@ class Values:
             try:
                 with enable_grad():
                     value = self.derivatives.plain(leaves, *self.args)
-            except NumgradError:  # what is wrong not only with a record shows below
+            except NumgradError:  # an error without a record too shows below
                 self._records = False
             else:
                 if isinstance(value, Tensor) and value.requires_grad:

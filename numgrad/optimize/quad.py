@@ -190,7 +190,7 @@ class Integral:
             )
         return _numbers(value)
 
-    def pulled(self, numbers: Sequence[int]) -> Integral:
+    def vjp(self, numbers: Sequence[int]) -> Integral:
         """The integrand's gradients by some parameters, as one vector; ``(x, w, *parameters)``."""
 
         def gradients(x: Any, w: Tensor, *parameters: Tensor) -> Tensor:
@@ -207,7 +207,7 @@ class Integral:
 
         return self.of(gradients, 1 + len(self._tensors()))
 
-    def pushed(self, moving: Sequence[int]) -> Integral:
+    def jvp(self, moving: Sequence[int]) -> Integral:
         """The integrand's derivative; ``(x, *parameters, *tangents of those that move)``."""
         count = len(self._tensors())
 
@@ -265,7 +265,7 @@ class Quad(Function):
             # Tolerances are those of weights of the size of one.
             scale = float(np.max(np.abs(w.detach().numpy()), initial=0.0))
             scale = scale if 0 < scale < np.inf else 1.0
-            whole = Quad.apply(integral.pulled(numbers), [], a, b, w / scale, *parameters) * scale
+            whole = Quad.apply(integral.vjp(numbers), [], a, b, w / scale, *parameters) * scale
             start = 0
             for k in numbers:
                 size, like = parameters[k].size, parameters[k]
@@ -283,7 +283,7 @@ class Quad(Function):
         total: Any = 0.0
         if moving:
             inputs = (*parameters, *(moves[k] for k in moving))
-            total = Quad.apply(integral.pushed(moving), [], a, b, *inputs)
+            total = Quad.apply(integral.jvp(moving), [], a, b, *inputs)
         for sign, end, tangent in ((-1.0, a, tangents[0]), (1.0, b, tangents[1])):
             if tangent is not None and np.isfinite(end.detach().numpy()):
                 total = total + sign * tangent * integral.at(end, parameters)

@@ -13,6 +13,7 @@ from numgrad.codegen.dtypes import check_dtype, native
 from numgrad.core.interpreter import state
 from numgrad.core.tree import Nesting, align, flatten, paths, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.implicit.unknowns import as_array
 from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
 
@@ -93,7 +94,7 @@ class Unknowns:
                 "or ng.vmap transforms; call it outside"
             )
         leaves: list[Any] = []
-        self.nesting: Nesting = flatten(_as_array(name, x0), leaves)
+        self.nesting: Nesting = flatten(as_array(name, x0), leaves)
         self.names = list(paths(self.nesting, called))
         self.tensors = [isinstance(leaf, Tensor) for leaf in leaves]
         self.scalars = [not hasattr(leaf, "shape") for leaf in leaves]
@@ -143,7 +144,7 @@ class Unknowns:
         if isinstance(x, np.ndarray) and x.shape == self.x0.shape and x.dtype == np.float64:
             return x
         parts: list[Any] = []
-        array = None if self._nested and not hasattr(x, "shape") else _as_array(name, x)
+        array = None if self._nested and not hasattr(x, "shape") else as_array(name, x)
         if array is not None and np.shape(array) == self.x0.shape:
             parts = [array]
             return np.array(_numbers(name, "x", array), np.float64)
@@ -165,25 +166,6 @@ class Unknowns:
         """The nesting with shapes for arrays."""
         shapes = zip(self.packing.dtypes, self.packing.shapes, strict=True)
         return repr(self.nested([f"<{dtype}{list(shape)}>" for dtype, shape in shapes]))
-
-
-def _as_array(name: str, x: Any) -> Any:
-    """A list or tuple of numbers, or of such lists, as an array; else what it is."""
-
-    def plain(part: Any) -> bool:
-        if type(part) in (list, tuple):
-            return all(map(plain, part))
-        return isinstance(part, int | float | complex | np.number)
-
-    if type(x) not in (list, tuple) or not x or not plain(x):
-        return x
-    try:
-        return np.array(x)
-    except ValueError as error:
-        raise NumgradValueError(
-            f"{name}: lists of numbers that are no rows of one array, {x!r}; make an array of each "
-            "to solve for several"
-        ) from error
 
 
 def _numbers(name: str, called: str, leaf: Any) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from numgrad import config
-from numgrad.compiler.progress import in_notebook
+from numgrad.compiler.messages import in_notebook
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError, warn
 
 

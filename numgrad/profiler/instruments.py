@@ -20,7 +20,7 @@ from numgrad.autograd.variable import Tensor
 from numgrad.codegen import compile as compiler
 from numgrad.codegen import threads
 from numgrad.compiler.loops import program as loop_program
-from numgrad.compiler.run import program, specialise, tape, watched
+from numgrad.compiler.run import program, specialise, tape
 from numgrad.core.interpreter import state
 from numgrad.core.primitive import View
 from numgrad.errors import generated
@@ -57,8 +57,8 @@ def install(recording: Recording) -> Callable[[], None]:
         for function, wrapper in _RECODED:
             undo.append(recode(function, partial(wrapper, recording)))
         undo += _around_steps(recording)
-        undo.append(lambda: watched.watch(None))
-        watched.watch(_of_programs(recording))
+        undo.append(lambda: program.watch(None))
+        program.watch(_of_programs(recording))
         undo.append(lambda: entries.watch(None))
         entries.watch(_of_entries(recording), recording.noting)
     except BaseException:
@@ -294,7 +294,7 @@ def _made(recording: Recording, function: Any) -> Any:
 
     def initialise(self: Any, *args: Any) -> None:
         function(self, *args)
-        watched.recode(self)
+        program.recode(self)
 
     return initialise
 
@@ -329,7 +329,7 @@ def _taped(recording: Recording, function: Any) -> Any:
     return call
 
 
-def _of_programs(recording: Recording) -> watched.ProgramWatch:
+def _of_programs(recording: Recording) -> program.ProgramWatch:
     """How compiled programs are watched."""
 
     def run(of: program.KernelProgram, function: Any) -> Any:
@@ -359,7 +359,7 @@ def _of_programs(recording: Recording) -> watched.ProgramWatch:
 
         return call
 
-    return watched.ProgramWatch(run, segment, kernel)
+    return program.ProgramWatch(run, segment, kernel)
 
 
 # ------------------------------------------------------------------------------------ optimizers

@@ -101,7 +101,9 @@ def _source(method: Any) -> Any:
 def places(permutation: Callable[..., Any], count: Any) -> Tensor:
     """The integers below ``count`` in random order."""
     source = _source(permutation)
-    return drawn(lambda n, _: permutation(int(n)), source, (count,), count, np.int64, apart=False)
+    return drawn(
+        lambda n, _: permutation(int(n)), source, (count,), count, np.int64, independent=False
+    )
 
 
 def checked_parameter(value: Any, name: str = "") -> Any:
@@ -315,7 +317,7 @@ class Generator:
         def draw(mean: Any, cov: Any, shape: Any) -> Any:
             return numpys(mean, cov, shape[:-1], check_valid, tol, method=method)
 
-        result = asked(numpys, draw, were, (*lead, *mean.shape), np.float64, apart=False)
+        result = asked(numpys, draw, were, (*lead, *mean.shape), np.float64, independent=False)
         if not (differentiated(mean) or differentiated(cov)):
             return result
         moved = np.linalg.cholesky(cov) @ np.linalg.inv(np.linalg.cholesky(were[1]))
@@ -339,7 +341,7 @@ class Generator:
             return method(n, p, shape[:-1])
 
         shape = (*lead, pvals.shape[-1])
-        return asked(method, draw, (n, pvals), shape, np.int64, apart=False)
+        return asked(method, draw, (n, pvals), shape, np.int64, independent=False)
 
     def multivariate_hypergeometric(
         self, colors: Any, nsample: Any, size: Any = None, method: str = "marginals"
@@ -353,7 +355,7 @@ class Generator:
             return numpys(colors, int(nsample), shape[:-1], method)
 
         shape = (*lead, *colors.shape)
-        return asked(numpys, draw, (colors, nsample), shape, np.int64, apart=False)
+        return asked(numpys, draw, (colors, nsample), shape, np.int64, independent=False)
 
     def geometric(self, p: Any, size: Any = None) -> Tensor:
         """Numbers of trials until one of probability ``p`` succeeds."""
@@ -433,7 +435,7 @@ class Generator:
             places = np.arange(shape[along]).reshape((-1,) + (1,) * (len(shape) - along - 1))
             return method(np.broadcast_to(places, shape), axis=along)
 
-        order = asked(method, draw, (), tuple(row.shape), np.int64, apart=False)
+        order = asked(method, draw, (), tuple(row.shape), np.int64, independent=False)
         return OPS["reshape"](OPS["take_along_axis"](row, order, axis=along), tuple(x.shape))
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
@@ -467,7 +469,7 @@ class Generator:
             return method(int(count), rest[-1], replace, arguments, 0, shuffle)
 
         size = () if size is None else size
-        result = asked(method, choose, (count, *weights), size, np.int64, apart=False)
+        result = asked(method, choose, (count, *weights), size, np.int64, independent=False)
         return result if rows is None else OPS["take"](rows, result, axis=axis)
 
 

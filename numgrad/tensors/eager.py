@@ -144,7 +144,7 @@ class EagerInterpreter(RecordingInterpreter):
 
     def drawn(
         self, function: Callable[..., Any], source: Any, operands: Sequence[Any], size: Any,
-        dtype: Any, apart: bool = True,
+        dtype: Any, independent: bool = True,
     ) -> Tensor:  # fmt: skip
         arrays = [a._array if isinstance(a, Tensor) else a for a in operands]
         return Tensor(np.asarray(function(*arrays, size)))

@@ -6,10 +6,10 @@ reaches these as arguments of a call or as its own variables, so these are searc
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
-from types import FunctionType, MethodType
+from types import FunctionType
 from typing import Any, Self
 
 import numpy as np
@@ -17,10 +17,11 @@ import numpy as np
 from numgrad.core.bytecode import facts
 from numgrad.core.interpreter import state
 from numgrad.core.op import Op
+from numgrad.core.referents import RECEIVER, referents
 from numgrad.libraries import is_users_module
 from numgrad.random import Generator
 
-_CONTAINERS = (list, tuple, set, dict)
+_CONTAINERS = (list, tuple, set, dict, deque)
 
 
 class RandomState:
@@ -137,29 +138,21 @@ def reached(value: Any, seen: set[int]) -> Iterator[Any]:
 
 def _parts(value: Any) -> Iterator[Any]:
     """Elements of a container, or what a callable object has at hand when it is called."""
-    if isinstance(value, dict):
-        yield from value.values()
-    elif isinstance(value, _CONTAINERS):
-        yield from value
-    elif isinstance(value, FunctionType):
-        yield from _variables(value)
-    elif isinstance(value, MethodType):
-        yield from (value.__func__, *getattr(value.__self__, "__dict__", {}).values())
-    elif isinstance(value, partial):
-        yield from (value.func, value.args, value.keywords)
+    held = referents(value)
+    if held is not None:
+        for part, kind, *_ in held:
+            if kind == RECEIVER:
+                yield from getattr(part, "__dict__", {}).values()
+            else:
+                yield part
+        if isinstance(value, FunctionType):
+            yield from _named_generators(value)
     elif not isinstance(value, type | Op):
         yield from getattr(value, "__dict__", {}).values()
 
 
-def _variables(function: FunctionType) -> Iterator[Any]:
-    """Defaults, enclosed variables, and the generators among the globals that are named."""
-    yield from function.__defaults__ or ()
-    yield from (function.__kwdefaults__ or {}).values()
-    for cell in function.__closure__ or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
+def _named_generators(function: FunctionType) -> Iterator[Any]:
+    """The generators among the globals that are named."""
     for name in facts(function.__code__).names:
         value = function.__globals__.get(name)
         if not (isinstance(value, _CONTAINERS) or callable(value)):

@@ -15,7 +15,7 @@ from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Parameter, Tensor
 from numgrad.autograd.versions import INFERENCE, Version, next_sequence
 from numgrad.codegen.cpython import hot_paths, records
-from numgrad.codegen.cpython.words import ObjectTable, Words
+from numgrad.codegen.cpython.c_api import ObjectTable, Words
 from numgrad.codegen.locks import ENTRIES
 from numgrad.core.axis import AxisOp
 from numgrad.core.interpreter import state

@@ -1,7 +1,12 @@
 """Functions of functions: derivatives, batches, loops."""
 
-from numgrad.transforms.branches import cond as cond
-from numgrad.transforms.branches import switch as switch
+from numgrad.transforms.control_flow import associative_scan as associative_scan
+from numgrad.transforms.control_flow import cond as cond
+from numgrad.transforms.control_flow import fori_loop as fori_loop
+from numgrad.transforms.control_flow import map as map
+from numgrad.transforms.control_flow import scan as scan
+from numgrad.transforms.control_flow import switch as switch
+from numgrad.transforms.control_flow import while_loop as while_loop
 from numgrad.transforms.custom import custom_jvp as custom_jvp
 from numgrad.transforms.custom import custom_vjp as custom_vjp
 from numgrad.transforms.derivatives import grad as grad
@@ -10,11 +15,6 @@ from numgrad.transforms.derivatives import jacfwd as jacfwd
 from numgrad.transforms.derivatives import jacobian as jacobian
 from numgrad.transforms.derivatives import jacrev as jacrev
 from numgrad.transforms.derivatives import value_and_grad as value_and_grad
-from numgrad.transforms.loops import associative_scan as associative_scan
-from numgrad.transforms.loops import fori_loop as fori_loop
-from numgrad.transforms.loops import map as map
-from numgrad.transforms.loops import scan as scan
-from numgrad.transforms.loops import while_loop as while_loop
 from numgrad.transforms.mapping import vmap as vmap
 from numgrad.transforms.products import hvp as hvp
 from numgrad.transforms.products import jvp as jvp

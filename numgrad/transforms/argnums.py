@@ -1,7 +1,14 @@
-"""Which arguments of a function are differentiated."""
+"""The function and the arguments that a transform is given.
+
+Note [Transforms of compiled functions]
+---------------------------------------
+A compiled function is called as it was written where arrays stand for batches or have tangents. So
+``vmap``, ``jvp`` and ``jacfwd`` of one, which call it so, become compiled functions themselves.
+"""
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,6 +16,8 @@ from operator import index
 from typing import Any, TypeAlias
 
 from numgrad.core.arguments import signature_of
+from numgrad.core.interpreter import state
+from numgrad.core.wrappers import FunctionWrapper
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
 ArgnumsLike: TypeAlias = int | Sequence[int] | None
@@ -107,9 +116,9 @@ def check_function(name: str, f: Any) -> None:
 
 
 def _numbers(name: str, argnums: int | Sequence[int]) -> tuple[tuple[int, ...], bool]:
-    given: tuple[Any, ...] = tuple(argnums) if isinstance(argnums, list | tuple) else (argnums,)
+    positions: tuple[Any, ...] = tuple(argnums) if isinstance(argnums, list | tuple) else (argnums,)
     try:
-        return tuple([index(number) for number in given]), not isinstance(argnums, list | tuple)
+        return tuple([index(number) for number in positions]), not isinstance(argnums, list | tuple)
     except TypeError:
         raise NumgradTypeError(
             f"{name}: argnums is the position of an argument, or several in a tuple, as integers; "
@@ -132,3 +141,34 @@ def _positions(f: Callable[..., Any]) -> tuple[str, ...]:
         return ()
     by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return tuple(p.name for p in parameters if p.kind in by_position)
+
+
+def jitted_in(f: Any) -> Any:
+    """The function made by ``ng.jit`` that ``f`` is, or is a partial or a transform of."""
+    while True:
+        if hasattr(type(f), "__numgrad_jit__"):
+            return f
+        if isinstance(f, functools.partial):
+            f = f.func
+        elif isinstance(f, FunctionWrapper) and f.made_of:
+            f = f.made_of[0]
+        else:
+            return None
+
+
+def compiled_whole(f: Any, transformed: Callable[..., Any]) -> Callable[..., Any]:
+    """A transform of ``f``; compiled if ``f`` is, unless that has static or donated arguments."""
+    jitted = jitted_in(f)
+    if jitted is None or not jitted.is_plain:
+        return transformed
+    made: list[Any] = []
+
+    @functools.wraps(transformed)
+    def whole(*args: Any, **kwargs: Any) -> Any:
+        if state.interpreters:
+            return transformed(*args, **kwargs)
+        if not made:
+            made.append(jitted.like(transformed))
+        return made[0](*args, **kwargs)
+
+    return whole

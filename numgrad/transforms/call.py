@@ -1,4 +1,12 @@
-"""One call of a differentiated function: what the function gets, and what becomes of results."""
+"""One call of a differentiated function: what it gets and closes over, what becomes of results.
+
+Note [Closures]
+---------------
+An operation has the tape lead to its inputs, and a function that a solver calls may use Tensors
+that are none. They are found by recording one call: where its nodes lead to what was there before.
+Each such place in the graph becomes a Tensor without numbers, which is one more input. Where one of
+them leads to another, the leaves behind are taken in their place, so that no gradient counts twice.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +18,14 @@ import numpy as np
 
 from numgrad.autograd.batching.batch import read_in_branch
 from numgrad.autograd.batching.examples import beneath, levels, levels_of, raised, spread
-from numgrad.autograd.engine.task import leads_elsewhere
+from numgrad.autograd.engine.backward import dense_grad
+from numgrad.autograd.engine.task import edge_of, leads_elsewhere, reachable
 from numgrad.autograd.forward_ad import has_tangent
-from numgrad.autograd.modes import no_grad
+from numgrad.autograd.graph import GradientEdge
+from numgrad.autograd.modes import enable_grad, no_grad
+from numgrad.autograd.node import Node
 from numgrad.autograd.variable import constant
+from numgrad.autograd.versions import next_sequence
 from numgrad.codegen.dtypes import check_dtype, native
 from numgrad.core.abstract import AbstractLength
 from numgrad.core.interpreter import state
@@ -68,14 +80,14 @@ class TransformedCall:
         self.name, self.argnums = name, argnums
         self.keys = argnums.keys(args, kwargs)
         self.arguments = args, kwargs
-        given: list[Any] = []
+        values: list[Any] = []
         self.nestings = [
-            flatten_arrays(args[key] if isinstance(key, int) else kwargs[key], given)
+            flatten_arrays(args[key] if isinstance(key, int) else kwargs[key], values)
             for key in self.keys
         ]
         self.recorded, self.records = recorded, state.grad_enabled
         self.constant = state.constant and not state.grad_enabled
-        self.tensors = [_own(name, leaf) for leaf in given]
+        self.tensors = [_own(name, leaf) for leaf in values]
         known = map(beneath, self.tensors)
         self.own = [t for t in known if recorded and t._grad_fn is None]
         if argnums.holomorphic:
@@ -83,7 +95,7 @@ class TransformedCall:
         self.as_tensors = bool(
             state.transforms
             or state.interpreters
-            or any(isinstance(x, Tensor) for x in given)
+            or any(isinstance(x, Tensor) for x in values)
             or (like is not None and any(isinstance(x, Tensor) for x in leaves(like)))
         )
         self.outside = False
@@ -148,7 +160,7 @@ class TransformedCall:
         result, self.aux = self.run(self.tensors, has_aux)
         value = _as_tensor(self.name, self.argnums.function, result)
         if value._array.dtype.kind not in "fc":
-            check_floating(self.name, f"{_called(self.argnums.function)} returned", value.dtype)
+            check_floating(self.name, f"{_name_of(self.argnums.function)} returned", value.dtype)
         self.look_outside([value])
         return value
 
@@ -179,9 +191,9 @@ class TransformedCall:
         kinds = [v._array.dtype.kind in "fc" for v in values]
         if not all(kinds) and not (self.name in _PRODUCTS and any(kinds)):
             other = values[kinds.index(False)]
-            check_floating(self.name, f"{_called(function)} returned", other.dtype)
+            check_floating(self.name, f"{_name_of(function)} returned", other.dtype)
         if self.argnums.holomorphic:
-            _check_complex(self.name, f"what {_called(function)} returned", values)
+            _check_complex(self.name, f"what {_name_of(function)} returned", values)
         return values
 
     def look_outside(self, values: Sequence[Tensor]) -> None:
@@ -216,19 +228,19 @@ class TransformedCall:
 
     def follow(self, vectors: Iterable[Tensor | None]) -> None:
         """Take note of vectors of a product: what they are computed from may be outside."""
-        given = [v for v in vectors if v is not None]
-        self.outside |= self.records and self.leads_outside(given)
+        directions = [v for v in vectors if v is not None]
+        self.outside |= self.records and self.leads_outside(directions)
 
     def leads_outside(self, values: Iterable[Tensor]) -> bool:
         """Whether values depend on a leaf that requires grad and is none of this call's."""
         return leads_elsewhere(map(beneath, values), list(map(beneath, self.tensors)))
 
     @contextmanager
-    def following(self, given: Any, vectors: Iterable[Tensor | None]) -> Iterator[None]:
-        """Another product, later on, with vectors made of what was ``given``."""
+    def following(self, primals: Any, vectors: Iterable[Tensor | None]) -> Iterator[None]:
+        """Another product, later on, with vectors made of ``primals``."""
         before = self.as_tensors, self.outside, self.records
         self.records = state.grad_enabled
-        self.as_tensors |= any(isinstance(leaf, Tensor) for leaf in leaves(given))
+        self.as_tensors |= any(isinstance(leaf, Tensor) for leaf in leaves(primals))
         self.as_tensors |= bool(state.transforms or state.interpreters)
         try:
             with self:
@@ -309,14 +321,14 @@ def _as_tensor(name: str, function: Callable, value: Any) -> Tensor:
         return constant(value)
     if isinstance(value, list | tuple):
         raise NumgradTypeError(
-            f"{name}: {_called(function)} returned a {type(value).__name__}; return one array (of "
+            f"{name}: {_name_of(function)} returned a {type(value).__name__}; return one array (of "
             "several make one with np.stack), or a value with has_aux=True and the rest beside it"
         )
     if value is None:
         raise NumgradTypeError(
-            f"{name}: {_called(function)} returned None; return what is to be differentiated"
+            f"{name}: {_name_of(function)} returned None; return what is to be differentiated"
         )
-    array = _numbers(name, f"what {_called(function)} returned", value)
+    array = _numbers(name, f"what {_name_of(function)} returned", value)
     return Tensor(array)
 
 
@@ -339,7 +351,7 @@ def _check_complex(name: str, what: str, values: Sequence[Tensor]) -> None:
             )
 
 
-def _called(function: Callable) -> str:
+def _name_of(function: Callable) -> str:
     return getattr(function, "__name__", "the function")
 
 
@@ -349,8 +361,75 @@ def real_number(argnums: Argnums, value: Tensor) -> Tensor:
     if not single or (value._array.dtype.kind == "c") != argnums.holomorphic:
         remedy = "take its .real or its absolute value" if single else "sum it, or use ng.jacobian"
         raise NumgradRuntimeError(
-            f"{argnums.name}: {_called(argnums.function)} returned shape {value._array.shape} and "
+            f"{argnums.name}: {_name_of(argnums.function)} returned shape {value._array.shape} and "
             f"dtype {value._array.dtype}; a gradient is that of one real number (complex with "
             f"holomorphic=True): {remedy}"
         )
     return value
+
+
+def captured(
+    name: str, function: Callable[[Sequence[Tensor]], Sequence[Tensor]], own: Sequence[Tensor]
+) -> list[Tensor]:
+    """Tensors with the places of what ``function`` closes over: Note [Closures].
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If forward mode or ``vmap`` follows it, which see values, and no graph.
+    """
+    start = next_sequence()
+    with enable_grad():
+        outputs = function(own)
+    for out in outputs:
+        if type(out) is not Tensor or has_tangent(out):
+            how = "forward mode follows" if type(out) is Tensor else "vmap maps over"
+            raise NumgradRuntimeError(
+                f"{name}: the function closes over a Tensor that {how}, and a solver calls it "
+                "outside of that; pass the Tensor in args"
+            )
+    roots = [y for y in outputs if y.requires_grad]
+    if not roots:
+        return []
+    known = set(map(id, own))
+    ends = list(map(edge_of, roots))
+    inside = [n for n in reachable(ends).values() if n.sequence > start]
+    mapping: dict[Any, Any] = {}
+    for edge in (*ends, *(e for n in inside for e in n.edges)):
+        node = edge[0] if type(edge) is tuple else edge
+        older = type(node) is Node and node.sequence < start
+        leaf = isinstance(node, Tensor) and node._requires_grad and id(node) not in known
+        if older or leaf:
+            mapping[_place(edge)] = edge
+    beyond = [e for node in reachable(mapping.values()).values() for e in node.edges]
+    if any(_place(e) in mapping for e in beyond):
+        mapping = {
+            _place(e): e
+            for e in (*mapping.values(), *beyond)
+            if isinstance(e, Tensor) and e._requires_grad and id(e) not in known
+        }
+    if not mapping:
+        return []
+    places = [
+        e if isinstance(e, Tensor) else GradientEdge(*(e if type(e) is tuple else (e, 0)))
+        for e in mapping.values()
+    ]
+    weights = [Tensor(np.ones(y.shape, y.dtype)) for y in roots]
+    shown = dense_grad(roots, places, weights, True, False, allow_unused=True)
+    return [_placed(e, g) for e, g in zip(mapping.values(), shown, strict=True) if g is not None]
+
+
+def _place(edge: Any) -> Any:
+    if isinstance(edge, Tensor):
+        return id(edge), -2
+    if edge is None:
+        return None
+    return (edge[0].sequence, edge[1]) if type(edge) is tuple else (edge.sequence, -1)
+
+
+def _placed(edge: Any, like: Tensor) -> Tensor:
+    """A Tensor at a place in the graph, of whose gradient the shape is known."""
+    if isinstance(edge, Tensor):
+        return edge
+    node, slot = (edge[0], edge[1] + 1) if type(edge) is tuple else (edge, 0)
+    return Tensor(np.zeros(like.shape, like.dtype), True, node, slot)

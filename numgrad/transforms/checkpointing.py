@@ -50,17 +50,17 @@ def steps_between(name: str, save: Save, count: Any) -> int | None:
         every = max(math.isqrt(int(count)) * (LONGER if state.ground.deferred else 1), 1)
         # evenly, as of steps that are left over all states are kept meanwhile
         return int(count) // (int(count) // every) if count >= every else every
-    given = save
+    number = save
     if callable(save):
-        given = save(int(count))
+        number = save(int(count))
     elif isinstance(save, str):
         raise NumgradValueError(
             f"{name}: save is {save!r}; it is 'carries', 'all', 'sqrt', a number of steps, or a "
             "function that returns one for the length of the loop"
         )
-    if isinstance(given, bool):
-        raise NumgradTypeError(f"{name}: save is {given}; it is a number of steps")
-    every = as_index(name, given, "save" if given is save else "what save returned")
+    if isinstance(number, bool):
+        raise NumgradTypeError(f"{name}: save is {number}; it is a number of steps")
+    every = as_index(name, number, "save" if number is save else "what save returned")
     if every < 1:
         raise NumgradValueError(
             f"{name}: save is {every}; the steps between two states that are kept are one or more"
@@ -122,7 +122,7 @@ def recomputed(
     parts: list[Any] = []
     nesting = flatten(carry, parts)
 
-    def function(*given: Any) -> tuple[Any, Any]:
-        return one(unflatten(nesting, iter(given[: len(parts)])), given[len(parts) :])
+    def function(*values: Any) -> tuple[Any, Any]:
+        return one(unflatten(nesting, iter(values[: len(parts)])), values[len(parts) :])
 
     return checkpoint(function, *parts, *(x[k : k + 1] for x in arrays))

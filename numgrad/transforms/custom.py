@@ -71,10 +71,10 @@ class CustomRule:
                     "are given arguments by position; let the function take them by position"
                 )
             args = bound.args
-        given: list[Any] = []
-        nesting = flatten(args, given)
+        tensors: list[Any] = []
+        nesting = flatten(args, tensors)
         requires_grad = state.grad_enabled and any(
-            isinstance(x, Tensor) and x.requires_grad for x in given
+            isinstance(x, Tensor) and x.requires_grad for x in tensors
         )
         plain = not (requires_grad or state.interpreters)  # nothing to differentiate
         if plain or self in _evaluated.rules:
@@ -85,7 +85,7 @@ class CustomRule:
                 f"{self.name}.{'defjvp' if isinstance(self, custom_jvp) else 'defvjp'}"
             )
         call = RuleCall(self, nesting)
-        outputs = self._apply(call, *given)
+        outputs = self._apply(call, *tensors)
         return unflatten(call.structure, iter(outputs))
 
     def __reduce__(self) -> Any:
@@ -112,11 +112,11 @@ class RuleCall:
         self.metas: list[Meta | None] = []
         self.count = 0
 
-    def keep(self, ctx: Any, given: Sequence[Any], residuals: Any = None) -> None:
+    def keep(self, ctx: Any, arguments: Sequence[Any], residuals: Any = None) -> None:
         """Save the arguments, and what a backward needs besides."""
-        tensors = [leaf for leaf in given if isinstance(leaf, Tensor)]
+        tensors = [leaf for leaf in arguments if isinstance(leaf, Tensor)]
         self.count = len(tensors)
-        self.others = [None if isinstance(leaf, Tensor) else (leaf,) for leaf in given]
+        self.others = [None if isinstance(leaf, Tensor) else (leaf,) for leaf in arguments]
         results: list[Any] = []
         self.residuals = flatten(residuals, results)
         self.plain = [None if isinstance(leaf, Tensor) else (leaf,) for leaf in results]
@@ -147,19 +147,19 @@ class RuleCall:
         pairs = zip(grads, self.unmoved, strict=True)
         return unflatten(self.structure, iter([z if g is None else g for g, z in pairs]))
 
-    def arranged(self, what: str, given: Any, nesting: Nesting) -> list[Any]:
+    def arranged(self, what: str, value: Any, nesting: Nesting) -> list[Any]:
         """The leaves of what a rule returned; None stands for any nesting of zeros."""
-        if given is None or nesting is None:
-            return [given] * len(leaves(unflatten(nesting, _nothing())))
+        if value is None or nesting is None:
+            return [value] * len(leaves(unflatten(nesting, _nothing())))
         kind, _, parts = nesting
-        if type(given) is tuple and kind is tuple and len(given) == len(parts):
-            pairs = zip(given, parts, strict=True)
+        if type(value) is tuple and kind is tuple and len(value) == len(parts):
+            pairs = zip(value, parts, strict=True)
             return [leaf for pair in pairs for leaf in self.arranged(what, *pair)]
         results: list[Any] = []
-        where = align(nesting, given, results, "")
+        where = align(nesting, value, results, "")
         if where is not None:
             raise NumgradValueError(
-                f"{self.rule.name}: {what} returned a {type(given).__name__} that is nested "
+                f"{self.rule.name}: {what} returned a {type(value).__name__} that is nested "
                 "otherwise than what it belongs to; return the same nesting, or None for zero"
             )
         return results
@@ -189,21 +189,21 @@ class VjpRule(Function):
     """A ``custom_vjp`` as the tape sees it."""
 
     @staticmethod
-    def forward(ctx: Any, call: RuleCall, *given: Any) -> Any:
+    def forward(ctx: Any, call: RuleCall, *tensors: Any) -> Any:
         """Call the user's forward, keep its residuals."""
         _evaluated.rules.append(call.rule)
         try:
-            result, residuals = VjpRule.evaluate(call, given)
+            result, residuals = VjpRule.evaluate(call, tensors)
         finally:
             _evaluated.rules.pop()
-        call.keep(ctx, given, residuals)
+        call.keep(ctx, tensors, residuals)
         return call.outputs(result)
 
     @staticmethod
-    def evaluate(call: RuleCall, given: Sequence[Any]) -> tuple[Any, Any]:
+    def evaluate(call: RuleCall, arguments: Sequence[Any]) -> tuple[Any, Any]:
         """The result of the user's forward and its residuals."""
         forward = call.rule.rules[0]
-        args = unflatten(call.nesting, iter(given))
+        args = unflatten(call.nesting, iter(arguments))
         return _pair(call.rule.name, "the forward of defvjp", forward(*args))
 
     @classmethod
@@ -279,20 +279,22 @@ class JvpRule(Function):
     """A ``custom_jvp`` as the tape and dual levels see it."""
 
     @staticmethod
-    def forward(ctx: Any, call: RuleCall, *given: Any) -> Any:
+    def forward(ctx: Any, call: RuleCall, *tensors: Any) -> Any:
         """Call the function."""
-        call.keep(ctx, given)
-        return call.outputs(call.rule.function(*unflatten(call.nesting, iter(given))))
+        call.keep(ctx, tensors)
+        return call.outputs(call.rule.function(*unflatten(call.nesting, iter(tensors))))
 
     @classmethod
     def vmap_rule(cls) -> None:
         """None: rules are operations on Tensors, and run on examples."""
 
     @staticmethod
-    def along(call: RuleCall, given: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    def along(call: RuleCall, arguments: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         """Tangents by the rule."""
-        dense = [_zero(leaf) if t is None else t for leaf, t in zip(given, tangents, strict=True)]
-        primals = unflatten(call.nesting, iter(given))
+        dense = [
+            _zero(leaf) if t is None else t for leaf, t in zip(arguments, tangents, strict=True)
+        ]
+        primals = unflatten(call.nesting, iter(arguments))
         result = call.rule.rules[0](primals, unflatten(call.nesting, iter(dense)))
         _, moved = _pair(call.rule.name, "the rule of defjvp", result)
         results = call.arranged("the rule of defjvp", moved, call.structure)
@@ -312,18 +314,20 @@ class JvpRule(Function):
         """Pull gradients back through the rule, which is linear in tangents."""
         call: RuleCall = ctx.call
         again = state.grad_enabled
-        given = call.arguments(ctx)  # with the graph and tangents that an outer transform follows
+        arguments = call.arguments(
+            ctx
+        )  # with the graph and tangents that an outer transform follows
         over = levels()  # gradients by example, which the batch sums where examples share a leaf
         sizes = tuple([level.size for level in over])
         tangents = [
             raised(Tensor(zeros((*sizes, *leaf.shape), leaf.dtype), True), over)
             if isinstance(leaf, Tensor) and leaf.dtype.kind in "fc"
             else None
-            for leaf in given
+            for leaf in arguments
         ]
         moving = [t for t in tangents if t is not None]
         with enable_grad():
-            moved = JvpRule.along(call, given, tangents)
+            moved = JvpRule.along(call, arguments, tangents)
         pairs = [
             (y, g)
             for y, g in zip(moved, grads, strict=True)

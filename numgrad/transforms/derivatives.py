@@ -18,9 +18,8 @@ from numgrad.core.wrappers import wrapper
 from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradRuntimeError
 from numgrad.tensors.random_state import RandomState
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.argnums import Argnames, Argnums, ArgnumsLike, choose
+from numgrad.transforms.argnums import Argnames, Argnums, ArgnumsLike, choose, compiled_whole
 from numgrad.transforms.call import TransformedCall
-from numgrad.transforms.compiled import compiled_whole
 from numgrad.transforms.linearization import (
     dual_columns,
     filled,
@@ -289,7 +288,7 @@ def _by_rows(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
 
 def _by_columns(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
     if not call.outside and few(call.tensors, values):
-        with suppress(NumgradError):  # what has no rule of forward mode, needs a record, ...
+        with suppress(NumgradError):  # no rule of forward mode, a record is needed, ...
             return _once_more(values, call)
     linear = call.linear(values)
     columns = [linear.columns(k) for k in range(len(call.tensors))]

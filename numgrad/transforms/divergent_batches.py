@@ -172,8 +172,8 @@ def advanced(name: str, on: Any, body: Callable[[Any], Any], carry: Any) -> Any:
     """``body(carry)`` for those examples that are ``on``; the others stay as they are."""
     if on is True:
         return body(carry)
-    with only_for(on, carry) as given:
-        made = body(given)
+    with only_for(on, carry) as own:
+        made = body(own)
     return select(name, on, made, carry)
 
 
@@ -186,8 +186,8 @@ def branched(
 ) -> Any:
     """``first(*operands)`` for those examples that are ``on``, ``second`` for the others."""
     off = OPS["logical_not"](on)
-    with only_for(on, tuple(operands)) as given:
-        a = first(*given)
-    with only_for(off, tuple(operands)) as given:
-        b = second(*given)
+    with only_for(on, tuple(operands)) as own:
+        a = first(*own)
+    with only_for(off, tuple(operands)) as own:
+        b = second(*own)
     return select(name, on, a, b)

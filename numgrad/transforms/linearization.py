@@ -103,8 +103,8 @@ class Linearization:
             return []
         x, levels = self.x, self.levels
         if levels:  # Note [Derivatives by example]
-            given = map(one, roots) if weights is None else weights
-            weights = [lowered(w, levels) for w in given]
+            cotangents = map(one, roots) if weights is None else weights
+            weights = [lowered(w, levels) for w in cotangents]
             if is_grads_batched:
                 weights = [OPS["moveaxis"](w, len(levels), 0) for w in weights]
             roots, x = list(map(beneath, roots)), list(map(beneath, x))
@@ -154,7 +154,7 @@ class Linearization:
             part = [v[start : start + CHUNK] for _, v in pairs]
             try:
                 results = self._walk(roots, part, True, self.create_graph, True)
-            except NumgradError:  # what is wrong not only in batches shows in turn
+            except NumgradError:  # an error of every row shows in turn
                 break
             yield results
             start += CHUNK
@@ -209,7 +209,7 @@ class Linearization:
     def _many(self, y: Tensor) -> list | None:
         try:
             return self._batches(y)
-        except NumgradError:  # what is wrong not only in batches shows in turn
+        except NumgradError:  # an error of every row shows in turn
             return None
 
     def _batches(self, y: Tensor) -> list:
@@ -292,7 +292,7 @@ def _along(function: Function, x: Sequence[Tensor], k: int, directions: Tensor) 
             with BatchingInterpreter(count) as batch:
                 results = tangents(batch.wrap(directions))
                 return [None if t is None else _unwrapped(batch, t) for t in results]
-        except NumgradError:  # what is wrong not only in batches shows in turn
+        except NumgradError:  # an error of every row shows in turn
             pass
     rows = [tangents(directions[place]) for place in range(count)]
     return [

@@ -20,8 +20,7 @@ from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.argnums import check_function
-from numgrad.transforms.compiled import compiled_whole
+from numgrad.transforms.argnums import check_function, compiled_whole
 
 
 def vmap(
@@ -79,19 +78,23 @@ def vmap(
 
     @functools.wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        given = _Examples(args, in_axes, kwargs, axis_size)
-        with BatchingInterpreter(given.size, examples=True) as level:
-            wrapped = [x if axis is None else _example(level, x, axis) for x, axis in given.pairs]
+        examples = _Examples(args, in_axes, kwargs, axis_size)
+        with BatchingInterpreter(examples.size, examples=True) as level:
+            wrapped = [
+                x if axis is None else _example(level, x, axis) for x, axis in examples.pairs
+            ]
             remaining = iter(wrapped)
             results = f(
-                *[unflatten(nesting, remaining) for nesting in given.nestings],
-                **{key: unflatten(nesting, remaining) for key, nesting in given.keywords.items()},
+                *[unflatten(nesting, remaining) for nesting in examples.nestings],
+                **{
+                    key: unflatten(nesting, remaining) for key, nesting in examples.keywords.items()
+                },
             )
         outputs: list[Any] = []
         structure = flatten(results, outputs)
         axes = list(_axes_of("out_axes", out_axes, structure, "the result"))
         places = paths(structure, "the result")
-        as_tensors = given.has_tensors or bool(state.transforms or state.interpreters)
+        as_tensors = examples.has_tensors or bool(state.transforms or state.interpreters)
         done = [
             _result(level, x, axis, place, as_tensors)
             for x, axis, place in zip(outputs, axes, places, strict=True)
@@ -107,22 +110,22 @@ class _Examples:
     def __init__(
         self, args: tuple, in_axes: Any, kwargs: dict[str, Any], axis_size: int | None
     ) -> None:
-        given: list[Any] = []
-        self.nestings = [flatten(arg, given) for arg in args]
+        leaves: list[Any] = []
+        self.nestings = [flatten(arg, leaves) for arg in args]
         whole: Nesting = (tuple, None, tuple(self.nestings))
         if isinstance(in_axes, list):
             in_axes = tuple(in_axes)
         axes = list(_axes_of("in_axes", in_axes, whole, "the arguments"))
-        self.keywords = {key: flatten(arg, given) for key, arg in kwargs.items()}
-        axes += [0 if np.ndim(x) else None for x in given[len(axes) :]]  # by name
-        self.has_tensors = any(isinstance(x, Tensor) for x in given)
+        self.keywords = {key: flatten(arg, leaves) for key, arg in kwargs.items()}
+        axes += [0 if np.ndim(x) else None for x in leaves[len(axes) :]]  # by name
+        self.has_tensors = any(isinstance(x, Tensor) for x in leaves)
         names = [
             *paths(whole, "argument "),
             *(n for k, t in self.keywords.items() for n in paths(t, k)),
         ]
         self.pairs = [
             (x, None) if axis is None else _along(x, axis, name)
-            for x, axis, name in zip(given, axes, names, strict=True)
+            for x, axis, name in zip(leaves, axes, names, strict=True)
         ]
         self.size: Any = self._size(names, axis_size)
 

@@ -15,9 +15,8 @@ from numgrad.core.tree import Nesting, align, map_leaves, unflatten
 from numgrad.core.wrappers import recorded_wrapper, wrapper
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.argnums import Argnums, check_function, choose
+from numgrad.transforms.argnums import Argnums, check_function, choose, jitted_in
 from numgrad.transforms.call import TransformedCall
-from numgrad.transforms.compiled import jitted_in
 from numgrad.transforms.linearization import filled
 
 
@@ -154,10 +153,11 @@ def jvp(
     >>> ng.jvp(np.sin, (np.zeros(2),), (np.array([1.0, 2.0]),))
     (array([0., 0.]), array([1., 2.]))
     """
-    for what, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, tuple | list):
+    for what, arrays in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(arrays, tuple | list):
             raise NumgradTypeError(
-                f"jvp: {what} is a {type(given).__name__}; give a tuple, with one for each argument"
+                f"jvp: {what} is a {type(arrays).__name__}; give a tuple, with one for each "
+                "argument"
             )
     jitted = jitted_in(f)
     if not state.interpreters and jitted is f and jitted.is_plain:
@@ -277,16 +277,16 @@ def _primal(leaf: Any) -> Any:
     return unpack_dual(leaf).primal if isinstance(leaf, Tensor) else leaf
 
 
-def _directions(call: TransformedCall, given: tuple) -> list[Tensor | None]:
+def _directions(call: TransformedCall, tree: tuple) -> list[Tensor | None]:
     """A vector for each differentiated array."""
-    if len(given) != len(call.nestings):
+    if len(tree) != len(call.nestings):
         raise NumgradValueError(
-            f"{call.name}: {len(given)} vectors for {len(call.nestings)} arguments; give one each, "
+            f"{call.name}: {len(tree)} vectors for {len(call.nestings)} arguments; give one each, "
             "None for zero"
         )
     results: list[Tensor | None] = []
     remaining = iter(call.tensors)
-    for k, (vector, nesting) in enumerate(zip(given, call.nestings, strict=True)):
+    for k, (vector, nesting) in enumerate(zip(tree, call.nestings, strict=True)):
         like: list[Tensor] = []
         unflatten(nesting, (like.append(t) or t for t in remaining))
         results += _vector(call.name, f"the vector of argument {k}", vector, nesting, like)
@@ -294,13 +294,13 @@ def _directions(call: TransformedCall, given: tuple) -> list[Tensor | None]:
 
 
 def _vector(
-    name: str, what: str, given: Any, structure: Nesting, like: Sequence[Tensor]
+    name: str, what: str, vector: Any, structure: Nesting, like: Sequence[Tensor]
 ) -> list[Tensor | None]:
     """The arrays of a vector, converted to the dtypes of what it is like; None is zero."""
-    if given is None:
+    if vector is None:
         return [None] * len(like)
     parts: list[Any] = []
-    where = align(structure, given, parts, "v")
+    where = align(structure, vector, parts, "v")
     if where is not None:
         raise NumgradValueError(
             f"{name}: {what} (here v) is at {where} nested otherwise than what it belongs to; give "
@@ -313,17 +313,17 @@ def _part(name: str, what: str, part: Any, like: Tensor) -> Tensor | None:
     if part is None:
         return None
     refuse_mask(name, part)
-    given = part if isinstance(part, Tensor) else Tensor(np.array(part))
-    if given.dtype.kind not in "biufc":
+    tensor = part if isinstance(part, Tensor) else Tensor(np.array(part))
+    if tensor.dtype.kind not in "biufc":
         raise NumgradTypeError(
             f"{name}: {what} has a {type(part).__name__} in it; give numbers, arrays or Tensors"
         )
-    if given.shape != like.shape or (given.dtype.kind == "c" and like.dtype.kind != "c"):
+    if tensor.shape != like.shape or (tensor.dtype.kind == "c" and like.dtype.kind != "c"):
         raise NumgradValueError(
-            f"{name}: {what} has an array of shape {given.shape} and dtype {given.dtype} where "
+            f"{name}: {what} has an array of shape {tensor.shape} and dtype {tensor.dtype} where "
             f"shape {like.shape} and dtype {like.dtype} belong"
         )
-    return given if given.dtype == like.dtype else OPS["astype"](given, like.dtype)
+    return tensor if tensor.dtype == like.dtype else OPS["astype"](tensor, like.dtype)
 
 
 def _outline(structure: Nesting, like: Sequence[Tensor]) -> str:

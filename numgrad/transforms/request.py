@@ -70,31 +70,31 @@ class Request:
                 f"{self.name}: in inference_mode nothing is recorded that could be differentiated; "
                 "leave it first"
             )
-        given, single = self._tensors("inputs", inputs)
-        for k, x in enumerate(given):
+        tensors, single = self._tensors("inputs", inputs)
+        for k, x in enumerate(tensors):
             if x.dtype.kind not in "fc":
                 raise NumgradTypeError(
                     f"{self.name}: input {k} has dtype {x.dtype}, which has no derivatives; "
                     "convert it, for example with .astype(np.float64)"
                 )
-        return tuple(self._own(x, requires_grad=True) for x in given), single
+        return tuple(self._own(x, requires_grad=True) for x in tensors), single
 
     def vector(self, v: Any, like: Tensors, what: str) -> Tensors:
         """The vector of a product, checked against ``like`` and converted to its dtypes."""
         if v is None:
             if len(like) == 1 and _is_number(like[0]):
                 return (one(like[0]),)
-            seen = ", ".join(f"{t.dtype} of shape {t.shape}" for t in like)
+            listed = ", ".join(f"{t.dtype} of shape {t.shape}" for t in like)
             raise NumgradRuntimeError(
                 f"{self.name}: v may be left out only where {what} is one real number, here it is "
-                f"{seen}; pass a v like that"
+                f"{listed}; pass a v like that"
             )
-        given, single = self._tensors("v", v)
-        if len(given) != len(like):
+        tensors, single = self._tensors("v", v)
+        if len(tensors) != len(like):
             raise NumgradRuntimeError(
-                f"{self.name}: v has {len(given)} part(s), {what} has {len(like)}; pass one each"
+                f"{self.name}: v has {len(tensors)} part(s), {what} has {len(like)}; pass one each"
             )
-        for k, (part, t) in enumerate(zip(given, like, strict=True)):
+        for k, (part, t) in enumerate(zip(tensors, like, strict=True)):
             fits = part.shape == t.shape and (part.dtype.kind == "c") == (t.dtype.kind == "c")
             if not fits:
                 raise NumgradRuntimeError(
@@ -104,17 +104,17 @@ class Request:
                 )
         return tuple(
             self._own(part, requires_grad=False).astype(t.dtype, copy=False)
-            for part, t in zip(given, like, strict=True)
+            for part, t in zip(tensors, like, strict=True)
         )
 
     def _tensors(self, what: str, values: Any) -> tuple[Tensors, bool]:
         """Tensors or ndarrays as a tuple of Tensors, and whether it was one outside of a tuple."""
         single = not isinstance(values, tuple)
-        given = (values,) if single else values
-        if not given:
+        tensors = (values,) if single else values
+        if not tensors:
             raise NumgradTypeError(f"{self.name}: {what} is an empty tuple; give a Tensor at least")
-        names = [what] if single else [f"{what}[{k}]" for k in range(len(given))]
-        return tuple(map(self._tensor, names, given)), single
+        names = [what] if single else [f"{what}[{k}]" for k in range(len(tensors))]
+        return tuple(map(self._tensor, names, tensors)), single
 
     def _tensor(self, what: str, value: Any) -> Tensor:
         if isinstance(value, Tensor):
@@ -127,17 +127,17 @@ class Request:
         check_dtype(self.name, value.dtype)
         return Tensor(np.asarray(value), memory=Version(foreign=True))
 
-    def _own(self, given: Tensor, *, requires_grad: bool) -> Tensor:
-        """A Tensor with the same numbers, connected to ``given`` if that is asked for."""
+    def _own(self, tensor: Tensor, *, requires_grad: bool) -> Tensor:
+        """A Tensor with the same numbers, connected to ``tensor`` if that is asked for."""
         over = levels() if requires_grad else []  # Note [Derivatives by example]
-        if self.create_graph and given.requires_grad:
-            return spread(given.reshape(given.shape), over)
-        if self.create_graph and has_tangent(given):
-            own = OPS["positive"](given)
+        if self.create_graph and tensor.requires_grad:
+            return spread(tensor.reshape(tensor.shape), over)
+        if self.create_graph and has_tangent(tensor):
+            own = OPS["positive"](tensor)
         elif self.create_graph and state.ground.deferred and not state.constant:
-            own = state.ground.differentiable(given)  # followed by who compiles it
+            own = state.ground.differentiable(tensor)  # followed by who compiles it
         else:
-            own = given.detach()
+            own = tensor.detach()
         own = spread(own, over)
         if requires_grad:
             self.made.append(beneath(own))
@@ -168,9 +168,9 @@ class Request:
         """Value of a scalar function, and its gradient as a function of ``x`` on the tape."""
         y, single = self.outputs(func, x)
         if not (single and _is_number(y[0])):
-            seen = f"{y[0].dtype} of shape {y[0].shape}" if single else f"a tuple of {len(y)}"
+            listed = f"{y[0].dtype} of shape {y[0].shape}" if single else f"a tuple of {len(y)}"
             raise NumgradRuntimeError(
-                f"{self.name}: only one real number has a Hessian, the function returned {seen}; "
+                f"{self.name}: only one real number has a Hessian, the function returned {listed}; "
                 "sum it, or take the jacobian"
             )
         result = Linearization(y, x, create_graph=True).pull((one(y[0]),))

@@ -24,7 +24,7 @@ from numgrad.autograd.versions import (
     version_of,
     write_count,
 )
-from numgrad.codegen.cpython import offsets, versions, words
+from numgrad.codegen.cpython import c_api, memory_versions, offsets
 from numgrad.errors import NumgradRuntimeError
 from numgrad.tensors import recorder
 
@@ -107,12 +107,12 @@ from numgrad.codegen.cpython.objects import as_int, new_int
     }
     made = []
     for name, call in calls.items():
-        text = f"""{head}{getattr(versions, name)(table)}
+        text = f"""{head}{getattr(memory_versions, name)(table)}
 def kernel(me, args, count, names):
     context = peek(int64, me + {offsets.BYTES})
     return new_int({call})
 """
-        made.append(Builtin(name, text).function(name, words.Words.of(table)))
+        made.append(Builtin(name, text).function(name, c_api.Words.of(table)))
     return made
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.compiler import progress
+from numgrad.compiler import messages
 from numgrad.compiler.run import specialise
 from numgrad.errors import NumgradTraceError
 
@@ -284,7 +284,7 @@ def test_a_comparison_leaves_what_eager_code_leaves(monkeypatch):
 
 
 def test_a_long_compilation_is_announced(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    monkeypatch.setattr(messages, "PATIENCE", 0.01)
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
     right = specialise.compile_graph
     waiting = threading.Event()
@@ -297,7 +297,7 @@ def test_a_long_compilation_is_announced(monkeypatch, capsys):
     ng.jit(plain)(np.ones(2))
     assert "numgrad: compiling plain ..." in capsys.readouterr().err
     monkeypatch.setattr(specialise, "compile_graph", right)
-    monkeypatch.setattr(progress, "PATIENCE", 10.0)
+    monkeypatch.setattr(messages, "PATIENCE", 10.0)
     ng.jit(plain)(np.ones(2))
     assert capsys.readouterr().err == ""
 

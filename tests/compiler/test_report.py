@@ -11,7 +11,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.codegen.nests.account import VectorLoop, judge, source_loops, vector_loops
-from numgrad.compiler import progress
+from numgrad.compiler import messages
 
 RNG = np.random.default_rng(0)
 
@@ -266,15 +266,15 @@ def test_a_backward_counts_when_it_is_compiled():
 
 def test_progress_is_one_line(monkeypatch):
     written = io.StringIO()
-    monkeypatch.setattr(progress, "PATIENCE", 0.01)
-    monkeypatch.setattr(progress, "is_interactive", lambda: True)
+    monkeypatch.setattr(messages, "PATIENCE", 0.01)
+    monkeypatch.setattr(messages, "is_interactive", lambda: True)
     monkeypatch.setattr(sys, "stderr", written)
-    with progress.announced("compiling f"), progress.announced("compiling a kernel of f"):
+    with messages.announced("compiling f"), messages.announced("compiling a kernel of f"):
         deadline = time.monotonic() + 5
         while not written.getvalue() and time.monotonic() < deadline:
             time.sleep(0.01)
     assert re.fullmatch(r"numgrad: compiling f \.\.\. \d+\.\d s\n", written.getvalue())
-    with progress.announced("again"):  # what is over does not count
+    with messages.announced("again"):  # what is over does not count
         deadline = time.monotonic() + 5
         while "again" not in written.getvalue() and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -292,17 +292,17 @@ class Stream(io.StringIO):
 
 def test_progress_without_a_terminal_is_one_plain_line_after_longer(monkeypatch):
     out, err = Stream(), Stream()
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    monkeypatch.setattr(progress, "LONG", 0.05)
+    monkeypatch.setattr(messages, "PATIENCE", 0.0)
+    monkeypatch.setattr(messages, "LONG", 0.05)
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", err)
     begin = time.monotonic()
-    with progress.announced("compiling f"), progress.announced("compiling a kernel of f"):
+    with messages.announced("compiling f"), messages.announced("compiling a kernel of f"):
         err.wait()
         assert time.monotonic() - begin >= 0.05
     assert err.getvalue() == "numgrad: compiling f takes more than 0.05 s\n"
-    monkeypatch.setattr(progress, "LONG", 10.0)
-    with progress.announced("g"):
+    monkeypatch.setattr(messages, "LONG", 10.0)
+    with messages.announced("g"):
         pass
     assert "g" not in err.getvalue().split("than")[1]
     assert out.getvalue() == ""
@@ -311,10 +311,10 @@ def test_progress_without_a_terminal_is_one_plain_line_after_longer(monkeypatch)
 def test_progress_in_a_notebook_is_on_stdout(monkeypatch):
     notebook = type("OutStream", (Stream,), {"__module__": "ipykernel.iostream"})
     out, err = notebook(), notebook()
-    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    monkeypatch.setattr(messages, "PATIENCE", 0.01)
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", err)
-    with progress.announced("compiling f"):
+    with messages.announced("compiling f"):
         out.wait()
     assert re.fullmatch(r"numgrad: compiling f \.\.\. \d+\.\d s\n", out.getvalue())
     assert err.getvalue() == ""

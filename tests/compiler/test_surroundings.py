@@ -15,7 +15,7 @@ import pytest
 
 import numgrad as ng
 from numgrad import errors
-from numgrad.compiler.collecting import OBJECTS
+from numgrad.compiler.api import OBJECTS
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
 

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+import numgrad as ng
+from numgrad.optim.formula_optimizer import FormulaOptimizer
+
 STEPS = 10
 FILE = Path(__file__).with_name("trajectories.json")
 
-CONFIGURATIONS = {
+OPTIONS = {
     "Adadelta": [{}, {"lr": 0.5, "rho": 0.8, "weight_decay": 0.1, "maximize": True}],
     "Adagrad": [
         {},
@@ -52,7 +55,17 @@ CONFIGURATIONS = {
         {"lr": 0.01, "momentum": 0.5, "maximize": True},
     ],
 }
+FORMULA_OPTIMIZERS = [
+    name
+    for name, value in vars(ng.optim).items()
+    if isinstance(value, type) and issubclass(value, FormulaOptimizer) and name != "SparseAdam"
+]
+"""Those of ``ng.optim``; SparseAdam, which takes row-sparse gradients, has tests of its own."""
+CONFIGURATIONS = OPTIONS | {name: [{}] for name in FORMULA_OPTIMIZERS if name not in OPTIONS}
 CASES = [(name, options) for name, several in CONFIGURATIONS.items() for options in several]
+NOT_IN_PYTORCH: set[str] = set()
+"""Optimizers for which ``tests/optim/reference.py`` stands alone."""
+PYTORCH_CASES = [case for case in CASES if case[0] not in NOT_IN_PYTORCH]
 
 
 def case_id(case):
@@ -122,7 +135,7 @@ def write():
 
     torch.set_default_dtype(torch.float64)
     found = {}
-    for case in CASES:
+    for case in PYTORCH_CASES:
         name, options = case
         run = run_quadratic(torch_tensor(torch), getattr(torch.optim, name), options)
         found[case_id(case)] = [a.tolist() for a in arrays(*run)]

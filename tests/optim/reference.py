@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.optim.problems import FORMULA_OPTIMIZERS
+
 Walk = tuple[list[np.ndarray], dict[str, Any]]
 
 
@@ -220,6 +222,6 @@ def sgd(
 
 
 OPTIMIZERS: dict[str, Callable[..., Walk]] = {
-    "Adadelta": adadelta, "Adagrad": adagrad, "Adam": adam, "AdamW": adamw, "Adamax": adamax,
-    "ASGD": asgd, "NAdam": nadam, "RAdam": radam, "RMSprop": rmsprop, "Rprop": rprop, "SGD": sgd,
-}  # fmt: skip
+    name: globals()[name.lower()] for name in FORMULA_OPTIMIZERS
+}
+"""The function of each optimizer made of a formula, which has its name in small letters."""

@@ -19,7 +19,13 @@ from tests.optim import problems
 CASES = pytest.mark.parametrize(
     ("name", "options"), problems.CASES, ids=map(problems.case_id, problems.CASES)
 )
+PYTORCH_CASES = pytest.mark.parametrize(
+    ("name", "options"), problems.PYTORCH_CASES, ids=map(problems.case_id, problems.PYTORCH_CASES)
+)
 NAMES = pytest.mark.parametrize("name", problems.CONFIGURATIONS)
+PYTORCH_NAMES = pytest.mark.parametrize(
+    "name", [name for name in problems.CONFIGURATIONS if name not in problems.NOT_IN_PYTORCH]
+)
 
 
 def tensor(array):
@@ -33,7 +39,7 @@ def optimizer_class(name):
 # ------------------------------------------------------------------------------ trajectories
 
 
-@CASES
+@PYTORCH_CASES
 def test_ten_steps_of_a_quadratic_end_where_pytorch_does(name, options):
     expected = json.loads(problems.FILE.read_text())[problems.case_id((name, options))]
     found = problems.arrays(*problems.run_quadratic(tensor, optimizer_class(name), options))
@@ -43,7 +49,7 @@ def test_ten_steps_of_a_quadratic_end_where_pytorch_does(name, options):
 
 
 @pytest.mark.slow
-@CASES
+@PYTORCH_CASES
 def test_the_recorded_trajectories_are_those_of_the_installed_pytorch(torch, name, options):
     expected = json.loads(problems.FILE.read_text())[problems.case_id((name, options))]
     run = problems.run_quadratic(problems.torch_tensor(torch), getattr(torch.optim, name), options)
@@ -52,7 +58,7 @@ def test_the_recorded_trajectories_are_those_of_the_installed_pytorch(torch, nam
 
 
 @pytest.mark.slow
-@CASES
+@PYTORCH_CASES
 def test_a_small_network_is_trained_as_by_pytorch(torch, name, options):
     ours = problems.run_mlp(tensor, optimizer_class(name), options)
     theirs = problems.run_mlp(problems.torch_tensor(torch), getattr(torch.optim, name), options)
@@ -62,7 +68,7 @@ def test_a_small_network_is_trained_as_by_pytorch(torch, name, options):
 
 
 @pytest.mark.slow
-@NAMES
+@PYTORCH_NAMES
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.complex128])
 def test_other_dtypes_step_as_in_pytorch(torch, name, dtype):
     rng = np.random.default_rng(3)

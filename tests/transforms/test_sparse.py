@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import numgrad as ng
 from numgrad.autograd.structured_jacobians import parts_of
 from numgrad.testing import gradcheck, gradgradcheck
-from numgrad.transforms.colouring import as_pattern, by_rows, symmetric
+from numgrad.transforms.sparse_derivatives import as_pattern, by_rows, symmetric
 from tests.operations.calls import calls_of
 from tests.operations.cases import TABLE
 

@@ -214,8 +214,8 @@ class BatchingInterpreter(Interpreter):
 
     def recorded(self, op: Op, args: tuple, params: dict[str, Any]) -> tuple[Any, Any]:
         """No example has a record of its own; what is no example is left to those below."""
-        given = (*args, *params.values())
-        if any(map(self.owns, leaves(given))):
+        values = (*args, *params.values())
+        if any(map(self.owns, leaves(values))):
             return self.bind(op, args, params), None
         with self._below():
             return bind_recorded(op, args, params)
@@ -227,7 +227,7 @@ class BatchingInterpreter(Interpreter):
 
     def drawn(
         self, function: Callable[..., Any], source: Any, operands: Sequence[Any], size: Any,
-        dtype: Any, apart: bool = True,
+        dtype: Any, independent: bool = True,
     ) -> Batched:  # fmt: skip
         """Numbers of its own for each example."""
         operands = list(map(self.read, operands))
@@ -236,9 +236,9 @@ class BatchingInterpreter(Interpreter):
         else:
             shape = tuple(size) if isinstance(size, tuple | list) else (size,)
         with self._below():
-            draw = Draw(function, source, tuple(operands), shape, dtype, apart)
+            draw = Draw(function, source, tuple(operands), shape, dtype, independent)
             each = of_examples(draw, self._operand, self.size)
-            draws = drawn(each.function, source, each.operands, each.shape, dtype, each.apart)
+            draws = drawn(each.function, source, each.operands, each.shape, dtype, each.independent)
             return Batched(draws, self)
 
     def drawn_together(self, draws: Draw | Draws) -> list[Batched]:
@@ -321,7 +321,7 @@ class Batched(Tensor):
         self.value = value
         self.level = level
         self.made = next(_NUMBERS_OF_EXAMPLES)
-        self._requires_grad = False  # what is recorded is the value
+        self._requires_grad = False  # the value is recorded instead
         self._memory = self._grad_fn = self._grad = self._extra = None
         self._slot = 0
 
@@ -402,15 +402,15 @@ class Batched(Tensor):
         """A copy, through which gradients flow."""
         return bind(OPS["copy"], (self,), {})
 
-    def write(self, how: Callable[[Tensor, Any], Any], given: Any, shape: tuple) -> None:
+    def write(self, how: Callable[[Tensor, Any], Any], new: Any, shape: tuple) -> None:
         """Let ``how`` change the memory of all examples, in each a part of that shape."""
         level, _ = self.level, self._array  # refused outside of the level
         branches = [b for b in map(_branch_of, state.interpreters) if b is not None]
         if any(self.made < branch.begun for branch in branches):
             raise NumgradRuntimeError(_OUTSIDE)
-        given = level.read(as_operand(given))
-        owned = level.owns(given)
-        operand = BatchOperand(given.value if owned else given, owned)
+        new = level.read(as_operand(new))
+        owned = level.owns(new)
+        operand = BatchOperand(new.value if owned else new, owned)
         if operand.ndim > len(shape):
             raise NumgradValueError(
                 f"a part of shape {shape} of an example cannot take shape {operand.shape}"
@@ -418,12 +418,12 @@ class Batched(Tensor):
         with level._below():
             how(self.value, operand.aligned(len(shape)))
 
-    def __setitem__(self, index: Any, given: Any) -> None:
+    def __setitem__(self, index: Any, new: Any) -> None:
         parts = index if type(index) is tuple else (index,)
-        if getattr(type(given), "_applies", False):
-            parts, given = (...,), given.placed(self, index)
+        if getattr(type(new), "_applies", False):
+            parts, new = (...,), new.placed(self, index)
         elif len(parts) == 1 and isinstance(parts[0], Batched) and parts[0].dtype.kind == "b":
-            parts, given = (...,), self._masked(parts[0], as_operand(given))
+            parts, new = (...,), self._masked(parts[0], as_operand(new))
         if all(map(is_basic_part, parts)):
             where, shape = (slice(None), *parts), np.broadcast_to(0, self.shape)[parts].shape
         else:
@@ -437,18 +437,18 @@ class Batched(Tensor):
         def store(memory: Tensor, value: Any) -> None:
             memory[where] = value
 
-        self.write(store, given, shape)
+        self.write(store, new, shape)
 
-    def _masked(self, mask: Any, given: Any) -> Any:
+    def _masked(self, mask: Any, new: Any) -> Any:
         """The elements after a write at a mask."""
         lead, rest = mask.shape, self.shape[mask.ndim :]
-        if lead != self.shape[: mask.ndim] or given.ndim > len(rest):
+        if lead != self.shape[: mask.ndim] or new.ndim > len(rest):
             refuse(
-                f"a write of shape {tuple(given.shape)} at a mask of shape {lead} to shape "
+                f"a write of shape {tuple(new.shape)} at a mask of shape {lead} to shape "
                 f"{self.shape}"
             )
         flags = OPS["reshape"](mask, (*lead, *(1,) * len(rest)))
-        return OPS["where"](flags, given, self)
+        return OPS["where"](flags, new, self)
 
     def _places(self, parts: tuple) -> list[Batched]:
         """An index with arrays in it, as one array for each axis."""

@@ -147,8 +147,8 @@ class Selected(Tensor):
         extreme = name in ("max", "min")
         if extreme and self.dtype.kind != "f":
             refuse(f"{name} of dtype {self.dtype}, which has no value for nothing,")
-        chosen = OPS["where"](flags, self.whole, np.asarray(_NOTHING[name], self.dtype)[()])
-        result = OPS[name](chosen, axis=axes, **params)
+        elements = OPS["where"](flags, self.whole, np.asarray(_NOTHING[name], self.dtype)[()])
+        result = OPS[name](elements, axis=axes, **params)
         if extreme:
             result = OPS["where"](OPS["any"](self.flags), result, self.dtype.type(np.nan))
         return result
@@ -163,13 +163,15 @@ class Selected(Tensor):
         real = np.empty((), whole.dtype).real.dtype
         count = OPS["astype"](OPS["sum"](self.flags) * each, real)
 
-        def chosen(x: Any) -> Any:
+        def elements(x: Any) -> Any:
             return OPS["where"](flags, x, np.zeros((), x.dtype)[()])
 
-        mean = OPS["sum"](chosen(whole), axis=axes) / count
+        mean = OPS["sum"](elements(whole), axis=axes) / count
         if name == "mean":
             return mean
-        off = chosen(whole - mean)  # before the square, whose derivative at a NaN elsewhere is NaN
+        off = elements(
+            whole - mean
+        )  # before the square, whose derivative at a NaN elsewhere is NaN
         squares = off * off if whole.dtype.kind != "c" else off.real**2 + off.imag**2
         variance = OPS["sum"](squares, axis=axes) / OPS["maximum"](count - ddof, 0)
         return deviation(variance) if name == "std" else variance

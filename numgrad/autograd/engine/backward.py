@@ -87,11 +87,11 @@ def backward(
         )
     targets = None
     if inputs is not None:
-        given = map(_leaf_or_edge, _targets("backward", _values(inputs)))
-        targets = list({id(t): t for t in given}.values())
+        edges = map(_leaf_or_edge, _targets("backward", _values(inputs)))
+        targets = list({id(t): t for t in edges}.values())
         if not targets:
             raise NumgradRuntimeError("backward: inputs is empty; leave it out for all leaves")
-    _asked(create_graph, _accumulated, roots, grads, retain_graph, create_graph, targets)
+    _run_for_user(create_graph, _accumulated, roots, grads, retain_graph, create_graph, targets)
 
 
 def _accumulated(
@@ -103,7 +103,7 @@ def _accumulated(
         arrived = [
             (target, g, False)
             for target, g in zip(targets, captured, strict=True)
-            # what is retained has been accumulated on the way
+            # a retained gradient has been accumulated on the way
             if isinstance(target, Tensor) and not retains_grad(target)
         ]
     _in_mode(create_graph, accumulate, arrived)
@@ -206,7 +206,7 @@ def grad(
     >>> ng.autograd.grad(x * x, x)
     (tensor(6.),)
     """
-    return _asked(
+    return _run_for_user(
         create_graph, inner_grad, outputs, inputs, grad_outputs, retain_graph, create_graph,
         only_inputs, allow_unused, is_grads_batched, materialize_grads,
     )  # fmt: skip
@@ -322,7 +322,7 @@ def _without_gradients(g: Any) -> Any:
     return OPS["positive"](g) if g.requires_grad else g
 
 
-def _asked(create_graph: bool, run: Callable[..., Any], *args: Any) -> Any:
+def _run_for_user(create_graph: bool, run: Callable[..., Any], *args: Any) -> Any:
     """The result of ``run(*args)``, which a user asked for, with a graph or as a constant.
 
     Without a graph it is one also in a trace: Note [Constants of a trace] in ``interpreter``.
@@ -475,22 +475,22 @@ def _root_gradient(operation: str, position: int, root: Any, g: Any, batched: bo
                 "part or absolute value first"
             )
         return Tensor(ones(meta.shape, meta.dtype))
-    given = g if isinstance(g, Tensor) else constant(g)
-    if g is not None and given.dtype.kind not in "biufc":
+    gradient = g if isinstance(g, Tensor) else constant(g)
+    if g is not None and gradient.dtype.kind not in "biufc":
         raise _no_gradient(operation, g)
-    if batched and (g is None or given.ndim == 0 or given.shape[1:] != meta.shape):
+    if batched and (g is None or gradient.ndim == 0 or gradient.shape[1:] != meta.shape):
         raise NumgradRuntimeError(
             f"{operation}: with is_grads_batched the cotangent of root {position} has a batch axis "
-            f"before the root's shape {meta.shape}; got {None if g is None else given.shape}"
+            f"before the root's shape {meta.shape}; got {None if g is None else gradient.shape}"
         )
-    if not batched and given.shape != meta.shape:
+    if not batched and gradient.shape != meta.shape:
         raise NumgradRuntimeError(
-            f"{operation}: the gradient of root {position} has shape {given.shape}, the root has "
-            f"shape {meta.shape}"
+            f"{operation}: the gradient of root {position} has shape {gradient.shape}, the root "
+            f"has shape {meta.shape}"
         )
-    if (given.dtype.kind == "c") != (meta.dtype.kind == "c"):
+    if (gradient.dtype.kind == "c") != (meta.dtype.kind == "c"):
         raise NumgradRuntimeError(
-            f"{operation}: the gradient of root {position} is {given.dtype}, the root is "
+            f"{operation}: the gradient of root {position} is {gradient.dtype}, the root is "
             f"{meta.dtype}; both must be real or both complex"
         )
-    return given if given.dtype == meta.dtype else OPS["astype"](given, meta.dtype)
+    return gradient if gradient.dtype == meta.dtype else OPS["astype"](gradient, meta.dtype)

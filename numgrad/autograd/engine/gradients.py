@@ -68,7 +68,7 @@ class Evaluation(ABC):
         """Gradients with None for those that are known to be zero."""
 
     @abstractmethod
-    def apart(self, gradients: Iterable[tuple[Any, bool]]) -> list[Any]:
+    def separate(self, gradients: Iterable[tuple[Any, bool]]) -> list[Any]:
         """Results of a walk, each owned or not, in memory of their own."""
 
 
@@ -116,7 +116,7 @@ class ArrayEvaluation(Evaluation):
     def nonzero(self, gradients: Sequence[Any]) -> Sequence[Any]:
         return gradients
 
-    def apart(self, gradients: Iterable[tuple[Any, bool]]) -> list[Any]:
+    def separate(self, gradients: Iterable[tuple[Any, bool]]) -> list[Any]:
         results = []
         handed: set[int] = set()
         for g, owned in gradients:
@@ -149,7 +149,7 @@ class TensorEvaluation(Evaluation):
         is_zero = state.ground.is_zero
         return [None if g is None or is_zero(g._array) else g for g in gradients]
 
-    def apart(self, gradients: Iterable[tuple[Any, bool]]) -> list[Any]:
+    def separate(self, gradients: Iterable[tuple[Any, bool]]) -> list[Any]:
         # those of a compiled function share no memory with what came in either
         alone = state.ground.deferred and not self.recording
         results = []

@@ -91,7 +91,7 @@ class Task:
                 leaves.add(id(edge))
         needed: set[int] = set()
         nodes = reachable(self.roots)
-        for sequence in sorted(nodes):  # what an edge leads to comes first
+        for sequence in sorted(nodes):  # nodes behind an edge come first
             for edge in nodes[sequence].edges:
                 kind = type(edge)
                 if kind is Node:

@@ -31,7 +31,7 @@ from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Parameter, Tensor
 from numgrad.autograd.versions import Version
 from numgrad.codegen.cpython import hot_paths
-from numgrad.codegen.cpython.words import ObjectTable, Words
+from numgrad.codegen.cpython.c_api import ObjectTable, Words
 from numgrad.core.axis import AxisPlan
 from numgrad.core.elementwise import ElementwisePlan
 from numgrad.core.interpreter import state
@@ -159,7 +159,9 @@ def walk(
     except Exception as error:
         explain(node, error)
         raise
-    gradients_of_targets = [] if task is None else evaluation.apart(_arrived(task, waiting, visits))
+    gradients_of_targets = (
+        [] if task is None else evaluation.separate(_arrived(task, waiting, visits))
+    )
     return gradients_of_targets, list(waiting.values())
 
 
@@ -289,7 +291,7 @@ class Visits:
         if outputs is None and not runs:
             return None
         if extras is not None and (extras.tensor or extras.retained):
-            g, mine = self._taken(self._at_outputs(extras, self._shown(g)), g), False
+            g, mine = self._from_hooks(self._at_outputs(extras, self._as_hooks_see(g)), g), False
         if outputs is not None:
             mine = False
             for number in outputs:
@@ -297,8 +299,8 @@ class Visits:
         if not runs:
             return None
         if extras is not None and extras.pre:
-            parts = self.of_node("a pre-hook", extras.pre, self._shown(g))
-            g, mine = self._taken(parts, g), False
+            parts = self.of_node("a pre-hook", extras.pre, self._as_hooks_see(g))
+            g, mine = self._from_hooks(parts, g), False
         if extras is not None and extras.post:
             mine = False  # they are shown what arrived when the gradients have been made
         return g, mine
@@ -309,8 +311,8 @@ class Visits:
         """Gradients of a node's operands as its hooks leave them, and which of them are owned."""
         extras = node.extras
         if extras is not None and extras.post:
-            shown = self._shown(list(gradients))
-            changed = self.of_node("a hook", extras.post, shown, tuple(self._shown(g)))
+            shown = self._as_hooks_see(list(gradients))
+            changed = self.of_node("a hook", extras.post, shown, tuple(self._as_hooks_see(g)))
             gradients, owned = [self.evaluation.taken(value) for value in changed], 0
         if state.anomaly:
             fail_on_nan(node, gradients)
@@ -340,11 +342,11 @@ class Visits:
                 accumulate([(tensor, self.evaluation.taken(parts[output]), False)])
         return parts
 
-    def _shown(self, g: Any) -> list[Any]:
+    def _as_hooks_see(self, g: Any) -> list[Any]:
         """The gradients that wait at a node, as hooks see them."""
         return [self.evaluation.shown(part) for part in (g if type(g) is list else [g])]
 
-    def _taken(self, parts: Sequence[Any], g: Any) -> Any:
+    def _from_hooks(self, parts: Sequence[Any], g: Any) -> Any:
         """The gradients that hooks made of ``g``, as the node gets them."""
         changed = [self.evaluation.taken(part) for part in parts]
         return changed if type(g) is list else changed[0]

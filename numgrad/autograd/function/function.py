@@ -161,9 +161,9 @@ class Function:
     def _bound(cls, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """Arguments by position, as far as ``forward`` takes them so, and the others by name."""
         separate = cls._defines("setup_context")
-        given = args if separate else (None, *args)  # in place of ctx
+        arguments = args if separate else (None, *args)  # in place of ctx
         try:
-            bound = _signature(cls.forward).bind(*given, **kwargs)
+            bound = _signature(cls.forward).bind(*arguments, **kwargs)
         except TypeError as error:
             raise NumgradTypeError(f"{cls.__name__}.apply: {error}") from None
         if separate:

@@ -28,14 +28,8 @@ from weakref import ref
 
 import numpy as np
 
+from numgrad.autograd import history
 from numgrad.autograd.engine.task import edge_of
-from numgrad.autograd.history import (
-    check_no_leaf,
-    check_view,
-    rebase,
-    record,
-    take_history,
-)
 from numgrad.autograd.hooks import user_code
 from numgrad.autograd.node import Node, freed
 from numgrad.autograd.row_sparse_tensor import RowSparseTensor
@@ -526,8 +520,8 @@ class _Outputs:
         """Raise if a dirty input cannot be given a new history."""
         for k in self.differentiable:
             if _among(self.values[k], self.dirty):
-                check_no_leaf(f"{self.ctx._name}: ctx.mark_dirty", self.values[k])
-                check_view(f"{self.ctx._name}: ctx.mark_dirty", self.values[k])
+                history.check_no_leaf(f"{self.ctx._name}: ctx.mark_dirty", self.values[k])
+                history.check_view(f"{self.ctx._name}: ctx.mark_dirty", self.values[k])
 
     # ------------------------------------------------------------------------- the graph
 
@@ -536,7 +530,7 @@ class _Outputs:
         saved = ()
         if self.ctx._for_backward:
             saved = (SavedTensors(self.ctx._for_backward, self._slot_of),)
-        self.node = record(call, mask, edges, saved)
+        self.node = history.record(call, mask, edges, saved)
         self.ctx._node = ref(self.node)
 
     def _slot_of(self, tensor: Tensor | None) -> int | None:
@@ -586,10 +580,10 @@ class _Outputs:
         """Give an input that was changed in place its new history."""
         node: Any = self.node
         if root(target) is target:
-            take_history(target, node, slot)
+            history.take_history(target, node, slot)
         else:
             source = (node, slot - 1) if slot else node
-            rebase(target, source, Meta(target.shape, target.dtype))
+            history.rebase(target, source, Meta(target.shape, target.dtype))
         return target
 
 

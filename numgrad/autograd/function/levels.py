@@ -18,14 +18,7 @@ import numpy as np
 
 from numgrad.autograd.batching.batch import Batched, BatchingInterpreter
 from numgrad.autograd.forward_ad import ForwardInterpreter
-from numgrad.autograd.function.function_call import (
-    NO_TENSOR,
-    Definition,
-    FunctionCtx,
-    as_gradient,
-    as_tensors,
-    meta_of,
-)
+from numgrad.autograd.function import function_call
 from numgrad.autograd.node import conform_tensor
 from numgrad.autograd.variable import Tensor, constant
 from numgrad.core.abstract import zeros
@@ -41,7 +34,7 @@ class VmapInfo(NamedTuple):
     randomness: str = "error"
 
 
-class Batchable(Definition, Protocol):
+class Batchable(function_call.Definition, Protocol):
     """A Function that says how it is carried out for a batch."""
 
     def vmap_rule(self) -> Callable[..., Any] | None:
@@ -51,7 +44,7 @@ class Batchable(Definition, Protocol):
 
 def call_function(
     function: Batchable, args: tuple, keywords: dict[str, Any]
-) -> tuple[Any, FunctionCtx | None]:
+) -> tuple[Any, function_call.FunctionCtx | None]:
     """Outputs under the interpreters of this thread, and the ctx if a rule did not do without."""
     stack = state.interpreters
     active = stack[-1] if stack else state.ground
@@ -81,7 +74,7 @@ def _as_tuple(values: Any) -> tuple:
 
 def _with_tangents(
     level: ForwardInterpreter, function: Batchable, args: tuple, keywords: dict[str, Any]
-) -> tuple[Any, FunctionCtx | None]:
+) -> tuple[Any, function_call.FunctionCtx | None]:
     tangents = [level.tangent(a) if isinstance(a, Tensor) else None for a in args]
     if level.several and any(t is not None for t in tangents):
         raise NumgradNotImplementedError("columns: a rule of the user's")
@@ -120,7 +113,7 @@ def _zeros(x: Tensor) -> Tensor:
     return Tensor(zeros(x.shape, x.dtype))
 
 
-def _check_count(function: Definition, tangents: tuple, results: tuple) -> None:
+def _check_count(function: function_call.Definition, tangents: tuple, results: tuple) -> None:
     if len(tangents) != len(results):
         raise NumgradRuntimeError(
             f"{function.__name__}.jvp: returned {len(tangents)} tangents for {len(results)} "
@@ -129,7 +122,7 @@ def _check_count(function: Definition, tangents: tuple, results: tuple) -> None:
 
 
 def _set_tangent(
-    level: ForwardInterpreter, name: str, k: int, y: Any, t: Any, given: Sequence[Any]
+    level: ForwardInterpreter, name: str, k: int, y: Any, t: Any, tangents: Sequence[Any]
 ) -> None:
     """Give output ``y`` the tangent that a jvp returned for it."""
     if t is None:
@@ -155,8 +148,8 @@ def _set_tangent(
         )
     if t.dtype != y.dtype:
         t = bind(OPS["astype"], (t, y.dtype), {})
-    elif any(t is each for each in given) and not isinstance(y._memory, Tensor):
-        t = bind(OPS["copy"], (t,), {})  # what is written to y must not change it for the input
+    elif any(t is each for each in tangents) and not isinstance(y._memory, Tensor):
+        t = bind(OPS["copy"], (t,), {})  # writes to y must not change that of the input
     level.set_tangent(y, t)
 
 
@@ -165,7 +158,7 @@ def _set_tangent(
 
 def _for_batch(
     level: BatchingInterpreter, function: Batchable, args: tuple, keywords: dict[str, Any]
-) -> tuple[Any, FunctionCtx | None]:
+) -> tuple[Any, function_call.FunctionCtx | None]:
     batched = tuple([level.owns(a) for a in args])
     physical = tuple([a.value if own else a for a, own in zip(args, batched, strict=True)])
     if not any(batched):
@@ -184,7 +177,7 @@ def _for_batch(
 
 def _by_rule(
     level: BatchingInterpreter,
-    function: Definition,
+    function: function_call.Definition,
     rule: Callable[..., Any],
     args: tuple,
     batched: tuple[bool, ...],
@@ -219,10 +212,10 @@ def _moved(level: BatchingInterpreter, output: Any, axis: int | None) -> Any:
     return level.wrap(output)
 
 
-class _BatchedCtx(FunctionCtx):
+class _BatchedCtx(function_call.FunctionCtx):
     """The ctx that code for one example sees; what it saves goes to that of the whole batch."""
 
-    def __init__(self, level: BatchingInterpreter, whole: FunctionCtx) -> None:
+    def __init__(self, level: BatchingInterpreter, whole: function_call.FunctionCtx) -> None:
         super().__init__(whole._name, whole.needs_input_grad)
         self._level, self._whole = level, whole
         self._saved_examples: tuple[bool, ...] = ()
@@ -275,7 +268,7 @@ class _OfBatches:
         self.function, self.level = function, level
         self.own_rule = getattr(function, "own_rule", True)
         self.batched = tuple(map(level.owns, args))
-        self.metas = tuple(map(meta_of, args))
+        self.metas = tuple(map(function_call.meta_of, args))
 
     def example(self, whole: Any) -> Any:
         """One example of a batch; what is no Tensor stays."""
@@ -284,12 +277,16 @@ class _OfBatches:
     def vmap_rule(self) -> None:
         """None: an outer batch runs this one's code on its examples."""
 
-    def run_forward(self, ctx: FunctionCtx, args: tuple, keywords: dict[str, Any]) -> Any:
+    def run_forward(
+        self, ctx: function_call.FunctionCtx, args: tuple, keywords: dict[str, Any]
+    ) -> Any:
         """Outputs of the forward for all examples."""
         self.ctx = _BatchedCtx(self.level, ctx)
         with interpreter(self.level):
             examples = self._examples(args)
-            returned = as_tensors(self.function.run_forward(self.ctx, examples, keywords), examples)
+            returned = function_call.as_tensors(
+                self.function.run_forward(self.ctx, examples, keywords), examples
+            )
         outputs = _as_tuple(returned)
         wholes = tuple([self._whole(y) for y in outputs])
         self.ctx.hand_over(outputs, wholes)
@@ -299,7 +296,7 @@ class _OfBatches:
         """Inside the level, where a backward asked for by the code of an example is already."""
         return nullcontext() if self.level in state.interpreters else interpreter(self.level)
 
-    def run_backward(self, ctx: FunctionCtx, grads: Sequence[Tensor | None]) -> Any:
+    def run_backward(self, ctx: function_call.FunctionCtx, grads: Sequence[Tensor | None]) -> Any:
         """Gradients of whole batches, summed over the examples for an input they share."""
         with self._among_examples():
             returned = self.function.run_backward(self.ctx, [self.example(g) for g in grads])
@@ -310,7 +307,7 @@ class _OfBatches:
             for k, g in enumerate(gradients)
         )
 
-    def run_jvp(self, ctx: FunctionCtx, tangents: Sequence[Tensor | None]) -> Any:
+    def run_jvp(self, ctx: function_call.FunctionCtx, tangents: Sequence[Tensor | None]) -> Any:
         """Tangents of the outputs for all examples."""
         with self._among_examples(), self.ctx._running_jvp():
             out_tangents = self.function.run_jvp(self.ctx, self._examples(tangents))
@@ -331,7 +328,7 @@ class _OfBatches:
 
     def _fitted(self, k: int, g: Any) -> Any:
         """A gradient in the shape of one example of its input; errors are left to the caller."""
-        meta = self.metas[k] if k < len(self.metas) else NO_TENSOR
-        if g is None or meta is NO_TENSOR:
+        meta = self.metas[k] if k < len(self.metas) else function_call.NO_TENSOR
+        if g is None or meta is function_call.NO_TENSOR:
             return g
-        return conform_tensor(as_gradient(self.__name__, k, g, meta), meta)
+        return conform_tensor(function_call.as_gradient(self.__name__, k, g, meta), meta)

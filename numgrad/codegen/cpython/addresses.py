@@ -90,8 +90,8 @@ def copied_addresses(
     """
     plain, copies = [], []
     for k, array in enumerate(arrays):
-        wanted = dtype if k < elements * count else FLOAT64
-        copy = np.require(np.asarray(array), wanted, ("C", "A"))
+        target = dtype if k < elements * count else FLOAT64
+        copy = np.require(np.asarray(array), target, ("C", "A"))
         if copy is not array and k // count != frozen:
             copies.append((array, copy))
             if not array.flags.writeable:

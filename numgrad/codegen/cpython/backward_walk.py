@@ -17,8 +17,8 @@ Python. It returns ``[node, gradient, owned]``, or None at the end of the walk.
 
 from __future__ import annotations
 
-from numgrad.codegen.cpython import offsets, records, versions
-from numgrad.codegen.cpython.words import ObjectTable
+from numgrad.codegen.cpython import memory_versions, offsets, records
+from numgrad.codegen.cpython.c_api import ObjectTable
 
 MOST = 1000
 """Nodes after which Python has its turn."""
@@ -72,7 +72,7 @@ def same(x, own, array_type):
         a += 1
     return 1
 
-{versions.is_current(table)}
+{memory_versions.is_current(table)}
 def is_tuple(context, x, size):
     # whether an object, or none where nobody has initialised it, is a tuple of that size
     if x == 0:
@@ -146,7 +146,7 @@ def computed(context, node, g, step, gradients):
     while k < {records.MOST_SLOTS}:
         poke(none, slots + 8 * k)
         k += 1
-    # what is looked at stays so: to make an array starts no collection of garbage
+    # making an array starts no collection of garbage, so these values stay
     if filled(context, node, g, step, slots) == 0:
         return -1
     inputs, results = peek(int64, step + {s["inputs"]}), peek(int64, step + {s["results"]})

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numgrad.codegen.cpython import c_api, offsets
-from numgrad.codegen.cpython.words import Words
+from numgrad.codegen.cpython.c_api import Words
 from numgrad.codegen.native import machine
 from numgrad.codegen.native.signature import Argument, Signature
 from numgrad.errors import NumgradTypeError
@@ -385,13 +385,13 @@ class SlowEntry:
             or array.itemsize != argument.dtype.itemsize
             or (argument.contiguous and not array.flags.c_contiguous)
         ):
-            given = (
+            description = (
                 f"shape {array.shape}, strides {array.strides} and dtype {array.dtype}"
                 if isinstance(array, np.ndarray)
                 else type(array).__name__
             )
             raise NumgradTypeError(
-                f"kernel {self.name}: argument {number + 1} must be {argument}, got {given}"
+                f"kernel {self.name}: argument {number + 1} must be {argument}, got {description}"
             )
         strides = () if argument.contiguous else array.strides
         words = (array.__array_interface__["data"][0], *array.shape, *strides)

@@ -22,7 +22,7 @@ def scratch(body: InstructionContext, words: Number) -> Number:
 
 def call_packed(body: InstructionContext, function: Number, slots: Number) -> Number:
     f = body.f
-    code, given = (
+    code, pointer = (
         f.pure(f"inttoptr i64 {do.cast(f, x, INT64).part} to ptr") for x in (function, slots)
     )
-    return Number(INT32, (f.value(f"call i32 {code}(ptr {given})"),))
+    return Number(INT32, (f.value(f"call i32 {code}(ptr {pointer})"),))

@@ -18,9 +18,9 @@ other families.
 
 from __future__ import annotations
 
-from numgrad.codegen.cpython import offsets, records, versions
+from numgrad.codegen.cpython import memory_versions, offsets, records
+from numgrad.codegen.cpython.c_api import ObjectTable
 from numgrad.codegen.cpython.records import CALL, PLACES
-from numgrad.codegen.cpython.words import ObjectTable
 
 
 def text(table: ObjectTable) -> str:
@@ -47,7 +47,7 @@ from numgrad.codegen.cpython.objects import attribute, call_python, new_object, 
 from numgrad.codegen.cpython.objects import next_of, as_float, as_int, error_set, forget_error
 from numgrad.codegen.cpython.objects import no_memory, new_array, listed
 
-{versions.may_be_saved(table)}
+{memory_versions.may_be_saved(table)}
 def place_of(context, args, count, grad_bits):
     # a place by the operands' dtypes and shapes, or -1; at ``grad_bits`` bits of those that require
     # grad

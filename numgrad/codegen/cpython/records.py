@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.codegen.cpython.words import Words
+from numgrad.codegen.cpython.c_api import Words
 
 MOST_AXES, MOST_SLOTS = 8, 40
 ARRAY, NUMBER, GIVEN_ON, NOTHING = 0, 1, 2, 3
@@ -44,7 +44,7 @@ class Slots(NamedTuple):
     places: list[int]
 
 
-def filled(entry: Any, given: Sequence[Any]) -> Slots | None:
+def filled(entry: Any, values: Sequence[Any]) -> Slots | None:
     """The slots of a kernel for given arguments; None if machine code is not to call it so.
 
     Parameters
@@ -58,11 +58,11 @@ def filled(entry: Any, given: Sequence[Any]) -> Slots | None:
     from numgrad.codegen.cpython import kernel_entry  # LLVM comes with the first kernel
 
     kernel = kernel_entry.launched(entry)
-    if kernel is None or len(kernel.arguments) != len(given):
+    if kernel is None or len(kernel.arguments) != len(values):
         return None
     words: list[int] = []
     places = []
-    for value, (kind, rank, size, contiguous) in zip(given, kernel.arguments, strict=True):
+    for value, (kind, rank, size, contiguous) in zip(values, kernel.arguments, strict=True):
         places.append(len(words))
         if kind == "a" and type(value) is tuple and rank in (1, len(value)):
             lengths = value if rank == len(value) else (prod(value),)
@@ -101,7 +101,7 @@ def step(
     entry: Any,
     inputs: dict[str, tuple[tuple | None, np.dtype]],
     results: Sequence[Any],
-    given: Sequence[Any],
+    values: Sequence[Any],
 ) -> Words | None:
     """Record the launch that computes a backward; None if machine code is not to do that.
 
@@ -129,13 +129,13 @@ def step(
     if entry is not None:
         arguments = [
             inputs[a][0] if type(a) is str else results[a[0]][0] if type(a) is tuple else a
-            for a in given
+            for a in values
         ]
         of_entry = filled(entry, arguments)
         if of_entry is None:
             return None
         slots = of_entry
-    places = dict(zip(given, slots.places, strict=entry is not None))
+    places = dict(zip(values, slots.places, strict=entry is not None))
     nowhere = len(slots.words)  # a slot that no kernel reads
     words = [slots.packed, len(slots.words), len(inputs), len(results)]
     for name, (shape, dtype) in inputs.items():

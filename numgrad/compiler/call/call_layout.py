@@ -66,8 +66,8 @@ class Result:
     """One leaf of what a function returns: output ``number``, a length, or something constant.
 
     ``dead_end`` makes a Tensor of it, if its gradients could not be traced. Note [Shared results]
-    in ``captured``: ``origin`` is the input and ``same`` the number of the result that it is, or
-    that ``views`` make it of; ``gradient_of`` is the captured Tensor whose ``.grad`` it is.
+    in ``trace.arrays``: ``origin`` is the input and ``same`` the number of the result that it is,
+    or that ``views`` make it of; ``gradient_of`` is the captured Tensor whose ``.grad`` it is.
     """
 
     number: int | None = None

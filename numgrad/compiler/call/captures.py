@@ -51,7 +51,6 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.library_objects import of_library, of_memory, of_standard
 from numgrad.compiler.call.process_state import ProcessState
 from numgrad.compiler.call.signature import METHODS, WeakMethod
 from numgrad.compiler.call.source import (
@@ -64,14 +63,18 @@ from numgrad.compiler.call.source import (
     Source,
     fixed_place,
     is_atom,
+    of_library,
+    of_memory,
     of_method,
     of_sparse,
+    of_standard,
     place_of,
 )
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.bytecode import WORD, Mention, PlainReads, Sites, all_codes, facts
 from numgrad.core.foreign import is_sparse_kind
 from numgrad.core.op import Op
+from numgrad.core.referents import ARGUMENT, CELL, DEFAULT, KEYWORD, referents
 from numgrad.core.wrappers import FunctionWrapper
 from numgrad.libraries import is_users_module
 from numgrad.random import Generator
@@ -243,26 +246,26 @@ class Captures:
             yield Source(value.__func__, FIXED, value, "{0}.__func__", value.__name__)
             yield Source(value.__self__, FIXED, value, "{0}.__self__", _type_name(value.__self__))
         elif isinstance(value, partial):
-            yield Source(value.func, FIXED, value, "{0}.func", ".func")
             names = _positional(value.func)
-            for number, part in enumerate(value.args):
-                name = f"default {names[number]}" if number < len(names) else f".args[{number}]"
-                yield fixed_place(part, value, f"{{0}}.args[{number}]", name)
+            for part, kind, key, _, access in referents(value) or ():
+                named = kind == ARGUMENT and key < len(names)
+                if kind != KEYWORD:
+                    name = f"default {names[key]}" if named else access.removeprefix("{0}")
+                    yield fixed_place(part, value, access, name)
             yield from _of_keywords(value.keywords)
         elif isinstance(value, dict | MappingProxyType):
             self._lengths.append((value, len(value)))
             yield Source(len(value), VALUE, value, "_len({0})", "[...]")
-            for key, part in value.items():
-                simple = type(key) in (str, int)
-                access = f"{{0}}[{key!r}]" if simple else "{0}[{1}]"
+            as_read = MappingProxyType(value)  # by the methods of its class
+            for part, _, key, _, access in referents(as_read) or ():
                 yield place_of(part, value, access, f"[{key!r}]", key)
         elif isinstance(value, list | tuple | deque):
             fixed = isinstance(value, tuple)
             if not fixed:
                 yield Source(len(value), VALUE, value, "_len({0})", "[...]")
-            for number, part in enumerate(value):
-                make = fixed_place if fixed else place_of
-                yield make(part, value, f"{{0}}[{number}]", f"[{number}]")
+            make = fixed_place if fixed else place_of
+            for part, _, number, _, access in referents(value) or ():
+                yield make(part, value, access, f"[{number}]")
         elif isinstance(value, ModuleType):
             if not _is_library(value.__name__):
                 yield from self._absent(value, value, vars(value))
@@ -289,29 +292,21 @@ class Captures:
         has = facts(code)
         names, attributes, texts = has.globals, has.attributes, has.strings
         library = _is_library(function.__globals__.get("__name__", ""))
-        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            try:
-                value = cell.cell_contents
-            except ValueError:  # not assigned yet
-                continue
-            source = (fixed_place if library else place_of)(value, cell, "{0}.cell_contents", name)
-            yield source
-            if not library:
-                yield from self.process.places(value, attributes)
+        for part, kind, key, holder, access in referents(function) or ():
+            name = key if kind == CELL else f"default {key}"
+            if kind == CELL and not library:
+                yield place_of(part, holder, access, name)
+                yield from self.process.places(part, attributes)
+            elif library or kind == DEFAULT:
+                yield fixed_place(part, holder, access, name)
         if not library:
             self._note_names(code)
             self.codes.update(dict.fromkeys(all_codes(code)))
-        defaults = function.__defaults__ or ()
-        for number, value in enumerate(defaults):
-            name = code.co_varnames[code.co_argcount - len(defaults) + number]
-            yield fixed_place(value, defaults, f"{{0}}[{number}]", f"default {name}")
-        if defaults and not library:  # which are replaced as a whole
-            yield Source(defaults, IDENTITY, function, "{0}.__defaults__", ".__defaults__")
-        keywords = function.__kwdefaults__ or {}
         if library:
-            for name, value in keywords.items():
-                yield fixed_place(value, keywords, f"{{0}}[{name!r}]", f"default {name}")
             return
+        defaults, keywords = function.__defaults__, function.__kwdefaults__
+        if defaults:  # which are replaced as a whole
+            yield Source(defaults, IDENTITY, function, "{0}.__defaults__", ".__defaults__")
         yield Source(code, IDENTITY, function, "{0}.__code__", ".__code__")  # reloaders replace it
         if keywords:
             yield Source(keywords, IDENTITY, function, "{0}.__kwdefaults__", ".__kwdefaults__")
@@ -526,8 +521,8 @@ def _modules_in(function: FunctionType, known: set[str]) -> Iterator[str]:
 def _of_keywords(keywords: dict[str, Any]) -> Iterator[Source]:
     """Arguments by keyword, as defaults or from a partial, which may be changed."""
     yield Source(len(keywords), VALUE, keywords, "_len({0})", ".keywords")
-    for name, value in keywords.items():
-        yield place_of(value, keywords, f"{{0}}[{name!r}]", f"default {name}")
+    for part, _, key, _, access in referents(keywords) or ():
+        yield place_of(part, keywords, access, f"default {key}")
 
 
 def _positional(function: Any) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ class BodyPrimitive:
     def dependence(
         self, patterns: Any, node: TracedNode, args: Sequence[Any], parts: Sequence[Any]
     ) -> list[Any] | None:
-        """Which elements of results depend on which columns: ``compiler.inspect.dependence``.
+        """Which elements of results depend on which columns: ``compiler.inspect.sparsity``.
 
         None if all may depend on all.
         """
@@ -127,6 +127,6 @@ class _JointGradients(threading.local):
 
 def _named(rule: Callable[..., Any], first: list[str], names: list[str]) -> Any:
     """A function with parameters of these names, as formulas have, which gives a rule a dict."""
-    given = ", ".join(f"{name!r}: {name}" for name in names)
-    source = f"lambda {', '.join([*first, *names])}: _rule({', '.join(first)}, {{{given}}})"
+    pairs = ", ".join(f"{name!r}: {name}" for name in names)
+    source = f"lambda {', '.join([*first, *names])}: _rule({', '.join(first)}, {{{pairs}}})"
     return eval(source, {"_rule": rule})

@@ -49,19 +49,19 @@ class ReferenceProgram:
         def length(n: Any) -> Any:
             return graph.sizes.evaluate(n, lengths)
 
-        given: dict[Value, Any] = dict(zip(graph.inputs, inputs, strict=True))
-        known = dict(given)
+        values: dict[Value, Any] = dict(zip(graph.inputs, inputs, strict=True))
+        known = dict(values)
         for position, node in enumerate(graph.nodes):
             if node.op != INPUT:
                 operands = [known[v] for v in node.inputs]
-                written = [given[v] for v in node.params.get("writes", ())]
-                known.update(self._kept(position, known, written))
+                written = [values[v] for v in node.params.get("writes", ())]
+                known.update(self._copies(position, known, written))
                 known.update(zip(node.outputs, compute(node, operands, length), strict=True))
             for value in node.outputs:
                 _check(value, known[value], length)
         return tuple(np.array(known[value], value.dtype, order="C") for value in graph.roots())
 
-    def _kept(
+    def _copies(
         self, position: int, known: dict[Value, Any], written: Sequence[np.ndarray]
     ) -> dict[Value, Any]:
         """Copies of what is read after a node that writes to the memory it lies in."""
@@ -78,8 +78,8 @@ class ReferenceProgram:
 def _lengths(graph: Graph, inputs: Sequence[Any]) -> dict[int, int]:
     """The length of each symbolic axis, from the arguments that have it."""
     mapping: dict[int, int] = {}
-    for value, given in zip(graph.inputs, inputs, strict=True):
-        for expected, n in zip(value.shape, np.shape(given), strict=True):
+    for value, array in zip(graph.inputs, inputs, strict=True):
+        for expected, n in zip(value.shape, np.shape(array), strict=True):
             axis = graph.sizes.number(expected)
             if axis is not None:
                 mapping[axis] = n
@@ -87,10 +87,10 @@ def _lengths(graph: Graph, inputs: Sequence[Any]) -> dict[int, int]:
 
 
 def compute(
-    node: TracedNode, given: Sequence[Any], length: Callable[[Any], int]
+    node: TracedNode, inputs: Sequence[Any], length: Callable[[Any], int]
 ) -> tuple[Any, ...]:
     """Results of one node for operands as NumPy has them; ``length`` gives the number of a size."""
-    given = list(given)
+    inputs = list(inputs)
     if node.op == CONSTANT:
         (value,) = node.outputs
         number = node.params["value"]
@@ -98,15 +98,15 @@ def compute(
     if node.op == SIZE:
         return (length(node.params["size"]),)
     if node.op == CALL:
-        return tuple(node.params["function"](*given))
+        return tuple(node.params["function"](*inputs))
     assert isinstance(node.op, Op)
-    given, params = operands(node, given), parameters(node, length)
+    inputs, params = operands(node, inputs), parameters(node, length)
     try:
         if isinstance(node.op, Primitive):
-            results, aux = node.op.results_of(node.op.arrays(given), params)
+            results, aux = node.op.results_of(node.op.arrays(inputs), params)
             results += tuple(aux)
         else:
-            out, _ = node.op.run(given, params)
+            out, _ = node.op.run(inputs, params)
             results = (*(out if type(out) is tuple else (out,)),)
     except NumgradError as error:
         name_line(error, node.line)
@@ -117,9 +117,9 @@ def compute(
     )
 
 
-def operands(node: TracedNode, given: Sequence[Any]) -> list[Any]:
+def operands(node: TracedNode, inputs: Sequence[Any]) -> list[Any]:
     """The operands of an operation, None for those that are left out."""
-    results = list(given)
+    results = list(inputs)
     for place in node.params.get("absent", ()):
         results.insert(place, None)
     return results
@@ -157,15 +157,15 @@ def _index(index: tuple[Any, ...], length: Callable[[Any], int]) -> tuple[Any, .
     return tuple(results)
 
 
-def _check(value: Value, given: Any, length: Callable[[Any], int]) -> None:
+def _check(value: Value, array: Any, length: Callable[[Any], int]) -> None:
     shape = tuple(length(n) for n in value.shape)
-    same = np.shape(given) == shape
+    same = np.shape(array) == shape
     if value.weak:
-        same = same and not isinstance(given, np.ndarray)
+        same = same and not isinstance(array, np.ndarray)
     else:
-        same = same and isinstance(given, np.ndarray | np.generic) and given.dtype == value.dtype
+        same = same and isinstance(array, np.ndarray | np.generic) and array.dtype == value.dtype
     if not same:
-        kind = getattr(given, "dtype", type(given).__name__)
+        kind = getattr(array, "dtype", type(array).__name__)
         raise NumgradAssertionError(
-            f"graph: {value!r} came out with shape {np.shape(given)} and dtype {kind}"
+            f"graph: {value!r} came out with shape {np.shape(array)} and dtype {kind}"
         )

@@ -18,13 +18,13 @@ them, since the call returns what they are then, in its last outputs in that ord
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from numgrad.compiler.graph.sizes import Size, Sizes
+from numgrad.compiler.graph.sizes import Length, Shape, Size, Sizes, lengths_in
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradAssertionError, NumgradValueError
 
@@ -32,9 +32,6 @@ INPUT, CONSTANT, SIZE, CALL = "input", "constant", "size", "call"
 """Nodes that are no operation: an argument, a number, a length as a number, and a call of a Python
 function on ndarrays (``params["function"]``), which returns a tuple of them and may have effects.
 """
-
-Length = int | Size
-Shape = tuple[Length, ...]
 
 
 class Value:
@@ -272,9 +269,9 @@ class Graph:
         return results if node.op == INPUT else f"{results} = {self._call(node, names)}"
 
     def _call(self, node: TracedNode, names: dict[Value, str]) -> str:
-        given = [_operand(v, names) for v in node.inputs]
-        given += [f"{name}={value!r}" for name, value in node.params.items()]
-        return f"{node.name}({', '.join(given)})"
+        operands = [_operand(v, names) for v in node.inputs]
+        operands += [f"{name}={value!r}" for name, value in node.params.items()]
+        return f"{node.name}({', '.join(operands)})"
 
     # ---------------------------------------------------------------------------- as a picture
 
@@ -343,3 +340,48 @@ def _operand(value: Value, names: dict[Value, str]) -> str:
 def _require(condition: bool, message: str) -> None:
     if not condition:
         raise NumgradAssertionError(f"graph: {message}")
+
+
+# -------------------------------------------------------------------------------- lengths of a body
+
+
+def lengths_read(graph: Graph) -> set[int]:
+    """The axes whose lengths a graph reads, and none of its inputs has."""
+    sizes = graph.sizes
+    read: list[Length] = []
+    for node in graph.nodes:
+        read += [n for v in node.outputs for n in v.shape]
+        read += lengths_in(node.params)
+    of_inputs = {sizes.number(sizes.resolve(n)) for v in graph.inputs for n in v.shape}
+    return sizes.axes(n for n in read if isinstance(n, Size)) - of_inputs  # pyright: ignore
+
+
+def with_lengths(graph: Graph, axes: Iterable[int]) -> Graph:
+    """Add inputs without content whose lengths are those of axes that no other input has.
+
+    ``length_arrays`` makes what to hand in for them.
+    """
+    for k in axes:
+        graph.input((graph.sizes.of_axis(k),), np.dtype(bool))
+    return graph
+
+
+def length_arrays(axes: Iterable[int], known: Mapping[int, int]) -> list[np.ndarray]:
+    """Arrays without content for the inputs that ``with_lengths`` has added."""
+    return [np.empty(known[k], bool) for k in axes]
+
+
+def results_of(graph: Graph, operands: Sequence[Shape], known: dict[int, Length]) -> list[Shape]:
+    """Shapes of the outputs of a graph for operands of these shapes.
+
+    ``known`` are the lengths of axes that no input has. Where a graph is called in another trace
+    than its own, the lengths are those of that trace.
+    """
+    sizes = graph.sizes
+    lengths: dict[int, Length] = dict(known)
+    for value, shape in zip(graph.inputs, operands, strict=True):
+        for expected, n in zip(value.shape, shape, strict=True):
+            axis = sizes.number(sizes.resolve(expected))
+            if axis is not None:
+                lengths[axis] = n
+    return [tuple(sizes.evaluate(n, lengths) for n in v.shape) for v in graph.outputs]  # pyright: ignore

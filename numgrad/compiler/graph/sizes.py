@@ -18,30 +18,17 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.nests.polynomial import (
-    Atom,
-    Terms,
-    add,
-    atoms_of,
-    axis_of,
-    constant,
-    divide,
-    evaluate,
-    least,
-    multiply,
-    solve,
-    substitute,
-    text_of,
-    value_of,
-)
+from numgrad.codegen.nests import polynomial
+from numgrad.codegen.nests.polynomial import Atom, Terms
 from numgrad.compiler.messages import user_line
-from numgrad.core.abstract import AbstractLength
+from numgrad.core.abstract import AbstractLength, broadcast_lengths
+from numgrad.errors import NumgradValueError
 
 
 @dataclass(frozen=True)
@@ -54,7 +41,8 @@ class SizeGuard:
 
     def text(self, names: Callable[[int], str]) -> str:
         """The relation as a Python expression."""
-        return f"{text_of(self.left, names)} {self.sign} {text_of(self.right, names)}"
+        left, right = (polynomial.text_of(side, names) for side in (self.left, self.right))
+        return f"{left} {self.sign} {right}"
 
 
 @dataclass
@@ -101,7 +89,7 @@ class Sizes:
         if not isinstance(length, Size):
             return length
         terms = self.known(length.terms)
-        value = value_of(terms)
+        value = polynomial.value_of(terms)
         if value is not None:
             return value
         return length if terms is length.terms else Size(self, terms)
@@ -112,12 +100,12 @@ class Sizes:
             return terms
         cached = self._resolved.get(terms)
         if cached is None:
-            cached = self._resolved[terms] = substitute(terms, self._known)
+            cached = self._resolved[terms] = polynomial.substitute(terms, self._known)
         return cached
 
     def number(self, length: int | Size) -> int | None:
         """``k`` if the length is that of axis ``k`` as it stands, else None."""
-        axis = axis_of(terms_of(length))
+        axis = polynomial.axis_of(terms_of(length))
         return None if axis is None else axis[1]
 
     def hint(self, length: int | Size) -> int:
@@ -126,11 +114,11 @@ class Sizes:
 
     def hint_of(self, terms: Terms) -> int:
         """The value of terms in the call that is traced."""
-        return evaluate(terms, self.hints)
+        return polynomial.evaluate(terms, self.hints)
 
     def evaluate(self, length: int | Size, lengths: Mapping[int, int]) -> int:
         """A length where axis ``k`` has ``lengths[k]`` elements."""
-        return evaluate(self.known(terms_of(length)), lengths)
+        return polynomial.evaluate(self.known(terms_of(length)), lengths)
 
     def holds(self, sign: str, a: int | Size, b: int | Size) -> bool:
         """Whether ``a sign b`` (``==`` or ``<``), noted as a guard unless it always holds."""
@@ -142,7 +130,7 @@ class Sizes:
         if sign == "<":
             self._note("<" if x < y else ">=", left, right)
             if x < y:
-                self._bound(right, add(left, constant(1)))
+                self._bound(right, polynomial.add(left, polynomial.constant(1)))
             else:
                 self._bound(left, right)
             return x < y
@@ -163,27 +151,27 @@ class Sizes:
 
     def exceeds(self, length: Terms, number: int) -> bool:
         """Whether a length is certain to be more than a number; nothing is noted."""
-        return self._decided("<", constant(number), length) is True
+        return self._decided("<", polynomial.constant(number), length) is True
 
     def _decided(self, sign: str, left: Terms, right: Terms) -> bool | None:
         """Whether ``left sign right`` (``==`` or ``<``) in every call, None if that depends."""
         if left == right:
             return sign == "=="
-        difference = add(left, right, -1)
-        value = value_of(difference)
+        difference = polynomial.add(left, right, -1)
+        value = polynomial.value_of(difference)
         if value is not None:
             return value == 0 if sign == "==" else value < 0
-        bound = least(difference, self._bounds)
+        bound = polynomial.least(difference, self._bounds)
         if bound is not None and (bound > 0 if sign == "==" else bound >= 0):
             return False
-        opposite = least(add(right, left, -1), self._bounds)
+        opposite = polynomial.least(polynomial.add(right, left, -1), self._bounds)
         if opposite is not None and opposite > 0:
             return sign == "<"
         return None
 
     def _bound(self, larger: Terms, smaller: Terms) -> None:
         """Remember how long an axis is at least, from ``larger >= smaller``."""
-        axis, number = axis_of(larger), value_of(smaller)
+        axis, number = polynomial.axis_of(larger), polynomial.value_of(smaller)
         if axis is not None and number is not None:
             self._bounds[axis] = max(number, self._bounds.get(axis, 2))
 
@@ -206,7 +194,9 @@ class Sizes:
         """The value of an atom, from an equation that does not hold by what is known."""
         for guard in self.guards:
             if guard.sign == "==":
-                result = solve(add(self.known(guard.left), self.known(guard.right), -1))
+                result = polynomial.solve(
+                    polynomial.add(self.known(guard.left), self.known(guard.right), -1)
+                )
                 if result is not None:
                     return result
         return None
@@ -216,7 +206,7 @@ class Sizes:
         axes = {atom: terms for atom, terms in self._known.items() if atom[0] == "axis"}
         results = []
         for guard in self.guards:
-            left, right = (substitute(side, axes) for side in (guard.left, guard.right))
+            left, right = (polynomial.substitute(side, axes) for side in (guard.left, guard.right))
             if left != right or guard.sign != "==":
                 results.append(SizeGuard(guard.sign, left, right))
         return results
@@ -224,26 +214,32 @@ class Sizes:
     def specialise(self, length: int | Size) -> int:
         """The length as a number, which becomes part of what the kernel is made for."""
         terms = self.known(terms_of(length))
-        value = value_of(terms)
+        value = polynomial.value_of(terms)
         if value is not None:
             return value
         value = self.hint_of(terms)
-        self.equate(terms, constant(value))
+        self.equate(terms, polynomial.constant(value))
         line = user_line()
         if line is not None:
             self.fixed.setdefault(line, value)
-        if value_of(self.known(terms)) is None:  # a product: each of its axes, to know it again
-            for atom in sorted(atoms_of(self.known(terms))):
-                self.equate((((atom,), 1),), constant(self.hints[atom[1]]))
+        if (
+            polynomial.value_of(self.known(terms)) is None
+        ):  # a product: each of its axes, to know it again
+            for atom in sorted(polynomial.atoms_of(self.known(terms))):
+                self.equate((((atom,), 1),), polynomial.constant(self.hints[atom[1]]))
         return value
 
     def text(self, length: int | Size, names: Callable[[int], str]) -> str:
         """A length as a Python expression; ``names`` gives that of axis ``k``."""
-        return text_of(self.known(terms_of(length)), names)
+        return polynomial.text_of(self.known(terms_of(length)), names)
 
     def axes(self, lengths: Iterable[int | Size]) -> set[int]:
         """Numbers of the symbolic axes that lengths depend on."""
-        return {atom[1] for length in lengths for atom in atoms_of(self.known(terms_of(length)))}
+        return {
+            atom[1]
+            for length in lengths
+            for atom in polynomial.atoms_of(self.known(terms_of(length)))
+        }
 
 
 class Size(AbstractLength):
@@ -266,19 +262,19 @@ class Size(AbstractLength):
         terms = _operand(other)
         if terms is None:
             return self._with_number(operator.add, other)
-        return self._of(add(self.terms, terms))
+        return self._of(polynomial.add(self.terms, terms))
 
     def __sub__(self, other: Any) -> Any:
         terms = _operand(other)
         if terms is None:
             return self._with_number(operator.sub, other)
-        return self._of(add(self.terms, terms, -1))
+        return self._of(polynomial.add(self.terms, terms, -1))
 
     def __mul__(self, other: Any) -> Any:
         terms = _operand(other)
         if terms is None:
             return self._with_number(operator.mul, other)
-        return self._of(multiply(self.terms, terms))
+        return self._of(polynomial.multiply(self.terms, terms))
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -286,10 +282,10 @@ class Size(AbstractLength):
         terms = _operand(other)
         if terms is None:
             return self._with_number(lambda a, b: b - a, other)
-        return self._of(add(terms, self.terms, -1))
+        return self._of(polynomial.add(terms, self.terms, -1))
 
     def __neg__(self) -> Any:
-        return self._of(multiply(self.terms, constant(-1)))
+        return self._of(polynomial.multiply(self.terms, polynomial.constant(-1)))
 
     def __pos__(self) -> Size:
         return self
@@ -326,7 +322,7 @@ class Size(AbstractLength):
         left, right = known(left), known(right)
         if self.sizes.holds("==", Size(self.sizes, right), 0):
             raise ZeroDivisionError("division of a length by zero")
-        return self._of(divide(sign, left, right))
+        return self._of(polynomial.divide(sign, left, right))
 
     def __truediv__(self, other: Any) -> Any:
         return self.as_number() / other
@@ -336,9 +332,9 @@ class Size(AbstractLength):
 
     def __pow__(self, other: Any) -> Any:
         if type(other) is int and 0 <= other <= 8:
-            terms = constant(1)
+            terms = polynomial.constant(1)
             for _ in range(other):
-                terms = multiply(terms, self.terms)
+                terms = polynomial.multiply(terms, self.terms)
             return self._of(terms)
         return self.as_number() ** other
 
@@ -476,12 +472,14 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 def _operand(value: Any) -> Terms | None:
     if isinstance(value, Size):
         return value.sizes.known(value.terms)
-    return constant(int(value)) if isinstance(value, int | np.integer | np.bool) else None
+    return (
+        polynomial.constant(int(value)) if isinstance(value, int | np.integer | np.bool) else None
+    )
 
 
 def terms_of(length: int | Size) -> Terms:
     """A length as terms."""
-    return length.terms if isinstance(length, Size) else constant(length)
+    return length.terms if isinstance(length, Size) else polynomial.constant(length)
 
 
 def lengths_in(params: Any) -> Iterator[Size]:
@@ -496,3 +494,41 @@ def lengths_in(params: Any) -> Iterator[Size]:
             yield from lengths_in(part)
     elif isinstance(params, slice):
         yield from lengths_in((params.start, params.stop, params.step))
+
+
+Length = int | Size
+Shape = tuple[Length, ...]
+
+
+def same(a: Length, b: Length) -> bool:
+    """Whether two lengths are equal whatever the lengths of arguments are."""
+    if isinstance(a, Size):
+        return isinstance(b, Size) and a.sizes.known(a.terms) == b.sizes.known(b.terms)
+    return not isinstance(b, Size) and a == b
+
+
+def same_shape(a: Shape, b: Shape) -> bool:
+    """Whether two shapes are equal whatever the lengths of arguments are."""
+    return len(a) == len(b) and all(map(same, a, b))
+
+
+def broadcast(operation: str, shapes: Sequence[Shape]) -> Shape:
+    """The shape NumPy's broadcasting gives; equalities that it needs become guards."""
+    try:
+        return broadcast_lengths(*shapes)
+    except ValueError:
+        listed = ", ".join(str(hinted(shape)) for shape in shapes)
+        raise NumgradValueError(
+            f"{operation}: shapes {listed} do not broadcast; axes are matched from the right and "
+            "must be equal or 1"
+        ) from None
+
+
+def hinted(shape: Shape) -> tuple[int, ...]:
+    """A shape in the call that is traced."""
+    return tuple([n.sizes.hint(n) if isinstance(n, Size) else n for n in shape])
+
+
+def specialised(shape: Shape) -> tuple[int, ...]:
+    """A shape as numbers, which become part of what a kernel is made for."""
+    return tuple([n.sizes.specialise(n) if isinstance(n, Size) else n for n in shape])

@@ -1,9 +1,15 @@
-"""A report of a jitted function, for people."""
+"""Reports of jitted functions, for people: what was compiled, why again, and what that cost."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakSet
 
+import numpy as np
+
+from numgrad.autograd.variable import Tensor
 from numgrad.codegen import threads
 from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.nests.account import (
@@ -21,12 +27,13 @@ from numgrad.codegen.nests.nest import Nest
 from numgrad.codegen.nests.polynomial import Terms as Length
 from numgrad.codegen.nests.polynomial import text_of, value_of
 from numgrad.codegen.nests.statements import Statement
-from numgrad.codegen.nests.terms import BUFFER, PRODUCT, SCALAR, Term
+from numgrad.codegen.nests.terms import BUFFER, PRODUCT, Term
+from numgrad.codegen.nests.terms import SCALAR as SCALAR_TERM
 from numgrad.codegen.tasks import LANES
+from numgrad.compiler.call import signature
 from numgrad.compiler.call.call_layout import CallLayout, Input
-from numgrad.compiler.call.source import CONTENT, IDENTITY, Source
+from numgrad.compiler.call.source import CONTENT, IDENTITY, VALUE, Source
 from numgrad.compiler.graph.graph import CALL, TracedNode
-from numgrad.compiler.inspect.stats import Statistics
 from numgrad.compiler.passes import Record
 from numgrad.compiler.run.program import KernelProgram
 from numgrad.compiler.run.specialise import Specialisation
@@ -81,7 +88,7 @@ def _of_layout(layout: CallLayout) -> Lines:
     for line, length in layout.sizes.fixed.items():
         yield f"  length {length} is fixed, {line} reads it; a loop of any length is ng.scan"
     lengths = [g.text(lambda k: f"n{k}") for g in layout.sizes.relations()]
-    around = [_of_guard(source) for source in layout.guards if not source.is_code]
+    around = [_in_words(source) for source in layout.guards if not source.is_code]
     if lengths or around:
         yield "guards"
         for text in lengths + around:
@@ -90,7 +97,7 @@ def _of_layout(layout: CallLayout) -> Lines:
         yield "guards: none"
 
 
-def _of_guard(source: Source) -> str:
+def _in_words(source: Source) -> str:
     if source.is_length:
         return f"len({source.name.removesuffix('[...]')}) == {source.value}"
     if source.treatment == IDENTITY:
@@ -276,7 +283,7 @@ class _Names:
         }
 
     def _input(self, term: Term) -> str:
-        if term.op not in (BUFFER, SCALAR):
+        if term.op not in (BUFFER, SCALAR_TERM):
             return f"t{term.number}"
         value = self.graph.inputs[term.detail]
         return self.graph.labels.get(value, f"x{term.detail}")
@@ -313,3 +320,200 @@ class _Names:
         if value is not None:
             return f"{value:,}"
         return f"{text_of(length, lambda k: f'n{k}')} = {self.terms.sizes.hint_of(length):,}"
+
+
+_MODES = {1: "no_grad", 2: "recording", 3: "inference mode"}
+
+
+def difference(layout: CallLayout, old: tuple, arguments: signature.Arguments, new: tuple) -> str:
+    """How a call differs from those that a specialisation was made for."""
+    if old[-1] != new[-1]:
+        return f"the mode was {_MODES[old[-1]]}, now {_MODES[new[-1]]}"
+    if old[0] != new[0]:
+        return "the arguments were nested differently, or others were left to their defaults"
+    for leaf, before, now in zip(arguments.leaves, old[1], new[1], strict=True):
+        text = _of_leaf(leaf, before, now)
+        if text:
+            return text
+    for source in layout.guards:
+        text = _of_guard(source)
+        if text:
+            return text
+    return _of_captured(layout) or _of_sizes(layout, arguments) or "the surroundings changed"
+
+
+def _of_leaf(leaf: signature.Leaf, before: tuple, now: tuple) -> str | None:
+    if before[0] != now[0] or (
+        now[0] in (signature.NUMBER, signature.STATIC) and before[1] is not now[1]
+    ):
+        return f"argument {leaf.path} was {_kind(before)}, now {_kind(now)}"
+    if now[0] == signature.STATIC:
+        if signature.same(before[2], now[2]):
+            return None
+        return f"the static argument {leaf.path} was {before[2]!r}, now {now[2]!r}"
+    if now[0] not in (signature.ARRAY, signature.TENSOR, signature.SCALAR):
+        return None
+    if before[1] != now[1]:
+        return f"the dtype of {leaf.path} was {before[1]}, now {now[1]}"
+    if before[2] != now[2]:
+        return f"the shape of {leaf.path} was of the form {_shape(before[2])}, now {_shape(now[2])}"
+    if before[3] != now[3]:
+        return f"requires_grad of {leaf.path} was {before[3]}, now {now[3]}"
+    return None
+
+
+def _kind(key: tuple) -> str:
+    return {signature.ARRAY: "an ndarray", signature.TENSOR: "a Tensor"}.get(
+        key[0], f"a {key[0]}"
+    ) + (f" ({key[1].__name__})" if key[0] in (signature.NUMBER, signature.STATIC) else "")
+
+
+def _shape(pattern: tuple) -> str:
+    inside = ", ".join("n" if n < 0 else str(n) for n in pattern)
+    return f"({inside}{',' if len(pattern) == 1 else ''})"
+
+
+def _of_guard(source: Source) -> str | None:
+    try:
+        value = source.read()
+    except Exception:
+        return f"{source.name} is gone"
+    if source.treatment == VALUE and not signature.same(value, source.value):
+        return f"{source.name} was {source.value!r}, now {value!r}"
+    if source.treatment == IDENTITY and value is not source.value:
+        return f"{source.name} is another object"
+    if source.treatment == CONTENT and not source.value(value):
+        return f"the array {source.name}, which plain NumPy may have read, has changed"
+    return None
+
+
+def _of_captured(layout: CallLayout) -> str | None:
+    for entry in layout.inputs:
+        if entry.leaf is None and entry.source is not None:
+            try:
+                value = entry.source.read()
+            except Exception:
+                return f"{entry.source.name} is gone"
+            if entry.is_number:
+                if type(value) is not type(entry.owner):
+                    old, new = type(entry.owner).__name__, type(value).__name__
+                    return f"{entry.source.name} was of type {old}, now of type {new}"
+                continue
+            if not isinstance(value, (Tensor, np.ndarray)):
+                return f"{entry.source.name} was an array, now of type {type(value).__name__}"
+            if not _suits(entry, value):
+                return f"the array {entry.source.name} has another shape, dtype or requires_grad"
+    return None
+
+
+def _suits(entry: Input, item: Any) -> bool:
+    value = entry.value
+    if isinstance(item, Tensor) != isinstance(entry.owner, Tensor):
+        return False
+    if entry.tensor and item._requires_grad != entry.owner._requires_grad:
+        return False
+    return item.dtype == value.dtype and item.shape == entry.owner.shape
+
+
+def _of_sizes(layout: CallLayout, arguments: signature.Arguments) -> str | None:
+    """The first relation between lengths that does not hold."""
+    sizes = layout.sizes
+    lengths: dict[int, tuple[str, int]] = {}
+    leaves = {leaf.path: leaf for leaf in arguments.leaves}
+    for entry in layout.inputs:
+        leaf = entry.leaf and leaves.get(entry.leaf.path)
+        owner = entry.owner if leaf is None else leaf.array
+        for k, (expected, n) in enumerate(
+            zip(entry.value.shape, getattr(owner, "shape", ()), strict=True)
+        ):
+            expected = sizes.resolve(expected)
+            axis = sizes.number(expected)
+            text = f"{entry.name}.shape[{k}]"
+            if axis is not None and axis not in lengths:
+                lengths[axis] = (text, n)
+                continue
+            known = {a: m for a, (_, m) in lengths.items()}
+            if sizes.axes([expected]) <= known.keys() and sizes.evaluate(expected, known) != n:
+                expected_text = sizes.text(expected, lambda a: lengths[a][0])
+                return f"{text} was {expected_text}, now {n}"
+    values = {axis: n for axis, (_, n) in lengths.items()}
+    for guard in sizes.relations():
+        if not eval(guard.text(lambda a: str(values[a]))):
+            return f"it was made for {guard.text(lambda a: lengths[a][0])}"
+    return None
+
+
+FUNCTIONS: WeakSet[Any] = WeakSet()
+"""Every jitted function that is alive."""
+
+
+@dataclass
+class Statistics:
+    """Counts of one jitted function.
+
+    Attributes
+    ----------
+    name
+        Its module and name.
+    calls
+        How often it was called, eager calls left out.
+    traces
+        How often its Python code ran to be traced.
+    compiles
+        How many kernels were made of it.
+    cache_hits
+        How many of these came from disk.
+    seconds
+        Time that tracing, and compiling kernels or loading them, took.
+    """
+
+    name: str
+    calls: int = 0
+    traces: int = 0
+    compiles: int = 0
+    cache_hits: int = 0
+    seconds: float = 0.0
+
+
+class StatisticsTable(tuple[Statistics, ...]):
+    """Statistics of several functions, shown as a table."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        if not self:
+            return "no jitted functions"
+        width = max(len(row.name) for row in self)
+        head = (
+            f"{'function':{width}} {'calls':>9} {'traces':>7} {'compiles':>9} {'hits':>5} {'s':>7}"
+        )
+        rows = [
+            f"{row.name:{width}} {row.calls:9} {row.traces:7} {row.compiles:9} "
+            f"{row.cache_hits:5} {row.seconds:7.2f}"
+            for row in self
+        ]
+        return "\n".join([head, *rows])
+
+
+def jit_stats() -> StatisticsTable:
+    """Counts of calls, traces and kernels of each jitted function so far.
+
+    Returns
+    -------
+    tuple of Statistics
+        One for each function that was called, in alphabetical order; shown as a table.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> @ng.jit
+    ... def double(x):
+    ...     return 2 * x
+    >>> for n in (3, 4, 5):
+    ...     y = double(np.ones(n))
+    >>> stats = next(s for s in ng.jit_stats() if s.name.endswith("double"))
+    >>> stats.calls, stats.traces
+    (3, 1)
+    """
+    results = [function.statistics for function in list(FUNCTIONS)]
+    return StatisticsTable(sorted((s for s in results if s.calls), key=lambda s: s.name))

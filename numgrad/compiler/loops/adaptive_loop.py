@@ -22,8 +22,7 @@ from numgrad.autograd.variable import Tensor
 from numgrad.codegen.nests.terms import Term, Terms
 from numgrad.compiler.graph.body_primitive import BodyPrimitive
 from numgrad.compiler.graph.graph import TracedNode
-from numgrad.compiler.loops.body import LoopBody
-from numgrad.compiler.loops.carry import fix_carry_dtypes, without_invariants
+from numgrad.compiler.loops.body import LoopBody, fix_carry_dtypes, without_invariants
 from numgrad.compiler.loops.program import AdaptiveLoopProgram
 from numgrad.compiler.loops.scan import Scan, scan
 from numgrad.compiler.loops.while_loop import batched_until
@@ -57,9 +56,9 @@ class AdaptiveLength(BodyPrimitive):
         if not size:
             return OPS["broadcast_to"](np.asarray(0), (0,))
         body: LoopBody = params["body"]
-        loop, given = batched_until(body, operands, size, False, fills=False)
+        loop, inputs = batched_until(body, operands, size, False, fills=False)
         lengths = loop.lengths(body.by_axis(params["lengths"]))
-        count = bind(op, tuple(given), {**params, "body": loop, "lengths": lengths})
+        count = bind(op, tuple(inputs), {**params, "body": loop, "lengths": lengths})
         return OPS["broadcast_to"](count, (size,))
 
 
@@ -82,9 +81,9 @@ class AdaptiveRows(BodyPrimitive):
             metas = self.shape([o.value for o in operands], params)
             return tuple([Tensor(zeros((0, *m.shape), m.dtype)) for m in metas])
         body: LoopBody = params["body"]
-        loop, given = batched_until(body, operands, size, False, fills=False)
+        loop, inputs = batched_until(body, operands, size, False, fills=False)
         lengths = loop.lengths(body.by_axis(params["lengths"]))
-        rows = bind(op, tuple(given), {**params, "body": loop, "lengths": lengths})
+        rows = bind(op, tuple(inputs), {**params, "body": loop, "lengths": lengths})
         return tuple([OPS["moveaxis"](x, 0, 1) for x in rows])
 
 
@@ -182,20 +181,20 @@ def run_adaptive(
 
     There is one step at least.
     """
-    carry, _ = fix_carry_dtypes(lambda given: step(given)[0], carry, [False] * len(carry), [])
+    carry, _ = fix_carry_dtypes(lambda carries: step(carries)[0], carry, [False] * len(carry), [])
     dtypes = [a.dtype for a in carry]
 
-    def whole(given: Sequence[Tensor]) -> list[Any]:
-        new, goes_on, rows = step(given[: len(dtypes)])
+    def whole(carries: Sequence[Tensor]) -> list[Any]:
+        new, goes_on, rows = step(carries[: len(dtypes)])
         new = [OPS["astype"](x, d) for x, d in zip(new, dtypes, strict=True)]
         return [*new, goes_on, *rows]
 
-    given = [*carry, OPS["broadcast_to"](np.asarray(True), ())]
-    traced = trace_body(whole, [Meta(a.shape, a.dtype) for a in given])
+    carries = [*carry, OPS["broadcast_to"](np.asarray(True), ())]
+    traced = trace_body(whole, [Meta(a.shape, a.dtype) for a in carries])
     join_common(traced.graph)
-    graph, outside = without_invariants(traced.graph, len(given), traced.outside)
-    body = LoopBody(graph, len(given), 0, False, len(carry))
-    operands = (*given, *outside)
+    graph, outside = without_invariants(traced.graph, len(carries), traced.outside)
+    body = LoopBody(graph, len(carries), 0, False, len(carry))
+    operands = (*carries, *outside)
     length = bind(adaptive_length, operands, {"body": body, "lengths": body.lengths()})
     return AdaptiveLoop(body, operands, length)
 
@@ -208,10 +207,10 @@ def replay_adaptive(
     ``rows`` are these, as they are known.
     """
 
-    def whole(given: Sequence[Tensor]) -> list[Any]:
-        new, collected = step(given)
+    def whole(inputs: Sequence[Tensor]) -> list[Any]:
+        new, collected = step(inputs)
         new = [OPS["astype"](x, a.dtype) for x, a in zip(new, carry, strict=True)]
-        return [*new, *collected, *given[: len(new)]]
+        return [*new, *collected, *inputs[: len(new)]]
 
     metas = [Meta(a.shape, a.dtype) for a in carry] + [Meta(a.shape[1:], a.dtype) for a in xs]
     traced = trace_body(whole, metas)

@@ -1,4 +1,4 @@
-"""Graphs within a graph: steps of loops, branches, and what is made from them.
+"""Graphs within a graph: steps of loops and their carries, branches, bodies derived from these.
 
 Note [Derived bodies]
 ---------------------
@@ -10,6 +10,7 @@ nothing else is made once, whoever asks. Whatever else is read comes as operands
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
@@ -21,19 +22,30 @@ from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.body_primitive import has_derivatives
-from numgrad.compiler.graph.graph import Graph, Value
-from numgrad.compiler.graph.shapes import length_arrays, lengths_read, results_of, with_lengths
+from numgrad.compiler.graph.graph import (
+    CONSTANT,
+    INPUT,
+    SIZE,
+    Graph,
+    Value,
+    length_arrays,
+    lengths_read,
+    results_of,
+    with_lengths,
+)
 from numgrad.compiler.passes import optimize
 from numgrad.compiler.passes.common import graph_key
 from numgrad.compiler.run.program import compile_graph
 from numgrad.compiler.run.replay import replay
-from numgrad.compiler.trace.body import trace_body
+from numgrad.compiler.trace import generators
+from numgrad.compiler.trace.body import TracedBody, trace_body
 from numgrad.compiler.trace.cut import ancestors, extract
-from numgrad.compiler.trace.generators import draw_from, one_of_all
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
+from numgrad.core.draws import Draw, Draws
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
 
 T = TypeVar("T")
 
@@ -131,16 +143,16 @@ class Body:
     def vjp(
         self,
         point: Sequence[Any],
-        wanted: Sequence[int],
+        variables: Sequence[int],
         outputs: Sequence[int],
         cotangents: Sequence[Any],
     ) -> list[Any]:
-        """Gradients of the operands ``wanted``, given cotangents of the results ``outputs``.
+        """Gradients of the operands ``variables``, given cotangents of the results ``outputs``.
 
         ``(a[n], cotangent[m]) -> gradient[len(wanted)]``, zeros where nothing leads there.
         """
         operands = list(point)
-        for k in wanted:
+        for k in variables:
             operands[k] = Tensor(operands[k]._array, True)
         with enable_grad():
             out = self(operands)
@@ -149,12 +161,12 @@ class Body:
             for k, g in zip(outputs, cotangents, strict=True)
             if isinstance(out[k], Tensor) and out[k].requires_grad
         ]
-        leaves = [operands[k] for k in wanted]
+        leaves = [operands[k] for k in variables]
         grads: Sequence[Any] = [None] * len(leaves)
         if pairs and leaves:
             roots, weights = zip(*pairs, strict=True)
             grads = dense_grad(roots, leaves, weights, allow_unused=True)
-        return [dense(g, self.metas[k]) for g, k in zip(grads, wanted, strict=True)]
+        return [dense(g, self.metas[k]) for g, k in zip(grads, variables, strict=True)]
 
     def jvp(
         self, point: Sequence[Any], moving: Sequence[int], tangents: Sequence[Any]
@@ -287,7 +299,8 @@ class LoopBody(Body):
         """A step for all examples, of inputs of which some have an axis of examples."""
         whole, each = self.batch(operands, batched, size, own)
         return [
-            one_of_all(each[k], size) if k in self.states_made else x for k, x in enumerate(whole)
+            generators.one_of_all(each[k], size) if k in self.states_made else x
+            for k, x in enumerate(whole)
         ]
 
 
@@ -352,9 +365,111 @@ def states_read(graph: Graph) -> set[Value]:
     """The values of a graph that are states of generators, from which something draws."""
     states: set[Value] = set()
     for node in graph.nodes:
-        if node.op is draw_from:
+        if node.op is generators.draw_from:
             states.update(node.inputs[: len(node.params["draws"].sources)])
         for body in (node.params.get("body"), *node.params.get("parts", ())):
             if isinstance(body, Body):
                 states.update(node.inputs[k] for k in body.states)
     return states
+
+
+def carrying(body: TracedBody, carries: int, xs: int) -> TracedBody:
+    """A body of ``scan`` with states of generators among its carries."""
+    graph, first = body.graph, carries + xs
+    count = len(body.sources)
+    states = graph.inputs[first : first + count]
+    groups = graph.inputs[:carries], states, graph.inputs[carries:first]
+    inputs = [*(v for part in groups for v in part), *graph.inputs[first + count :]]
+    made = graph.outputs[: len(graph.outputs) - count]
+    outputs = [*made[:carries], *graph.outputs[len(made) :], *made[carries:], *states]
+    return replace(body, graph=extract(graph, inputs, outputs))
+
+
+def draws_before(body: TracedBody) -> list[Draw | Draws]:
+    """The draws of a body in terms of what is around it: Note [Draws of a body] in ``draws``."""
+
+    def computed(x: Any, dtype: np.dtype) -> Any:
+        return generators.parameter(
+            replay(x, body.outside)[0] if isinstance(x, Graph) else x, dtype
+        )
+
+    return [draw.on(computed) for draw in body.draws]
+
+
+def fix_carry_dtypes(
+    step: Callable[..., list[Any]],
+    carry: Sequence[Any],
+    weak: Sequence[bool],
+    rest: Sequence[Meta],
+    **options: Any,
+) -> tuple[list[Any], TracedBody]:
+    """The carry in the dtypes that a step leaves alone, and the step for these.
+
+    A step takes the carry and ``rest``, and returns the new carry first of all; ``options`` are
+    those of ``trace_body`` about random numbers.
+    """
+    carry, flags = list(carry), list(weak)
+    while True:
+        dtypes = [a.dtype for a in carry]
+        metas = [*(Meta(a.shape, a.dtype) for a in carry), *rest]
+        traced = trace_body(step, metas, flags, **options)
+        made = [v.dtype for v in traced.graph.outputs[: len(carry)]]
+        joined = [
+            np.result_type(d.type(0).item() if w else d, m)
+            for d, w, m in zip(dtypes, flags, made, strict=True)
+        ]
+        if not any(flags) and joined == dtypes:
+            break
+        carry = [
+            a if d == joined[k] and not flags[k] else OPS["astype"](a, joined[k])
+            for k, (a, d) in enumerate(zip(carry, dtypes, strict=True))
+        ]
+        flags = [False] * len(carry)
+    if made == dtypes:
+        return carry, traced
+
+    def same(inputs: Sequence[Tensor]) -> list[Any]:
+        new = step(inputs)
+        converted = [OPS["astype"](x, d) for x, d in zip(new, dtypes, strict=False)]
+        return [*converted, *new[len(dtypes) :]]
+
+    return carry, trace_body(same, metas, **options)
+
+
+def without_invariants(
+    graph: Graph, varying: int, outside: Sequence[Any], ran: Any = None
+) -> tuple[Graph, list[Any]]:
+    """A body without what is the same in all steps, and what it reads from outside instead.
+
+    ``ran`` says whether there are any steps, if that is not known before: what is computed for none
+    of them may have no value there, and a NaN that nobody takes would still be one in the gradient.
+    """
+    read = graph.inputs[varying:]
+    known, free = set(read), set()
+    for node in graph.nodes:
+        if node.op in (CONSTANT, SIZE) or (node.inputs and free.issuperset(node.inputs)):
+            free.update(node.outputs)
+        elif node.op != INPUT and known.union(free).issuperset(node.inputs):
+            known.update(node.outputs)
+    computed = known.difference(read)
+    users = [v for node in graph.nodes if computed.isdisjoint(node.outputs) for v in node.inputs]
+    needed = list(dict.fromkeys(v for v in (*users, *graph.outputs) if v in computed))
+    if not needed:
+        return graph, list(outside)
+    inputs = outside if ran is None else [_differentiable_if(ran, x) for x in outside]
+    values = replay(extract(graph, read, needed), inputs)
+    part = extract(graph, [*graph.inputs, *needed], graph.outputs)
+    used = {v for node in part.nodes for v in node.inputs} | set(part.outputs)
+    operands = list(zip(part.inputs[varying:], [*outside, *values], strict=True))
+    read = [v for v, _ in operands if v in used]
+    return (
+        extract(part, [*part.inputs[:varying], *read], part.outputs),
+        [x for v, x in operands if v in used],
+    )
+
+
+def _differentiable_if(ran: Any, x: Any) -> Any:
+    """``x``, which requires grad only where ``ran``."""
+    if not isinstance(x, Tensor) or x.dtype.kind not in "fc":
+        return x
+    return OPS["where"](ran, x, x.detach())

@@ -15,7 +15,7 @@ from numgrad.codegen.dtypes import BOOL
 from numgrad.codegen.nests.loop import LoopKernel, LoopWriter
 from numgrad.codegen.nests.terms import first_stored
 from numgrad.compiler.graph import evaluate
-from numgrad.compiler.graph.shapes import length_arrays, with_lengths
+from numgrad.compiler.graph.graph import length_arrays, with_lengths
 from numgrad.compiler.loops.body import LoopBody
 from numgrad.compiler.lower.expand import Expansion
 from numgrad.compiler.lower.lowering import find_lowering
@@ -126,7 +126,7 @@ class LoopProgram:
         fixed = self._for_lengths(key, operands, known)
         if fixed is not None:
             return fixed.run(operands, length, reverse, known)
-        made = self._made(sizes.shapes, length, reverse)
+        made = self._allocate(sizes.shapes, length, reverse)
         if self.written is None:
             self._in_turn(operands, made, length, reverse, known)
             return made
@@ -134,7 +134,7 @@ class LoopProgram:
             self._in_turn(operands, made, length, reverse, known)
         return made
 
-    def _made(self, shapes: Sequence[tuple], length: int, reverse: bool) -> list[np.ndarray]:
+    def _allocate(self, shapes: Sequence[tuple], length: int, reverse: bool) -> list[np.ndarray]:
         """Memory for what the loop returns; some rows are those of others.
 
         Note [Places of a carry] in ``nests.loop`` says which.
@@ -172,17 +172,17 @@ class LoopProgram:
         """Call the kernel for some steps after the other; whether none of these failed."""
         carry, xs, outside = self.body.parts(operands)
         last, rows = made[: len(carry)], made[len(carry) :]
-        done, steps, given = 0, sizes.steps, sizes.given
+        done, steps, axes = 0, sizes.steps, sizes.given
         while True:
             begin, end = time.perf_counter(), min(length, done + steps)
             here = slice(length - end, length - done) if reverse else slice(done, end)
             if end - done < length:
                 now = [*carry, *(x[here] for x in xs), *outside]
                 ended = self._call(
-                    now, [*last, *(x[here] for x in rows)], end - done, reverse, given
+                    now, [*last, *(x[here] for x in rows)], end - done, reverse, axes
                 )
             else:
-                ended = self._call(operands, made, length, reverse, given)
+                ended = self._call(operands, made, length, reverse, axes)
             seconds = time.perf_counter() - begin
             if end - done >= FIRST:
                 sizes.steps = longer(end - done, seconds)
@@ -192,12 +192,12 @@ class LoopProgram:
 
     def _call(
         self, operands: Sequence[np.ndarray], made: Sequence[np.ndarray], length: int,
-        reverse: bool, given: Sequence[int],
+        reverse: bool, axes: Sequence[int],
     ) -> np.ndarray:  # fmt: skip
         """Call the kernel; says in which step it failed, or -1, and how many were made."""
         flat = [a if a.ndim else a.reshape(1) for a in (*operands, *made)]
         ended = np.array([-1, length])
-        self.entry(*flat, ended, length, int(reverse), *given)
+        self.entry(*flat, ended, length, int(reverse), *axes)
         if ended[0] >= 0:  # the operations one by one say what is wrong
             part = extract(self.graph, self.graph.inputs, self.graph.outputs)
             self.step = evaluate.compile_graph(with_lengths(part, self.body.axes))
@@ -225,10 +225,10 @@ class LoopProgram:
                 (tuple(self.graph.sizes.evaluate(n, lengths) for n in v.shape), v.dtype)
                 for v in self.graph.outputs
             ]
-            given = [lengths[k] for k in self.written.lengths] if self.written else []
+            axis_lengths = [lengths[k] for k in self.written.lengths] if self.written else []
             if len(self._sizes) > _MOST_SIZES:
                 self._sizes.clear()
-            sizes = self._sizes[key] = KnownSizes(given, shapes)
+            sizes = self._sizes[key] = KnownSizes(axis_lengths, shapes)
         return key, sizes
 
     def _lengths(self, operands: Sequence[np.ndarray]) -> dict[int, int]:
@@ -345,7 +345,7 @@ class AdaptiveLoopProgram(LoopProgram):
         done, steps = 0, sizes.steps
         while True:
             begin = time.perf_counter()
-            made = self._made(sizes.shapes, steps, False)
+            made = self._allocate(sizes.shapes, steps, False)
             failed, count = self._call([*carry, *outside], made, steps, False, sizes.given)
             if failed >= 0:
                 return self._run_in_turn(arrays, known)

@@ -6,9 +6,16 @@ The gradient of a loop is again a loop, from the end to the start: its step comp
 first one again from the carry that was saved, and pulls the cotangent of the carry back through it
 (the transposition of ``scan`` in JAX; reverse mode as in Griewank and Walther, Evaluating
 Derivatives, chapter 3). What all steps read has its gradients summed up in the carry, or after the
-loop (Note [Products after a loop] in ``deferred_products``). Tangents go along with the carry, and
+loop (Note [Products after a loop]). Tangents go along with the carry, and
 a batch of loops is a loop of batches. All of these are bodies traced from the graph of the first
 one (Note [Derived bodies] in ``body``), so they can be differentiated and batched again.
+
+Note [Products after a loop]
+----------------------------
+The gradient of a matrix that steps multiply with is a sum of products, of rank one for a step with
+a vector: a loop that adds them up writes the whole matrix at each step. Where that is more than the
+factors, the loop collects these, and one product of all of them gives the sum (loop distribution,
+and one matrix product for many updates of rank one).
 """
 
 from __future__ import annotations
@@ -18,29 +25,138 @@ from typing import Any
 
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.body_primitive import BodyPrimitive, has_derivatives
-from numgrad.compiler.graph.graph import TracedNode
-from numgrad.compiler.loops.body import LoopBody, dense, is_zero
-from numgrad.compiler.loops.carry import (
+from numgrad.compiler.graph.graph import Graph, TracedNode, Value
+from numgrad.compiler.graph.sizes import Size
+from numgrad.compiler.loops.body import (
+    LoopBody,
     carrying,
+    dense,
     draws_before,
     fix_carry_dtypes,
+    is_zero,
     without_invariants,
 )
-from numgrad.compiler.loops.deferred_products import product, with_factors
 from numgrad.compiler.loops.program import LoopProgram
 from numgrad.compiler.passes.common import join_common
-from numgrad.compiler.trace.body import DependentDrawError, owned
-from numgrad.compiler.trace.generators import (
-    generator_states,
-    one_of_all,
-    put_generator_states,
-)
+from numgrad.compiler.trace import generators
+from numgrad.compiler.trace.body import DependentDrawError, own_memory
+from numgrad.compiler.trace.cut import extract
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
 from numgrad.core.draws import of_steps
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, drawn_together
 from numgrad.core.op import OPS, Op
+
+SMALLEST = 64
+"""Elements of a matrix that is added up in the loop in any case: they may stay in registers."""
+
+Factors = tuple[Value, Value]
+"""Factors of ``transpose(a) @ b``: vectors or matrices."""
+
+
+def with_factors(
+    body: LoopBody, summed: Sequence[int]
+) -> tuple[LoopBody, dict[int, list[tuple[int, int]]]]:
+    """A transposed loop that collects factors in place of sums, and where it has those of each.
+
+    ``summed`` are the parts of its carry that add up something. Places are those in what is
+    collected.
+    """
+    graph, c = body.graph, body.carries
+    factors_of: dict[int, list[Factors]] = {}
+    for k in summed:
+        if factors := _factors(graph, k):
+            factors_of[k] = factors
+    if not factors_of:
+        return body, {}
+    rows = list(graph.outputs[c : len(graph.outputs) - c])
+    places: dict[int, list[tuple[int, int]]] = {}
+    for k, pairs in factors_of.items():
+        places[k] = []
+        for pair in pairs:
+            places[k].append((len(rows), len(rows) + 1))
+            rows += pair
+    left = [k for k in range(c) if k not in factors_of]
+    inputs = [v for k, v in enumerate(graph.inputs) if k not in factors_of]
+    before = [graph.inputs[k] for k in left]
+    part = extract(graph, inputs, [*(graph.outputs[k] for k in left), *rows, *before])
+    return LoopBody(part, len(left), body.xs), places
+
+
+def product(pairs: Sequence[tuple[Any, Any]], dtype: Any) -> Any:
+    """The sum that pairs of collected factors give."""
+    total: Any = None
+    for a, b in pairs:
+        here = OPS["matmul"](OPS["permute_dims"](_in_a_row(a), axes=(1, 0)), _in_a_row(b))
+        total = here if total is None else total + here
+    return total if total.dtype == dtype else OPS["astype"](total, dtype)
+
+
+def _in_a_row(x: Any) -> Any:
+    """The rows of all steps, one below the other."""
+    return OPS["reshape"](x, (x.shape[0] * x.shape[1], x.shape[2])) if x.ndim == 3 else x
+
+
+def _factors(graph: Graph, k: int) -> list[Factors]:
+    """Factors of what is added to a part of the carry; none where that is no sum of products."""
+    total, before = graph.outputs[k].node, graph.inputs[k]
+    if total.name != "add" or total.inputs[0] is not before:
+        return []
+    factors: list[Factors] = []
+    stack = [total.inputs[1]]
+    while stack:
+        value = stack.pop()
+        pair = _pair(value)
+        if pair is not None:
+            factors.append(pair)
+        elif value.node.name == "add" and all(v.ndim == 2 for v in value.node.inputs):
+            stack += value.node.inputs
+        else:
+            return []
+    collected = sum(_count(v) for pair in factors for v in pair)
+    return factors if _count(before) > SMALLEST and 2 * collected < _count(before) else []
+
+
+def _pair(value: Value) -> Factors | None:
+    """The factors of a product of matrices, or of a column and a row."""
+    node = value.node
+    if value.ndim != 2 or value.dtype.kind not in "fc":
+        return None
+    if node.name == "matmul":
+        a, b = node.inputs
+        if a.node.name == "permute_dims" and a.node.params["axes"] == (1, 0) and b.ndim == 2:
+            return a.node.inputs[0], b
+    if node.name == "multiply":
+        a, b = (_vector(v) for v in node.inputs)
+        if a is not None and b is not None and a[1] == 0 and b[1] == 1:
+            return a[0], b[0]
+        if a is not None and b is not None and a[1] == 1 and b[1] == 0:
+            return b[0], a[0]
+    return None
+
+
+def _vector(value: Value) -> tuple[Value, int] | None:
+    """The vector that a column or a row is, and the axis of a matrix along which it lies."""
+    if value.ndim == 1:
+        return value, 1
+    node = value.node
+    if node.name != "reshape" or node.inputs[0].ndim != 1:
+        return None
+    axis = 0 if _is_one(value.shape[1]) else 1
+    return (node.inputs[0], axis) if _is_one(value.shape[1 - axis]) else None
+
+
+def _is_one(n: Any) -> bool:
+    return isinstance(n, int) and n == 1
+
+
+def _count(value: Value) -> int:
+    """About how many elements a value has."""
+    count = 1
+    for n in value.shape:
+        count *= n.hint if isinstance(n, Size) else n
+    return count
 
 
 class Scan(BodyPrimitive):
@@ -75,11 +191,11 @@ class Scan(BodyPrimitive):
         of_carry = [k for k in range(c) if has_derivatives(results[k])]
         rows = range(c, len(results))
         of_rows = [k for k in rows if has_derivatives(results[k]) and not is_zero(g[k])]
-        wanted = [k for k, m in enumerate(metas) if has_derivatives(m)]
-        summed = [k for k in wanted if k >= c + body.xs]
+        variables = [k for k, m in enumerate(metas) if has_derivatives(m)]
+        summed = [k for k in variables if k >= c + body.xs]
 
         def make() -> tuple[tuple[LoopBody, dict[int, list[tuple[int, int]]]], list[Any]]:
-            whole, besides = _transposed(body, of_carry, of_rows, wanted, summed)
+            whole, besides = _transposed(body, of_carry, of_rows, variables, summed)
             return with_factors(whole, range(len(of_carry), whole.carries)), besides
 
         (back, pairs_of), besides = body.derived(("vjp", tuple(of_rows)), make)
@@ -90,7 +206,7 @@ class Scan(BodyPrimitive):
         operands = (*start, *saved, *xs, *(grads[k] for k in of_rows), *outside, *besides)
         out = call(back, operands, params, turned=True)
         by_operand: dict[int, Any] = dict(zip((*of_carry, *added), out, strict=False))
-        through = [k for k in wanted if c <= k < c + body.xs]
+        through = [k for k in variables if c <= k < c + body.xs]
         collected = out[back.carries :]
         by_operand.update(zip(through, collected, strict=False))
         for k, pairs in factored.items():
@@ -114,15 +230,15 @@ class Scan(BodyPrimitive):
             return [x for part, ks in parts for x in (*part, *map(along, ks))]
 
         def make() -> tuple[LoopBody, list[Any]]:
-            def step(given: Sequence[Tensor]) -> list[Any]:
-                rest, point, directions = list(given), [], []
+            def step(step_inputs: Sequence[Tensor]) -> list[Any]:
+                rest, point, directions = list(step_inputs), [], []
                 for part, ks in zip(body.parts(metas), numbers, strict=True):
                     point += rest[: len(part)]
                     directions += rest[len(part) : len(part) + len(ks)]
                     rest = rest[len(part) + len(ks) :]
                 primal, along = body.jvp(point, moving, directions)
                 new = [*primal[:c], *(along[k] for k in moved if k < c)]
-                return _with_carries(new, [along[k] for k in moved if k >= c], given)
+                return _with_carries(new, [along[k] for k in moved if k >= c], step_inputs)
 
             graph, besides = body.trace(step, interleaved(metas, lambda k: metas[k]))
             carries, xs = (len(part) + len(ks) for part, ks in zip(
@@ -147,8 +263,8 @@ class Scan(BodyPrimitive):
                         for k, o in enumerate(operands))  # fmt: skip
 
         def make() -> tuple[LoopBody, list[Any]]:
-            def step(given: Sequence[Tensor]) -> list[Any]:
-                return body.batch_step(given, batched, own, size)
+            def step(inputs: Sequence[Tensor]) -> list[Any]:
+                return body.batch_step(inputs, batched, own, size)
 
             graph, besides = body.trace(step, body.batch_metas(batched, size))
             return LoopBody(graph, c, body.xs), besides
@@ -158,7 +274,7 @@ class Scan(BodyPrimitive):
         for k, operand in enumerate(operands):
             value = operand.repeated(size) if k < c else operand.value
             if k in body.states:
-                value = one_of_all(operand, size)
+                value = generators.one_of_all(operand, size)
             values.append(OPS["moveaxis"](value, 0, 1) if c <= k < x and batched[k] else value)
         out = []
         for k, v in enumerate(call(loop, (*values, *besides), params)):
@@ -183,9 +299,11 @@ class Scan(BodyPrimitive):
             known = [*[None] * c, *(None if x is None else x[k] for x in rows), *fixed]
             results = step([*carry, *here, *outside], known)
             carry, collected[k] = results[:c], results[c:]
-        for j, value in enumerate(node.outputs[c:]):
-            carry.append(patterns.column(value, [collected[k][j] for k in range(length)]))
-        return carry
+        columns = [
+            patterns.column(value, [collected[k][j] for k in range(length)])
+            for j, value in enumerate(node.outputs[c:])
+        ]
+        return [*carry, *columns]
 
 
 @Scan.declare(outputs=True, materializes=False)
@@ -207,7 +325,7 @@ def call(
 
 
 def _transposed(
-    body: LoopBody, of_carry: list[int], of_rows: list[int], wanted: list[int], summed: list[int]
+    body: LoopBody, of_carry: list[int], of_rows: list[int], variables: list[int], summed: list[int]
 ) -> tuple[LoopBody, list[Any]]:
     """The step of the transposed loop: ``([ct c], [ct a], [c], [x], [ct y], [a])``.
 
@@ -216,9 +334,9 @@ def _transposed(
     """
     metas, results, c = body.metas, body.results, body.carries
     carry, xs, outside = body.parts(metas)
-    given = [results[k] for k in of_carry] + [metas[k] for k in summed]
-    carries, saved = len(given), [*carry, *xs]
-    given += [*saved, *(results[k] for k in of_rows), *outside]
+    step_metas = [results[k] for k in of_carry] + [metas[k] for k in summed]
+    carries, saved = len(step_metas), [*carry, *xs]
+    step_metas += [*saved, *(results[k] for k in of_rows), *outside]
 
     def step(inputs: Sequence[Tensor]) -> list[Any]:
         cotangents, rest = list(inputs[: len(of_carry)]), inputs[len(of_carry) :]
@@ -226,13 +344,15 @@ def _transposed(
         point, rest = list(rest[: len(saved)]), rest[len(saved) :]
         cotangents += rest[: len(of_rows)]
         point += rest[len(of_rows) :]
-        grads = body.vjp(point, wanted, (*of_carry, *of_rows), cotangents)
-        by_operand = dict(zip(wanted, grads, strict=True))
+        grads = body.vjp(point, variables, (*of_carry, *of_rows), cotangents)
+        by_operand = dict(zip(variables, grads, strict=True))
         new = [by_operand[k] for k in of_carry]
         new += [a + by_operand[k] for a, k in zip(sums, summed, strict=True)]
-        return _with_carries(new, [by_operand[k] for k in wanted if c <= k < c + body.xs], inputs)
+        return _with_carries(
+            new, [by_operand[k] for k in variables if c <= k < c + body.xs], inputs
+        )
 
-    graph, besides = body.trace(step, given)
+    graph, besides = body.trace(step, step_metas)
     return LoopBody(graph, carries, len(saved) + len(of_rows)), besides
 
 
@@ -261,9 +381,9 @@ def compiled_scan(
     The dtypes of carries become those that the step gives them.
     """
 
-    def step(given: Sequence[Tensor]) -> list[Any]:
-        new, rows = function([*owned(given[: len(carry)]), *given[len(carry) :]])
-        return [*new, *rows, *given[: len(new)]]
+    def step(inputs: Sequence[Tensor]) -> list[Any]:
+        new, rows = function([*own_memory(inputs[: len(carry)]), *inputs[len(carry) :]])
+        return [*new, *rows, *inputs[: len(new)]]
 
     rest = [Meta(a.shape[1:], a.dtype) for a in xs]
     try:
@@ -275,7 +395,7 @@ def compiled_scan(
     sources = traced.sources
     if sources:
         traced = carrying(traced, len(carry), len(xs))
-        carry = [*carry, *generator_states(sources)]
+        carry = [*carry, *generators.generator_states(sources)]
     join_common(traced.graph)
     graph, outside = traced.graph, traced.outside
     if not (
@@ -288,5 +408,5 @@ def compiled_scan(
     out = bind(scan, operands, {"body": body, **params})
     rows = out[len(carry) : len(out) - len(carry)]
     count = len(carry) - len(sources)
-    put_generator_states(sources, out[count : len(carry)])
+    generators.put_generator_states(sources, out[count : len(carry)])
     return list(out[:count]), list(rows)

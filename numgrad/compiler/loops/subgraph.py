@@ -1,4 +1,4 @@
-"""Graphs in a compiled function that may run or not, or whose length is found while it runs.
+"""Branches of compiled functions, and graphs whose length is found while they run.
 
 Note [Subgraphs]
 ----------------
@@ -20,13 +20,16 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.body_primitive import BodyPrimitive, has_derivatives
 from numgrad.compiler.graph.graph import Value
-from numgrad.compiler.loops.body import Subgraph, dense, is_zero
-from numgrad.compiler.trace.body import trace_body
-from numgrad.compiler.trace.generators import one_of_all
+from numgrad.compiler.loops.body import Subgraph, dense, draws_before, is_zero
+from numgrad.compiler.trace import generators
+from numgrad.compiler.trace.arrays import TracedArray
+from numgrad.compiler.trace.body import DependentDrawError, TracedBody, trace_body
+from numgrad.compiler.trace.cut import extract
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
+from numgrad.core.draws import of_branches
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
+from numgrad.core.interpreter import bind, drawn_together, state
 from numgrad.core.op import OPS, Op
 
 Parts = tuple[Subgraph, ...]
@@ -55,19 +58,19 @@ class SubgraphPrimitive(BodyPrimitive):
         grads = [dense(x, part) for x, part in zip(g, y, strict=False)]
         results = [k for k, m in enumerate(parts[0].results) if has_derivatives(m)]
         outputs = [k for k in results if not is_zero(g[k])]
-        wanted = [k for k, x in enumerate(inputs) if has_derivatives(x)]
+        variables = [k for k, x in enumerate(inputs) if has_derivatives(x)]
 
         def make(part: Subgraph) -> tuple[Step, list[Meta]]:
-            def step(given: Sequence[Tensor]) -> list[Any]:
+            def step(values: Sequence[Tensor]) -> list[Any]:
                 count = len(part.metas)
-                return part.vjp(given[:count], wanted, outputs, given[count:])
+                return part.vjp(values[:count], variables, outputs, values[count:])
 
             return step, [*part.metas, *(part.results[k] for k in outputs)]
 
-        back, besides = _derived(parts, ("vjp", tuple(outputs), tuple(wanted)), make)
+        back, besides = _derived(parts, ("vjp", tuple(outputs), tuple(variables)), make)
         operands = (*inputs, *(grads[k] for k in outputs), *besides)
         made = call(back, operands, _by_axis(parts, params["lengths"]))
-        by_operand = dict(zip(wanted, made, strict=True))
+        by_operand = dict(zip(variables, made, strict=True))
         return [by_operand.get(k) for k in range(len(inputs))]
 
     def jvp(
@@ -80,9 +83,9 @@ class SubgraphPrimitive(BodyPrimitive):
         moved = [k for k, m in enumerate(results) if has_derivatives(m)]
 
         def make(part: Subgraph) -> tuple[Step, list[Meta]]:
-            def step(given: Sequence[Tensor]) -> list[Any]:
+            def step(values: Sequence[Tensor]) -> list[Any]:
                 count = len(part.metas)
-                along = part.jvp(given[:count], moving, given[count:])[1]
+                along = part.jvp(values[:count], moving, values[count:])[1]
                 return [along[k] for k in moved]
 
             return step, [*part.metas, *(part.metas[k] for k in moving)]
@@ -190,7 +193,7 @@ def _with_states(out: list[Any], count: int, operands: Sequence[BatchOperand], s
     """Results of which the last are states of generators, batched if they were."""
     for k in range(len(out) - count, len(out)):
         if not operands[1].batched:
-            out[k] = BatchOperand(one_of_all(BatchOperand(out[k], True), size), False)
+            out[k] = BatchOperand(generators.one_of_all(BatchOperand(out[k], True), size), False)
     return tuple(out)
 
 
@@ -198,7 +201,7 @@ def _batch(parts: Parts, batched: tuple[bool, ...], size: int) -> tuple[Parts, l
     """Parts for a batch, whose results are batches."""
 
     def make(part: Subgraph) -> tuple[Step, list[Meta]]:
-        step: Step = lambda given: part.batch(given, batched, size)[0]  # noqa: E731
+        step: Step = lambda inputs: part.batch(inputs, batched, size)[0]  # noqa: E731
         return step, part.batch_metas(batched, size)
 
     return _derived(parts, ("batch", size, batched), make, parts[0].state_count)
@@ -224,7 +227,7 @@ def _of_each(
             x = operand.value
             if k and number < states:  # those that the part before has left
                 x = results[len(results) - states + number]
-                x = x if operand.batched else one_of_all(BatchOperand(x, True), size)
+                x = x if operand.batched else generators.one_of_all(BatchOperand(x, True), size)
             point.append(select(on, x, OPS["take"](x, first, axis=0)) if operand.batched else x)
         made, besides = _batch((part,), batched, size)
         any_on = OPS["astype"](OPS["any"](on), np.int64)
@@ -248,12 +251,114 @@ def _nothing(part: Subgraph) -> Subgraph:
     def make() -> tuple[Subgraph, list[Any]]:
         results, states = part.results, part.state_count
 
-        def step(given: Sequence[Tensor]) -> list[Any]:
+        def step(inputs: Sequence[Tensor]) -> list[Any]:
             made = [Tensor(zeros(m.shape, m.dtype)) for m in results[: len(results) - states]]
-            pairs = zip(given[1 : 1 + states], results[len(results) - states :], strict=True)
+            pairs = zip(inputs[1 : 1 + states], results[len(results) - states :], strict=True)
             return [*made, *(OPS["broadcast_to"](x, m.shape) for x, m in pairs)]
 
         graph, besides = part.trace(step, part.metas)
         return Subgraph(graph, state_count=states), besides
 
     return part.derived("nothing", make)[0]
+
+
+INT = np.dtype(np.int64)
+
+
+def compiled_branches(
+    name: str, which: Tensor, functions: Sequence[Callable[[], list[Tensor | None]]]
+) -> list[Tensor | None]:
+    """Results of one of ``functions``, which all return lists of the same shapes.
+
+    Each place has the dtype that holds what all of them return there; where one returns None,
+    there is nothing.
+    """
+    try:
+        traced = [_traced(name, function, draws=True) for function in functions]
+    except DependentDrawError:
+        traced = [_traced(name, function, carries=True) for function in functions]
+    absent = {k for _, places in traced for k, x in enumerate(places) if x is None}
+    count = len(traced[0][1])
+    places = [k for k in range(count) if k not in absent]
+    columns = [[values[k] for _, values in traced] for k in places]
+    dtypes = [_joined_dtype([(v.dtype, w) for v, w in column]) for column in columns]  # pyright: ignore
+    for body, pairs in traced:
+        values = [pairs[k][0] for k in places]  # pyright: ignore
+        last = body.graph.outputs[len(body.graph.outputs) - len(body.sources) :]
+        body.graph.outputs = [
+            *(_converted(body.graph, v, d) for v, d in zip(values, dtypes, strict=True)), *last
+        ]  # fmt: skip
+    bodies = [body for body, _ in traced]
+    numbers: list[Any] = []
+    if any(body.draws for body in bodies):
+        numbers = drawn_together(of_branches([draws_before(body) for body in bodies], which))
+    sources = list({id(source): source for body in bodies for source in body.sources}.values())
+    parts = [_with_all(body, sources) for body in bodies] if sources else _given_all(bodies)
+    states = generators.generator_states(sources)
+    whole, besides = joined([(p, b.outside) for p, b in zip(parts, bodies, strict=True)])
+    results = call(whole, (which, *states, *numbers, *besides)) if places or sources else ()
+    generators.put_generator_states(sources, results[len(results) - len(sources) :])
+    made = iter(results)
+    out: list[Tensor | None] = [None if k in absent else next(made) for k in range(count)]
+    for k, column in zip(places, columns, strict=True):
+        array = getattr(out[k], "_array", None)
+        if all(w for _, w in column) and isinstance(array, TracedArray):  # pyright: ignore
+            array.value.weak = array.value.dtype.kind != "b"
+    return out
+
+
+def _traced(
+    name: str, function: Callable[[], list[Tensor | None]], **options: bool
+) -> tuple[TracedBody, list[tuple[Value, bool] | None]]:
+    """A branch, and what it returns in each place: a value and whether that is weak."""
+    returned: list[Tensor | None] = []
+
+    def results(_: Any) -> list[Any]:
+        returned[:] = function()  # it may be traced again
+        return [x for x in returned if x is not None]
+
+    body = trace_body(results, [Meta((), INT)], what=name, **options)  # pyright: ignore
+    outputs = iter(zip(body.graph.outputs, body.weak, strict=False))
+    return body, [None if x is None else next(outputs) for x in returned]
+
+
+def _with_all(body: TracedBody, sources: Sequence[Any]) -> Subgraph:
+    """A branch that takes and returns the states of generators from which any of them draws."""
+    graph, own = body.graph, len(body.sources)
+    number, *rest = graph.inputs
+    results = graph.outputs[: len(graph.outputs) - own]
+    last = graph.outputs[len(results) :]
+    known = {id(s): pair for s, *pair in zip(body.sources, rest[:own], last, strict=True)}
+    for source, meta in zip(sources, generators.state_metas(sources), strict=True):
+        if id(source) not in known:
+            value = graph.input(meta.shape, meta.dtype)
+            known[id(source)] = [value, value]
+    first, last = zip(*(known[id(source)] for source in sources), strict=True)
+    inputs, outputs = [number, *first, *rest[own:]], [*results, *last]
+    return Subgraph(extract(graph, inputs, outputs), state_count=len(sources))
+
+
+def _given_all(bodies: Sequence[TracedBody]) -> list[Subgraph]:
+    """Branches that are all given the number, and the random numbers that any of them draws."""
+    drawn = [body.graph.inputs[1 : len(body.graph.inputs) - len(body.outside)] for body in bodies]
+    every = [v for values in drawn for v in values]
+    if not every:
+        return [Subgraph(body.graph) for body in bodies]
+    parts = []
+    for body in bodies:
+        number, *rest = body.graph.inputs
+        read = rest[len(rest) - len(body.outside) :]
+        parts.append(Subgraph(extract(body.graph, [number, *every, *read], body.graph.outputs)))
+    return parts
+
+
+def _joined_dtype(kinds: Sequence[tuple[np.dtype, bool]]) -> np.dtype:
+    """The dtype that holds arrays of these; what is weak is a Python number."""
+    return np.result_type(*(d.type(0).item() if weak else d for d, weak in kinds))
+
+
+def _converted(graph: Any, value: Value, dtype: np.dtype) -> Value:
+    if value.dtype == dtype:
+        return value
+    params = {"dtype": dtype, "copy": True}
+    return graph.add(OPS["astype"], (value,), params, [(value.shape, dtype)])[0]

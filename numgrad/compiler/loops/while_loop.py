@@ -16,18 +16,19 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.body_primitive import BodyPrimitive, has_derivatives
-from numgrad.compiler.loops.body import LoopBody, Subgraph, dense
-from numgrad.compiler.loops.carry import fix_carry_dtypes, without_invariants
+from numgrad.compiler.loops.body import (
+    LoopBody,
+    Subgraph,
+    dense,
+    fix_carry_dtypes,
+    without_invariants,
+)
 from numgrad.compiler.loops.program import WhileProgram
 from numgrad.compiler.loops.scan import scan, state_of_batch
 from numgrad.compiler.loops.subgraph import SubgraphPrimitive, select
 from numgrad.compiler.passes.common import join_common
-from numgrad.compiler.trace.body import owned, trace_body
-from numgrad.compiler.trace.generators import (
-    generator_states,
-    one_of_all,
-    put_generator_states,
-)
+from numgrad.compiler.trace import generators
+from numgrad.compiler.trace.body import own_memory, trace_body
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
 from numgrad.core.formula import Meta
@@ -53,11 +54,11 @@ class While(BodyPrimitive):
     ) -> list[Any]:
         """``([ct c], [c], [a], steps) -> [ct c], [ct a]``: Note [Loops without a known length]."""
         body: LoopBody = params["body"]
-        part, besides = body.derived("counted", lambda: _counted(body))
+        part, besides = body.derived("counted", lambda: _loop_of_steps(body))
         known = body.by_axis(params["lengths"])
         operands = (y[-1], *inputs, *besides)
-        given = {"parts": (part,), "lengths": part.lengths(known)}
-        return SubgraphPrimitive().vjp(g[:-1], operands, y[:-1], given)[1 : 1 + len(inputs)]
+        call_params = {"parts": (part,), "lengths": part.lengths(known)}
+        return SubgraphPrimitive().vjp(g[:-1], operands, y[:-1], call_params)[1 : 1 + len(inputs)]
 
     def jvp(
         self, tangents: Sequence[Any], inputs: Sequence[Any], params: dict[str, Any]
@@ -70,16 +71,21 @@ class While(BodyPrimitive):
         fixed = [k for k in moving if k >= c]
 
         def make() -> tuple[LoopBody, list[Any]]:
-            def step(given: Sequence[Tensor]) -> list[Any]:
-                carry, rest = list(given[:c]), given[c:]
+            def step(values: Sequence[Tensor]) -> list[Any]:
+                carry, rest = list(values[:c]), values[c:]
                 directions, rest = [*rest[: len(moved)]], rest[len(moved) :]
                 point = [*carry, *rest[: len(metas) - c]]
                 directions += rest[len(metas) - c :]
                 primal, along = body.jvp(point, moving, directions)
                 return [*primal, *(along[k] for k in moved)]
 
-            given = [*metas[:c], *(metas[k] for k in moved), *metas[c:], *(metas[k] for k in fixed)]
-            graph, besides = body.trace(step, given)
+            values = [
+                *metas[:c],
+                *(metas[k] for k in moved),
+                *metas[c:],
+                *(metas[k] for k in fixed),
+            ]
+            graph, besides = body.trace(step, values)
             return LoopBody(graph, c + len(moved), 0, False, body.until), besides
 
         forward, besides = body.derived("jvp", make)
@@ -99,8 +105,8 @@ class While(BodyPrimitive):
             count = OPS["broadcast_to"](np.asarray(0), (size,))
             return (*(o.repeated(size) for o in operands[:c]), count)
         own = any(operands[k].batched for k in body.states)
-        loop, given = batched_until(body, operands, size, own, fills=True)
-        *carry, _, count = call(loop, given, body.by_axis(params["lengths"]))
+        loop, inputs = batched_until(body, operands, size, own, fills=True)
+        *carry, _, count = call(loop, inputs, body.by_axis(params["lengths"]))
         for k in body.states:
             carry[k] = state_of_batch(carry[k], own, size)
         return (*carry, OPS["broadcast_to"](count, (size,)))
@@ -121,17 +127,17 @@ def call(body: LoopBody, operands: Sequence[Any], known: dict[int, Any] | None =
     return bind(while_loop, tuple(operands), {"body": body, "lengths": body.lengths(known)})
 
 
-def _counted(body: LoopBody) -> tuple[Subgraph, list[Any]]:
+def _loop_of_steps(body: LoopBody) -> tuple[Subgraph, list[Any]]:
     """The loop of so many steps, as a subgraph: it takes their number and what the loop takes."""
     axes: list[int] = []
 
-    def function(given: Sequence[Tensor]) -> list[Any]:
+    def function(inputs: Sequence[Tensor]) -> list[Any]:
         sizes = body.graph.sizes
         length = sizes.axis(STEPS)
         axes.append(sizes.axes([length]).pop())
         loop = body.keeping()[0]
         params = {"body": loop, "length": length, "reverse": False, "lengths": loop.lengths()}
-        return list(bind(scan, tuple(given[1:]), params)[: body.carries])
+        return list(bind(scan, tuple(inputs[1:]), params)[: body.carries])
 
     graph, besides = body.trace(function, [Meta((), INT), *body.metas])
     return Subgraph(graph, axes[0]), besides
@@ -151,8 +157,8 @@ def batched_until(
     batched = tuple((k < c or o.batched) and k not in states for k, o in enumerate(operands))
 
     def make() -> tuple[LoopBody, list[Any]]:
-        def step(given: Sequence[Tensor]) -> list[Any]:
-            carry, outside = given[:c], given[c + 1 :]
+        def step(inputs: Sequence[Tensor]) -> list[Any]:
+            carry, outside = inputs[:c], inputs[c + 1 :]
             on = carry[until]
             first = OPS["argmax"](on)
             point = [
@@ -173,7 +179,7 @@ def batched_until(
 
     loop, besides = body.derived(("batch", size, batched, own), make)
     values = [
-        one_of_all(o, size) if k in states else o.repeated(size) if k < c else o.value
+        generators.one_of_all(o, size) if k in states else o.repeated(size) if k < c else o.value
         for k, o in enumerate(operands)
     ]
     return loop, [*values[:c], OPS["any"](values[until]), *values[c:], *besides]
@@ -190,25 +196,25 @@ def compiled_while(
     The dtypes of carries become those that the step gives them.
     """
 
-    def step(given: Sequence[Tensor]) -> list[Any]:
-        return function(owned(given[: len(carry)]))
+    def step(leaves: Sequence[Tensor]) -> list[Any]:
+        return function(own_memory(leaves[: len(carry)]))
 
     carry, _ = fix_carry_dtypes(step, carry, weak, [], carries=True)
     dtypes = [a.dtype for a in carry]
 
-    def whole(given: Sequence[Tensor]) -> list[Any]:
-        new = function(owned(given[: len(dtypes)]))
+    def whole(leaves: Sequence[Tensor]) -> list[Any]:
+        new = function(own_memory(leaves[: len(dtypes)]))
         new = [OPS["astype"](x, d) for x, d in zip(new, dtypes, strict=True)]
         return [*new, goes_on(new)]
 
-    given = [*carry, goes_on(carry)]
-    traced = trace_body(whole, [Meta(a.shape, a.dtype) for a in given], carries=True)
+    leaves = [*carry, goes_on(carry)]
+    traced = trace_body(whole, [Meta(a.shape, a.dtype) for a in leaves], carries=True)
     sources = traced.sources
-    given += generator_states(sources)
+    leaves += generators.generator_states(sources)
     join_common(traced.graph)
-    ran = given[len(carry)]
-    graph, outside = without_invariants(traced.graph, len(given), traced.outside, ran)
-    body = LoopBody(graph, len(given), 0, False, len(carry))
-    out = call(body, [*given, *outside])
-    put_generator_states(sources, out[len(carry) + 1 : len(given)])
+    ran = leaves[len(carry)]
+    graph, outside = without_invariants(traced.graph, len(leaves), traced.outside, ran)
+    body = LoopBody(graph, len(leaves), 0, False, len(carry))
+    out = call(body, [*leaves, *outside])
+    generators.put_generator_states(sources, out[len(carry) + 1 : len(leaves)])
     return list(out[: len(carry)])

@@ -19,7 +19,7 @@ from numgrad.compiler.passes.loop_trimming import trim_loops
 from numgrad.compiler.passes.matrix_products import simplify_products
 from numgrad.compiler.passes.matrix_products import transposed as transposed
 from numgrad.compiler.passes.parts import join_parts
-from numgrad.compiler.passes.reductions import simplify_reductions, simplify_sums_of_products
+from numgrad.compiler.passes.reduced_axes import simplify_reductions, simplify_sums_of_products
 from numgrad.compiler.passes.views import simplify_views
 
 VERIFY = False

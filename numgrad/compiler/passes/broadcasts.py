@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from numgrad.compiler.graph.graph import CONSTANT, Graph, TracedNode, Value
-from numgrad.compiler.graph.shapes import same_shape
+from numgrad.compiler.graph.sizes import same_shape
 from numgrad.compiler.passes.rewriting import Rewriting, is_one, rewrite
 from numgrad.core.elementwise import Elementwise
 
@@ -50,12 +50,12 @@ def source(value: Value) -> Value:
 
 
 def _adds_leading_ones(value: Value) -> bool:
-    (given,) = value.node.inputs
-    lead = value.ndim - given.ndim
+    (before,) = value.node.inputs
+    lead = value.ndim - before.ndim
     return (
         lead > 0
         and all(map(is_one, value.shape[:lead]))
-        and same_shape(given.shape, value.shape[lead:])
+        and same_shape(before.shape, value.shape[lead:])
     )
 
 

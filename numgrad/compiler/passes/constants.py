@@ -66,7 +66,7 @@ def _rule(to: Rewriting, node: TracedNode) -> Value | None:
         return None
     if not all(is_convertible(v, d) for v, d in zip(node.inputs, loop, strict=True)):
         return None
-    given = [np.asarray(v.constant).astype(d) for v, d in zip(node.inputs, loop, strict=True)]
+    numbers = [np.asarray(v.constant).astype(d) for v, d in zip(node.inputs, loop, strict=True)]
     with np.errstate(all="ignore"):
-        result = np.asarray(function(*given)).astype(out.dtype)
+        result = np.asarray(function(*numbers)).astype(out.dtype)
     return to.constant(result.item(), out.dtype, out.weak)

@@ -8,12 +8,12 @@ from numgrad.compiler.graph.graph import INPUT, Graph
 def drop_dead(graph: Graph) -> int:
     """Remove nodes that no result depends on; calls stay, they may have effects."""
     needed = set(graph.roots())
-    kept = []
+    nodes = []
     for node in reversed(graph.nodes):
         stays = node.op == INPUT or node.has_effects
         if stays or not needed.isdisjoint(node.outputs):
             needed.update(node.inputs)
-            kept.append(node)
-    dropped = len(graph.nodes) - len(kept)
-    graph.nodes = kept[::-1]
+            nodes.append(node)
+    dropped = len(graph.nodes) - len(nodes)
+    graph.nodes = nodes[::-1]
     return dropped

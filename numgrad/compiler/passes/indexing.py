@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from numgrad.compiler.graph.graph import Length, TracedNode, Value
-from numgrad.compiler.graph.shapes import same, same_shape
-from numgrad.compiler.graph.sizes import Size, Sizes
+from numgrad.compiler.graph.sizes import Size, Sizes, same, same_shape
 from numgrad.compiler.passes.rewriting import Rewriting, is_full, is_one, length_of
 from numgrad.core.elementwise import Elementwise
 
@@ -208,12 +207,12 @@ def _of_elementwise(to: Rewriting, x: Value, index: tuple, out: Value) -> Value 
     """One element, computed from those of operands of which some are at hand."""
     if out.shape or not any(v.node.name in _MADE_OF_PARTS for v in x.node.inputs):
         return None
-    given = []
+    operands = []
     for v in x.node.inputs:
         parts = index[x.ndim - v.ndim :]
-        chosen = [0 if is_one(n) else part for part, n in zip(parts, v.shape, strict=True)]
-        given.append(to.getitem(v, chosen))
-    return to.elementwise(x.node.op, given, out)
+        parts_read = [0 if is_one(n) else part for part, n in zip(parts, v.shape, strict=True)]
+        operands.append(to.getitem(v, parts_read))
+    return to.elementwise(x.node.op, operands, out)
 
 
 def are_disjoint(sizes: Sizes, a: Sequence[Any], b: Sequence[Any]) -> bool:

@@ -35,7 +35,7 @@ def trim_loops(graph: Graph) -> int:
         node.params = {**node.params, "body": body, "lengths": body.lengths(known)}
         changed += 1
     bodies: dict[tuple, Any] = {}
-    for node in loops:  # what is equal is compiled once
+    for node in loops:  # equal steps are compiled once
         body = node.params["body"]
         node.params = {**node.params, "body": bodies.setdefault(body.structure_key, body)}
     return changed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numgrad.compiler.graph.graph import Graph, TracedNode, Value
-from numgrad.compiler.graph.shapes import same_shape
+from numgrad.compiler.graph.sizes import same_shape
 from numgrad.compiler.passes.rewriting import Rewriting, is_one, joint_shape, rewrite
 
 

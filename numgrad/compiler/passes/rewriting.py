@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.compiler.graph.graph import CONSTANT, Graph, Length, Shape, TracedNode, Value
-from numgrad.compiler.graph.shapes import same, same_shape
+from numgrad.compiler.graph.sizes import same, same_shape
 from numgrad.core.op import OPS, Op
 
 Rule = Callable[["Rewriting", TracedNode], Value | Sequence[Value] | None]

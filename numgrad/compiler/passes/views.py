@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from numgrad.compiler.graph.graph import Graph, Length, Shape, TracedNode, Value
-from numgrad.compiler.graph.shapes import same, same_shape
+from numgrad.compiler.graph.sizes import same, same_shape
 from numgrad.compiler.passes.indexing import simplify_getitem
 from numgrad.compiler.passes.rewriting import Rewriting, is_one, rewrite
 

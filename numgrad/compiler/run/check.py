@@ -65,22 +65,22 @@ class _Content:
 
     def compare(self, function: str, expected: _Content) -> None:
         """Raise if eager code left something else."""
-        for (name, _, content), (*_, wanted) in zip(self.memory, expected.memory, strict=True):
-            _compare(function, f"what is written to {name}", content, wanted)
-        for (*_, content), (*_, wanted) in zip(self.gradients, expected.gradients, strict=True):
-            _compare(function, "the .grad of a Tensor it reads", content, wanted)
+        for (name, _, content), (*_, reference) in zip(self.memory, expected.memory, strict=True):
+            _compare(function, f"what is written to {name}", content, reference)
+        for (*_, content), (*_, reference) in zip(self.gradients, expected.gradients, strict=True):
+            _compare(function, "the .grad of a Tensor it reads", content, reference)
 
 
 def _compare_trees(name: str, out: Any, expected: Any) -> None:
     results: list[Any] = []
-    wanted: list[Any] = []
-    nesting, other = flatten(out, results), flatten(expected, wanted)
+    references: list[Any] = []
+    nesting, other = flatten(out, results), flatten(expected, references)
     if nesting != other:
         raise NumgradAssertionError(
             f"check_jit: {name} returned {type(out).__name__}, and eagerly "
             f"{type(expected).__name__}, nested differently"
         )
-    for path, a, b in zip(paths(nesting, "the result"), results, wanted, strict=True):
+    for path, a, b in zip(paths(nesting, "the result"), results, references, strict=True):
         _compare(name, path, a, b)
 
 

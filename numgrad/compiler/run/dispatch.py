@@ -25,18 +25,8 @@ import numpy as np
 from numgrad import config
 from numgrad.autograd.variable import TENSORS, Tensor, refresh
 from numgrad.autograd.versions import mark_written
+from numgrad.compiler.call import signature
 from numgrad.compiler.call.call_layout import PLAIN, RECORDING, CallLayout, Input, Result
-from numgrad.compiler.call.signature import (
-    ARRAY,
-    LEAST,
-    MISSING,
-    MOST,
-    NUMBER,
-    SCALAR,
-    TENSOR,
-    Leaf,
-    same,
-)
 from numgrad.compiler.call.source import CONTENT, FIXED, IDENTITY, READERS, Source
 from numgrad.compiler.graph.sizes import Size, lengths_in
 from numgrad.core.interpreter import state
@@ -44,7 +34,7 @@ from numgrad.core.tree import MAPPING, SEQUENCE, Nesting, container_of
 from numgrad.errors import NumgradValueError
 from numgrad.tensors.recording import new_tensor
 
-_HELD = (ARRAY, TENSOR)
+_HELD = (signature.ARRAY, signature.TENSOR)
 """Kinds of arguments that are memory."""
 MISS: Any = type("Miss", (), {})()
 """Result of a specialisation for arguments that it was not made for."""
@@ -67,11 +57,11 @@ NAMES: dict[str, Any] = {
     "_asarray": np.asarray,
     "_compact": np.ascontiguousarray,
     "_config": config,
-    "_missing": MISSING,
+    "_missing": signature.MISSING,
     "_ndarray": np.ndarray,
     "_new": new_tensor,
     "_refreshed": _refreshed,
-    "_same": same,
+    "_same": signature.same,
     "_state": state,
     "_isinstance": isinstance,
     **READERS,
@@ -137,7 +127,7 @@ class DispatchWriter:
                 yield from self._of_nesting(nesting[0], name, leaves, numbers)
 
     def _of_nesting(
-        self, nesting: Nesting, text: str, leaves: Iterator[Leaf], numbers: dict[int, int]
+        self, nesting: Nesting, text: str, leaves: Iterator[signature.Leaf], numbers: dict[int, int]
     ) -> Iterator[str]:
         if nesting is None:
             leaf = next(leaves)
@@ -161,18 +151,18 @@ class DispatchWriter:
             inner = f"{name}{key or container.path(keys, number)}"
             yield from self._of_nesting(part, inner, leaves, numbers)
 
-    def _of_leaf(self, leaf: Leaf, text: str, number: int | None) -> Iterator[str]:
+    def _of_leaf(self, leaf: signature.Leaf, text: str, number: int | None) -> Iterator[str]:
         name, walrus = self._let(text)
         if number is not None:
             self._given[number] = name
         if number is None:
             yield self._equal(walrus, name, leaf.value)
-        elif leaf.kind in (NUMBER, SCALAR):
+        elif leaf.kind in (signature.NUMBER, signature.SCALAR):
             yield f"_type({walrus}) is {self._hold(type(leaf.value))}"
             if type(leaf.value) is int:
-                yield f"{LEAST} <= {name} <= {MOST}"
-            self._arrays[number] = name if leaf.kind == NUMBER else f"_asarray({name})"
-        elif leaf.kind == TENSOR:
+                yield f"{signature.LEAST} <= {name} <= {signature.MOST}"
+            self._arrays[number] = name if leaf.kind == signature.NUMBER else f"_asarray({name})"
+        elif leaf.kind == signature.TENSOR:
             yield from self._of_tensor(number, name, walrus, leaf.value)
         else:
             yield f"_type({walrus}) is _ndarray"
@@ -306,8 +296,8 @@ class DispatchWriter:
             lines = [f"_r = {self._hold(layout.run)}({', '.join(arguments)})"]
         else:
             owners = "".join(f"{self._owners.get(n, self._arrays[n])}, " for n in inputs)
-            given = "".join(f"{argument}, " for argument in arguments)
-            lines = [f"_r = {self._hold(layout.record)}(({owners}), ({given}))"]
+            passed = "".join(f"{argument}, " for argument in arguments)
+            lines = [f"_r = {self._hold(layout.record)}(({owners}), ({passed}))"]
         count = sum(result.number is not None for result in layout.results)
         count += sum(result.number is not None for result in layout.gradients)
         for position, number in enumerate(layout.writes):
@@ -439,8 +429,8 @@ class DispatchWriter:
             held = self._hold(
                 [(positions[a], positions[b], layout.inputs[a], layout.inputs[b]) for a, b in pairs]
             )
-            given = "".join(f"{self._arrays[n]}, " for n in others)
-            yield f"_apart(({given}), {held})"
+            passed = "".join(f"{self._arrays[n]}, " for n in others)
+            yield f"_apart(({passed}), {held})"
 
     def _tried(self, conditions: list[str], body: list[str]) -> list[str]:
         return [f"    if {' and '.join(conditions)}:", *(f"        {line}" for line in body)]

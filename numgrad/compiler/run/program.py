@@ -13,6 +13,12 @@ Note [Leases]
 Such an array lies over a *lease*, which it, and every view of it, keeps alive; the lease gives the
 memory back when it dies. Counting references to the array would not do: how many of them a variable
 or an argument counts as differs between versions of Python.
+
+Note [Watched programs]
+-----------------------
+A profile exchanges the functions that a program calls. The function around the kernels is held by
+dispatchers and by tapes, so it stays and gets other code, which calls a copy of it that is watched;
+kernels and segments it finds by name.
 """
 
 from __future__ import annotations
@@ -21,14 +27,16 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import Any, Protocol
-from weakref import WeakSet
+from types import FunctionType
+from typing import Any, NamedTuple, Protocol
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.dtypes import BOOL
 from numgrad.codegen.estimate import MEMORY_NS
+from numgrad.codegen.locks import ENTRIES
 from numgrad.codegen.memory import collection_later
 from numgrad.codegen.nests.kernel import KernelWriter
 from numgrad.codegen.nests.polynomial import Terms as Length
@@ -112,8 +120,8 @@ class KernelProgram:
         """
         mapping: dict[int, int] = {}
 
-        def settle(wanted: Sequence[Term]) -> None:
-            for term in reachable(wanted, mapping):
+        def settle(results: Sequence[Term]) -> None:
+            for term in reachable(results, mapping):
                 mapping[term.number] = max((mapping[a.number] for a in term.args), default=0)
 
         latest = 0
@@ -303,12 +311,12 @@ class KernelProgram:
         for term in ready:
             term.in_memory = term.in_memory or term.number in exported
         lines = [f"    t{t.number} = {self._allocated(t)}" for t in written.results]
-        given = [self._argument(t) for t in written.arrays]
-        given += [f"t{t.number}" for t in written.results]
-        given += [self._argument(t) for t in written.scalars]
+        passed = [self._argument(t) for t in written.arrays]
+        passed += [f"t{t.number}" for t in written.results]
+        passed += [self._argument(t) for t in written.scalars]
         for name in written.lengths:
             self._lengths[int(name[1:])] = name
-        arguments = ", ".join([*given, *written.lengths])
+        arguments = ", ".join([*passed, *written.lengths])
         entry = f"k{number}"
         self._namespace[entry] = partial(first_call, step, self._namespace, entry)
         everywhere = self.options.parallel is True
@@ -319,7 +327,7 @@ class KernelProgram:
             lines.append(f"    {entry}({arguments})")
         elif everywhere:
             lines.append(f"    launch{number}(1e18, 0, {arguments})")
-        else:  # what is small is so wherever its arrays are
+        else:  # small, wherever its arrays are
             work_ns = f"1e-3 * ({self._text(work.picoseconds)})"
             lines.append(f"    work, moved = {work_ns}, {self._text(work.moved)}")
             lines.append(f"    if work + moved * {MEMORY_NS} < {limit:.6g}:")
@@ -349,10 +357,10 @@ class KernelProgram:
         for k in axes:
             self._lengths[k] = f"n{k}"
         lengths = "{" + ", ".join(f"{k}: n{k}" for k in axes) + "}"
-        given = [self._operand(t, v.weak) for t, v in zip(
+        operands = [self._operand(t, v.weak) for t, v in zip(
             (self.expansion.of[v] for v in node.inputs), node.inputs, strict=True)]  # fmt: skip
         results = "".join(f"t{t.number}, " for t in segment.results)
-        call = f"s{number}(({''.join(g + ', ' for g in given)}), {lengths})"
+        call = f"s{number}(({''.join(g + ', ' for g in operands)}), {lengths})"
         return [f"    {results}= {call}" if results else f"    {call}"]
 
     def _operand(self, term: Term, weak: bool) -> str:
@@ -404,12 +412,12 @@ def stored_as(results: Sequence[Term]) -> list[Term]:
 
 def _read_directly(term: Term, stored: Container[int]) -> Iterator[Term]:
     """The terms that the computation of a stored term reads."""
-    stack, seen = list(term.args), set()
+    stack, visited = list(term.args), set()
     while stack:
         x = stack.pop()
-        if x.number in seen:
+        if x.number in visited:
             continue
-        seen.add(x.number)
+        visited.add(x.number)
         yield x
         if x.number not in stored and not x.in_memory:
             stack.extend(x.args)
@@ -524,3 +532,91 @@ class Reused:
 def owns(array: np.ndarray) -> bool:
     """Whether an array is no view of another one."""
     return array.flags.owndata or type(array.base) is Lease
+
+
+class ProgramWatch(NamedTuple):
+    """Functions that watch: each makes, of a function, one to be called in its place.
+
+    Attributes
+    ----------
+    run
+        ``run(program, function)``, for the whole of a program.
+    segment
+        ``segment(program, segment, function)``
+    kernel
+        ``kernel(program, step, skipped, function)``; of the arguments the first ``skipped`` are not
+        the kernel's.
+    """
+
+    run: Callable[..., Any]
+    segment: Callable[..., Any]
+    kernel: Callable[..., Any]
+
+
+_watch: ProgramWatch | None = None
+_plain: WeakKeyDictionary[KernelProgram, dict[str, Any]] = WeakKeyDictionary()
+"""Functions that watched programs called before, and their code."""
+
+
+def watch(how: ProgramWatch | None) -> None:
+    """ProgramWatch all programs from now on, or with None no longer."""
+    global _watch
+    with ENTRIES:
+        _watch = how
+        for program in list(PROGRAMS):
+            recode(program)
+
+
+def recode(program: KernelProgram) -> None:
+    """Let a program be watched, if programs are, and else not."""
+    with ENTRIES:
+        names = program._namespace
+        plain = _plain.pop(program, None)
+        if plain is not None:
+            code = program.run.__code__ = plain.pop("watched")
+            # a call in another thread may be just before it
+            names.update(plain, watched=FunctionType(code, names, "run"))
+            plain.clear()
+        if _watch is None or not isinstance(program.run, FunctionType):
+            return
+        code = program.run.__code__
+        plain = _plain[program] = {name: names[name] for name, *_ in _calls(program)}
+        for name, step, skipped in _calls(program):
+            if isinstance(step, Segment):
+                names[name] = _watch.segment(program, step, names[name])
+            else:
+                called = _Replacing(names, name, plain)
+                names[name] = called.watched = _watch.kernel(program, step, skipped, called)
+        names["watched"] = _watch.run(program, FunctionType(code, names, "run"))
+        plain["watched"] = code
+        parameters = ", ".join(code.co_varnames[: code.co_argcount])
+        scope: dict[str, Any] = {}
+        source = f"def run({parameters}):\n    return watched({parameters})\n"
+        exec(compile(source, generated("watched program"), "exec"), scope)
+        program.run.__code__ = scope["run"].__code__
+
+
+def _calls(program: KernelProgram) -> Iterator[tuple[str, KernelStep | Segment, int]]:
+    """Names that a program calls, what is behind each, and arguments before the kernel's own."""
+    kernels = 0
+    for position, step in enumerate(program.steps):
+        if isinstance(step, Segment):
+            yield f"s{position + 1}", step, 0
+        else:
+            yield f"k{kernels}", step, 0
+            yield f"launch{kernels}", step, 2
+            kernels += 1
+
+
+class _Replacing:
+    """A function that may replace itself by another, as one does that compiles a kernel first."""
+
+    def __init__(self, names: dict[str, Any], name: str, plain: dict[str, Any]) -> None:
+        self.names, self.name, self.plain = names, name, plain
+        self.watched: Any = None
+
+    def __call__(self, *arguments: Any) -> None:
+        (self.plain.get(self.name) or self.names[self.name])(*arguments)
+        current = self.names[self.name]
+        if current is not self.watched and self.name in self.plain:
+            self.plain[self.name], self.names[self.name] = current, self.watched

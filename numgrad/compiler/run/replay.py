@@ -29,8 +29,8 @@ def replay(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, ...]:
     sizes = graph.sizes
     # an axis that no input has keeps its symbol: a step reads lengths of what is around it
     lengths: dict[int, Any] = {k: sizes.of_axis(k) for k in range(len(sizes.hints))}
-    for value, given in zip(graph.inputs, inputs, strict=True):
-        for expected, n in zip(value.shape, getattr(given, "shape", ()), strict=True):
+    for value, array in zip(graph.inputs, inputs, strict=True):
+        for expected, n in zip(value.shape, getattr(array, "shape", ()), strict=True):
             axis = sizes.number(sizes.resolve(expected))
             if axis is not None:
                 lengths[axis] = n
@@ -62,18 +62,18 @@ def _compute(
             f"jit: {node.line or 'a call of a Python function'}: a compiled function that calls "
             "Python code cannot be differentiated twice; run it eagerly (ng.config.jit = False)"
         )
-    given = operands(node, [known[v] for v in node.inputs])
+    inputs = operands(node, [known[v] for v in node.inputs])
     params = parameters(node, length)
     if node.op is draw_from:
-        given = fixed_operands(params["draws"], given)
+        inputs = fixed_operands(params["draws"], inputs)
     aside = node.outputs[len(node.outputs) - len(node.op.auxiliaries) :]
     noted: Any = ()
     if read.isdisjoint(aside):
-        out = node.op(*given, **params)
+        out = node.op(*inputs, **params)
     else:
-        out, call = bind_recorded(node.op, tuple(given), params)
+        out, call = bind_recorded(node.op, tuple(inputs), params)
         # there is no record of a batch, nor of what has no gradient
-        noted = _noted(node.op, given, params) if call is None else map(constant, call.aux)
+        noted = _auxiliaries(node.op, inputs, params) if call is None else map(constant, call.aux)
     results = *(out if isinstance(out, tuple) else (out,)), *noted
     return tuple(
         r.item() if v.weak and isinstance(r, Tensor) and isinstance(r._array, np.ndarray) else r
@@ -81,9 +81,9 @@ def _compute(
     )
 
 
-def _noted(op: Op, given: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
-    absent = tuple([k for k, a in enumerate(given) if a is None])
-    present = tuple([a for a in given if a is not None])
+def _auxiliaries(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+    absent = tuple([k for k, a in enumerate(inputs) if a is None])
+    present = tuple([a for a in inputs if a is not None])
     settings = tuple(params.items())
     return bind(notes, present, {"op": op, "settings": settings, "without": absent, "batches": ()})
 
@@ -99,7 +99,7 @@ def notes(*inputs, op, settings, without, batches):
     of them in front: how an operation lays out its auxiliaries is known for one example only.
     """
     if not batches:
-        return tuple(op.run(_given(inputs, without), dict(settings))[1].aux)
+        return tuple(op.run(_without(inputs, without), dict(settings))[1].aux)
     (size, batched), rest = batches[0], batches[1:]
     if not size:
         metas = [Meta(x.shape, x.dtype) for x in inputs]
@@ -115,7 +115,7 @@ def notes(*inputs, op, settings, without, batches):
     return tuple(map(np.stack, zip(*examples, strict=True)))
 
 
-def _given(inputs: Sequence[Any], without: tuple[int, ...]) -> list[Any]:
+def _without(inputs: Sequence[Any], without: tuple[int, ...]) -> list[Any]:
     results = list(inputs)
     for place in without:
         results.insert(place, None)
@@ -125,7 +125,7 @@ def _given(inputs: Sequence[Any], without: tuple[int, ...]) -> list[Any]:
 @notes.shape
 def _results(*inputs, op, settings, without, batches):
     if not batches:
-        return primitive_results(op, _given(inputs, without), dict(settings))[1]
+        return primitive_results(op, _without(inputs, without), dict(settings))[1]
     size, batched = batches[0]
     one = [Meta(m.shape[1:], m.dtype) if b else m for m, b in zip(inputs, batched, strict=True)]
     results = _results(*one, op=op, settings=settings, without=without, batches=batches[1:])
@@ -135,5 +135,5 @@ def _results(*inputs, op, settings, without, batches):
 @notes.batch
 def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int) -> Any:
     here = (size, tuple([o.batched for o in operands]))
-    given = tuple([o.value for o in operands])
-    return bind(op, given, {**params, "batches": (here, *params["batches"])})
+    values = tuple([o.value for o in operands])
+    return bind(op, values, {**params, "batches": (here, *params["batches"])})

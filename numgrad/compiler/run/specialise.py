@@ -17,8 +17,8 @@ from numgrad.compiler.run.dispatch import MISS, NAMES, DispatchWriter, compiled
 from numgrad.compiler.run.program import Options, Program, compile_graph
 from numgrad.compiler.run.steps import KernelStep
 from numgrad.compiler.run.tape import Differentiable
-from numgrad.compiler.trace.capture import Traced, trace
 from numgrad.compiler.trace.promoted_numbers import Key, is_number, key_of
+from numgrad.compiler.trace.tracing import Traced, trace
 from numgrad.errors import NumgradAssertionError
 
 
@@ -64,7 +64,7 @@ def changing_numbers(results: Iterable[Specialisation]) -> set[Key]:
             values.setdefault(key_of(source), set()).add(repr(source.value))
         inputs = (entry.source for entry in layout.inputs if entry.is_number)
         promoted |= {key_of(source) for source in inputs if source is not None}
-    return promoted | {key for key, seen in values.items() if len(seen) > 1}
+    return promoted | {key for key, numbers in values.items() if len(numbers) > 1}
 
 
 class Specialisation:
@@ -107,7 +107,7 @@ class Specialisation:
             arguments, dynamic=dynamic, recorded=key[-1] == RECORDING, promoted=promoted
         )
         traced, parameters, name = self.traced, arguments.parameters, options.name
-        # what depends on something captured that requires grad leads there
+        # results that depend on a captured Tensor that requires grad lead there
         as_tensors = (
             not leaves or traced.parts is not None or any(leaf.kind == TENSOR for leaf in leaves)
         )

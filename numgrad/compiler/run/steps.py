@@ -29,8 +29,7 @@ from numgrad.compiler.graph.body_primitive import BodyOperation
 from numgrad.compiler.graph.evaluate import compute
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.sizes import Sizes
-from numgrad.compiler.messages import name_line, no_internal_error
-from numgrad.compiler.progress import announced
+from numgrad.compiler.messages import announced, name_line, no_internal_error
 from numgrad.errors import NumgradError
 
 SIZES = 256
@@ -142,7 +141,7 @@ def run_of(node: TracedNode) -> Callable[..., tuple[Any, ...]]:
 
 
 def _run_body(
-    node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
+    node: TracedNode, sizes: Sizes, operands: tuple, lengths: dict[int, int]
 ) -> tuple[Any, ...]:
     """The results of a graph within the graph, which are new arrays."""
     params = dict(node.params)
@@ -151,7 +150,7 @@ def _run_body(
     if "length" in params:
         params["length"] = sizes.evaluate(params["length"], lengths)
     try:
-        results = node.op.function(*given, **params)  # pyright: ignore
+        results = node.op.function(*operands, **params)  # pyright: ignore
     except NumgradError as error:
         name_line(error, node.line)
         raise
@@ -159,14 +158,14 @@ def _run_body(
 
 
 def _run_operation(
-    node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
+    node: TracedNode, sizes: Sizes, operands: tuple, lengths: dict[int, int]
 ) -> tuple[Any, ...]:
     """The results of a node, contiguous."""
-    outputs = compute(node, list(given), lambda n: sizes.evaluate(n, lengths))
+    outputs = compute(node, list(operands), lambda n: sizes.evaluate(n, lengths))
     results = [np.asarray(f, order="C") for f in outputs]
     if node.params.get("writes"):
         return tuple(results)
-    others = [a for a in given if isinstance(a, np.ndarray)]
+    others = [a for a in operands if isinstance(a, np.ndarray)]
     owners = {*map(id, others), *(id(a.base) for a in others)}
     for k, result in enumerate(results):  # it may have given back an operand, or a view of one
         if result.base is None and id(result) not in owners:

@@ -18,9 +18,9 @@ from numgrad.codegen.locks import TRACING
 from numgrad.compiler.graph.graph import Graph, Value
 from numgrad.compiler.run.program import Program, owns
 from numgrad.compiler.run.replay import replay
+from numgrad.compiler.trace.custom_rules import is_linear
 from numgrad.compiler.trace.cut import Cut
-from numgrad.compiler.trace.dead_end import NUMBER, operation_of
-from numgrad.compiler.trace.ruled import is_linear
+from numgrad.compiler.trace.tracing import NO_ARRAY, operation_of
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.plan import Call
@@ -59,13 +59,13 @@ class Differentiable:
         touched: Sequence[int],
         outputs: Sequence[Value],
         recorded: Sequence[int],
-        wanted: Sequence[int],
+        variables: Sequence[int],
     ) -> None:
         self.name, self.parts, self._compile, self._jit = name, parts, compile, jit
-        self.outputs, self.recorded, self.wanted = list(outputs), list(recorded), list(wanted)
+        self.outputs, self.recorded, self.wanted = list(outputs), list(recorded), list(variables)
         self.forward = compile(parts.forward, name)
         self.op = operation_of(name)
-        self.mask = sum(1 << k for k in wanted)
+        self.mask = sum(1 << k for k in variables)
         positions = {value: k for k, value in enumerate(parts.forward.inputs)}
         self.written = {*touched, *(positions[target] for target, _ in parts.forward.writes)}
         self.compiled_backward: Program | None = None
@@ -78,7 +78,7 @@ class Differentiable:
             kept_inputs[k] = arrays[k].copy()
         outputs = self.forward.run(*arrays)
         count = len(self.outputs)
-        kept = tuple(
+        retained = tuple(
             [
                 array if value.weak else np.asarray(array, value.dtype)
                 for value, array in zip(self.parts.forward.outputs[count:], outputs[count:])  # noqa: B905
@@ -88,19 +88,19 @@ class Differentiable:
         for value, array in zip(self.outputs, outputs, strict=False):
             results.append(array if value.weak else Tensor(np.asarray(array, value.dtype)))
         shared: list[Any] = []
-        if kept:
+        if retained:
             memory = {id(array): result for array, result in zip(outputs, results, strict=False)}
             ids = map(id, outputs[count : count + self.parts.kept])
             shared = [memory[i] for i in ids if i in memory]
         call = CompiledCall(
             self,
             tuple(
-                [Meta(a.shape, a.dtype) if isinstance(a, np.ndarray) else NUMBER for a in arrays]
+                [Meta(a.shape, a.dtype) if isinstance(a, np.ndarray) else NO_ARRAY for a in arrays]
             ),
             tuple([Meta(results[k]._array.shape, results[k]._array.dtype) for k in self.recorded]),
         )
         edges = tuple([edge_of(o) if self.mask >> k & 1 else None for k, o in enumerate(owners)])
-        saved = (tuple(map(keep, kept_inputs)), kept)
+        saved = (tuple(map(keep, kept_inputs)), retained)
         node: Node = record(call, self.mask, edges, saved)
         for slot, k in enumerate(self.recorded):
             tensor = results[k]
@@ -117,8 +117,8 @@ class Differentiable:
         if not any(node.name == "ruled" for node in whole.nodes):
             return True
         pairs = zip(whole.inputs, self.parts.needs_whole, strict=True)
-        given = [value for value, (where, _) in pairs if where == "cotangent"]
-        return is_linear(whole, given, whole.outputs, in_doubt=True)
+        cotangents = [value for value, (where, _) in pairs if where == "cotangent"]
+        return is_linear(whole, cotangents, whole.outputs, in_doubt=True)
 
     def backward(self) -> Program:
         """The program of the backward, compiled when first needed."""
@@ -179,14 +179,14 @@ class CompiledCall(Call):
 
     def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
         parts = self.parts
-        given = [
+        arguments = [
             np.ascontiguousarray(a) if isinstance(a, np.ndarray) and a.ndim else a
             for a in self._arguments(parts.parts.needs, g, saved)
         ]
-        results = parts.backward().run(*given)
+        results = parts.backward().run(*arguments)
         out: list[Any] = [None] * len(self.metas)
         owned = 0
-        handed = {id(a) for a in given}
+        handed = {id(a) for a in arguments}
         for k, array in zip(parts.wanted, results, strict=True):
             out[k] = np.asarray(array, self.metas[k].dtype)
             if id(array) not in handed and owns(out[k]):

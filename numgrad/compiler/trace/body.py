@@ -139,7 +139,7 @@ class BodyTracer(Tracer):
         """Seed NumPy's global generator here, at each step."""
         source = np.random.get_bit_generator()  # pyright: ignore
         self._states_around([source])
-        self._put_around([source], [self.freeze(words_of(source), made=True).value])
+        self._put_outside([source], [self.freeze(words_of(source), made=True).value])
         tracer: Any = self
         while tracer is not None:
             tracer.reseeded = np.random.get_state()
@@ -156,31 +156,31 @@ class BodyTracer(Tracer):
                 self.generators[id(source)] = (source, first, first)
         return [self.generators[id(source)][2] for source in sources]
 
-    def _put_around(self, sources: Sequence[Any], states: Sequence[Value]) -> None:
+    def _put_outside(self, sources: Sequence[Any], states: Sequence[Value]) -> None:
         """Let the step go on from these states."""
         for source, now in zip(sources, states, strict=True):
             self.generators[id(source)] = (source, self.generators[id(source)][1], now)
 
-    def finished(self, given: int, outputs: Sequence[Value]) -> TracedBody:
+    def finished(self, input_count: int, outputs: Sequence[Value]) -> TracedBody:
         """The body, whose inputs are put in order."""
         weak = [v.weak for v in outputs]
         graph = self.graph
         graph.outputs = [self.strong(v) for v in outputs]
         if self.generators:
             sources, first, last = map(list, zip(*self.generators.values(), strict=True))
-            read = [v for v in graph.inputs[given:] if v not in first]
-            order = [*graph.inputs[:given], *first, *read]
+            read = [v for v in graph.inputs[input_count:] if v not in first]
+            order = [*graph.inputs[:input_count], *first, *read]
             whole = extract(graph, order, [*graph.outputs, *last])
             return TracedBody(whole, self.outside, weak, [], sources)
         if not self.drawings:
             return TracedBody(graph, self.outside, weak, [], [])
         drawn = set(self._drawn)
-        read = [v for v in graph.inputs[given:] if v not in drawn]
+        read = [v for v in graph.inputs[input_count:] if v not in drawn]
         draws = [
             draw.on(lambda x, _, line=line: self._before(x, read, line))
             for draw, line in self.drawings
         ]
-        order = [*graph.inputs[:given], *self._drawn, *read]
+        order = [*graph.inputs[:input_count], *self._drawn, *read]
         return TracedBody(extract(graph, order, graph.outputs), self.outside, weak, draws, [])
 
     def release(self) -> None:
@@ -210,14 +210,14 @@ class BodyTracer(Tracer):
         return self._lengths[key]
 
 
-def owned(given: Sequence[Tensor]) -> list[Tensor]:
+def own_memory(carry: Sequence[Tensor]) -> list[Tensor]:
     """Inputs of a body as memory of its own, to which it may write; the inputs stay."""
-    return [Tensor(x._array.copy()) for x in given]  # pyright: ignore
+    return [Tensor(x._array.copy()) for x in carry]  # pyright: ignore
 
 
 def trace_body(
     function: Callable[[Sequence[Tensor]], Sequence[Any]],
-    given: Sequence[Meta],
+    metas: Sequence[Meta],
     weak: Sequence[bool] = (),
     sizes: Sizes | None = None,
     what: str = "a step of a compiled loop",
@@ -237,21 +237,21 @@ def trace_body(
     """
     effects = SideEffects(what, function, again=again) if watched and sizes is None else None
     tracer = BodyTracer(sizes, carries)
-    flags = [*weak, *[False] * (len(given) - len(weak))]
+    flags = [*weak, *[False] * (len(metas) - len(weak))]
     with TraceInterpreter(tracer):
         before = state.set(grad_enabled=False, constant=False, mutation=None)
         try:
-            inputs = [tracer.given(m, weak=w) for m, w in zip(given, flags, strict=True)]
+            inputs = [tracer.given(m, weak=w) for m, w in zip(metas, flags, strict=True)]
             with effects or nullcontext():
                 results = function(inputs)
             outputs = [tracer.value(x) for x in results]
         finally:
             state.set(**before)
-        body = tracer.finished(len(given), outputs)
+        body = tracer.finished(len(metas), outputs)
         tracer.release()
     if effects is not None and effects.grown and not again:
         options: dict[str, Any] = {"what": what, "draws": draws, "carries": carries}
-        return trace_body(function, given, weak, again=True, **options)
+        return trace_body(function, metas, weak, again=True, **options)
     called = [node.line for node in body.graph.nodes if node.op == CALL]
     if body.draws and not draws:
         called += [line for _, line in tracer.drawings]

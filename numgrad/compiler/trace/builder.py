@@ -10,7 +10,7 @@ import numpy as np
 
 from numgrad.compiler.graph.graph import Graph, Shape, Value
 from numgrad.compiler.graph.graph import Meta as Result
-from numgrad.compiler.graph.shapes import same_shape
+from numgrad.compiler.graph.sizes import same_shape
 from numgrad.compiler.trace.diagnostics import CallingLines
 from numgrad.core.op import OPS, Op
 
@@ -108,7 +108,7 @@ class GraphBuilder:
 
     def filled_value(self, shape: Shape, number: Any, dtype: Any) -> Value:
         """The value of an array with one number everywhere."""
-        return self._spread(self.constant(number, dtype), tuple(shape))
+        return self._broadcast(self.constant(number, dtype), tuple(shape))
 
     def unit_value(self, shape: tuple[int, ...], place: int, dtype: np.dtype) -> Value:
         """Zeros with a 1 at one place: a stack of constants, so that reading one folds.
@@ -128,11 +128,11 @@ class GraphBuilder:
 
     def zero_value(self, shape: Shape, dtype: np.dtype) -> Value:
         """Zeros that a gradient does not have to be multiplied with: there is none."""
-        value = self._spread(self.graph.constant(0, dtype), shape)
+        value = self._broadcast(self.graph.constant(0, dtype), shape)
         self.absent.add(value)
         return value
 
-    def _spread(self, value: Value, shape: Shape) -> Value:
+    def _broadcast(self, value: Value, shape: Shape) -> Value:
         if not shape:
             return value
         meta = [(shape, value.dtype)]

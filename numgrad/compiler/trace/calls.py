@@ -11,8 +11,7 @@ import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype, resolve
 from numgrad.compiler.graph.graph import SIZE, Shape, Value
-from numgrad.compiler.graph.shapes import broadcast, hinted, specialised
-from numgrad.compiler.graph.sizes import Size
+from numgrad.compiler.graph.sizes import Size, broadcast, hinted, specialised
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.compiler.trace.views import VIEWS, canonical_index, to_shape
@@ -310,17 +309,19 @@ def _primitive(
 ) -> tuple[Any, Call]:
     rule = getattr(op, "types", None)
     if rule is None:
-        given = [None if a is None else _strong(tracer, a) for a in arrays]
+        operands = [None if a is None else _strong(tracer, a) for a in arrays]
     else:
         values = [_value(tracer, a) for a in arrays]
         loop, _ = resolve(rule, [v.operand for v in values])
-        given = [tracer.strong(v, d if v.weak else None) for v, d in zip(values, loop, strict=True)]
-    for value in given:
+        operands = [
+            tracer.strong(v, d if v.weak else None) for v, d in zip(values, loop, strict=True)
+        ]
+    for value in operands:
         if value is not None:
             check_dtype(op.name, value.dtype)
-    metas = [None if v is None else Meta(tracer.resolved(v.shape), v.dtype) for v in given]
+    metas = [None if v is None else Meta(tracer.resolved(v.shape), v.dtype) for v in operands]
     if op.name in REGIONS:
-        return _region(tracer, op, given, metas, params)
+        return _region(tracer, op, operands, metas, params)
     for name, given_for in params.items():
         if isinstance(array := getattr(given_for, "_array", None), TracedArray):
             array.refuse(
@@ -329,11 +330,11 @@ def _primitive(
             )
     outs, aux = primitive_results(op, metas, params)
     # the record keeps the index as written: its gradient has the shape that index gives
-    node_params = _index(tracer, op.name, given, metas, params) if op.name in INDEXED else params
-    absent = tuple([k for k, v in enumerate(given) if v is None])
+    node_params = _index(tracer, op.name, operands, metas, params) if op.name in INDEXED else params
+    absent = tuple([k for k, v in enumerate(operands) if v is None])
     if absent:
         node_params = node_params | {"absent": absent}
-    present = [v for v in given if v is not None]
+    present = [v for v in operands if v is not None]
     made = tracer.add(op, present, node_params, [(m.shape, m.dtype) for m in (*outs, *aux)])
     many = isinstance(op, Primitive) and op.outputs
     none = Meta((), np.dtype(np.int64))

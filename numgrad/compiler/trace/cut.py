@@ -57,13 +57,13 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
     saved: list[Value] = []
     notes: dict[Value, None] = {}  # auxiliaries, which formulas take for constants
 
-    def visit(value: Value, seen: set[Value]) -> None:
+    def visit(value: Value, visited: set[Value]) -> None:
         stack = [value]
         while stack:
             value = stack.pop()
-            if value in seen or value.node.op == INPUT:
+            if value in visited or value.node.op == INPUT:
                 continue
-            seen.add(value)
+            visited.add(value)
             node = value.node
             if node not in backward_nodes:
                 if _is_note(value):
@@ -73,28 +73,28 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
                     continue
             stack.extend(node.inputs)
 
-    seen: set[Value] = set()
+    visited: set[Value] = set()
     for value in grads:
-        visit(value, seen)
+        visit(value, visited)
     # the whole: an auxiliary may be needed by what is recomputed there only
     notes.update(dict.fromkeys(value for value in ancestors(saved) if _is_note(value)))
     known = set(saved)
     saved += [value for value in notes if value not in known]
-    given = {v: ("input", k) for k, v in enumerate(inputs)}
-    given |= {v: ("cotangent", k) for k, v in enumerate(gs)}
-    given |= {v: ("kept", k) for k, v in enumerate(saved)}
+    places = {v: ("input", k) for k, v in enumerate(inputs)}
+    places |= {v: ("cotangent", k) for k, v in enumerate(gs)}
+    places |= {v: ("kept", k) for k, v in enumerate(saved)}
     forward = extract(
         graph, list(inputs), [*graph.outputs, *saved], graph.writes, effects_besides=backward_nodes
     )
     forward.kept = len(saved)
-    used = _used(graph, given, grads)
+    used = _used(graph, places, grads)
     backward = extract(graph, used, grads)
-    without = {v: place for v, place in given.items() if place[0] != "kept" or v in notes}
+    without = {v: place for v, place in places.items() if place[0] != "kept" or v in notes}
     used_whole = _used(graph, without, grads)
     whole = extract(graph, used_whole, grads)
     return Cut(
-        forward, len(saved), backward, [given[v] for v in used], whole,
-        [given[v] for v in used_whole],
+        forward, len(saved), backward, [places[v] for v in used], whole,
+        [places[v] for v in used_whole],
     )  # fmt: skip
 
 
@@ -111,16 +111,16 @@ def _dependents(graph: Graph, values: Sequence[Value]) -> set[TracedNode]:
 
 def ancestors(values: Sequence[Value]) -> Iterator[Value]:
     """Everything that values are computed from, and they themselves."""
-    seen: set[Value] = set()
+    visited: set[Value] = set()
     for value in values:
-        stack = [] if value in seen else [value]
-        seen.add(value)
+        stack = [] if value in visited else [value]
+        visited.add(value)
         while stack:
             item = stack.pop()
             yield item
             for part in item.node.inputs:
-                if part not in seen:
-                    seen.add(part)
+                if part not in visited:
+                    visited.add(part)
                     stack.append(part)
 
 
@@ -136,28 +136,28 @@ def _is_note(value: Value) -> bool:
     return value.number >= len(value.node.outputs) - len(op.auxiliaries)
 
 
-def _used(graph: Graph, given: dict[Value, Any], results: Sequence[Value]) -> list[Value]:
-    """Which ``given`` values ``results`` are computed from, and those that have their axes."""
+def _used(graph: Graph, places: dict[Value, Any], results: Sequence[Value]) -> list[Value]:
+    """The values in ``places`` that ``results`` depend on, and those that have their axes."""
     used: dict[Value, None] = {}
-    seen: set[Value] = set()
+    visited: set[Value] = set()
     stack = list(results)
     lengths: list[Any] = []
     while stack:
         value = stack.pop()
-        if value in seen:
+        if value in visited:
             continue
-        seen.add(value)
+        visited.add(value)
         lengths.extend(value.shape)
-        if value in given:
+        if value in places:
             used[value] = None
             continue
         lengths.extend(lengths_in(value.node.params))
         stack.extend(value.node.inputs)
-    order = [value for value in given if value in used]
+    order = [value for value in places if value in used]
     sizes = graph.sizes
     missing = sizes.axes(n for n in lengths if isinstance(n, Size))
     missing -= {sizes.number(sizes.resolve(n)) for value in order for n in value.shape}
-    for value in given:
+    for value in places:
         here = {sizes.number(sizes.resolve(n)) for n in value.shape}
         if missing & here:
             order.append(value)

@@ -16,8 +16,7 @@ import numpy as np
 
 from numgrad.codegen.cpython.c_api import is_unreferenced
 from numgrad.compiler.call.captures import Captures
-from numgrad.compiler.call.library_objects import blocks_of
-from numgrad.compiler.call.source import CONTENT, Source
+from numgrad.compiler.call.source import CONTENT, Source, blocks_of
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.messages import warn_at
 from numgrad.core.bytecode import Sites, facts

@@ -22,7 +22,7 @@ from numgrad.autograd.function.function_call import DeadEnd, Definition, Functio
 from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.trace.ruled import run_ruled
+from numgrad.compiler.trace.custom_rules import run_ruled
 from numgrad.core.abstract import zeros
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import eagerly, state
@@ -55,9 +55,9 @@ def traced(
 ) -> tuple[Any, FunctionCtx | None]:
     """Outputs in a trace, and the ctx if the forward was traced: Note [Functions in a trace]."""
     try:
-        given = tuple([_connected(tracer, a) if isinstance(a, Tensor) else a for a in args])
+        inputs = tuple([_connected(tracer, a) if isinstance(a, Tensor) else a for a in args])
         with Refusals(traced=True):
-            return run_ruled(function, given, keywords)
+            return run_ruled(function, inputs, keywords)
     except NumgradTraceError:
         return _Callback(tracer, function, args, keywords).outputs(), None
 
@@ -123,9 +123,9 @@ class _Callback:
         for a in self.operands:
             for n in a.shape:
                 int(n)
-        given, real = self.tracer.examples(self.operands)
+        examples, real = self.tracer.examples(self.operands)
         try:
-            return [meta_of(y) for y in self._run(given, 0)[1]]
+            return [meta_of(y) for y in self._run(examples, 0)[1]]
         except Exception as error:
             if real or isinstance(error, NumgradError):
                 raise
@@ -139,7 +139,7 @@ class _Callback:
     def gradients(self, mask: int, parts: Sequence[Tensor]) -> list[Tensor | None]:
         """Gradients of the arguments in a mask."""
         count = len(self.places)
-        wanted = [n for n, k in enumerate(self.places) if mask >> k & 1]
+        positions = [n for n, k in enumerate(self.places) if mask >> k & 1]
 
         def backward(*arrays: np.ndarray) -> tuple:
             operands, outputs = self._run(arrays[:count], mask)
@@ -149,14 +149,14 @@ class _Callback:
                 if y.requires_grad
             ]
             ys, gs = zip(*pairs, strict=True)
-            targets = [operands[n] for n in wanted]
+            targets = [operands[n] for n in positions]
             values = grad(ys, targets, gs, materialize_grads=True)
             return tuple([g._array for g in values])
 
-        results = [(self.operands[n].shape, self.operands[n].dtype) for n in wanted]
+        results = [(self.operands[n].shape, self.operands[n].dtype) for n in positions]
         values = self.tracer.called(backward, [*self.operands, *parts], results)
         out: list[Tensor | None] = [None] * len(self.args)
-        for n, g in zip(wanted, values, strict=True):
+        for n, g in zip(positions, values, strict=True):
             out[self.places[n]] = g
         return out
 

@@ -58,13 +58,13 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
     draws, lengths = params["draws"], params["lengths"]
     count = len(draws.sources)
     states = [one_of_all(o, size) for o in operands[:count]]
-    if not operands[0].batched:  # what all examples share
+    if not operands[0].batched:  # all examples share it
         data = [one_of_all(o, size) for o in operands[count:]]
         return tuple([BatchOperand(x, False) for x in bind(op, (*states, *data), params)])
     now = draws.of(iter(operands[count:]), iter(lengths))
     each = of_examples(now, lambda o: o, size)
-    given = {"draws": without_operands(each), "lengths": tuple(each.lengths)}
-    result = bind(op, (*states, *each.data), given)
+    call_params = {"draws": without_operands(each), "lengths": tuple(each.lengths)}
+    result = bind(op, (*states, *each.data), call_params)
     after = [BatchOperand(x, False).repeated(size) for x in result[:count]]
     moved = zip(result[count:], draws.leads, strict=True)
     return (*after, *(apply("moveaxis", x, source=n, destination=0) for x, n in moved))
@@ -79,7 +79,7 @@ def one_of_all(operand: BatchOperand, size: int) -> Any:
     return apply("getitem", operand.value, index=(0,))
 
 
-def fixed_operands(draws: Draw | Draws, given: Sequence[Any]) -> list[Any]:
+def fixed_operands(draws: Draw | Draws, operands: Sequence[Any]) -> list[Any]:
     """The operands of ``draw_from`` where they may be followed: numbers are drawn with constants.
 
     Raises
@@ -88,8 +88,8 @@ def fixed_operands(draws: Draw | Draws, given: Sequence[Any]) -> list[Any]:
         If a parameter of numbers without gradients is to be differentiated.
     """
     count = len(draws.sources)
-    now = draws.of(iter(given[count:]), iter(draws.lengths)).on(parameter)
-    return [*given[:count], *now.data]
+    now = draws.of(iter(operands[count:]), iter(draws.lengths)).on(parameter)
+    return [*operands[:count], *now.data]
 
 
 def parameter(x: Any, dtype: np.dtype) -> Any:

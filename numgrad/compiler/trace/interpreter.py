@@ -28,11 +28,10 @@ from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.messages import user_line
 from numgrad.compiler.trace.arrays import TracedArray, settle
 from numgrad.compiler.trace.calls import record_call
-from numgrad.compiler.trace.effects import RepeatedValues
+from numgrad.compiler.trace.custom_rules import ending, put_hook
 from numgrad.compiler.trace.function_calls import traced
-from numgrad.compiler.trace.hooked import ending, put_hook
 from numgrad.compiler.trace.side_effects import is_watching
-from numgrad.compiler.trace.tracer import Tracer
+from numgrad.compiler.trace.tracer import RepeatedValues, Tracer
 from numgrad.compiler.trace.views import TracedRegion, canonical_index, fitted, written
 from numgrad.core.abstract import AbstractArray, AbstractLength, broadcast_lengths
 from numgrad.core.asides import aside, handlers_aside, runs_aside
@@ -97,7 +96,7 @@ class TraceInterpreter(RecordingInterpreter):
             if self._outermost.promotion is not None:
                 self._outermost.promotion.mark(result)
             return result
-        sys.setprofile(None)  # what the user's code does is done elsewhere
+        sys.setprofile(None)  # the user's code runs elsewhere
         try:
             return super().bind(op, args, params)
         finally:
@@ -401,7 +400,7 @@ class TraceInterpreter(RecordingInterpreter):
 
     def drawn(
         self, function: Callable[..., Any], source: Any, operands: Sequence[Any], size: Any,
-        dtype: Any, apart: bool = True,
+        dtype: Any, independent: bool = True,
     ) -> Tensor:  # fmt: skip
         operands = [b if isinstance(b, int | float) else as_operand(b) for b in operands]
         if size is None:
@@ -409,7 +408,7 @@ class TraceInterpreter(RecordingInterpreter):
         else:
             shape = tuple(size) if isinstance(size, tuple | list) else (size,)
 
-        draw = Draw(function, source, tuple(operands), shape, np.dtype(dtype), apart)
+        draw = Draw(function, source, tuple(operands), shape, np.dtype(dtype), independent)
         return self.drawn_together(draw)[0]
 
     def drawn_together(self, draws: Draw | Draws) -> list[Tensor]:

@@ -281,7 +281,7 @@ class Substitution:
         if id(value) in needed:
             return True
         needed.add(id(value))
-        if type(value) is FunctionWrapper:  # what is in it is made with it
+        if type(value) is FunctionWrapper:  # it is made again with its parts
             if not value.can_be_made_of_others or needed.isdisjoint(map(id, value.made_of)):
                 return False
         elif type(value) is not FunctionType and not _is_of_transform(value):

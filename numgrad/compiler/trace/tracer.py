@@ -8,27 +8,336 @@ So gradients are traced as they are computed, by the formulas. What belongs to n
 Tensors and ndarrays of the world around, is *captured*: an input of the graph, read at each call.
 An ndarray that plain NumPy made during the trace is captured too, but *frozen*: there is nothing to
 read at the next call, so its content is part of the compiled function.
+
+Note [Generators of a trace]
+----------------------------
+Numbers of a generator that was there before the function are drawn by a call with effects. One that
+the function makes (``default_rng(0)``, a copy) starts afresh at each call, also in a step or in
+several threads at once: its state is a value of the graph, from which ``draw_from`` draws.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph import evaluate
 from numgrad.compiler.graph.graph import CALL, INPUT, Shape, TracedNode, Value
-from numgrad.compiler.graph.shapes import hinted, specialised
-from numgrad.compiler.graph.sizes import Size
-from numgrad.compiler.trace.arrays import TracedArray
+from numgrad.compiler.graph.graph import Meta as Result
+from numgrad.compiler.graph.sizes import Size, hinted, specialised
+from numgrad.compiler.trace.arrays import CaptureBuilder, TracedArray
 from numgrad.compiler.trace.cut import extract
-from numgrad.compiler.trace.effects import Effects
+from numgrad.compiler.trace.generators import draw_from
 from numgrad.compiler.trace.promoted_numbers import Promotion
 from numgrad.compiler.trace.views import CONSTANTS
+from numgrad.core.draws import Draw, Draws, drawing, put_words, without_operands, words_of
 from numgrad.core.interpreter import eagerly, raw
 from numgrad.core.op import Op
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+
+
+@dataclass(frozen=True)
+class GradientWrite:
+    """A value for ``.grad`` of a captured tensor at the end of each call."""
+
+    tensor: Tensor
+    value: Value | None
+
+
+class RepeatedValues:
+    """Lets what is traced several times draw the same numbers, in a ``with`` block for each time.
+
+    The first time values of what is drawn, and states of generators, are kept; later times get
+    these in the same order, and generators stay where they are. ``before`` are those that the
+    function made earlier; what it makes inside begins again each time.
+    """
+
+    def __init__(self, tracer: EffectBuilder) -> None:
+        self.tracer, self.before = tracer, set(tracer.begun)
+        self.kept: list[tuple[Value, ...]] = []
+        self.coming: Iterator[tuple[Value, ...]] | None = None
+        self.entered = False
+
+    def __enter__(self) -> RepeatedValues:
+        self.coming = iter(self.kept) if self.entered else None
+        self.entered = True
+        self.around, self.tracer.repeated = self.tracer.repeated, self
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.tracer.repeated = self.around
+
+    def values(self, make: Callable[[], Sequence[Value]]) -> tuple[Value, ...]:
+        """The object made the first time, or made now."""
+        if self.coming is not None:
+            value = next(self.coming, None)
+            if value is None:
+                raise NumgradRuntimeError(
+                    "jacfwd: the function draws more random numbers when it is called again"
+                )
+            return value
+        made = tuple(make())
+        self.kept.append(made)
+        return made
+
+
+class EffectBuilder(CaptureBuilder):
+    """The part of a tracer that is told of effects: Note [Calls] in ``graph``.
+
+    Attributes
+    ----------
+    gradients
+        What ``.grad`` of captured tensors holds after each call, where the function changes it.
+    without_gradient
+        Captured tensors whose ``.grad`` the function found to be None: it relies on that.
+    stored
+        By the id of an array the value that its memory holds already.
+    begun
+        Generators that the function itself makes, by the id of what they draw from, with what that
+        is and its state: Note [Generators of a trace].
+    reseeded
+        The state of NumPy's global generator when the function seeded it.
+    sources
+        The ids of what generators around the function draw from, if that is known.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.gradients: list[GradientWrite] = []
+        self.without_gradient: list[Tensor] = []
+        self._gradients: dict[int, tuple[Tensor, Any]] = {}
+        self._standins: dict[int, Any] = {}
+        self.stored: dict[int, Value] = {}
+        self.begun: dict[int, tuple[Any, Value]] = {}
+        self._makers: list[tuple[Any, Any]] = []
+        self.reseeded: Any = None
+        self.sources: set[int] | None = None
+        self.repeated: RepeatedValues | None = None
+
+    # ---------------------------------------------------------------------------------- effects
+
+    def effect(
+        self, function: Callable[..., tuple], operands: Sequence[Any], targets: Sequence[Tensor]
+    ) -> None:
+        """Call a function at each call, which changes captured tensors.
+
+        It gets the operands as ndarrays and returns the arrays of the targets.
+        """
+        arrays = [self.lift(target) for target in targets]
+        for target, array in zip(targets, arrays, strict=True):
+            self._flush(target, array)
+        outs = self.call(function, operands, [(a.shape, a.dtype) for a in arrays], targets)
+        for array, out in zip(arrays, outs, strict=True):
+            array.write(out)
+            self.stored[id(array)] = out
+
+    def call(
+        self,
+        function: Callable[..., tuple],
+        operands: Sequence[Any],
+        results: Sequence[Result],
+        targets: Sequence[Tensor] = (),
+    ) -> tuple[Value, ...]:
+        """Append a node that calls a Python function with effects."""
+        values = [self.strong(self.lift(x).value) for x in operands]
+        writes = tuple([self._input_of(self.lift(t)) for t in targets])
+        params = {"function": function, "effects": True, "writes": writes}
+        return self.add(CALL, values, params, results)
+
+    # ------------------------------------------------------------------------------- generators
+
+    def drawn(self, draws: Draw | Draws) -> tuple[Value, ...]:
+        """Random numbers, drawn again at each call."""
+        if self.repeated is None or all(map(self._is_own, draws.sources)):
+            return self.draw(draws)
+        repeated, self.repeated = self.repeated, None
+        try:
+            return repeated.values(lambda: self.draw(draws))
+        finally:
+            self.repeated = repeated
+
+    def draw(self, draws: Draw | Draws) -> tuple[Value, ...]:
+        """Random numbers, by a call or from states."""
+        if any(id(source) in self.begun for source in draws.sources):
+            return self.drawn_from_states(draws)
+        return self.call(drawing(draws), [*draws.data, *draws.lengths], draws.results)
+
+    def _is_own(self, source: Any) -> bool:
+        """Whether the function made a generator, and in this run of it if there are several."""
+        repeated = self.repeated
+        return id(source) in self.begun and (repeated is None or id(source) not in repeated.before)
+
+    def drawn_from_states(self, draws: Draw | Draws) -> tuple[Value, ...]:
+        """Random numbers as values of the graph, which follow from the states of generators."""
+        sources = draws.sources
+        states = list(self.generator_states(sources))
+        data = [self.strong(self.lift(x).value) for x in draws.data]
+        params = {"draws": without_operands(draws), "lengths": tuple(draws.lengths)}
+        results = [*((s.shape, s.dtype) for s in states), *draws.results]
+        result = self.add(draw_from, [*states, *data], params, results)
+        self._put_values(sources, result[: len(sources)])
+        return result[len(sources) :]
+
+    def begin(self, generator: Any, like: Any = None) -> None:
+        """Let a generator start here at each call: from its seed, or where another one is."""
+        source = generator.bit_generator
+        if like is None:
+            state = self.freeze(words_of(source), made=True).value
+        else:
+            (state,) = self.generator_states([like.bit_generator])
+        self.begun[id(source)] = source, state
+        self._makers.append((ref(generator), source))
+
+    def reseed(self, seed: Any) -> None:
+        """Seed NumPy's global generator here, at each call."""
+        if self.repeated is not None and self.repeated.coming is not None:
+            return
+
+        def start() -> tuple:
+            np.random.seed(seed)
+            return (np.asarray(True),)
+
+        self.call(start, (), [((), np.dtype(bool))])
+        self.reseeded = np.random.get_state()
+
+    def leave_generators(self) -> None:
+        """Let generators that outlive the function go on where it left them."""
+        alive = [source for generator, source in self._makers if generator() is not None]
+        if alive:
+            states = self.generator_states(alive)
+            for source in alive:
+                del self.begun[id(source)]
+            self._put_values(alive, states)
+
+    def generator_states(self, sources: Sequence[Any]) -> Sequence[Value]:
+        """The states of generators at this place of each call."""
+        own = {id(s): self.begun[id(s)][1] for s in sources if self._is_own(s)}
+        others = [s for s in sources if id(s) not in own]
+        results: Sequence[Value] = ()
+        if others and self.repeated is not None:
+            results = self.repeated.values(lambda: self._states_of(others))
+        elif others:
+            results = self._states_of(others)
+        rest = iter(results)
+        return [own[id(s)] if id(s) in own else next(rest) for s in sources]
+
+    def _states_of(self, sources: Sequence[Any]) -> Sequence[Value]:
+        around = [s for s in sources if id(s) not in self.begun]
+        result = iter(self._states_around(around) if around else ())
+        return [self.begun[id(s)][1] if id(s) in self.begun else next(result) for s in sources]
+
+    def put_generator_states(self, sources: Sequence[Any], states: Sequence[Any]) -> None:
+        """Let generators go on from states at this place of each call."""
+        self._put_values(sources, [self.lift(x).value for x in states])
+
+    def _put_values(self, sources: Sequence[Any], states: Sequence[Value]) -> None:
+        others: list[tuple[Any, Value]] = []
+        again = self.repeated is not None and self.repeated.coming is not None
+        for source, now in zip(sources, states, strict=True):
+            if again and not self._is_own(source):
+                continue
+            if id(source) in self.begun:
+                self.begun[id(source)] = source, now
+            else:
+                others.append((source, now))
+        if others:
+            self._put_outside(*zip(*others, strict=True))
+
+    def _states_around(self, sources: Sequence[Any]) -> Sequence[Value]:
+        """The states of generators that were there before."""
+        results = [(words.shape, words.dtype) for words in map(words_of, sources)]
+        return self.call(lambda: tuple(map(words_of, sources)), (), results)
+
+    def _put_outside(self, sources: Sequence[Any], states: Sequence[Value]) -> None:
+        def put(*number: np.ndarray) -> tuple:
+            for source, words in zip(sources, number, strict=True):
+                put_words(source, words)
+            return (np.asarray(True),)
+
+        arrays = [TracedArray(self, value) for value in states]
+        self.call(put, arrays, [((), np.dtype(bool))])
+
+    # ------------------------------------------------------------------------------------ calls
+
+    def called(
+        self,
+        function: Callable[..., tuple],
+        operands: Sequence[Any],
+        results: Sequence[Result],
+    ) -> list[Tensor]:
+        """Results of a Python function without effects, which runs at each call."""
+        values = [self.strong(self.lift(x).value) for x in operands]
+        params = {"function": function, "effects": False, "writes": ()}
+        outputs = self.add(CALL, values, params, results)
+        return [Tensor(TracedArray(self, value)) for value in outputs]  # pyright: ignore
+
+    def _flush(self, target: Tensor, array: TracedArray) -> None:
+        """Store what was written to a captured tensor, before a call looks at it."""
+        value = array.value
+        if value is self.stored.get(id(array), self._input_of(array)):
+            return
+
+        def store(number: np.ndarray) -> tuple:
+            np.copyto(target._array, number)
+            return (target._array,)
+
+        (out,) = self.call(store, [array], [(array.shape, array.dtype)], [target])
+        array.write(out)
+        self.stored[id(array)] = out
+
+    def _input_of(self, array: TracedArray) -> Value:
+        """The input that a captured tensor is."""
+        return next(c.value for c in self.captured if self._inputs[id(c.array)][1] is array)
+
+    # -------------------------------------------------------------------------------- gradients
+
+    def gradient(self, tensor: Tensor) -> Any:
+        """The ``.grad`` of a tensor; if that is from before the trace, an input."""
+        if type(tensor._array) is TracedArray:
+            return tensor._grad
+        present = tensor._grad
+        if id(tensor) in self._gradients:
+            return present
+        self._gradients[id(tensor)] = (tensor, present)
+        if present is None:
+            self.without_gradient.append(tensor)
+            return None
+        array = present._array
+        if not isinstance(array, np.ndarray):
+            raise NumgradTypeError(
+                "backward: a row-sparse gradient from before the compiled function cannot be added "
+                "to; call zero_grad() first"
+            )
+        value = self.graph.input(self._symbols(array.shape), array.dtype)
+        traced = self._enter_captured(array, value, tensor, False, gradient=True)
+        tensor._grad = Tensor(traced)  # pyright: ignore
+        self._standins[id(tensor)] = tensor._grad
+        return tensor._grad
+
+    def with_gradients(self) -> list[Tensor]:
+        """The captured tensors whose ``.grad`` is looked at or set."""
+        return [t for t, _ in self._gradients.values() if type(t._array) is not TracedArray]
+
+    def remember_gradient(self, tensor: Tensor) -> None:
+        """Note what ``.grad`` was before the trace, to put it back in the end."""
+        self._gradients.setdefault(id(tensor), (tensor, tensor._grad))
+
+    def _collect_gradients(self) -> None:
+        """Find out what ``.grad`` is to hold after each call, and undo it for now."""
+        for key, (tensor, entry) in self._gradients.items():
+            final = tensor._grad
+            tensor._grad = entry
+            if final is entry or final is self._standins.get(key):
+                continue
+            if type(tensor._array) is not TracedArray:
+                value = None if final is None else self.lift(final).value
+                self.gradients.append(GradientWrite(tensor, value))
+
 
 _NUMBER = (
     "the target is an argument of the compiled function that is a number, and numbers are not "
@@ -36,7 +345,7 @@ _NUMBER = (
 )
 
 
-class Tracer(Effects):
+class Tracer(EffectBuilder):
     """Records one run of a function as a graph: Note [Tracing a function]."""
 
     def __init__(self, **options: Any) -> None:
@@ -104,12 +413,12 @@ class Tracer(Effects):
 
     def follows(self, x: Any) -> bool:
         """Whether derivatives may lead from a Tensor to an input of floating or complex numbers."""
-        stack, seen = [self.value(x)], set[Value]()
+        stack, visited = [self.value(x)], set[Value]()
         while stack:
             value = stack.pop()
-            if value in seen or value.dtype.kind not in "fc":
+            if value in visited or value.dtype.kind not in "fc":
                 continue
-            seen.add(value)
+            visited.add(value)
             node = value.node
             if node.op == INPUT:
                 return True
@@ -135,11 +444,11 @@ class Tracer(Effects):
             for old, new in zip(self.graph.inputs, part.inputs, strict=True)
         ):
             return [np.ones(specialised(v.shape), v.dtype) for v in values], False
-        given = [known.get(v) for v in self.graph.inputs]
-        given = [np.ones(hinted(v.shape), v.dtype) if x is None else x for v, x in zip(
-            self.graph.inputs, given, strict=True)]  # fmt: skip
+        inputs = [known.get(v) for v in self.graph.inputs]
+        inputs = [np.ones(hinted(v.shape), v.dtype) if x is None else x for v, x in zip(
+            self.graph.inputs, inputs, strict=True)]  # fmt: skip
         with eagerly(raw, grad_enabled=False):
-            return list(evaluate.compile_graph(part).run(*given)), True
+            return list(evaluate.compile_graph(part).run(*inputs)), True
 
     def memory(self) -> Iterator[tuple[Value, TracedArray]]:
         """Inputs that are memory of the caller or around the function, and the arrays over it."""

@@ -33,8 +33,7 @@ import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.compiler.graph.graph import Length, Shape, TracedNode, Value
-from numgrad.compiler.graph.shapes import hinted, same
-from numgrad.compiler.graph.sizes import Size
+from numgrad.compiler.graph.sizes import Size, hinted, same
 from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.axis import normalize_axes, one_axis
@@ -53,13 +52,12 @@ def _add(tracer: GraphBuilder, name: str, x: Value, params: dict[str, Any], shap
 
 def as_shape(operation: str, shape: Any) -> list[Any]:
     """A shape as a list of integers and sizes."""
-    given = shape if isinstance(shape, tuple | list) else np.asarray(shape).tolist() if isinstance(
-        shape, np.ndarray
-    ) else (shape,)  # fmt: skip
-    given = given if isinstance(given, tuple | list) else (given,)
+    lengths = shape.tolist() if isinstance(shape, np.ndarray) else shape
+    lengths = lengths if isinstance(lengths, tuple | list) else (lengths,)
+    lengths = lengths if isinstance(lengths, tuple | list) else (lengths,)
     return [
         n if type(n) is int or isinstance(n, Size) else as_index(operation, n, "a length")
-        for n in given
+        for n in lengths
     ]
 
 
@@ -76,27 +74,27 @@ def to_shape(tracer: GraphBuilder, x: Value, shape: Sequence[Length]) -> Value:
 def _reshape(tracer: GraphBuilder, x: Value, *, shape: Any, order: str = "C") -> Value:
     if order not in ("C", "A", "F"):
         raise NumgradValueError(f"reshape: order is 'C', 'F' or 'A', got {order!r}")
-    wanted = as_shape("reshape", shape)
+    target = as_shape("reshape", shape)
     lengths = tracer.resolved(x.shape)
     total = prod(lengths)
-    unknown = [k for k, n in enumerate(wanted) if type(n) is int and n == -1]
-    known = prod(n for k, n in enumerate(wanted) if k not in unknown)
+    unknown = [k for k, n in enumerate(target) if type(n) is int and n == -1]
+    known = prod(n for k, n in enumerate(target) if k not in unknown)
     fits = len(unknown) <= 1
     if fits and unknown:
         fits = known != 0 and total % known == 0
         if fits:
-            wanted[unknown[0]] = total // known
+            target[unknown[0]] = total // known
     elif fits:
         fits = total == known
     if not fits:
         raise NumgradValueError(
             f"reshape: an array of shape {hinted(lengths)} cannot take shape "
-            f"{hinted(tuple(wanted))}: the number of elements differs"
+            f"{hinted(tuple(target))}: the number of elements differs"
         )
     if order != "F":
-        return to_shape(tracer, x, wanted)
+        return to_shape(tracer, x, target)
     # a shape of the same total, so the elements may be counted from the other end
-    x = to_shape(tracer, to_axes(tracer, x, tuple(reversed(range(x.ndim)))), wanted[::-1])
+    x = to_shape(tracer, to_axes(tracer, x, tuple(reversed(range(x.ndim)))), target[::-1])
     return to_axes(tracer, x, tuple(reversed(range(x.ndim))))
 
 
@@ -127,19 +125,19 @@ def _squeeze(tracer: GraphBuilder, x: Value, *, axis: Any = None) -> Value:
 
 
 def _broadcast_to(tracer: GraphBuilder, x: Value, *, shape: Any) -> Value:
-    wanted = tracer.resolved(tuple(as_shape("broadcast_to", shape)))
-    lead = len(wanted) - x.ndim
+    target = tracer.resolved(tuple(as_shape("broadcast_to", shape)))
+    lead = len(target) - x.ndim
     lengths = tracer.resolved(x.shape)
     if lead < 0 or not all(
-        same(n, m) or n == m or n == 1 for n, m in zip(lengths, wanted[lead:], strict=True)
+        same(n, m) or n == m or n == 1 for n, m in zip(lengths, target[lead:], strict=True)
     ):
         raise NumgradValueError(
             f"broadcast_to: an operand of shape {hinted(lengths)} does not broadcast to "
-            f"{hinted(wanted)}"
+            f"{hinted(target)}"
         )
-    if tracer.same_shape(lengths, wanted):  # comparing them may have made them equal
+    if tracer.same_shape(lengths, target):  # comparing them may have made them equal
         return x
-    return _add(tracer, "broadcast_to", x, {"shape": wanted}, wanted)
+    return _add(tracer, "broadcast_to", x, {"shape": target}, target)
 
 
 # ------------------------------------------------------------------------------- order of axes
@@ -155,13 +153,13 @@ def to_axes(tracer: GraphBuilder, x: Value, axes: tuple[int, ...]) -> Value:
 def _permute_dims(tracer: GraphBuilder, x: Value, *, axes: Any = None) -> Value:
     if axes is None:
         return to_axes(tracer, x, tuple(reversed(range(x.ndim))))
-    given = tuple(axes) if isinstance(axes, tuple | list) else (axes,)
-    if len(given) != x.ndim:
+    order = tuple(axes) if isinstance(axes, tuple | list) else (axes,)
+    if len(order) != x.ndim:
         raise NumgradValueError(
-            f"permute_dims: {len(given)} axes for an operand of shape {hinted(x.shape)}"
+            f"permute_dims: {len(order)} axes for an operand of shape {hinted(x.shape)}"
         )
-    normalize_axes("permute_dims", given, x.ndim)
-    return to_axes(tracer, x, tuple([int(a) % x.ndim for a in given]))
+    normalize_axes("permute_dims", order, x.ndim)
+    return to_axes(tracer, x, tuple([int(a) % x.ndim for a in order]))
 
 
 def _swapaxes(tracer: GraphBuilder, x: Value, *, axis1: Any, axis2: Any) -> Value:
@@ -174,9 +172,9 @@ def _swapaxes(tracer: GraphBuilder, x: Value, *, axis1: Any, axis2: Any) -> Valu
 
 def _moveaxis(tracer: GraphBuilder, x: Value, *, source: Any, destination: Any) -> Value:
     def several(axes: Any) -> list[int]:
-        given = tuple(axes) if isinstance(axes, tuple | list) else (axes,)
-        normalize_axes("moveaxis", given, x.ndim)
-        return [int(a) % x.ndim for a in given]
+        listed = tuple(axes) if isinstance(axes, tuple | list) else (axes,)
+        normalize_axes("moveaxis", listed, x.ndim)
+        return [int(a) % x.ndim for a in listed]
 
     sources, destinations = several(source), several(destination)
     if len(sources) != len(destinations):
@@ -297,15 +295,15 @@ def take_parts(tracer: GraphBuilder, x: Value, parts: tuple, shape: Sequence[Len
 
 def _part_of_unit(tracer: GraphBuilder, x: Value, parts: tuple) -> Value:
     """A view of zeros with a 1 somewhere: again that, or zeros alone."""
-    seen = np.arange(prod(x.shape)).reshape(x.shape)  # pyright: ignore
+    numbers = np.arange(prod(x.shape)).reshape(x.shape)  # pyright: ignore
     for axis, part in reversed(list(enumerate(parts))):
         cut = isinstance(part, slice)
         positions = np.arange(part.start, part.stop, part.step) if cut else part.__index__()
-        seen = np.take(seen, positions, axis)
-    (result,) = np.nonzero(seen.reshape(-1) == tracer.units[x])
+        numbers = np.take(numbers, positions, axis)
+    (result,) = np.nonzero(numbers.reshape(-1) == tracer.units[x])
     if result.size:
-        return tracer.unit_value(seen.shape, int(result[0]), x.dtype)
-    return tracer.zero_value(seen.shape, x.dtype)
+        return tracer.unit_value(numbers.shape, int(result[0]), x.dtype)
+    return tracer.zero_value(numbers.shape, x.dtype)
 
 
 def _getitem(tracer: GraphBuilder, x: Value, *, index: Any) -> Value:
@@ -569,14 +567,14 @@ class TracedRegion:
 
     def replace(self, tracer: GraphBuilder, x: Value, source: Value) -> Value:
         """``x`` with other elements at the place."""
-        seen = [x]
+        chain = [x]
         for step in self.steps[:-1]:
-            seen.append(step.apply(tracer, seen[-1]))
+            chain.append(step.apply(tracer, chain[-1]))
         part = fitted(tracer, source, self.part.shape, x.dtype if not self.steps else None)
         kind = self.part.dtype.kind
         if part.dtype != self.part.dtype and (part.dtype.kind == "c") == (kind == "c"):
             part = tracer.strong(part, self.part.dtype)
-        for step, before in zip(reversed(self.steps), reversed(seen), strict=False):
+        for step, before in zip(reversed(self.steps), reversed(chain), strict=False):
             part = step.put(tracer, before, part)
         return part
 

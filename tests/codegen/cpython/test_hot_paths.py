@@ -14,11 +14,11 @@ from numgrad.autograd.engine.gradients import ArrayEvaluation
 from numgrad.codegen.cpython import (
     backward_walk,
     builtin,
+    c_api,
     hot_paths,
     kernel_entry,
     offsets,
     records,
-    words,
 )
 from numgrad.core.declare import elementwise
 from numgrad.core.op import OPS
@@ -381,7 +381,7 @@ def test_a_record_lives_as_long_as_its_place():
     entry._records = Forgetful()
     x = leaf(5)
     assert np.array_equal(entry.call(x).numpy(force=True), ng.exp(x).numpy(force=True))
-    assert [type(found) for found in entry._table if found is not None] == [words.Words]
+    assert [type(found) for found in entry._table if found is not None] == [c_api.Words]
     entry.call(x).sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), np.exp(x.numpy(force=True)), rtol=1e-14)
 
@@ -424,7 +424,7 @@ def kernel(me, args, count, names):
     poke(new_int(count + peek(int64, me + {offsets.BYTES})), pair + {offsets.TUPLE + 8})
     return pair
 """
-    made = builtin.Builtin("pair", text).function("pair", words.Words.of(40))
+    made = builtin.Builtin("pair", text).function("pair", c_api.Words.of(40))
     thing = object()
     before = sys.getrefcount(thing)
     assert made(thing, 1) == (thing, 42)

@@ -13,6 +13,8 @@ import numpy as np
 from numgrad.autograd.argument import told
 from numgrad.autograd.batching.selected import Selected, refuse
 from numgrad.autograd.engine import backward as engine
+from numgrad.autograd.engine.task import edge_of
+from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.call_layout import GradientResult, Input, Result
 from numgrad.compiler.call.captures import Captures, made_by_trace
@@ -22,22 +24,74 @@ from numgrad.compiler.call.source import CONTENT, READ, Source, is_atom
 from numgrad.compiler.graph.graph import CALL, Graph, Value
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.messages import name_line, no_internal_error, raised_at
-from numgrad.compiler.trace.arrays import TracedArray
-from numgrad.compiler.trace.captured import Captured, share, source_of
+from numgrad.compiler.trace import diagnostics
+from numgrad.compiler.trace.arrays import Captured, TracedArray, share, source_of
 from numgrad.compiler.trace.cut import Cut, cut
-from numgrad.compiler.trace.dead_end import DeadEnds
-from numgrad.compiler.trace.diagnostics import (
-    generator_states,
-    warn_of_draws,
-    warn_of_frozen,
-    warn_of_loops,
-)
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.promoted_numbers import Key, Promotion, Substitution
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.core.bytecode import Sites, facts
+from numgrad.core.formula import Meta
+from numgrad.core.op import Op
+from numgrad.core.plan import Call
 from numgrad.core.tree import flatten
 from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradTypeError
+
+
+class DeadEnds:
+    """Makes Tensors of results whose gradients could not be traced: their backward says why.
+
+    They depend on every operand that requires grad, for all that is known.
+    """
+
+    def __init__(self, name: str, error: NumgradError) -> None:
+        self.op, self.error = operation_of(name), error
+
+    def __call__(self, array: Any, *operands: Tensor) -> Tensor:
+        operands = tuple(t for t in operands if t._requires_grad)
+        metas = tuple(Meta(t._array.shape, t._array.dtype) for t in operands)
+        call = UntracedGradients(self.op, metas, self.error)
+        edges = tuple(map(edge_of, operands))
+        return Tensor(array, True, Node(call, (1 << len(edges)) - 1, edges, ()))
+
+
+class UntracedGradients(Call):
+    """The record of a call that has no gradients."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, op: Op, metas: tuple[Meta, ...], error: NumgradError) -> None:
+        super().__init__(op, metas, {})
+        self.error = error
+
+    @property
+    def results(self) -> tuple[Meta, ...]:
+        return (NO_ARRAY,)
+
+    def saves(self, mask: int) -> tuple[str, ...]:
+        return ()
+
+    def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
+        raise type(self.error)(*self.error.args)
+
+    def gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
+        return self.backward(mask, g, ())[0]
+
+
+NO_ARRAY = Meta((), np.dtype(np.float64))
+"""Shape and dtype for the tape of a result that is no array."""
+
+
+def operation_of(name: str) -> Op:
+    """The operation that a compiled function is for the tape."""
+
+    def function(*inputs: Any) -> None:
+        """A compiled function."""
+
+    op = Op(function, register=False, internal=True)
+    op.name = name
+    op.auxiliaries = ("kept",)
+    return op
 
 
 @dataclass
@@ -105,15 +159,15 @@ def trace(
         sites = tracer.lines.sites = Sites(sys._getframe().f_code)
     inputs: dict[Value, Input] = {}
     owners: list[tuple[Tensor, Value]] = []
-    given = []
+    traced_arguments = []
     for leaf in arguments.leaves:
         if leaf.kind == STATIC:
-            given.append(leaf.given)
+            traced_arguments.append(leaf.given)
             continue
         tensor = _argument(tracer, leaf, recorded)
         value = tracer.value(tensor)
         tracer.numbers[value] = leaf.array
-        given.append(tensor)
+        traced_arguments.append(tensor)
         owners.append((tensor, value))
         inputs[value] = Input(value, leaf)
     function, substitution = parameters.function, Substitution(captures, promoted)
@@ -127,7 +181,7 @@ def trace(
     if any(facts(code).asks_for_kinds for code in captures.codes):
         pairs = zip((t for t, _ in owners), arguments.dynamic, strict=True)
         kinds = [(t, type(leaf.given)) for t, leaf in pairs if leaf.shows_kind]
-    drawn = generator_states(captures.generators)
+    drawn = diagnostics.generator_states(captures.generators)
     with ExitStack() as stack, TraceInterpreter(tracer):
         if tracer.promotion is not None:
             stack.enter_context(tracer.promotion.strict())
@@ -140,7 +194,7 @@ def trace(
                     f"it traced {parameters.name}", parameters.function, runs_users_code=True
                 ),
             ):
-                out = parameters.on(function, arguments.rebuild(given))
+                out = parameters.on(function, arguments.rebuild(traced_arguments))
         except NumgradError as error:
             name_line(error, raised_at(error.__traceback__))
             raise
@@ -152,11 +206,11 @@ def trace(
         if tracer.promotion is not None:
             made = [result.value for result in results if result.value is not None]
             tracer.promotion.check_results(tracer.graph, made)
-            tracer.promotion = None  # what follows is no code of the user's
-        gradients = _Gradients(tracer, leaves, results, given) if recorded else None
+            tracer.promotion = None  # the code of the user's ends here
+        gradients = _Gradients(tracer, leaves, results, traced_arguments) if recorded else None
     if tracer.reseeded is not None:
         drawn["np.random"] = tracer.reseeded
-    warn_of_draws(parameters.name, drawn, captures.generators)
+    diagnostics.warn_of_draws(parameters.name, drawn, captures.generators)
     made = made_by_trace(captures)
     stored = {id(source.read()) for source in made if source.treatment == CONTENT}
     for captured in tracer.captured:
@@ -169,13 +223,13 @@ def trace(
         if captured.frozen and not captured.made:
             line = tracer.frozen_at.get(id(captured.array))
             array = tracer.original(captured.array)
-            warn_of_frozen(parameters.name, array, captures, stored, line)
+            diagnostics.warn_of_frozen(parameters.name, array, captures, stored, line)
             del array
     known = {id(x) for captured in tracer.captured for x in _owners(tracer, captured)}
     known |= tracer.viewed
     graph = tracer.graph
     if not parameters.warned_of_loops:
-        parameters.warned_of_loops = warn_of_loops(parameters.name, graph, tracer.lines)
+        parameters.warned_of_loops = diagnostics.warn_of_loops(parameters.name, graph, tracer.lines)
     traced = Traced(
         graph,
         [inputs[v] for v in graph.inputs if v in inputs],
@@ -193,9 +247,11 @@ def trace(
     traced.touched = sorted(touched)
     if sites is not None:
         written = {positions[target] for target, _ in graph.writes} | touched
-        given = [e.owner for n, e in enumerate(traced.inputs) if n not in written]
-        given += [source.value for key, source in captures.arrays.items() if key in tracer.viewed]
-        arrays = {id(x) for x in given if type(x) is np.ndarray}
+        traced_arguments = [e.owner for n, e in enumerate(traced.inputs) if n not in written]
+        traced_arguments += [
+            source.value for key, source in captures.arrays.items() if key in tracer.viewed
+        ]
+        arrays = {id(x) for x in traced_arguments if type(x) is np.ndarray}
         traced.looked_at |= captures.plainly_read(arrays, sites, tracer.viewed)
     graph.labels = {entry.value: entry.name for entry in traced.inputs}
     _check_overlap(parameters.name, tracer, traced)
@@ -294,7 +350,7 @@ class _Gradients:
     """
 
     def __init__(
-        self, tracer: Tracer, leaves: list[Any], results: list[Result], given: list[Any]
+        self, tracer: Tracer, leaves: list[Any], results: list[Result], arguments: list[Any]
     ) -> None:
         made = [k for k, result in enumerate(results) if result.value is not None]
         tensors = [k for k in made if isinstance(leaves[k], Tensor)]
@@ -310,7 +366,7 @@ class _Gradients:
         before, inputs, count = len(graph.nodes), len(graph.inputs), len(tracer.captured)
         captured = [c.owner for c in tracer.captured if not c.gradient]
         captured += [t for aliases in tracer.aliases.values() for t in aliases]
-        tensors = {id(t): t for t in (*given, *captured) if isinstance(t, Tensor)}
+        tensors = {id(t): t for t in (*arguments, *captured) if isinstance(t, Tensor)}
         candidates = [t for t in tensors.values() if t._requires_grad]
         cotangents = []
         for tensor in self.outputs:

@@ -1,4 +1,4 @@
-"""Functions in what is compiled, which keep the derivatives of theirs.
+"""Functions and hooks in what is compiled, which keep the derivatives that users wrote.
 
 Note [Rules in graphs]
 ----------------------
@@ -16,11 +16,19 @@ a value in a step arrives in two parts: one at the step, one where it was comput
 linear may be applied to each part. A rule that is not, such as a hook that clips, needs their sum,
 which exists nowhere, so its gradients are not differentiated again by the tape. Nor are those of a
 compiled function whose cotangent depends on what is differentiated by: there the rest arrives.
+
+Note [Hooks in graphs]
+----------------------
+The tape of a trace calls hooks, but a graph that is differentiated again, a step of a loop above
+all, has no tape. So registering a hook puts an operation ``ruled`` behind the value, whose gradient
+is what the hook makes of the gradient. As in eager code it stands before all uses of the value,
+earlier ones too. A hook of a node has no such place: what it returns is not differentiated from the
+graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from numgrad.autograd.batching.batch import BatchingInterpreter
@@ -28,13 +36,15 @@ from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.function.function_call import ONCE, Definition, FunctionCtx, as_tensors, run
 from numgrad.autograd.function.levels import call_function
+from numgrad.autograd.hooks import RemovableHandle, node_extras
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.body_primitive import BodyOperation, BodyPrimitive
 from numgrad.compiler.graph.evaluate import operands
-from numgrad.compiler.graph.graph import CONSTANT, Graph, TracedNode, Value
+from numgrad.compiler.graph.graph import CONSTANT, INPUT, Graph, TracedNode, Value
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.cut import ancestors
+from numgrad.compiler.trace.tracer import Tracer
 from numgrad.compiler.trace.views import CONSTANTS
 from numgrad.core.batching import BatchOperand
 from numgrad.core.formula import Meta
@@ -79,10 +89,10 @@ class Rule:
         """Whether the backward that ran last can be differentiated no further."""
         return self.ctx is not None and self.ctx._once
 
-    def __call__(self, given: Sequence[Any]) -> list[Any]:
+    def __call__(self, tensors: Sequence[Any]) -> list[Any]:
         """The outputs that are floating or complex arrays."""
         args = list(self.others)
-        for k, x in zip(self.places, given, strict=True):
+        for k, x in zip(self.places, tensors, strict=True):
             args[k] = x
         try:
             result, self.ctx = call_function(self.function, tuple(args), self.keywords)
@@ -106,7 +116,7 @@ class Ended:
         self.message = self.batched = message
         self.forward = forward
 
-    def __call__(self, given: Sequence[Any]) -> list[Any]:
+    def __call__(self, tensors: Sequence[Any]) -> list[Any]:
         """Raise."""
         raise NumgradRuntimeError(self.message)
 
@@ -123,8 +133,8 @@ class Ruled:
         """Outputs of the forward, constant but for the rule."""
         rule = Rule(self.function, args, keywords)
         operand = state.ground.operand  # pyright: ignore
-        given = [operand(ruled, args[k])[1] for k in rule.places]
-        sources = [TracedArray(a.tracer, a.value) for a in given]  # before anything is written
+        traced = [operand(ruled, args[k])[1] for k in rule.places]
+        sources = [TracedArray(a.tracer, a.value) for a in traced]  # before anything is written
         self.sources = sources
         before = state.set(constant=True)
         try:
@@ -196,11 +206,11 @@ def ended(rule: Ended, sources: Sequence[Any], results: Sequence[Any]) -> Sequen
 
 
 def _of_sums(rule: Any, sources: Sequence[Any], g: Sequence[Any], results: list[Any]) -> list[Any]:
-    """Gradients in a step of a loop: Note [Rules that are not linear] in ``ruled``."""
+    """Gradients in a step of a loop: Note [Rules that are not linear] above."""
     places = [k for k, x in enumerate(results) if x is not None]
     tracer: Any = state.ground.tracer  # pyright: ignore
-    given, made = [tracer.value(x) for x in g], [tracer.value(results[k]) for k in places]
-    if is_linear(tracer.graph, given, made):
+    cotangents, made = [tracer.value(x) for x in g], [tracer.value(results[k]) for k in places]
+    if is_linear(tracer.graph, cotangents, made):
         return results
     end = Ended(f"{rule.name}: {_NOT_LINEAR}", forward=True)
     parts = ended(end, [*sources, *g], [results[k] for k in places])
@@ -257,11 +267,11 @@ class RuledPrimitive(BodyPrimitive):
         if isinstance(rule, Ended) and rule.forward:
             return tuple(tangents[count:])
         with dual_level():
-            given = list(inputs[:count])
+            duals = list(inputs[:count])
             for k, t in enumerate(tangents[:count]):
                 if t is not None:
-                    given[k] = make_dual(given[k], t)
-            return tuple([unpack_dual(y)[1] for y in rule(given)])
+                    duals[k] = make_dual(duals[k], t)
+            return tuple([unpack_dual(y)[1] for y in rule(duals)])
 
     def batch(
         self, op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
@@ -278,8 +288,8 @@ class RuledPrimitive(BodyPrimitive):
                 ]
             return bind(op, tuple(whole), params)
         with BatchingInterpreter(size, examples=True) as level:
-            given = [level.wrap(o.value) if o.batched else o.value for o in sources]
-            return tuple([level.unwrap(y) for y in params["rule"](given)])
+            examples = [level.wrap(o.value) if o.batched else o.value for o in sources]
+            return tuple([level.unwrap(y) for y in params["rule"](examples)])
 
 
 @RuledPrimitive.declare(outputs=True, materializes=False)
@@ -296,13 +306,17 @@ _PIECEWISE_LINEAR = frozenset({"fmod", "heaviside", "pad_constant", "remainder"}
 
 
 def is_linear(
-    graph: Graph, given: Collection[Value], results: Collection[Value], *, in_doubt: bool = False
+    graph: Graph,
+    variables: Collection[Value],
+    results: Collection[Value],
+    *,
+    in_doubt: bool = False,
 ) -> bool:
-    """Whether ``results`` are linear in ``given``, as far as operations show.
+    """Whether ``results`` are linear in ``variables``, as far as operations show.
 
     ``in_doubt`` takes loops and branches for linear if they may be (``BodyPrimitive.linear``).
     """
-    moving, needed = set(given), set(ancestors(list(results)))
+    moving, needed = set(variables), set(ancestors(list(results)))
     for node in graph.nodes:
         if needed.isdisjoint(node.outputs) or moving.isdisjoint(node.inputs):
             continue
@@ -333,11 +347,11 @@ def _is_linear(node: TracedNode, moving: Collection[Value]) -> bool:
     if op.name.startswith("written") or any(v.dtype.kind not in "fc" for v in node.outputs):
         return False
     several = op.inputs == ("inputs",)
-    given = operands(node, node.inputs)
-    names = ["inputs" if several else op.inputs[k] for k in range(len(given))]
+    values = operands(node, node.inputs)
+    names = ["inputs" if several else op.inputs[k] for k in range(len(values))]
     never = {"y", *op.auxiliaries}
-    never.update(name for name, v in zip(names, given, strict=True) if v in moving)
-    for name, v in zip(names, given, strict=True):
+    never.update(name for name, v in zip(names, values, strict=True) if v in moving)
+    for name, v in zip(names, values, strict=True):
         formula = op.formulas.get(name)
         reads = formula is None or not formula.uses_g or not never.isdisjoint(formula.needs)
         if v is None:
@@ -356,3 +370,93 @@ def _is_zero(value: Value) -> bool:
     if node.name == "multiply" or isinstance(node.op, View):
         return any(map(_is_zero, node.inputs if node.name == "multiply" else node.inputs[:1]))
     return node.op == CONSTANT and value.constant == 0
+
+
+class HookRule:
+    """The rule of a value with a hook."""
+
+    name = "register_hook"
+    once = False
+    batched = (
+        "register_hook: a hook sees one gradient, and a batch of examples has many; differentiate "
+        "each example (ng.vmap of ng.grad), or give the rule with ng.custom_vjp"
+    )
+
+    def __init__(self, handle: RemovableHandle) -> None:
+        self.handle = handle
+
+    def __call__(self, tensors: Sequence[Any]) -> list[Any]:
+        """The value, with the hook if there is a tape."""
+        y = OPS["positive"](tensors[0])
+        if y._requires_grad and self.handle.id in self.handle._hooks:
+            node_extras(y.grad_fn).on_tensor(y.output_nr, self._called)
+            if state.ground.deferred:
+                put_hook(state.ground.tracer, y, self.handle, earlier=False)
+        return [y]
+
+    def _called(self, g: Tensor) -> Tensor | None:
+        try:
+            return self.handle._hooks[self.handle.id](g)
+        except NumgradTraceError as error:
+            raise NumgradTraceError(
+                "register_hook: the hook is called again where something compiled is "
+                "differentiated, and then reads what that computes; differentiate inside of "
+                "ng.jit, as in ng.jit(ng.hessian(f)), or give the rule of a loop's step with "
+                f"ng.custom_vjp ({error})"
+            ) from error
+
+
+def put_hook(
+    tracer: Tracer, tensor: Tensor, handle: RemovableHandle, *, earlier: bool = True
+) -> None:
+    """Note [Hooks in graphs]; ``earlier`` says whether there may be uses of the value already."""
+    array = tensor._array
+    if type(array) is not TracedArray or array.tracer is not tracer:
+        if tracer.inner:
+            raise NumgradTraceError(
+                "register_hook: the tensor lies outside of the step of a compiled loop or branch; "
+                "register the hook there"
+            )
+        return
+    value, graph = array.value, tracer.graph
+    params = {"rule": HookRule(handle), "count": 1}
+    meta = [(value.shape, value.dtype)]
+    (new,) = tracer.add(ruled, (value, value), params, meta, weak=value.weak)
+    if earlier and (array.base is None or array.base.value is not value):
+        node = graph.nodes.pop()
+        place = graph.nodes.index(value.node) + 1
+        for later in graph.nodes[place:]:
+            if value in later.inputs:
+                later.inputs = tuple([new if v is value else v for v in later.inputs])
+        graph.nodes.insert(place, node)
+    if tracer.stored.get(id(array), value if value.node.op == INPUT else None) is value:
+        tracer.stored[id(array)] = new
+    array.stand_for(new)
+
+
+def ending(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """A hook of a node whose gradients only the tape differentiates: Note [Hooks in graphs]."""
+    if not callable(hook):
+        return hook
+
+    def called(*grads: Any) -> Any:
+        results = hook(*grads)
+        if results is None or state.grad_enabled or not state.ground.deferred:
+            return results
+        several = isinstance(results, tuple)
+        parts = list(results) if several else [results]
+        places = [k for k, g in enumerate(parts) if isinstance(g, Tensor)]
+        known = [g for part in grads for g in part if isinstance(g, Tensor)]
+        known += [parts[k] for k in places]
+        for k, g in zip(places, ended(_OF_NODE, known, [parts[k] for k in places]), strict=True):
+            parts[k] = g
+        return tuple(parts) if several else parts[0]
+
+    return called
+
+
+_OF_NODE = Ended(
+    "a hook of a node (grad_fn.register_hook, register_prehook) changed the gradient in a compiled "
+    "function, whose gradients cannot be differentiated again from outside; differentiate inside "
+    "of ng.jit, as in ng.jit(ng.hessian(f)), or use Tensor.register_hook"
+)

@@ -7,7 +7,7 @@ compares them with Python's form over all cases.
 from __future__ import annotations
 
 from numgrad.codegen.cpython import offsets
-from numgrad.codegen.cpython.words import ObjectTable
+from numgrad.codegen.cpython.c_api import ObjectTable
 
 
 def version_of(table: ObjectTable) -> str:

@@ -11,16 +11,8 @@ from numgrad.autograd.modes import enable_grad, no_grad
 from numgrad.core.interpreter import state
 from numgrad.core.tree import Nesting, flatten, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.implicit import solvers
 from numgrad.implicit.solution import Equation, Parts
-from numgrad.implicit.solvers import (
-    Linear,
-    check_solved,
-    iterated,
-    own_solver,
-    scipy_minimum,
-    scipy_root,
-    solver_of,
-)
 from numgrad.implicit.unknowns import UnknownParts
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.linearization import Linearization, filled
@@ -51,7 +43,13 @@ class Root(Equation):
     name = "root"
 
     def __init__(
-        self, f: Callable, x0: Any, args: Any, solver: Any, linear: Linear, tol: float | None
+        self,
+        f: Callable,
+        x0: Any,
+        args: Any,
+        solver: Any,
+        linear: solvers.Linear,
+        tol: float | None,
     ) -> None:
         if not callable(f):
             raise NumgradTypeError(f"{self.name}: takes a function, got a {type(f).__name__}")
@@ -63,7 +61,7 @@ class Root(Equation):
         self.f, self.solver, self.tol = f, solver, tol
         self.unknowns = UnknownParts(self.name, x0)
         self.parameters = SolverArguments(self.name, args)
-        self.linear = solver_of(self.name, linear, self.symmetric)
+        self.linear = solvers.solver_of(self.name, linear, self.symmetric)
 
     def result(self) -> Any:
         """The solution in the nesting of the start."""
@@ -77,7 +75,7 @@ class Root(Equation):
         count = len(self.unknowns.leaves)
         return inputs[:count], self.parameters.nested(inputs[count:])
 
-    def _called(self, z: Parts, args: tuple) -> list[Tensor]:
+    def _evaluate(self, z: Parts, args: tuple) -> list[Tensor]:
         """The parts of what the function returns."""
         leaves: list[Any] = []
         flatten(self.f(self.unknowns.nested(z), *args), leaves)
@@ -90,7 +88,7 @@ class Root(Equation):
 
     def residual(self, z: Parts, inputs: Parts) -> list[Tensor]:
         """Call the function."""
-        residuals = self._called(z, self._split(inputs)[1])
+        residuals = self._evaluate(z, self._split(inputs)[1])
         equations, unknowns = (sum(int(x.size) for x in parts) for parts in (residuals, z))
         if equations != unknowns:
             raise NumgradValueError(
@@ -105,15 +103,19 @@ class Root(Equation):
         start, args = self._split(inputs)
         arrays = [np.array(x._array) for x in start]
         if callable(self.solver):
-            solution = own_solver(self.unknowns, self.solver, lambda z: self.f(z, *args), arrays)
-            check_solved(self.unknowns, lambda z: self.residual(z, inputs), arrays, solution)
+            solution = solvers.own_solver(
+                self.unknowns, self.solver, lambda z: self.f(z, *args), arrays
+            )
+            solvers.check_solved(
+                self.unknowns, lambda z: self.residual(z, inputs), arrays, solution
+            )
             return solution
         return self.unknowns.arrays(self._by_scipy(inputs, self.unknowns.vector(arrays)))
 
     def _by_scipy(self, inputs: Parts, start: np.ndarray) -> np.ndarray:
         method = self.solver if isinstance(self.solver, str) else "hybr"
         start = start.astype(np.float64)
-        return scipy_root(
+        return solvers.scipy_root(
             self.unknowns, lambda z: self.residual(z, inputs), start, method, self.tol
         )
 
@@ -124,7 +126,7 @@ class FixedPoint(Root):
     name = "fixed_point"
 
     def _applied(self, z: Parts, inputs: Parts) -> list[Tensor]:
-        values = self._called(z, self._split(inputs)[1])
+        values = self._evaluate(z, self._split(inputs)[1])
         shapes = [tuple(x.shape) for x in values]
         if shapes != self.unknowns.shapes:
             raise NumgradValueError(
@@ -142,7 +144,7 @@ class FixedPoint(Root):
         if self.solver is not None:
             return super().solve(inputs)
         start = [np.array(x._array) for x in self._split(inputs)[0]]
-        return iterated(self.unknowns, lambda z: self._applied(z, inputs), start, self.tol)
+        return solvers.iterated(self.unknowns, lambda z: self._applied(z, inputs), start, self.tol)
 
 
 class Argmin(Root):
@@ -152,7 +154,7 @@ class Argmin(Root):
     symmetric = True
 
     def _objective(self, z: Parts, args: tuple) -> Tensor:
-        values = self._called(z, args)
+        values = self._evaluate(z, args)
         if len(values) != 1 or int(values[0].size) != 1 or values[0].dtype.kind == "c":
             raise NumgradValueError(
                 f"argmin: the function returned arrays of shapes {[tuple(x.shape) for x in values]}"
@@ -182,7 +184,7 @@ class Argmin(Root):
         def gradient(z: Parts) -> list[Tensor]:
             return self.residual(z, inputs)
 
-        v = scipy_minimum(
+        v = solvers.scipy_minimum(
             self.unknowns,
             lambda z: self._objective(z, args),
             gradient,
@@ -253,7 +255,7 @@ def root(
     args: Sequence[Any] = (),
     *,
     solver: Any = None,
-    linear: Linear = "dense",
+    linear: solvers.Linear = "dense",
     tol: float | None = None,
 ) -> Any:
     """Find ``z`` with ``f(z, *args) = 0``, differentiable in ``args``.
@@ -281,7 +283,7 @@ def fixed_point(
     args: Sequence[Any] = (),
     *,
     solver: Any = None,
-    linear: Linear = "dense",
+    linear: solvers.Linear = "dense",
     tol: float | None = None,
 ) -> Any:
     """Find ``z`` with ``f(z, *args) = z``, differentiable in ``args``.
@@ -309,7 +311,7 @@ def argmin(
     args: Sequence[Any] = (),
     *,
     solver: Any = None,
-    linear: Linear = "dense",
+    linear: solvers.Linear = "dense",
     tol: float | None = None,
 ) -> Any:
     """Find the ``z`` that minimizes ``f(z, *args)``, differentiable in ``args``.

@@ -1,4 +1,4 @@
-"""Loops as functions: ``scan``, ``fori_loop``, ``while_loop``, ``map``, ``associative_scan``.
+"""Loops and branches as functions: ``scan``, ``fori_loop``, ``while_loop``, ``map``, ``cond``, ...
 
 Note [Loops in eager code]
 --------------------------
@@ -18,14 +18,23 @@ import numpy as np
 from numgrad.core.abstract import AbstractArray, AbstractLength
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.tree import Nesting, flatten, map_leaves, paths, unflatten
+from numgrad.core.tree import Nesting, align, flatten, map_leaves, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_index, as_operand
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.argnums import check_function
 from numgrad.transforms.carried import CarryingLoop, copied, nested_alike
 from numgrad.transforms.checkpointing import STATES, Save, in_segments, recomputed, steps_between
-from numgrad.transforms.divergent_batches import advanced, decided, leaf, numbered, truth
+from numgrad.transforms.divergent_batches import (
+    advanced,
+    branched,
+    check_shapes,
+    decided,
+    leaf,
+    numbered,
+    refuse_nesting,
+    truth,
+)
 
 
 def scan(
@@ -93,10 +102,10 @@ def _scan(
     save: Save = None,
 ) -> tuple[Any, Any]:
     """``scan`` for the function that errors name."""
-    given: list[Any] = []
-    nesting = None if xs is None else flatten(xs, given)
-    count = _count(name, nesting, given, length)
-    inputs = [leaf(name, "xs", x) for x in given]
+    leaves: list[Any] = []
+    nesting = None if xs is None else flatten(xs, leaves)
+    count = _count(name, nesting, leaves, length)
+    inputs = [leaf(name, "xs", x) for x in leaves]
 
     def of_rows(carry: Any, rows: Iterable[Any]) -> tuple[Any, Any]:
         result = step(carry, None if xs is None else unflatten(nesting, iter(rows)))
@@ -113,17 +122,17 @@ def _scan(
     def on_a_copy(carry: Any, arrays: Sequence[Any], k: int = 0) -> tuple[Any, Any]:
         return one(copied(carry), arrays, k)
 
-    loop = CarryingLoop(name, init, given)
+    loop = CarryingLoop(name, init, leaves)
     every = None if save is None else steps_between(name, save, count)
     if every is not None and every > 1 and count:
-        loop.settle(one, inputs)
+        loop.fix_numbers(one, inputs)
         carry, ys = in_segments(
             partial(_scan, name), of_rows, loop.carry, inputs, count, every, reverse
         )
         return map_leaves(loop.kind, carry), map_leaves(loop.kind, ys)
     if state.ground.deferred:
-        return _compiled(one, loop, inputs, count, reverse, save == "all")
-    loop.settle(one, inputs)
+        return _compiled_scan(one, loop, inputs, count, reverse, save == "all")
+    loop.fix_numbers(one, inputs)
     order = range(count)[::-1] if reverse else range(count)
     rows = loop.rows
     structure: Nesting = None
@@ -139,7 +148,7 @@ def _scan(
     return loop.result(), unflatten(structure, (loop.kind(_stacked(name, c)) for c in columns))
 
 
-def _compiled(
+def _compiled_scan(
     one: Callable[..., Any],
     loop: CarryingLoop,
     inputs: Sequence[Any],
@@ -153,10 +162,10 @@ def _compiled(
     structure: Nesting = None
     places: list[int] = []
 
-    def function(given: Sequence[Tensor]) -> tuple[list[Any], list[Any]]:
+    def function(values: Sequence[Tensor]) -> tuple[list[Any], list[Any]]:
         nonlocal structure
-        carry = unflatten(loop.nesting, iter(given[: len(loop.leaves)]))
-        rows = [OPS["expand_dims"](x, axis=0) for x in given[len(loop.leaves) :]]
+        carry = unflatten(loop.nesting, iter(values[: len(loop.leaves)]))
+        rows = [OPS["expand_dims"](x, axis=0) for x in values[len(loop.leaves) :]]
         new, y = one(carry, rows)
         results: list[Any] = []
         structure = flatten(y, results)
@@ -211,10 +220,10 @@ def fori_loop(
         steps = OPS["iota"](length=max(upper - lower, 0)) + lower
         carry, _ = _scan("fori_loop", partial(_numbered, body), init, steps, save=save)
         return carry
-    loop.settle(lambda carry, _: (body(lower, carry), None), [])
+    loop.fix_numbers(lambda carry, _: (body(lower, carry), None), [])
     for k in range(lower, upper):
         loop.step(lambda carry, k=k: (body(k, carry), None))
-    loop.settle_unstepped(lambda carry, _: (body(lower, carry), None))
+    loop.fix_without_steps(lambda carry, _: (body(lower, carry), None))
     return loop.result()
 
 
@@ -312,7 +321,7 @@ def _while(loop: CarryingLoop, cond: Callable[[Any], Any], body: Callable[[Any],
         loop.checked(new)
         return new
 
-    loop.settle(lambda carry, _: (body(carry), None), [])
+    loop.fix_numbers(lambda carry, _: (body(carry), None), [])
     goes_on: Any = True
     while True:
         again = decided(loop.name, cond(loop.carry))
@@ -320,7 +329,7 @@ def _while(loop: CarryingLoop, cond: Callable[[Any], Any], body: Callable[[Any],
             again = decided(loop.name, OPS["logical_and"](goes_on, again))
         goes_on = again
         if goes_on is False:
-            loop.settle_unstepped(lambda carry, _: (body(carry), None))
+            loop.fix_without_steps(lambda carry, _: (body(carry), None))
             return loop.result()
         loop.step(lambda carry, on=goes_on: (advanced(loop.name, on, checked, carry), None))
 
@@ -385,9 +394,9 @@ def associative_scan(
     array([  1.,   2.,   6.,  24., 120.])
     """
     check_function("associative_scan", f)
-    given: list[Any] = []
-    nesting, axis = flatten(xs, given), as_index("associative_scan", axis)
-    arrays = [leaf("associative_scan", "xs", x) for x in given]
+    leaves: list[Any] = []
+    nesting, axis = flatten(xs, leaves), as_index("associative_scan", axis)
+    arrays = [leaf("associative_scan", "xs", x) for x in leaves]
     if not arrays or any(not -a.ndim <= axis < a.ndim for a in arrays):
         raise NumgradValueError(
             f"associative_scan: xs have shapes {[tuple(a.shape) for a in arrays]}; each needs an "
@@ -416,7 +425,7 @@ def associative_scan(
     results = _partial(combined, front, lengths.pop()) if arrays[0].shape[axis] else front
     if reverse:
         results = [OPS["flip"](a, axis=0) for a in results]
-    kind = CarryingLoop("associative_scan", (), given).kind
+    kind = CarryingLoop("associative_scan", (), leaves).kind
     return unflatten(nesting, (kind(OPS["moveaxis"](a, 0, axis)) for a in results))
 
 
@@ -450,10 +459,10 @@ def _whole(name: str, what: str, n: Any) -> Any:
     return n if isinstance(n, AbstractLength) else as_index(name, n, what)
 
 
-def _count(name: str, nesting: Nesting, given: Sequence[Any], length: int | None) -> int:
+def _count(name: str, nesting: Nesting, leaves: Sequence[Any], length: int | None) -> int:
     """How many steps there are."""
     lengths: dict[str, Any] = {}
-    for path, x in zip(paths(nesting, "xs"), given, strict=False):
+    for path, x in zip(paths(nesting, "xs"), leaves, strict=False):
         if not np.ndim(x):
             raise NumgradValueError(
                 f"{name}: {path} is a {type(x).__name__} without axes; the steps go along the "
@@ -485,8 +494,132 @@ def _of_no_step(one: Callable[..., Any], loop: CarryingLoop, inputs: Sequence[An
 
     The carry gets those that it would have after a step, as in a compiled loop of any length.
     """
-    loop.settle_all(one, inputs)
+    loop.fix_dtypes(one, inputs)
     _, structure, metas = loop.traced(one, inputs)
     zeros = state.ground.zeros
     made = [None if m is None else Tensor(zeros((0, *m[0]), m[1])) for m in metas]
     return unflatten(structure, (loop.kind(a) for a in made))
+
+
+def cond(
+    pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any
+) -> Any:
+    """``true_fn(*operands)`` if ``pred``, else ``false_fn(*operands)``.
+
+    Only one is called; inside ``vmap``, where examples differ, both, and each example gets what is
+    its own, gradients too. Where the functions return different dtypes, the result has that of the
+    one called, and in compiled functions and batches, which have one result for both, what they
+    promote to.
+
+    Parameters
+    ----------
+    pred
+        One truth value.
+    true_fn, false_fn
+        Functions that return arrays of the same shapes, nested alike.
+    *operands
+        What they take: arrays, or nestings.
+
+    Raises
+    ------
+    NumgradTypeError
+        If ``pred`` is no single truth value, or a function is none.
+    NumgradValueError
+        If, for examples that differ, the functions return other shapes or nestings.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> root = lambda x: ng.cond(x > 0, np.sqrt, lambda x: 0.0 * x, x)
+    >>> ng.vmap(ng.grad(root))(np.array([4.0, -1.0]))
+    array([0.25, 0.  ])
+    """
+    check_function("cond", true_fn)
+    check_function("cond", false_fn)
+    choice = decided("cond", pred)
+    if isinstance(choice, bool):
+        return (true_fn if choice else false_fn)(*operands)
+    if state.ground.deferred:
+        return _compiled_branches("cond", OPS["logical_not"](choice), [true_fn, false_fn], operands)
+    return branched("cond", choice, true_fn, false_fn, operands)
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """``branches[index](*operands)``; an index beyond the ends is that of the end.
+
+    Parameters
+    ----------
+    index
+        One integer.
+    branches
+        Functions that return arrays of the same shapes, nested alike.
+    *operands
+        What they take: arrays, or nestings.
+
+    Raises
+    ------
+    NumgradTypeError
+        If ``index`` is no integer, or a branch is no function.
+    NumgradValueError
+        If there is no branch; and as for ``cond``.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> ng.switch(1, [np.sin, np.cos, np.tan], 0.0)
+    np.float64(1.0)
+    """
+    if not isinstance(branches, list | tuple):
+        raise NumgradTypeError(
+            f"switch: branches is a {type(branches).__name__}; give a list of functions"
+        )
+    if not branches:
+        raise NumgradValueError("switch: there is no branch to choose; give one at least")
+    for branch in branches:
+        check_function("switch", branch)
+    choice = numbered("switch", index)
+    if isinstance(choice, int):
+        return branches[min(max(choice, 0), len(branches) - 1)](*operands)
+    if state.ground.deferred:
+        return _compiled_branches("switch", choice, branches, operands)
+    return _among(choice, branches, 0, *operands)
+
+
+def _among(index: Any, branches: Sequence[Callable[..., Any]], first: int, *operands: Any) -> Any:
+    """The branch of each example, which is ``first`` or a later one."""
+    if first == len(branches) - 1:
+        return branches[first](*operands)
+    here = decided("switch", OPS["less_equal"](index, first))
+    rest = partial(_among, index, branches, first + 1)
+    if isinstance(here, bool):
+        return (branches[first] if here else rest)(*operands)
+    return branched("switch", here, branches[first], rest, operands)
+
+
+def _compiled_branches(
+    name: str, which: Tensor, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]
+) -> Any:
+    """As a part of the compiled function, of which one branch runs."""
+    from numgrad.compiler.loops.subgraph import compiled_branches
+
+    nesting: Nesting = None
+    shapes: dict[int, Any] = {}
+
+    def leaves_of(k: int) -> list[Any]:
+        nonlocal nesting
+        outputs: list[Any] = []
+        result = branches[k](*operands)
+        if not k:
+            nesting = flatten(result, outputs)
+        elif (where := align(nesting, result, outputs, "the result")) is not None:
+            refuse_nesting(name, where)
+        made = [None if x is None else leaf(name, "what a branch returns", x) for x in outputs]
+        for place, x in enumerate(made):
+            if x is not None:
+                check_shapes(name, shapes.setdefault(place, x.shape), x.shape)
+        return made
+
+    number = OPS["astype"](which, np.int64)
+    functions = [partial(leaves_of, k) for k in range(len(branches))]
+    results = compiled_branches(name, number, functions)
+    return unflatten(nesting, iter(results))
