@@ -50,9 +50,9 @@ class Op(Documented):
         complex. ``formulas`` has those that are implied as well.
     constants
         Inputs by which the result has no derivative: ``no_derivative``.
-    domain, special, samples, errors
+    domain, special, samples
         What the operation is tried on: the range to draw operands from; further operands of
-        interest; shapes of operands with parameters; calls that raise.
+        interest; shapes of operands with parameters.
     kinks, smooth
         Where it has no derivative, and what is used there (``kink``); or that it has one wherever
         it is defined.
@@ -100,7 +100,6 @@ class Op(Documented):
         domain: tuple[float, float] = (-2.0, 2.0),
         special: Sequence[float] = (),
         samples: Sequence[Any] = (),
-        errors: Sequence[Any] = (),
         differentiable: bool = True,
         linear: bool = False,
         bilinear: bool = False,
@@ -139,7 +138,7 @@ class Op(Documented):
         self.defaults = function.__defaults__ or ()
         self.ref, self.dunder, self.method = ref, dunder, method
         self.domain, self.special = domain, tuple(special)
-        self.samples, self.errors = tuple(samples), tuple(errors)
+        self.samples = tuple(samples)
         self.complex_ref: Callable[..., Any] | None = None
         self.kinks: list[Kink] = []
         self.smooth = smooth or linear

@@ -98,9 +98,7 @@ def _kept_values(g: Any, index: Any, meta_x: Any, axis: int) -> Any:
     return where(last, take(g, index, axis=axis), 0)
 
 
-@primitive(
-    linear=True, errors=[(((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError")], keeps_dtype=True
-)
+@primitive(linear=True, keeps_dtype=True)
 def index_add(x, index, source, *, axis, alpha=1):
     """The operand with an array, times ``alpha``, added at indices of an axis.
 
@@ -162,9 +160,7 @@ index_add.no_derivative("index")
 index_add.vjp(x=lambda g: g, source=_added)
 
 
-@primitive(
-    linear=True, errors=[(((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError")], keeps_dtype=True
-)
+@primitive(linear=True, keeps_dtype=True)
 def index_copy(x, index, source, *, axis):
     """The operand with an array written at indices of an axis.
 
@@ -197,14 +193,7 @@ index_copy.no_derivative("index")
 index_copy.vjp(x=lambda g, index, axis: index_fill(g, index, 0, axis=axis), source=_kept_values)
 
 
-@primitive(
-    linear=True,
-    errors=[
-        (((3,), (2,), ()), {"axis": 0}, "NumgradIndexError"),
-        (((3,), (2,), (2,)), {"axis": 0}, "NumgradValueError"),
-    ],
-    keeps_dtype=True,
-)
+@primitive(linear=True, keeps_dtype=True)
 def index_fill(x, index, value, *, axis):
     """The operand with a number written at indices of an axis.
 
@@ -327,14 +316,7 @@ def _added_along(operation: str, x: Any, index: Any, source: Any, axis: Any) -> 
     return put(x, positions, source, accumulate=True)
 
 
-@composite(
-    errors=[
-        (((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError"),
-        (((3,), (2,), (2,)), {"axis": 0, "reduce": "mean"}, "NumgradValueError"),
-    ],
-    smooth=True,
-    keeps_dtype=True,
-)
+@composite(smooth=True, keeps_dtype=True)
 def scatter(x, index, source, *, axis, reduce=None):
     """The operand with elements of another array written at one index each along an axis.
 
@@ -389,9 +371,7 @@ def scatter(x, index, source, *, axis, reduce=None):
     return multiply_at(x, positions, source) if reduce else put(x, positions, source)
 
 
-@composite(
-    errors=[(((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError")], smooth=True, keeps_dtype=True
-)
+@composite(smooth=True, keeps_dtype=True)
 def scatter_add(x, index, source, *, axis):
     """The operand with elements of another array added at one index each along an axis.
 

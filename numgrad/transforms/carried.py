@@ -110,7 +110,7 @@ class CarryingLoop:
     def step(self, one: Callable[[Any], tuple[Any, Any]]) -> Any:
         """Make a step; returns what else it gives."""
         if self.steps:
-            return self._kept(*self._run(one))
+            return self._carry_on(*self._run(one))
         random = watching = None
         if any(self.weak) or any(a.dtype != np.float64 for a in self.leaves):
             random = RandomState(one)
@@ -119,13 +119,13 @@ class CarryingLoop:
                 new, y = self._run(one)
         else:
             new, y = self._run(one)
-        met = watching is not None and watching.met and self._settled(lambda c, _: one(c), [])
+        met = watching is not None and watching.met and self._try_to_fix(lambda c, _: one(c), [])
         if met or self.widen([a.dtype for a in self.checked(new)]):
             if random is not None:
                 random.restore()
             self.weak = [False] * len(self.weak)
             return self.step(one)
-        return self._kept(new, y)
+        return self._carry_on(new, y)
 
     def _run(self, one: Callable[[Any], tuple[Any, Any]]) -> tuple[Any, Any]:
         """The next carry, to which the step may write: Note [Writes to a carry]."""
@@ -149,7 +149,7 @@ class CarryingLoop:
         rows = [y for row in self.rows.values() for y in row if isinstance(y, Tensor)]
         return any(_memory(y) is a for y in rows for a in memories)
 
-    def _kept(self, new: Any, y: Any) -> Any:
+    def _carry_on(self, new: Any, y: Any) -> Any:
         """Carry on what a step made, in the dtypes of the carry; returns ``y``."""
         self.leaves = [
             a if a.dtype == before.dtype else self._converted(k, a, before.dtype)
@@ -167,25 +167,25 @@ class CarryingLoop:
         self.weak = [False] * len(dtypes)
         return True
 
-    def settle(self, one: Callable[..., Any], inputs: Sequence[Any]) -> None:
+    def fix_numbers(self, one: Callable[..., Any], inputs: Sequence[Any]) -> None:
         """Find the dtypes of numbers, if what the step has at hand is not of NumPy's defaults."""
         if not any(self.weak):
             return
         met = [a for a, weak in zip(self.leaves, self.weak, strict=True) if not weak]
         met += [x for x in reached(one, set()) if isinstance(x, np.ndarray | np.generic | Tensor)]
         if not {x.dtype for x in (*met, *inputs)} <= DEFAULTS:
-            self._settled(one, inputs)
+            self._try_to_fix(one, inputs)
 
-    def _settled(self, one: Callable[..., Any], inputs: Sequence[Any]) -> bool:
+    def _try_to_fix(self, one: Callable[..., Any], inputs: Sequence[Any]) -> bool:
         """Settle dtypes if the step can be traced; whether they are others."""
         before = self.leaves, self.weak
         try:
-            self.settle_all(one, inputs, watched=True)
+            self.fix_dtypes(one, inputs, watched=True)
         except Exception:  # of whatever kind: the step is not meant to run here
             self.leaves, self.weak = before
         return [a.dtype for a in self.leaves] != [a.dtype for a in before[0]]
 
-    def settle_all(
+    def fix_dtypes(
         self, one: Callable[..., Any], inputs: Sequence[Any], watched: bool = False
     ) -> None:
         """Give the carry the dtypes that a traced step leaves alone.
@@ -197,16 +197,16 @@ class CarryingLoop:
             again = self.widen(self.traced(one, inputs, watched)[0]) or any(self.weak)
             self.weak = [False] * len(self.weak)
 
-    def settle_unstepped(self, one: Callable[..., Any]) -> None:
+    def fix_without_steps(self, one: Callable[..., Any]) -> None:
         """Give the carry of a loop that made no step the dtypes that one would give it."""
         if not self.steps:
-            self._settled(one, [])
+            self._try_to_fix(one, [])
 
     def traced(
         self, one: Callable[..., Any], inputs: Sequence[Any], watched: bool = False
     ) -> tuple[list[np.dtype], Nesting, list[tuple[tuple, np.dtype] | None]]:
         """Of a step that is only traced: dtypes of the carry, nesting and kinds of the rest."""
-        from numgrad.compiler.trace.body import owned, trace_body
+        from numgrad.compiler.trace.body import own_memory, trace_body
 
         count = len(self.leaves)
         metas = [Meta(a.shape, a.dtype) for a in self.leaves]
@@ -217,7 +217,7 @@ class CarryingLoop:
         def function(values: Sequence[Tensor]) -> list[Any]:
             nonlocal structure
             results.clear()  # it may be traced again
-            new, y = one(unflatten(self.nesting, iter(owned(values[:count]))), values[count:])
+            new, y = one(unflatten(self.nesting, iter(own_memory(values[:count]))), values[count:])
             structure = flatten(y, results)
             return [*self.checked(new), *(part for part in results if part is not None)]
 

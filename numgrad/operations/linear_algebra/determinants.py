@@ -57,12 +57,7 @@ def _factoring(
     return factor
 
 
-@prepared(
-    ref=np.linalg.det,
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError"), (((3,),), {}, "NumgradLinAlgError")],
-)
+@prepared(ref=np.linalg.det, method=False, smooth=True)
 def det(a):
     """Determinants of square matrices; the gradient is right for singular ones too.
 

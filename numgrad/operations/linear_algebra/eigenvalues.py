@@ -138,12 +138,7 @@ def _is_upper(operation: str, uplo: Any) -> bool:
     return uplo.upper() == "U"
 
 
-@composite(
-    ref=np.linalg.eigh,
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError"), (((2, 2),), {"UPLO": "X"}, "NumgradValueError")],
-)
+@composite(ref=np.linalg.eigh, method=False, smooth=True)
 def eigh(
     a, UPLO="L", *, b=None, eigvals_only=False, subset_by_index=None, subset_by_value=None, type=1
 ):
@@ -250,12 +245,7 @@ def _part(name: str, w: Any, by_index: Any, by_value: Any) -> slice:
     return slice(*np.searchsorted(values, (low, high), "right").tolist())
 
 
-@composite(
-    ref=np.linalg.eigvalsh,
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
-)
+@composite(ref=np.linalg.eigvalsh, method=False, smooth=True)
 def eigvalsh(a, UPLO="L", *, b=None, subset_by_index=None, subset_by_value=None, type=1):
     """Eigenvalues of Hermitian matrices, of which one triangle is read.
 
@@ -340,12 +330,7 @@ general_eigen.vjp(a=_general_eigen_vjp)
 general_eigen.batch(of_matrices)
 
 
-@composite(
-    ref=np.linalg.eig,
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
-)
+@composite(ref=np.linalg.eig, method=False, smooth=True)
 def eig(a):
     """Eigenvalues and eigenvectors of square matrices.
 
@@ -367,12 +352,7 @@ def eig(a):
     return EigResult(*general_eigen(as_operand(a)))
 
 
-@composite(
-    ref=np.linalg.eigvals,
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
-)
+@composite(ref=np.linalg.eigvals, method=False, smooth=True)
 def eigvals(a):
     """Eigenvalues of square matrices; always complex.
 

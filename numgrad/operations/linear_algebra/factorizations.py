@@ -131,15 +131,7 @@ def _raw_qr_shape(a):
 raw_qr.batch(of_matrices)
 
 
-@composite(
-    ref=np.linalg.qr,
-    method=False,
-    smooth=True,
-    errors=[
-        (((3,),), {}, "NumgradLinAlgError"),
-        (((2, 2),), {"mode": "full"}, "NumgradValueError"),
-    ],
-)
+@composite(ref=np.linalg.qr, method=False, smooth=True)
 def qr(a, mode="reduced"):
     """Orthogonal and upper triangular factors: ``a = Q @ R``.
 
@@ -283,12 +275,7 @@ class LUResult(NamedTuple):
     U: Any
 
 
-@composite(
-    ref="scipy.linalg.lu",
-    method=False,
-    smooth=True,
-    errors=[(((3,),), {}, "NumgradLinAlgError")],
-)
+@composite(ref="scipy.linalg.lu", method=False, smooth=True)
 def lu(a, permute_l=False, p_indices=False):
     """Lower and upper triangular factors, rows exchanged: ``a = P @ L @ U``.
 
@@ -336,12 +323,7 @@ def _rows(x: Any, order: Any) -> Any:
     return bind(OPS["take_along_axis"], (x, index), {"axis": -2})
 
 
-@composite(
-    ref="scipy.linalg.lu_factor",
-    method=False,
-    smooth=True,
-    errors=[(((3,),), {}, "NumgradLinAlgError")],
-)
+@composite(ref="scipy.linalg.lu_factor", method=False, smooth=True)
 def lu_factor(a):
     """Lower and upper triangular factors in one matrix, for ``lu_solve``.
 
@@ -501,12 +483,7 @@ block_factors.vjp(a=_block_factors_vjp)
 block_factors.batch(of_matrices)
 
 
-@composite(
-    ref="scipy.linalg.ldl",
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
-)
+@composite(ref="scipy.linalg.ldl", method=False, smooth=True)
 def ldl(a, lower=True, hermitian=True):
     """Factors of symmetric or Hermitian matrices: ``a = L @ D @ L*``, rows of ``L`` exchanged.
 
@@ -580,15 +557,7 @@ def ldl_solve(ldl_factors, b, lower=True, hermitian=True):
     return squeeze(x, -1) if vector else x
 
 
-@composite(
-    method=False,
-    smooth=True,
-    errors=[
-        (((3,), (3,)), {}, "NumgradLinAlgError"),
-        (((2, 3), (2,)), {}, "NumgradValueError"),
-        (((3, 2), (3,)), {}, "NumgradValueError"),
-    ],
-)
+@composite(method=False, smooth=True)
 def householder_product(a, tau):
     """The first columns of ``H[0] @ H[1] @ ...`` with ``H[i] = 1 - tau[i] v[i] v[i]*``.
 

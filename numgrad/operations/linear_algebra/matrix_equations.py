@@ -46,15 +46,7 @@ def _given(name: str, a: Any, q: Any) -> tuple[Any, Any]:
     return a, q
 
 
-@composite(
-    ref="scipy.linalg.solve_continuous_lyapunov",
-    method=False,
-    smooth=True,
-    errors=[
-        (((2, 3), (2, 2)), {}, "NumgradLinAlgError"),
-        (((2, 2), (3, 3)), {}, "NumgradValueError"),
-    ],
-)
+@composite(ref="scipy.linalg.solve_continuous_lyapunov", method=False, smooth=True)
 def solve_continuous_lyapunov(a, q):
     """The ``x`` of ``a @ x + x @ a* = q``, where ``a*`` is the conjugate transpose.
 
@@ -84,16 +76,7 @@ def solve_continuous_lyapunov(a, q):
     return solve_sylvester(a, adjoint(a), q)
 
 
-@composite(
-    ref="scipy.linalg.solve_discrete_lyapunov",
-    method=False,
-    smooth=True,
-    errors=[
-        (((2, 3), (2, 2)), {}, "NumgradLinAlgError"),
-        (((2, 2), (3, 3)), {}, "NumgradValueError"),
-        (((2, 2), (2, 2)), {"method": "fast"}, "NumgradValueError"),
-    ],
-)
+@composite(ref="scipy.linalg.solve_discrete_lyapunov", method=False, smooth=True)
 def solve_discrete_lyapunov(a, q, method=None):
     """The ``x`` of ``a @ x @ a* - x + q = 0``, where ``a*`` is the conjugate transpose.
 
@@ -174,12 +157,7 @@ def _solution(name: str, *arguments: Any) -> np.ndarray:
     return np.asarray(result, meta.dtype)
 
 
-@primitive(
-    ref="scipy.linalg.solve_continuous_are",
-    method=False,
-    smooth=True,
-    errors=[(((2, 2), (2, 1), (3, 3), (1, 1)), {}, "NumgradLinAlgError")],
-)
+@primitive(ref="scipy.linalg.solve_continuous_are", method=False, smooth=True)
 def solve_continuous_are(a, b, q, r):
     """The ``x`` of ``a* x + x a - x b inv(r) b* x + q = 0`` by which the closed loop is stable.
 
@@ -207,12 +185,7 @@ def solve_continuous_are(a, b, q, r):
     return _solution("solve_continuous_are", a, b, q, r)
 
 
-@primitive(
-    ref="scipy.linalg.solve_discrete_are",
-    method=False,
-    smooth=True,
-    errors=[(((2, 2), (2, 1), (3, 3), (1, 1)), {}, "NumgradLinAlgError")],
-)
+@primitive(ref="scipy.linalg.solve_discrete_are", method=False, smooth=True)
 def solve_discrete_are(a, b, q, r):
     """The ``x`` of ``a* x a - x - a* x b inv(r + b* x b) b* x a + q = 0``, the closed loop stable.
 

@@ -100,12 +100,7 @@ doubled.jvp(_doubled_jvp)
 doubled.batch(_aligned)
 
 
-@primitive(
-    ref="scipy.linalg.expm",
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
-)
+@primitive(ref="scipy.linalg.expm", method=False, smooth=True)
 def expm(a):
     """Exponentials of square matrices.
 
@@ -188,12 +183,7 @@ principal_logarithm.jvp(lambda t_a, a: _with_logarithm(_derivative(principal_log
 principal_logarithm.batch(of_matrices)
 
 
-@composite(
-    ref="scipy.linalg.logm",
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
-)
+@composite(ref="scipy.linalg.logm", method=False, smooth=True)
 def logm(a):
     """Principal logarithms of square matrices.
 
@@ -236,12 +226,7 @@ principal_root.shape(_shape_of("sqrtm"))
 principal_root.batch(of_matrices)
 
 
-@composite(
-    ref="scipy.linalg.sqrtm",
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
-)
+@composite(ref="scipy.linalg.sqrtm", method=False, smooth=True)
 def sqrtm(a):
     """Principal square roots of square matrices.
 
@@ -274,15 +259,7 @@ def sqrtm(a):
     )
 
 
-@primitive(
-    ref="scipy.linalg.solve_sylvester",
-    method=False,
-    smooth=True,
-    errors=[
-        (((2, 3), (2, 2), (2, 2)), {}, "NumgradLinAlgError"),
-        (((2, 2), (3, 3), (2, 2)), {}, "NumgradValueError"),
-    ],
-)
+@primitive(ref="scipy.linalg.solve_sylvester", method=False, smooth=True)
 def solve_sylvester(a, b, q):
     """The ``x`` of ``a @ x + x @ b = q``.
 
@@ -341,12 +318,7 @@ principal_root.vjp(a=lambda g, y: solve_sylvester(adjoint(y), adjoint(y), g))
 principal_root.jvp(lambda t_a, y: solve_sylvester(y, y, t_a))
 
 
-@composite(
-    ref=np.linalg.matrix_power,
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {"n": 2}, "NumgradLinAlgError")],
-)
+@composite(ref=np.linalg.matrix_power, method=False, smooth=True)
 def matrix_power(a, n):
     """Powers of square matrices with integers; negative ones are powers of the inverses.
 
@@ -417,13 +389,7 @@ def of_square_matrices(function: Callable[..., Any]) -> MatrixFunction:
     def checked(a: Any) -> Any:
         return function(_checked(name, a))
 
-    return MatrixFunction(
-        checked,
-        ref=f"scipy.linalg.{name}",
-        method=False,
-        smooth=True,
-        errors=[(((2, 3),), {}, "NumgradLinAlgError")],
-    )
+    return MatrixFunction(checked, ref=f"scipy.linalg.{name}", method=False, smooth=True)
 
 
 @of_square_matrices
@@ -514,12 +480,7 @@ def tanhm(a):
     return solve(*_hyperbolic(a))
 
 
-@composite(
-    ref="scipy.linalg.fractional_matrix_power",
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {"t": 0.5}, "NumgradLinAlgError")],
-)
+@composite(ref="scipy.linalg.fractional_matrix_power", method=False, smooth=True)
 def fractional_matrix_power(a, t):
     """Principal powers of square matrices with real numbers: ``expm(t * logm(a))``.
 

@@ -61,12 +61,7 @@ def _newton(s: np.ndarray) -> np.ndarray:
     return s
 
 
-@primitive(
-    ref="scipy.linalg.signm",
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
-)
+@primitive(ref="scipy.linalg.signm", method=False, smooth=True)
 def signm(a):
     """Signs of square matrices: eigenvalues become those of their real parts, 1 or -1.
 
@@ -149,15 +144,7 @@ unitary_factor.vjp(a=_unitary_gradient)
 unitary_factor.batch(of_matrices)
 
 
-@composite(
-    ref="scipy.linalg.polar",
-    method=False,
-    smooth=True,
-    errors=[
-        (((3,),), {}, "NumgradLinAlgError"),
-        (((2, 2),), {"side": "up"}, "NumgradValueError"),
-    ],
-)
+@composite(ref="scipy.linalg.polar", method=False, smooth=True)
 def polar(a, side="right"):
     """Polar decompositions: a unitary factor ``u``, and a positive semidefinite one ``p``.
 
@@ -193,12 +180,7 @@ def polar(a, side="right"):
     return u, hermitian(matmul(back, a) if side == "right" else matmul(a, back))
 
 
-@composite(
-    ref="scipy.linalg.orthogonal_procrustes",
-    method=False,
-    smooth=True,
-    errors=[(((3, 2), (2, 2)), {}, "NumgradValueError")],
-)
+@composite(ref="scipy.linalg.orthogonal_procrustes", method=False, smooth=True)
 def orthogonal_procrustes(a, b):
     """The unitary matrix that takes one matrix closest to another: ``a @ r`` to ``b``.
 

@@ -135,15 +135,7 @@ schur_factors.vjp(a=_schur_vjp)
 schur_factors.batch(of_matrices)
 
 
-@composite(
-    ref="scipy.linalg.schur",
-    method=False,
-    smooth=True,
-    errors=[
-        (((2, 3),), {}, "NumgradLinAlgError"),
-        (((2, 2),), {"output": "half"}, "NumgradValueError"),
-    ],
-)
+@composite(ref="scipy.linalg.schur", method=False, smooth=True)
 def schur(a, output="real", sort=None):
     """Schur's form: ``a = Z @ T @ Z*`` with unitary ``Z`` and upper triangular ``T``.
 
@@ -291,12 +283,7 @@ hessenberg_factors.vjp(a=_hessenberg_vjp)
 hessenberg_factors.batch(of_matrices)
 
 
-@composite(
-    ref="scipy.linalg.hessenberg",
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
-)
+@composite(ref="scipy.linalg.hessenberg", method=False, smooth=True)
 def hessenberg(a, calc_q=False):
     """Hessenberg's form: ``a = Q @ H @ Q*`` with ``H`` zero below the first subdiagonal.
 
@@ -331,15 +318,7 @@ def _no_derivative(g, a, b):
     )
 
 
-@primitive(
-    ref="scipy.linalg.qz",
-    method=False,
-    outputs=True,
-    errors=[
-        (((2, 3), (2, 2)), {}, "NumgradLinAlgError"),
-        (((2, 2), (2, 2)), {"sort": "lhp"}, "NumgradTypeError"),
-    ],
-)
+@primitive(ref="scipy.linalg.qz", method=False, outputs=True)
 def qz(a, b, *, output="real", sort=None):
     """Generalized Schur form of two matrices: ``a = Q @ AA @ Z*`` and ``b = Q @ BB @ Z*``.
 

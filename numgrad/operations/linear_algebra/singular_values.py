@@ -175,12 +175,7 @@ def _values(a: Any) -> Any:
     return singular_values_alone(a) if is_constant(a) else singular(a)[1]
 
 
-@composite(
-    ref=np.linalg.svd,
-    method=False,
-    smooth=True,
-    errors=[(((3,),), {}, "NumgradLinAlgError")],
-)
+@composite(ref=np.linalg.svd, method=False, smooth=True)
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     """Singular values and vectors: ``a = U @ diag(S) @ Vh``.
 
@@ -216,12 +211,7 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     return SVDResult(*singular(a, full=bool(full_matrices)))
 
 
-@composite(
-    ref="numpy.linalg.svdvals",
-    method=False,
-    smooth=True,
-    errors=[(((3,),), {}, "NumgradLinAlgError")],
-)
+@composite(ref="numpy.linalg.svdvals", method=False, smooth=True)
 def svdvals(x):
     """Singular values of matrices, descending.
 
@@ -281,12 +271,7 @@ pseudo_inverse.vjp(a=_pseudo_inverse_vjp)
 pseudo_inverse.batch(of_matrices)
 
 
-@composite(
-    ref=np.linalg.pinv,
-    method=False,
-    smooth=True,
-    errors=[(((3,),), {}, "NumgradLinAlgError")],
-)
+@composite(ref=np.linalg.pinv, method=False, smooth=True)
 def pinv(a, rcond=None, hermitian=False, *, rtol=None):
     """Pseudo-inverses (of Moore and Penrose); the gradient is that at a rank that stays.
 
@@ -415,15 +400,7 @@ class LstsqResult(NamedTuple):
     singular_values: Any
 
 
-@composite(
-    ref=np.linalg.lstsq,
-    method=False,
-    smooth=True,
-    errors=[
-        (((3,), (3,)), {}, "NumgradLinAlgError"),
-        (((3, 2), (2,)), {}, "NumgradLinAlgError"),
-    ],
-)
+@composite(ref=np.linalg.lstsq, method=False, smooth=True)
 def lstsq(a, b, rcond=None):
     """The shortest of the ``x`` for which ``a @ x`` comes nearest to ``b``.
 
@@ -519,8 +496,7 @@ def _basis(projector: str) -> Callable[[Callable[..., Any]], Basis]:
 
     def declare(function: Callable[..., Any]) -> Basis:
         name = function.__name__
-        errors = [(((3,),), {}, "NumgradLinAlgError")]
-        op = Basis(function, ref=f"scipy.linalg.{name}", method=False, errors=errors)
+        op = Basis(function, ref=f"scipy.linalg.{name}", method=False)
         op.shape(no_shape(name, OUTSIDE))
         op.refuse(a=_without_derivative(name, projector))
         return op
@@ -585,12 +561,7 @@ def check_semidefinite(w, limits):
 check_semidefinite.shape(lambda w, limits: Meta((), np.dtype(bool)))
 
 
-@composite(
-    ref="scipy.linalg.pinvh",
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
-)
+@composite(ref="scipy.linalg.pinvh", method=False, smooth=True)
 def pinvh(a, *, rtol=None, lower=True):
     """Pseudo-inverses of Hermitian matrices, of which one triangle is read.
 

@@ -124,18 +124,7 @@ factored_solve.vjp(
 )
 
 
-@prepared(
-    ref=np.linalg.solve,
-    method=False,
-    auxiliaries=("factors", "pivots"),
-    smooth=True,
-    errors=[
-        (((2, 3), (2,)), {}, "NumgradLinAlgError"),
-        (((3,), (3,)), {}, "NumgradLinAlgError"),
-        (((2, 2), (3,)), {}, "NumgradValueError"),
-        (((2, 2), (2,)), {}, "NumgradLinAlgError"),
-    ],
-)
+@prepared(ref=np.linalg.solve, method=False, auxiliaries=("factors", "pivots"), smooth=True)
 def solve(a, b):
     """The ``x`` of ``a @ x = b`` for square matrices; ``b`` with one axis is a vector.
 
@@ -290,15 +279,7 @@ def _solve_batch(
     return apply("squeeze", x, axis=-1) if vector else x
 
 
-@prepared(
-    ref=np.linalg.inv,
-    method=False,
-    smooth=True,
-    errors=[
-        (((2, 3),), {}, "NumgradLinAlgError"),
-        (((2, 2),), {}, "NumgradLinAlgError"),
-    ],
-)
+@prepared(ref=np.linalg.inv, method=False, smooth=True)
 def inv(a):
     """Inverses of square matrices.
 

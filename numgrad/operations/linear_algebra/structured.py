@@ -121,12 +121,7 @@ def circulant(c):
     return c[..., constant((np.arange(n)[:, None] - np.arange(n)) % max(n, 1))]
 
 
-@composite(
-    ref="scipy.linalg.companion",
-    method=False,
-    smooth=True,
-    errors=[(((1,),), {}, "NumgradValueError")],
-)
+@composite(ref="scipy.linalg.companion", method=False, smooth=True)
 def companion(a):
     """Matrices whose eigenvalues are the roots of polynomials.
 
@@ -510,12 +505,7 @@ def _whole(a_band: Any, lower: bool) -> Any:
     return mirrored(where(constant(inside), read, 0), lower)
 
 
-@composite(
-    ref="scipy.linalg.eig_banded",
-    method=False,
-    smooth=True,
-    errors=[(((3,),), {}, "NumgradLinAlgError")],
-)
+@composite(ref="scipy.linalg.eig_banded", method=False, smooth=True)
 def eig_banded(a_band, lower=False, eigvals_only=False):
     """Eigenvalues and eigenvectors of Hermitian matrices given by their diagonals.
 
@@ -546,12 +536,7 @@ def eig_banded(a_band, lower=False, eigvals_only=False):
     return eigvalsh(whole) if eigvals_only else eigh(whole)
 
 
-@composite(
-    ref="scipy.linalg.eigvals_banded",
-    method=False,
-    smooth=True,
-    errors=[(((3,),), {}, "NumgradLinAlgError")],
-)
+@composite(ref="scipy.linalg.eigvals_banded", method=False, smooth=True)
 def eigvals_banded(a_band, lower=False):
     """Eigenvalues of Hermitian matrices given by their diagonals, as ``eig_banded`` takes them.
 
@@ -575,12 +560,7 @@ def eigvals_banded(a_band, lower=False):
     return eig_banded(_bands("eigvals_banded", a_band), lower, eigvals_only=True)
 
 
-@composite(
-    ref="scipy.linalg.eigh_tridiagonal",
-    method=False,
-    smooth=True,
-    errors=[(((3,), (3,)), {}, "NumgradValueError")],
-)
+@composite(ref="scipy.linalg.eigh_tridiagonal", method=False, smooth=True)
 def eigh_tridiagonal(d, e, eigvals_only=False):
     """Eigenvalues and eigenvectors of symmetric matrices with three diagonals.
 
@@ -636,12 +616,7 @@ def eigvalsh_tridiagonal(d, e):
     return eigh_tridiagonal(d, e, eigvals_only=True)
 
 
-@composite(
-    ref="scipy.linalg.solveh_banded",
-    method=False,
-    smooth=True,
-    errors=[(((3,), (3,)), {}, "NumgradLinAlgError")],
-)
+@composite(ref="scipy.linalg.solveh_banded", method=False, smooth=True)
 def solveh_banded(ab, b, lower=False):
     """The ``x`` of ``a @ x = b`` for Hermitian matrices given by their diagonals.
 

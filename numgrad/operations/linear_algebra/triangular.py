@@ -129,15 +129,7 @@ def _solve_triangle_backward(call, mask):
     return backward
 
 
-@composite(
-    ref="scipy.linalg.solve_triangular",
-    method=False,
-    smooth=True,
-    errors=[
-        (((2, 3), (2,)), {}, "NumgradLinAlgError"),
-        (((2, 2), (3,)), {}, "NumgradValueError"),
-    ],
-)
+@composite(ref="scipy.linalg.solve_triangular", method=False, smooth=True)
 def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False):
     """The ``x`` of ``a @ x = b`` for triangular matrices; ``b`` with one axis is a vector.
 
@@ -208,12 +200,7 @@ def check_diagonal(a):
 check_diagonal.shape(lambda a: Meta((), np.dtype(bool)))
 
 
-@prepared(
-    ref=np.linalg.cholesky,
-    method=False,
-    smooth=True,
-    errors=[(((2, 3),), {}, "NumgradLinAlgError"), (((3,),), {}, "NumgradLinAlgError")],
-)
+@prepared(ref=np.linalg.cholesky, method=False, smooth=True)
 def cholesky(a, *, upper=False):
     """Triangular factors of Hermitian positive definite matrices: ``a = L @ L^H``.
 

@@ -20,9 +20,15 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.parallel.executors import check_executor, evaluate
-from numgrad.parallel.pieces import Partition
-from numgrad.parallel.remote import EachRow, Gradients, Remote, as_array
+from numgrad.parallel.executors import (
+    EachRow,
+    Gradients,
+    Partition,
+    Remote,
+    as_array,
+    check_executor,
+    evaluate,
+)
 from numgrad.tensors.tensor import Tensor
 
 

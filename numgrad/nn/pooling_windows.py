@@ -18,8 +18,7 @@ from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.windows import pooling_kernel
-from numgrad.nn.applied import Applied
-from numgrad.nn.module.vocabulary import along_axes
+from numgrad.nn.applied import Applied, along_axes
 from numgrad.operations.shape import as_index, as_operand, reshape
 from numgrad.operations.take import gather_along, gather_along_backward
 
