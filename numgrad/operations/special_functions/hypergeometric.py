@@ -2,14 +2,10 @@
 
 import numpy as np
 
-from numgrad.operations.special_functions.declare import (
-    central_difference,
-    pole_difference,
-    special,
-)
+from numgrad.operations.special_functions import declare
 
 
-@special(domain=(0.1, 0.9))
+@declare.special(domain=(0.1, 0.9))
 def hyp0f1(v, z):
     """Confluent hypergeometric limit function.
 
@@ -24,12 +20,12 @@ def hyp0f1(v, z):
 
 
 hyp0f1.vjp(
-    v=lambda g, v, z: g * pole_difference(lambda p: hyp0f1(p, z), v),
+    v=lambda g, v, z: g * declare.pole_difference(lambda p: hyp0f1(p, z), v),
     z=lambda g, v, z: g * hyp0f1(v + 1, z) / v,
 )
 
 
-@special(domain=(0.1, 0.9))
+@declare.special(domain=(0.1, 0.9))
 def hyp1f1(a, b, x):
     """Confluent hypergeometric function of the first kind.
 
@@ -41,13 +37,13 @@ def hyp1f1(a, b, x):
 
 
 hyp1f1.vjp(
-    a=lambda g, a, b, x: g * central_difference(lambda p: hyp1f1(p, b, x), a),
-    b=lambda g, a, b, x: g * pole_difference(lambda p: hyp1f1(a, p, x), b),
+    a=lambda g, a, b, x: g * declare.central_difference(lambda p: hyp1f1(p, b, x), a),
+    b=lambda g, a, b, x: g * declare.pole_difference(lambda p: hyp1f1(a, p, x), b),
     x=lambda g, a, b, x: g * (a / b) * np.where(a == -1, 1, hyp1f1(a + 1, b + 1, x)),
 )
 
 
-@special(domain=(0.1, 0.9))
+@declare.special(domain=(0.1, 0.9))
 def hyp2f1(a, b, c, z):
     """Gauss's hypergeometric function.
 
@@ -59,14 +55,14 @@ def hyp2f1(a, b, c, z):
 
 
 hyp2f1.vjp(
-    a=lambda g, a, b, c, z: g * central_difference(lambda p: hyp2f1(p, b, c, z), a),
-    b=lambda g, a, b, c, z: g * central_difference(lambda p: hyp2f1(a, p, c, z), b),
-    c=lambda g, a, b, c, z: g * pole_difference(lambda p: hyp2f1(a, b, p, z), c),
+    a=lambda g, a, b, c, z: g * declare.central_difference(lambda p: hyp2f1(p, b, c, z), a),
+    b=lambda g, a, b, c, z: g * declare.central_difference(lambda p: hyp2f1(a, p, c, z), b),
+    c=lambda g, a, b, c, z: g * declare.pole_difference(lambda p: hyp2f1(a, b, p, z), c),
     z=lambda g, a, b, c, z: g * (a * b / c) * hyp2f1(a + 1, b + 1, c + 1, z),
 )
 
 
-@special(domain=(0.1, 0.9))
+@declare.special(domain=(0.1, 0.9))
 def hyperu(a, b, x):
     """Confluent hypergeometric function of the second kind.
 
@@ -78,8 +74,8 @@ def hyperu(a, b, x):
 
 
 hyperu.vjp(
-    a=lambda g, a, b, x: g * central_difference(lambda p: hyperu(p, b, x), a),
-    b=lambda g, a, b, x: g * central_difference(lambda p: hyperu(a, p, x), b),
+    a=lambda g, a, b, x: g * declare.central_difference(lambda p: hyperu(p, b, x), a),
+    b=lambda g, a, b, x: g * declare.central_difference(lambda p: hyperu(a, p, x), b),
     # of orders 0 and -1 it is a constant and 1, also where the other function is endless
     x=lambda g, a, b, x: (
         g * np.where(a == 0, 0, -a * np.where(a == -1, 1, hyperu(a + 1, b + 1, x)))
@@ -87,7 +83,7 @@ hyperu.vjp(
 )
 
 
-@special()
+@declare.special()
 def exprel(x):
     """``(exp(x) - 1) / x``, 1 at 0.
 
@@ -101,7 +97,7 @@ def exprel(x):
 exprel.vjp(x=lambda g, x: 0.5 * g * hyp1f1(2, 3, x))
 
 
-@special(domain=(0.3, 3.0))
+@declare.special(domain=(0.3, 3.0))
 def exp1(x):
     """Exponential integral of ``exp(-t) / t`` from ``x`` on.
 
@@ -115,7 +111,7 @@ def exp1(x):
 exp1.vjp(x=lambda g, x: -g * np.exp(-x) / x)
 
 
-@special(domain=(0.3, 3.0))
+@declare.special(domain=(0.3, 3.0))
 def expi(x):
     """Exponential integral of ``exp(t) / t`` up to ``x``, a principal value.
 
@@ -129,7 +125,7 @@ def expi(x):
 expi.vjp(x=lambda g, x: g * np.exp(x) / x)
 
 
-@special(domain=(0.3, 3.0))
+@declare.special(domain=(0.3, 3.0))
 def expn(n, x):
     """Exponential integral of integer order; others are truncated.
 
@@ -149,7 +145,7 @@ def _expn_vjp(g, n, x):
 expn.vjp(x=_expn_vjp)
 
 
-@special(domain=(0.3, 0.9))
+@declare.special(domain=(0.3, 0.9))
 def spence(z):
     """Dilogarithm of ``1 - z``, the integral of ``log(t) / (1 - t)`` from 1 to ``z``.
 
@@ -171,7 +167,7 @@ def _spence_vjp(g, z):
 spence.vjp(z=_spence_vjp)
 
 
-@special(domain=(-2.0, 2.0))
+@declare.special(domain=(-2.0, 2.0))
 def wrightomega(z):
     """Wright's omega function of real operands: ``y + log(y)`` is ``z``.
 

@@ -29,7 +29,7 @@ from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
-from numgrad.operations.linear_algebra.checks import constant
+from numgrad.operations.linear_algebra.matrices import constant
 from numgrad.operations.shared_rules import floating
 
 _AT_ONCE = 4096  # pairs, so that integrands fit into the cache
