@@ -16,10 +16,9 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.operations.arithmetic import absolute, floor_divide, positive, remainder, trunc
+from numgrad.operations.arithmetic import absolute, floor_divide, positive, real, remainder, trunc
 from numgrad.operations.choice import where
 from numgrad.operations.compare import equal
-from numgrad.operations.complex import real
 from numgrad.operations.shape import as_operand
 
 

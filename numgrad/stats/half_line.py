@@ -9,7 +9,7 @@ import numpy as np
 
 from numgrad.operations.error_gamma_logistic import digamma, erf, erfc, erfinv, gamma, gammaln, ndtr
 from numgrad.operations.special_functions import distributions
-from numgrad.operations.special_functions.error import erfcinv, log_ndtr, ndtri
+from numgrad.operations.special_functions.distributions import erfcinv, log_ndtr, ndtri
 from numgrad.operations.special_functions.gamma import (
     betainc,
     betaincc,

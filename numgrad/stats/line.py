@@ -11,7 +11,7 @@ from numgrad.operations.error_gamma_logistic import digamma, log_sigmoid, ndtr
 from numgrad.operations.error_gamma_logistic import logistic as logistic_function
 from numgrad.operations.special_functions import distributions
 from numgrad.operations.special_functions.bessel import i0, i0e, i1, i1e
-from numgrad.operations.special_functions.error import log_ndtr, ndtri, ndtri_exp, owens_t
+from numgrad.operations.special_functions.distributions import log_ndtr, ndtri, ndtri_exp, owens_t
 from numgrad.operations.special_functions.gamma import betaln
 from numgrad.stats.distribution import Continuous
 from numgrad.stats.numerics import angle_variance, log_beta_below, over_normals, shares, truncated

@@ -12,7 +12,7 @@ import numpy as np
 
 from numgrad.operations.special_functions import distributions, gamma
 from numgrad.operations.special_functions.declare import moved, special
-from numgrad.operations.special_functions.error import exp_product, ndtri
+from numgrad.operations.special_functions.distributions import exp_product, ndtri
 
 # -------------------------------------------------------------------------- beta, gamma, chi2
 
