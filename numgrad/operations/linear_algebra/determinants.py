@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.core.batching import BatchOperand
+from numgrad.codegen.symbols import real_dtype
+from numgrad.core.batching import broadcasting_rule
 from numgrad.core.declare import composite, prepared, primitive
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import Op
 from numgrad.errors import NumgradLinAlgError
 from numgrad.kernels.matrices import systems
 from numgrad.operations.linear_algebra import matrices
@@ -188,12 +187,7 @@ def _adjugate_derivative_shape(a, t):
     return Meta(shape, matrices.computing_dtype("det", a, t))
 
 
-@adjugate_derivative.batch
-def _adjugate_derivative_batch(
-    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
-) -> Any:
-    ndim = max(x.ndim for x in operands)
-    return bind(op, tuple([x.aligned(ndim) for x in operands]), {})
+adjugate_derivative.batch(broadcasting_rule)
 
 
 adjugate_derivative.vjp(
@@ -232,7 +226,7 @@ def sign_and_logarithm(a):
 def _sign_and_logarithm_shape(a):
     matrices.check_square("slogdet", a)
     dtype = matrices.computing_dtype("slogdet", a)
-    outs = Meta(a.shape[:-2], dtype), Meta(a.shape[:-2], matrices.real_dtype(dtype))
+    outs = Meta(a.shape[:-2], dtype), Meta(a.shape[:-2], real_dtype(dtype))
     return outs, factors_shape(a, dtype)
 
 

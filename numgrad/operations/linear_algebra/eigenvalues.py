@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numgrad.codegen.symbols import real_dtype
 from numgrad.core.declare import composite, prepared, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradValueError
@@ -66,7 +67,7 @@ def symmetric_eigen(a, *, upper=False):
 def _symmetric_eigen_shape(a, *, upper):
     matrices.check_square("eigh", a)
     dtype = matrices.computing_dtype("eigh", a)
-    return Meta(a.shape[:-1], matrices.real_dtype(dtype)), Meta(a.shape, dtype)
+    return Meta(a.shape[:-1], real_dtype(dtype)), Meta(a.shape, dtype)
 
 
 def _symmetric_eigen_vjp(g, y):
@@ -112,7 +113,7 @@ def symmetric_eigenvalues(a, *, upper=False):
 @symmetric_eigenvalues.shape
 def _symmetric_eigenvalues_shape(a, *, upper):
     matrices.check_square("eigvalsh", a)
-    return Meta(a.shape[:-1], matrices.real_dtype(matrices.computing_dtype("eigvalsh", a)))
+    return Meta(a.shape[:-1], real_dtype(matrices.computing_dtype("eigvalsh", a)))
 
 
 symmetric_eigenvalues.batch(of_matrices)

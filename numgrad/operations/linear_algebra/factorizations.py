@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numgrad.codegen.symbols import real_dtype
 from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.batching import with_parameters
 from numgrad.core.declare import composite, primitive
@@ -99,7 +100,7 @@ def _qr_vjp(g, y):
 def _halved(n: Any, dtype: np.dtype) -> np.ndarray:
     """Ones, and halves on the diagonal."""
     n = n.__index__()
-    return matrices.constant(1 - 0.5 * np.eye(n, dtype=matrices.real_dtype(dtype)))
+    return matrices.constant(1 - 0.5 * np.eye(n, dtype=real_dtype(dtype)))
 
 
 orthogonal_triangular.vjp(a=_qr_vjp)

@@ -16,17 +16,17 @@ All are sums of exponentials, as in SciPy, so that gradients of any order are th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.batching import BatchOperand
+from numgrad.codegen.symbols import real_dtype
+from numgrad.core.batching import broadcasting_rule
 from numgrad.core.declare import Composite, composite, primitive
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
-from numgrad.core.op import Op
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.matrices import functions
 from numgrad.operations.join import concat
@@ -35,12 +35,6 @@ from numgrad.operations.linear_algebra.solve import inv, solve
 from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import as_index, as_operand, astype, expand_dims
 from numgrad.operations.shared_rules import of_matrices
-
-
-def _aligned(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int) -> Any:
-    """The rule of batching of an operation on several stacks."""
-    ndim = max(x.ndim for x in operands)
-    return bind(op, tuple([x.aligned(ndim) for x in operands]), {})
 
 
 def _derivative(function: Any, a: Any, t: Any) -> Any:
@@ -66,7 +60,7 @@ def doubled(a, t):
 def _doubled_shape(a, t):
     batch, n = matrices.stacks("doubled", a.shape[:-2], t.shape[:-2]), a.shape[-1]
     dtype = matrices.computing_dtype("doubled", a, t)
-    return Meta((*batch, 2 * n, 2 * n), dtype), Meta((*batch, 1, 1), matrices.real_dtype(dtype))
+    return Meta((*batch, 2 * n, 2 * n), dtype), Meta((*batch, 1, 1), real_dtype(dtype))
 
 
 def _doubled_vjp_a(g, meta_a):
@@ -88,7 +82,7 @@ doubled.vjp(a=_doubled_vjp_a, t=_doubled_vjp_t)
 doubled.jvp(_doubled_jvp)
 
 
-doubled.batch(_aligned)
+doubled.batch(broadcasting_rule)
 
 
 @primitive(ref="scipy.linalg.expm", method=False, smooth=True)
@@ -310,7 +304,7 @@ solve_sylvester.vjp(
 )
 
 
-solve_sylvester.batch(_aligned)
+solve_sylvester.batch(broadcasting_rule)
 principal_root.vjp(a=lambda g, y: solve_sylvester(matrices.adjoint(y), matrices.adjoint(y), g))
 principal_root.jvp(lambda t_a, y: solve_sylvester(y, y, t_a))
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from numgrad.codegen.symbols import real_dtype
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
@@ -43,9 +44,7 @@ def _newton(s: np.ndarray) -> np.ndarray:
             inverse = np.linalg.inv(s)
         except np.linalg.LinAlgError:
             break
-        scale = np.where(far, np.sqrt(_norms(inverse) / _norms(s)), 1).astype(
-            matrices.real_dtype(s.dtype)
-        )
+        scale = np.where(far, np.sqrt(_norms(inverse) / _norms(s)), 1).astype(real_dtype(s.dtype))
         after = 0.5 * (scale * s + inverse / scale)
         change = _norms(after - s) / _norms(after)
         s, far = after, far & (change > 0.01)

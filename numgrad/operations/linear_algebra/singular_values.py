@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from numgrad.codegen.symbols import real_dtype
 from numgrad.core.declare import Primitive, composite, prepared, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import (
@@ -68,7 +69,7 @@ def _singular_shape(a, *, full):
     k = min(m, n)
     return (
         Meta((*batch, m, m if full else k), dtype),
-        Meta((*batch, k), matrices.real_dtype(dtype)),
+        Meta((*batch, k), real_dtype(dtype)),
         Meta((*batch, n if full else k, n), dtype),
     )
 
@@ -165,7 +166,7 @@ def _values_shape(a):
     matrices.check_matrices("svdvals", a)
     return Meta(
         (*a.shape[:-2], min(a.shape[-2:])),
-        matrices.real_dtype(matrices.computing_dtype("svdvals", a)),
+        real_dtype(matrices.computing_dtype("svdvals", a)),
     )
 
 
@@ -443,7 +444,7 @@ def lstsq(a, b, rcond=None):
             "or a matrix with as many rows"
         )
     m, n = a.shape
-    dtype = matrices.real_dtype(matrices.computing_dtype("lstsq", a, b))
+    dtype = real_dtype(matrices.computing_dtype("lstsq", a, b))
     eps = float(np.finfo(dtype).eps)
     if rcond is None:
         inverse, rcond = pseudo_inverse(a, rcond=eps, scaled=True), eps * max(m, n)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.batching import BatchOperand
+from numgrad.core.batching import BatchOperand, broadcasting_rule
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
@@ -344,12 +344,7 @@ def _banded_shape(ab, b, *, below, above):
     return Meta((*batch, *b.shape[-2:]), matrices.computing_dtype("solve_banded", ab, b))
 
 
-@banded_solution.batch
-def _banded_batch(
-    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
-) -> Any:
-    ndim = max(x.ndim for x in operands)
-    return bind(op, tuple([x.aligned(ndim) for x in operands]), params)
+banded_solution.batch(broadcasting_rule)
 
 
 def _rows_of_bands(below: int, above: int, n: int) -> tuple[np.ndarray, np.ndarray]:

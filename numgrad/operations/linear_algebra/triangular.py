@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.batching import BatchOperand
+from numgrad.codegen.symbols import real_dtype
+from numgrad.core.batching import broadcasting_rule
 from numgrad.core.declare import composite, prepared
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import Op
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.kernels.matrices import systems
 from numgrad.operations.diagonal import tril, triu
@@ -76,12 +75,7 @@ def _solve_triangle_shape(a, b, *, lower, of_adjoint, unit):
     return Meta(matrices.check_right_side("solve_triangular", a, b), dtype)
 
 
-@solve_triangle.batch
-def _solve_triangle_batch(
-    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
-) -> Any:
-    ndim = max(x.ndim for x in operands)
-    return bind(op, tuple([x.aligned(ndim) for x in operands]), params)
+solve_triangle.batch(broadcasting_rule)
 
 
 def _solve_triangle_vjp_a(g, a, y, lower, of_adjoint, unit):
@@ -247,7 +241,7 @@ def _cholesky_shape(a, *, upper):
 def _half_triangle(n: Any, dtype: np.dtype) -> Any:
     """A factor that takes the lower triangle with half of the diagonal."""
     n = n.__index__()
-    dtype = matrices.real_dtype(dtype)
+    dtype = real_dtype(dtype)
     return matrices.constant(np.tri(n, dtype=dtype) - 0.5 * np.eye(n, dtype=dtype))
 
 
@@ -280,9 +274,7 @@ def _cholesky_backward(call, mask):
     def by_lapack(g: np.ndarray, y: np.ndarray) -> tuple[list[np.ndarray], int]:
         if upper:
             g, y = matrices.adjoint(g), matrices.adjoint(y)
-        half = np.tri(n, dtype=matrices.real_dtype(dtype)) - 0.5 * np.eye(
-            n, dtype=matrices.real_dtype(dtype)
-        )
+        half = np.tri(n, dtype=real_dtype(dtype)) - 0.5 * np.eye(n, dtype=real_dtype(dtype))
         inner, factors = (
             matrices.stacked(matrices.product(matrices.adjoint(y), g) * half, dtype),
             matrices.stacked(y, dtype),
