@@ -197,3 +197,9 @@ def test_entropy_of_multivariate_t_and_mode_of_wishart():
         assert (found is None) == (expected is None)
         if expected is not None:
             np.testing.assert_allclose(found, expected)
+
+
+def test_entropy_of_multivariate_normal():
+    for given in ((MEAN, COV), (None, 3 * COV), (None, np.diag([0.2, 5.0])), (0.0, 2.5)):
+        expected = scipy.stats.multivariate_normal.entropy(*given)
+        np.testing.assert_allclose(stats.multivariate_normal.entropy(*given), expected, rtol=1e-12)
