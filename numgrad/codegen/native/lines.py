@@ -7,9 +7,9 @@ line such as ``v7 = float64(e3 * v1)`` stands there a thousand times. The *form*
 is left without these. Python parses one line of each form, and what stands between lines of known
 forms; the syntax of all other lines is put together like that of the first. Translation too looks
 at the form of a line first: ``repetition``. In a short text forms are rarely met again, and the
-first line of each takes ten times as long: Python parses it as a whole, which takes a fifth to a
-third off the translation of the kernels of most operations (up to 100 lines; even at 300, and at
-1,800 lines forms save a third).
+first line of each takes ten times as long: Python parses it as a whole, which takes a tenth off the
+translation of the kernels of most operations (7 operations in fresh processes, 0.85 to 0.99) and
+2 % off their first calls.
 """
 
 from __future__ import annotations
