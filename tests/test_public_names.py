@@ -131,6 +131,15 @@ def test_what_is_not_used_is_not_loaded():
     assert not set(parts) & set(eval(run(program)))
 
 
+def test_namespaces_do_not_load_scipy():
+    program = (
+        "import sys, numgrad as ng; ng.nn.Linear, ng.optim.Adam, ng.special.jv, ng.linalg.solve;"
+        "ng.data.DataLoader, ng.fft.fft, ng.signal.hilbert, ng.stats.norm, ng.io.save, ng.parallel;"
+        "print({'scipy', 'numba', 'difflib'} & set(sys.modules) or 'none')"
+    )
+    assert run(program) == "none"
+
+
 START = "import pickle, sys, threading; import numpy as np; import numgrad as ng\n"
 
 
