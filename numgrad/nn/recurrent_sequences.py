@@ -2,9 +2,8 @@
 
 The operations take ``a``, what the gates get from the inputs at each time, of shape (time, batch,
 gates * hidden); the first state ``h``, (batch, hidden); the recurrent weight, (gates * hidden,
-hidden), and its bias. ``reverse`` lets time run backwards. Of one
-time, ``h`` and the weight may have another last axis, as they do where an LSTM's states are
-projected.
+hidden), and its bias. ``reverse`` lets time run backwards. Of one time, ``h`` and the weight may
+have another last axis, as they do where an LSTM's states are projected.
 
 Note [Formulas through time]
 ----------------------------
