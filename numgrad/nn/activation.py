@@ -629,5 +629,5 @@ def gumbel_softmax(
     places = arange(x.shape[dim])
     axis = one_axis("gumbel_softmax", dim, x.ndim)
     places = places.reshape((-1, *(1,) * (x.ndim - 1 - axis)))
-    chosen = np.equal(best, places).astype(x.dtype)
-    return chosen - soft.detach() + soft
+    one_hot = np.equal(best, places).astype(x.dtype)
+    return one_hot - soft.detach() + soft

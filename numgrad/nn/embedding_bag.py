@@ -197,11 +197,11 @@ def _largest(rows: Tensor, counted: Any) -> Tensor:
     if not length:
         return rows.sum(axis=1)
     if counted is None:
-        seen, some = rows.detach(), None
+        values, some = rows.detach(), None
     else:
-        seen = where(expand_dims(counted, -1), rows.detach(), -np.inf)
+        values = where(expand_dims(counted, -1), rows.detach(), -np.inf)
         some = expand_dims(counted.any(axis=1), -1)
-    first = expand_dims(np.argmax(seen, axis=1), 1)
+    first = expand_dims(np.argmax(values, axis=1), 1)
     maximum = reshape(take_along_axis(rows, first, axis=1), (bags, width))
     return maximum if some is None else where(some, maximum, 0.0)
 

@@ -232,8 +232,8 @@ class _Recurrent(Module):
             y, *now = self._through_time(block, suffix, *now)
             outputs.append(reshape(y, (times * size, y.shape[-1])))
         if ended:  # the longest come first
-            parts = zip(now, *reversed(ended), strict=True)
-            now = tuple(concat(part) for part in parts)
+            states = zip(now, *reversed(ended), strict=True)
+            now = tuple(concat(batches) for batches in states)
         return concat(outputs[::-1] if reverse else outputs), *now
 
     def _run(self, a: Tensor, suffix: str, reverse: bool, *states: Tensor) -> tuple[Tensor, ...]:

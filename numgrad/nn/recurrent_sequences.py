@@ -80,9 +80,9 @@ def _states(kind: str, a: Any, h: Any, weight: Any, bias: Any, *cell: Any) -> tu
         and all(c.shape == (rows, hidden) for c in cell)
     )
     if not fits:
-        seen = ", ".join(str(x.shape) for x in operands)
+        shapes = ", ".join(str(x.shape) for x in operands)
         raise NumgradValueError(
-            f"{name}: operands of shapes {seen} do not fit; expected (time, batch, {gates} * "
+            f"{name}: operands of shapes {shapes} do not fit; expected (time, batch, {gates} * "
             f"hidden) with at least one time, states (batch, hidden), a weight ({gates} * "
             f"hidden, hidden) and a bias ({gates} * hidden,)"
         )
@@ -102,7 +102,7 @@ class _Layer:
         )
         width = weight.shape[0]
         self.bias = np.zeros(width, dtype) if bias is None else np.ascontiguousarray(bias, dtype)
-        self.states, self.kept = (np.empty(meta.shape, dtype) for meta in (states, gates))
+        self.states, self.gates = (np.empty(meta.shape, dtype) for meta in (states, gates))
 
     def forward(self, *more: Any) -> None:
         if self.states.size:
@@ -271,8 +271,8 @@ def gru_sequence(a, h, weight, bias=None, *, reverse=False):
     ``z = sigmoid(a1 + b1)``, ``n = tanh(a2 + r * b2)``, ``h' = (1 - z) * n + z * h``.
     """
     layer = _Layer("gru", a, h, weight, bias)
-    layer.forward(layer.kept, reverse)
-    return layer.states, (layer.kept,)
+    layer.forward(layer.gates, reverse)
+    return layer.states, (layer.gates,)
 
 
 @gru_sequence.shape
@@ -348,8 +348,8 @@ def lstm_sequence(a, h, weight, bias, c, *, reverse=False):
     """
     layer = _Layer("lstm", a, h, weight, bias, c)
     cells = np.empty(layer.states.shape, layer.dtype)
-    layer.forward(layer.kept, layer.cell[0], cells, reverse)
-    return (layer.states, cells[0 if reverse else -1].copy()), (layer.kept, cells)
+    layer.forward(layer.gates, layer.cell[0], cells, reverse)
+    return (layer.states, cells[0 if reverse else -1].copy()), (layer.gates, cells)
 
 
 @lstm_sequence.shape
