@@ -240,7 +240,7 @@ def warm(name: str) -> Run:
 
 
 def settled(name: str, once: Callable[[], Counters]) -> Counters:
-    """Counts that are the same twice, else nothing."""
+    """Count twice; raise where the counts differ."""
     gc.disable()
     once()
     gc.collect()
