@@ -232,8 +232,7 @@ class _Recurrent(Module):
             y, *now = self._through_time(block, suffix, *now)
             outputs.append(reshape(y, (times * size, y.shape[-1])))
         if ended:  # the longest come first
-            states = zip(now, *reversed(ended), strict=True)
-            now = tuple(concat(batches) for batches in states)
+            now = tuple(concat(rows) for rows in zip(now, *reversed(ended), strict=True))
         return concat(outputs[::-1] if reverse else outputs), *now
 
     def _run(self, a: Tensor, suffix: str, reverse: bool, *states: Tensor) -> tuple[Tensor, ...]:
