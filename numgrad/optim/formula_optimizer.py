@@ -27,7 +27,7 @@ from numgrad.core.interpreter import state as thread_state
 from numgrad.core.row_gradients import RowSparseArray
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.kernels.multi_tensor import UpdateKernel, update_kernel
-from numgrad.operations.complex import imag, real
+from numgrad.operations.arithmetic import imag, real
 from numgrad.operations.join import stack
 from numgrad.optim.formula import Formula, Settings, as_float, uniform_state
 from numgrad.optim.optimizer import Optimizer, declared
