@@ -136,18 +136,18 @@ def _normalize_groups(terms: Terms, node: TracedNode, args: list[Term]) -> list[
     of = Arithmetic(terms, node.outputs[0].dtype)
     split = _split(x.shape, extents)
     if split is None:
-        seen, axes, channels = terms.reshape(of.of(x), extents), (2, 3), (1, *extents[1:3], 1)
+        values, axes, channels = terms.reshape(of.of(x), extents), (2, 3), (1, *extents[1:3], 1)
         channels = tuple([terms.length(n) if isinstance(n, int) else n for n in channels])
     else:
-        seen, axes = of.of(x), tuple(range(split, len(x.shape)))
+        values, axes = of.of(x), tuple(range(split, len(x.shape)))
         channels = x.shape[split:]
-    size = of.length(count([seen.shape[a] for a in axes]))
+    size = of.length(count([values.shape[a] for a in axes]))
 
     def average(a: Term) -> Term:
         return of("divide", of.reduce("sum", a, axes), size)
 
-    mean = average(seen) if params["centered"] else None
-    deviation = seen if mean is None else of("subtract", seen, mean)
+    mean = average(values) if params["centered"] else None
+    deviation = values if mean is None else of("subtract", values, mean)
     squares = average(of("multiply", deviation, deviation))
     rstd = of("divide", 1.0, of("sqrt", of("add", squares, float(params["eps"]))))
     result = of("multiply", deviation, rstd)
