@@ -34,8 +34,8 @@ from numgrad.core.interpreter import Interpreter, bind, bind_recorded, state
 from numgrad.core.op import OPS, Op
 from numgrad.core.plan import Call
 from numgrad.core.primitive import Composite
-from numgrad.core.sequences import holds_tensors, stacked
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.operations.shape import holds_tensors, stacked
 
 __all__ = [
     "UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual",

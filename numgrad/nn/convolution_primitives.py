@@ -42,6 +42,7 @@ from numgrad.core.op import Op
 from numgrad.core.plan import MAX_PLANS
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels import windows as conv
+from numgrad.operations.matmul import conjugated
 from numgrad.operations.reduce import sum
 
 Shape = tuple[int, ...]
@@ -365,18 +366,13 @@ def _same_output(out: Any, shape: tuple[int, ...]) -> None:
 # ---------------------------------------------------------------------------------- gradients
 
 
-def conj(x: Any) -> Any:
-    """The complex conjugate; of a real ndarray itself, which ``np.conj`` would copy."""
-    return np.conj(x) if x.dtype.kind == "c" else x
-
-
 convolution.vjp(
     x=lambda g, w, meta_x, stride, padding, dilation, groups: convolution_input(
-        g, conj(w), shape=meta_x.shape[2:], stride=stride, padding=padding, dilation=dilation,
+        g, conjugated(w), shape=meta_x.shape[2:], stride=stride, padding=padding, dilation=dilation,
         groups=groups,
     ),
     w=lambda g, x, meta_w, stride, padding, dilation, groups: convolution_weight(
-        conj(x), g, shape=meta_w.shape[2:], stride=stride, padding=padding, dilation=dilation,
+        conjugated(x), g, shape=meta_w.shape[2:], stride=stride, padding=padding, dilation=dilation,
         groups=groups,
     ),
     b=lambda g: sum(g, axis=(0, *range(2, g.ndim))),
@@ -385,22 +381,22 @@ convolution.vjp(
 
 convolution_input.vjp(
     out=lambda g, w, stride, padding, dilation, groups: convolution(
-        g, conj(w), None, stride=stride, padding=padding, dilation=dilation, groups=groups
+        g, conjugated(w), None, stride=stride, padding=padding, dilation=dilation, groups=groups
     ),
     w=lambda g, out, meta_w, stride, padding, dilation, groups: convolution_weight(
-        g, conj(out), shape=meta_w.shape[2:], stride=stride, padding=padding, dilation=dilation,
-        groups=groups,
+        g, conjugated(out), shape=meta_w.shape[2:], stride=stride, padding=padding,
+        dilation=dilation, groups=groups,
     ),
 )  # fmt: skip
 
 
 convolution_weight.vjp(
     x=lambda g, out, meta_x, stride, padding, dilation, groups: convolution_input(
-        conj(out), g, shape=meta_x.shape[2:], stride=stride, padding=padding, dilation=dilation,
-        groups=groups,
+        conjugated(out), g, shape=meta_x.shape[2:], stride=stride, padding=padding,
+        dilation=dilation, groups=groups,
     ),
     out=lambda g, x, stride, padding, dilation, groups: convolution(
-        conj(x), g, None, stride=stride, padding=padding, dilation=dilation, groups=groups
+        conjugated(x), g, None, stride=stride, padding=padding, dilation=dilation, groups=groups
     ),
 )  # fmt: skip
 
@@ -416,7 +412,7 @@ def _convolution_backward(call, mask, g, x=None, w=None):
             p["dilation"], p["groups"],
         )  # fmt: skip
         gx, gw = geometry.gradients(
-            mask & 3, g, None if x is None else conj(x), None if w is None else conj(w)
+            mask & 3, g, None if x is None else conjugated(x), None if w is None else conjugated(w)
         )
     gb = np.asarray(sum(g, axis=(0, *range(2, g.ndim)))) if mask & 4 else None
     return [gx, gw, gb]

@@ -17,7 +17,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.batching import BatchOperand, apply, elementwise_rule
+from numgrad.core.batching import BatchOperand, apply, broadcasting_rule
 from numgrad.core.declare import composite
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
@@ -350,7 +350,7 @@ def _linear_of_batch(
     transpose = BatchOperand(apply("matrix_transpose", weight.value), weight.batched)
     out = matmul.batching(matmul, (x, transpose), {}, size)
     product = BatchOperand(out, x.batched or weight.batched)
-    return elementwise_rule(OPS["add"], (product, *bias), {}, size) if bias else out
+    return broadcasting_rule(OPS["add"], (product, *bias), {}, size) if bias else out
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:

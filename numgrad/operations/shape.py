@@ -13,11 +13,30 @@ from numgrad.core.declare import composite, primitive, view
 from numgrad.core.foreign import refuse_mask
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
-from numgrad.core.op import Op
+from numgrad.core.op import OPS, Op
 from numgrad.core.primitive import View
-from numgrad.core.sequences import holds_tensors, stacked
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shared_rules import integers
+
+
+def holds_tensors(sequence: list | tuple) -> bool:
+    """Whether there is a Tensor, or the length of an axis, in a sequence or those in it."""
+    return any(
+        isinstance(part, AbstractLength)
+        or hasattr(part, "grad_fn")
+        or (isinstance(part, list | tuple) and holds_tensors(part))
+        for part in sequence
+    )
+
+
+def stacked(sequence: list | tuple) -> Any:
+    """A nested sequence as one Tensor, through which gradients flow."""
+    parts = []
+    for part in sequence:
+        if isinstance(part, list | tuple):
+            part = stacked(part) if holds_tensors(part) else np.asarray(part)
+        parts.append(part)
+    return bind(OPS["stack"], tuple(parts), {})
 
 
 def as_operand(x: Any) -> Any:

@@ -19,10 +19,10 @@ from numgrad.core.foreign import is_sparse_kind, refuse_mask
 from numgrad.core.op import Op
 from numgrad.core.plan import Call
 from numgrad.core.primitive import checked
-from numgrad.core.sequences import holds_tensors, stacked
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.index import index_array
 from numgrad.operations.region import Region
+from numgrad.operations.shape import holds_tensors, stacked
 from numgrad.operations.write import positions_of
 from numgrad.tensors.entries import eager_entry
 from numgrad.tensors.labels import check_argument

@@ -26,14 +26,13 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.argument import GivenTensor
-from numgrad.autograd.batching.batch import Batched
-from numgrad.autograd.variable import root
 from numgrad.autograd.versions import write_count
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import Interpreter, bind, bind_recorded, interpreter, state
 from numgrad.core.op import OPS
 from numgrad.core.tree import Nesting, align, flatten, map_leaves, paths, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.tensors.inplace import root_of_batch
 from numgrad.tensors.random_state import RandomState, reached
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.divergent_batches import leaf
@@ -132,7 +131,7 @@ class CarryingLoop:
         if self._writes:
             return one(copied(self.carry))
         leaves = self.leaves if self.steps else [OPS["copy"](a) for a in self.leaves]
-        memories = [_memory(a) for a in leaves]
+        memories = [root_of_batch(a) for a in leaves]
         before = [write_count(a) for a in memories]
         result = one(unflatten(self.nesting, iter(leaves)))
         written = [a for a, n in zip(memories, before, strict=True) if write_count(a) != n]
@@ -147,7 +146,7 @@ class CarryingLoop:
     def _collected(self, memories: Sequence[Tensor]) -> bool:
         """Whether what was collected shows one of these memories."""
         rows = [y for row in self.rows.values() for y in row if isinstance(y, Tensor)]
-        return any(_memory(y) is a for y in rows for a in memories)
+        return any(root_of_batch(y) is a for y in rows for a in memories)
 
     def _carry_on(self, new: Any, y: Any) -> Any:
         """Carry on what a step made, in the dtypes of the carry; returns ``y``."""
@@ -274,13 +273,6 @@ class CarryingLoop:
 def copied(carry: Any) -> Any:
     """A carry to which a step may write."""
     return map_leaves(OPS["copy"], carry)
-
-
-def _memory(x: Tensor) -> Tensor:
-    """The Tensor whose memory an operation writes to."""
-    while isinstance(x, Batched):
-        x = x.value
-    return root(x)
 
 
 def _is_number(x: Any) -> bool:

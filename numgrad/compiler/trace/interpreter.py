@@ -41,11 +41,10 @@ from numgrad.core.interpreter import State, bind, state
 from numgrad.core.op import OPS, Op
 from numgrad.core.plan import Call
 from numgrad.core.refusals import Refusals
-from numgrad.core.sequences import holds_tensors, stacked
 from numgrad.core.tree import leaves
 from numgrad.errors import NumgradIndexError, NumgradTraceError
 from numgrad.libraries import is_of_arrays
-from numgrad.operations.shape import as_operand
+from numgrad.operations.shape import as_operand, holds_tensors, stacked
 from numgrad.tensors.recording import RecordingInterpreter
 
 _SHARED = (

@@ -29,16 +29,12 @@ from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.device import ExternalFunction
 from numgrad.codegen.dtypes import short, type_name
 from numgrad.codegen.linker import external_symbol
+from numgrad.codegen.symbols import real_dtype
 from numgrad.kernels.products import gemm
 from numgrad.kernels.products.blas import lapack_external
 
 SERIAL = 64
 """Rows from which matrices are handled one after the other, with the threads LAPACK has itself."""
-
-
-def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of magnitudes."""
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 _INT32 = np.dtype(np.int32)
@@ -194,7 +190,7 @@ def _single(stack: StackKernel, dtype: np.dtype) -> Callable[..., int]:
 @cache
 def _kernel(stack: StackKernel, dtype: np.dtype, parallel: bool) -> Callable[..., int]:
     names = [f"x{k}" for k in range(len(stack.kinds))]
-    given = [
+    arguments = [
         n if kind in _NUMBERS else f"{n}[i]" for n, kind in zip(names, stack.kinds, strict=True)
     ]
     source = (
@@ -202,7 +198,7 @@ def _kernel(stack: StackKernel, dtype: np.dtype, parallel: bool) -> Callable[...
         f"from {stack.module} import {stack.name}\n\n"
         f"def kernel(info, {', '.join(names)}):\n"
         f"    for i in {'prange' if parallel else 'range'}(info.shape[0]):\n"
-        f"        info[i] = {stack.name}({', '.join(given)}, {int(parallel)})\n"
+        f"        info[i] = {stack.name}({', '.join(arguments)}, {int(parallel)})\n"
         "    failed = 0\n"
         "    for i in range(info.shape[0]):\n"
         "        if info[i] != 0:\n"
@@ -258,17 +254,17 @@ def _lapack_kernel(name: str, dtype: np.dtype, parallel: bool) -> Callable[..., 
     types = {"T": type_name(dtype), "R": f"float{dtype.itemsize * 8}", "N": "int32"}
     if dtype.kind == "c":
         types["R"] = f"float{dtype.itemsize * 4}"
-    names, signature, given = [], [], []
+    names, signature, arguments = [], [], []
     for word in words:
         kind, place = word
         if kind in "cs":
-            given.append(f"{'codes' if kind == 'c' else 'sizes'}[{place}:].ctypes.data")
+            arguments.append(f"{'codes' if kind == 'c' else 'sizes'}[{place}:].ctypes.data")
             continue
         names.append(f"x{len(names)}")
         axes = {".": 1, "*": 2}.get(place) or int(place)
         signature.append(f"{types[kind]}[{':,' * (axes - 1)}::1]")
         index = {".": "", "*": "[task]", "1": "[i:]"}.get(place, "[i]")
-        given.append(f"{names[-1]}{index}.ctypes.data")
+        arguments.append(f"{names[-1]}{index}.ctypes.data")
     own = f"{_LETTERS[dtype.name]}{name}"
     source = (
         "from numba import prange\n"
@@ -276,7 +272,7 @@ def _lapack_kernel(name: str, dtype: np.dtype, parallel: bool) -> Callable[..., 
         f"def kernel(codes, sizes, count, tasks, {', '.join(names)}):\n"
         f"    for task in {'prange' if parallel else 'range'}(tasks):\n"
         "        for i in range(task * count // tasks, (task + 1) * count // tasks):\n"
-        f"            function({', '.join(given)})\n"
+        f"            function({', '.join(arguments)})\n"
     )
     return compile_kernel(
         f"lapack_{name}_{short(dtype)}{'_p' if parallel else ''}",
@@ -311,11 +307,11 @@ def run_with_room(
     nanoseconds that one takes.
     """
     count = max(len(x) for x in arrays if type(x) is np.ndarray and x.ndim > 1)
-    given = _codes(codes), np.array(sizes, np.int32), count
+    arguments = _codes(codes), np.array(sizes, np.int32), count
 
     def variant(parallel: bool) -> Callable[..., None]:
         kernel, tasks = _lapack_kernel(name, dtype, parallel), min(count, _TASKS) if parallel else 1
-        return lambda: kernel(*given, tasks, *(_room(x, tasks) for x in arrays))
+        return lambda: kernel(*arguments, tasks, *(_room(x, tasks) for x in arrays))
 
     small = max(sizes[:2]) < SERIAL
     work_ns = work_ns * count if small and count > 1 else 0.0

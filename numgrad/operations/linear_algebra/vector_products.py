@@ -15,7 +15,7 @@ from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.operations.arrangement import moveaxis, permute_dims
 from numgrad.operations.diagonal import diagonal
 from numgrad.operations.join import stack
-from numgrad.operations.linear_algebra.checks import check_matrices
+from numgrad.operations.linear_algebra.matrices import check_matrices
 from numgrad.operations.linear_algebra.solve import inv, solve
 from numgrad.operations.matmul import matmul, outer
 from numgrad.operations.shape import as_index, as_operand, expand_dims, reshape, squeeze

@@ -44,11 +44,6 @@ def computing_dtype(operation: str, *operands: Any) -> np.dtype:
     )
 
 
-def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of magnitudes."""
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
-
-
 def check_matrices(operation: str, a: Any, name: str = "a") -> None:
     """Raise unless there are two axes."""
     if len(a.shape) < 2:
