@@ -461,6 +461,9 @@ SPECIAL: dict[str, Callable[..., Any]] = {
     "phase": lambda z: atan2(z.imag, z.real),
     "angle": lambda z: atan2(z.imag, z.real),
     "copy": lambda x: x.copy(),
+    "copysign": lambda x, y: math.copysign(parts(x)[0], parts(y)[0]),
+    "isnan": lambda x: parts(x)[0] != parts(x)[0],
+    "isfinite": lambda x: math.isfinite(abs(parts(x)[0])),
 }
 MAKERS: dict[str, Callable[..., Any]] = {}
 for _name, _first in (("zeros", 0.0), ("ones", 1.0), ("empty", None), ("full", None)):
