@@ -11,7 +11,7 @@ from numgrad.libraries import PACKAGE, is_users
 
 __all__ = [
     "GradcheckError", "NumgradAssertionError", "NumgradAttributeError", "NumgradError",
-    "NumgradIndexError", "NumgradKeyError", "NumgradLinAlgError", "NumgradNotImplementedError",
+    "NumgradIndexError", "NumgradKernelError", "NumgradKeyError", "NumgradLinAlgError", "NumgradNotImplementedError",
     "NumgradOverflowError", "NumgradRuntimeError", "NumgradTraceError", "NumgradTypeError",
     "NumgradValueError", "NumgradWarning",
     "NumgradZeroDivisionError", "UnrolledLoopWarning",
@@ -43,6 +43,10 @@ class NumgradError(Exception):
 
 class NumgradTypeError(NumgradError, TypeError):
     """An argument of the wrong kind or dtype."""
+
+
+class NumgradKernelError(NumgradTypeError):
+    """A statement that ``ng.kernel`` has no derivative of; the message has its line and a remedy."""
 
 
 class NumgradTraceError(NumgradTypeError):
