@@ -6,6 +6,7 @@ import ast
 import builtins
 import inspect
 import operator
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -35,6 +36,7 @@ from numgrad.codegen.adjoint.representation import (
 )
 from numgrad.codegen.adjoint.scopes import Scope, plain_function, scope_of
 from numgrad.codegen.adjoint.values import Elements, Items, Made, Span, View
+from numgrad.codegen.intrinsics import grow, growing
 from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64, KERNEL_DTYPES
 from numgrad.errors import NumgradTypeError
 
@@ -57,13 +59,12 @@ _FOLD: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 _MAKERS = ("zeros", "empty", "ones", "full")
 _NUMBERS = (bool, int, float, complex)
+_SCALARS = (*_NUMBERS, str, Expression)
 _CASTS: dict[str, np.dtype] = {
     "float": FLOAT64, "int": INT64, "bool": BOOL, "complex": COMPLEX128, "intp": INT64,
     "bool_": BOOL,
 } | {dtype.name: dtype for dtype in KERNEL_DTYPES}  # fmt: skip
 _ROUNDED = {"floor": "floor", "ceil": "ceil", "trunc": "trunc"}
-GROW = "ensure"
-"""The function of texts that makes room in a growing vector."""
 
 
 class ExpressionReader:
@@ -224,7 +225,7 @@ class ExpressionReader:
     def scalar(self, node: ast.expr, env: dict[str, Any]) -> Value:
         """The value of an expression that is a number."""
         value = self.value(node, env)
-        if isinstance(value, str | Expression | _NUMBERS):
+        if isinstance(value, _SCALARS):
             return value
         self.refuse(node, f"{ast.unparse(node)} is no number", "write it with scalars")
 
@@ -303,7 +304,7 @@ class ExpressionReader:
                 return self.by_elements(
                     lambda x: self._part(x, node.attr), [base], node
                 )
-        elif isinstance(base, str | Expression | _NUMBERS):
+        elif isinstance(base, _SCALARS):
             if node.attr in ("real", "imag"):
                 return self._part(base, node.attr)
         elif not isinstance(base, Items) and hasattr(base, node.attr):
@@ -474,7 +475,7 @@ class ExpressionReader:
 
     def arithmetic(self, node: ast.AST, op: ast.operator, a: Value, b: Value) -> Value:
         for value in (a, b):
-            if not isinstance(value, str | Expression | _NUMBERS):
+            if not isinstance(value, _SCALARS):
                 self.refuse(node, f"an operand of {ast.unparse(node)} is no number", "use numbers")
         kinds = self.dtype_of(a).kind + self.dtype_of(b).kind
         if isinstance(a, _NUMBERS) and isinstance(b, _NUMBERS) and type(op) in BINARY:
@@ -663,12 +664,14 @@ class ExpressionReader:
 
     def allocated(self, stem: str, made: Made, node: Any) -> View:
         """An array of the function's own."""
-        name = stem
+        name = safe_name(stem)
         while name in self.arrays or name in self.dtypes or name in self.reserved:
             self.count += 1
             name = f"{stem.rstrip('_0123456789') or 'v'}_{self.count}"
+        grows = made.maker == "growing"
+        shape = () if grows else tuple(made.shape)
         self.arrays[name] = Array(
-            name, made.dtype, len(made.shape), "local", self.block, tuple(made.shape)
+            name, made.dtype, len(made.shape), "local", self.block, shape, grows
         )
         self.emit(Allocate(name, made.maker, tuple(made.shape)))
         view = self.whole_view(name)
@@ -767,19 +770,19 @@ class ExpressionReader:
         arguments = [self.value(a, env) for a in node.args]
         if isinstance(target, np.dtype):
             target, name = target.type, target.type.__name__
-        if name == GROW:
+        if target is growing:
+            return Made("growing", self.dtype_named(node, arguments[0]), (0,))
+        if target is grow:
             array, length = arguments
             self.emit(Ensure(array.array, length))
-            self.arrays[array.array].grows = True
-            self.arrays[array.array].shape = ()
-            return array
+            return 0
         if isinstance(target, type) and name in _CASTS:
             return self._conversion(node, name, arguments)
         if is_numpy and name in ("dot", "vdot", "matmul"):
             if name == "vdot":
                 return self.inline(node, _vdot(), arguments)
             return self.product(*arguments, node)
-        if is_numpy or getattr(target, "__module__", "").startswith("numpy"):
+        if is_numpy or (getattr(target, "__module__", None) or "").startswith("numpy"):
             whole = self._of_whole_arrays(node, name, arguments)
             if whole is not None:
                 return whole
@@ -828,7 +831,7 @@ class ExpressionReader:
                         "fill", "astype", "transpose", "item", "argmax", "argmin"):  # fmt: skip
             return None
         base = self.value(node.func.value, env)
-        if isinstance(base, str | Expression | _NUMBERS):
+        if isinstance(base, _SCALARS):
             if word in ("conjugate", "conj"):
                 return self._scalar_call(node, np.conj, "conjugate", [base])
             return base if word == "item" else None
@@ -878,6 +881,9 @@ class ExpressionReader:
         content: Any = None
         if maker == "full":
             content = rest.pop(0) if rest else options.pop("fill_value")
+        if maker == "ones":
+            content = 1.0
+        if content is not None:
             maker = "empty"
         if name.endswith("_like"):
             if not isinstance(first, View | Elements):
@@ -886,7 +892,7 @@ class ExpressionReader:
         else:
             lengths = first if isinstance(first, Items) else (first,)
             shape = tuple([self.integer(n) for n in lengths])
-            dtype = FLOAT64 if content is None else self.dtype_of(content)
+            dtype = FLOAT64 if content is None else self.element_dtype(content)
         given = rest[0] if rest else options.pop("dtype", None)
         options.pop("order", None)
         if options or len(rest) > 1:
@@ -905,7 +911,7 @@ class ExpressionReader:
         value = arguments[0] if len(arguments) == 1 else None
         if isinstance(value, View | Elements):
             return self.by_elements(lambda x: self.cast(x, dtype), [value], node)
-        if not isinstance(value, str | Expression | _NUMBERS):
+        if not isinstance(value, _SCALARS):
             self.refuse(node, f"the conversion {ast.unparse(node)}", "convert one number")
         if dtype.kind in "iu":
             if dtype.itemsize < 8 and self.dtype_of(value).kind in "fiu":
@@ -942,7 +948,7 @@ class ExpressionReader:
 
     def _scalar_call(self, node: Any, target: Any, name: str, arguments: Sequence[Any]) -> Any:
         for a in arguments:
-            if not isinstance(a, str | Expression | _NUMBERS):
+            if not isinstance(a, _SCALARS):
                 self.refuse(node, f"{ast.unparse(node)} of what is no number", "call it by elements")
         kinds = {self.dtype_of(a).kind for a in arguments}
         module = (getattr(target, "__module__", "") or "").partition(".")[0]
@@ -1019,6 +1025,17 @@ _PYTHON: dict[type, str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Pow: "pow",
     ast.Mod: "mod", ast.FloorDiv: "floordiv",
 }  # fmt: skip
+
+
+_OF_TEXTS = re.compile(
+    r"(k|n|pos|base)\d+_|tape_.*|.*__[bdos]|.*_(f32|f64|c64|c128)|kernel|growing|grow|np|prange|range|"
+    r"len|int|float|bool|complex|abs|min|max|round"
+)
+
+
+def safe_name(name: str) -> str:
+    """A name that no name of generated texts is like."""
+    return f"{name}_own" if _OF_TEXTS.fullmatch(name) else name
 
 
 def _vdot() -> Any:

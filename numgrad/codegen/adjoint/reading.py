@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.adjoint.exits import BOUND, without_exits
-from numgrad.codegen.adjoint.expressions import ExpressionReader
+from numgrad.codegen.adjoint.expressions import ExpressionReader, safe_name
 from numgrad.codegen.adjoint.operations import Operations
 from numgrad.codegen.adjoint.representation import (
     Allocate,
@@ -69,6 +69,7 @@ class Reader(ExpressionReader):
     ) -> None:
         super().__init__(operations)
         self.writes = frozenset(writes)
+        self.written = frozenset(safe_name(name) for name in writes)
         self.results: list[Any] = []
         self.promoted: dict[str, np.dtype] = {}
         self.unbounded: set[str] = set()
@@ -76,26 +77,26 @@ class Reader(ExpressionReader):
         self.checks: list[tuple[Value, Value, str]] = []
         self.scopes.append(scope)
         scope.rotated = rotated_names(scope.tree.body)
-        parameters = scope.parameters
+        parameters = [safe_name(name) for name in scope.parameters]
         self.reserved = set(parameters) | {f"result{k}" for k in range(100)}
         self.top = self.block
         env: dict[str, Any] = {}
-        for name, (dtype, rank) in zip(parameters, kinds, strict=True):
+        for user, name, (dtype, rank) in zip(scope.parameters, parameters, kinds, strict=True):
             if rank:
                 self.arrays[name] = Array(name, dtype, rank, "argument")
-                env[name] = self.whole_view(name)
+                env[user] = self.whole_view(name)
             else:
                 self.dtypes[name] = INT64 if dtype.kind in "iu" else dtype
                 self.homes[name] = self.top
-                env[name] = name
+                env[user] = name
         copies = self._with_turns(scope, env)
         body = without_exits(scope.statements, scope.refuse)
         self.statements(body, env)
         returned = [self._materialized(v, scope.tree) for v in self.results]
         results, scalars = self._stored_results(returned, scope)
-        for name, view in copies:
+        for name, argument, view in copies:
             if name in self.writes:
-                self.fill(self.whole_view(name), view, scope.tree)
+                self.fill(argument, view, scope.tree)
         self.result = Function(
             scope.name, parameters, self._used_arrays(results), self.dtypes, self.homes, self.top,
             results, scalars, self.constants, self.checks,
@@ -105,15 +106,16 @@ class Reader(ExpressionReader):
 
     # ---------------------------------------------------------------------- start and end
 
-    def _with_turns(self, scope: Scope, env: dict[str, Any]) -> list[tuple[str, View]]:
+    def _with_turns(self, scope: Scope, env: dict[str, Any]) -> list[tuple[str, View, View]]:
         """Copy arguments that take turns: Note [Arrays that take turns]."""
         copies = []
         for name in scope.parameters:
             if name in scope.rotated and isinstance(env[name], View):
                 content = env[name]
-                made = Made("empty", self.arrays[name].dtype, content.shape, content)
+                dtype = self.arrays[content.array].dtype
+                made = Made("empty", dtype, content.shape, content)
                 env[name] = self._turning(scope.rotated[name], name, made, scope.tree)
-                copies.append((name, env[name]))
+                copies.append((name, content, env[name]))
         return copies
 
     def _turning(self, group: str, name: str, made: Made, node: Any) -> View:
@@ -154,7 +156,7 @@ class Reader(ExpressionReader):
     def _materialized(self, value: Any, node: Any) -> Any:
         if isinstance(value, Made):
             return self.allocated("made", value, node)
-        if not isinstance(value, _SCALAR | View | Elements):
+        if not isinstance(value, (*_SCALAR, View, Elements)):
             self.refuse(node, "a result that is no number and no array", "return numbers, arrays")
         return value
 
@@ -185,7 +187,7 @@ class Reader(ExpressionReader):
     def _check_writes(self, scope: Scope) -> None:
         for s in walk(self.top):
             if isinstance(s, Store) and self.arrays[s.array].role == "argument":
-                if s.array not in self.writes:
+                if s.array not in self.written:
                     node = ast.Pass()
                     node.lineno = s.line or 1
                     scope.refuse(
