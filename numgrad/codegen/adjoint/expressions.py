@@ -104,6 +104,8 @@ class ExpressionReader:
     def fresh(self, stem: str, dtype: np.dtype) -> str:
         """A new name of a scalar of this block."""
         stem = stem.rstrip("_0123456789") or "v"
+        if stem.startswith("tape_"):
+            stem = "v"
         while True:
             self.count += 1
             name = f"{stem}_{self.count}"
