@@ -21,7 +21,7 @@ from numgrad.codegen.adjoint.representation import (
     Store,
     Value,
 )
-from numgrad.codegen.dtypes import numpy_name
+from numgrad.codegen.dtypes import INT64, numpy_name
 
 Line = Any
 """A line, a list of lines that are indented further, or a contribution to a cotangent."""
@@ -108,7 +108,10 @@ class Texts:
             case Define():
                 return f"{statement.name} = {self.defined(statement)}"
             case Load():
-                return f"{statement.name} = {self.element(statement.array, statement.index)}"
+                element = self.element(statement.array, statement.index)
+                dtype = self.function.arrays[statement.array].dtype
+                narrow = dtype.kind in "iu" and dtype != INT64
+                return f"{statement.name} = {f'int({element})' if narrow else element}"
             case Store():
                 sign = "+=" if statement.add else "="
                 place = self.element(statement.array, statement.index)
