@@ -51,7 +51,7 @@ _INTEGER = {
 _COMPARE = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
-_FOLD: dict[str, Callable[..., Any]] = {
+FOLD: dict[str, Callable[..., Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv,
     "%": operator.mod, "**": operator.pow, "&": operator.and_, "|": operator.or_,
     "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift, "<": operator.lt,
@@ -507,7 +507,7 @@ class ExpressionReader:
 
     def _integers(self, operation: str, a: Value, b: Value) -> Value:
         if isinstance(a, int) and isinstance(b, int) and not (operation in "//%" and b == 0):
-            return _FOLD[operation](a, b)
+            return FOLD[operation](a, b)
         if operation == "+":
             return add(a, b)
         if operation == "-":
@@ -552,7 +552,7 @@ class ExpressionReader:
 
     def compared(self, operation: str, a: Value, b: Value) -> Value:
         if isinstance(a, _NUMBERS) and isinstance(b, _NUMBERS):
-            return _FOLD[operation](a, b)
+            return FOLD[operation](a, b)
         return Expression(operation, (a, b))
 
     def _of_BoolOp(self, node: ast.BoolOp, env: dict[str, Any]) -> Any:
