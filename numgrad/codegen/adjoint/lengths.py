@@ -7,7 +7,15 @@ from typing import Any
 
 from numgrad.codegen.adjoint.expressions import FOLD
 from numgrad.codegen.adjoint.operations import Operations
-from numgrad.codegen.adjoint.representation import Define, Expression, Function, Load, Value
+from numgrad.codegen.adjoint.representation import (
+    Define,
+    Expression,
+    Function,
+    Load,
+    Store,
+    Value,
+    walk,
+)
 from numgrad.errors import NumgradKernelError
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -65,7 +73,14 @@ class Lengths:
             if maker.operation in ("max", "min"):
                 return _FUNCTIONS[maker.operation](*operands)
             return self.operations.table.plain(maker.operation)(*operands)
+        if isinstance(maker, Load) and maker.array in arguments and not self._is_written(maker):
+            return arguments[maker.array][tuple([self.value(n, arguments) for n in maker.index])]
         raise NumgradKernelError(
             f"{self.function.name}: the length of a result is computed in a loop or branch, or "
             "read from an array; give it as an argument, or pass an array that is written"
+        )
+
+    def _is_written(self, load: Load) -> bool:
+        return any(
+            isinstance(s, Store) and s.array == load.array for s in walk(self.function.body)
         )
