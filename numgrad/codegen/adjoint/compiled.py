@@ -14,6 +14,7 @@ from numgrad.codegen.adjoint.representation import Function
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.library import COMPLEX_LIBRARY, EXTERNALS, LIBRARY, SLOW_FOR_ALL, WITH_RARE
+from numgrad.codegen.native.ir import Unsupported
 from numgrad.errors import NumgradKernelError
 
 _COLUMNS = ("::1", ":,::1", ":,:,::1", ":,:,:,::1", ":,:,:,:,::1")
@@ -69,19 +70,19 @@ class Text:
     def entry(self) -> Callable[..., Any]:
         """The compiled function."""
         source, externals = self.whole
-        kernel = compile_kernel(
-            re.sub(r"\W", "_", self.name),
-            source,
-            self.signature,
-            externals=sorted(externals),
-            nogil=True,
-        )
-        if kernel.numba_reason:
+        try:
+            return compile_kernel(
+                re.sub(r"\W", "_", self.name),
+                source,
+                self.signature,
+                externals=sorted(externals),
+                nogil=True,
+                hosted=False,
+            ).entry
+        except Unsupported as reason:
             raise NumgradKernelError(
-                f"{self.name}: is not compiled, as it has {kernel.numba_reason}; write it in "
-                "other words"
-            )
-        return kernel.entry
+                f"{self.name}: is not compiled, as it has {reason}; write it in other words"
+            ) from reason
 
 
 def _bound(operation: str, suffix: str) -> tuple[list[str], list[str], set[str]]:

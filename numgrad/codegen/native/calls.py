@@ -92,7 +92,7 @@ class CallWriter(ExpressionWriter):
             if isinstance(owner, Array):
                 return self._reshape(owner, [self.number(a) for a in node.args])
         called = self.value(node.func)
-        if isinstance(called, Known) and called.value in (growing, grow):
+        if isinstance(called, Known) and (called.value is growing or called.value is grow):
             return self.growing_call(called.value is grow, node)
         if node.keywords or not isinstance(called, Known):
             raise Unsupported("a call of something else than a function by position")

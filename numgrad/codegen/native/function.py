@@ -447,6 +447,7 @@ def _release(module: ModuleText) -> str:
     if _RELEASE not in module.functions:
         module.functions.append(_RELEASE)
         module.unique("release")
+        module.declare("free", "void", ["ptr"])
     return "@release"
 
 
