@@ -48,6 +48,17 @@ class Lengths:
         known = self.function.arrays[array].shape
         return tuple([max(0, int(self.value(n, arguments))) for n in known])
 
+    def traced_shape(self, array: str, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The shape of an array where only lengths are known, which may be symbols."""
+        try:
+            values = [self.value(n, arguments) for n in self.function.arrays[array].shape]
+        except (NumgradKernelError, AttributeError, TypeError) as error:
+            raise NumgradKernelError(
+                f"{self.function.name}: the length of a result depends on numbers, which a "
+                "compiled function does not know beforehand; pass an array that is written"
+            ) from error
+        return tuple([max(0, n) if isinstance(n, int) else n for n in values])
+
     def value(self, value: Value, arguments: Mapping[str, Any]) -> Any:
         """A value that depends on arguments alone."""
         if isinstance(value, Expression):

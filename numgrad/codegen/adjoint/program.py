@@ -56,6 +56,7 @@ class Definition:
         self.writes = tuple(writes)
         self.operations = Operations(table)
         self._programs: dict[tuple, Program] = {}
+        self.last: Program | None = None
         unknown = [name for name in self.writes if name not in self.scope.parameters]
         if unknown:
             raise NumgradValueError(
@@ -74,6 +75,7 @@ class Definition:
         program = self._programs.get(key)
         if program is None:
             program = self._programs[key] = Program(self, key)
+        self.last = program
         return program
 
 

@@ -144,3 +144,13 @@ def rotated_names(statements: list[ast.stmt]) -> dict[str, str]:
                     if isinstance(a, ast.Name) and isinstance(b, ast.Name) and a.id != b.id:
                         leader[find(a.id)] = find(b.id)
     return {name: find(name) for name in leader}
+
+
+def returned_count(scope: Scope) -> int:
+    """How many values a function returns, as its returns are written."""
+    for node in ast.walk(scope.tree):
+        if isinstance(node, ast.Return) and node.value is not None:
+            if isinstance(node.value, ast.Tuple):
+                return len(node.value.elts)
+            return int(not (isinstance(node.value, ast.Constant) and node.value.value is None))
+    return 0
