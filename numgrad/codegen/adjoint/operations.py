@@ -26,7 +26,7 @@ from numgrad.codegen.symbols import Reader, Symbol, in_order
 from numgrad.errors import NumgradTypeError
 
 SUFFIXES = {"float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128"}
-NAMED = re.compile(r"\b([A-Za-z]\w*?)_(f32|f64|c64|c128)(?=\()")
+NAMED = re.compile(r"(?<!def )\b([A-Za-z]\w*?)_(f32|f64|c64|c128)(?=\()")
 """A call of a function of the library in a text."""
 INSTRUCTIONS = {
     "sqrt": "sqrt", "fabs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
