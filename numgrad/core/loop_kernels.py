@@ -18,6 +18,7 @@ from typing import Any, overload
 import numpy as np
 
 from numgrad.codegen.adjoint.program import Definition, Program
+from numgrad.codegen.adjoint.reports import KernelReport
 from numgrad.codegen.adjoint.scopes import plain_function, returned_count
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.formula import GradientFormula, Meta
@@ -183,15 +184,27 @@ class LoopKernel(Primitive):
         *arguments
             Arguments of the dtypes and ranks that it is for; left out, those of the last call.
         """
+        return self._program_for(arguments).source(word)
+
+    def report(self, *arguments: Any) -> KernelReport:
+        """What the gradient keeps of the forward sweep, and which loops run again.
+
+        Parameters
+        ----------
+        *arguments
+            As those of ``source``.
+        """
+        return self._program_for(arguments).report()
+
+    def _program_for(self, arguments: Sequence[Any]) -> Program:
         if arguments:
-            program = self.program(self.arrays(arguments))
-        else:
-            program = self.definition.last
-            if program is None:
-                raise NumgradValueError(
-                    f"{self.__name__}: source needs arguments, as the kernel was not called yet"
-                )
-        return program.source(word)
+            return self.program(self.arrays(arguments))
+        program = self.definition.last
+        if program is None:
+            raise NumgradValueError(
+                f"{self.__name__}: give arguments, as the kernel was not called yet"
+            )
+        return program
 
 
 class _Derivative(Primitive):

@@ -64,8 +64,9 @@ class _Exits:
         returns = [n for s in body for n in ast.walk(s) if isinstance(n, ast.Return)]
         widths = {_width(n) for n in returns}
         if len(widths) > 1:
+            other = next(n for n in returns if _width(n) != _width(returns[0]))
             self.refuse(
-                returns[0], "returns of different numbers of values", "return the same in each"
+                other, "returns of different numbers of values", "return the same in each"
             )
         if widths != {0} and not _always_returns(body):
             self.refuse(returns[0], "a path without return", "return a value on every path")

@@ -284,7 +284,10 @@ class ExpressionReader:
     def _of_Tuple(self, node: ast.Tuple, env: dict[str, Any]) -> Items:
         return Items(self.value(e, env) for e in node.elts)
 
-    _of_List = _of_Tuple
+    def _of_List(self, node: ast.List, env: dict[str, Any]) -> Items:
+        if not node.elts:
+            self.refuse(node, "a list", "use an array")
+        return Items(self.value(e, env) for e in node.elts)
 
     def _of_Attribute(self, node: ast.Attribute, env: dict[str, Any]) -> Any:
         base = self.value(node.value, env)

@@ -22,8 +22,9 @@ from numgrad.codegen.adjoint.lengths import Lengths
 from numgrad.codegen.adjoint.operations import Operations, OperationTable
 from numgrad.codegen.adjoint.placement import raise_allocations, stays_in_branch
 from numgrad.codegen.adjoint.reading import Kind, number, read_function
+from numgrad.codegen.adjoint.reports import KernelReport, report_of
 from numgrad.codegen.adjoint.representation import Function
-from numgrad.codegen.adjoint.scopes import TEXT, scope_of
+from numgrad.codegen.adjoint.scopes import TEXT, check_statements, scope_of
 from numgrad.codegen.adjoint.tangent import tangent_text
 from numgrad.codegen.intrinsics import grow, growing
 from numgrad.errors import NumgradKernelError, NumgradValueError
@@ -82,6 +83,7 @@ class Definition:
 def check_syntax(definition: Definition) -> None:
     """Raise for what is seen without dtypes: arguments that are overwritten and not named."""
     scope = definition.scope
+    check_statements(scope)
     names = set(scope.parameters) - set(definition.writes)
     assigned = {
         n.id
@@ -212,6 +214,11 @@ class Program:
         raise NumgradValueError(
             f"source: no program is called {word!r}; it is forward, backward or tangent"
         )
+
+    def report(self) -> KernelReport:
+        """What the gradient keeps, and which loops run again."""
+        backward = backward_of(self.function, self.operations, self.all_inputs)
+        return report_of(backward, self.definition.scope)
 
     @property
     def all_inputs(self) -> tuple[str, ...]:

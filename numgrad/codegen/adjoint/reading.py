@@ -32,11 +32,13 @@ from numgrad.codegen.adjoint.representation import (
     Value,
     add,
     blocks_of,
+    names_in,
     multiply,
     subtract,
     walk,
 )
 from numgrad.codegen.adjoint.scopes import (
+    TEXT,
     Scope,
     assigned_names,
     is_docstring,
@@ -45,6 +47,7 @@ from numgrad.codegen.adjoint.scopes import (
 )
 from numgrad.codegen.adjoint.values import Elements, Items, Made, Span, View
 from numgrad.codegen.dtypes import INT64
+from numgrad.codegen.native.syntax import read_first
 from numgrad.errors import NumgradKernelError
 
 Kind = tuple[np.dtype, int]
@@ -76,6 +79,7 @@ class Reader(ExpressionReader):
         self.buffers: dict[str, Allocate] = {}
         self.checks: list[tuple[Value, Value, str]] = []
         self.scopes.append(scope)
+        self.is_generated = hasattr(scope.function, TEXT)
         scope.rotated = rotated_names(scope.tree.body)
         parameters = [safe_name(name) for name in scope.parameters]
         self.reserved = set(parameters) | {f"result{k}" for k in range(100)}
@@ -235,6 +239,8 @@ class Reader(ExpressionReader):
         value = self.value(node.value, env)
         for target in node.targets:
             self.assign(target, value, env, node)
+            if isinstance(target, ast.Name):  # which may have named it
+                value = env[target.id]
 
     def assign(self, target: ast.expr, value: Any, env: dict[str, Any], node: Any) -> None:
         if isinstance(target, ast.Tuple | ast.List):
@@ -285,11 +291,13 @@ class Reader(ExpressionReader):
             if group is not None and len(self.scopes) == 1:
                 return self._turning(group, name, value, node)
             return self.allocated(name, value, node)
+        if isinstance(value, Items) and any(isinstance(v, str) and v not in self.dtypes for v in value):
+            self.refuse(node, f"{name} is a string", "use numbers")
         if not isinstance(value, _SCALAR):
             return value
         if name in self.promoted and len(self.scopes) == 1:
             value = self.cast(value, self.promoted[name])
-        if isinstance(value, str) and not any(v is value or v == value for v in env.values()):
+        if isinstance(value, str) and not any(_mentions(v, value) for v in env.values()):
             value = self.renamed(value, name)
         return value
 
@@ -373,6 +381,9 @@ class Reader(ExpressionReader):
                 continue
             if not isinstance(then, _SCALAR) or not isinstance(other, _SCALAR):
                 # set on one side only: of any value on the other
+                if not self.is_generated:
+                    env[name] = None
+                    continue
                 known: Any = then if isinstance(then, _SCALAR) else other
                 zero = self.dtype_of(known).type(0).item()
                 then, other = (known, zero) if known is then else (zero, known)
@@ -551,6 +562,7 @@ class Reader(ExpressionReader):
         self.statements(node.body, inner)
         for name, one in carried:
             self._end(name, one, inner[name], outer[name], node)
+        changed = self._changed(node, outer, inner, {name for name, _ in carried})
         # numbers that were not there before have none after, or those of the last iteration
         self.block = before
         self.emit(loop)
@@ -564,8 +576,35 @@ class Reader(ExpressionReader):
             count.out = self.fresh("trips", INT64)
             self.lowest[count.out] = 0
         for name, value in inner.items():
-            if name not in env and isinstance(value, _SCALAR):
+            if name in changed or (name not in env and isinstance(value, _SCALAR)):
                 env[name] = None
+
+    def _changed(
+        self,
+        node: ast.For | ast.While,
+        outer: dict[str, Any],
+        inner: dict[str, Any],
+        carried: set[str],
+    ) -> set[str]:
+        """Names of arrays and tuples that an iteration makes others, and does not read before."""
+        changed = set()
+        before = read_first([node])
+        for name in assigned_names(list(node.body)):
+            start, end = outer.get(name), inner.get(name)
+            if start is None or name in carried or start is end:
+                continue
+            if isinstance(start, View) and start.same_as(end):
+                continue
+            if name in before:
+                place = next(
+                    n for n in ast.walk(node)
+                    if isinstance(n, ast.Assign) and name in assigned_names([n])
+                )  # fmt: skip
+                self.refuse(
+                    place, f"{name} becomes another array in a loop", "exchange arrays, or copy"
+                )
+            changed.add(name)
+        return changed
 
     @staticmethod
     def _carrying(value: Any, label: str) -> Any:
@@ -634,6 +673,18 @@ class Reader(ExpressionReader):
         if not results:
             return None
         return results[0] if len(results) == 1 else Items(results)
+
+
+def _mentions(value: Any, name: str) -> bool:
+    """Whether what a name stands for contains a value."""
+    if isinstance(value, Items):
+        return any(_mentions(v, name) for v in value)
+    if isinstance(value, View):
+        parts = [p for part in value.index for p in (part if isinstance(part, Span) else (part,))]
+        return any(_mentions(p, name) for p in parts)
+    if isinstance(value, Elements):
+        return True
+    return name in names_in(value)
 
 
 class _Range:

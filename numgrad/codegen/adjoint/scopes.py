@@ -154,3 +154,39 @@ def returned_count(scope: Scope) -> int:
                 return len(node.value.elts)
             return int(not (isinstance(node.value, ast.Constant) and node.value.value is None))
     return 0
+
+
+_REFUSED: dict[type[ast.AST], tuple[str, str]] = {
+    ast.Try: ("try", "check before the call"),
+    ast.With: ("with", "write it around the call"),
+    ast.Raise: ("raise", "check arguments before the call"),
+    ast.Assert: ("an assertion", "check arguments before the call"),
+    ast.FunctionDef: ("a function in a function", "define it outside"),
+    ast.ClassDef: ("a class", "use numbers and arrays"),
+    ast.Lambda: ("a lambda", "define a function outside"),
+    ast.Global: ("global", "return the value"),
+    ast.Nonlocal: ("nonlocal", "return the value"),
+    ast.Import: ("an import", "import it outside"),
+    ast.ImportFrom: ("an import", "import it outside"),
+    ast.Yield: ("yield", "write to an array"),
+    ast.YieldFrom: ("yield", "write to an array"),
+    ast.Await: ("await", "write a plain function"),
+    ast.Dict: ("a dict", "use arrays"),
+    ast.Set: ("a set", "use arrays"),
+    ast.ListComp: ("a comprehension", "write the loop"),
+    ast.SetComp: ("a comprehension", "write the loop"),
+    ast.DictComp: ("a comprehension", "write the loop"),
+    ast.GeneratorExp: ("a comprehension", "write the loop"),
+    ast.JoinedStr: ("a string", "use numbers"),
+    ast.NamedExpr: ("an assignment in an expression", "assign it before"),
+    ast.Delete: ("del", "leave it out"),
+}
+
+
+def check_statements(scope: Scope) -> None:
+    """Raise for what is not of the language of kernels, whatever the dtypes."""
+    for statement in scope.statements:
+        for node in ast.walk(statement):
+            refusal = _REFUSED.get(type(node))
+            if refusal is not None:
+                scope.refuse(node, *refusal)

@@ -245,4 +245,5 @@ def test_arguments_by_name_and_defaults():
 
 
 def test_gradcheck(stepper):
-    assert ng.testing.gradcheck(lambda u, k: stepper(u, k, 0.1), (X, Y))
+    given = [ng.tensor(a, requires_grad=True) for a in (X, Y)]
+    assert ng.testing.gradcheck(lambda u, k: stepper(u, k, 0.1), given)
