@@ -56,6 +56,7 @@ class _Exits:
     def __init__(self, refuse: Refuse) -> None:
         self.refuse = refuse
         self.count = 0
+        self.same: list[str | None] = []
 
     def rewritten(self, body: list[ast.stmt], inner: list[ast.stmt]) -> list[ast.stmt]:
         if not any(isinstance(n, ast.Return) for s in inner for n in ast.walk(s)):
@@ -71,10 +72,13 @@ class _Exits:
         if widths != {0} and not _always_returns(body):
             self.refuse(returns[0], "a path without return", "return a value on every path")
         count = widths.pop()
+        self.same = _same_names(returns, count)
         statements, _ = self._block(body, "", "")
         start = [_assign("left_", "False", body[0])]
-        start += [_assign(f"result{k}_", "0", body[0]) for k in range(count)]
-        names = ", ".join(f"result{k}_" for k in range(count))
+        start += [
+            _assign(f"result{k}_", "0", body[0]) for k in range(count) if self.same[k] is None
+        ]
+        names = ", ".join(self.same[k] or f"result{k}_" for k in range(count))
         last = ast.Return(ast.parse(names, mode="eval").body if names else None)
         return _without_unread([*start, *statements, _placed(last, returns[-1])])
 
@@ -124,7 +128,11 @@ class _Exits:
             values: list[ast.expr] = []
             if node.value is not None:
                 values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-            new = [_assign(f"result{k}_", v, node) for k, v in enumerate(values)]
+            new = [
+                _assign(f"result{k}_", v, node)
+                for k, v in enumerate(values)
+                if self.same[k] is None
+            ]
             return [*new, _assign("left_", "True", node)], {"left_"}
         if isinstance(node, ast.If):
             then, one = self._block(node.body, breaking, skipping)
@@ -152,6 +160,8 @@ class _Exits:
             test = ast.BoolOp(ast.And(), [ast.parse(guard, mode="eval").body, node.test])
             loop = ast.While(test, body, [])
             bound = ""
+        elif not self._is_range(node):
+            return [*start, self._guarded(node, body, guard)], flags & {"left_"}
         else:
             opening, test, body, bound = self._as_while(node, body, trip, guard)
             start += opening
@@ -160,14 +170,40 @@ class _Exits:
         setattr(loop, BOUND, bound)
         return [*start, _placed(ast.copy_location(loop, node), node)], flags & {"left_"}
 
+    @staticmethod
+    def _is_range(node: ast.For) -> bool:
+        call = node.iter
+        if not (isinstance(call, ast.Call) and isinstance(node.target, ast.Name)):
+            return False
+        word = call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
+        return word in ("range", "prange")
+
+    @staticmethod
+    def _guarded(node: ast.For, body: list[ast.stmt], guard: str) -> ast.stmt:
+        """A loop over something else whose iterations do nothing after it was left."""
+
+        class Rename(ast.NodeTransformer):
+            def visit_Name(self, name: ast.Name) -> ast.Name:
+                return ast.copy_location(ast.Name(f"{name.id}_each", name.ctx), name)
+
+        names = [n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)]
+        target = Rename().visit(ast.parse(ast.unparse(node.target), mode="eval").body)
+        for each in ast.walk(target):
+            if isinstance(each, ast.Name | ast.Tuple):
+                each.ctx = ast.Store()
+        given = [_assign(name, f"{name}_each", node) for name in names]
+        condition = ast.parse(guard, mode="eval").body
+        inner = _placed(ast.If(condition, [*given, *body], []), node)
+        loop = ast.For(target, node.iter, [inner], node.orelse)
+        return _placed(ast.copy_location(loop, node), node)
+
     def _as_while(
         self, node: ast.For, body: list[ast.stmt], trip: str, guard: str
     ) -> tuple[list[ast.stmt], ast.expr, list[ast.stmt], str]:
         """A range that may be left, as a while loop: what is before it, its test, body, bound."""
         call = node.iter
-        if not (isinstance(call, ast.Call) and isinstance(node.target, ast.Name)):
-            self.refuse(node, f"a loop over {ast.unparse(call)} that is left", "loop over range")
-            raise AssertionError
+        assert isinstance(call, ast.Call)
+        assert isinstance(node.target, ast.Name)
         word = call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
         if word == "prange":
             self.refuse(node, "break or return in prange", "use range, or an array of flags")
@@ -191,6 +227,16 @@ class _Exits:
         body = [_assign(node.target.id, at, node), *body, _assign(trip, f"{trip} + 1", node)]
         test = ast.parse(f"{trip} < {count} and {guard}", mode="eval").body
         return start, test, body, count
+
+
+def _same_names(returns: Sequence[ast.Return], count: int) -> list[str | None]:
+    """For each result the name that all returns give, if they do: an array, perhaps."""
+    names: list[str | None] = []
+    for k in range(count):
+        values = [r.value.elts[k] if isinstance(r.value, ast.Tuple) else r.value for r in returns]
+        given = {v.id if isinstance(v, ast.Name) else "" for v in values}
+        names.append(given.pop() if len(given) == 1 and "" not in given else None)
+    return names
 
 
 def _width(node: ast.Return) -> int:

@@ -686,6 +686,10 @@ class ExpressionReader:
 
     def fill(self, view: View, content: Any, node: Any) -> None:
         """``view[...] = content``, by loops."""
+        if isinstance(content, Items):
+            for k, item in enumerate(content):
+                self.store(view.array, view.at((k,)), item)
+            return
         reads = content.reads if isinstance(content, Elements) else set()
         if isinstance(content, View):
             if content.same_as(view):
@@ -787,6 +791,8 @@ class ExpressionReader:
             if name == "vdot":
                 return self.inline(node, _vdot(), arguments)
             return self.product(*arguments, node)
+        if is_numpy and name == "array" and len(arguments) == 1 and isinstance(arguments[0], Items):
+            return self._array_of(node, arguments[0])
         if is_numpy or (getattr(target, "__module__", None) or "").startswith("numpy"):
             whole = self._of_whole_arrays(node, name, arguments)
             if whole is not None:
@@ -804,6 +810,13 @@ class ExpressionReader:
         if target is range:
             self.refuse(node, "range outside of a for", "loop over it")
         return self._scalar_call(node, target, name, arguments)
+
+    def _array_of(self, node: Any, items: Items) -> Made:
+        """A vector of numbers."""
+        if not all(isinstance(item, _SCALARS) for item in items):
+            self.refuse(node, "an array of arrays", "make it with np.zeros and store in it")
+        dtype = np.result_type(*[self.dtype_of(item) for item in items])
+        return Made("empty", dtype, (len(items),), items)
 
     @staticmethod
     def _is_function(target: Any) -> bool:
@@ -942,6 +955,9 @@ class ExpressionReader:
                 return Made("empty", self.element_dtype(base), base.shape, base)
             if name == "transpose" and isinstance(base, View):
                 return View(base.array, base.index, base.order[::-1])
+            if name == "flip" and isinstance(base, View) and base.ndim == 1:
+                length = base.shape[0]
+                return base.part([Span(subtract(length, 1), length, -1)])
         if name == "where":
             self.refuse(node, f"{ast.unparse(node)} of arrays", "write the loop with an if")
         target = getattr(np, name, None)

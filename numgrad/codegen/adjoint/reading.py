@@ -41,6 +41,7 @@ from numgrad.codegen.adjoint.scopes import (
     TEXT,
     Scope,
     assigned_names,
+    check_statements,
     is_docstring,
     rotated_names,
     scope_of,
@@ -76,7 +77,7 @@ class Reader(ExpressionReader):
         self.results: list[Any] = []
         self.promoted: dict[str, np.dtype] = {}
         self.unbounded: set[str] = set()
-        self.buffers: dict[str, Allocate] = {}
+        self.buffers: dict[tuple[int, str], Allocate] = {}
         self.checks: list[tuple[Value, Value, str]] = []
         self.scopes.append(scope)
         self.is_generated = hasattr(scope.function, TEXT)
@@ -124,20 +125,15 @@ class Reader(ExpressionReader):
 
     def _turning(self, group: str, name: str, made: Made, node: Any) -> View:
         """A place among arrays that take turns, for an array that is made."""
-        buffer = self.buffers.get(group)
-        if buffer is None:
+        key = (id(self.scopes[-1]), group)
+        buffer = self.buffers.get(key)
+        if buffer is None or buffer.home is not self.block:
             view = self.allocated(f"{name}_turns", Made("empty", made.dtype, (1, *made.shape)), node)
             statement = self.block.statements[-1]
             assert isinstance(statement, Allocate)
-            buffer = self.buffers[group] = statement
-            if self.block is not self.top:
-                self.refuse(node, f"{name} takes turns with other arrays and is made in a loop or "
-                            "branch", "make it at the start of the function")  # fmt: skip
+            buffer = self.buffers[key] = statement
             count = 1
         else:
-            if self.block is not self.top:
-                self.refuse(node, f"{name} takes turns with other arrays and is made in a loop or "
-                            "branch", "make it before, and copy elements")  # fmt: skip
             array = self.arrays[buffer.array]
             if made.dtype != array.dtype or len(made.shape) != array.ndim - 1:
                 self.refuse(node, f"{name} takes turns with an array of another dtype or rank",
@@ -288,7 +284,7 @@ class Reader(ExpressionReader):
                 self.allocated(name, v, node) if isinstance(v, Made) else v for v in value
             )
         if isinstance(value, Made):
-            if group is not None and len(self.scopes) == 1:
+            if group is not None:
                 return self._turning(group, name, value, node)
             return self.allocated(name, value, node)
         if isinstance(value, Items) and any(isinstance(v, str) and v not in self.dtypes for v in value):
@@ -524,7 +520,10 @@ class Reader(ExpressionReader):
             loop.low, loop.high, loop.step = span.low, span.high, span.step
             loop.parallel = span.parallel
         inner = dict(outer)
-        names = [n for n in assigned_names(list(node.body)) if outer.get(n) is not None]
+        assigned = assigned_names(list(node.body))
+        if isinstance(node, ast.For):
+            assigned += [n for n in assigned_names([node.target]) if n not in assigned]
+        names = [n for n in assigned if outer.get(n) is not None]
         carried: list[tuple[str, Carried]] = []
         for name in names:
             start = outer[name]
@@ -664,6 +663,8 @@ class Reader(ExpressionReader):
         outer, self.results = self.results, []
         promoted, self.promoted = self.promoted, {}
         self.scopes.append(scope)
+        scope.rotated = rotated_names(scope.tree.body)
+        check_statements(scope)
         try:
             self.statements(body, dict(zip(scope.parameters, arguments, strict=True)))
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -111,7 +111,7 @@ def _names_around(function: Callable[..., Any]) -> dict[str, Any]:
     return names
 
 
-def assigned_names(statements: list[ast.stmt]) -> list[str]:
+def assigned_names(statements: Sequence[ast.AST]) -> list[str]:
     """The names that statements assign to, in order."""
     names: dict[str, None] = {}
     for statement in statements:
@@ -122,7 +122,7 @@ def assigned_names(statements: list[ast.stmt]) -> list[str]:
 
 
 def rotated_names(statements: list[ast.stmt]) -> dict[str, str]:
-    """Names that loops assign to one another, such as ``u, v = v, u``, each with one of its set."""
+    """Names that loops, or exchanges in branches, assign to one another, each with one of its set."""
     leader: dict[str, str] = {}
 
     def find(name: str) -> str:
@@ -130,11 +130,14 @@ def rotated_names(statements: list[ast.stmt]) -> dict[str, str]:
             name = leader[name]
         return name
 
-    for loop in (n for s in statements for n in ast.walk(s) if isinstance(n, ast.For | ast.While)):
-        for node in ast.walk(loop):
+    around = (ast.For, ast.While, ast.If)
+    for outer in (n for s in statements for n in ast.walk(s) if isinstance(n, around)):
+        for node in ast.walk(outer):
             if not isinstance(node, ast.Assign):
                 continue
             for target in node.targets:
+                if isinstance(outer, ast.If) and not isinstance(target, ast.Tuple):
+                    continue
                 left = target.elts if isinstance(target, ast.Tuple) else [target]
                 value = node.value
                 right = value.elts if isinstance(value, ast.Tuple) else [value]

@@ -118,4 +118,4 @@ class Made(NamedTuple):
     maker: str
     dtype: np.dtype
     shape: tuple[Value, ...]
-    content: View | Elements | Value | None = None
+    content: View | Elements | Items | Value | None = None
