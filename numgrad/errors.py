@@ -11,8 +11,8 @@ from numgrad.libraries import PACKAGE, is_users
 
 __all__ = [
     "GradcheckError", "NumgradAssertionError", "NumgradAttributeError", "NumgradError",
-    "NumgradIndexError", "NumgradKernelError", "NumgradKeyError", "NumgradLinAlgError", "NumgradNotImplementedError",
-    "NumgradOverflowError", "NumgradRuntimeError", "NumgradTraceError", "NumgradTypeError",
+    "NumgradIndexError", "NumgradKernelError", "NumgradKeyError", "NumgradLinAlgError",
+    "NumgradNotImplementedError", "NumgradOverflowError", "NumgradRuntimeError", "NumgradTraceError", "NumgradTypeError",
     "NumgradValueError", "NumgradWarning",
     "NumgradZeroDivisionError", "UnrolledLoopWarning",
 ]  # fmt: skip
@@ -46,7 +46,7 @@ class NumgradTypeError(NumgradError, TypeError):
 
 
 class NumgradKernelError(NumgradTypeError):
-    """A statement that ``ng.kernel`` has no derivative of; the message has its line and a remedy."""
+    """What ``ng.kernel`` has no derivative of; the message has its line and a remedy."""
 
 
 class NumgradTraceError(NumgradTypeError):

@@ -115,9 +115,7 @@ class LoopKernel(Primitive):
 
     def _shapes(self, *metas: Any) -> Any:
         program = self.program(metas)
-        given = {
-            name: meta for name, meta in zip(program.names, metas, strict=True) if meta.shape
-        }
+        given = {name: meta for name, meta in zip(program.names, metas, strict=True) if meta.shape}
         outs = []
         for output in program.outputs:
             if output.array in given:
@@ -221,7 +219,9 @@ class _Derivative(Primitive):
         )
         formula = {"vjp": self._of_vjp, "jvp": self._of_jvp, "second": self._refused}[word]
         names = {"vjp": "which, wanted", "jvp": "moving"}.get(word, "which, wanted, moving")
-        text = f"def gradient(g, inputs, index, {names}):\n    return of(g, inputs, index, {names})\n"
+        text = (
+            f"def gradient(g, inputs, index, {names}):\n    return of(g, inputs, index, {names})\n"
+        )
         space: dict[str, Any] = {"of": formula}
         exec(text, space)
         self.declared["inputs"] = GradientFormula(self, space["gradient"])

@@ -63,9 +63,7 @@ class Activity:
             return False
         dtypes = [function.dtype_of(o) for o in statement.operands]
         out = function.dtypes[statement.name]
-        partial = self.operations.partial(
-            statement.operation, k, dtypes, out, statement.operands
-        )
+        partial = self.operations.partial(statement.operation, k, dtypes, out, statement.operands)
         return partial is not None
 
     def _forwards(self, s: Statement, names: set[str]) -> None:

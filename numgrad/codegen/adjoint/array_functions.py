@@ -1,5 +1,4 @@
-"""NumPy's functions of whole arrays as loops, in the language of kernels: they are read, not run."""
-# ruff: noqa: SIM108
+"""NumPy's functions of whole arrays as loops, which are read and not run."""
 
 from __future__ import annotations
 

@@ -105,7 +105,8 @@ def _bound(operation: str, suffix: str) -> tuple[list[str], list[str], set[str]]
         for form in ("", "_rare", "_slow")
     ]
     choice = (
-        f"def {name}(a):\n    return {operation}_slow_{suffix}_(a) if {operation}_rare_{suffix}_(a) "
+        f"def {name}(a):\n"
+        f"    return {operation}_slow_{suffix}_(a) if {operation}_rare_{suffix}_(a) "
         f"else {operation}_{suffix}_(a)\n"
     )
     return imports, [choice], symbols
@@ -118,5 +119,3 @@ def kinds_of(function: Function, names: Sequence[str]) -> list[tuple[np.dtype, i
         array = function.arrays.get(name)
         kinds.append((array.dtype, array.ndim) if array else (function.dtypes[name], 0))
     return kinds
-
-

@@ -44,9 +44,7 @@ def _graph(
     assert loop is not None
     if block is loop.body:
         sources += [
-            c.name
-            for c in loop.carried
-            if c.moves and c.name != loop.variable and c.step is None
+            c.name for c in loop.carried if c.moves and c.name != loop.variable and c.step is None
         ]
     for s in block.statements:
         if isinstance(s, Define | Load):
@@ -59,7 +57,10 @@ def _graph(
         elif isinstance(s, Branch):
             names = {n for n, *_ in s.joined}
             free |= names
-            values = [*values_of(s), *[v for t in (*walk(s.then), *walk(s.other)) for v in values_of(t)]]
+            values = [
+                *values_of(s),
+                *[v for t in (*walk(s.then), *walk(s.other)) for v in values_of(t)],
+            ]
             for name in {n for v in values for n in names_in(v)}:
                 after[name] |= names
         elif isinstance(s, Loop):

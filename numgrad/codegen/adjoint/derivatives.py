@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from numgrad.codegen.adjoint.backward import Backward, bar
 from numgrad.codegen.adjoint.operations import Operations
+from numgrad.codegen.adjoint.replay import NoReplay, branch_lines, loop_lines
 from numgrad.codegen.adjoint.representation import (
     Allocate,
     Block,
@@ -24,7 +25,6 @@ from numgrad.codegen.adjoint.representation import (
     Load,
     Loop,
 )
-from numgrad.codegen.adjoint.replay import NoReplay, branch_lines, loop_lines
 from numgrad.codegen.adjoint.text import Line, Texts, joined_lines
 from numgrad.codegen.dtypes import numpy_name
 
@@ -50,6 +50,7 @@ def differentiable_numbers(function: Function) -> list[str]:
 
 
 def definition(function: Function, names: Sequence[str], lines: Iterable[Line]) -> str:
+    """A text that defines ``kernel``."""
     return f"def kernel({', '.join(names)}):\n{joined_lines([*lines, 'return'])}\n"
 
 

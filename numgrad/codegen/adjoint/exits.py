@@ -66,9 +66,7 @@ class _Exits:
         widths = {_width(n) for n in returns}
         if len(widths) > 1:
             other = next(n for n in returns if _width(n) != _width(returns[0]))
-            self.refuse(
-                other, "returns of different numbers of values", "return the same in each"
-            )
+            self.refuse(other, "returns of different numbers of values", "return the same in each")
         if widths != {0} and not _always_returns(body):
             self.refuse(returns[0], "a path without return", "return a value on every path")
         count = widths.pop()

@@ -36,8 +36,8 @@ from numgrad.codegen.adjoint.representation import (
 )
 from numgrad.codegen.adjoint.scopes import Scope, plain_function, scope_of
 from numgrad.codegen.adjoint.values import Elements, Items, Made, Span, View
-from numgrad.codegen.intrinsics import grow, growing
 from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64, KERNEL_DTYPES
+from numgrad.codegen.intrinsics import grow, growing
 from numgrad.errors import NumgradTypeError
 
 BINARY = {
@@ -129,7 +129,9 @@ class ExpressionReader:
             loop, out = [common] * len(given), common
         else:
             loop, out = self.operations.types(operation, given)
-        return self.defined(operation, [self.cast(o, d) for o, d in zip(operands, loop, strict=True)], out, stem)
+        return self.defined(
+            operation, [self.cast(o, d) for o, d in zip(operands, loop, strict=True)], out, stem
+        )
 
     def defined(
         self, operation: str, operands: Sequence[Value], dtype: np.dtype, stem: str = "v"
@@ -306,9 +308,7 @@ class ExpressionReader:
             if isinstance(base, View) and node.attr == "dtype":
                 return self.arrays[base.array].dtype
             if node.attr in ("real", "imag"):
-                return self.by_elements(
-                    lambda x: self._part(x, node.attr), [base], node
-                )
+                return self.by_elements(lambda x: self._part(x, node.attr), [base], node)
         elif isinstance(base, _SCALARS):
             if node.attr in ("real", "imag"):
                 return self._part(base, node.attr)
@@ -473,7 +473,9 @@ class ExpressionReader:
         if isinstance(op, ast.MatMult):
             return self.product(left, right, node)
         if isinstance(left, View | Elements) or isinstance(right, View | Elements):
-            return self.by_elements(lambda a, b: self.arithmetic(node, op, a, b), [left, right], node)
+            return self.by_elements(
+                lambda a, b: self.arithmetic(node, op, a, b), [left, right], node
+            )
         if isinstance(left, Items) and isinstance(right, Items) and isinstance(op, ast.Add):
             return Items((*left, *right))
         return self.arithmetic(node, op, left, right)
@@ -623,7 +625,9 @@ class ExpressionReader:
 
     # ----------------------------------------------------------------------------- whole arrays
 
-    def by_elements(self, apply: Callable[..., Value], operands: Sequence[Any], node: Any) -> Elements:
+    def by_elements(
+        self, apply: Callable[..., Value], operands: Sequence[Any], node: Any
+    ) -> Elements:
         """An operation on each element of arrays and numbers."""
         arrays = [o for o in operands if isinstance(o, View | Elements)]
         longest = max(arrays, key=lambda a: a.ndim)
@@ -970,16 +974,20 @@ class ExpressionReader:
     def _scalar_call(self, node: Any, target: Any, name: str, arguments: Sequence[Any]) -> Any:
         for a in arguments:
             if not isinstance(a, _SCALARS):
-                self.refuse(node, f"{ast.unparse(node)} of what is no number", "call it by elements")
+                self.refuse(
+                    node, f"{ast.unparse(node)} of what is no number", "call it by elements"
+                )
         kinds = {self.dtype_of(a).kind for a in arguments}
         module = (getattr(target, "__module__", "") or "").partition(".")[0]
         whole = not kinds & set("fc")
         if target is pow and len(arguments) == 2:
             return self.arithmetic(node, ast.Pow(), *arguments)
-        if name in ("min", "max", "abs") and module == "builtins" or (
+        if (name in ("min", "max", "abs") and module == "builtins") or (
             whole and name in ("minimum", "maximum", "absolute", "fabs")
         ):
-            word = {"minimum": "min", "maximum": "max", "absolute": "abs", "fabs": "abs"}.get(name, name)
+            word = {"minimum": "min", "maximum": "max", "absolute": "abs", "fabs": "abs"}.get(
+                name, name
+            )
             if whole:
                 if all(isinstance(a, int) for a in arguments):
                     return getattr(builtins, word)(*arguments)

@@ -39,9 +39,7 @@ class Lengths:
 
     def __init__(self, function: Function, operations: Operations) -> None:
         self.function, self.operations = function, operations
-        self.makers = {
-            s.name: s for s in function.body.statements if isinstance(s, Define | Load)
-        }
+        self.makers = {s.name: s for s in function.body.statements if isinstance(s, Define | Load)}
 
     def shape(self, array: str, arguments: Mapping[str, Any]) -> tuple[int, ...]:
         """The shape of an array."""
@@ -92,6 +90,4 @@ class Lengths:
         )
 
     def _is_written(self, load: Load) -> bool:
-        return any(
-            isinstance(s, Store) and s.array == load.array for s in walk(self.function.body)
-        )
+        return any(isinstance(s, Store) and s.array == load.array for s in walk(self.function.body))

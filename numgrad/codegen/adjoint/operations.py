@@ -4,8 +4,8 @@ Note [Templates]
 ----------------
 A partial derivative is a text that names the operands ``{a}``, ``{b}``, ..., the result ``{t}`` and
 the cotangent ``{g}``. What it names is what the backward sweep needs. It is made from the gradient
-formula of the operation table, which is read on symbols; a formula that uses a value twice becomes a
-function of the text, in the language of kernels as everything else, so that it has derivatives too.
+formula of the operation table, which is read on symbols; a formula that uses a value twice becomes
+a function of the text, in the language of kernels as everything else, so that it has derivatives too.
 
 Functions of the kernel library are written with the dtype of their operands, ``exp_f64(x)``: the
 compiler binds the name to the library, a plain run to NumPy, and reading finds the operation.
@@ -100,7 +100,9 @@ class Operations:
 
     # ------------------------------------------------------------------------------ expressions
 
-    def expression(self, operation: str, operands: Sequence[str], dtypes: Sequence[np.dtype]) -> str:
+    def expression(
+        self, operation: str, operands: Sequence[str], dtypes: Sequence[np.dtype]
+    ) -> str:
         """An operation on operands that are written already, of one dtype each."""
         kind = dtypes[0].kind
         if operation == "copy":
@@ -177,9 +179,7 @@ class Operations:
 
     # ------------------------------------------------------------------------------- derivatives
 
-    def types(
-        self, operation: str, dtypes: Sequence[np.dtype]
-    ) -> tuple[list[np.dtype], np.dtype]:
+    def types(self, operation: str, dtypes: Sequence[np.dtype]) -> tuple[list[np.dtype], np.dtype]:
         """Dtypes in which an operation computes, and of its result."""
         return self.table.types(operation, dtypes)
 

@@ -51,9 +51,7 @@ class Overwrites:
         return both[len(outer) :]
 
     def _hits(self, store: Store, load: Load) -> bool:
-        pairs = [
-            (affine(a), affine(b)) for a, b in zip(load.index, store.index, strict=True)
-        ]
+        pairs = [(affine(a), affine(b)) for a, b in zip(load.index, store.index, strict=True)]
         for a, b in pairs:
             if a and b and a[0] == b[0] and a[1] != b[1] and self._is_fixed(a[0]):
                 return False

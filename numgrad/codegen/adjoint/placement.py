@@ -122,9 +122,7 @@ class Tapes:
         loops = {
             loop.key: loop
             for loop in self.loops.values()
-            if self.is_inner(loop)
-            and self.root(loop) is root
-            and not self.is_rectangular(loop)
+            if self.is_inner(loop) and self.root(loop) is root and not self.is_rectangular(loop)
         }
         return [loops[key] for key in sorted(loops)]
 

@@ -94,9 +94,7 @@ def check_syntax(definition: Definition) -> None:
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
             base = node.value
             if isinstance(base, ast.Name) and base.id in names - assigned:
-                scope.refuse(
-                    node, f"{base.id} is overwritten", f'declare it: writes="{base.id}"'
-                )
+                scope.refuse(node, f"{base.id} is overwritten", f'declare it: writes="{base.id}"')
 
 
 class Program:
@@ -108,7 +106,7 @@ class Program:
 
     def __init__(self, definition: Definition, kinds: Sequence[Kind]) -> None:
         self.definition, self.operations = definition, definition.operations
-        for dtype, rank in kinds:
+        for _, rank in kinds:
             if rank > MOST_AXES:
                 raise NumgradKernelError(
                     f"{definition.name}: an array of {rank} axes; kernels take arrays of up to "
@@ -165,7 +163,9 @@ class Program:
     @cached_property
     def forward(self) -> Text:
         """The function itself."""
-        return self._text("forward", forward_text(self.function, self.operations), (), self.function)
+        return self._text(
+            "forward", forward_text(self.function, self.operations), (), self.function
+        )
 
     @cached_property
     def tangent(self) -> Text:
@@ -259,9 +259,7 @@ class Program:
         self.forward.entry(*self._first(given, results))
         return self._outputs_of({**given, **results})
 
-    def _cotangents(
-        self, arrays: Mapping[str, Any], seeds: Sequence[Any]
-    ) -> dict[str, np.ndarray]:
+    def _cotangents(self, arrays: Mapping[str, Any], seeds: Sequence[Any]) -> dict[str, np.ndarray]:
         """Arrays of cotangents at the end of the forward sweep."""
         out = {name: np.zeros_like(arrays[name]) for name in differentiable_arrays(self.function)}
         for output, seed in zip(self.outputs, seeds, strict=True):
@@ -281,7 +279,11 @@ class Program:
         bars = self._cotangents({**given, **results}, seeds)
         self.gradient(inputs).entry(*self._first(given, results), *bars.values())
         return [
-            None if n not in inputs else bars[n] if n in self.function.arrays else bars[n].reshape(())
+            None
+            if n not in inputs
+            else bars[n]
+            if n in self.function.arrays
+            else bars[n].reshape(())
             for n in self.names
         ]
 
@@ -355,5 +357,3 @@ class Program:
     def _names_of_gradient(self) -> list[str]:
         """The parameters of the joint sweep, cotangents as ``x bar``."""
         return [*parameters(self.function), *[f"{n} bar" for n in self._with_derivatives]]
-
-

@@ -32,8 +32,8 @@ from numgrad.codegen.adjoint.representation import (
     Value,
     add,
     blocks_of,
-    names_in,
     multiply,
+    names_in,
     subtract,
     walk,
 )
@@ -128,7 +128,9 @@ class Reader(ExpressionReader):
         key = (id(self.scopes[-1]), group)
         buffer = self.buffers.get(key)
         if buffer is None or buffer.home is not self.block:
-            view = self.allocated(f"{name}_turns", Made("empty", made.dtype, (1, *made.shape)), node)
+            view = self.allocated(
+                f"{name}_turns", Made("empty", made.dtype, (1, *made.shape)), node
+            )
             statement = self.block.statements[-1]
             assert isinstance(statement, Allocate)
             buffer = self.buffers[key] = statement
@@ -180,19 +182,16 @@ class Reader(ExpressionReader):
     def _used_arrays(self, results: Sequence[str]) -> dict[str, Array]:
         """The arrays that are left of those read, without those of loops that were read again."""
         made = {s.array for s in walk(self.top) if isinstance(s, Allocate)}
-        return {
-            name: a for name, a in self.arrays.items() if a.role != "local" or name in made
-        }
+        return {name: a for name, a in self.arrays.items() if a.role != "local" or name in made}
 
     def _check_writes(self, scope: Scope) -> None:
         for s in walk(self.top):
-            if isinstance(s, Store) and self.arrays[s.array].role == "argument":
-                if s.array not in self.written:
-                    node = ast.Pass()
-                    node.lineno = s.line or 1
-                    scope.refuse(
-                        node, f"{s.array} is overwritten", f'declare it: writes="{s.array}"'
-                    )
+            if not isinstance(s, Store):
+                continue
+            if self.arrays[s.array].role == "argument" and s.array not in self.written:
+                node = ast.Pass()
+                node.lineno = s.line or 1
+                scope.refuse(node, f"{s.array} is overwritten", f'declare it: writes="{s.array}"')
             if isinstance(s, Store) and self.arrays[s.array].role == "constant":
                 node = ast.Pass()
                 node.lineno = s.line or 1
@@ -287,7 +286,9 @@ class Reader(ExpressionReader):
             if group is not None:
                 return self._turning(group, name, value, node)
             return self.allocated(name, value, node)
-        if isinstance(value, Items) and any(isinstance(v, str) and v not in self.dtypes for v in value):
+        if isinstance(value, Items) and any(
+            isinstance(v, str) and v not in self.dtypes for v in value
+        ):
             self.refuse(node, f"{name} is a string", "use numbers")
         if not isinstance(value, _SCALAR):
             return value
@@ -358,11 +359,10 @@ class Reader(ExpressionReader):
         views: dict[str, View] = {}
         for name in sorted(set(envs[0]) | set(envs[1])):
             then, other = envs[0].get(name), envs[1].get(name)
-            if isinstance(then, View) and isinstance(other, View) and not then.same_as(other):
-                if then.rotates and other.rotates and then.array == other.array:
-                    views[name] = then
-                    pairs.append((name, then.index[0], other.index[0]))
-                    continue
+            if _take_turns(then, other):
+                views[name] = then
+                pairs.append((name, then.index[0], other.index[0]))
+                continue
             if isinstance(then, View | Items) or isinstance(other, View | Items):
                 same = then is other or then == other
                 if isinstance(then, View):
@@ -676,6 +676,13 @@ class Reader(ExpressionReader):
         return results[0] if len(results) == 1 else Items(results)
 
 
+def _take_turns(one: Any, other: Any) -> bool:
+    """Whether two values are different arrays of a set that takes turns."""
+    if not isinstance(one, View) or not isinstance(other, View) or one.same_as(other):
+        return False
+    return one.rotates and other.rotates and one.array == other.array
+
+
 def _mentions(value: Any, name: str) -> bool:
     """Whether what a name stands for contains a value."""
     if isinstance(value, Items):
@@ -729,5 +736,3 @@ def read_function(
         return Reader(scope, kinds, writes, operations).result
     except RecursionError as error:
         raise NumgradKernelError(f"{scope.name}: is nested too deep; write it in parts") from error
-
-

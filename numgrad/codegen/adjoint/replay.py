@@ -220,9 +220,7 @@ class Recomputation:
         if not body and not outs and s not in self.tapes.loops.values():
             return []
         self._want(s.low, s.high, s.step, s.at_most)
-        names = {
-            c.name for c in s.carried if c.name in self.wanted[s.body] or c.name == s.variable
-        }
+        names = {c.name for c in s.carried if c.name in self.wanted[s.body] or c.name == s.variable}
         test = self._block(s.test) if s.test is not None else []
         lines = loop_lines(self.texts, self.tapes, s, body, test, names)
         for c in outs:
@@ -284,5 +282,3 @@ def loop_lines(
     if is_stack:
         lines.append(f"pos{key}_ = base{key}_ + {s.variable}")
     return lines
-
-

@@ -55,6 +55,7 @@ class Scope:
 
 
 def is_docstring(node: ast.stmt) -> bool:
+    """Whether a statement is a constant alone."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
@@ -101,9 +102,7 @@ def scope_of(function: Any) -> Scope:
 
 def _names_around(function: Callable[..., Any]) -> dict[str, Any]:
     names = dict(function.__globals__)
-    for name, cell in zip(
-        function.__code__.co_freevars, function.__closure__ or (), strict=True
-    ):
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             names[name] = cell.cell_contents
         except ValueError:  # assigned later than the function is read
@@ -122,7 +121,7 @@ def assigned_names(statements: Sequence[ast.AST]) -> list[str]:
 
 
 def rotated_names(statements: list[ast.stmt]) -> dict[str, str]:
-    """Names that loops, or exchanges in branches, assign to one another, each with one of its set."""
+    """Names that loops, or exchanges in branches, assign to one another, with one of the set."""
     leader: dict[str, str] = {}
 
     def find(name: str) -> str:

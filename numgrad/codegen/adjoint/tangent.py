@@ -24,6 +24,7 @@ from numgrad.codegen.adjoint.derivatives import (
     parameters,
 )
 from numgrad.codegen.adjoint.operations import Operations, cast, literal
+from numgrad.codegen.adjoint.replay import branch_lines
 from numgrad.codegen.adjoint.representation import (
     Allocate,
     Block,
@@ -37,7 +38,6 @@ from numgrad.codegen.adjoint.representation import (
     Store,
     Value,
 )
-from numgrad.codegen.adjoint.replay import branch_lines
 from numgrad.codegen.adjoint.text import Line, Texts, zero
 
 _NOT_HOLOMORPHIC = {"conjugate", "absolute", "sign", "angle"}

@@ -77,18 +77,17 @@ class View:
             assert isinstance(span, Span)
             if isinstance(part, Span):
                 order.append(axis)
-                index[axis] = Span(
-                    span.at(part.start), part.length, multiply(span.step, part.step)
-                )
+                index[axis] = Span(span.at(part.start), part.length, multiply(span.step, part.step))
             else:
                 index[axis] = span.at(part)
         return View(self.array, index, order, rotates=self.rotates)
 
     def same_as(self, other: Any) -> bool:
         """Whether this is the same part of the same array."""
-        return (
-            isinstance(other, View)
-            and (self.array, self.index, self.order) == (other.array, other.index, other.order)
+        return isinstance(other, View) and (self.array, self.index, self.order) == (
+            other.array,
+            other.index,
+            other.order,
         )
 
 

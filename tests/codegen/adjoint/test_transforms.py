@@ -1,4 +1,4 @@
-"""A kernel is an operation: recorded, compiled, batched, differentiated twice, in loops and threads."""
+"""A kernel is an operation: recorded, compiled, batched, in loops and threads."""
 
 import math
 import threading
