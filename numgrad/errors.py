@@ -12,8 +12,8 @@ from numgrad.libraries import PACKAGE, is_users
 __all__ = [
     "GradcheckError", "NumgradAssertionError", "NumgradAttributeError", "NumgradError",
     "NumgradIndexError", "NumgradKernelError", "NumgradKeyError", "NumgradLinAlgError",
-    "NumgradNotImplementedError", "NumgradOverflowError", "NumgradRuntimeError", "NumgradTraceError", "NumgradTypeError",
-    "NumgradValueError", "NumgradWarning",
+    "NumgradNotImplementedError", "NumgradOverflowError", "NumgradRuntimeError",
+    "NumgradTraceError", "NumgradTypeError", "NumgradValueError", "NumgradWarning",
     "NumgradZeroDivisionError", "UnrolledLoopWarning",
 ]  # fmt: skip
 

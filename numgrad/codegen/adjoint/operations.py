@@ -5,7 +5,7 @@ Note [Templates]
 A partial derivative is a text that names the operands ``{a}``, ``{b}``, ..., the result ``{t}`` and
 the cotangent ``{g}``. What it names is what the backward sweep needs. It is made from the gradient
 formula of the operation table, which is read on symbols; a formula that uses a value twice becomes
-a function of the text, in the language of kernels as everything else, so that it has derivatives too.
+a function of the text, in the language of kernels as everything else, so it has derivatives too.
 
 Functions of the kernel library are written with the dtype of their operands, ``exp_f64(x)``: the
 compiler binds the name to the library, a plain run to NumPy, and reading finds the operation.
