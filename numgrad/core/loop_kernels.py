@@ -68,7 +68,8 @@ class LoopKernel(Primitive):
         self.shape_rule = self._shapes
 
     def __reduce__(self) -> Any:
-        return _find_kernel, (self.function.__module__, self.function.__qualname__)
+        function = self.function
+        return _find_kernel, (function.__module__, function.__qualname__, self.definition.writes)
 
     # -------------------------------------------------------------------------------- the calls
 
@@ -225,23 +226,17 @@ class _Derivative(Primitive):
         space: dict[str, Any] = {"of": formula}
         exec(text, space)
         self.declared["inputs"] = GradientFormula(self, space["gradient"])
-        self.jvp_formula = {
-            "vjp": self._tangent_of_vjp,
-            "jvp": self._refused_tangent,
-            "second": self._refused_tangent,
-        }[word]
+        text = "def tangent(t_inputs, inputs):\n    return of(t_inputs, inputs)\n"
+        space = {"of": self._refused}
         if word == "vjp":
-
-            def tangent(t_inputs: Any, inputs: Any, which: Any, wanted: Any) -> Any:
-                return self._tangent_of_vjp(t_inputs, inputs, which, wanted)
-
-        else:
-
-            def tangent(t_inputs: Any) -> Any:
-                return self._refused_tangent(t_inputs)
-
-        self.jvp_formula = tangent
+            text = text.replace("inputs)", "inputs, which, wanted)")
+            space = {"of": self._tangent_of_vjp}
+        exec(text, space)
+        self.jvp_formula = space["tangent"]
         self.shape_rule = self._shapes
+
+    def __reduce__(self) -> Any:
+        return _find_derivative, (self.kernel, self.word)
 
     def results_of(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[tuple, tuple]:
         kernel, count = self.kernel, self.kernel.count
@@ -325,8 +320,6 @@ class _Derivative(Primitive):
             "second ones"
         )
 
-    _refused_tangent = _refused
-
 
 def _vjp_form(*inputs: Any, which: Any, wanted: Any) -> Any: ...
 
@@ -359,18 +352,22 @@ def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
     if not np.may_share_memory(a, b):
         return False
     try:
-        return np.shares_memory(a, b, max_work=_WORK)
+        return np.shares_memory(a, b, max_work=_WORK)  # pyright: ignore[reportArgumentType]
     except np.exceptions.TooHardError:
         return True
 
 
-def _find_kernel(module: str, name: str) -> Any:
+def _find_kernel(module: str, name: str, writes: tuple[str, ...]) -> LoopKernel:
     from importlib import import_module
 
     value: Any = import_module(module)
     for part in name.split("."):
         value = getattr(value, part)
-    return value
+    return value if isinstance(value, LoopKernel) else LoopKernel(value, writes)
+
+
+def _find_derivative(kernel: LoopKernel, word: str) -> _Derivative:
+    return kernel.derivatives[word]
 
 
 @overload

@@ -179,14 +179,11 @@ class _Exits:
     @staticmethod
     def _guarded(node: ast.For, body: list[ast.stmt], guard: str) -> ast.stmt:
         """A loop over something else whose iterations do nothing after it was left."""
-
-        class Rename(ast.NodeTransformer):
-            def visit_Name(self, name: ast.Name) -> ast.Name:
-                return ast.copy_location(ast.Name(f"{name.id}_each", name.ctx), name)
-
         names = [n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)]
-        target = Rename().visit(ast.parse(ast.unparse(node.target), mode="eval").body)
+        target = ast.parse(ast.unparse(node.target), mode="eval").body
         for each in ast.walk(target):
+            if isinstance(each, ast.Name):
+                each.id += "_each"
             if isinstance(each, ast.Name | ast.Tuple):
                 each.ctx = ast.Store()
         given = [_assign(name, f"{name}_each", node) for name in names]

@@ -478,6 +478,8 @@ class ExpressionReader:
             )
         if isinstance(left, Items) and isinstance(right, Items) and isinstance(op, ast.Add):
             return Items((*left, *right))
+        if isinstance(left, Items) or isinstance(right, Items):
+            self.refuse(node, f"an operand of {ast.unparse(node)} is a tuple", "use numbers")
         return self.arithmetic(node, op, left, right)
 
     def arithmetic(self, node: ast.AST, op: ast.operator, a: Value, b: Value) -> Value:
@@ -579,8 +581,8 @@ class ExpressionReader:
             name = self.fresh("t", BOOL)
             decided = Block(self.block.loop, self.block)
             then, other = (inner, decided) if word == "and" else (decided, inner)
-            values = (outcome, False) if word == "and" else (True, outcome)
-            self.emit(Branch(result, then, other, [(name, *values)]))
+            first, second = (outcome, False) if word == "and" else (True, outcome)
+            self.emit(Branch(result, then, other, [(name, first, second)]))
             result = name
         return result
 
@@ -601,7 +603,7 @@ class ExpressionReader:
         self, condition: Value, blocks: Sequence[Block], values: Sequence[Value], stem: str
     ) -> Value:
         """One of two values that two blocks compute."""
-        (joined,) = self.joined(blocks, [(stem, *values)])
+        (joined,) = self.joined(blocks, [(stem, values[0], values[1])])
         self.emit(Branch(condition, blocks[0], blocks[1], [joined]))
         return joined[0]
 
@@ -794,7 +796,9 @@ class ExpressionReader:
         if is_numpy and name in ("dot", "vdot", "matmul"):
             if name == "vdot":
                 return self.inline(node, _vdot(), arguments)
-            return self.product(*arguments, node)
+            if len(arguments) != 2:
+                self.refuse(node, f"the arguments of {ast.unparse(node)}", "give two")
+            return self.product(arguments[0], arguments[1], node)
         if is_numpy and name == "array" and len(arguments) == 1 and isinstance(arguments[0], Items):
             return self._array_of(node, arguments[0])
         if is_numpy or (getattr(target, "__module__", None) or "").startswith("numpy"):
@@ -886,8 +890,8 @@ class ExpressionReader:
             dtype = value
         elif isinstance(value, type) or (isinstance(value, Items) and isinstance(value[0], str)):
             dtype = np.dtype(value[0] if isinstance(value, Items) else value)
-        elif getattr(value, "name", None) in _CASTS:  # a type of Numba's
-            dtype = _CASTS[value.name]
+        elif (name := getattr(value, "name", None)) in _CASTS:  # a type of Numba's
+            dtype = _CASTS[str(name)]
         else:
             self.refuse(node, "a dtype that is computed", "name it, as np.float64")
         if dtype not in KERNEL_DTYPES:

@@ -250,7 +250,8 @@ class Program:
         ]
 
     def _first(self, given: Mapping[str, Any], results: Mapping[str, Any]) -> list[Any]:
-        return [*given.values(), *self.function.constants.values(), *results.values()]
+        constants = [np.ascontiguousarray(a) for a in self.function.constants.values()]
+        return [*given.values(), *constants, *results.values()]
 
     def call(self, *arguments: Any) -> list[np.ndarray]:
         """The outputs."""

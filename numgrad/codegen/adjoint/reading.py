@@ -526,7 +526,7 @@ class Reader(ExpressionReader):
         names = [n for n in assigned if outer.get(n) is not None]
         carried: list[tuple[str, Carried]] = []
         for name in names:
-            start = outer[name]
+            start: Any = outer[name]
             if isinstance(start, View):
                 if not start.rotates:
                     continue
@@ -588,7 +588,8 @@ class Reader(ExpressionReader):
         """Names of arrays and tuples that an iteration makes others, and does not read before."""
         changed = set()
         before = read_first([node])
-        for name in assigned_names(list(node.body)):
+        targets = [node.target] if isinstance(node, ast.For) else []
+        for name in assigned_names([*node.body, *targets]):
             start, end = outer.get(name), inner.get(name)
             if start is None or name in carried or start is end:
                 continue
