@@ -8,7 +8,7 @@ do not change, ``lower``, ``A``.
 
 from numgrad.core.namespaces import namespace as _namespace
 from numgrad.core.op import Op as _Op
-from numgrad.operations.linear_algebra.checks import take as _take
+from numgrad.operations.linear_algebra.matrices import take as _take
 
 _names = _namespace(
     globals(),

@@ -25,19 +25,19 @@ _namespace(
         "numgrad.operations.special_functions.complex_valued": "h1vp h2vp hankel1 hankel1e "
         "hankel2 hankel2e ivp jvp kelvin kvp lambertw modfresnelm modfresnelp voigt_profile wofz "
         "yvp",
-        "numgrad.operations.special_functions.counting": "comb diric factorial log_softmax "
-        "logsumexp multigammaln perm softmax",
         "numgrad.operations.special_functions.distributions": "bdtr bdtrc chdtr chdtrc chdtri "
-        "fdtr fdtrc fdtri gdtr gdtrc nbdtr nbdtrc pdtr pdtrc stdtr stdtrit",
+        "dawsn erfcinv erfcx erfi fdtr fdtrc fdtri gdtr gdtrc log_ndtr nbdtr nbdtrc ndtri "
+        "ndtri_exp owens_t pdtr pdtrc stdtr stdtrit",
         "numgrad.operations.special_functions.elliptic": "agm ellipe ellipeinc ellipk ellipkinc "
         "ellipkm1 elliprc elliprd elliprf elliprg elliprj",
-        "numgrad.operations.special_functions.error": "dawsn erfcinv erfcx erfi log_ndtr ndtri "
-        "ndtri_exp owens_t",
         "numgrad.operations.special_functions.gamma": "beta betainc betaincc betainccinv "
-        "betaincinv betaln binom gammainc gammaincc gammainccinv gammaincinv gammasgn loggamma "
-        "poch rgamma zeta",
-        "numgrad.operations.special_functions.hypergeometric": "exp1 expi expn exprel hyp0f1 "
-        "hyp1f1 hyp2f1 hyperu spence wrightomega",
+        "betaincinv betaln binom comb factorial gammainc gammaincc gammainccinv gammaincinv "
+        "gammasgn loggamma multigammaln perm poch rgamma zeta",
+        "numgrad.operations.special_functions.hypergeometric": "assoc_laguerre eval_chebyc "
+        "eval_chebys eval_chebyt eval_chebyu eval_gegenbauer eval_genlaguerre eval_hermite "
+        "eval_hermitenorm eval_jacobi eval_laguerre eval_legendre eval_sh_chebyt eval_sh_chebyu "
+        "eval_sh_jacobi eval_sh_legendre exp1 expi expn exprel hyp0f1 hyp1f1 hyp2f1 hyperu lpmv "
+        "spence wrightomega",
         "numgrad.operations.special_functions.integrals": "airy airye ellipj fresnel it2i0k0 "
         "it2j0y0 itairy iti0k0 itj0y0 shichi sici",
         "numgrad.operations.special_functions.inverse_parameters": "bdtri bdtrik bdtrin btdtria "
@@ -45,13 +45,9 @@ _namespace(
         "pdtri pdtrik stdtridf",
         "numgrad.operations.special_functions.noncentral": "chndtr chndtridf chndtrinc chndtrix "
         "kolmogi kolmogorov log_wright_bessel ncfdtr ncfdtri tklmbda wright_bessel",
-        "numgrad.operations.special_functions.polynomials": "assoc_laguerre eval_chebyc "
-        "eval_chebys eval_chebyt eval_chebyu eval_gegenbauer eval_genlaguerre eval_hermite "
-        "eval_hermitenorm eval_jacobi eval_laguerre eval_legendre eval_sh_chebyt eval_sh_chebyu "
-        "eval_sh_jacobi eval_sh_legendre lpmv",
         "numgrad.operations.special_functions.scipy_elementary": "boxcox boxcox1p cosdg cosm1 "
-        "cotdg entr exp10 huber inv_boxcox inv_boxcox1p kl_div powm1 pseudo_huber radian rel_entr "
-        "sindg tandg xlog1py xlogy",
+        "cotdg diric entr exp10 huber inv_boxcox inv_boxcox1p kl_div log_softmax logsumexp powm1 "
+        "pseudo_huber radian rel_entr sindg softmax tandg xlog1py xlogy",
         "numgrad.operations.special_functions.wave_functions": "mathieu_a mathieu_b mathieu_cem "
         "mathieu_modcem1 mathieu_modcem2 mathieu_modsem1 mathieu_modsem2 mathieu_sem obl_ang1 "
         "obl_ang1_cv obl_cv obl_rad1 obl_rad1_cv pbdv pbvv pbwa pro_ang1 pro_ang1_cv pro_cv "

@@ -13,16 +13,16 @@ from numgrad.operations.special_functions.complex_valued import ivp as ivp
 from numgrad.operations.special_functions.complex_valued import jvp as jvp
 from numgrad.operations.special_functions.complex_valued import kvp as kvp
 from numgrad.operations.special_functions.complex_valued import yvp as yvp
-from numgrad.operations.special_functions.counting import comb as comb
-from numgrad.operations.special_functions.counting import diric as diric
-from numgrad.operations.special_functions.counting import factorial as factorial
-from numgrad.operations.special_functions.counting import log_softmax as log_softmax
-from numgrad.operations.special_functions.counting import logsumexp as logsumexp
-from numgrad.operations.special_functions.counting import multigammaln as multigammaln
-from numgrad.operations.special_functions.counting import perm as perm
-from numgrad.operations.special_functions.counting import softmax as softmax
+from numgrad.operations.special_functions.gamma import comb as comb
+from numgrad.operations.special_functions.gamma import factorial as factorial
+from numgrad.operations.special_functions.gamma import multigammaln as multigammaln
+from numgrad.operations.special_functions.gamma import perm as perm
 from numgrad.operations.special_functions.gamma import zeta as zeta
-from numgrad.operations.special_functions.polynomials import assoc_laguerre as assoc_laguerre
+from numgrad.operations.special_functions.hypergeometric import assoc_laguerre as assoc_laguerre
+from numgrad.operations.special_functions.scipy_elementary import diric as diric
+from numgrad.operations.special_functions.scipy_elementary import log_softmax as log_softmax
+from numgrad.operations.special_functions.scipy_elementary import logsumexp as logsumexp
+from numgrad.operations.special_functions.scipy_elementary import softmax as softmax
 
 _Array: TypeAlias = "Tensor | ArrayLike"
 _Axis: TypeAlias = int | Sequence[int] | None

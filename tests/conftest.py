@@ -160,11 +160,12 @@ def _global_state():
 
 
 @pytest.fixture(autouse=True, scope="module")
-def collections_look_at_one_module():
-    """What a module of tests leaves stays to the end, so that ``gc.collect()`` remains cheap."""
+def collections_look_at_few_modules():
+    """What modules of tests leave stays to the end, so that ``gc.collect()`` remains cheap."""
     yield
-    gc.collect()
-    gc.freeze()
+    if any(gc.get_count()[1:]):  # 50,000 objects and more since the last time
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.core.op import OPS, Op
-from numgrad.nn.activation.formulas import elu
+from numgrad.nn.activation_formulas import elu
 
 NAMES = """
 GradcheckError NumgradAssertionError NumgradAttributeError NumgradError NumgradIndexError

@@ -23,15 +23,13 @@ _BESIDE = ("special", "einsum")
 _namespace(
     globals(),
     {
+        "numgrad.array_api.standard": "arange asarray empty empty_like eye from_dlpack full "
+        "full_like linspace ones ones_like zeros zeros_like __array_namespace_info__ astype "
+        "can_cast finfo iinfo isdtype result_type argsort broadcast_shapes concat diff "
+        "expand_dims expm1 isin meshgrid nonzero repeat reshape searchsorted sort squeeze stack "
+        "std tile unstack var",
         "numpy": "bool=bool_ complex64 complex128 e float32 float64 inf int8 int16 int32 int64 "
         "nan newaxis pi uint8 uint16 uint32 uint64",
-        "numgrad.array_api.creation": "arange asarray empty empty_like eye from_dlpack full "
-        "full_like linspace ones ones_like zeros zeros_like",
-        "numgrad.array_api.dtypes": "__array_namespace_info__ astype can_cast finfo iinfo isdtype "
-        "result_type",
-        "numgrad.array_api.functions": "argsort broadcast_shapes concat diff expand_dims expm1 "
-        "isin meshgrid nonzero repeat reshape searchsorted sort squeeze stack std tile unstack "
-        "var",
     },
     late={"numgrad.array_api": " ".join(_EXTENSIONS), "numgrad": " ".join(_BESIDE)},
 )
@@ -72,6 +70,6 @@ def __dir__() -> list[str]:
 
 
 __all__ = sorted(  # pyright: ignore[reportUnsupportedDunderAll]
-    {name for name in globals() if name[0] != "_"} - {"creation", "dtypes", "functions"}
+    {name for name in globals() if name[0] != "_"} - {"standard"}
     | {*_RENAMED, *_EXTENSIONS, *(set(_SAME.split()) & set(dir(_ng)))}
 )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as _np
 
 import numgrad as _ng
-from numgrad.array_api.creation import check_device as _check_device
+from numgrad.array_api.standard import check_device as _check_device
 from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
 
 _SAME = """

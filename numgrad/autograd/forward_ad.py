@@ -34,8 +34,8 @@ from numgrad.core.interpreter import Interpreter, bind, bind_recorded, state
 from numgrad.core.op import OPS, Op
 from numgrad.core.plan import Call
 from numgrad.core.primitive import Composite
-from numgrad.core.sequences import holds_tensors, stacked
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.operations.shape import holds_tensors, stacked
 
 __all__ = [
     "UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual",
@@ -250,8 +250,8 @@ def enter_dual_level() -> int:
     0
     >>> ng.autograd.forward_ad.exit_dual_level(level=level)
     """
-    stack, place = state.interpreters, below_examples()
-    state.set(interpreters=(*stack[:place], ForwardInterpreter(), *stack[place:]))
+    stack, position = state.interpreters, below_examples()
+    state.set(interpreters=(*stack[:position], ForwardInterpreter(), *stack[position:]))
     return len(_levels()) - 1
 
 
@@ -275,12 +275,12 @@ def exit_dual_level(*, level: int | None = None) -> None:
             f"exit_dual_level: level {level} is not the innermost, which is "
             f"{len(_levels()) - 1}; leave that first"
         )
-    stack, place = state.interpreters, below_examples()
-    if stack[place - 1] is not innermost:
+    stack, position = state.interpreters, below_examples()
+    if stack[position - 1] is not innermost:
         raise NumgradRuntimeError(
             "exit_dual_level: something entered inside the level is still active; leave that first"
         )
-    state.set(interpreters=(*stack[: place - 1], *stack[place:]))
+    state.set(interpreters=(*stack[: position - 1], *stack[position:]))
     innermost.close()
 
 

@@ -411,11 +411,11 @@ def run_callbacks() -> None:
     """Call what the backward that was called at this depth has queued."""
     level = state.depth + 1
     while True:
-        place = next((k for k, (depth, _) in enumerate(state.callbacks) if depth >= level), None)
-        if place is None:
+        index = next((k for k, (depth, _) in enumerate(state.callbacks) if depth >= level), None)
+        if index is None:
             return
-        _, fn = state.callbacks[place]
-        state.callbacks = (*state.callbacks[:place], *state.callbacks[place + 1 :])
+        _, fn = state.callbacks[index]
+        state.callbacks = (*state.callbacks[:index], *state.callbacks[index + 1 :])
         with user_code(False, state.task):
             fn()
 
@@ -488,7 +488,7 @@ def register_multi_grad_hook(
         grads = arrived.get(task)
         first = grads is None
         if grads is None:
-            missing = sum(task.reaches(*place) for place in places)
+            missing = sum(task.reaches(*edge) for edge in places)
             grads = arrived[task] = [missing, [None] * len(tensors)]
         grads[0] -= 1
         grads[1][position] = g

@@ -128,17 +128,17 @@ class _Walk:
     def _arrive(self, edge: Any, axis: int, g: np.ndarray, owned: bool) -> None:
         """Add gradients of a value."""
         key = _key(edge)
-        known = self.arrived.get(key)
-        if known is None:
+        entry = self.arrived.get(key)
+        if entry is None:
             self.arrived[key] = [axis, g, owned]
             if type(edge) is Node:
                 self.waiting[key] = edge
-        elif known[0] != axis:
+        elif entry[0] != axis:
             raise NumgradNotImplementedError("points: they are mixed")
-        elif known[2]:
-            known[1] += g
+        elif entry[2]:
+            entry[1] += g
         else:
-            known[1:] = known[1] + g, True
+            entry[1:] = entry[1] + g, True
 
     def _visit(self, node: Node, axis: int, g: np.ndarray) -> None:
         """Pass the gradients of a node's result on to its operands."""
@@ -160,11 +160,11 @@ class _Walk:
 
     def _elements(self, node: Node, axis: int, g: np.ndarray) -> None:
         call: Any = node.call
-        place = axis - g.ndim  # operands are aligned at their ends
-        key = call, node.mask, place
+        offset = axis - g.ndim  # operands are aligned at their ends
+        key = call, node.mask, offset
         shared = _spreads.get(key)
         if shared is None:
-            shared = remember(_spreads, key, _Spread(call, node.mask, place, self.count))
+            shared = remember(_spreads, key, _Spread(call, node.mask, offset, self.count))
         values = node.unpack() if node.saved != () else ()
         if shared.plan is not call:
             values = list(map(_spread_value, values, shared.saved))
@@ -174,9 +174,9 @@ class _Walk:
                 continue
             part = gradients[k]
             if shared.shapes[k] is None:
-                self._arrive(edge, part.ndim + place, part, bool(owned >> k & 1))
+                self._arrive(edge, part.ndim + offset, part, bool(owned >> k & 1))
             else:
-                part = part if place == -1 else np.moveaxis(part, place, -1)
+                part = part if offset == -1 else np.moveaxis(part, offset, -1)
                 self._arrive(edge, SHARED, part.reshape(-1, self.count), bool(owned >> k & 1))
 
     def _view(self, node: Node, axis: int, g: np.ndarray) -> None:
@@ -237,14 +237,14 @@ class _Walk:
         if places.size == size and (places == numbers).all():
             self._arrive(edge, SHARED, g, False)
             return
-        known = self.arrived.get(_key(edge))
-        if known is None or not known[2]:
+        entry = self.arrived.get(_key(edge))
+        if entry is None or not entry[2]:
             self._arrive(edge, SHARED, np.zeros((size, self.count), g.dtype), True)
-            known = self.arrived[_key(edge)]
-        if known[0] != SHARED:
+            entry = self.arrived[_key(edge)]
+        if entry[0] != SHARED:
             raise NumgradNotImplementedError("points: they are mixed")
-        for place, row in zip(places.tolist(), g, strict=True):
-            target = known[1][place]
+        for position, row in zip(places.tolist(), g, strict=True):
+            target = entry[1][position]
             target += row
 
 
@@ -263,7 +263,7 @@ def _one_axis(ndim: int, axis: int, count: int) -> tuple[int, ...]:
 
 
 class _Spread:
-    """An operation over elements whose operands all have the axis of points, ``place`` of the end.
+    """An operation over elements whose operands all have the axis ``position`` of points.
 
     Attributes
     ----------
@@ -273,14 +273,18 @@ class _Spread:
         The same for each value that is saved.
     """
 
-    def __init__(self, call: ElementwisePlan, mask: int, place: int, count: int) -> None:
+    def __init__(self, call: ElementwisePlan, mask: int, position: int, count: int) -> None:
         if any(meta.dtype.kind == "c" for meta in call.metas):
             raise NumgradNotImplementedError("points: complex numbers")
         self.shapes: list[tuple[int, ...] | None] = []
         for k, meta in enumerate(call.metas):
-            shape = (*[1] * (-place - len(meta.shape)), *meta.shape)
-            mixed = mask >> k & 1 and (len(meta.shape) < -place or shape[place] != count)
-            broadcast = (*shape[: len(shape) + place], count, *shape[len(shape) + place + 1 :])
+            shape = (*[1] * (-position - len(meta.shape)), *meta.shape)
+            mixed = mask >> k & 1 and (len(meta.shape) < -position or shape[position] != count)
+            broadcast = (
+                *shape[: len(shape) + position],
+                count,
+                *shape[len(shape) + position + 1 :],
+            )
             self.shapes.append(broadcast if mixed else None)
         by_name = dict(zip(call.op.inputs, self.shapes, strict=True))
         self.saved = [by_name.get(name) for name in call.saves(mask)]

@@ -1,9 +1,24 @@
-"""Benchmarks of a file timed in processes of their own: Note [Forms] in ``worker``."""
+"""Benchmarks of a file timed in processes of their own, which take samples on demand.
+
+Note [Forms]
+------------
+A benchmark is timed in forms: ``eager`` is the function as it is, ``compiled`` what ``ng.jit``
+makes of it, and the name of a library its counterpart. Each library has a process, which a pool of
+one worker keeps; samples are asked for in turns, since other work on the machine slows whole
+stretches of seconds. A sample repeats the call for about a millisecond, short enough that some fit
+between two interruptions, and the smallest sample of each turn is kept.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
+import os
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+import timeit
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -11,9 +26,95 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from numgrad.benchmark import worker
-from numgrad.benchmark.worker import COMPILED, EAGER
-from numgrad.errors import NumgradValueError
+from numgrad.benchmark.declaration import Benchmark, collect
+from numgrad.errors import NumgradTypeError, NumgradValueError
+
+EAGER, COMPILED = "eager", "compiled"
+SAMPLE_SECONDS = 0.001
+
+_benchmarks: dict[str, Benchmark] = {}
+_timers: dict[tuple[str, str], tuple[timeit.Timer, int]] = {}
+
+
+def read(path: str, variables: dict[str, str]) -> dict[str, list[str]]:
+    """Read the file, with further environment variables; each benchmark's counterparts."""
+    os.environ.update(variables)
+    _benchmarks.update(collect(Path(path)))
+    return {name: list(b.declared.counterparts) for name, b in _benchmarks.items()}
+
+
+def first(name: str, form: str) -> float:
+    """Seconds of the first call in this process."""
+    call = _call(name, form)
+    began = time.perf_counter()
+    result = call()
+    took = time.perf_counter() - began
+    if inspect.isroutine(result) or isinstance(result, functools.partial):
+        raise NumgradTypeError(
+            f"{name}: returns a function, which nothing calls, so its time is not that of a "
+            "computation; call it in the benchmark, or prepare it outside"
+        )
+    return took
+
+
+def sample(name: str, form: str, seconds: float) -> float:
+    """The smallest time of a call in ``seconds``; calls before are not counted."""
+    if (name, form) not in _timers:
+        timer = timeit.Timer(_call(name, form), "import gc; gc.enable()")
+        timer.timeit(2)  # compiles
+        number = 1
+        while min(timer.timeit(number) for _ in range(3)) < SAMPLE_SECONDS / 2:
+            number *= 2
+        _timers[name, form] = timer, number
+    timer, number = _timers[name, form]
+    end, smallest = time.perf_counter() + seconds, float("inf")
+    while smallest == float("inf") or time.perf_counter() < end:
+        smallest = min(smallest, timer.timeit(number) / number)
+    return smallest
+
+
+def memory(name: str, form: str) -> int:
+    """Bytes of arrays and Python objects that a call has at most, beyond its arguments.
+
+    Without what is made once: calls before compile and import, and the least of some calls counts.
+    """
+    call = _call(name, form)
+    for _ in range(3):
+        call()
+    tracemalloc.start()
+    try:
+        peaks = []
+        for _ in range(3):
+            tracemalloc.reset_peak()
+            before, _ = tracemalloc.get_traced_memory()
+            call()
+            peaks.append(tracemalloc.get_traced_memory()[1] - before)
+        return min(peaks)
+    finally:
+        tracemalloc.stop()
+
+
+def _call(name: str, form: str) -> Callable[[], Any]:
+    """A call without arguments, which waits for a result that is computed in the background."""
+    benchmark = _benchmarks[name]
+    function = benchmark.declared.counterparts.get(form, benchmark.function)
+    arguments = benchmark.arguments()
+    benchmark.check(function, arguments)
+    if form == COMPILED:
+        import numgrad as ng
+
+        function = ng.jit(function)
+
+    def call() -> Any:
+        result = function(**arguments)
+        if form == "jax":
+            import jax  # pyright: ignore[reportMissingImports]
+
+            jax.block_until_ready(result)
+        return result
+
+    return call
+
 
 NUMGRAD = "numgrad"
 SLICE_SECONDS = 0.05
@@ -108,7 +209,7 @@ class Session:
     def _sample(self, measured: Measured, form: str) -> None:
         library = NUMGRAD if form in (EAGER, COMPILED) else form
         try:
-            seconds = self._ask(library, worker.sample, measured.name, form, SLICE_SECONDS)
+            seconds = self._ask(library, sample, measured.name, form, SLICE_SECONDS)
         except (Exception, SystemExit) as error:
             measured.seconds.pop(form, None)
             measured.errors[form] = _explained(error)
@@ -121,8 +222,8 @@ class Session:
         with tempfile.TemporaryDirectory(prefix="numgrad-bench-") as kernels:
             pool, _ = self._pool({"NUMGRAD_CACHE_DIR": kernels})
             try:
-                measured.first[form] = pool.submit(worker.first, measured.name, form).result()
-                measured.memory[form] = pool.submit(worker.memory, measured.name, form).result()
+                measured.first[form] = pool.submit(first, measured.name, form).result()
+                measured.memory[form] = pool.submit(memory, measured.name, form).result()
             except (Exception, SystemExit) as error:
                 measured.errors[form] = _explained(error)
             finally:
@@ -137,7 +238,7 @@ class Session:
         """A process that has read the file, and the benchmarks with their counterparts."""
         pool = ProcessPoolExecutor(1, get_context("spawn"))
         try:
-            return pool, pool.submit(worker.read, str(self.path), variables).result()
+            return pool, pool.submit(read, str(self.path), variables).result()
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

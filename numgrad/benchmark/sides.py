@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from numgrad.benchmark import server
+from numgrad.benchmark.measure import COMPILED, EAGER
 from numgrad.benchmark.pairs import PairedTimes, on_one_cpu, take_turns
-from numgrad.benchmark.worker import COMPILED, EAGER
 from numgrad.errors import PACKAGE, NumgradRuntimeError, NumgradValueError
 
 PATIENCE = 300.0

@@ -12,11 +12,10 @@ from statistics import median
 
 from numgrad.benchmark import results
 from numgrad.benchmark.declaration import names_of
-from numgrad.benchmark.measure import Measured, Session
+from numgrad.benchmark.measure import COMPILED, EAGER, Measured, Session
 from numgrad.benchmark.pairs import MOVED, OPEN, decide, enough_pairs
 from numgrad.benchmark.results import FAILS, ComparedRow, github_lines, write_junit
 from numgrad.benchmark.sides import Comparison, cases_of, compared_with
-from numgrad.benchmark.worker import COMPILED, EAGER
 from numgrad.errors import NumgradError, NumgradValueError
 
 HELP = "time functions of your own: eager, compiled, first call, memory"

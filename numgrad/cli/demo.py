@@ -12,9 +12,8 @@ import time
 from pathlib import Path
 
 from numgrad.cli import digits, nist
-from numgrad.cli.fit import Fit, fit_least_squares, fit_minimize
+from numgrad.cli.fit import Fit, drawn_as_text, fit_least_squares, fit_minimize
 from numgrad.cli.progress import Progress
-from numgrad.cli.text_plot import drawn_as_text
 
 HELP = "fit real data with certified answers, print a table, draw a plot"
 DIGITS_PROMISED = 6.0

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from numgrad.config import cpu_count
 from numgrad.distributed import guard
-from numgrad.distributed.library import INSTALL, is_mpi_available
+from numgrad.distributed.launcher import INSTALL, is_mpi_available
 
 HELP = "start a program on several processes that communicate by MPI"
 PATIENCE = 10.0

@@ -175,7 +175,7 @@ class Jitted(Generic[P, R]):
             reason = difference(near.layout, near.key, arguments, key)
         new = self._promoting(count, arguments, key)
         if new is None:
-            new = self._made(count, arguments, key)
+            new = self._trace(count, arguments, key)
         new.reason = reason
         if count == RETRACES:
             warn(
@@ -191,7 +191,7 @@ class Jitted(Generic[P, R]):
         new.tracing_seconds = time.perf_counter() - begin
         return new
 
-    def _made(
+    def _trace(
         self, count: int, arguments: signature.Arguments, key: tuple, promoted: Collection[Key] = ()
     ) -> Specialisation:
         what, function = f"it traced {self._parameters.name}", self._parameters.function
@@ -207,7 +207,7 @@ class Jitted(Generic[P, R]):
             return None
         keys = changing_numbers(self.specialisations) - self._constant
         try:
-            return self._made(count, arguments, key, keys) if keys else None
+            return self._trace(count, arguments, key, keys) if keys else None
         except Exception:  # of which the trace with the numbers themselves has its own
             self._constant |= keys
             return None
@@ -231,7 +231,7 @@ class Jitted(Generic[P, R]):
         attributes = getattr(instance, "__dict__", None)
         name = self._attribute or self.__name__
         if attributes is None or inspect.getattr_static(type(instance), name, None) is not self:
-            return self._kept(instance)
+            return self._method_of(instance)
         result = attributes[name] = self._method(MethodType(self.__wrapped__, instance))
         return result  # and from now on it is found there
 
@@ -242,7 +242,7 @@ class Jitted(Generic[P, R]):
         """``Class.method(instance, ...)``."""
         return self.__get__(instance, type(instance))(*args, **kwargs)
 
-    def _kept(self, instance: Any) -> Jitted:
+    def _method_of(self, instance: Any) -> Jitted:
         """The method of an object that has no place for it, kept here while the object lives."""
         key = id(instance)
         cached = self._bound.get(key)

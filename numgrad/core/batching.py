@@ -115,11 +115,11 @@ def find_rule(op: Op) -> Rule | None:
     if op.batching is not None:
         return op.batching
     if isinstance(op, Elementwise):
-        return elementwise_rule
+        return broadcasting_rule
     return _over_axes if isinstance(op, AxisOp) and "axis" in op.params else None
 
 
-def elementwise_rule(
+def broadcasting_rule(
     op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
 ) -> Any:
     """Operands with axes of length 1 where an example has fewer than others."""

@@ -144,6 +144,7 @@ class Elementwise(Planned):
         """Dtypes the operands are converted to, and of the result."""
         if self.is_users and not self._in_use:
             self._begin_use()
+        self.check_real(operands)
         if self.types is not None:
             return resolve(self.types, operands)
         loop, out = resolve(np.sqrt if len(operands) == 1 else np.true_divide, operands)

@@ -185,11 +185,11 @@ class BaseInterpreter(Interpreter):
         """An array of which every element will be written."""
 
     @abstractmethod
-    def unit(self, shape: tuple, place: int, dtype: Any) -> Any:
+    def unit(self, shape: tuple, position: int, dtype: Any) -> Any:
         """Zeros with a 1 at one place, counted in C order."""
 
     @abstractmethod
-    def units(self, shape: tuple, places: range, dtype: Any) -> Any:
+    def units(self, shape: tuple, positions: range, dtype: Any) -> Any:
         """These arrays for some places in a row, along a first axis."""
 
     @abstractmethod

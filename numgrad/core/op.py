@@ -32,6 +32,13 @@ class Kink(NamedTuple):
     params: dict[str, Any]
 
 
+def not_real(name: str, dtype: np.dtype) -> NumgradTypeError:
+    """The error of an operation of real operands that gets a complex one."""
+    return NumgradTypeError(
+        f"{name}: defined for real operands only, got {dtype}; apply it to real() and imag()"
+    )
+
+
 class Op(Documented):
     """A named operation; call it with Tensors, arrays and numbers.
 
@@ -50,9 +57,9 @@ class Op(Documented):
         complex. ``formulas`` has those that are implied as well.
     constants
         Inputs by which the result has no derivative: ``no_derivative``.
-    domain, special, samples, errors
+    domain, special, samples
         What the operation is tried on: the range to draw operands from; further operands of
-        interest; shapes of operands with parameters; calls that raise.
+        interest; shapes of operands with parameters.
     kinks, smooth
         Where it has no derivative, and what is used there (``kink``); or that it has one wherever
         it is defined.
@@ -100,7 +107,6 @@ class Op(Documented):
         domain: tuple[float, float] = (-2.0, 2.0),
         special: Sequence[float] = (),
         samples: Sequence[Any] = (),
-        errors: Sequence[Any] = (),
         differentiable: bool = True,
         linear: bool = False,
         bilinear: bool = False,
@@ -139,11 +145,12 @@ class Op(Documented):
         self.defaults = function.__defaults__ or ()
         self.ref, self.dunder, self.method = ref, dunder, method
         self.domain, self.special = domain, tuple(special)
-        self.samples, self.errors = tuple(samples), tuple(errors)
+        self.samples = tuple(samples)
         self.complex_ref: Callable[..., Any] | None = None
         self.kinks: list[Kink] = []
         self.smooth = smooth or linear
         self.real, self.keeps_dtype, self.signed_zeros = real, keeps_dtype, signed_zeros
+        self._refuses_complex = real and self.is_users
         self.holomorphic, self.real_beside = holomorphic, real_beside
         self.differentiable, self.linear, self.aliases = differentiable, linear, tuple(aliases)
         self.bilinear, self.effects, self.lowering = bilinear, effects, lowering
@@ -349,6 +356,18 @@ class Op(Documented):
     def is_users(self) -> bool:
         """Whether it is no operation of this package."""
         return self.__module__.partition(".")[0] != __name__.partition(".")[0]
+
+    def check_real(self, operands: Sequence[Any]) -> None:
+        """Raise if an operation of a user's, declared ``real``, gets a complex operand.
+
+        Those of this package refuse them by their dtype rules. ``operands`` are arrays, dtypes or
+        types of Python numbers.
+        """
+        if self._refuses_complex:
+            for operand in operands:
+                dtype = np.dtype(getattr(operand, "dtype", operand))
+                if dtype.kind == "c":
+                    raise not_real(self.name, dtype)
 
     def forget(self) -> None:
         """Drop what earlier calls decided: formulas decide what is saved and compiled."""

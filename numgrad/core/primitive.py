@@ -149,7 +149,10 @@ class Primitive(Op):
         """Operands as arrays, or None."""
         if self.types is not None:
             args = self.strong(args)
-        return [a if a is None or isinstance(a, np.ndarray) else np.asarray(a) for a in args]
+        arrays = [a if a is None or isinstance(a, np.ndarray) else np.asarray(a) for a in args]
+        if self._refuses_complex:
+            self.check_real([a for a in arrays if a is not None])
+        return arrays
 
     def results_of(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[tuple, tuple]:
         """The results for arrays, and what a backward needs besides."""

@@ -44,16 +44,16 @@ _namespace(
     globals(),
     {
         "numgrad.distributed.collectives": "all_gather all_gather_into_tensor all_reduce barrier "
-        "broadcast gather monitored_barrier reduce reduce_scatter reduce_scatter_tensor scatter",
-        "numgrad.distributed.exchange": "all_to_all all_to_all_single",
+        "broadcast gather monitored_barrier reduce reduce_scatter reduce_scatter_tensor scatter "
+        "ReduceOp",
+        "numgrad.distributed.exchange": "all_to_all all_to_all_single all_gather_object "
+        "broadcast_object_list gather_object recv_object_list scatter_object_list "
+        "send_object_list",
         "numgrad.distributed.group": "GroupMember ProcessGroup destroy_process_group get_backend "
         "get_global_rank get_group_rank get_process_group_ranks get_rank get_world_size "
         "init_process_group is_available is_initialized new_group",
-        "numgrad.distributed.library": "is_mpi_available",
+        "numgrad.distributed.launcher": "is_mpi_available",
         "numgrad.distributed.messages": "P2POp batch_isend_irecv irecv isend recv send",
-        "numgrad.distributed.objects": "all_gather_object broadcast_object_list gather_object "
-        "recv_object_list scatter_object_list send_object_list",
-        "numgrad.distributed.reductions": "ReduceOp",
         "numgrad.distributed.work": "Work=CollectiveWork",
     },
     _INSTEAD,

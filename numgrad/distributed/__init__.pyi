@@ -12,9 +12,16 @@ from numgrad.distributed.collectives import monitored_barrier as monitored_barri
 from numgrad.distributed.collectives import reduce as reduce
 from numgrad.distributed.collectives import reduce_scatter as reduce_scatter
 from numgrad.distributed.collectives import reduce_scatter_tensor as reduce_scatter_tensor
+from numgrad.distributed.collectives import ReduceOp as ReduceOp
 from numgrad.distributed.collectives import scatter as scatter
+from numgrad.distributed.exchange import all_gather_object as all_gather_object
 from numgrad.distributed.exchange import all_to_all as all_to_all
 from numgrad.distributed.exchange import all_to_all_single as all_to_all_single
+from numgrad.distributed.exchange import broadcast_object_list as broadcast_object_list
+from numgrad.distributed.exchange import gather_object as gather_object
+from numgrad.distributed.exchange import recv_object_list as recv_object_list
+from numgrad.distributed.exchange import scatter_object_list as scatter_object_list
+from numgrad.distributed.exchange import send_object_list as send_object_list
 from numgrad.distributed.group import destroy_process_group as destroy_process_group
 from numgrad.distributed.group import get_backend as get_backend
 from numgrad.distributed.group import get_global_rank as get_global_rank
@@ -28,20 +35,13 @@ from numgrad.distributed.group import is_available as is_available
 from numgrad.distributed.group import is_initialized as is_initialized
 from numgrad.distributed.group import new_group as new_group
 from numgrad.distributed.group import ProcessGroup as ProcessGroup
-from numgrad.distributed.library import is_mpi_available as is_mpi_available
+from numgrad.distributed.launcher import is_mpi_available as is_mpi_available
 from numgrad.distributed.messages import batch_isend_irecv as batch_isend_irecv
 from numgrad.distributed.messages import irecv as irecv
 from numgrad.distributed.messages import isend as isend
 from numgrad.distributed.messages import P2POp as P2POp
 from numgrad.distributed.messages import recv as recv
 from numgrad.distributed.messages import send as send
-from numgrad.distributed.objects import all_gather_object as all_gather_object
-from numgrad.distributed.objects import broadcast_object_list as broadcast_object_list
-from numgrad.distributed.objects import gather_object as gather_object
-from numgrad.distributed.objects import recv_object_list as recv_object_list
-from numgrad.distributed.objects import scatter_object_list as scatter_object_list
-from numgrad.distributed.objects import send_object_list as send_object_list
-from numgrad.distributed.reductions import ReduceOp as ReduceOp
 from numgrad.distributed.work import CollectiveWork as _CollectiveWork
 Work = _CollectiveWork
 

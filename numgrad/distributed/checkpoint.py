@@ -5,8 +5,8 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any
 
+from numgrad.distributed.exchange import broadcast_object_list
 from numgrad.distributed.group import Group, group_of
-from numgrad.distributed.objects import broadcast_object_list
 from numgrad.errors import NumgradRuntimeError
 from numgrad.io import files
 

@@ -7,8 +7,7 @@ from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
-from numgrad.distributed.failures import watch
-from numgrad.distributed.library import world
+from numgrad.distributed.launcher import watch, world
 from numgrad.distributed.work import CollectiveWork, Pending, check_allowed, seconds_of, wait_until
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 

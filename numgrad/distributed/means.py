@@ -42,9 +42,9 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.distributed.collectives import real_parts, unify_nans
+from numgrad.distributed.exchange import all_gather_object, broadcast_object_list
 from numgrad.distributed.group import ProcessGroup
-from numgrad.distributed.objects import all_gather_object, broadcast_object_list
-from numgrad.distributed.reductions import real_parts, unify_nans
 
 _PAGE = 4096
 _LINE = 64

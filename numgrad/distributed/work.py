@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.distributed.failures import GRACE, farewells
+from numgrad.distributed.launcher import GRACE, farewells
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.profiler.notes import record_collective
 

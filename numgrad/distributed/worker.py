@@ -8,8 +8,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from numgrad.distributed.failures import watch
-from numgrad.distributed.library import world
+from numgrad.distributed.launcher import watch, world
 
 
 def main() -> None:

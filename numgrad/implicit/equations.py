@@ -75,7 +75,7 @@ class Root(Equation):
         count = len(self.unknowns.leaves)
         return inputs[:count], self.parameters.nested(inputs[count:])
 
-    def _called(self, z: Parts, args: tuple) -> list[Tensor]:
+    def _evaluate(self, z: Parts, args: tuple) -> list[Tensor]:
         """The parts of what the function returns."""
         leaves: list[Any] = []
         flatten(self.f(self.unknowns.nested(z), *args), leaves)
@@ -88,7 +88,7 @@ class Root(Equation):
 
     def residual(self, z: Parts, inputs: Parts) -> list[Tensor]:
         """Call the function."""
-        residuals = self._called(z, self._split(inputs)[1])
+        residuals = self._evaluate(z, self._split(inputs)[1])
         equations, unknowns = (sum(int(x.size) for x in parts) for parts in (residuals, z))
         if equations != unknowns:
             raise NumgradValueError(
@@ -126,7 +126,7 @@ class FixedPoint(Root):
     name = "fixed_point"
 
     def _applied(self, z: Parts, inputs: Parts) -> list[Tensor]:
-        values = self._called(z, self._split(inputs)[1])
+        values = self._evaluate(z, self._split(inputs)[1])
         shapes = [tuple(x.shape) for x in values]
         if shapes != self.unknowns.shapes:
             raise NumgradValueError(
@@ -154,7 +154,7 @@ class Argmin(Root):
     symmetric = True
 
     def _objective(self, z: Parts, args: tuple) -> Tensor:
-        values = self._called(z, args)
+        values = self._evaluate(z, args)
         if len(values) != 1 or int(values[0].size) != 1 or values[0].dtype.kind == "c":
             raise NumgradValueError(
                 f"argmin: the function returned arrays of shapes {[tuple(x.shape) for x in values]}"

@@ -187,13 +187,13 @@ def linear_solve(a: Any, b: Any, args: Sequence[Any] = (), *, method: Linear = "
         columns = [linear_solve(a, b[:, k], method=method) for k in range(b.shape[1])]
         return OPS["stack"](columns, axis=1) if columns else b
     if sparse:
-        at, rest = _given(lambda z: [a @ z[0]]), []
+        at, rest = _with_arguments(lambda z: [a @ z[0]]), []
     else:
-        at, rest = _given(lambda z, m: [m @ z[0]]), [OPS["astype"](a, dtype)]
+        at, rest = _with_arguments(lambda z, m: [m @ z[0]]), [OPS["astype"](a, dtype)]
     return LinearSystem(at, [b], method, method == "cg").solution([b], [b, *rest])[0]
 
 
-def _given(apply: Callable[..., Sequence[Tensor]]) -> At:
+def _with_arguments(apply: Callable[..., Sequence[Tensor]]) -> At:
     """A linear map that takes what it depends on as further arguments."""
     return lambda rest: nullcontext(lambda z: apply(z, *rest))
 
@@ -227,7 +227,7 @@ def _of_function(a: Callable, b: Any, args: Sequence[Any], method: Linear) -> An
                 "it adds to b"
             )
     if method != "dense":
-        system = LinearSystem(_given(apply), right.leaves, method, method == "cg")
+        system = LinearSystem(_with_arguments(apply), right.leaves, method, method == "cg")
         return right.nested(system.solution(right.leaves, [*right.leaves, *inputs]))
     vector = _raveled(right.leaves)
     ends = np.cumsum([0, *[int(x.size) for x in right.leaves]])

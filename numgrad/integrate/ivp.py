@@ -303,7 +303,7 @@ def _for_examples(
         start = OPS["reshape"](level.unwrap(y0), (size * n,))
         values = [level.unwrap(p) if level.owns(p) else p for p in params]
         result, y = _integrate(
-            OdeSystem(rhs, (), system.compiled), _spread(settings, size, n), times, start, values,
+            OdeSystem(rhs, (), system.compiled), _for_all(settings, size, n), times, start, values,
             dense, None,
         )  # fmt: skip
         y = example(y)
@@ -318,7 +318,7 @@ def _for_examples(
     return result, y
 
 
-def _spread(settings: SolverSettings, size: int, n: int) -> SolverSettings:
+def _for_all(settings: SolverSettings, size: int, n: int) -> SolverSettings:
     """Tolerances of one example for all."""
     rtol, atol = (
         x if np.ndim(x) == 0 else np.tile(np.broadcast_to(x, (n,)), size)

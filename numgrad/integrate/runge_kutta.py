@@ -222,7 +222,7 @@ class Solver:
         self.direction = np.where(span < 0, -1.0, 1.0).astype(times.dtype)
         self.span = abs(span)
         ordered = np.all((fixed[1:] - fixed[:-1]) * self.direction >= 0) & (self.span < np.inf)
-        if _known(ordered) is False:
+        if _decide(ordered) is False:
             raise NumgradValueError(
                 "odeint: t is not in order, or not finite; sort the times, increasing or "
                 'decreasing, or take method="rk4", which goes from each one to the next'
@@ -330,11 +330,11 @@ class Solver:
         """As many steps as lead to a time or beyond, and the state there."""
         now, last = while_loop(lambda carry: self._goes_on(target, carry[0]), self._attempt, carry)
         there = OPS["logical_not"](self._before(target, now.t))
-        verdict = _known(there)
+        verdict = _decide(there)
         if verdict is False:
             self._fail(now)
         y = self._within(last, target)
-        if verdict is True and _known(self.ordered) is True:
+        if verdict is True and _decide(self.ordered) is True:
             return (now, last), y
         return (now, last), self._valid(np.logical_and(there, self.ordered), y)
 
@@ -342,7 +342,7 @@ class Solver:
         """A step, taken or not."""
         now, last = carry
         good, step, new, size = self._try(now)
-        verdict = _known(good)
+        verdict = _decide(good)
         count = now.count + 1
         if verdict is False:
             return now._replace(size=size, count=count), last
@@ -355,7 +355,7 @@ class Solver:
 
     def _fail(self, now: Reached) -> None:
         where = f"at t = {float(now.t):.6g}" if now.t.ndim == 0 else "at some time"
-        if _known(now.count >= self.options.max_steps) is not False:
+        if _decide(now.count >= self.options.max_steps) is not False:
             raise NumgradRuntimeError(
                 f"odeint: {self.options.max_steps} steps end {where}, before the last time; allow "
                 "more (max_steps), larger errors (rtol, atol), or, as the system may be stiff, "
@@ -420,18 +420,18 @@ class Solver:
         ends = stop_gradient(steps.t + steps.h) * self.direction
         goals = stop_gradient(targets) * self.direction
         goals = goals - self.spacing * abs(goals)
-        place = np.minimum(np.searchsorted(ends, goals), length - 1)
-        at = TakenStep(*_taken(place, steps[:2]), *(_taken(place, part) for part in steps[2:]))
+        interval = np.minimum(np.searchsorted(ends, goals), length - 1)
+        at = TakenStep(*_take(interval, steps[:2]), *(_take(interval, part) for part in steps[2:]))
         at = at._replace(h=np.where(at.h == 0, 1.0, at.h).astype(at.h.dtype))
         y = self._within(at, targets)
         return self._valid(np.logical_and(goals <= ends[-1], self.ordered), y)
 
 
-def _taken(place: Any, tree: Any) -> Any:
-    return map_leaves(lambda leaf: OPS["take"](leaf, place, axis=0), tree)
+def _take(index: Any, tree: Any) -> Any:
+    return map_leaves(lambda leaf: OPS["take"](leaf, index, axis=0), tree)
 
 
-def _known(flag: Any) -> Any:
+def _decide(flag: Any) -> Any:
     """A truth value as a bool, or as it is if that is not known, differs by example, or is none."""
     empty = any(getattr(level, "size", 1) == 0 for level in state.interpreters)
     return flag if state.ground.deferred or empty else decided("odeint", flag)

@@ -200,9 +200,9 @@ def _by_adjoint(run: Run, times: np.ndarray, w: np.ndarray) -> tuple[np.ndarray,
     settings = run.settings.linear(float(np.clip(np.min(run.settings.atol / d), 1e-3 * rtol, rtol)))
     state = np.zeros(n + slopes.count, kind)
     order = np.argsort(times * _sign(run.t0, times), kind="stable")[::-1]
-    for place, k in enumerate(order):
+    for position, k in enumerate(order):
         state[:n] += w[k] * d / largest
-        until = float(times[order[place + 1]]) if place + 1 < len(order) else run.t0
+        until = float(times[order[position + 1]]) if position + 1 < len(order) else run.t0
         if until != times[k]:
             solution = solved(
                 settings, fun, (float(times[k]), until), state, jac=jac, slopes=slopes

@@ -72,11 +72,11 @@ class Layout:
         ):  # as SciPy takes a vector
             y0 = OPS["stack"]([x if isinstance(x, Tensor) else Tensor(np.array(x)) for x in y0])
         self.nesting = flatten(y0, leaves)
-        for place, leaf in zip(paths(self.nesting, "y0"), leaves, strict=True):
+        for path, leaf in zip(paths(self.nesting, "y0"), leaves, strict=True):
             refuse_mask("solve_ivp", leaf)
             if not isinstance(leaf, Tensor) and np.asarray(leaf).dtype.kind not in "biufc":
                 raise NumgradTypeError(
-                    f"solve_ivp: {place} is a {type(leaf).__name__}; give arrays or numbers"
+                    f"solve_ivp: {path} is a {type(leaf).__name__}; give arrays or numbers"
                 )
         tensors = [x if isinstance(x, Tensor) else Tensor(np.array(x)) for x in leaves]
         if not sum(t.size for t in tensors):
@@ -496,16 +496,16 @@ class Motion:
                 "otherwise than y0; return the derivative of each part, nested as y0"
             )
         made = []
-        for place, part, like in zip(paths(self.nesting, "y"), leaves, y, strict=True):
+        for path, part, like in zip(paths(self.nesting, "y"), leaves, y, strict=True):
             slope = lifted("what the function returned", part)
             if tuple(slope.shape) != tuple(like.shape):
                 raise NumgradValueError(
-                    f"odeint: the function returned shape {tuple(slope.shape)} for {place} of "
+                    f"odeint: the function returned shape {tuple(slope.shape)} for {path} of "
                     f"shape {tuple(like.shape)}; return the derivative of each element"
                 )
             if slope.dtype.kind == "c" and like.dtype.kind != "c":
                 raise NumgradTypeError(
-                    f"odeint: the function returned dtype {slope.dtype} for {place}, which is "
+                    f"odeint: the function returned dtype {slope.dtype} for {path}, which is "
                     "real; give a complex y0, such as y0.astype(complex)"
                 )
             made.append(slope if slope.dtype == like.dtype else OPS["astype"](slope, like.dtype))

@@ -21,7 +21,7 @@ import numpy as np
 
 from numgrad.errors import NumgradError, NumgradTypeError, NumgradValueError
 from numgrad.io.safetensors import NAMES, Contents, Damage
-from numgrad.nn.module.parameter import Buffer, Parameter
+from numgrad.nn.module.members import Buffer, Parameter
 from numgrad.tensors.tensor import Tensor
 
 FORMAT = 1

@@ -28,7 +28,7 @@ _VALUES = """
 from numba import int64, prange
 from numgrad.codegen.device import outlined
 from numgrad.codegen.intrinsics import select
-from numgrad.kernels.bisection import places_of_floats
+from numgrad.kernels.sorting import places_of_floats
 
 @outlined
 def some(x, xp, fp, out, place):

@@ -9,7 +9,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradValueError
-from numgrad.nn.activation.activations import log_softmax
+from numgrad.nn.activation import log_softmax
 from numgrad.nn.container import ModuleList, Sequential
 from numgrad.nn.linear import Linear
 from numgrad.nn.module.module import Module

@@ -10,11 +10,11 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn import init
+from numgrad.nn.applied import checked
 from numgrad.nn.dropout import dropout
 from numgrad.nn.linear import Linear, linear
+from numgrad.nn.module.members import empty_parameter
 from numgrad.nn.module.module import Module
-from numgrad.nn.module.parameter import empty_parameter
-from numgrad.nn.module.vocabulary import checked
 from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.join import concat, split
 from numgrad.operations.matmul import matmul

@@ -19,9 +19,9 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
+from numgrad.nn.applied import checked
+from numgrad.nn.module.members import Parameter
 from numgrad.nn.module.module import Module, indented
-from numgrad.nn.module.parameter import Parameter
-from numgrad.nn.module.vocabulary import checked
 from numgrad.operations.shape import reshape
 
 

@@ -19,12 +19,24 @@ from numgrad.autograd.variable import Parameter, Tensor
 from numgrad.autograd.versions import mark_written
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.nn.convolution.correlation import Conv1d, Conv2d, Conv3d
-from numgrad.nn.convolution.transposed import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from numgrad.nn.batch_normalization import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+)
+from numgrad.nn.convolution import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
 from numgrad.nn.linear import Linear
 from numgrad.nn.module.module import Module
-from numgrad.nn.normalization.batch import BatchNorm1d, BatchNorm2d, BatchNorm3d
-from numgrad.nn.normalization.instance import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from numgrad.tensors.creation import asarray, zeros
 
 

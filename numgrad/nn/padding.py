@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.nn.applied import checked
 from numgrad.nn.module.module import Module
-from numgrad.nn.module.vocabulary import checked
 from numgrad.operations import extend
 from numgrad.operations.index import getitem
 from numgrad.operations.shape import as_index, as_operand

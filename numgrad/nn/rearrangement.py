@@ -7,8 +7,7 @@ from typing import Any
 
 from numgrad.core.options import option
 from numgrad.errors import NumgradValueError
-from numgrad.nn.applied import Applied, applies
-from numgrad.nn.module.vocabulary import along_axes
+from numgrad.nn.applied import Applied, along_axes, applies
 from numgrad.nn.padding import pad
 from numgrad.operations.arrangement import permute_dims, swapaxes
 from numgrad.operations.scatter import index_add

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.nn.activation.formulas import hardtanh
-from numgrad.nn.applied import Applied, applies
-from numgrad.nn.module.vocabulary import along_axes
-from numgrad.nn.pooling.average import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from numgrad.nn.activation_formulas import hardtanh
+from numgrad.nn.applied import Applied, along_axes, applies
+from numgrad.nn.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from numgrad.operations.arrangement import moveaxis
 from numgrad.operations.choice import where
 from numgrad.operations.matmul import matmul

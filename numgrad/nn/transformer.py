@@ -10,16 +10,16 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.nn import activation as F
 from numgrad.nn import init
-from numgrad.nn.activation import activations as F
-from numgrad.nn.activation.activations import relu
+from numgrad.nn.activation import relu
+from numgrad.nn.applied import checked
 from numgrad.nn.attention import MultiheadAttention
 from numgrad.nn.container import ModuleList
 from numgrad.nn.dropout import Dropout
+from numgrad.nn.layer_normalization import LayerNorm
 from numgrad.nn.linear import Linear
 from numgrad.nn.module.module import Module
-from numgrad.nn.module.vocabulary import checked
-from numgrad.nn.normalization.layer import LayerNorm
 from numgrad.tensors.creation import asarray
 
 _ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}

@@ -5,7 +5,6 @@ from numgrad.operations import (  # noqa: F401 (for what they declare)
     arrangement,
     choice,
     compare,
-    complex,
     cumulative,
     diagonal,
     einsum,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.codegen.symbols import real_dtype
 from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import composite, primitive
@@ -344,7 +345,7 @@ def simpson(y, x=None, dx=1.0, axis=-1):
     if x is None:
         lengths = [n - 1 if k == axis else 1 for k in range(len(y.shape))]
         if not hasattr(d, "shape"):
-            kind = np.zeros((), y.dtype).real.dtype if y.dtype.kind in "fc" else np.float64
+            kind = real_dtype(y.dtype) if y.dtype.kind in "fc" else np.float64
             d = np.asarray(d, kind)
         d = broadcast_to(as_operand(d) * 1.0, lengths)
     stop = n - 1 if n % 2 else n - 2  # intervals in pairs

@@ -287,7 +287,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     >>> ng.nan_to_num(ng.tensor([1.0, np.nan, np.inf]), nan=-1.0, posinf=9.0)
     tensor([ 1., -1.,  9.])
     """
-    from numgrad.operations.complex import from_parts, imag, real
+    from numgrad.operations.arithmetic import from_parts, imag, real
     from numgrad.operations.shape import as_operand
 
     if copy is not True:

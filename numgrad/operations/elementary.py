@@ -10,16 +10,15 @@ import numpy as np
 
 from numgrad.codegen.dtypes import resolve
 from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.batching import elementwise_rule
+from numgrad.core.batching import broadcasting_rule
 from numgrad.core.declare import composite, elementwise, primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.operations.arithmetic import absolute, floor_divide, positive, remainder, trunc
+from numgrad.operations.arithmetic import absolute, floor_divide, positive, real, remainder, trunc
 from numgrad.operations.choice import where
 from numgrad.operations.compare import equal
-from numgrad.operations.complex import real
 from numgrad.operations.shape import as_operand
 
 
@@ -74,7 +73,7 @@ def _of_ufunc(op: Any, ufunc: np.ufunc) -> None:
 
     op.types = ufunc
     op.shape(rule)
-    op.batch(elementwise_rule)
+    op.batch(broadcasting_rule)
 
 
 def _called(ufunc: np.ufunc, *operands: np.ndarray) -> Any:
@@ -232,7 +231,7 @@ def exponents(x):
 
 
 exponents.shape(lambda x: Meta(x.shape, np.dtype(np.int32)))
-exponents.batch(elementwise_rule)
+exponents.batch(broadcasting_rule)
 
 
 @composite(ref=np.frexp, method=False, smooth=True)

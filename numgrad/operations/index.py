@@ -88,7 +88,6 @@ def _subscript(**options: Any) -> Any:
         (((3, 4),), {"index": (slice(None, None, -1), 1)}),
         (((3, 4),), {"index": (Ellipsis, None, slice(1, 3))}),
     ],
-    errors=[(((3, 4),), {"index": (3,)}, "NumgradIndexError")],
 )
 def getitem(x, *, index):
     """Elements at an index, as with ``x[index]``: a view for slices and integers, else a copy."""

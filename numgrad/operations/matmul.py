@@ -70,11 +70,6 @@ def _declare(**options: Any) -> Any:
         (((4,), (2, 4, 3)), {}),
         (((3, 4), (2, 4, 3)), {}),
     ],
-    errors=[
-        (((3, 4), (3, 4)), {}, "NumgradValueError"),
-        (((), (3, 4)), {}, "NumgradValueError"),
-        (((2, 3, 4), (3, 4, 2)), {}, "NumgradValueError"),
-    ],
     bilinear=True,
     smooth=True,
 )

@@ -143,9 +143,7 @@ def matrix_norm(x, *, keepdims=False, ord="fro"):
 matrix_norm.kink(x=([[0.0, 0.0], [0.0, 0.0]], [[0, 0], [0, 0]]))
 
 
-@composite(
-    errors=[(((2, 3),), {"p": 2, "axis": 0, "maxnorm": -1.0}, "NumgradValueError")],
-)
+@composite()
 def renorm(x, p, axis, maxnorm):
     """Slices along an axis, those of larger norms scaled down to a largest norm.
 

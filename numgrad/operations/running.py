@@ -142,7 +142,6 @@ cummin.kink(x=([1.0, 1.0, 2.0], [1, 2, 0]))
         x.reshape(-1) if axis is None else x, axis=axis or 0
     ),
     samples=[(((3, 4),), {"axis": 1}), (((3, 4),), {})],
-    errors=[(((3, 4),), {"axis": 2}, "NumgradIndexError")],
     smooth=True,
     real=True,
 )

@@ -16,6 +16,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.index import scatter_add as add_rows
+from numgrad.operations import write
 from numgrad.operations.arrangement import roll
 from numgrad.operations.choice import where
 from numgrad.operations.index import getitem
@@ -27,30 +28,22 @@ from numgrad.operations.take import (
     outer_inner,
     take,
 )
-from numgrad.operations.write import (
-    check_cast,
-    check_dtypes,
-    check_indices,
-    index_axis,
-    last_writes,
-    put,
-)
 
 # ------------------------------------------------------------------- the same indices for all
 
 
 def _along(operation: str, x: np.ndarray, index: np.ndarray, axis: Any) -> tuple[np.ndarray, int]:
     """Indices with one axis, in range, and the axis they are for, not negative."""
-    axis = index_axis(operation, axis, x.ndim)
+    axis = write.index_axis(operation, axis, x.ndim)
     if index.ndim > 1:
         raise _several_axes(operation, index.shape)
-    return check_indices(operation, index, x.shape, axis).reshape(-1), axis
+    return write.check_indices(operation, index, x.shape, axis).reshape(-1), axis
 
 
 def _check_source(
     operation: str, x: np.ndarray, index: np.ndarray, source: np.ndarray, axis: int
 ) -> None:
-    check_cast(operation, source, x.dtype)
+    write.check_cast(operation, source, x.dtype)
     _check_shapes(operation, x, index, source, axis)
 
 
@@ -66,12 +59,12 @@ def _check_shapes(operation: str, x: Any, index: Any, source: Any, axis: int) ->
 
 def _along_result(operation: str, x: Meta, index: Meta, source: Meta | None, axis: Any) -> Meta:
     """Checks of shapes and dtypes; the result is like ``x``."""
-    axis = index_axis(operation, axis, x.ndim)
+    axis = write.index_axis(operation, axis, x.ndim)
     check_integers(operation, index)
     if index.ndim > 1:
         raise _several_axes(operation, index.shape)
     if source is not None:
-        check_dtypes(operation, source, x.dtype)
+        write.check_dtypes(operation, source, x.dtype)
         _check_shapes(operation, x, index, source, axis)
     return x
 
@@ -94,13 +87,11 @@ def _kept_values(g: Any, index: Any, meta_x: Any, axis: int) -> Any:
     size = meta_x.shape[axis]
     index = reshape(index, (-1,))
     lengths = (-1, *(1,) * (meta_x.ndim - 1 - axis % meta_x.ndim))
-    last = reshape(last_writes(index, size=size), lengths)
+    last = reshape(write.last_writes(index, size=size), lengths)
     return where(last, take(g, index, axis=axis), 0)
 
 
-@primitive(
-    linear=True, errors=[(((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError")], keeps_dtype=True
-)
+@primitive(linear=True, keeps_dtype=True)
 def index_add(x, index, source, *, axis, alpha=1):
     """The operand with an array, times ``alpha``, added at indices of an axis.
 
@@ -162,9 +153,7 @@ index_add.no_derivative("index")
 index_add.vjp(x=lambda g: g, source=_added)
 
 
-@primitive(
-    linear=True, errors=[(((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError")], keeps_dtype=True
-)
+@primitive(linear=True, keeps_dtype=True)
 def index_copy(x, index, source, *, axis):
     """The operand with an array written at indices of an axis.
 
@@ -197,14 +186,7 @@ index_copy.no_derivative("index")
 index_copy.vjp(x=lambda g, index, axis: index_fill(g, index, 0, axis=axis), source=_kept_values)
 
 
-@primitive(
-    linear=True,
-    errors=[
-        (((3,), (2,), ()), {"axis": 0}, "NumgradIndexError"),
-        (((3,), (2,), (2,)), {"axis": 0}, "NumgradValueError"),
-    ],
-    keeps_dtype=True,
-)
+@primitive(linear=True, keeps_dtype=True)
 def index_fill(x, index, value, *, axis):
     """The operand with a number written at indices of an axis.
 
@@ -228,7 +210,7 @@ def index_fill(x, index, value, *, axis):
     if value.ndim:
         raise _no_number(value.shape)
     index, axis = _along("index_fill", x, index, axis)
-    check_cast("index_fill", value, x.dtype)
+    write.check_cast("index_fill", value, x.dtype)
     return _written(x, index, value, axis)
 
 
@@ -236,7 +218,7 @@ def index_fill(x, index, value, *, axis):
 def _index_fill_result(x, index, value, *, axis):
     if value.ndim:
         raise _no_number(value.shape)
-    check_dtypes("index_fill", value, x.dtype)
+    write.check_dtypes("index_fill", value, x.dtype)
     return _along_result("index_fill", x, index, None, axis)
 
 
@@ -257,7 +239,7 @@ index_fill.vjp(x=lambda g, index, axis: index_fill(g, index, 0, axis=axis), valu
 @primitive(internal=True, differentiable=False, method=False)
 def flat_positions(indices, *, shape, axis, caller):
     """Positions in C order of what indices for one axis, and their own place, point at."""
-    indices = check_indices(caller, indices, shape, axis)
+    indices = write.check_indices(caller, indices, shape, axis)
     places = indices
     if indices.size and indices.min() < 0:
         places = np.where(indices < 0, indices + shape[axis], indices)
@@ -291,8 +273,8 @@ def _fitting(operation: str, x: Any, index: Any, source: Any, axis: Any) -> tupl
     """Operand, indices, what to write there, and the axis, checked but for the indices' range."""
     x, index, source = as_operand(x), as_operand(index), as_operand(source)
     shape, lengths = tuple(x.shape), tuple(index.shape)
-    axis = index_axis(operation, axis, len(shape))
-    check_cast(operation, source, x.dtype)
+    axis = write.index_axis(operation, axis, len(shape))
+    write.check_cast(operation, source, x.dtype)
     extent = tuple(source.shape)
     if len(lengths) != len(shape) or any(
         m > n for k, (m, n) in enumerate(zip(lengths, shape, strict=True)) if k != axis
@@ -324,17 +306,10 @@ def _added_along(operation: str, x: Any, index: Any, source: Any, axis: Any) -> 
     ):
         return add_along(x, index, source, axis=axis, caller=operation)
     positions = flat_positions(index, shape=shape, axis=axis, caller=operation)
-    return put(x, positions, source, accumulate=True)
+    return write.put(x, positions, source, accumulate=True)
 
 
-@composite(
-    errors=[
-        (((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError"),
-        (((3,), (2,), (2,)), {"axis": 0, "reduce": "mean"}, "NumgradValueError"),
-    ],
-    smooth=True,
-    keeps_dtype=True,
-)
+@composite(smooth=True, keeps_dtype=True)
 def scatter(x, index, source, *, axis, reduce=None):
     """The operand with elements of another array written at one index each along an axis.
 
@@ -386,12 +361,10 @@ def scatter(x, index, source, *, axis, reduce=None):
     if reduce == "add":
         return _added_along("scatter", x, index, source, axis)
     x, positions, source = scattered("scatter", x, index, source, axis)
-    return multiply_at(x, positions, source) if reduce else put(x, positions, source)
+    return multiply_at(x, positions, source) if reduce else write.put(x, positions, source)
 
 
-@composite(
-    errors=[(((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError")], smooth=True, keeps_dtype=True
-)
+@composite(smooth=True, keeps_dtype=True)
 def scatter_add(x, index, source, *, axis):
     """The operand with elements of another array added at one index each along an axis.
 

@@ -67,10 +67,7 @@ extreme_at.kink(
 )
 
 
-@composite(
-    errors=[(((3,), (2,), (2,)), {"axis": 0, "reduce": "mode"}, "NumgradValueError")],
-    keeps_dtype=True,
-)
+@composite(keeps_dtype=True)
 def scatter_reduce(x, index, source, *, axis, reduce, include_self=True):
     """The operand with a reduction of those elements of another array that an index sends there.
 

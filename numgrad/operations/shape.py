@@ -13,11 +13,30 @@ from numgrad.core.declare import composite, primitive, view
 from numgrad.core.foreign import refuse_mask
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
-from numgrad.core.op import Op
+from numgrad.core.op import OPS, Op
 from numgrad.core.primitive import View
-from numgrad.core.sequences import holds_tensors, stacked
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shared_rules import integers
+
+
+def holds_tensors(sequence: list | tuple) -> bool:
+    """Whether there is a Tensor, or the length of an axis, in a sequence or those in it."""
+    return any(
+        isinstance(part, AbstractLength)
+        or hasattr(part, "grad_fn")
+        or (isinstance(part, list | tuple) and holds_tensors(part))
+        for part in sequence
+    )
+
+
+def stacked(sequence: list | tuple) -> Any:
+    """A nested sequence as one Tensor, through which gradients flow."""
+    parts = []
+    for part in sequence:
+        if isinstance(part, list | tuple):
+            part = stacked(part) if holds_tensors(part) else np.asarray(part)
+        parts.append(part)
+    return bind(OPS["stack"], tuple(parts), {})
 
 
 def as_operand(x: Any) -> Any:
@@ -105,7 +124,6 @@ def spread(**options: Any) -> Any:
     ref=np.reshape,
     linear=True,
     samples=[(((3, 4),), {"shape": (2, 6)}), (((3, 4),), {"shape": -1})],
-    errors=[(((3, 4),), {"shape": (5, 2)}, "NumgradValueError")],
 )
 def reshape(x, *, shape, order="C"):
     """The same elements in another shape; one length may be -1, meaning what is left.
@@ -177,7 +195,6 @@ def flatten(x, order="C"):
     linear=True,
     aliases=("unsqueeze",),
     samples=[(((3, 4),), {"axis": 1}), (((3, 4),), {"axis": (0, -1)})],
-    errors=[(((3, 4),), {"axis": 5}, "NumgradIndexError")],
 )
 def expand_dims(x, *, axis):
     """New axes of length 1 at the given positions of the result.
@@ -206,12 +223,7 @@ def _added_axes(x: BatchOperand, size: int, axis: Any) -> dict[str, Any]:
     return {"axis": shifted(axis, x.ndim + count)}
 
 
-@view(
-    ref=np.squeeze,
-    linear=True,
-    samples=[(((3, 1, 4),), {}), (((3, 1, 4),), {"axis": 1})],
-    errors=[(((3, 4),), {"axis": 0}, "NumgradValueError")],
-)
+@view(ref=np.squeeze, linear=True, samples=[(((3, 1, 4),), {}), (((3, 1, 4),), {"axis": 1})])
 def squeeze(x, *, axis=None):
     """Without the given axes, which must have length 1; by default all of that length.
 
@@ -242,7 +254,6 @@ def _without_axes(x: BatchOperand, size: int, axis: Any) -> dict[str, Any]:
     linear=True,
     aliases=("expand",),
     samples=[(((3, 1),), {"shape": (2, 3, 4)}), (((),), {"shape": (2, 3)})],
-    errors=[(((3, 2),), {"shape": (3, 4)}, "NumgradValueError")],
 )
 def broadcast_to(x, *, shape):
     """The operand repeated along axes of length 1 and new leading axes, without a copy.
@@ -404,12 +415,7 @@ copy.vjp(x=lambda g: g)
 copy.batch(unchanged)
 
 
-@view(
-    ref="numpy.astype",
-    linear=True,
-    samples=[(((3, 4),), {"dtype": np.float32})],
-    errors=[(((3,),), {"dtype": np.float16}, "NumgradTypeError")],
-)
+@view(ref="numpy.astype", linear=True, samples=[(((3, 4),), {"dtype": np.float32})])
 def astype(x, *, dtype, copy=True):
     """The elements converted to ``dtype``; a complex operand gives its real part to a real one.
 

@@ -15,7 +15,7 @@ from numgrad.codegen.dtypes import resolve
 from numgrad.codegen.library import COMPLEX_LIBRARY, REAL_BESIDE
 from numgrad.core.batching import BatchOperand, with_parameters
 from numgrad.core.interpreter import bind
-from numgrad.core.op import Op
+from numgrad.core.op import Op, not_real
 from numgrad.errors import NumgradTraceError, NumgradTypeError
 
 
@@ -38,9 +38,7 @@ def _promoted(name: str, operands: Sequence[Any]) -> np.dtype:
     """The common dtype of real operands."""
     dtype = _common(operands)
     if dtype.kind == "c":
-        raise NumgradTypeError(
-            f"{name}: defined for real operands only, got {dtype}; apply it to real() and imag()"
-        )
+        raise not_real(name, dtype)
     return dtype
 
 

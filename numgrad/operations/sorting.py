@@ -152,7 +152,6 @@ def _order(x: np.ndarray, axis: int, kind: Any, stable: Any, descending: bool) -
     ref=np.argsort,
     differentiable=False,
     samples=[(((3, 4),), {"axis": 0}), (((3, 4),), {"axis": None})],
-    errors=[(((3, 4),), {"axis": 2}, "NumgradIndexError")],
 )
 def argsort(x, *, axis=-1, kind=None, stable=None, descending=False):
     """Indices that sort along an axis, NaN last; without one, those of the flattened operand.
@@ -198,7 +197,6 @@ def _sorted(x: np.ndarray, axis: int, kind: Any, stable: Any) -> np.ndarray:
 @primitive(
     ref=np.sort,
     samples=[(((3, 4),), {"axis": 0}), (((3, 4),), {"axis": None, "descending": False})],
-    errors=[(((3, 4),), {"axis": 2}, "NumgradIndexError")],
 )
 def sort(x, *, axis=-1, kind=None, stable=None, descending=False):
     """Elements in order along an axis, NaN last; without one, those of the flattened operand.
@@ -328,11 +326,7 @@ def lexsort(keys, axis=-1):
 # --------------------------------------------------------------------------------- parts of orders
 
 
-@primitive(
-    ref=np.argpartition,
-    differentiable=False,
-    errors=[(((3, 4),), {"kth": 4}, "NumgradValueError")],
-)
+@primitive(ref=np.argpartition, differentiable=False)
 def argpartition(x, *, kth, axis=-1, kind="introselect"):
     """Indices that put an element at the place it has in order, smaller ones before it.
 

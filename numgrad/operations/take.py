@@ -62,12 +62,7 @@ def in_a_row(array: np.ndarray) -> np.ndarray:
     return (array if array.flags.c_contiguous else np.ascontiguousarray(array)).ravel()
 
 
-@primitive(
-    ref=np.take,
-    linear=True,
-    samples=[],
-    errors=[],
-)
+@primitive(ref=np.take, linear=True, samples=[])
 def take(x, indices, *, axis=None):
     """Elements at integer indices along an axis; without one, of all elements in order.
 

@@ -52,21 +52,16 @@ _namespace(
     globals(),
     {
         "numgrad.optim": "lr_scheduler swa_utils",
-        "numgrad.optim.adadelta": "Adadelta",
         "numgrad.optim.adafactor": "Adafactor",
-        "numgrad.optim.adagrad": "Adagrad",
-        "numgrad.optim.adam": "Adam AdamW Adamax NAdam RAdam",
-        "numgrad.optim.asgd": "ASGD",
+        "numgrad.optim.adagrad": "Adadelta Adagrad",
+        "numgrad.optim.adam": "Adam AdamW Adamax NAdam RAdam SparseAdam",
         "numgrad.optim.lbfgs": "LBFGS",
         "numgrad.optim.muon": "Muon",
-        "numgrad.optim.optimizer": "Optimizer",
-        "numgrad.optim.rmsprop": "RMSprop",
-        "numgrad.optim.rprop": "Rprop",
-        "numgrad.optim.scipy_minimizers": "minimize",
-        "numgrad.optim.sgd": "SGD",
-        "numgrad.optim.sparse_adam": "SparseAdam",
-        "numgrad.optim.step_hooks": "register_optimizer_step_post_hook "
+        "numgrad.optim.optimizer": "Optimizer register_optimizer_step_post_hook "
         "register_optimizer_step_pre_hook",
+        "numgrad.optim.rmsprop": "RMSprop",
+        "numgrad.optim.scipy_minimizers": "minimize",
+        "numgrad.optim.sgd": "ASGD Rprop SGD",
         "numgrad.optim.zero_redundancy_optimizer": "ZeroRedundancyOptimizer",
     },
 )

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.distributed.collectives import all_reduce, broadcast
+from numgrad.distributed.collectives import ReduceOp, all_reduce, broadcast
+from numgrad.distributed.exchange import all_gather_object, broadcast_object_list
 from numgrad.distributed.group import Group, group_of
-from numgrad.distributed.memory import joined, spread
-from numgrad.distributed.objects import all_gather_object, broadcast_object_list
-from numgrad.distributed.reductions import ReduceOp
+from numgrad.distributed.messages import joined, spread
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.optim.optimizer import Optimizer
 from numgrad.tensors.tensor import Tensor

@@ -101,10 +101,10 @@ def fill_bounds(
             f"{name}: {called} is complex, and complex numbers have no bounds; give None"
         )
     pair = _pair(name, called, pair)
-    place = packing.slices[k]
-    low[place] = bound(name, packing, called, k, pair[0], -np.inf)
-    high[place] = bound(name, packing, called, k, pair[1], np.inf)
-    if not (low[place] <= high[place]).all():
+    elements = packing.slices[k]
+    low[elements] = bound(name, packing, called, k, pair[0], -np.inf)
+    high[elements] = bound(name, packing, called, k, pair[1], np.inf)
+    if not (low[elements] <= high[elements]).all():
         raise NumgradValueError(f"{name}: the bounds of {called} leave no value, {pair!r}")
 
 

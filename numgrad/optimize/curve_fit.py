@@ -140,11 +140,11 @@ class FittedCurve:
         with np.errstate(invalid="ignore"):
             variance = np.einsum("ij,jk,ik->i", rows, self.covariance, rows)
         if prediction:
-            variance = variance + self._spread()
+            variance = variance + self._measurement_variance()
         half = self._quantile(level) * np.sqrt(variance).reshape(center.shape)
         return center - half, center + half
 
-    def _spread(self) -> float:
+    def _measurement_variance(self) -> float:
         weights = self._weights
         if weights is not None and (weights.shape != self.y.shape or np.ptp(weights)):
             raise NumgradValueError(

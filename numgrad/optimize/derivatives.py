@@ -32,7 +32,7 @@ class Derivatives:
     def __init__(self, function: Callable[..., Any], compiled: bool) -> None:
         self.plain, self.compiled = function, compiled
 
-    def _made(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _build(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if not self.compiled:
             return function
         from numgrad.compiler.api import jit
@@ -42,27 +42,27 @@ class Derivatives:
     @cached_property
     def value(self) -> Callable[..., Any]:
         """``f(arrays, *args)``."""
-        return self._made(self.plain)
+        return self._build(self.plain)
 
     @cached_property
     def value_and_grad(self) -> Callable[..., Any]:
         """The value and a list of gradients."""
-        return self._made(value_and_grad(self.plain))
+        return self._build(value_and_grad(self.plain))
 
     @cached_property
     def product(self) -> Callable[..., Any]:
         """``H v`` as a list; takes ``arrays, v, *args``."""
-        return self._made(hvp(self.plain))
+        return self._build(hvp(self.plain))
 
     @cached_property
     def hessian(self) -> Callable[..., Any]:
         """A list of lists of blocks."""
-        return self._made(hessian(self.plain))
+        return self._build(hessian(self.plain))
 
     @cached_property
     def jacobian(self) -> Callable[..., Any]:
         """A list of blocks."""
-        return self._made(jacobian(self.plain))
+        return self._build(jacobian(self.plain))
 
     @cached_property
     def weighted(self) -> Derivatives:
@@ -118,18 +118,18 @@ def check_closures(
         )
 
 
-def cached(function: Any, key: Any, made: Any) -> Any:
+def cached(function: Any, key: Any, derivatives: Any) -> Any:
     """Cache what was made of a plain function, for the next solver that is given it."""
     if not isinstance(function, FunctionType | FunctionWrapper) and jitted_in(function) is None:
-        return made
+        return derivatives
     owner, cache = vars(function).get(KEPT, (None, {}))
     if owner is not function:  # functools.wraps hands attributes of one function to another
         cache = {}
         vars(function)[KEPT] = function, cache
     try:
-        return cache.setdefault(key, made)
+        return cache.setdefault(key, derivatives)
     except TypeError:  # metadata of a registered container has no hash
-        return made
+        return derivatives
 
 
 def number(name: str, value: Any) -> Any:

@@ -29,10 +29,10 @@ def covariance(jacobian: np.ndarray, variance: float) -> np.ndarray:
     scale = np.linalg.norm(jacobian, axis=0)
     scale[scale == 0] = 1.0
     _, singular, vt = np.linalg.svd(jacobian / scale, full_matrices=False)
-    known = singular > singular[0] * np.finfo(np.float64).eps * max(jacobian.shape)
-    half = vt[known].T / singular[known] / scale[:, None]
+    determined = singular > singular[0] * np.finfo(np.float64).eps * max(jacobian.shape)
+    half = vt[determined].T / singular[determined] / scale[:, None]
     pcov = variance * (half @ half.T)
-    left_open = (np.abs(vt[~known]) > 1e-6).any(axis=0)
+    left_open = (np.abs(vt[~determined]) > 1e-6).any(axis=0)
     pcov[left_open] = pcov[:, left_open] = np.inf
     return pcov
 

@@ -174,9 +174,9 @@ class Values:
     def _check(self, array: np.ndarray, what: str) -> None:
         finite = np.isfinite(array)
         if not finite.all():
-            place = np.unravel_index(int(np.argmin(finite)), array.shape)
-            shown = ", ".join(map(str, place))
-            self.watch.start(float(array[place]), lambda: f"{what} at [{shown}]")
+            index = np.unravel_index(int(np.argmin(finite)), array.shape)
+            shown = ", ".join(map(str, index))
+            self.watch.start(float(array[index]), lambda: f"{what} at [{shown}]")
 
     def _check_dependence(self) -> None:
         with enable_grad():
@@ -211,8 +211,8 @@ class Values:
             return np.array([operator.rmatvec(unit) for unit in np.eye(count)])
         whole = np.zeros((count, self.unknowns.x0.size))
         blocks = self._blocks()
-        for place, block in zip(packing.slices, blocks, strict=True):
-            whole[:, place] = _array(block).reshape(count, -1)
+        for columns, block in zip(packing.slices, blocks, strict=True):
+            whole[:, columns] = _array(block).reshape(count, -1)
         return whole
 
     def _blocks(self) -> Sequence[Any]:
@@ -474,12 +474,12 @@ def packed(unknowns: Unknowns, gradients: Sequence[Any]) -> np.ndarray:
 def assembled(unknowns: Unknowns, rows: Sequence[Sequence[Any]]) -> np.ndarray:
     """The matrix of blocks of second derivatives, None for zeros."""
     slices, whole = unknowns.packing.slices, np.zeros((unknowns.x0.size,) * 2)
-    for place, row in zip(slices, rows, strict=True):
+    for columns, row in zip(slices, rows, strict=True):
         for other, block in zip(slices, row, strict=True):
             if block is not None:
                 array = block.detach().numpy() if isinstance(block, Tensor) else np.asarray(block)
-                shape = place.stop - place.start, other.stop - other.start
-                whole[place, other] = array.reshape(shape)
+                shape = columns.stop - columns.start, other.stop - other.start
+                whole[columns, other] = array.reshape(shape)
     return symmetric(whole)
 
 

@@ -47,7 +47,9 @@ class Packing:
 
     def name(self, k: int, names: Sequence[str]) -> str:
         """Element ``k`` of the vector as a reader would write it, given names of the arrays."""
-        part = next(p for p, place in enumerate(self.slices) if place.start <= k < place.stop)
+        part = next(
+            p for p, elements in enumerate(self.slices) if elements.start <= k < elements.stop
+        )
         offset = (k - self.slices[part].start) // (2 if self.dtypes[part].kind == "c" else 1)
         index = np.unravel_index(offset, self.shapes[part])
         return names[part] + (f"[{', '.join(map(str, index))}]" if index else "")
@@ -55,9 +57,9 @@ class Packing:
     def unpack(self, vector: np.ndarray) -> list[np.ndarray]:
         """New arrays, of the shapes and dtypes of the Tensors."""
         arrays = []
-        for k, place in enumerate(self.slices):
+        for k, elements in enumerate(self.slices):
             with np.errstate(over="ignore"):  # float32 has an infinity for what is too large
-                flat = vector[place].astype(self.real_dtypes[k])
+                flat = vector[elements].astype(self.real_dtypes[k])
             arrays.append(flat.view(self.dtypes[k]).reshape(self.shapes[k]))
         return arrays
 

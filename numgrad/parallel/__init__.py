@@ -9,8 +9,8 @@
 (126.0, 84.0)
 """
 
-from numgrad.parallel.functions import map as map
-from numgrad.parallel.functions import value_and_grad as value_and_grad
+from numgrad.parallel.mapping import map as map
+from numgrad.parallel.mapping import value_and_grad as value_and_grad
 
 __all__ = ["map", "value_and_grad"]
 

@@ -26,7 +26,7 @@ from numgrad.core.primitive import View
 from numgrad.errors import generated
 from numgrad.operations import index, join, shape, write
 from numgrad.operations.index import is_basic
-from numgrad.optim import step_hooks
+from numgrad.optim import optimizer as step_hooks
 from numgrad.profiler.notes import (
     COMPILE,
     HIT,

@@ -10,13 +10,7 @@ import numpy as np
 from numgrad.errors import NumgradValueError
 from numgrad.operations.error_gamma_logistic import gammaln
 from numgrad.operations.shape import as_operand
-from numgrad.operations.special_functions.gamma import (
-    betainc,
-    betaincc,
-    betaln,
-    gammainc,
-    gammaincc,
-)
+from numgrad.operations.special_functions import gamma
 from numgrad.operations.special_functions.inverse_parameters import bdtrik, nbdtrik, pdtrik
 from numgrad.operations.special_functions.scipy_elementary import xlog1py, xlogy
 from numgrad.random.generator import checked_parameter, drawn_shape, generator_from
@@ -58,10 +52,10 @@ class Poisson(Discrete):
         )  # fmt: skip
 
     def _cdf(self, k, mu):
-        return gammaincc(k + 1, mu)
+        return gamma.gammaincc(k + 1, mu)
 
     def _sf(self, k, mu):
-        return gammainc(k + 1, mu)
+        return gamma.gammainc(k + 1, mu)
 
     def _far_below(self, tiny, k, mu):
         return log_gamma_above(k + 1, np.where(tiny, mu, 2 * k + 3))
@@ -113,7 +107,7 @@ class Binomial(Discrete):
         return 0.0, n
 
     def _ways(self, k, n):
-        return -betaln(n - k + 1, k + 1) - np.log(n + 1)
+        return -gamma.betaln(n - k + 1, k + 1) - np.log(n + 1)
 
     def _logpmf(self, k, n, p):
         return self._ways(k, n) + xlogy(k, p) + xlog1py(n - k, -p)
@@ -131,11 +125,11 @@ class Binomial(Discrete):
 
     def _cdf(self, k, n, p):
         last, a, b = self._shared(k, n)
-        return np.where(last, 1.0, betaincc(a, b, p))
+        return np.where(last, 1.0, gamma.betaincc(a, b, p))
 
     def _sf(self, k, n, p):
         last, a, b = self._shared(k, n)
-        return np.where(last, 0.0, betainc(a, b, p))
+        return np.where(last, 0.0, gamma.betainc(a, b, p))
 
     def _far_below(self, tiny, k, n, p):
         _, a, b = self._shared(k, n)
@@ -233,10 +227,10 @@ class NegativeBinomial(Discrete):
         )  # fmt: skip
 
     def _cdf(self, k, n, p):
-        return betainc(n, k + 1, p)
+        return gamma.betainc(n, k + 1, p)
 
     def _sf(self, k, n, p):
-        return betaincc(n, k + 1, p)
+        return gamma.betaincc(n, k + 1, p)
 
     def _far_below(self, tiny, k, n, p):
         return _log_below(tiny, n, k + 1, p, 1 - p)

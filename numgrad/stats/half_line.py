@@ -8,15 +8,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.operations.error_gamma_logistic import digamma, erf, erfc, erfinv, gamma, gammaln, ndtr
-from numgrad.operations.special_functions.distributions import (
-    chdtr,
-    chdtrc,
-    chdtri,
-    fdtr,
-    fdtrc,
-    fdtri,
-)
-from numgrad.operations.special_functions.error import erfcinv, log_ndtr, ndtri
+from numgrad.operations.special_functions import distributions
+from numgrad.operations.special_functions.distributions import erfcinv, log_ndtr, ndtri
 from numgrad.operations.special_functions.gamma import (
     betainc,
     betaincc,
@@ -414,10 +407,10 @@ class ChiSquared(Positive):
         )  # fmt: skip
 
     def _cdf(self, y, df):
-        return chdtr(df, y)
+        return distributions.chdtr(df, y)
 
     def _sf(self, y, df):
-        return chdtrc(df, y)
+        return distributions.chdtrc(df, y)
 
     def _far_below(self, tiny, y, df):
         return log_gamma_below(0.5 * df, 0.5 * np.where(tiny, y, 0.5 * df))
@@ -429,7 +422,7 @@ class ChiSquared(Positive):
         return 2 * gammaincinv(0.5 * df, q)
 
     def _isf(self, q, df):
-        return chdtri(df, q)
+        return distributions.chdtri(df, q)
 
     def _sample(self, rng, size, df):
         return rng.chisquare(df, size)
@@ -523,10 +516,10 @@ class FisherF(Positive):
         )  # fmt: skip
 
     def _cdf(self, y, dfn, dfd):
-        return fdtr(dfn, dfd, y)
+        return distributions.fdtr(dfn, dfd, y)
 
     def _sf(self, y, dfn, dfd):
-        return fdtrc(dfn, dfd, y)
+        return distributions.fdtrc(dfn, dfd, y)
 
     def _far_below(self, tiny, y, dfn, dfd):
         # the share is within a thousandth of its mean's
@@ -538,7 +531,7 @@ class FisherF(Positive):
         return log_beta_below(0.5 * dfd, 0.5 * dfn, rest, share, logs[::-1])
 
     def _ppf(self, q, dfn, dfd):
-        return fdtri(dfn, dfd, q)
+        return distributions.fdtri(dfn, dfd, q)
 
     def _sample(self, rng, size, dfn, dfd):
         return (rng.chisquare(dfn, size) / dfn) / (rng.chisquare(dfd, size) / dfd)

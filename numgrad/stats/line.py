@@ -9,15 +9,9 @@ import numpy as np
 
 from numgrad.operations.error_gamma_logistic import digamma, log_sigmoid, ndtr
 from numgrad.operations.error_gamma_logistic import logistic as logistic_function
+from numgrad.operations.special_functions import distributions
 from numgrad.operations.special_functions.bessel import i0, i0e, i1, i1e
-from numgrad.operations.special_functions.distributions import (
-    angle_exceeded,
-    angle_tail,
-    stdtr,
-    stdtrit,
-    turned,
-)
-from numgrad.operations.special_functions.error import log_ndtr, ndtri, ndtri_exp, owens_t
+from numgrad.operations.special_functions.distributions import log_ndtr, ndtri, ndtri_exp, owens_t
 from numgrad.operations.special_functions.gamma import betaln
 from numgrad.stats.distribution import Continuous
 from numgrad.stats.numerics import angle_variance, log_beta_below, over_normals, shares, truncated
@@ -94,16 +88,16 @@ class StudentT(Continuous):
         return self._far_below(tiny, -y, df)
 
     def _cdf(self, y, df):
-        return stdtr(df, y)
+        return distributions.stdtr(df, y)
 
     def _sf(self, y, df):
-        return stdtr(df, -y)
+        return distributions.stdtr(df, -y)
 
     def _ppf(self, q, df):
-        return stdtrit(df, q)
+        return distributions.stdtrit(df, q)
 
     def _isf(self, q, df):
-        return -stdtrit(df, q)
+        return -distributions.stdtrit(df, q)
 
     def _sample(self, rng, size, df):
         return rng.standard_t(df, size)
@@ -351,9 +345,11 @@ class VonMises(Continuous):
 
     def _cdf(self, y, kappa):
         endless = np.isinf(y)
-        turns, angle = turned(np.where(endless, 0.0, y))
+        turns, angle = distributions.turned(np.where(endless, 0.0, y))
         left = angle < 0
-        tail = angle_tail(kappa, np.where(left, -angle, angle))  # not abs, which has a kink
+        tail = distributions.angle_tail(
+            kappa, np.where(left, -angle, angle)
+        )  # not abs, which has a kink
         result = turns + np.where(left, tail, 1 - tail)
         return np.where(endless & (y > 0), 1.0, np.where(endless, 0.0, result))
 
@@ -362,7 +358,7 @@ class VonMises(Continuous):
 
     def _ppf(self, q, kappa):
         low = q < 0.5
-        result = angle_exceeded(kappa, np.where(low, q, 1 - q))
+        result = distributions.angle_exceeded(kappa, np.where(low, q, 1 - q))
         return np.where(low, -result, result)
 
     def _isf(self, q, kappa):

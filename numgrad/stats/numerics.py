@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.operations.error_gamma_logistic import gammaln
-from numgrad.operations.linear_algebra.checks import constant
+from numgrad.operations.linear_algebra.matrices import constant
 from numgrad.operations.shape import as_operand
 from numgrad.operations.special_functions.gamma import betaln
 

@@ -13,7 +13,7 @@ from numgrad.operations.linear_algebra.eigenvalues import eigvalsh
 from numgrad.operations.linear_algebra.singular_values import check_semidefinite, pinvh
 from numgrad.operations.linear_algebra.triangular import cholesky, solve_triangular
 from numgrad.operations.shape import as_operand
-from numgrad.operations.special_functions.counting import multigammaln
+from numgrad.operations.special_functions.gamma import multigammaln
 from numgrad.operations.special_functions.normal_regions import normal_probability
 from numgrad.operations.special_functions.scipy_elementary import xlogy
 from numgrad.random.generator import at_once, drawn_shape, generator_from

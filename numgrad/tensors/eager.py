@@ -19,10 +19,10 @@ from numgrad.core.foreign import is_sparse_kind, refuse_mask
 from numgrad.core.op import Op
 from numgrad.core.plan import Call
 from numgrad.core.primitive import checked
-from numgrad.core.sequences import holds_tensors, stacked
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.index import index_array
 from numgrad.operations.region import Region
+from numgrad.operations.shape import holds_tensors, stacked
 from numgrad.operations.write import positions_of
 from numgrad.tensors.entries import eager_entry
 from numgrad.tensors.labels import check_argument
@@ -77,13 +77,13 @@ class EagerInterpreter(RecordingInterpreter):
     ones: Any = staticmethod(np.ones)
     empty: Any = staticmethod(np.empty)
 
-    def unit(self, shape: tuple, place: int, dtype: Any) -> Any:
+    def unit(self, shape: tuple, position: int, dtype: Any) -> Any:
         array = np.zeros(shape, dtype)
-        array.flat[place] = 1
+        array.flat[position] = 1
         return array
 
-    def units(self, shape: tuple, places: range, dtype: Any) -> Any:
-        return np.eye(len(places), prod(shape), places.start, dtype).reshape(-1, *shape)
+    def units(self, shape: tuple, positions: range, dtype: Any) -> Any:
+        return np.eye(len(positions), prod(shape), positions.start, dtype).reshape(-1, *shape)
 
     def is_zero(self, array: Any) -> bool:
         return False

@@ -216,9 +216,9 @@ def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, An
     """
     if state.interpreters:
         if isinstance(target, Batched):
-            memory = _root_of_batch(target)
+            memory = root_of_batch(target)
             arrays = [
-                OPS["copy"](a) if isinstance(a, Batched) and _root_of_batch(a) is memory else a
+                OPS["copy"](a) if isinstance(a, Batched) and root_of_batch(a) is memory else a
                 for a in (target, *args)  # what is saved of them is what they are before
             ]
             result = op(*arrays, **params)
@@ -247,7 +247,8 @@ def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, An
     return target
 
 
-def _root_of_batch(x: Tensor) -> Tensor:
+def root_of_batch(x: Tensor) -> Tensor:
+    """The Tensor whose memory an operation on ``x``, batched or not, writes to."""
     while isinstance(x, Batched):
         x = x.value
     return root(x)

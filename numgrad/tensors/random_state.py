@@ -140,11 +140,11 @@ def _parts(value: Any) -> Iterator[Any]:
     """Elements of a container, or what a callable object has at hand when it is called."""
     held = referents(value)
     if held is not None:
-        for part in held:
-            if part.kind == RECEIVER:
-                yield from getattr(part.value, "__dict__", {}).values()
+        for part, kind, *_ in held:
+            if kind == RECEIVER:
+                yield from getattr(part, "__dict__", {}).values()
             else:
-                yield part.value
+                yield part
         if isinstance(value, FunctionType):
             yield from _named_generators(value)
     elif not isinstance(value, type | Op):

@@ -59,13 +59,13 @@ class Argnums:
             keys.append(number % count)
         for argname in self.names:
             known = argname in self.positions
-            place = self.positions.index(argname) if known else count
-            if place >= count and argname not in kwargs:
+            position = self.positions.index(argname) if known else count
+            if position >= count and argname not in kwargs:
                 raise NumgradValueError(
                     f"{self.name}: argnames names {argname!r}, which the call does not give; pass "
                     "it, a default is not differentiated"
                 )
-            keys.append(argname if argname in kwargs else place)
+            keys.append(argname if argname in kwargs else position)
         if len(keys) > 1 and len(set(keys)) < len(keys):
             raise NumgradValueError(
                 f"{self.name}: argnums {self.numbers} and argnames {self.names} name an argument "
@@ -161,14 +161,14 @@ def compiled_whole(f: Any, transformed: Callable[..., Any]) -> Callable[..., Any
     jitted = jitted_in(f)
     if jitted is None or not jitted.is_plain:
         return transformed
-    made: list[Any] = []
+    compiled: list[Any] = []
 
     @functools.wraps(transformed)
     def whole(*args: Any, **kwargs: Any) -> Any:
         if state.interpreters:
             return transformed(*args, **kwargs)
-        if not made:
-            made.append(jitted.like(transformed))
-        return made[0](*args, **kwargs)
+        if not compiled:
+            compiled.append(jitted.like(transformed))
+        return compiled[0](*args, **kwargs)
 
     return whole

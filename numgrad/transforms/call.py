@@ -160,7 +160,7 @@ class TransformedCall:
         result, self.aux = self.run(self.tensors, has_aux)
         value = _as_tensor(self.name, self.argnums.function, result)
         if value._array.dtype.kind not in "fc":
-            check_floating(self.name, f"{_called(self.argnums.function)} returned", value.dtype)
+            check_floating(self.name, f"{_name_of(self.argnums.function)} returned", value.dtype)
         self.look_outside([value])
         return value
 
@@ -191,9 +191,9 @@ class TransformedCall:
         kinds = [v._array.dtype.kind in "fc" for v in values]
         if not all(kinds) and not (self.name in _PRODUCTS and any(kinds)):
             other = values[kinds.index(False)]
-            check_floating(self.name, f"{_called(function)} returned", other.dtype)
+            check_floating(self.name, f"{_name_of(function)} returned", other.dtype)
         if self.argnums.holomorphic:
-            _check_complex(self.name, f"what {_called(function)} returned", values)
+            _check_complex(self.name, f"what {_name_of(function)} returned", values)
         return values
 
     def look_outside(self, values: Sequence[Tensor]) -> None:
@@ -321,14 +321,14 @@ def _as_tensor(name: str, function: Callable, value: Any) -> Tensor:
         return constant(value)
     if isinstance(value, list | tuple):
         raise NumgradTypeError(
-            f"{name}: {_called(function)} returned a {type(value).__name__}; return one array (of "
+            f"{name}: {_name_of(function)} returned a {type(value).__name__}; return one array (of "
             "several make one with np.stack), or a value with has_aux=True and the rest beside it"
         )
     if value is None:
         raise NumgradTypeError(
-            f"{name}: {_called(function)} returned None; return what is to be differentiated"
+            f"{name}: {_name_of(function)} returned None; return what is to be differentiated"
         )
-    array = _numbers(name, f"what {_called(function)} returned", value)
+    array = _numbers(name, f"what {_name_of(function)} returned", value)
     return Tensor(array)
 
 
@@ -351,7 +351,7 @@ def _check_complex(name: str, what: str, values: Sequence[Tensor]) -> None:
             )
 
 
-def _called(function: Callable) -> str:
+def _name_of(function: Callable) -> str:
     return getattr(function, "__name__", "the function")
 
 
@@ -361,7 +361,7 @@ def real_number(argnums: Argnums, value: Tensor) -> Tensor:
     if not single or (value._array.dtype.kind == "c") != argnums.holomorphic:
         remedy = "take its .real or its absolute value" if single else "sum it, or use ng.jacobian"
         raise NumgradRuntimeError(
-            f"{argnums.name}: {_called(argnums.function)} returned shape {value._array.shape} and "
+            f"{argnums.name}: {_name_of(argnums.function)} returned shape {value._array.shape} and "
             f"dtype {value._array.dtype}; a gradient is that of one real number (complex with "
             f"holomorphic=True): {remedy}"
         )

@@ -26,14 +26,13 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.argument import GivenTensor
-from numgrad.autograd.batching.batch import Batched
-from numgrad.autograd.variable import root
 from numgrad.autograd.versions import write_count
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import Interpreter, bind, bind_recorded, interpreter, state
 from numgrad.core.op import OPS
 from numgrad.core.tree import Nesting, align, flatten, map_leaves, paths, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.tensors.inplace import root_of_batch
 from numgrad.tensors.random_state import RandomState, reached
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.divergent_batches import leaf
@@ -110,7 +109,7 @@ class CarryingLoop:
     def step(self, one: Callable[[Any], tuple[Any, Any]]) -> Any:
         """Make a step; returns what else it gives."""
         if self.steps:
-            return self._kept(*self._run(one))
+            return self._carry_on(*self._run(one))
         random = watching = None
         if any(self.weak) or any(a.dtype != np.float64 for a in self.leaves):
             random = RandomState(one)
@@ -119,20 +118,20 @@ class CarryingLoop:
                 new, y = self._run(one)
         else:
             new, y = self._run(one)
-        met = watching is not None and watching.met and self._settled(lambda c, _: one(c), [])
+        met = watching is not None and watching.met and self._try_to_fix(lambda c, _: one(c), [])
         if met or self.widen([a.dtype for a in self.checked(new)]):
             if random is not None:
                 random.restore()
             self.weak = [False] * len(self.weak)
             return self.step(one)
-        return self._kept(new, y)
+        return self._carry_on(new, y)
 
     def _run(self, one: Callable[[Any], tuple[Any, Any]]) -> tuple[Any, Any]:
         """The next carry, to which the step may write: Note [Writes to a carry]."""
         if self._writes:
             return one(copied(self.carry))
         leaves = self.leaves if self.steps else [OPS["copy"](a) for a in self.leaves]
-        memories = [_memory(a) for a in leaves]
+        memories = [root_of_batch(a) for a in leaves]
         before = [write_count(a) for a in memories]
         result = one(unflatten(self.nesting, iter(leaves)))
         written = [a for a, n in zip(memories, before, strict=True) if write_count(a) != n]
@@ -147,9 +146,9 @@ class CarryingLoop:
     def _collected(self, memories: Sequence[Tensor]) -> bool:
         """Whether what was collected shows one of these memories."""
         rows = [y for row in self.rows.values() for y in row if isinstance(y, Tensor)]
-        return any(_memory(y) is a for y in rows for a in memories)
+        return any(root_of_batch(y) is a for y in rows for a in memories)
 
-    def _kept(self, new: Any, y: Any) -> Any:
+    def _carry_on(self, new: Any, y: Any) -> Any:
         """Carry on what a step made, in the dtypes of the carry; returns ``y``."""
         self.leaves = [
             a if a.dtype == before.dtype else self._converted(k, a, before.dtype)
@@ -167,25 +166,25 @@ class CarryingLoop:
         self.weak = [False] * len(dtypes)
         return True
 
-    def settle(self, one: Callable[..., Any], inputs: Sequence[Any]) -> None:
+    def fix_numbers(self, one: Callable[..., Any], inputs: Sequence[Any]) -> None:
         """Find the dtypes of numbers, if what the step has at hand is not of NumPy's defaults."""
         if not any(self.weak):
             return
         met = [a for a, weak in zip(self.leaves, self.weak, strict=True) if not weak]
         met += [x for x in reached(one, set()) if isinstance(x, np.ndarray | np.generic | Tensor)]
         if not {x.dtype for x in (*met, *inputs)} <= DEFAULTS:
-            self._settled(one, inputs)
+            self._try_to_fix(one, inputs)
 
-    def _settled(self, one: Callable[..., Any], inputs: Sequence[Any]) -> bool:
+    def _try_to_fix(self, one: Callable[..., Any], inputs: Sequence[Any]) -> bool:
         """Settle dtypes if the step can be traced; whether they are others."""
         before = self.leaves, self.weak
         try:
-            self.settle_all(one, inputs, watched=True)
+            self.fix_dtypes(one, inputs, watched=True)
         except Exception:  # of whatever kind: the step is not meant to run here
             self.leaves, self.weak = before
         return [a.dtype for a in self.leaves] != [a.dtype for a in before[0]]
 
-    def settle_all(
+    def fix_dtypes(
         self, one: Callable[..., Any], inputs: Sequence[Any], watched: bool = False
     ) -> None:
         """Give the carry the dtypes that a traced step leaves alone.
@@ -197,16 +196,16 @@ class CarryingLoop:
             again = self.widen(self.traced(one, inputs, watched)[0]) or any(self.weak)
             self.weak = [False] * len(self.weak)
 
-    def settle_unstepped(self, one: Callable[..., Any]) -> None:
+    def fix_without_steps(self, one: Callable[..., Any]) -> None:
         """Give the carry of a loop that made no step the dtypes that one would give it."""
         if not self.steps:
-            self._settled(one, [])
+            self._try_to_fix(one, [])
 
     def traced(
         self, one: Callable[..., Any], inputs: Sequence[Any], watched: bool = False
     ) -> tuple[list[np.dtype], Nesting, list[tuple[tuple, np.dtype] | None]]:
         """Of a step that is only traced: dtypes of the carry, nesting and kinds of the rest."""
-        from numgrad.compiler.trace.body import owned, trace_body
+        from numgrad.compiler.trace.body import own_memory, trace_body
 
         count = len(self.leaves)
         metas = [Meta(a.shape, a.dtype) for a in self.leaves]
@@ -217,7 +216,7 @@ class CarryingLoop:
         def function(values: Sequence[Tensor]) -> list[Any]:
             nonlocal structure
             results.clear()  # it may be traced again
-            new, y = one(unflatten(self.nesting, iter(owned(values[:count]))), values[count:])
+            new, y = one(unflatten(self.nesting, iter(own_memory(values[:count]))), values[count:])
             structure = flatten(y, results)
             return [*self.checked(new), *(part for part in results if part is not None)]
 
@@ -274,13 +273,6 @@ class CarryingLoop:
 def copied(carry: Any) -> Any:
     """A carry to which a step may write."""
     return map_leaves(OPS["copy"], carry)
-
-
-def _memory(x: Tensor) -> Tensor:
-    """The Tensor whose memory an operation writes to."""
-    while isinstance(x, Batched):
-        x = x.value
-    return root(x)
 
 
 def _is_number(x: Any) -> bool:

@@ -125,14 +125,14 @@ def _scan(
     loop = CarryingLoop(name, init, leaves)
     every = None if save is None else steps_between(name, save, count)
     if every is not None and every > 1 and count:
-        loop.settle(one, inputs)
+        loop.fix_numbers(one, inputs)
         carry, ys = in_segments(
             partial(_scan, name), of_rows, loop.carry, inputs, count, every, reverse
         )
         return map_leaves(loop.kind, carry), map_leaves(loop.kind, ys)
     if state.ground.deferred:
         return _compiled_scan(one, loop, inputs, count, reverse, save == "all")
-    loop.settle(one, inputs)
+    loop.fix_numbers(one, inputs)
     order = range(count)[::-1] if reverse else range(count)
     rows = loop.rows
     structure: Nesting = None
@@ -220,10 +220,10 @@ def fori_loop(
         steps = OPS["iota"](length=max(upper - lower, 0)) + lower
         carry, _ = _scan("fori_loop", partial(_numbered, body), init, steps, save=save)
         return carry
-    loop.settle(lambda carry, _: (body(lower, carry), None), [])
+    loop.fix_numbers(lambda carry, _: (body(lower, carry), None), [])
     for k in range(lower, upper):
         loop.step(lambda carry, k=k: (body(k, carry), None))
-    loop.settle_unstepped(lambda carry, _: (body(lower, carry), None))
+    loop.fix_without_steps(lambda carry, _: (body(lower, carry), None))
     return loop.result()
 
 
@@ -321,7 +321,7 @@ def _while(loop: CarryingLoop, cond: Callable[[Any], Any], body: Callable[[Any],
         loop.checked(new)
         return new
 
-    loop.settle(lambda carry, _: (body(carry), None), [])
+    loop.fix_numbers(lambda carry, _: (body(carry), None), [])
     goes_on: Any = True
     while True:
         again = decided(loop.name, cond(loop.carry))
@@ -329,7 +329,7 @@ def _while(loop: CarryingLoop, cond: Callable[[Any], Any], body: Callable[[Any],
             again = decided(loop.name, OPS["logical_and"](goes_on, again))
         goes_on = again
         if goes_on is False:
-            loop.settle_unstepped(lambda carry, _: (body(carry), None))
+            loop.fix_without_steps(lambda carry, _: (body(carry), None))
             return loop.result()
         loop.step(lambda carry, on=goes_on: (advanced(loop.name, on, checked, carry), None))
 
@@ -494,7 +494,7 @@ def _of_no_step(one: Callable[..., Any], loop: CarryingLoop, inputs: Sequence[An
 
     The carry gets those that it would have after a step, as in a compiled loop of any length.
     """
-    loop.settle_all(one, inputs)
+    loop.fix_dtypes(one, inputs)
     _, structure, metas = loop.traced(one, inputs)
     zeros = state.ground.zeros
     made = [None if m is None else Tensor(zeros((0, *m[0]), m[1])) for m in metas]

@@ -177,11 +177,11 @@ def jacobian(
     """
     numbers = choose("jacobian", f, argnums, argnames, holomorphic)
     if sparsity is not None:
-        made = _sparse().jacobian(numbers, has_aux, sparsity)
+        transformed = _sparse().jacobian(numbers, has_aux, sparsity)
         again = functools.partial(jacobian, sparsity=sparsity)
-        return wrapper(made, again, f, argnums, has_aux, argnames, holomorphic)
-    made = _jacobian(numbers, has_aux, _by_shape)
-    return wrapper(made, jacobian, f, argnums, has_aux, argnames, holomorphic)
+        return wrapper(transformed, again, f, argnums, has_aux, argnames, holomorphic)
+    transformed = _jacobian(numbers, has_aux, _by_shape)
+    return wrapper(transformed, jacobian, f, argnums, has_aux, argnames, holomorphic)
 
 
 def jacrev(

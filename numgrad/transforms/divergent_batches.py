@@ -100,13 +100,13 @@ def only_for(on: Any, tree: Any) -> Iterator[Any]:
     """
     over = levels_of(on)
     flags = np.asarray(state.ground.numbers(beneath(on))).astype(bool)
-    place = tuple(int(k) for k in np.unravel_index(int(np.argmax(flags)), flags.shape))
+    index = tuple(int(k) for k in np.unravel_index(int(np.argmax(flags)), flags.shape))
 
     def of_running(leaf: Any) -> Any:
         leaf = read_in_branch(leaf)  # of a branch around this one
         if set(over).isdisjoint(levels_of(leaf)):
             return leaf
-        one = beneath(spread(leaf, over))[place].detach()
+        one = beneath(spread(leaf, over))[index].detach()
         return np.where(on, leaf, one)
 
     if not flags.any():

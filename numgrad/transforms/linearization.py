@@ -223,30 +223,30 @@ class Linearization:
     def _in_turn(self, y: Tensor, count: int) -> list[list[Tensor] | None]:
         """For each input a list of rows."""
         results: list[Any] = [None] * len(self.x)
-        for place in range(count):
-            row = self._walk([y], [unit(y, place)], True, self.create_graph)
+        for position in range(count):
+            row = self._walk([y], [unit(y, position)], True, self.create_graph)
             for p, (g, t) in enumerate(zip(row, self.x, strict=True)):
                 if g is None:
                     continue
                 if results[p] is None:
                     results[p] = [filled(None, t.shape, t.dtype)] * count
-                results[p][place] = g
+                results[p][position] = g
         return results
 
     def _computed(self, y: Tensor, count: int, axis: int, wholes: Sequence[tuple]) -> Product:
         """``rows`` in turn, if nothing has to know of them."""
         results: list[Any] = [None] * len(self.x)
         unit = np.zeros(y._array.shape, y._array.dtype)
-        for place in range(count):
-            unit.flat[place] = 1
+        for position in range(count):
+            unit.flat[position] = 1
             row = self._walk([y], [Tensor(unit)], True, False)
-            unit.flat[place] = 0
+            unit.flat[position] = 0
             for p, g in enumerate(row):
                 if g is None:
                     continue
                 if results[p] is None:
                     results[p] = np.zeros((count, *g._array.shape), g._array.dtype)
-                results[p][place] = g._array
+                results[p][position] = g._array
         if axis:
             results = [None if rows is None else np.moveaxis(rows, 0, axis) for rows in results]
         return [
@@ -294,7 +294,7 @@ def _along(function: Function, x: Sequence[Tensor], k: int, directions: Tensor) 
                 return [None if t is None else _unwrapped(batch, t) for t in results]
         except NumgradError:  # an error of every row shows in turn
             pass
-    rows = [tangents(directions[place]) for place in range(count)]
+    rows = [tangents(directions[position]) for position in range(count)]
     return [
         None if column[0] is None else OPS["stack"](column) for column in zip(*rows, strict=True)
     ]
@@ -309,10 +309,10 @@ def _unwrapped(batch: BatchingInterpreter, t: Tensor) -> Tensor:
 # ----------------------------------------------------------------------------------------- arrays
 
 
-def unit(like: Tensor, place: int) -> Tensor:
+def unit(like: Tensor, position: int) -> Tensor:
     """An array shaped like a Tensor that is 1 at one place."""
     shape = tuple([int(n) for n in like.shape])
-    return Tensor(state.ground.unit(shape, place, like.dtype))
+    return Tensor(state.ground.unit(shape, position, like.dtype))
 
 
 def batches(like: Tensor) -> Iterator[Tensor]:

@@ -93,11 +93,11 @@ def vmap(
         outputs: list[Any] = []
         structure = flatten(results, outputs)
         axes = list(_axes_of("out_axes", out_axes, structure, "the result"))
-        places = paths(structure, "the result")
+        out_paths = paths(structure, "the result")
         as_tensors = examples.has_tensors or bool(state.transforms or state.interpreters)
         done = [
-            _result(level, x, axis, place, as_tensors)
-            for x, axis, place in zip(outputs, axes, places, strict=True)
+            _result(level, x, axis, path, as_tensors)
+            for x, axis, path in zip(outputs, axes, out_paths, strict=True)
         ]
         return unflatten(structure, iter(done))
 
@@ -218,19 +218,19 @@ def _example(level: BatchingInterpreter, x: Any, axis: int) -> Batched:
 
 
 def _result(
-    level: BatchingInterpreter, x: Any, axis: int | None, place: str, as_tensors: bool
+    level: BatchingInterpreter, x: Any, axis: int | None, path: str, as_tensors: bool
 ) -> Any:
     """Results of ``f`` for all examples."""
     if not isinstance(x, Tensor | np.ndarray | np.generic | int | float | complex):
         raise NumgradTypeError(
-            f"vmap: {place} is a {type(x).__name__}, of which there is none for each example; "
+            f"vmap: {path} is a {type(x).__name__}, of which there is none for each example; "
             "return arrays or numbers, in any nesting"
         )
     owned = level.owns(x)
     if axis is None:
         if owned:
             raise NumgradValueError(
-                f"vmap: out_axes is None for {place}, which is not the same for all examples; give "
+                f"vmap: out_axes is None for {path}, which is not the same for all examples; give "
                 "it an axis"
             )
         value = x if isinstance(x, Tensor) else Tensor(np.asarray(x))

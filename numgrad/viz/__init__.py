@@ -8,7 +8,7 @@ True
 """
 
 from numgrad.viz.drawing import Drawing as Drawing
-from numgrad.viz.recorded_graph import make_dot as make_dot
+from numgrad.viz.drawing import make_dot as make_dot
 
 __all__ = ["Drawing", "make_dot"]
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from numgrad.benchmark import pairs, results, sides, worker
+from numgrad.benchmark import measure, pairs, results, sides
 from numgrad.benchmark.declaration import collect
 from numgrad.benchmark.measure import Measured
 from numgrad.benchmark.pairs import MOVED, OPEN, Ratio
@@ -346,8 +346,8 @@ def test_memory_is_without_what_is_made_once(tmp_path: Path) -> None:
         "    if len(kept) < 2: kept.append(np.ones(1_000_000))\n"  # as what is compiled
         "    return np.ones(1_000).sum()\n"
     )
-    worker.read(str(source), {})
-    assert 8_000 <= worker.memory("array", "eager") < 20_000
+    measure.read(str(source), {})
+    assert 8_000 <= measure.memory("array", "eager") < 20_000
 
 
 def test_files_for_asv_are_written_once(tmp_path: Path) -> None:

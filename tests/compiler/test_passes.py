@@ -126,6 +126,12 @@ def filled(x: Any, *writes: tuple[Any, Any]) -> Any:
     return x
 
 
+def accumulated(x: Any, *writes: tuple[Any, Any]) -> Any:
+    for index, value in writes:
+        x = OPS["index_put"](x, value, index=index, accumulate=True)
+    return x
+
+
 _STEPS: dict[str, Callable[..., Any]] = {
     "unary": lambda at, name, k: OPS[name](at(k)),
     "binary": lambda at, name, k, m: OPS[name](at(k), at(m)),
@@ -456,6 +462,7 @@ ALL = slice(None)
         (lambda x, v: filled(x, (0, v), (1, 2 * v))[1:2], ["multiply", "reshape"]),
         (lambda x, v: filled(x, (0, v), (1, 2 * v))[2:], ["getitem"]),
         (lambda x, v: filled(x, (0, v))[:2], ["index_put", "getitem"]),
+        (lambda x, v: accumulated(x, (0, v), (1, 2 * v)), ["multiply", "index_put", "index_put"]),
     ],
 )  # fmt: skip
 def test_writes_to_parts(function, expected):

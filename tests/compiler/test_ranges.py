@@ -12,6 +12,7 @@ import numgrad as ng
 from numgrad.compiler.loops import program as loop_program
 from tests.compiler.emulator import emulating
 from tests.compiler.test_lower_ops import normal, programs
+from tests.crossed import each_first
 
 LENGTHS = (12, 40, 7, 3, 2, 5, 29)
 
@@ -68,8 +69,8 @@ def _gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     return ng.grad(total)
 
 
-@pytest.mark.parametrize("task", [4096, 5])
-@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.slow(cases=len(FUNCTIONS))
+@pytest.mark.parametrize(("f", "task"), each_first(FUNCTIONS, [4096, 5]))
 def test_ranges_hold_at_all_lengths(f, task):
     """Of kernels that are made for the first length."""
     for function in (f, _gradient(f)):
@@ -131,8 +132,10 @@ def doubled(carry, x):
     return (c, c, np.sin(a + b * x)), a
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("step", [damped, three, exchanged, doubled], ids=lambda f: f.__name__)
+@pytest.mark.slow(cases=4)
+@pytest.mark.parametrize(
+    ("step", "reverse"), each_first([damped, three, exchanged, doubled], [False, True])
+)
 def test_parts_of_carries_that_move(step, reverse, monkeypatch):
     """As eager loops, gradients and second derivatives; also in several calls of a kernel."""
     monkeypatch.setattr(loop_program, "FIRST", 2)

@@ -153,3 +153,29 @@ def test_one_operand_may_be_called_y():
     assert shifted_square(np.float64(2.0)) == 5
     assert ng.grad(shifted_square)(3.0) == 6
     assert ng.grad(ng.grad(shifted_square))(3.0) == 2
+
+
+@pytest.mark.parametrize("how", ["eager", "compiled", "gradient", "batch", "number"])
+@pytest.mark.parametrize("declare", [ng.elementwise, ng.primitive])
+def test_operations_of_real_operands_refuse_complex_ones(declare, how):
+    """The gradient formula of a square, ``2 g x``, holds of real operands alone."""
+
+    @declare(real=True)
+    def real_square(x):
+        return x * x
+
+    real_square.vjp(x=lambda g, x: 2 * g * x)
+    if declare is ng.primitive:
+        real_square.shape(lambda x: x)
+    call = {
+        "eager": real_square,
+        "compiled": ng.jit(real_square),
+        "gradient": lambda z: ng.grad(lambda z: np.abs(real_square(z)).sum())(z),
+        "batch": ng.vmap(real_square),
+        "number": lambda z: real_square(complex(np.asarray(z)[0])),
+    }[how]
+    with pytest.raises(ng.NumgradTypeError, match="real_square: defined for real operands only"):
+        call(ng.tensor([1 + 2j, 3.0]))
+    x = ng.tensor([3.0], requires_grad=True)
+    real_square(x).sum().backward()
+    np.testing.assert_array_equal(x.grad, [6.0])

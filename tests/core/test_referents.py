@@ -51,16 +51,16 @@ CASES = {
 def test_what_is_held_is_read_again_by_its_expression(name):
     holder, expected = CASES[name]
     parts = list(referents(holder))
-    assert [part.value for part in parts] == expected
-    for part in parts:
-        names = {"_holder": part.holder, "_key": part.key}
-        again = eval(part.access.replace("{0}", "_holder").replace("{1}", "_key"), names)
-        assert again is part.value or again == part.value
+    assert [x for x, *_ in parts] == expected
+    for x, _, key, within, access in parts:
+        names = {"_holder": within, "_key": key}
+        again = eval(access.replace("{0}", "_holder").replace("{1}", "_key"), names)
+        assert again is x or again == x
 
 
 def test_functions_behind_descriptors_and_other_objects():
-    assert [part.value for part in referents(vars(Owner)["read_only"])] == [Owner.read_only.fget]
-    assert [part.value for part in referents(vars(Owner)["computed"])] == [Owner.computed.func]
+    assert [x for x, *_ in referents(vars(Owner)["read_only"])] == [Owner.read_only.fget]
+    assert [x for x, *_ in referents(vars(Owner)["computed"])] == [Owner.computed.func]
     assert referents(OWNER) is None
     assert referents(1.0) is None
 
@@ -70,4 +70,4 @@ def test_the_methods_of_a_users_dict_do_not_run():
         def items(self):
             raise AssertionError
 
-    assert [part.value for part in referents(Refusing(a=1))] == [1]
+    assert [x for x, *_ in referents(Refusing(a=1))] == [1]

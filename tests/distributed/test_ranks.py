@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from numgrad.cli import launch, main
-from numgrad.distributed import failures
+from numgrad.distributed import launcher
 
 HERE = Path(__file__).parent
 FEW = find_spec("mpi4py") is None or launch._mpiexec() is None
@@ -146,7 +146,7 @@ def test_ranks_end_with_a_launcher_that_is_killed(count):
      (KeyboardInterrupt(), 130), (ValueError(), 1)],
 )  # fmt: skip
 def test_the_status_of_a_rank_that_fails(error, status):
-    assert failures.status_of(error) == status
+    assert launcher.status_of(error) == status
 
 
 def test_launch_of_one_rank_needs_no_mpi(tmp_path):

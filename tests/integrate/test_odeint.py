@@ -11,6 +11,7 @@ from scipy.linalg import expm
 import numgrad as ng
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.integrate.runge_kutta import TABLEAUS
+from tests.crossed import each_first
 
 ADAPTIVE = sorted(TABLEAUS)
 STATES = [1.3, np.array([1.0, 0.5])]
@@ -145,7 +146,7 @@ def test_transforms(name, compiled, batch):
         np.testing.assert_allclose(ng.vmap(derived(swing))(points), truth, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.slow(cases=2)
+@pytest.mark.slow(cases=1)
 @pytest.mark.parametrize(
     ("y0", "method"),
     [
@@ -216,8 +217,13 @@ def test_what_a_function_closes_over_has_gradients():
     np.testing.assert_allclose(rate.grad.item(), -2 * np.exp(-0.5), rtol=1e-6)
 
 
-@pytest.mark.parametrize("t", [TIMES, TIMES.astype(np.float32), [0, 1, 2]])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "int64"])
+TIMES_OF_DTYPES = [TIMES, TIMES.astype(np.float32), [0, 1, 2]]
+
+
+@pytest.mark.slow(cases=4)
+@pytest.mark.parametrize(
+    ("dtype", "t"), each_first(["float32", "float64", "complex128", "int64"], TIMES_OF_DTYPES)
+)
 def test_dtypes(dtype, t):
     y0 = np.array([2, 3], dtype)
     rate = 1 - 1j if dtype == "complex128" else 1.0

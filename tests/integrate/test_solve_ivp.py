@@ -10,6 +10,7 @@ import scipy.linalg
 import scipy.optimize
 
 import numgrad as ng
+from tests.crossed import each_first
 
 # SciPy's BDF subtracts memory that nobody has written before it overwrites the result
 pytestmark = pytest.mark.filterwarnings(
@@ -50,8 +51,8 @@ def close(found, expected, tolerance):
     assert np.max(np.abs(found - expected)) <= tolerance * np.max(np.abs(expected))
 
 
-@pytest.mark.parametrize("adjoint", ["forward", "reverse"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.slow(cases=len(METHODS))
+@pytest.mark.parametrize(("method", "adjoint"), each_first(METHODS, ["forward", "reverse"]))
 def test_a_linear_system(method, adjoint):
     def end(a, y0, t):
         found = ng.solve_ivp(

@@ -22,6 +22,8 @@ from tests.mutation.mutants import ROOT, Mutant, draw, text_of
 from tests.mutation.selection import Order, files_for, texts
 
 ACCEPTED = Path(__file__).with_name("accepted.txt")
+PATIENCE = 100
+"""Seconds for one test; the longest takes a few."""
 
 
 def accepted() -> set[str]:
@@ -49,7 +51,10 @@ def copy_of(root: Path, target: Path) -> Path:
 
 
 def run(mutant: Mutant, copy: Path, limit: float, log: Path, *, change: bool = True) -> str:
-    """ "killed", "survived", "too slow" or "untested", by a process that is forked for it."""
+    """ "killed", "survived", "too slow" or "untested", by a process that is forked for it.
+
+    A single test that takes longer than ``PATIENCE`` kills: the change made it slow, or endless.
+    """
     changed = copy / mutant.path
     kept, times = changed.read_bytes(), changed.stat()
     if change:
@@ -67,11 +72,19 @@ def run(mutant: Mutant, copy: Path, limit: float, log: Path, *, change: bool = T
         finally:  # never back into what the parent has open
             os._exit(status)
     status, end = None, time.monotonic() + limit
+    begun = started_in(log)
+    begun.unlink(missing_ok=True)
     try:
         while time.monotonic() < end:
             done, code = os.waitpid(child, os.WNOHANG)
             if done:
                 status = os.waitstatus_to_exitcode(code)
+                break
+            if begun.exists() and time.time() - begun.stat().st_mtime > PATIENCE:
+                os.killpg(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                log.write_text(f"FAILED {begun.read_text()} - not done after {PATIENCE} s")
+                status = 1
                 break
             time.sleep(0.05)
         else:
@@ -86,6 +99,7 @@ def run(mutant: Mutant, copy: Path, limit: float, log: Path, *, change: bool = T
 def _test(mutant: Mutant, copy: Path, log: Path) -> int:
     os.chdir(copy)
     os.environ["HYPOTHESIS_PROFILE"] = "unshrunk"
+    os.environ["PYTHONPATH"] = str(copy)  # for programs that tests start
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(out, 1)
     os.dup2(out, 2)
@@ -93,7 +107,7 @@ def _test(mutant: Mutant, copy: Path, log: Path) -> int:
     for name in [n for n in sys.modules if n.split(".")[0] in ("tests", "numgrad")]:
         if not name.startswith("tests.mutation"):
             del sys.modules[name]
-    plugin = Order(mutant)
+    plugin = Order(mutant, started_in(log))
     tests = files_for(mutant)
     for name in [n for n in sys.modules if n.split(".")[0] == "tests"]:
         del sys.modules[name]
@@ -101,6 +115,11 @@ def _test(mutant: Mutant, copy: Path, log: Path) -> int:
 
     options = ["-n", "0", "-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=line"]
     return int(pytest.main([*options, *tests], plugins=[plugin]))
+
+
+def started_in(log: Path) -> Path:
+    """The file that names the test which runs, from when it began."""
+    return log.with_suffix(".test")
 
 
 def killer(log: Path) -> str:

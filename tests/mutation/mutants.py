@@ -152,30 +152,15 @@ def _lines_apart(tree: ast.Module) -> Iterator[int]:
 
 
 def _lines_of_samples(tree: ast.Module) -> Iterator[int]:
-    """Calls that an operation declares to raise, and constants that samples alone use."""
-    declared = [node for node in tree.body if _declares(node)]
-    others = [node for node in tree.body if node not in declared]
-    samples = [d for node in others for d in getattr(node, "decorator_list", [])]
-    inside = {n.id for d in (*declared, *samples) for n in ast.walk(d) if isinstance(n, ast.Name)}
+    """Constants that samples of declarations alone use."""
+    samples = [d for node in tree.body for d in getattr(node, "decorator_list", [])]
+    inside = {n.id for d in samples for n in ast.walk(d) if isinstance(n, ast.Name)}
     apart = {n for d in samples for n in ast.walk(d)}
-    uses = Counter(
-        n.id for o in others for n in ast.walk(o) if isinstance(n, ast.Name) and n not in apart
-    )
-    for node in others:
+    uses = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and n not in apart)
+    for node in tree.body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)]) if name in inside and uses[name] == 1:
-                declared.append(node)
-    for node in declared:
-        yield from range(node.lineno, (node.end_lineno or 0) + 1)
-
-
-def _declares(node: ast.stmt) -> bool:
-    match node:
-        case ast.Assign(targets=[ast.Attribute(attr="errors")]):
-            return True
-        case ast.For(body=body):
-            return all(map(_declares, body))
-    return False
+                yield from range(node.lineno, (node.end_lineno or 0) + 1)
 
 
 def draw(count: int, seed: int, only: str = "") -> list[Mutant]:

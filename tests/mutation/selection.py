@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from functools import cache
+from pathlib import Path
 
 from tests.mutation.mutants import ROOT, Mutant, text_of
 
@@ -92,6 +93,9 @@ def homes(path: str) -> list[str]:
     return HOMES[max(fitting, key=len)]
 
 
+MOST = 100
+"""Test files beside the home that say a name, beyond which it is one that all use."""
+
 APART = ("tests/mutation", "tests/cli", "tests/distributed", "tests/benchmark")
 
 
@@ -108,13 +112,16 @@ def files_for(mutant: Mutant) -> list[str]:
     home = homes(mutant.path)
     inside = [f for f in saying if f.startswith(tuple(home))]
     others = [f for f in saying if f not in inside]
+    if len(others) > MOST:  # such as those that say ``backward``: the home is about it
+        others = []
     return [*home, *others]
 
 
 class Order:
     """A plugin of pytest that runs what says the names first; of tables it runs nothing else."""
 
-    def __init__(self, mutant: Mutant):
+    def __init__(self, mutant: Mutant, started: Path):
+        self.started = started
         self.near, self.defined = names_of(mutant)
         self.inside_table = mutant.path.startswith("numgrad/operations")
         self.home = tuple(homes(mutant.path))
@@ -129,6 +136,10 @@ class Order:
             chosen = [item for item in items if ranks[item] < 3]
         config.hook.pytest_deselected(items=[*({*items} - {*chosen})])
         items[:] = sorted(chosen, key=ranks.__getitem__)
+
+    def pytest_runtest_logstart(self, nodeid):
+        """Say which test begins."""
+        self.started.write_text(nodeid)
 
     def _rank(self, item) -> int:
         bracket = _bracket(item)

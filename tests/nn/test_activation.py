@@ -199,3 +199,12 @@ def test_a_learned_alpha_gets_its_gradient():
 )
 def test_second_derivatives_at_zero_where_formulas_of_both_halves_meet(function, slope):
     assert ng.hessian(function)(0.0) == pytest.approx(slope, rel=1e-14)
+
+
+@pytest.mark.parametrize("beta", [0.5, 1, 2, 3])
+@pytest.mark.parametrize("threshold", [20, 19, 5])
+def test_softplus_of_any_steepness(beta, threshold):
+    x = np.array([-4.0, -0.3, 0.0, 0.7, 2.2, 6.0, 11.0])
+    expected = np.where(beta * x > threshold, x, np.log1p(np.exp(beta * x)) / beta)
+    found = ng.nn.functional.softplus(ng.tensor(x), beta, threshold)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-13)

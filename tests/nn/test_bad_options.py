@@ -8,7 +8,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.errors import NumgradError, NumgradTypeError, NumgradValueError
-from numgrad.nn.module.vocabulary import COMMON
+from numgrad.nn.applied import RANGES
 
 nn = ng.nn
 LAYERS = {
@@ -44,7 +44,7 @@ def test_sizes_are_integers_in_their_range(layer, needed, name):
 
 
 def test_every_size_has_a_range():
-    assert {name for *_, name in SIZES} <= set(COMMON)
+    assert {name for *_, name in SIZES} <= set(RANGES)
 
 
 @pytest.mark.parametrize(

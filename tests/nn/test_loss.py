@@ -187,7 +187,6 @@ def test_warning_of_shapes_that_broadcast(function):
         function(REAL[0], np.ones(2))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("function", [F.mse_loss, F.l1_loss, F.huber_loss])
 @reductions
 def test_weights_of_elements(function, reduction):

@@ -1,11 +1,15 @@
 """Layers and functions of few uses, also against PyTorch; what is not there says so."""
 
+import itertools
+
 import numpy as np
 import pytest
+import scipy.linalg
 
 import numgrad as ng
 from numgrad import nn
 from numgrad.nn import functional as F
+from numgrad.testing import gradcheck
 
 
 @pytest.fixture
@@ -40,6 +44,46 @@ def test_fractional_pools(torch, shape, kernel, output):
     np.testing.assert_allclose(ours.grad.numpy(), theirs.grad.numpy(), rtol=1e-13)
 
 
+@pytest.mark.parametrize(
+    ("shape", "kernel", "output"),
+    [
+        ((2, 3, 9, 11), (2, 3), (4, 5)),
+        ((3, 9, 11), (2, 3), (1, 5)),
+        ((1, 2, 7, 8, 6), (3, 2, 3), (1, 3, 2)),
+    ],
+)
+def test_fractional_pools_by_definition(shape, kernel, output):
+    """Windows begin at ``int((i + u) * step) - int(u * step)``, and the last one ends the axis."""
+    rank = len(output)
+    x = rng().normal(size=shape)
+    images = x.reshape(-1, *shape[-rank:])
+    lead = shape[:-rank] if len(shape) > rank + 1 else (1, shape[0])
+    samples = rng().random((*lead, rank))
+    values, places = [], []
+    for image, u in zip(images, samples.reshape(-1, rank), strict=True):
+        begins = []
+        for axis in range(rank):
+            n, k, m = image.shape[axis], kernel[axis], output[axis]
+            step, first = (n - k) / max(m - 1, 1), u[rank - 1 - axis]
+            inner = [int((i + first) * step) - int(first * step) for i in range(m - 1)]
+            begins.append([*inner, n - k])
+        for begin in itertools.product(*begins):
+            window = tuple(slice(b, b + k) for b, k in zip(begin, kernel, strict=True))
+            values.append(image[window].max())
+            places.append(int(np.flatnonzero(image == values[-1])[0]))
+    function = getattr(F, f"fractional_max_pool{rank}d")
+    options = {"return_indices": True, "_random_samples": samples}
+    found, where = function(ng.tensor(x), kernel, output, **options)
+    np.testing.assert_array_equal(found.numpy().ravel(), values)
+    np.testing.assert_array_equal(where.numpy().ravel(), places)
+    leaf = ng.tensor(x, requires_grad=True)
+    function(leaf, kernel, output, **options)[0].sum().backward()
+    counts = np.zeros(images.shape)
+    for k, place in enumerate(places):
+        counts[k // int(np.prod(output))].flat[place] += 1
+    np.testing.assert_array_equal(leaf.grad.numpy().ravel(), counts.ravel())
+
+
 def test_fractional_pools_are_random_and_fit():
     x = ng.tensor(rng().normal(size=(1, 1, 50)).repeat(50, 1).reshape(1, 1, 50, 50))
     ng.random.manual_seed(0)
@@ -65,6 +109,57 @@ def test_pdist(torch, p):
     np.testing.assert_allclose(ours.grad.numpy(), theirs.grad.numpy(), rtol=1e-12)
 
 
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 3.0, np.inf])
+def test_pdist_by_definition(p):
+    x = rng().normal(size=(5, 3))
+    a, b = (x[list(k)] for k in zip(*itertools.combinations(range(5), 2), strict=True))
+    expected = np.linalg.norm(a - b, ord=p, axis=-1) if p in (0, 1, 2, np.inf) else None
+    if expected is None:
+        expected = np.sum(np.abs(a - b) ** p, axis=-1) ** (1 / p)
+    np.testing.assert_allclose(F.pdist(ng.tensor(x), p), expected, rtol=1e-13)
+    if p:
+        assert gradcheck(lambda x: F.pdist(x, p), (ng.tensor(x, requires_grad=True),))
+
+
+def log_softmax(scores):
+    scores = scores - scores.max()
+    return scores - np.log(np.sum(np.exp(scores)))
+
+
+@pytest.mark.parametrize("head_bias", [True, False])
+def test_adaptive_log_softmax_by_definition(head_bias):
+    """A class of a cluster has the cluster's chance, times its own among those of the cluster."""
+    ng.random.manual_seed(0)
+    edges = [0, 5, 12, 30, 50]
+    layer = nn.AdaptiveLogSoftmaxWithLoss(16, 50, edges[1:-1], 2.0, head_bias)
+    state = {k: v.numpy() for k, v in layer.state_dict().items()}
+    x, target = rng().normal(size=(12, 16)), np.array([0, 4, 5, 11, 12, 29, 30, 49, 7, 7, 2, 33])
+
+    def truth(row):
+        head = log_softmax(state["head.weight"] @ row + state.get("head.bias", 0.0))
+        assert head.shape == (5 + 3,)
+        parts = [head[:5]]
+        for k in range(3):
+            inner = state[f"tail.{k}.0.weight"] @ row
+            assert inner.shape == (16 // 2 ** (k + 1),)
+            parts.append(head[5 + k] + log_softmax(state[f"tail.{k}.1.weight"] @ inner))
+        return np.concatenate(parts)
+
+    table = np.stack([truth(row) for row in x])
+    expected = table[range(12), target]
+    found = layer(ng.tensor(x), target)
+    np.testing.assert_allclose(found.output.detach(), expected, rtol=1e-12)
+    np.testing.assert_allclose(found.loss.detach(), -expected.mean(), rtol=1e-12)
+    np.testing.assert_allclose(layer.log_prob(x).detach(), table, rtol=1e-12)
+    np.testing.assert_array_equal(layer.predict(x), table.argmax(axis=1))
+    for row, entry, value in zip(x, target, expected, strict=True):
+        single = layer(ng.tensor(row), entry)
+        assert single.output.shape == single.loss.shape == ()
+        np.testing.assert_allclose(single.output.detach(), value, rtol=1e-12)
+        np.testing.assert_allclose(single.loss.detach(), -value, rtol=1e-12)
+    assert gradcheck(lambda x: layer(x, target), (ng.tensor(x, requires_grad=True),))
+
+
 def test_adaptive_log_softmax(torch):
     options = {"cutoffs": [5, 12, 30], "div_value": 2.0, "head_bias": True}
     theirs = torch.nn.AdaptiveLogSoftmaxWithLoss(16, 50, **options, dtype=torch.float64)
@@ -88,6 +183,34 @@ def test_adaptive_log_softmax(torch):
             nn.AdaptiveLogSoftmaxWithLoss(16, 50, bad)
     with pytest.raises(ValueError, match="targets are from 0 to 49"):
         ours(b[:1], [50])
+
+
+@pytest.mark.parametrize("trivial", [True, False])
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5)])
+@pytest.mark.parametrize("kind", ["matrix_exp", "cayley"])
+def test_orthogonal_by_definition(kind, shape, trivial):
+    """An orthogonal matrix of a skew one, whose lower triangle is the parameter."""
+    rows, columns = shape
+    layer = nn.Linear(columns, rows)
+    nn.utils.parametrizations.orthogonal(layer, "weight", kind, use_trivialization=trivial)
+    home = layer.parametrizations.weight
+    tall = (max(shape), min(shape))
+    original = rng().normal(size=shape)
+    state = dict(layer.state_dict())
+    state["parametrizations.weight.original"] = original
+    layer.load_state_dict(state)
+    lower = np.tril(original if rows >= columns else original.T, -1)
+    lower = np.concatenate([lower, np.zeros((tall[0], tall[0] - tall[1]))], axis=1)
+    skew = lower - lower.T
+    eye = np.eye(tall[0])
+    q = (
+        scipy.linalg.expm(skew)
+        if kind == "matrix_exp"
+        else np.linalg.solve(eye - skew / 2, eye + skew / 2)
+    )[:, : tall[1]]
+    if trivial:
+        q = home[0].base.numpy() @ q
+    np.testing.assert_allclose(layer.weight.detach(), q if rows >= columns else q.T, atol=1e-13)
 
 
 @pytest.mark.parametrize("trivial", [True, False])

@@ -79,3 +79,15 @@ def test_integers_given_to_compiled_functions(dtype):
                     compiled(x, k)
             else:
                 np.testing.assert_array_equal(compiled(x, k), expected)
+
+
+@pytest.mark.parametrize(
+    "name", ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"]
+)
+def test_comparisons_of_numbers_that_are_equal(name):
+    ours, theirs = getattr(ng, name), getattr(np, name)
+    for dtype in ("bool", "uint8", "int64", "float32", "float64"):
+        a, b = np.array([0, 1, 1, 0], dtype), np.array([0, 1, 0, 1], dtype)
+        np.testing.assert_array_equal(ours(ng.tensor(a), b).numpy(), theirs(a, b))
+    a, b = np.array([0.0, -np.inf, np.nan, np.inf]), np.array([-0.0, -np.inf, np.nan, np.nan])
+    np.testing.assert_array_equal(ours(ng.tensor(a), b).numpy(), theirs(a, b))

@@ -360,3 +360,14 @@ def test_gradients_agree_with_torch():
     ng.sum(ng.abs(ng.einsum("bij,jk,k->bi", *ours) @ ng.mean(ours[0], axis=2).mT)).backward()
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a.grad.numpy(), b.grad.numpy(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("names", ["ijk", "ijkl", "i", "", "...ijk", "...ijkl"])
+def test_einsum_of_an_operand_with_other_axes(names):
+    """As NumPy, it refuses letters that are one too many or few as well as several."""
+    x = np.ones((2, 3))
+    with pytest.raises(ValueError, match=r"einstein|operand|subscripts"):
+        np.einsum(f"{names},ij->", x, x)
+    bare = names.removeprefix("...")
+    with pytest.raises(ng.NumgradValueError, match=f"names {len(bare)} axes .* has 2"):
+        ng.einsum(f"{names},ij->", ng.tensor(x), x)

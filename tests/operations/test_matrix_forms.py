@@ -6,8 +6,8 @@ import scipy.linalg
 
 import numgrad as ng
 from numgrad import linalg
-from numgrad.operations.linear_algebra.schur import _invariant
 from numgrad.testing import gradcheck, gradgradcheck
+from tests.operations.calls.linear_algebra import _invariant
 
 RNG = np.random.default_rng(0)
 

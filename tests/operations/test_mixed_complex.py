@@ -15,6 +15,7 @@ from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import OPS
 from numgrad.operations.lazy_operations import declare_all
 from numgrad.testing import gradgradcheck
+from tests.crossed import each_first
 from tests.operations.reference import by_name
 
 declare_all()
@@ -169,11 +170,22 @@ SCALARS = [-2.0, 0.7 + 0.4j]
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 
 
-@pytest.mark.parametrize("op", **by_name([op for op in BINARY if isinstance(op.ref, np.ufunc)]))
-def test_dtypes_of_mixed_operands_are_numpys(op):
-    for a, b in itertools.product(DTYPES, DTYPES):
-        if np.dtype(a).kind == np.dtype(b).kind:
-            continue
+UFUNCS = [op for op in BINARY if isinstance(op.ref, np.ufunc)]
+PAIRS = [
+    (a, b)
+    for a, b in itertools.product(DTYPES, DTYPES)
+    if np.dtype(a).kind != np.dtype(b).kind
+]  # fmt: skip
+
+
+@pytest.mark.slow(cases=len(UFUNCS))
+@pytest.mark.parametrize(
+    ("op", "part"),
+    each_first(UFUNCS, range(4)),
+    ids=lambda given: given if isinstance(given, int) else given.name,
+)
+def test_dtypes_of_mixed_operands_are_numpys(op, part):
+    for a, b in PAIRS[part::4]:
         x, y = np.array([0.5, 1.5]).astype(a), np.array([-2.0, 0.25]).astype(b)
         _same(op, x, y)
     for dtype, scalar in itertools.product(DTYPES, SCALARS):

@@ -344,3 +344,13 @@ def test_simpsons_rule_in_single_precision():
     y = np.linspace(0, 1, 6, dtype=np.float32)
     assert ng.simpson(ng.tensor(y)).dtype == ng.simpson(ng.tensor(y), dx=0.5).dtype == np.float32
     assert ng.simpson(ng.tensor(y + 0j)).dtype == np.complex64
+
+
+@pytest.mark.parametrize("q", [0.0, 0.3, 0.5, [0.1, 0.9, 1.0]])
+def test_quantiles_of_unequal_weights(q):
+    x = np.array([[3.0, -1.0, 2.0, 0.5], [1.0, 4.0, -2.0, 7.0]])
+    weights = np.array([[0.1, 2.0, 0.0, 1.0], [3.0, 0.2, 0.2, 0.1]])
+    for axis in (1, 0):
+        options = {"axis": axis, "weights": weights, "method": "inverted_cdf"}
+        expected = np.quantile(x, q, **options)
+        np.testing.assert_array_equal(ng.quantile(ng.tensor(x), q, **options).numpy(), expected)

@@ -65,8 +65,11 @@ def check(actual, expected, dtype):
         np.testing.assert_allclose(x, y, rtol=0, atol=tolerance * scale)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "complex64"])
-@pytest.mark.parametrize("name", OF_NUMPY)
+@pytest.mark.slow(cases=2 * len(OF_NUMPY))
+@pytest.mark.parametrize(
+    ("dtype", "name"),
+    [(t, f) for t in ("float64", "complex128", "float32", "complex64") for f in OF_NUMPY],
+)
 def test_vectors_of_a_tensor_are_those_of_the_array(name, dtype):
     kind, f = OF_NUMPY[name]
     for n in LENGTHS:

@@ -6,6 +6,7 @@ import pytest
 import scipy.stats
 
 import numgrad as ng
+from numgrad.operations.special_functions import normal_regions
 from numgrad.testing import gradcheck, gradgradcheck
 
 OURS, THEIRS = ng.stats.multivariate_normal, scipy.stats.multivariate_normal
@@ -189,3 +190,20 @@ def test_bad_input_is_named():
         OURS.cdf(X, MEAN, COV, **SEED)
     with pytest.raises(ng.NumgradTypeError, match="real"):
         OURS.cdf(X + 0j, MEAN, COV)
+
+
+def test_the_way_of_older_scipys_has_the_sign_of_limits():
+    low, high = np.array([-1.0, 0.5, -2.0]), np.array([0.4, -0.3, 1.0])
+    cov = COV_3 / np.sqrt(np.outer(np.diag(COV_3), np.diag(COV_3)))
+    found = normal_regions._by_lattice(
+        low, high, cov, np.random.default_rng(0), maxpts=None, abseps=1e-5, releps=1e-5
+    )
+    assert found < 0  # one limit is above the other
+    assert found == pytest.approx(-of_boxes(low, high, cov), abs=1e-4)
+
+
+def of_boxes(low, high, cov):
+    """The probability of the box, from those of the corners by SciPy."""
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    corners = [(np.where(up, high, low), (-1) ** (3 - sum(up))) for up in np.ndindex(2, 2, 2)]
+    return sum(sign * THEIRS.cdf(x, cov=cov) for x, sign in corners)

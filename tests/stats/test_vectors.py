@@ -53,6 +53,8 @@ def test_multivariate_normal_of_a_subspace():
 
     assert gradcheck(at, tuple(leaves))
     assert gradgradcheck(at, tuple(leaves))
+    zero = stats.multivariate_normal.pdf(np.eye(2), np.zeros(2), np.zeros((2, 2)), True)
+    np.testing.assert_array_equal(np.asarray(zero), 0)  # as SciPy's: no matrix is less definite
     with pytest.raises(np.linalg.LinAlgError, match="not positive semidefinite"):
         logpdf(x, cov=root @ root.T - np.eye(3))
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
@@ -195,3 +197,9 @@ def test_entropy_of_multivariate_t_and_mode_of_wishart():
         assert (found is None) == (expected is None)
         if expected is not None:
             np.testing.assert_allclose(found, expected)
+
+
+def test_entropy_of_multivariate_normal():
+    for given in ((MEAN, COV), (None, 3 * COV), (None, np.diag([0.2, 5.0])), (0.0, 2.5)):
+        expected = scipy.stats.multivariate_normal.entropy(*given)
+        np.testing.assert_allclose(stats.multivariate_normal.entropy(*given), expected, rtol=1e-12)

@@ -18,6 +18,7 @@ from numgrad.core.op import Op
 from numgrad.tensors import numpy_protocol
 from numgrad.tensors.numpy_ufuncs import title
 from numgrad.testing import gradcheck
+from tests.crossed import each_first
 from tests.quiet import quiet
 from tests.tensors import parameters_statistics
 
@@ -467,8 +468,11 @@ def test_out_is_a_tensor_that_nothing_is_recorded_of(name):
         function(*followed[0], **followed[1], out=array)
 
 
-@pytest.mark.parametrize("call", [np.max, np.min, np.nanmax, np.nanmin])
-@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3), (2, 0, 3)])
+@pytest.mark.slow(cases=4)
+@pytest.mark.parametrize(
+    ("call", "shape"),
+    each_first([np.max, np.min, np.nanmax, np.nanmin], [(0,), (3, 0), (0, 3), (2, 0, 3)]),
+)
 def test_extrema_of_nothing_are_what_they_begin_with(call, shape):
     x = np.ones(shape)
     for given in ({}, {"axis": -1}, {"axis": 0, "keepdims": True}):

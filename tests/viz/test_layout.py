@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numgrad.diagrams import layout
-from numgrad.diagrams.layout import (
+from numgrad.diagrams import (
     GAP_ACROSS,
     GAP_DOWN,
+    Layered,
     crossings,
     lay_out,
     layer,
@@ -131,14 +131,14 @@ def test_trunks_stay_straight_where_another_edge_crosses(rows):
     down = [[1], [], [4], [5], [], []]
     up = [[], [0], [], [], [2], [3]]
     upper, lower = rows
-    graph = layout.Layered(2, [0, 1, 0, 0, 1, 1], up, down, {}, [])
+    graph = Layered(2, [0, 1, 0, 0, 1, 1], up, down, {}, [])
     x = place(graph, [upper, lower], [50.0, 90.0, 2.0, 2.0, 2.0, 2.0], 10.0)
     assert x[2] == pytest.approx(x[4])
     assert x[3] == pytest.approx(x[5])
 
 
 def test_too_many_bends_leave_the_longest_edges_straight(monkeypatch):
-    monkeypatch.setattr("numgrad.diagrams.layout.BENDS", 12)
+    monkeypatch.setattr("numgrad.diagrams.BENDS", 12)
     count = 12
     chain = [(k, k + 1, 0) for k in range(count - 1)]
     nested = [(k, count - 1 - k, 0) for k in range(4)]

@@ -4,8 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from numgrad.diagrams.diagram import Box, Diagram, Link, to_dot
-from numgrad.diagrams.svg import to_svg
+from numgrad.diagrams import Box, Diagram, Link, to_dot, to_svg
 from tests.viz.dot_parser import parse
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -122,8 +122,8 @@ class BatchingInterpreter(Interpreter):
         self._before = state.interpreters
         self._refusals.__enter__()
         try:
-            place = len(self._before) if self.examples else below_examples()
-            state.set(interpreters=(*self._before[:place], self, *self._before[place:]))
+            position = len(self._before) if self.examples else below_examples()
+            state.set(interpreters=(*self._before[:position], self, *self._before[position:]))
             return self
         except BaseException:  # such as a signal handler's
             self.__exit__(*sys.exc_info())

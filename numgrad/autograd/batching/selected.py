@@ -137,8 +137,8 @@ class Selected(Tensor):
         if axis is not None and type(axis) is not int:
             refuse(f"{name} along {axis}")
         if axis is not None and axis % self.ndim:
-            place = axis % self.ndim - 1 + lead
-            whole = OPS[name](self.whole, axis=place, **params)
+            position = axis % self.ndim - 1 + lead
+            whole = OPS[name](self.whole, axis=position, **params)
             return Selected(whole, self.flags)
         axes = None if axis is None else tuple(range(lead))
         if name in ("mean", "var", "std"):

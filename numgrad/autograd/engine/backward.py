@@ -91,7 +91,7 @@ def backward(
         targets = list({id(t): t for t in edges}.values())
         if not targets:
             raise NumgradRuntimeError("backward: inputs is empty; leave it out for all leaves")
-    _asked(create_graph, _accumulated, roots, grads, retain_graph, create_graph, targets)
+    _run_for_user(create_graph, _accumulated, roots, grads, retain_graph, create_graph, targets)
 
 
 def _accumulated(
@@ -206,7 +206,7 @@ def grad(
     >>> ng.autograd.grad(x * x, x)
     (tensor(6.),)
     """
-    return _asked(
+    return _run_for_user(
         create_graph, inner_grad, outputs, inputs, grad_outputs, retain_graph, create_graph,
         only_inputs, allow_unused, is_grads_batched, materialize_grads,
     )  # fmt: skip
@@ -322,7 +322,7 @@ def _without_gradients(g: Any) -> Any:
     return OPS["positive"](g) if g.requires_grad else g
 
 
-def _asked(create_graph: bool, run: Callable[..., Any], *args: Any) -> Any:
+def _run_for_user(create_graph: bool, run: Callable[..., Any], *args: Any) -> Any:
     """The result of ``run(*args)``, which a user asked for, with a graph or as a constant.
 
     Without a graph it is one also in a trace: Note [Constants of a trace] in ``interpreter``.

@@ -201,16 +201,16 @@ def _owned_buffers(node: Node, waiting: dict[int, list]) -> list[np.ndarray | No
     for k, edge in enumerate(node.edges):
         if edge is None or type(edge) is tuple:
             continue
-        place = waiting.get(-edge.sequence if type(edge) is Node else id(edge))
-        if place is None or not place[2] or id(place) in used:
+        entry = waiting.get(-edge.sequence if type(edge) is Node else id(edge))
+        if entry is None or not entry[2] or id(entry) in used:
             continue
-        meta, buffer = node.call.metas[k], place[1]
+        meta, buffer = node.call.metas[k], entry[1]
         if type(buffer) is RowSparseArray:
             continue
         if buffer.flags.c_contiguous and buffer.shape == meta.shape and buffer.dtype == meta.dtype:
             buffers = buffers or [None] * len(node.edges)
             buffers[k] = buffer
-            used.add(id(place))
+            used.add(id(entry))
     return buffers
 
 

@@ -217,10 +217,10 @@ class Queue:
         self.missing: dict[int, int] = {}
         self.reached: list[Tensor] = []
 
-    def put(self, place: list) -> None:
+    def put(self, entry: list) -> None:
         """Let a node wait at which nothing else does."""
-        key = -place[0].sequence
-        self.waiting[key] = place
+        key = -entry[0].sequence
+        self.waiting[key] = entry
         heappush(self.heap, key)
 
     def reach(self, leaf: Tensor) -> bool:
@@ -248,8 +248,8 @@ class Queue:
                 return hooked
         waiting = self.waiting
         if key in waiting:
-            place = waiting[key]
-            place[1], place[2] = self.added(place[1], place[2], g, owned)
+            entry = waiting[key]
+            entry[1], entry[2] = self.added(entry[1], entry[2], g, owned)
             return hooked
         waiting[key] = [edge, g, owned]
         if kind is Node:
@@ -259,12 +259,12 @@ class Queue:
     def _deliver_part(self, edge: tuple[Node, int], g: Any, owned: bool) -> None:
         """Add ``g`` to what waits at one output of a node with several."""
         node, number = edge
-        place = self.waiting.get(-node.sequence)
-        if place is None:
+        entry = self.waiting.get(-node.sequence)
+        if entry is None:
             count = node.call.nout
-            place = [node, [None] * count, [False] * count]
-            self.put(place)
-        _, parts, owners = place
+            entry = [node, [None] * count, [False] * count]
+            self.put(entry)
+        _, parts, owners = entry
         if parts[number] is None:
             parts[number], owners[number] = g, owned
         else:
@@ -291,7 +291,7 @@ class Visits:
         if outputs is None and not runs:
             return None
         if extras is not None and (extras.tensor or extras.retained):
-            g, mine = self._taken(self._at_outputs(extras, self._shown(g)), g), False
+            g, mine = self._from_hooks(self._at_outputs(extras, self._as_hooks_see(g)), g), False
         if outputs is not None:
             mine = False
             for number in outputs:
@@ -299,8 +299,8 @@ class Visits:
         if not runs:
             return None
         if extras is not None and extras.pre:
-            parts = self.of_node("a pre-hook", extras.pre, self._shown(g))
-            g, mine = self._taken(parts, g), False
+            parts = self.of_node("a pre-hook", extras.pre, self._as_hooks_see(g))
+            g, mine = self._from_hooks(parts, g), False
         if extras is not None and extras.post:
             mine = False  # they are shown what arrived when the gradients have been made
         return g, mine
@@ -311,8 +311,8 @@ class Visits:
         """Gradients of a node's operands as its hooks leave them, and which of them are owned."""
         extras = node.extras
         if extras is not None and extras.post:
-            shown = self._shown(list(gradients))
-            changed = self.of_node("a hook", extras.post, shown, tuple(self._shown(g)))
+            shown = self._as_hooks_see(list(gradients))
+            changed = self.of_node("a hook", extras.post, shown, tuple(self._as_hooks_see(g)))
             gradients, owned = [self.evaluation.taken(value) for value in changed], 0
         if state.anomaly:
             fail_on_nan(node, gradients)
@@ -342,11 +342,11 @@ class Visits:
                 accumulate([(tensor, self.evaluation.taken(parts[output]), False)])
         return parts
 
-    def _shown(self, g: Any) -> list[Any]:
+    def _as_hooks_see(self, g: Any) -> list[Any]:
         """The gradients that wait at a node, as hooks see them."""
         return [self.evaluation.shown(part) for part in (g if type(g) is list else [g])]
 
-    def _taken(self, parts: Sequence[Any], g: Any) -> Any:
+    def _from_hooks(self, parts: Sequence[Any], g: Any) -> Any:
         """The gradients that hooks made of ``g``, as the node gets them."""
         changed = [self.evaluation.taken(part) for part in parts]
         return changed if type(g) is list else changed[0]
@@ -374,7 +374,7 @@ class HookedLeaves:
         reached, missing = {id(leaf): leaf for leaf in self.queue.reached}, self.queue.missing
         self.queue.reached.clear()
         if not reached.keys() <= missing.keys():
-            pending = [place[0] for place in self.waiting.values()]
+            pending = [entry[0] for entry in self.waiting.values()]
             counts = self.visits.task.leaf_counts([*pending, *running])
             missing.update(dict.fromkeys(reached, 0))
             missing.update(counts)
@@ -389,12 +389,12 @@ class HookedLeaves:
                 self._complete(leaf)
 
     def _complete(self, leaf: Tensor) -> None:
-        place, targets = self.waiting.get(id(leaf)), self.visits.task.targets
-        if place is None or (targets is not None and not any(leaf is t for t in targets)):
+        entry, targets = self.waiting.get(id(leaf)), self.visits.task.targets
+        if entry is None or (targets is not None and not any(leaf is t for t in targets)):
             return
         hooks: LeafHooks = leaf._extra.hooks  # pyright: ignore
         visits, evaluation = self.visits, self.visits.evaluation
-        g = evaluation.shown(place[1])
+        g = evaluation.shown(entry[1])
         if hooks.tensor:
             g = visits.of_tensor(hooks.tensor[0], g)
         if self.accumulating and hooks.pre:
@@ -402,9 +402,9 @@ class HookedLeaves:
         if g is None:
             del self.waiting[id(leaf)]
             return
-        place[1:] = evaluation.taken(g), False
+        entry[1:] = evaluation.taken(g), False
         if self.accumulating and hooks.after_accumulation:
-            accumulate([place])
-            place[1] = None  # done
+            accumulate([entry])
+            entry[1] = None  # done
             run_post_accumulate(hooks, leaf, visits.task)
             visits.of_node("a hook", hooks.post, [], (g,))

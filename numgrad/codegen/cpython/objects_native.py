@@ -8,10 +8,10 @@ from numgrad.codegen.native.instructions import InstructionContext
 from numgrad.codegen.native.values import INT32, INT64, Number
 
 
-def poke(body: InstructionContext, value: Number, place: Number) -> None:
+def poke(body: InstructionContext, value: Number, address: Number) -> None:
     zero = Number(INT64, ("0",), literal=0)
     value = body.as_number(value)
-    element = memory.at_address(body.f, value.dtype, place, zero, ("peek", place.part), "")
+    element = memory.at_address(body.f, value.dtype, address, zero, ("peek", address.part), "")
     memory.write(body.f, element, value, None)
 
 

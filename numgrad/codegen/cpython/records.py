@@ -78,10 +78,10 @@ def filled(entry: Any, values: Sequence[Any]) -> Slots | None:
     return Slots(kernel.packed, words, places) if len(words) + 2 <= MOST_SLOTS else None
 
 
-def operand(kind: int, place: int = 0, dtype: Any = 0, shape: tuple = ()) -> list[Any]:
+def operand(kind: int, position: int = 0, dtype: Any = 0, shape: tuple = ()) -> list[Any]:
     """The words of an operand or a result; ``dtype`` is the class of one that is a number."""
     lengths = (*shape, *(0,) * (MOST_AXES - len(shape)))
-    return [kind, dtype, len(shape), place, *lengths]
+    return [kind, dtype, len(shape), position, *lengths]
 
 
 PLACES = 64

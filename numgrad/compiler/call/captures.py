@@ -247,25 +247,25 @@ class Captures:
             yield Source(value.__self__, FIXED, value, "{0}.__self__", _type_name(value.__self__))
         elif isinstance(value, partial):
             names = _positional(value.func)
-            for part in referents(value) or ():
-                if part.kind == ARGUMENT and part.key < len(names):
-                    yield fixed_place(part.value, value, part.access, f"default {names[part.key]}")
-                elif part.kind != KEYWORD:  # fixed as well
-                    yield fixed_place(part.value, value, part.access, part.access[3:])
+            for part, kind, key, _, access in referents(value) or ():
+                named = kind == ARGUMENT and key < len(names)
+                if kind != KEYWORD:
+                    name = f"default {names[key]}" if named else access.removeprefix("{0}")
+                    yield fixed_place(part, value, access, name)
             yield from _of_keywords(value.keywords)
         elif isinstance(value, dict | MappingProxyType):
             self._lengths.append((value, len(value)))
             yield Source(len(value), VALUE, value, "_len({0})", "[...]")
             as_read = MappingProxyType(value)  # by the methods of its class
-            for part in referents(as_read) or ():
-                yield place_of(part.value, value, part.access, f"[{part.key!r}]", part.key)
+            for part, _, key, _, access in referents(as_read) or ():
+                yield place_of(part, value, access, f"[{key!r}]", key)
         elif isinstance(value, list | tuple | deque):
             fixed = isinstance(value, tuple)
             if not fixed:
                 yield Source(len(value), VALUE, value, "_len({0})", "[...]")
-            for part in referents(value) or ():
-                make = fixed_place if fixed else place_of
-                yield make(part.value, value, part.access, f"[{part.key}]")
+            make = fixed_place if fixed else place_of
+            for part, _, number, _, access in referents(value) or ():
+                yield make(part, value, access, f"[{number}]")
         elif isinstance(value, ModuleType):
             if not _is_library(value.__name__):
                 yield from self._absent(value, value, vars(value))
@@ -292,14 +292,13 @@ class Captures:
         has = facts(code)
         names, attributes, texts = has.globals, has.attributes, has.strings
         library = _is_library(function.__globals__.get("__name__", ""))
-        for part in referents(function) or ():
-            variable = part.kind == CELL
-            name = part.key if variable else f"default {part.key}"
-            if variable and not library:
-                yield place_of(part.value, part.holder, part.access, name)
-                yield from self.process.places(part.value, attributes)
-            elif library or part.kind == DEFAULT:
-                yield fixed_place(part.value, part.holder, part.access, name)
+        for part, kind, key, holder, access in referents(function) or ():
+            name = key if kind == CELL else f"default {key}"
+            if kind == CELL and not library:
+                yield place_of(part, holder, access, name)
+                yield from self.process.places(part, attributes)
+            elif library or kind == DEFAULT:
+                yield fixed_place(part, holder, access, name)
         if not library:
             self._note_names(code)
             self.codes.update(dict.fromkeys(all_codes(code)))
@@ -522,8 +521,8 @@ def _modules_in(function: FunctionType, known: set[str]) -> Iterator[str]:
 def _of_keywords(keywords: dict[str, Any]) -> Iterator[Source]:
     """Arguments by keyword, as defaults or from a partial, which may be changed."""
     yield Source(len(keywords), VALUE, keywords, "_len({0})", ".keywords")
-    for part in referents(keywords) or ():
-        yield place_of(part.value, keywords, part.access, f"default {part.key}")
+    for part, _, key, _, access in referents(keywords) or ():
+        yield place_of(part, keywords, access, f"default {key}")
 
 
 def _positional(function: Any) -> tuple[str, ...]:

@@ -96,16 +96,16 @@ class ProcessState:
             there = vars(value)
             parts += [there[name] for name in _NAMES.intersection(attributes) if name in there]
         for part in parts:
-            known = self._read.get(id(part))
-            if known is not None:
+            entry = self._read.get(id(part))
+            if entry is not None:
                 del self._read[id(part)]  # once is enough
-                _, module, name = known
+                _, module, name = entry
                 read = _READERS[module][name]
                 access = "{0}({1})"
                 yield Source(read(part), VALUE, read, access, f"{module}.{name}", key=part)
-            known = self._clocks.get(id(part))
-            if known is not None:
-                by_method = known[1] == "datetime"
+            entry = self._clocks.get(id(part))
+            if entry is not None:
+                by_method = entry[1] == "datetime"
                 self.clocked = self.clocked or not by_method or bool(_METHODS & {*attributes})
 
 

@@ -93,9 +93,9 @@ class Parameters:
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
         )
         self.positional = [p.name for p in self.listed if p.kind in positional]
-        self.static = self._chosen("static_argnums", static_argnums)
-        self.static |= self._chosen("static_argnames", static_argnames)
-        self.donated = self._chosen("donate", donate)
+        self.static = self._select("static_argnums", static_argnums)
+        self.static |= self._select("static_argnames", static_argnames)
+        self.donated = self._select("donate", donate)
         self.warned_of_loops = False
         both = sorted(map(str, self.static & self.donated))
         if both:
@@ -104,7 +104,7 @@ class Parameters:
                 "can be donated"
             )
 
-    def _chosen(self, option: str, selection: Any) -> set[str | int]:
+    def _select(self, option: str, selection: Any) -> set[str | int]:
         """Names of parameters, or positions among ``*args``."""
         listed = (selection,) if isinstance(selection, int | str) else tuple(selection)
         members: set[str | int] = set()

@@ -55,23 +55,23 @@ class ReferenceProgram:
             if node.op != INPUT:
                 operands = [known[v] for v in node.inputs]
                 written = [values[v] for v in node.params.get("writes", ())]
-                known.update(self._kept(position, known, written))
+                known.update(self._copies(position, known, written))
                 known.update(zip(node.outputs, compute(node, operands, length), strict=True))
             for value in node.outputs:
                 _check(value, known[value], length)
         return tuple(np.array(known[value], value.dtype, order="C") for value in graph.roots())
 
-    def _kept(
-        self, position: int, known: dict[Value, Any], written: Sequence[np.ndarray]
+    def _copies(
+        self, position: int, computed: dict[Value, Any], written: Sequence[np.ndarray]
     ) -> dict[Value, Any]:
         """Copies of what is read after a node that writes to the memory it lies in."""
         if not written:
             return {}
         later = [v for node in self.graph.nodes[position + 1 :] for v in node.inputs]
         return {
-            v: known[v].copy()
+            v: computed[v].copy()
             for v in [*later, *self.graph.roots()]
-            if v in known and any(np.may_share_memory(known[v], array) for array in written)
+            if v in computed and any(np.may_share_memory(computed[v], array) for array in written)
         }
 
 
@@ -120,8 +120,8 @@ def compute(
 def operands(node: TracedNode, inputs: Sequence[Any]) -> list[Any]:
     """The operands of an operation, None for those that are left out."""
     results = list(inputs)
-    for place in node.params.get("absent", ()):
-        results.insert(place, None)
+    for position in node.params.get("absent", ()):
+        results.insert(position, None)
     return results
 
 

@@ -277,7 +277,7 @@ class Graph:
 
     def diagram(self) -> Any:
         """Boxes for inputs (blue), operations (grey) and results (green)."""
-        from numgrad.diagrams.diagram import Box, Diagram, Link  # which compiling does without
+        from numgrad.diagrams import Box, Diagram, Link  # which compiling does without
 
         names, diagram = self.names(), Diagram()
         boxes: dict[TracedNode, int] = {}
@@ -303,13 +303,13 @@ class Graph:
 
     def to_dot(self) -> str:
         """The picture as DOT text, for Graphviz."""
-        from numgrad.diagrams.diagram import to_dot
+        from numgrad.diagrams import to_dot
 
         return to_dot(self.diagram())
 
     def svg(self) -> str:
         """The picture as an SVG document."""
-        from numgrad.diagrams.svg import to_svg
+        from numgrad.diagrams import to_svg
 
         return to_svg(self.diagram())
 

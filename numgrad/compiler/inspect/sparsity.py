@@ -87,12 +87,12 @@ class Dependence:
             if top.number in self._patterns or not missing:
                 pending.pop()
                 if top.number not in self._patterns:
-                    self._patterns[top.number] = self._found(top)
+                    self._patterns[top.number] = self._propagate(top)
             else:
                 pending += missing
         return self._patterns[term.number]
 
-    def _found(self, term: terms.Term) -> Pattern:
+    def _propagate(self, term: terms.Term) -> Pattern:
         if term.op in (terms.BUFFER, terms.SCALAR):
             return self._given[term.detail]
         if term.dtype.kind not in "fc" or term.op in (terms.CONSTANT, terms.SIZE, terms.IOTA):
@@ -106,7 +106,7 @@ class Dependence:
         if term.op == terms.VIEW:
             return parts[0][viewed(term, places(term.args[0])).ravel()]
         if term.op == terms.CHOOSE:
-            return self._chosen(term, parts)
+            return self._choose(term, parts)
         if term.op == terms.REDUCE:
             return self._reduced(parts[0], term.args[0], term.detail[1])
         if term.op == terms.GATHER:
@@ -133,7 +133,7 @@ class Dependence:
     def _empty(self, count: int) -> Pattern:
         return sparse.csr_array((count, self.columns), dtype=bool)
 
-    def _chosen(self, term: terms.Term, parts: Sequence[Pattern]) -> Pattern:
+    def _choose(self, term: terms.Term, parts: Sequence[Pattern]) -> Pattern:
         counts = [prod(lengths(a.shape)) for a in term.args]
         starts = np.concatenate([[0], np.cumsum(counts)])
         at = [places(a) + start for a, start in zip(term.args, starts, strict=False)]
@@ -212,12 +212,12 @@ class Dependence:
     # ------------------------------------------------------------------------- what is no term
 
     def _of_opaque(self, term: terms.Term) -> Pattern:
-        number, place = term.detail
+        number, output = term.detail
         if number not in self._opaque:
             node = self.expansion.opaque[number]
             args = [self.pattern(a) for a in term.args]
             self._opaque[number] = self._of_node(node, term.args, args)
-        return self._opaque[number][place]
+        return self._opaque[number][output]
 
     def _of_node(
         self, node: TracedNode, args: Sequence[terms.Term], parts: Sequence[Pattern]
@@ -275,9 +275,9 @@ class Dependence:
         """The rows of a pattern united in one."""
         return self._grouped(part, np.zeros(part.shape[0], np.int64), 1)
 
-    def _positions(self, place: terms.Term, lengths: tuple[int, ...]) -> Any:
+    def _positions(self, index: terms.Term, lengths: tuple[int, ...]) -> Any:
         """Positions along an axis of that length, if they are known and in range."""
-        result = self.value(place)
+        result = self.value(index)
         known = result is not None and lengths and np.all((result >= 0) & (result < lengths[0]))
         return result if known else None
 
@@ -363,7 +363,7 @@ def patterns(
 Rule = Callable[[Dependence, TracedNode, Sequence[terms.Term], Sequence[Pattern]], list[Pattern]]
 
 
-def _moved(
+def _move(
     self: Dependence, node: TracedNode, args: Sequence[terms.Term], parts: Sequence[Pattern]
 ) -> list[Pattern]:
     """Elements that are put elsewhere: the operation says where, applied to their positions."""
@@ -429,7 +429,7 @@ def _convolved(
 RULES.update(
     {
         **dict.fromkeys(("convolve_whole", "correlate_inside"), _convolved),
-        **dict.fromkeys(_MOVES, _moved),
+        **dict.fromkeys(_MOVES, _move),
         "sparse_matmul": _multiplied,
     }
 )

@@ -102,10 +102,10 @@ class Body:
         read = states_read(self.graph)
         return frozenset(k for k, v in enumerate(self.graph.inputs) if v in read)
 
-    def lengths(self, known: dict[int, Any] | None = None) -> tuple[Any, ...]:
+    def lengths(self, by_axis: dict[int, Any] | None = None) -> tuple[Any, ...]:
         """The lengths of ``axes``, those that are known and symbols of the others."""
-        known = known or {}
-        return tuple([known.get(k, self.graph.sizes.of_axis(k)) for k in self.axes])
+        by_axis = by_axis or {}
+        return tuple([by_axis.get(k, self.graph.sizes.of_axis(k)) for k in self.axes])
 
     def by_axis(self, lengths: Sequence[Any]) -> dict[int, Any]:
         """The lengths of ``axes`` by axis."""
@@ -126,12 +126,12 @@ class Body:
 
     def derived(self, key: Any, make: Callable[[], tuple[T, list[Any]]]) -> tuple[T, list[Any]]:
         """A body made from this one and what it reads besides; once if that is nothing."""
-        made = self._derived.get(key)
-        if made is None:
-            made = make()
-            if not made[1]:
-                self._derived[key] = made
-        return made
+        pair = self._derived.get(key)
+        if pair is None:
+            pair = make()
+            if not pair[1]:
+                self._derived[key] = pair
+        return pair
 
     def trace(
         self, step: Callable[[Sequence[Tensor]], list[Any]], metas: Sequence[Meta]
@@ -348,15 +348,15 @@ class Subgraph(Body):
         part = extract(self.graph, self.graph.inputs, self.graph.outputs)
         return compile_graph(with_lengths(part, self._bound))
 
-    def run(self, operands: Sequence[np.ndarray], known: dict[int, int]) -> list[np.ndarray]:
+    def run(self, operands: Sequence[np.ndarray], lengths: dict[int, int]) -> list[np.ndarray]:
         """The results for ndarrays."""
         arrays: list[Any] = [
             a.item() if v.weak else np.asarray(a, order="C")
             for v, a in zip(self.graph.inputs, operands, strict=True)
         ]
         if self.axis is not None:
-            known = {**known, self.axis: int(operands[0])}
-        arrays += length_arrays(self._bound, known)
+            lengths = {**lengths, self.axis: int(operands[0])}
+        arrays += length_arrays(self._bound, lengths)
         out = self.program(Subgraph._compiled).run(*arrays)
         return [np.asarray(x, v.dtype) for x, v in zip(out, self.graph.outputs, strict=True)]
 
@@ -380,8 +380,8 @@ def carrying(body: TracedBody, carries: int, xs: int) -> TracedBody:
     states = graph.inputs[first : first + count]
     groups = graph.inputs[:carries], states, graph.inputs[carries:first]
     inputs = [*(v for part in groups for v in part), *graph.inputs[first + count :]]
-    made = graph.outputs[: len(graph.outputs) - count]
-    outputs = [*made[:carries], *graph.outputs[len(made) :], *made[carries:], *states]
+    results = graph.outputs[: len(graph.outputs) - count]
+    outputs = [*results[:carries], *graph.outputs[len(results) :], *results[carries:], *states]
     return replace(body, graph=extract(graph, inputs, outputs))
 
 
@@ -445,13 +445,13 @@ def without_invariants(
     of them may have no value there, and a NaN that nobody takes would still be one in the gradient.
     """
     read = graph.inputs[varying:]
-    known, free = set(read), set()
+    invariant, free = set(read), set()
     for node in graph.nodes:
         if node.op in (CONSTANT, SIZE) or (node.inputs and free.issuperset(node.inputs)):
             free.update(node.outputs)
-        elif node.op != INPUT and known.union(free).issuperset(node.inputs):
-            known.update(node.outputs)
-    computed = known.difference(read)
+        elif node.op != INPUT and invariant.union(free).issuperset(node.inputs):
+            invariant.update(node.outputs)
+    computed = invariant.difference(read)
     users = [v for node in graph.nodes if computed.isdisjoint(node.outputs) for v in node.inputs]
     needed = list(dict.fromkeys(v for v in (*users, *graph.outputs) if v in computed))
     if not needed:

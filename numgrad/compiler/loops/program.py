@@ -115,26 +115,26 @@ class LoopProgram:
         return writer.loop()
 
     def run(
-        self, operands: Sequence[np.ndarray], length: int, reverse: bool, known: dict[int, int]
+        self, operands: Sequence[np.ndarray], length: int, reverse: bool, lengths: dict[int, int]
     ) -> list[np.ndarray]:
         """The last carry, and what was collected."""
         operands = [
             a if type(a) is np.ndarray and a.flags.c_contiguous else np.asarray(a, order="C")
             for a in operands
         ]
-        key, sizes = self._sizes_for(operands, known)
-        fixed = self._for_lengths(key, operands, known)
+        key, sizes = self._sizes_for(operands, lengths)
+        fixed = self._for_lengths(key, operands, lengths)
         if fixed is not None:
-            return fixed.run(operands, length, reverse, known)
-        made = self._made(sizes.shapes, length, reverse)
+            return fixed.run(operands, length, reverse, lengths)
+        results = self._allocate(sizes.shapes, length, reverse)
         if self.written is None:
-            self._in_turn(operands, made, length, reverse, known)
-            return made
-        if not self._natively(operands, made, length, reverse, sizes):
-            self._in_turn(operands, made, length, reverse, known)
-        return made
+            self._in_turn(operands, results, length, reverse, lengths)
+            return results
+        if not self._natively(operands, results, length, reverse, sizes):
+            self._in_turn(operands, results, length, reverse, lengths)
+        return results
 
-    def _made(self, shapes: Sequence[tuple], length: int, reverse: bool) -> list[np.ndarray]:
+    def _allocate(self, shapes: Sequence[tuple], length: int, reverse: bool) -> list[np.ndarray]:
         """Memory for what the loop returns; some rows are those of others.
 
         Note [Places of a carry] in ``nests.loop`` says which.
@@ -143,15 +143,15 @@ class LoopProgram:
         more: dict[int, int] = {}
         for row, steps in shared.values():
             more[row] = max(steps, more.get(row, 0))
-        made = []
+        results = []
         for k, (shape, dtype) in enumerate(shapes):
             rows = (length + more.get(k, 0),) if k >= c else ()
-            made.append(np.empty(() if k in shared else (*rows, *shape), dtype))
-        whole = {row: made[row] for row in more}
+            results.append(np.empty(() if k in shared else (*rows, *shape), dtype))
+        whole = {row: results[row] for row in more}
         for k, (row, steps) in {**{row: (row, 0) for row in more}, **shared}.items():
             first = steps if reverse else more[row] - steps
-            made[k] = whole[row][first : first + length]
-        return made
+            results[k] = whole[row][first : first + length]
+        return results
 
     def _for_lengths(
         self, key: Any, operands: list[np.ndarray], known: dict[int, int]
@@ -166,12 +166,12 @@ class LoopProgram:
         return None if fixed is None or fixed.written is None else fixed
 
     def _natively(
-        self, operands: list[np.ndarray], made: list[np.ndarray], length: int, reverse: bool,
+        self, operands: list[np.ndarray], results: list[np.ndarray], length: int, reverse: bool,
         sizes: KnownSizes,
     ) -> bool:  # fmt: skip
         """Call the kernel for some steps after the other; whether none of these failed."""
         carry, xs, outside = self.body.parts(operands)
-        last, rows = made[: len(carry)], made[len(carry) :]
+        last, rows = results[: len(carry)], results[len(carry) :]
         done, steps, axes = 0, sizes.steps, sizes.given
         while True:
             begin, end = time.perf_counter(), min(length, done + steps)
@@ -182,7 +182,7 @@ class LoopProgram:
                     now, [*last, *(x[here] for x in rows)], end - done, reverse, axes
                 )
             else:
-                ended = self._call(operands, made, length, reverse, axes)
+                ended = self._call(operands, results, length, reverse, axes)
             seconds = time.perf_counter() - begin
             if end - done >= FIRST:
                 sizes.steps = longer(end - done, seconds)
@@ -271,21 +271,21 @@ class WhileProgram(LoopProgram):
         assert body.until is not None
         arrays = [np.array(a, order="C") for a in operands[:c]]
         outside = [np.asarray(a, order="C") for a in operands[c:]]
-        known = body.by_axis(lengths)
+        by_axis = body.by_axis(lengths)
         if not arrays[body.until]:
             return arrays, 0
         if self.written is None:
-            return self._until(arrays, [*outside, *length_arrays(body.axes, known)])
-        _, sizes = self._sizes_for([*arrays, *outside], known)
+            return self._until(arrays, [*outside, *length_arrays(body.axes, by_axis)])
+        _, sizes = self._sizes_for([*arrays, *outside], by_axis)
         done, steps = 0, sizes.steps
-        made = [np.empty_like(a) for a in arrays]
+        results = [np.empty_like(a) for a in arrays]
         while True:
             begin = time.perf_counter()
-            failed, count = self._call([*arrays, *outside], made, steps, False, sizes.given)
+            failed, count = self._call([*arrays, *outside], results, steps, False, sizes.given)
             if failed >= 0:
-                return self._until(arrays, [*outside, *length_arrays(body.axes, known)])
+                return self._until(arrays, [*outside, *length_arrays(body.axes, by_axis)])
             done += int(count)
-            arrays, made = made, arrays
+            arrays, results = results, arrays
             if not arrays[body.until]:
                 return arrays, done
             sizes.steps = steps = longer(steps, time.perf_counter() - begin)
@@ -336,24 +336,24 @@ class AdaptiveLoopProgram(LoopProgram):
         body = self.body
         c = body.carries
         assert body.until is not None
-        known = body.by_axis(lengths)
+        by_axis = body.by_axis(lengths)
         if self.written is None:
-            return self._run_in_turn(arrays, known)
+            return self._run_in_turn(arrays, by_axis)
         carry, outside = [a.copy() for a in arrays[:c]], arrays[c:]
-        _, sizes = self._sizes_for([*carry, *outside], known)
+        _, sizes = self._sizes_for([*carry, *outside], by_axis)
         chunks: list[list[np.ndarray]] = []
         done, steps = 0, sizes.steps
         while True:
             begin = time.perf_counter()
-            made = self._made(sizes.shapes, steps, False)
-            failed, count = self._call([*carry, *outside], made, steps, False, sizes.given)
+            results = self._allocate(sizes.shapes, steps, False)
+            failed, count = self._call([*carry, *outside], results, steps, False, sizes.given)
             if failed >= 0:
-                return self._run_in_turn(arrays, known)
+                return self._run_in_turn(arrays, by_axis)
             count = int(count)
-            chunks.append([a[:count] for a in made[c:]])
-            done, carry = done + count, made[:c]
+            chunks.append([a[:count] for a in results[c:]])
+            done, carry = done + count, results[:c]
             seconds = time.perf_counter() - begin
-            row = sum(a.nbytes for a in made[c:]) // steps
+            row = sum(a.nbytes for a in results[c:]) // steps
             most = min(longer(count, seconds), max(MOST_BYTES // max(row, 1), FIRST))
             sizes.steps = steps = max(1, min(done + done // 4, most))
             if not carry[body.until]:

@@ -39,7 +39,7 @@ from numgrad.compiler.loops.body import (
 from numgrad.compiler.loops.program import LoopProgram
 from numgrad.compiler.passes.common import join_common
 from numgrad.compiler.trace import generators
-from numgrad.compiler.trace.body import DependentDrawError, owned
+from numgrad.compiler.trace.body import DependentDrawError, own_memory
 from numgrad.compiler.trace.cut import extract
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
@@ -382,7 +382,7 @@ def compiled_scan(
     """
 
     def step(inputs: Sequence[Tensor]) -> list[Any]:
-        new, rows = function([*owned(inputs[: len(carry)]), *inputs[len(carry) :]])
+        new, rows = function([*own_memory(inputs[: len(carry)]), *inputs[len(carry) :]])
         return [*new, *rows, *inputs[: len(new)]]
 
     rest = [Meta(a.shape[1:], a.dtype) for a in xs]

@@ -328,12 +328,12 @@ def _with_all(body: TracedBody, sources: Sequence[Any]) -> Subgraph:
     number, *rest = graph.inputs
     results = graph.outputs[: len(graph.outputs) - own]
     last = graph.outputs[len(results) :]
-    known = {id(s): pair for s, *pair in zip(body.sources, rest[:own], last, strict=True)}
+    pairs = {id(s): pair for s, *pair in zip(body.sources, rest[:own], last, strict=True)}
     for source, meta in zip(sources, generators.state_metas(sources), strict=True):
-        if id(source) not in known:
+        if id(source) not in pairs:
             value = graph.input(meta.shape, meta.dtype)
-            known[id(source)] = [value, value]
-    first, last = zip(*(known[id(source)] for source in sources), strict=True)
+            pairs[id(source)] = [value, value]
+    first, last = zip(*(pairs[id(source)] for source in sources), strict=True)
     inputs, outputs = [number, *first, *rest[own:]], [*results, *last]
     return Subgraph(extract(graph, inputs, outputs), state_count=len(sources))
 

@@ -28,7 +28,7 @@ from numgrad.compiler.loops.scan import scan, state_of_batch
 from numgrad.compiler.loops.subgraph import SubgraphPrimitive, select
 from numgrad.compiler.passes.common import join_common
 from numgrad.compiler.trace import generators
-from numgrad.compiler.trace.body import owned, trace_body
+from numgrad.compiler.trace.body import own_memory, trace_body
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
 from numgrad.core.formula import Meta
@@ -54,7 +54,7 @@ class While(BodyPrimitive):
     ) -> list[Any]:
         """``([ct c], [c], [a], steps) -> [ct c], [ct a]``: Note [Loops without a known length]."""
         body: LoopBody = params["body"]
-        part, besides = body.derived("counted", lambda: _counted(body))
+        part, besides = body.derived("counted", lambda: _loop_of_steps(body))
         known = body.by_axis(params["lengths"])
         operands = (y[-1], *inputs, *besides)
         call_params = {"parts": (part,), "lengths": part.lengths(known)}
@@ -127,7 +127,7 @@ def call(body: LoopBody, operands: Sequence[Any], known: dict[int, Any] | None =
     return bind(while_loop, tuple(operands), {"body": body, "lengths": body.lengths(known)})
 
 
-def _counted(body: LoopBody) -> tuple[Subgraph, list[Any]]:
+def _loop_of_steps(body: LoopBody) -> tuple[Subgraph, list[Any]]:
     """The loop of so many steps, as a subgraph: it takes their number and what the loop takes."""
     axes: list[int] = []
 
@@ -197,13 +197,13 @@ def compiled_while(
     """
 
     def step(leaves: Sequence[Tensor]) -> list[Any]:
-        return function(owned(leaves[: len(carry)]))
+        return function(own_memory(leaves[: len(carry)]))
 
     carry, _ = fix_carry_dtypes(step, carry, weak, [], carries=True)
     dtypes = [a.dtype for a in carry]
 
     def whole(leaves: Sequence[Tensor]) -> list[Any]:
-        new = function(owned(leaves[: len(dtypes)]))
+        new = function(own_memory(leaves[: len(dtypes)]))
         new = [OPS["astype"](x, d) for x, d in zip(new, dtypes, strict=True)]
         return [*new, goes_on(new)]
 

@@ -161,12 +161,12 @@ def _find_hop(x: Value) -> _Hop | None:
         rest = node.inputs[0]
     elif node.name != "getitem_backward":
         return None
-    place, value = part.node.params["index"], part.node.inputs[-1]
-    if not is_basic(place, x) or value.dtype != x.dtype or (rest and rest.dtype != x.dtype):
+    index, value = part.node.params["index"], part.node.inputs[-1]
+    if not is_basic(index, x) or value.dtype != x.dtype or (rest and rest.dtype != x.dtype):
         return None
-    axis = next((a for a, p in enumerate(place) if type(p) is int), None)
-    number = 0 if axis is None else place[axis]
-    return _Hop(node.name == "add", place, value, rest, axis, number)
+    axis = next((a for a, p in enumerate(index) if type(p) is int), None)
+    number = 0 if axis is None else index[axis]
+    return _Hop(node.name == "add", index, value, rest, axis, number)
 
 
 def _of_parts(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:

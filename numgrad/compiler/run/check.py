@@ -127,8 +127,8 @@ def _deviations(x: np.ndarray, y: np.ndarray) -> Iterator[str]:
         deviation = np.abs(np.where(finite, x, 0) - np.where(finite, y, 0))
         scale = np.abs(np.where(finite, y, 0)).max()
         if deviation.max() > tolerance * max(scale, np.finfo(x.dtype).tiny):
-            place = np.unravel_index(int(deviation.argmax()), deviation.shape)
-            where = f" at {tuple(map(int, place))}" if place else ""
+            index = np.unravel_index(int(deviation.argmax()), deviation.shape)
+            where = f" at {tuple(map(int, index))}" if index else ""
             yield (
                 f"deviates from eager code by up to {deviation.max():.3g}{where} (largest element "
                 f"{scale:.3g})"

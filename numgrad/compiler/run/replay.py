@@ -73,7 +73,7 @@ def _compute(
     else:
         out, call = bind_recorded(node.op, tuple(inputs), params)
         # there is no record of a batch, nor of what has no gradient
-        noted = _noted(node.op, inputs, params) if call is None else map(constant, call.aux)
+        noted = _auxiliaries(node.op, inputs, params) if call is None else map(constant, call.aux)
     results = *(out if isinstance(out, tuple) else (out,)), *noted
     return tuple(
         r.item() if v.weak and isinstance(r, Tensor) and isinstance(r._array, np.ndarray) else r
@@ -81,7 +81,7 @@ def _compute(
     )
 
 
-def _noted(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+def _auxiliaries(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
     absent = tuple([k for k, a in enumerate(inputs) if a is None])
     present = tuple([a for a in inputs if a is not None])
     settings = tuple(params.items())
@@ -99,7 +99,7 @@ def notes(*inputs, op, settings, without, batches):
     of them in front: how an operation lays out its auxiliaries is known for one example only.
     """
     if not batches:
-        return tuple(op.run(_given(inputs, without), dict(settings))[1].aux)
+        return tuple(op.run(_without(inputs, without), dict(settings))[1].aux)
     (size, batched), rest = batches[0], batches[1:]
     if not size:
         metas = [Meta(x.shape, x.dtype) for x in inputs]
@@ -115,17 +115,17 @@ def notes(*inputs, op, settings, without, batches):
     return tuple(map(np.stack, zip(*examples, strict=True)))
 
 
-def _given(inputs: Sequence[Any], without: tuple[int, ...]) -> list[Any]:
+def _without(inputs: Sequence[Any], without: tuple[int, ...]) -> list[Any]:
     results = list(inputs)
-    for place in without:
-        results.insert(place, None)
+    for position in without:
+        results.insert(position, None)
     return results
 
 
 @notes.shape
 def _results(*inputs, op, settings, without, batches):
     if not batches:
-        return primitive_results(op, _given(inputs, without), dict(settings))[1]
+        return primitive_results(op, _without(inputs, without), dict(settings))[1]
     size, batched = batches[0]
     one = [Meta(m.shape[1:], m.dtype) if b else m for m, b in zip(inputs, batched, strict=True)]
     results = _results(*one, op=op, settings=settings, without=without, batches=batches[1:])

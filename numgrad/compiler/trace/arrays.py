@@ -258,7 +258,7 @@ class Captured:
     source: Source | None = None
 
 
-class Capturing(GraphBuilder):
+class CaptureBuilder(GraphBuilder):
     """Turns what the function reads from outside into inputs.
 
     Parameters
@@ -479,12 +479,12 @@ def _of_input(
         return Result(origin=value)
     if not root._value.shape:
         return None
-    return Result(origin=value, views=Views(_seen(array), tracer.sizes, records))
+    return Result(origin=value, views=Views(_view_steps(array), tracer.sizes, records))
 
 
 def _share_one(tracer: Any, leaves: Sequence[Any], listed: list[Result], group: list[int]):
     """Make results that share the memory of one array views of that array."""
-    whole = [k for k in group if not _seen(tracer.lift(leaves[k]))]
+    whole = [k for k in group if not _view_steps(tracer.lift(leaves[k]))]
     if not whole:
         return
     base = max(whole, key=lambda k: (_records(leaves[k]), -k))
@@ -492,11 +492,11 @@ def _share_one(tracer: Any, leaves: Sequence[Any], listed: list[Result], group: 
         return
     for k in group:
         if k != base and (not _records(leaves[k]) or _is_history_of(leaves[k], leaves[base])):
-            steps = _seen(tracer.lift(leaves[k]))
+            steps = _view_steps(tracer.lift(leaves[k]))
             listed[k] = Result(same=base, views=Views(steps, tracer.sizes, _records(leaves[k])))
 
 
-def _seen(array: TracedArray) -> tuple[Step, ...]:
+def _view_steps(array: TracedArray) -> tuple[Step, ...]:
     """The steps of a view that are more than being a constant, of which ``Views`` knows."""
     return tuple([step for step in array.steps if step.name not in CONSTANTS])
 

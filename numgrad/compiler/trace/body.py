@@ -139,7 +139,7 @@ class BodyTracer(Tracer):
         """Seed NumPy's global generator here, at each step."""
         source = np.random.get_bit_generator()  # pyright: ignore
         self._states_around([source])
-        self._put_around([source], [self.freeze(words_of(source), made=True).value])
+        self._put_outside([source], [self.freeze(words_of(source), made=True).value])
         tracer: Any = self
         while tracer is not None:
             tracer.reseeded = np.random.get_state()
@@ -156,7 +156,7 @@ class BodyTracer(Tracer):
                 self.generators[id(source)] = (source, first, first)
         return [self.generators[id(source)][2] for source in sources]
 
-    def _put_around(self, sources: Sequence[Any], states: Sequence[Value]) -> None:
+    def _put_outside(self, sources: Sequence[Any], states: Sequence[Value]) -> None:
         """Let the step go on from these states."""
         for source, now in zip(sources, states, strict=True):
             self.generators[id(source)] = (source, self.generators[id(source)][1], now)
@@ -210,7 +210,7 @@ class BodyTracer(Tracer):
         return self._lengths[key]
 
 
-def owned(carry: Sequence[Tensor]) -> list[Tensor]:
+def own_memory(carry: Sequence[Tensor]) -> list[Tensor]:
     """Inputs of a body as memory of its own, to which it may write; the inputs stay."""
     return [Tensor(x._array.copy()) for x in carry]  # pyright: ignore
 

@@ -108,9 +108,9 @@ class GraphBuilder:
 
     def filled_value(self, shape: Shape, number: Any, dtype: Any) -> Value:
         """The value of an array with one number everywhere."""
-        return self._spread(self.constant(number, dtype), tuple(shape))
+        return self._broadcast(self.constant(number, dtype), tuple(shape))
 
-    def unit_value(self, shape: tuple[int, ...], place: int, dtype: np.dtype) -> Value:
+    def unit_value(self, shape: tuple[int, ...], position: int, dtype: np.dtype) -> Value:
         """Zeros with a 1 at one place: a stack of constants, so that reading one folds.
 
         Views of it are known to be such or nothing but zeros.
@@ -119,20 +119,20 @@ class GraphBuilder:
         if not shape:
             return numbers[1]
         count = prod(shape)
-        values = [numbers[k == place] for k in range(count)]
+        values = [numbers[k == position] for k in range(count)]
         (value,) = self.add(OPS["stack"], values, {"axis": 0}, [((count,), dtype)])
         if len(shape) > 1:
             (value,) = self.add(OPS["reshape"], (value,), {"shape": shape}, [(shape, dtype)])
-        self.units[value] = place
+        self.units[value] = position
         return value
 
     def zero_value(self, shape: Shape, dtype: np.dtype) -> Value:
         """Zeros that a gradient does not have to be multiplied with: there is none."""
-        value = self._spread(self.graph.constant(0, dtype), shape)
+        value = self._broadcast(self.graph.constant(0, dtype), shape)
         self.absent.add(value)
         return value
 
-    def _spread(self, value: Value, shape: Shape) -> Value:
+    def _broadcast(self, value: Value, shape: Shape) -> Value:
         if not shape:
             return value
         meta = [(shape, value.dtype)]

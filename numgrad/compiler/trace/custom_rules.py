@@ -424,11 +424,11 @@ def put_hook(
     (new,) = tracer.add(ruled, (value, value), params, meta, weak=value.weak)
     if earlier and (array.base is None or array.base.value is not value):
         node = graph.nodes.pop()
-        place = graph.nodes.index(value.node) + 1
-        for later in graph.nodes[place:]:
+        index = graph.nodes.index(value.node) + 1
+        for later in graph.nodes[index:]:
             if value in later.inputs:
                 later.inputs = tuple([new if v is value else v for v in later.inputs])
-        graph.nodes.insert(place, node)
+        graph.nodes.insert(index, node)
     if tracer.stored.get(id(array), value if value.node.op == INPUT else None) is value:
         tracer.stored[id(array)] = new
     array.stand_for(new)

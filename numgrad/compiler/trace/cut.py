@@ -80,21 +80,21 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
     notes.update(dict.fromkeys(value for value in ancestors(saved) if _is_note(value)))
     known = set(saved)
     saved += [value for value in notes if value not in known]
-    places = {v: ("input", k) for k, v in enumerate(inputs)}
-    places |= {v: ("cotangent", k) for k, v in enumerate(gs)}
-    places |= {v: ("kept", k) for k, v in enumerate(saved)}
+    origins = {v: ("input", k) for k, v in enumerate(inputs)}
+    origins |= {v: ("cotangent", k) for k, v in enumerate(gs)}
+    origins |= {v: ("kept", k) for k, v in enumerate(saved)}
     forward = extract(
         graph, list(inputs), [*graph.outputs, *saved], graph.writes, effects_besides=backward_nodes
     )
     forward.kept = len(saved)
-    used = _used(graph, places, grads)
+    used = _used(graph, origins, grads)
     backward = extract(graph, used, grads)
-    without = {v: place for v, place in places.items() if place[0] != "kept" or v in notes}
+    without = {v: origin for v, origin in origins.items() if origin[0] != "kept" or v in notes}
     used_whole = _used(graph, without, grads)
     whole = extract(graph, used_whole, grads)
     return Cut(
-        forward, len(saved), backward, [places[v] for v in used], whole,
-        [places[v] for v in used_whole],
+        forward, len(saved), backward, [origins[v] for v in used], whole,
+        [origins[v] for v in used_whole],
     )  # fmt: skip
 
 
@@ -136,7 +136,7 @@ def _is_note(value: Value) -> bool:
     return value.number >= len(value.node.outputs) - len(op.auxiliaries)
 
 
-def _used(graph: Graph, places: dict[Value, Any], results: Sequence[Value]) -> list[Value]:
+def _used(graph: Graph, origins: dict[Value, Any], results: Sequence[Value]) -> list[Value]:
     """The values in ``places`` that ``results`` depend on, and those that have their axes."""
     used: dict[Value, None] = {}
     visited: set[Value] = set()
@@ -148,16 +148,16 @@ def _used(graph: Graph, places: dict[Value, Any], results: Sequence[Value]) -> l
             continue
         visited.add(value)
         lengths.extend(value.shape)
-        if value in places:
+        if value in origins:
             used[value] = None
             continue
         lengths.extend(lengths_in(value.node.params))
         stack.extend(value.node.inputs)
-    order = [value for value in places if value in used]
+    order = [value for value in origins if value in used]
     sizes = graph.sizes
     missing = sizes.axes(n for n in lengths if isinstance(n, Size))
     missing -= {sizes.number(sizes.resolve(n)) for value in order for n in value.shape}
-    for value in places:
+    for value in origins:
         here = {sizes.number(sizes.resolve(n)) for n in value.shape}
         if missing & here:
             order.append(value)

@@ -139,7 +139,7 @@ def warn_of_draws(function: str, before: dict[str, Any], generators: Sequence[So
     now = generator_states(generators)
     if before["np.random"] is None and now["np.random"] is not None:
         before = {**before, "np.random": _first_state()}
-    iterators = {place.name for place in generators if isinstance(place.value, Iterator)}
+    iterators = {source.name for source in generators if isinstance(source.value, Iterator)}
     for name, state in now.items():
         if not _same(state, before[name]):
             if name in iterators:
@@ -204,13 +204,13 @@ class CallingLines:
         while frame is not None:
             name = frame.f_code.co_filename
             if is_users(name):
-                place = frame.f_lasti
-                line = self._known.get((frame.f_code, place))
+                offset = frame.f_lasti
+                line = self._known.get((frame.f_code, offset))
                 if line is None:
-                    line = self._known[frame.f_code, place] = f"{name}:{frame.f_lineno}"
+                    line = self._known[frame.f_code, offset] = f"{name}:{frame.f_lineno}"
                 if entered is not self._entered:
                     self._entered = entered
-                    self.calls[line, place] += 1
+                    self.calls[line, offset] += 1
                     if self.sites is not None:
                         self.sites.add(frame)
                 return line

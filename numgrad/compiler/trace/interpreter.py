@@ -41,11 +41,10 @@ from numgrad.core.interpreter import State, bind, state
 from numgrad.core.op import OPS, Op
 from numgrad.core.plan import Call
 from numgrad.core.refusals import Refusals
-from numgrad.core.sequences import holds_tensors, stacked
 from numgrad.core.tree import leaves
 from numgrad.errors import NumgradIndexError, NumgradTraceError
 from numgrad.libraries import is_of_arrays
-from numgrad.operations.shape import as_operand
+from numgrad.operations.shape import as_operand, holds_tensors, stacked
 from numgrad.tensors.recording import RecordingInterpreter
 
 _SHARED = (
@@ -279,13 +278,15 @@ class TraceInterpreter(RecordingInterpreter):
     def empty(self, shape: Any, dtype: Any) -> Any:
         return self.filled(shape, 0, dtype)
 
-    def unit(self, shape: tuple[int, ...], place: int, dtype: np.dtype) -> TracedArray:
-        return TracedArray(self.tracer, self.tracer.unit_value(shape, place, dtype))
+    def unit(self, shape: tuple[int, ...], position: int, dtype: np.dtype) -> TracedArray:
+        return TracedArray(self.tracer, self.tracer.unit_value(shape, position, dtype))
 
-    def units(self, shape: tuple[int, ...], places: range, dtype: np.dtype) -> TracedArray:
+    def units(self, shape: tuple[int, ...], positions: range, dtype: np.dtype) -> TracedArray:
         # not a stack of numbers: a kernel would compare with the place of each
         whole = OPS["iota"](length=prod(shape))
-        rows = OPS["reshape"](whole[places.start : places.stop], (len(places), *[1] * len(shape)))
+        rows = OPS["reshape"](
+            whole[positions.start : positions.stop], (len(positions), *[1] * len(shape))
+        )
         result = OPS["equal"](rows, OPS["reshape"](whole, shape))
         return self.tracer.lift(OPS["astype"](result, dtype))
 

@@ -99,15 +99,15 @@ class SideEffects:
         self.what, self.function, self.again = what, function, again
         self.grown = False
         self.entered: set[CodeType] = set()
-        self.around = Reach()
+        self.snapshot = StateSnapshot()
         self.outer: dict[int, dict[str, Any]] = {}
 
     def __enter__(self) -> SideEffects:
         self._before = sys.getprofile()
-        around = self.around
-        around.look([(self.function, "", "")])
+        snapshot = self.snapshot
+        snapshot.look([(self.function, "", "")])
         free = self._before is None or is_watching(self._before)
-        self._watches = free and (around.suspect or (around.changes and around.holds))
+        self._watches = free and (snapshot.suspect or (snapshot.changes and snapshot.holds))
         if self._watches:
             sys.setprofile(_Profile(self))
         return self
@@ -135,7 +135,7 @@ class SideEffects:
             return
         self.entered.add(code)
         results = [(x, name, where) for name, x in free.items()]
-        self.around.look(results + self.around.named(code, frame.f_globals, where))
+        self.snapshot.look(results + self.snapshot.named(code, frame.f_globals, where))
 
     def leaves(self, frame: FrameType) -> None:
         """The user's code has run: look at what it assigned around itself."""
@@ -161,17 +161,17 @@ class SideEffects:
         owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
         if name in STREAMS and isinstance(owner, io.IOBase):
             self._refuse(f"{name}() of a file", _line(frame))
-        known = self.around.places.get(id(owner)) if name in CHANGES else None
+        known = self.snapshot.places.get(id(owner)) if name in CHANGES else None
         if not isinstance(owner, _CONTAINERS) or (type(owner) is dict and name == "update"):
             return  # an update may be one of new keys
         if known is not None:
             self._refuse(f"{name}() of {known.name!r}, which lies around it,", _line(frame))
 
     def _compare(self) -> None:
-        for place in self.around.places.values():
-            if (name := place.changed(again=self.again)) is not None:
-                self._refuse(f"a change of {name!r}, which lies around it,", place.where)
-            self.grown = self.grown or place.grown()
+        for entry in self.snapshot.places.values():
+            if (name := entry.changed(again=self.again)) is not None:
+                self._refuse(f"a change of {name!r}, which lies around it,", entry.where)
+            self.grown = self.grown or entry.grown()
 
     def _refuse(self, effect: str, line: str) -> NoReturn:
         raise NumgradTraceError(
@@ -256,7 +256,7 @@ _ABSENT = object()
 
 
 @dataclass(frozen=True)
-class Reachable:
+class SnapshotEntry:
     """Something around the user's code that can change, and what it held when that began to run."""
 
     value: Any
@@ -290,11 +290,11 @@ class Reachable:
 _ITEM, _ATTRIBUTE, _VARIABLE = "{name}[{key!r}]", "{name}.{key}", "{key}"
 
 
-class Reach:
+class StateSnapshot:
     """Snapshot of the state that a step can reach: Note [Reach of a step]."""
 
     def __init__(self) -> None:
-        self.places: dict[Any, Reachable] = {}
+        self.places: dict[Any, SnapshotEntry] = {}
         self.seen: dict[int, Any] = {}
         self.suspect = False
         self.holds = self.changes = self.writes = False
@@ -309,7 +309,7 @@ class Reach:
             if type(x) in _PLAIN or id(x) in self.seen:
                 continue
             self.seen[id(x)] = x
-            waiting.extend(self._reached(x, name, where, noted))
+            waiting.extend(self._parts_of(x, name, where, noted))
         self.suspect = self.suspect or bool(waiting)
         large, self._arrays = self._arrays, []
         for x, name, where in large if self.writes else ():
@@ -333,15 +333,15 @@ class Reach:
         self, around: dict[str, Any], names: Iterable[str], key: Any, where: str, module: str = ""
     ) -> None:
         if key not in self.places:
-            picture = partial(_chosen, around, names)
+            picture = partial(_variables_named, around, names)
             parts = _ATTRIBUTE if module else _VARIABLE
-            self.places[key] = Reachable(around, module, where, picture, picture(), parts)
+            self.places[key] = SnapshotEntry(around, module, where, picture, picture(), parts)
 
     def _note(self, x: Any, name: str, where: str, picture: Any, parts: str = "") -> None:
         if id(x) not in self.places:
-            self.places[id(x)] = Reachable(x, name, where, picture, picture(), parts)
+            self.places[id(x)] = SnapshotEntry(x, name, where, picture, picture(), parts)
 
-    def _reached(self, x: Any, name: str, where: str, noted: bool) -> Iterable[Any]:
+    def _parts_of(self, x: Any, name: str, where: str, noted: bool) -> Iterable[Any]:
         """Note an object, and give what it leads to."""
         kind = type(x)
         if isinstance(x, FunctionType):
@@ -375,7 +375,7 @@ class Reach:
         """The objects that another one holds; what a method or partial binds is its function's."""
         results: list[Any] = []
         line = where
-        for value, kind, key, *_ in islice(held, MOST):
+        for value, kind, key, _, _ in islice(held, MOST):
             if kind == FUNCTION:
                 line = _place_of(value) or where
                 results.append((value, name, where, noted))
@@ -395,7 +395,7 @@ class Reach:
         noted = bool(where)
         results: list[Any] = [
             (value, "" if kind == CELL and not noted else key, where, noted)
-            for value, kind, key, *_ in referents(x) or ()
+            for value, kind, key, _, _ in referents(x) or ()
         ]
         if not noted:
             return results
@@ -407,7 +407,7 @@ class Reach:
             key = (*map(id, x.__closure__ or ()), code)
             if key not in self.places:
                 picture = partial(_cells, x)
-                self.places[key] = Reachable(x, "", where, picture, picture(), _VARIABLE)
+                self.places[key] = SnapshotEntry(x, "", where, picture, picture(), _VARIABLE)
         self._note(x, x.__name__, where, partial(_items, vars(x)), _ATTRIBUTE)
         results += [(v, f"{x.__name__}.{n}", where, True) for n, v in vars(x).items()]
         return results + [(*f, True) for f in self.named(code, x.__globals__, where)]
@@ -464,12 +464,12 @@ def _elements(x: Any) -> Any:
     return list(x) if len(x) <= MOST_ELEMENTS else len(x)
 
 
-def _chosen(around: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+def _variables_named(around: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: around[name] for name in names if name in around}
 
 
 def _cells(function: FunctionType) -> dict[str, Any]:
-    return {part.key: part.value for part in referents(function) or () if part.kind == CELL}
+    return {key: x for x, kind, key, _, _ in referents(function) or () if kind == CELL}
 
 
 def _attributes(x: Any) -> dict[str, Any]:

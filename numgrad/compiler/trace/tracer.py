@@ -30,7 +30,7 @@ from numgrad.compiler.graph import evaluate
 from numgrad.compiler.graph.graph import CALL, INPUT, Shape, TracedNode, Value
 from numgrad.compiler.graph.graph import Meta as Result
 from numgrad.compiler.graph.sizes import Size, hinted, specialised
-from numgrad.compiler.trace.arrays import Capturing, TracedArray
+from numgrad.compiler.trace.arrays import CaptureBuilder, TracedArray
 from numgrad.compiler.trace.cut import extract
 from numgrad.compiler.trace.generators import draw_from
 from numgrad.compiler.trace.promoted_numbers import Promotion
@@ -57,7 +57,7 @@ class RepeatedValues:
     function made earlier; what it makes inside begins again each time.
     """
 
-    def __init__(self, tracer: Effects) -> None:
+    def __init__(self, tracer: EffectBuilder) -> None:
         self.tracer, self.before = tracer, set(tracer.begun)
         self.kept: list[tuple[Value, ...]] = []
         self.coming: Iterator[tuple[Value, ...]] | None = None
@@ -86,7 +86,7 @@ class RepeatedValues:
         return made
 
 
-class Effects(Capturing):
+class EffectBuilder(CaptureBuilder):
     """The part of a tracer that is told of effects: Note [Calls] in ``graph``.
 
     Attributes
@@ -246,14 +246,14 @@ class Effects(Capturing):
             else:
                 others.append((source, now))
         if others:
-            self._put_around(*zip(*others, strict=True))
+            self._put_outside(*zip(*others, strict=True))
 
     def _states_around(self, sources: Sequence[Any]) -> Sequence[Value]:
         """The states of generators that were there before."""
         results = [(words.shape, words.dtype) for words in map(words_of, sources)]
         return self.call(lambda: tuple(map(words_of, sources)), (), results)
 
-    def _put_around(self, sources: Sequence[Any], states: Sequence[Value]) -> None:
+    def _put_outside(self, sources: Sequence[Any], states: Sequence[Value]) -> None:
         def put(*number: np.ndarray) -> tuple:
             for source, words in zip(sources, number, strict=True):
                 put_words(source, words)
@@ -345,7 +345,7 @@ _NUMBER = (
 )
 
 
-class Tracer(Effects):
+class Tracer(EffectBuilder):
     """Records one run of a function as a graph: Note [Tracing a function]."""
 
     def __init__(self, **options: Any) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.codegen.symbols import real_dtype
 from numgrad.kernels.matrices.elementary import NOT_FINITE, NOT_FOUND
-from numgrad.kernels.matrices.stacks import StackKernel, real_dtype
+from numgrad.kernels.matrices.stacks import StackKernel
 
 _HOME = "numgrad.kernels.matrices"
 _EXPONENTIAL = StackKernel(f"{_HOME}.exponential:exponential", "T3. T3", "gesv")

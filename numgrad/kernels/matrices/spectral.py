@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.kernels.matrices.stacks import StackKernel, real_dtype, run_with_room
+from numgrad.codegen.symbols import real_dtype
+from numgrad.kernels.matrices.stacks import StackKernel, run_with_room
 
 _HOME = "numgrad.kernels.matrices"
 _BLOCK = 64

@@ -29,16 +29,12 @@ from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.device import ExternalFunction
 from numgrad.codegen.dtypes import short, type_name
 from numgrad.codegen.linker import external_symbol
+from numgrad.codegen.symbols import real_dtype
 from numgrad.kernels.products import gemm
 from numgrad.kernels.products.blas import lapack_external
 
 SERIAL = 64
 """Rows from which matrices are handled one after the other, with the threads LAPACK has itself."""
-
-
-def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of magnitudes."""
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 _INT32 = np.dtype(np.int32)

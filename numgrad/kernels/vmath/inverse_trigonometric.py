@@ -29,7 +29,7 @@ from numgrad.codegen.intrinsics import (
     select,
     sqrt,
 )
-from numgrad.kernels.vmath.precision import INT, exact_mul_add_f64, fast_two_sum, single
+from numgrad.kernels.vmath.precision import INT, exact_mul_add_f64, fast_two_sum, float64s, single
 
 _ZERO_F64, _HALF_F64, _ONE_F64 = np.float64(0.0), np.float64(0.5), np.float64(1.0)
 _TWO_F64, _FOUR_F64, _INF_F64 = np.float64(2.0), np.float64(4.0), np.float64(np.inf)
@@ -42,33 +42,16 @@ _LARGE_F64, _SMALL_F64 = np.float64(2.0**900), np.float64(2.0**100)
 _SCALE_DOWN_F64, _SCALE_UP_F64 = np.float64(2.0**-100), np.float64(2.0**200)
 _SIGN_F64, _SIGN_F32 = -1 << 63, -1 << 31
 _ROOT_MAGIC_F64 = np.int64(0x5FE6EB50C7B537A9)  # reciprocal root within 3.5 %
-_ASIN_F64 = (  # (asin s - s) / s**3 in s**2 on s <= 1/2
-    np.float64(0.16666666666665383),
-    np.float64(0.07500000000342935),
-    np.float64(0.04464285682355502),
-    np.float64(0.030381959328706087),
-    np.float64(0.02237175357744511),
-    np.float64(0.017359770364791804),
-    np.float64(0.013884605221925663),
-    np.float64(0.012173238221464308),
-    np.float64(0.006511018756501515),
-    np.float64(0.01957348325111719),
-    np.float64(-0.016293451711947102),
-    np.float64(0.03195856514763106),
-)
-_ATAN_F64 = (  # (atan t - t) / t**3 in t**2 on t <= tan(pi/8)
-    np.float64(-0.333333333333332),
-    np.float64(0.19999999999953805),
-    np.float64(-0.14285714280218256),
-    np.float64(0.11111110784530559),
-    np.float64(-0.09090897787903314),
-    np.float64(0.07692060737243041),
-    np.float64(-0.06663109785355795),
-    np.float64(0.058479293574157744),
-    np.float64(-0.050394769359976575),
-    np.float64(0.03806871901771638),
-    np.float64(-0.017911521473853404),
-)
+# (asin s - s) / s**3 in s**2 on s <= 1/2
+_ASIN_F64 = float64s("""
+    0.16666666666665383 0.07500000000342935 0.04464285682355502 0.030381959328706087
+    0.02237175357744511 0.017359770364791804 0.013884605221925663 0.012173238221464308
+    0.006511018756501515 0.01957348325111719 -0.016293451711947102 0.03195856514763106""")
+# (atan t - t) / t**3 in t**2 on t <= tan(pi/8)
+_ATAN_F64 = float64s("""
+    -0.333333333333332 0.19999999999953805 -0.14285714280218256 0.11111110784530559
+    -0.09090897787903314 0.07692060737243041 -0.06663109785355795 0.058479293574157744
+    -0.050394769359976575 0.03806871901771638 -0.017911521473853404""")
 _ZERO_F32, _HALF_F32, _ONE_F32 = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 _TWO_F32, _FOUR_F32, _INF_F32 = np.float32(2.0), np.float32(4.0), np.float32(np.inf)
 _PI_F32, _PI_LOW_F32 = np.float32(3.1415927410125732), np.float32(-8.742277657347586e-08)

@@ -38,6 +38,8 @@ from numgrad.kernels.vmath.precision import (
     exact_mul_add_f32,
     exact_mul_add_f64,
     fast_two_sum,
+    float32s,
+    float64s,
     single,
 )
 
@@ -66,19 +68,11 @@ C2, H2 = np.float64.fromhex("0x1.6a09e69a03247p+0"), np.float64.fromhex("0x1.000
 C3, H3 = np.float64.fromhex("0x1.ae89f9a9d5556p+0"), np.float64.fromhex("0x1.8000002295p-1")
 BORDER1, BORDER2, BORDER3 = (np.float64(2.0**e) for e in (0.125, 0.375, 0.625))
 LOWEST = np.float64(2.0**-0.125).view(np.int64)
-E = (  # (2**w - 1) / w on |w| <= 1/2, relative error of 2**w 2**-56
-    np.float64(0.6931471805599457),
-    np.float64(0.24022650695910097),
-    np.float64(0.05550410866479039),
-    np.float64(0.009618129107607003),
-    np.float64(0.0013333558153440085),
-    np.float64(0.0001540353044157094),
-    np.float64(1.5252727384994885e-05),
-    np.float64(1.3215442675909473e-06),
-    np.float64(1.0180647772562977e-07),
-    np.float64(7.072570316554937e-09),
-    np.float64(4.0780510169429663e-10),
-)
+# (2**w - 1) / w on |w| <= 1/2, relative error of 2**w 2**-56
+E = float64s("""
+    0.6931471805599457 0.24022650695910097 0.05550410866479039 0.009618129107607003
+    0.0013333558153440085 0.0001540353044157094 1.5252727384994885e-05 1.3215442675909473e-06
+    1.0180647772562977e-07 7.072570316554937e-09 4.0780510169429663e-10""")
 F_C, F_C_LOW = np.float32(2.885390043258667), np.float32(3.851926e-08)
 F_U = (np.float32(0.961796), np.float32(0.57820934))
 F_C1, F_H1 = np.float32(float.fromhex("0x1.2f47b2p+0")), np.float32(float.fromhex("0x1.f4cp-3"))
@@ -89,14 +83,9 @@ F_BORDER1, F_BORDER2, F_BORDER3 = (  # bits above those of the lowest
     np.float32(2.0**e).view(np.int32) - F_LOWEST for e in (0.1222534, 0.3723297, 0.6238251)
 )
 F_E0 = np.float32(0.6931472)
-F_E = (  # ((2**w - 1) / w - F_E0) / w, relative error of 2**w 2**-30
-    np.float32(0.2402265),
-    np.float32(0.055504058),
-    np.float32(0.009618071),
-    np.float32(0.0013337075),
-    np.float32(0.0001545798),
-    np.float32(1.4581015e-05),
-)
+# ((2**w - 1) / w - F_E0) / w, relative error of 2**w 2**-30
+F_E = float32s("""
+    0.2402265 0.055504058 0.009618071 0.0013337075 0.0001545798 1.4581015e-05""")
 # log2(m) = s (Q0 + Q1 t + ...), relative error 2**-45
 Q0 = np.float64.fromhex("0x1.71547652b8250p+1")
 Q1 = np.float64.fromhex("0x1.ec709dc53e777p-1")

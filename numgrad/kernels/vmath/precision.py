@@ -35,6 +35,21 @@ INT, FLOAT = np.int64, np.float64
 _SINGLE: dict[Any, Any] = {INT: np.int32, FLOAT: np.float32}
 
 
+def floats(text: str) -> tuple[float, ...]:
+    """A table of constants, of their decimal forms between white space."""
+    return tuple(map(float, text.split()))
+
+
+def float64s(text: str) -> tuple[np.float64, ...]:
+    """The same of float64."""
+    return tuple(map(np.float64, text.split()))
+
+
+def float32s(text: str) -> tuple[np.float32, ...]:
+    """The same of float32."""
+    return tuple(map(np.float32, floats(text)))
+
+
 def single(double: DeviceFunction) -> DeviceFunction:
     """The form for float32 of a function for float64: Note [One body]."""
     function: Any = double.py_func

@@ -26,7 +26,7 @@ from numgrad.kernels.cross_entropy import (
     likelihood_kernel,
 )
 from numgrad.nn.applied import applies
-from numgrad.nn.loss.reduction import Loss, check_reduction, reduced
+from numgrad.nn.loss.regression import Loss, check_reduction, reduced
 from numgrad.operations.reduce import log_softmax, softmax, sum
 from numgrad.operations.shape import astype, expand_dims, reshape
 from numgrad.tensors.creation import asarray

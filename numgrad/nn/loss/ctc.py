@@ -28,7 +28,7 @@ from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.ctc import likelihood_kernel, shares_kernel
 from numgrad.nn.applied import applies
-from numgrad.nn.loss.reduction import BaseLoss, check_reduction
+from numgrad.nn.loss.regression import BaseLoss, check_reduction
 from numgrad.operations.arrangement import swapaxes
 from numgrad.operations.choice import where
 from numgrad.operations.compare import equal

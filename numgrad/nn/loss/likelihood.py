@@ -15,7 +15,7 @@ from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradValueError, warn
 from numgrad.nn.applied import applies
-from numgrad.nn.loss.reduction import (
+from numgrad.nn.loss.regression import (
     REDUCTIONS,
     Loss,
     _loss,

@@ -8,8 +8,7 @@ from typing import Any, Self
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradAttributeError, NumgradValueError
 from numgrad.nn.module.hooks import Hooked
-from numgrad.nn.module.members import KINDS, Converted, Registry
-from numgrad.nn.module.parameter import Parameter
+from numgrad.nn.module.members import KINDS, Converted, Parameter, Registry
 from numgrad.nn.module.state_dict import Stateful
 
 _ABSENT = {

@@ -23,8 +23,7 @@ from numgrad.autograd.row_sparse_tensor import RowSparseTensor
 from numgrad.autograd.variable import Tensor
 from numgrad.codegen.dtypes import KERNEL_DTYPES
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError
-from numgrad.nn.module.members import Members
-from numgrad.nn.module.parameter import Parameter
+from numgrad.nn.module.members import Members, Parameter
 
 
 def is_array(value: Any) -> bool:

@@ -12,8 +12,7 @@ from numgrad.core.interpreter import state
 from numgrad.distributed.collectives import all_reduce
 from numgrad.distributed.group import Group, group_of, is_initialized
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.nn.module.module import Module
-from numgrad.nn.normalization.batch import (
+from numgrad.nn.batch_normalization import (
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
@@ -21,6 +20,7 @@ from numgrad.nn.normalization.batch import (
     learn,
     normalize_by,
 )
+from numgrad.nn.module.module import Module
 from numgrad.operations.shape import reshape
 from numgrad.tensors.creation import tensor
 from numgrad.tensors.tensor import Tensor

@@ -12,9 +12,9 @@ _namespace(
         "numgrad.nn.utils": "parametrizations parametrize rnn",
         "numgrad.nn.utils.clip_grad": "clip_grad_norm_ clip_grad_value_ clip_grads_with_norm_ "
         "get_total_norm",
-        "numgrad.nn.utils.convert_parameters": "parameters_to_vector vector_to_parameters",
-        "numgrad.nn.utils.fusion": "fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval "
-        "fuse_linear_bn_weights skip_init",
+        "numgrad.nn.utils.conversion": "parameters_to_vector vector_to_parameters "
+        "fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights "
+        "skip_init",
         "numgrad.nn.utils.reparametrize": "remove_spectral_norm remove_weight_norm spectral_norm "
         "weight_norm",
     },

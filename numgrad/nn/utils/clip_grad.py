@@ -32,7 +32,7 @@ from numgrad.core.op import OPS
 from numgrad.core.options import Option
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, warn
 from numgrad.kernels.multi_tensor import UpdateKernel, sum_of_squares, update_kernel
-from numgrad.nn.utils.convert_parameters import Tensors, listed
+from numgrad.nn.utils.conversion import Tensors, listed
 from numgrad.operations.norm import vector_norm
 from numgrad.operations.reduce import max as largest
 from numgrad.tensors.tensor import Tensor

@@ -20,8 +20,8 @@ from numgrad.autograd.variable import Parameter, Tensor
 from numgrad.core.namespaces import absent as _absent
 from numgrad.errors import NumgradKeyError, NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.nn.container import ModuleDict, ModuleList
+from numgrad.nn.module.members import Buffer
 from numgrad.nn.module.module import Module
-from numgrad.nn.module.parameter import Buffer
 from numgrad.tensors.creation import asarray
 
 __all__ = [

@@ -14,7 +14,7 @@ from numgrad.core.namespaces import namespace as _namespace
 _namespace(
     globals(),
     {
-        "numgrad.nn.recurrent.packed": "PackedSequence invert_permutation pack_padded_sequence "
+        "numgrad.nn.packed_sequence": "PackedSequence invert_permutation pack_padded_sequence "
         "pack_sequence pad_packed_sequence pad_sequence unpack_sequence unpad_sequence",
     },
 )

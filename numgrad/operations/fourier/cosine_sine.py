@@ -22,17 +22,7 @@ from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
-from numgrad.operations.fourier.spectra import (
-    ADJOINT_NORM,
-    along_axes,
-    axes_in_order,
-    checked_norm,
-    floating,
-    lengths,
-    pocketfft,
-    points,
-    resized,
-)
+from numgrad.operations.fourier import spectra
 from numgrad.operations.shape import as_operand, copy
 
 _TRANSPOSED = {1: 1, 2: 3, 3: 2, 4: 4}
@@ -60,19 +50,19 @@ def trigonometric_transform(x, *, sine, type, axes, norm="backward", orthogonali
     """Cosine or sine transform along axes."""
     check_dtype("dst" if sine else "dct", x.dtype)
     if x.size == 0:
-        return np.empty(x.shape, floating(x.dtype))
+        return np.empty(x.shape, spectra.floating(x.dtype))
     options = {"type": type, "norm": norm, "orthogonalize": orthogonalize}
     name = "dst" if sine else "dct"
     if x.dtype.kind == "c":  # part by part: of complex numbers SciPy weights the real parts only
-        out = np.empty(x.shape, floating(x.dtype))
-        out.real = pocketfft(name, np.ascontiguousarray(x.real), axes, **options)
-        out.imag = pocketfft(name, np.ascontiguousarray(x.imag), axes, **options)
+        out = np.empty(x.shape, spectra.floating(x.dtype))
+        out.real = spectra.pocketfft(name, np.ascontiguousarray(x.real), axes, **options)
+        out.imag = spectra.pocketfft(name, np.ascontiguousarray(x.imag), axes, **options)
         return out
-    return pocketfft(name, x, axes, **options)
+    return spectra.pocketfft(name, x, axes, **options)
 
 
-trigonometric_transform.shape(lambda x, **_: Meta(x.shape, floating(x.dtype)))
-trigonometric_transform.batch(along_axes)
+trigonometric_transform.shape(lambda x, **_: Meta(x.shape, spectra.floating(x.dtype)))
+trigonometric_transform.batch(spectra.along_axes)
 
 
 def _transform_vjp(g, sine, type, axes, norm, orthogonalize):
@@ -108,15 +98,15 @@ def _transform(
 ) -> Any:
     x = as_operand(x)
     sine, inverse = name.lstrip("i")[1] == "s", name[0] == "i"
-    norm = checked_norm(name, norm)
+    norm = spectra.checked_norm(name, norm)
     if type not in _TRANSPOSED:
         raise NumgradValueError(f"{name}: type is 1, 2, 3 or 4, got {type!r}")
-    axes = axes_in_order(name, axes, s, len(x.shape))
+    axes = spectra.axes_in_order(name, axes, s, len(x.shape))
     if len(set(axes)) < len(axes):
         raise NumgradValueError(f"{name}: axes={axes} name one twice")
     if not axes:
         return copy(x)
-    x = resized(x, axes, lengths(name, s, x, axes))
+    x = spectra.resized(x, axes, spectra.lengths(name, s, x, axes))
     if type == 1 and not sine and any(x.shape[axis] < 2 for axis in axes):
         raise NumgradValueError(
             f"{name}: type 1 needs at least two points along each axis, got shape {tuple(x.shape)}"
@@ -124,7 +114,7 @@ def _transform(
     if inverse:  # the transposed type, which scales by what the forward one does not
         if orthogonalize is None:
             orthogonalize = norm == "ortho"
-        type, norm = _TRANSPOSED[type], ADJOINT_NORM[norm]
+        type, norm = _TRANSPOSED[type], spectra.ADJOINT_NORM[norm]
     return trigonometric_transform(
         x, sine=sine, type=type, axes=axes, norm=norm, orthogonalize=orthogonalize
     )
@@ -152,7 +142,7 @@ def dct(x, type=2, n=None, axis=-1, norm=None, *, orthogonalize=None):
     >>> ng.fft.dct(ng.tensor([1.0, 2.0, 4.0]), type=1)
     tensor([ 9., -3.,  1.])
     """
-    return _transform("dct", x, type, points("dct", n), (axis,), norm, orthogonalize)
+    return _transform("dct", x, type, spectra.points("dct", n), (axis,), norm, orthogonalize)
 
 
 @composite(ref="scipy.fft.dctn", method=False, smooth=True)
@@ -203,7 +193,7 @@ def idct(x, type=2, n=None, axis=-1, norm=None, *, orthogonalize=None):
     >>> ng.fft.idct(ng.tensor([9.0, -3.0, 1.0]), type=1)
     tensor([1., 2., 4.])
     """
-    return _transform("idct", x, type, points("idct", n), (axis,), norm, orthogonalize)
+    return _transform("idct", x, type, spectra.points("idct", n), (axis,), norm, orthogonalize)
 
 
 @composite(ref="scipy.fft.idctn", method=False, smooth=True)
@@ -254,7 +244,7 @@ def dst(x, type=2, n=None, axis=-1, norm=None, *, orthogonalize=None):
     >>> ng.fft.dst(ng.tensor([1.0, 2.0, 3.0]), norm="ortho").norm()
     tensor(3.74165739)
     """
-    return _transform("dst", x, type, points("dst", n), (axis,), norm, orthogonalize)
+    return _transform("dst", x, type, spectra.points("dst", n), (axis,), norm, orthogonalize)
 
 
 @composite(ref="scipy.fft.dstn", method=False, smooth=True)
@@ -305,7 +295,7 @@ def idst(x, type=2, n=None, axis=-1, norm=None, *, orthogonalize=None):
     >>> ng.fft.idst(ng.fft.dst(ng.tensor([1.0, 2.0, 3.0]), 1), 1)
     tensor([1., 2., 3.])
     """
-    return _transform("idst", x, type, points("idst", n), (axis,), norm, orthogonalize)
+    return _transform("idst", x, type, spectra.points("idst", n), (axis,), norm, orthogonalize)
 
 
 @composite(ref="scipy.fft.idstn", method=False, smooth=True)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
+from numgrad.codegen.symbols import real_dtype
 from numgrad.core.axis import normalize_axes
 from numgrad.core.batching import BatchOperand, with_parameters
 from numgrad.core.declare import primitive
@@ -158,7 +159,7 @@ def real_signal(x, *, axes, n, norm="backward", forward=False, middle=1.0):
     if x.size == 0:
         shape = list(x.shape)
         shape[axes[-1]] = n
-        return np.empty(shape, _complex(x.dtype).type(0).real.dtype)
+        return np.empty(shape, real_dtype(_complex(x.dtype)))
     if middle != 1:
         x = np.array(x, _complex(x.dtype))
         _middle(x, n, axes[-1])[...] *= middle
@@ -174,7 +175,7 @@ real_signal.vjp(
 
 @real_signal.shape
 def _signal(x, *, axes, n, norm, forward, middle):
-    return Meta(_with_length(x.shape, axes[-1], n), _complex(x.dtype).type(0).real.dtype)
+    return Meta(_with_length(x.shape, axes[-1], n), real_dtype(_complex(x.dtype)))
 
 
 real_signal.batch(along_axes)

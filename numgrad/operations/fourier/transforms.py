@@ -11,24 +11,14 @@ from numgrad.core.declare import composite
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
 from numgrad.operations.arrangement import roll
-from numgrad.operations.fourier.spectra import (
-    axes_in_order,
-    check_points,
-    checked_norm,
-    fourier,
-    half_spectrum,
-    lengths,
-    points,
-    real_signal,
-    resized,
-)
+from numgrad.operations.fourier import spectra
 from numgrad.operations.shape import as_index, as_operand, copy
 
 
 def _transform(name: str, x: Any, s: Any, axes: Any, norm: Any, forward: bool) -> Any:
     x = as_operand(x)
-    norm = checked_norm(name, norm)
-    axes = axes_in_order(name, axes, s, len(x.shape))
+    norm = spectra.checked_norm(name, norm)
+    axes = spectra.axes_in_order(name, axes, s, len(x.shape))
     if not axes:
         return copy(x)
     if len(set(axes)) < len(axes):  # one after the other, as NumPy
@@ -36,13 +26,13 @@ def _transform(name: str, x: Any, s: Any, axes: Any, norm: Any, forward: bool) -
         for axis, n in list(zip(axes, arguments, strict=True))[::-1]:
             x = _transform(name, x, (n,), (axis,), norm, forward)
         return x
-    x = resized(x, axes, lengths(name, s, x, axes))
-    return fourier(x, axes=axes, norm=norm, forward=forward)
+    x = spectra.resized(x, axes, spectra.lengths(name, s, x, axes))
+    return spectra.fourier(x, axes=axes, norm=norm, forward=forward)
 
 
 def _half_axes(name: str, x: Any, s: Any, axes: Any) -> tuple[int, ...]:
     """The axes of a transform whose last one is halved."""
-    result = axes_in_order(name, axes, s, len(x.shape))
+    result = spectra.axes_in_order(name, axes, s, len(x.shape))
     if not result or len(set(result)) < len(result):
         raise NumgradValueError(
             f"{name}: axes={axes!r} of an operand of shape {tuple(x.shape)}; give at least one, "
@@ -53,22 +43,22 @@ def _half_axes(name: str, x: Any, s: Any, axes: Any) -> tuple[int, ...]:
 
 def _of_real(name: str, x: Any, s: Any, axes: Any, norm: Any, forward: bool) -> Any:
     x = as_operand(x)
-    norm = checked_norm(name, norm)
+    norm = spectra.checked_norm(name, norm)
     axes = _half_axes(name, x, s, axes)
-    x = resized(x, axes, lengths(name, s, x, axes))
-    return half_spectrum(x, axes=axes, norm=norm, forward=forward)
+    x = spectra.resized(x, axes, spectra.lengths(name, s, x, axes))
+    return spectra.half_spectrum(x, axes=axes, norm=norm, forward=forward)
 
 
 def _to_real(name: str, x: Any, s: Any, axes: Any, norm: Any, forward: bool) -> Any:
     x = as_operand(x)
-    norm = checked_norm(name, norm)
+    norm = spectra.checked_norm(name, norm)
     axes = _half_axes(name, x, s, axes)
     s = [None] * len(axes) if s is None else list(s)
     last = s[-1]
     n = 2 * (x.shape[axes[-1]] - 1) if last is None or last == -1 else as_index(name, last, "n")
-    check_points(name, n, x)
-    x = resized(x, axes, lengths(name, [*s[:-1], n // 2 + 1], x, axes))
-    return real_signal(x, axes=axes, n=n, norm=norm, forward=forward)
+    spectra.check_points(name, n, x)
+    x = spectra.resized(x, axes, spectra.lengths(name, [*s[:-1], n // 2 + 1], x, axes))
+    return spectra.real_signal(x, axes=axes, n=n, norm=norm, forward=forward)
 
 
 @composite(ref=np.fft.fft, method=False, smooth=True)
@@ -85,7 +75,7 @@ def fft(x, n=None, axis=-1, norm=None):
     >>> ng.fft.fft(ng.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex128)
     """
-    return _transform("fft", x, points("fft", n), (axis,), norm, True)
+    return _transform("fft", x, spectra.points("fft", n), (axis,), norm, True)
 
 
 @composite(ref=np.fft.fft2, method=False, smooth=True)
@@ -138,7 +128,7 @@ def ifft(x, n=None, axis=-1, norm=None):
     >>> ng.fft.ifft(ng.tensor([4.0, 0.0, 0.0, 0.0])).real
     tensor([1., 1., 1., 1.])
     """
-    return _transform("ifft", x, points("ifft", n), (axis,), norm, False)
+    return _transform("ifft", x, spectra.points("ifft", n), (axis,), norm, False)
 
 
 @composite(ref=np.fft.ifft2, method=False, smooth=True)
@@ -191,7 +181,7 @@ def rfft(x, n=None, axis=-1, norm=None):
     >>> ng.fft.rfft(ng.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex128)
     """
-    return _of_real("rfft", x, points("rfft", n), (axis,), norm, True)
+    return _of_real("rfft", x, spectra.points("rfft", n), (axis,), norm, True)
 
 
 @composite(ref=np.fft.rfft2, method=False, smooth=True)
@@ -242,7 +232,7 @@ def irfft(x, n=None, axis=-1, norm=None):
     >>> ng.fft.irfft(ng.tensor([10.0, -2.0 + 2j, -2.0]))
     tensor([1., 2., 3., 4.])
     """
-    return _to_real("irfft", x, points("irfft", n), (axis,), norm, False)
+    return _to_real("irfft", x, spectra.points("irfft", n), (axis,), norm, False)
 
 
 @composite(ref=np.fft.irfft2, method=False, smooth=True)
@@ -293,7 +283,7 @@ def hfft(x, n=None, axis=-1, norm=None):
     >>> ng.fft.hfft(ng.tensor([1.0, 2.0, 3.0]))
     tensor([ 8., -2.,  0., -2.])
     """
-    return _to_real("hfft", x, points("hfft", n), (axis,), norm, True)
+    return _to_real("hfft", x, spectra.points("hfft", n), (axis,), norm, True)
 
 
 @composite(ref="scipy.fft.hfft2", method=False, smooth=True)
@@ -344,7 +334,7 @@ def ihfft(x, n=None, axis=-1, norm=None):
     >>> ng.fft.ihfft(ng.tensor([8.0, -2.0, 0.0, -2.0])).real
     tensor([1., 2., 3.])
     """
-    return _of_real("ihfft", x, points("ihfft", n), (axis,), norm, False)
+    return _of_real("ihfft", x, spectra.points("ihfft", n), (axis,), norm, False)
 
 
 @composite(ref="scipy.fft.ihfft2", method=False, smooth=True)
@@ -427,7 +417,7 @@ def ifftshift(x, axes=None):
 
 def _shifted(name: str, x: Any, axes: Any, sign: int) -> Any:
     x = as_operand(x)
-    axes = axes_in_order(name, axes, None, len(x.shape))
+    axes = spectra.axes_in_order(name, axes, None, len(x.shape))
     halves = [x.shape[axis] // 2 if sign > 0 else -(x.shape[axis] // 2) for axis in axes]
     return roll(x, shift=tuple(halves), axis=axes) if axes else copy(x)
 

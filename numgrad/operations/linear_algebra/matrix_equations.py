@@ -19,14 +19,7 @@ import numpy as np
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
-from numgrad.operations.linear_algebra.checks import (
-    adjoint,
-    check_square,
-    computing_dtype,
-    identity,
-    product,
-    stacks,
-)
+from numgrad.operations.linear_algebra import matrices
 from numgrad.operations.linear_algebra.matrix_functions import solve_sylvester
 from numgrad.operations.linear_algebra.solve import solve
 from numgrad.operations.shape import as_operand, broadcast_to, expand_dims, reshape
@@ -37,8 +30,8 @@ _SMALL = 10
 
 def _given(name: str, a: Any, q: Any) -> tuple[Any, Any]:
     a, q = as_operand(a), as_operand(q)
-    check_square(name, a)
-    check_square(name, q, "q")
+    matrices.check_square(name, a)
+    matrices.check_square(name, q, "q")
     if a.shape[-1] != q.shape[-1]:
         raise NumgradValueError(
             f"{name}: shapes {tuple(a.shape)} and {tuple(q.shape)}: a and q must be of one length"
@@ -46,15 +39,7 @@ def _given(name: str, a: Any, q: Any) -> tuple[Any, Any]:
     return a, q
 
 
-@composite(
-    ref="scipy.linalg.solve_continuous_lyapunov",
-    method=False,
-    smooth=True,
-    errors=[
-        (((2, 3), (2, 2)), {}, "NumgradLinAlgError"),
-        (((2, 2), (3, 3)), {}, "NumgradValueError"),
-    ],
-)
+@composite(ref="scipy.linalg.solve_continuous_lyapunov", method=False, smooth=True)
 def solve_continuous_lyapunov(a, q):
     """The ``x`` of ``a @ x + x @ a* = q``, where ``a*`` is the conjugate transpose.
 
@@ -81,19 +66,10 @@ def solve_continuous_lyapunov(a, q):
     tensor([[3.]])
     """
     a, q = _given("solve_continuous_lyapunov", a, q)
-    return solve_sylvester(a, adjoint(a), q)
+    return solve_sylvester(a, matrices.adjoint(a), q)
 
 
-@composite(
-    ref="scipy.linalg.solve_discrete_lyapunov",
-    method=False,
-    smooth=True,
-    errors=[
-        (((2, 3), (2, 2)), {}, "NumgradLinAlgError"),
-        (((2, 2), (3, 3)), {}, "NumgradValueError"),
-        (((2, 2), (2, 2)), {"method": "fast"}, "NumgradValueError"),
-    ],
-)
+@composite(ref="scipy.linalg.solve_discrete_lyapunov", method=False, smooth=True)
 def solve_discrete_lyapunov(a, q, method=None):
     """The ``x`` of ``a @ x @ a* - x + q = 0``, where ``a*`` is the conjugate transpose.
 
@@ -130,27 +106,27 @@ def solve_discrete_lyapunov(a, q, method=None):
         )
     if method == "direct" or (method is None and a.shape[-1] < _SMALL):
         return _direct(a, q)
-    one, back = identity(a.shape[-1], a.dtype), adjoint(a)
+    one, back = matrices.identity(a.shape[-1], a.dtype), matrices.adjoint(a)
     # with b = (a* - 1) (a* + 1)^-1 the equation is b* x + x b = -c
-    right = adjoint(solve(a + one, adjoint(back - one)))
-    c = 2 * adjoint(solve(a + one, adjoint(solve(a + one, q))))
-    return -solve_sylvester(adjoint(right), right, c)
+    right = matrices.adjoint(solve(a + one, matrices.adjoint(back - one)))
+    c = 2 * matrices.adjoint(solve(a + one, matrices.adjoint(solve(a + one, q))))
+    return -solve_sylvester(matrices.adjoint(right), right, c)
 
 
 def _direct(a: Any, q: Any) -> Any:
     """By the system whose matrix is the Kronecker product of ``a`` and its conjugate, less 1."""
     n = a.shape[-1]
-    batch = stacks("solve_discrete_lyapunov", a.shape[:-2], q.shape[:-2])
+    batch = matrices.stacks("solve_discrete_lyapunov", a.shape[:-2], q.shape[:-2])
     other = np.conj(a) if a.dtype.kind == "c" else a
     pairs = expand_dims(a, (-3, -1)) * expand_dims(other, (-4, -2))
-    matrix = identity(n * n, a.dtype) - reshape(pairs, (*a.shape[:-2], n * n, n * n))
+    matrix = matrices.identity(n * n, a.dtype) - reshape(pairs, (*a.shape[:-2], n * n, n * n))
     sides = reshape(broadcast_to(q, (*batch, n, n)), (*batch, n * n, 1))
     return reshape(solve(matrix, sides), (*batch, n, n))
 
 
 def _meta(name: str, a: Any, b: Any, q: Any, r: Any) -> Meta:
     for x, said in ((a, "a"), (q, "q"), (r, "r")):
-        check_square(name, x, said)
+        matrices.check_square(name, x, said)
     if any(len(x.shape) != 2 for x in (a, b, q, r)):
         raise NumgradLinAlgError(f"{name}: takes matrices, and no stacks of such; call it for each")
     n, m = a.shape[-1], r.shape[-1]
@@ -159,7 +135,7 @@ def _meta(name: str, a: Any, b: Any, q: Any, r: Any) -> Meta:
             f"{name}: with a of shape {tuple(a.shape)} and r of shape {tuple(r.shape)}, b must be "
             f"of shape {(n, m)} and q of shape {(n, n)}, got {tuple(b.shape)} and {tuple(q.shape)}"
         )
-    return Meta(a.shape, computing_dtype(name, a, b, q, r))
+    return Meta(a.shape, matrices.computing_dtype(name, a, b, q, r))
 
 
 def _solution(name: str, *arguments: Any) -> np.ndarray:
@@ -174,12 +150,7 @@ def _solution(name: str, *arguments: Any) -> np.ndarray:
     return np.asarray(result, meta.dtype)
 
 
-@primitive(
-    ref="scipy.linalg.solve_continuous_are",
-    method=False,
-    smooth=True,
-    errors=[(((2, 2), (2, 1), (3, 3), (1, 1)), {}, "NumgradLinAlgError")],
-)
+@primitive(ref="scipy.linalg.solve_continuous_are", method=False, smooth=True)
 def solve_continuous_are(a, b, q, r):
     """The ``x`` of ``a* x + x a - x b inv(r) b* x + q = 0`` by which the closed loop is stable.
 
@@ -207,12 +178,7 @@ def solve_continuous_are(a, b, q, r):
     return _solution("solve_continuous_are", a, b, q, r)
 
 
-@primitive(
-    ref="scipy.linalg.solve_discrete_are",
-    method=False,
-    smooth=True,
-    errors=[(((2, 2), (2, 1), (3, 3), (1, 1)), {}, "NumgradLinAlgError")],
-)
+@primitive(ref="scipy.linalg.solve_discrete_are", method=False, smooth=True)
 def solve_discrete_are(a, b, q, r):
     """The ``x`` of ``a* x a - x - a* x b inv(r + b* x b) b* x a + q = 0``, the closed loop stable.
 
@@ -246,18 +212,18 @@ solve_discrete_are.shape(lambda a, b, q, r: _meta("solve_discrete_are", a, b, q,
 
 def _continuous(g: Any, a: Any, b: Any, r: Any, y: Any) -> tuple[Any, Any, Any]:
     """Gain, gradient by ``q``, and what the others have in common: the Note above."""
-    gain = solve(r, product(adjoint(b), y))
-    s = solve_continuous_lyapunov(a - product(b, gain), -g)
-    return gain, s, product(y, s + adjoint(s))
+    gain = solve(r, matrices.product(matrices.adjoint(b), y))
+    s = solve_continuous_lyapunov(a - matrices.product(b, gain), -g)
+    return gain, s, matrices.product(y, s + matrices.adjoint(s))
 
 
 def _discrete(g: Any, a: Any, b: Any, r: Any, y: Any) -> tuple[Any, Any, Any]:
     """The same of the other equation."""
-    back = product(adjoint(b), y)
-    gain = solve(r + product(back, b), product(back, a))
-    loop = a - product(b, gain)
+    back = matrices.product(matrices.adjoint(b), y)
+    gain = solve(r + matrices.product(back, b), matrices.product(back, a))
+    loop = a - matrices.product(b, gain)
     s = solve_discrete_lyapunov(loop, g)
-    return gain, s, product(product(y, loop), s + adjoint(s))
+    return gain, s, matrices.product(matrices.product(y, loop), s + matrices.adjoint(s))
 
 
 def _formulas(parts: Any) -> dict[str, Any]:
@@ -265,11 +231,11 @@ def _formulas(parts: Any) -> dict[str, Any]:
 
     def of_b(g, a, b, r, y):
         gain, _, common = parts(g, a, b, r, y)
-        return -product(common, adjoint(gain))
+        return -matrices.product(common, matrices.adjoint(gain))
 
     def of_r(g, a, b, r, y):
         gain, s, _ = parts(g, a, b, r, y)
-        return product(product(gain, s), adjoint(gain))
+        return matrices.product(matrices.product(gain, s), matrices.adjoint(gain))
 
     return {
         "a": lambda g, a, b, r, y: parts(g, a, b, r, y)[2],

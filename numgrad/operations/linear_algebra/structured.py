@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.batching import BatchOperand
+from numgrad.core.batching import BatchOperand, broadcasting_rule
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
@@ -17,18 +17,7 @@ from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.kernels.matrices import elementary, functions
 from numgrad.operations.choice import where
 from numgrad.operations.join import concat
-from numgrad.operations.linear_algebra.checks import (
-    adjoint,
-    as_stack,
-    as_vectors,
-    check_matrices,
-    computing_dtype,
-    constant,
-    mirrored,
-    spread,
-    stacks,
-    which,
-)
+from numgrad.operations.linear_algebra import matrices
 from numgrad.operations.linear_algebra.eigenvalues import eigh, eigvalsh
 from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import as_operand, expand_dims, reshape, squeeze
@@ -64,7 +53,7 @@ def toeplitz(c, r=None):
     r = np.conj(c) if r is None else as_operand(r)
     rows, columns = _lengths(c), _lengths(r)
     places = columns - 1 + np.arange(rows)[:, None] - np.arange(columns)
-    return concat(r[..., :0:-1], c, axis=-1)[..., constant(places)]
+    return concat(r[..., :0:-1], c, axis=-1)[..., matrices.constant(places)]
 
 
 @composite(ref="scipy.linalg.hankel", method=False, smooth=True)
@@ -92,7 +81,7 @@ def hankel(c, r=None):
     c = as_operand(c)
     r = np.zeros_like(c) if r is None else as_operand(r)
     places = np.arange(_lengths(c))[:, None] + np.arange(_lengths(r))
-    return concat(c, r[..., 1:], axis=-1)[..., constant(places)]
+    return concat(c, r[..., 1:], axis=-1)[..., matrices.constant(places)]
 
 
 @composite(ref="scipy.linalg.circulant", method=False, smooth=True)
@@ -118,15 +107,10 @@ def circulant(c):
     """
     c = as_operand(c)
     n = _lengths(c)
-    return c[..., constant((np.arange(n)[:, None] - np.arange(n)) % max(n, 1))]
+    return c[..., matrices.constant((np.arange(n)[:, None] - np.arange(n)) % max(n, 1))]
 
 
-@composite(
-    ref="scipy.linalg.companion",
-    method=False,
-    smooth=True,
-    errors=[(((1,),), {}, "NumgradValueError")],
-)
+@composite(ref="scipy.linalg.companion", method=False, smooth=True)
 def companion(a):
     """Matrices whose eigenvalues are the roots of polynomials.
 
@@ -154,7 +138,7 @@ def companion(a):
         )
     first = -a[..., 1:] / a[..., :1]
     rest = np.broadcast_to(
-        constant(np.eye(n - 1, n, dtype=first.dtype)), (*first.shape[:-1], n - 1, n)
+        matrices.constant(np.eye(n - 1, n, dtype=first.dtype)), (*first.shape[:-1], n - 1, n)
     )
     return concat(first[..., None, :], rest, axis=-2)
 
@@ -181,7 +165,7 @@ def khatri_rao(a, b):
     """
     a, b = as_operand(a), as_operand(b)
     for x in (a, b):
-        check_matrices("khatri_rao", x)
+        matrices.check_matrices("khatri_rao", x)
     if a.shape[-1] != b.shape[-1]:
         raise NumgradValueError(
             f"khatri_rao: a of shape {tuple(a.shape)} and b of shape {tuple(b.shape)} must have as "
@@ -221,7 +205,7 @@ def _raise_for(operation: str, info: Any, batch: tuple[int, ...]) -> None:
     if info is not None and (info == elementary.NOT_FINITE).any():
         raise NumgradValueError(f"{operation}: operands contain infinities or NaNs")
     if info is not None:
-        raise NumgradLinAlgError(f"{operation}: {which(info != 0, batch)} is singular")
+        raise NumgradLinAlgError(f"{operation}: {matrices.which(info != 0, batch)} is singular")
 
 
 @primitive(internal=True, method=False, smooth=True)
@@ -229,8 +213,8 @@ def toeplitz_solution(c, r, b):
     """Solve with the matrix of first column ``c`` and first row ``r`` for the columns of ``b``."""
     shape = _toeplitz_shape(c, r, b)
     batch = shape.shape[:-2]
-    c, r = (as_vectors(spread(x, batch, 1)) for x in (c, r))
-    b = as_stack(spread(b, batch), shape.dtype)
+    c, r = (matrices.as_vectors(matrices.spread(x, batch, 1)) for x in (c, r))
+    b = matrices.as_stack(matrices.spread(b, batch), shape.dtype)
     result, info = functions.toeplitz(c, r, b)
     _raise_for("solve_toeplitz", info, batch)
     return result.astype(shape.dtype, copy=False).reshape(shape.shape)
@@ -238,8 +222,8 @@ def toeplitz_solution(c, r, b):
 
 @toeplitz_solution.shape
 def _toeplitz_shape(c, r, b):
-    batch = stacks("solve_toeplitz", c.shape[:-1], r.shape[:-1], b.shape[:-2])
-    return Meta((*batch, *b.shape[-2:]), computing_dtype("solve_toeplitz", c, r, b))
+    batch = matrices.stacks("solve_toeplitz", c.shape[:-1], r.shape[:-1], b.shape[:-2])
+    return Meta((*batch, *b.shape[-2:]), matrices.computing_dtype("solve_toeplitz", c, r, b))
 
 
 @toeplitz_solution.batch
@@ -263,7 +247,7 @@ def _sums_of_diagonals(x: Any) -> Any:
 
 def _toeplitz_gradient(g: Any, c: Any, r: Any, y: Any) -> Any:
     z = toeplitz_solution(_with_first(np.conj(r), c), np.conj(c), g)
-    return -_sums_of_diagonals(matmul(z, adjoint(y)))
+    return -_sums_of_diagonals(matmul(z, matrices.adjoint(y)))
 
 
 def _with_first(x: Any, c: Any) -> Any:
@@ -347,8 +331,8 @@ def banded_solution(ab, b, *, below, above):
     """Solve with the matrix of diagonals ``ab``, the highest first, for the columns of ``b``."""
     shape = _banded_shape(ab, b, below=below, above=above)
     batch = shape.shape[:-2]
-    ab = as_stack(spread(ab, batch), shape.dtype)
-    b = as_stack(spread(b, batch), shape.dtype)
+    ab = matrices.as_stack(matrices.spread(ab, batch), shape.dtype)
+    b = matrices.as_stack(matrices.spread(b, batch), shape.dtype)
     result, info = functions.banded(ab, b, below, above)
     _raise_for("solve_banded", info, batch)
     return result.reshape(shape.shape)
@@ -356,23 +340,18 @@ def banded_solution(ab, b, *, below, above):
 
 @banded_solution.shape
 def _banded_shape(ab, b, *, below, above):
-    batch = stacks("solve_banded", ab.shape[:-2], b.shape[:-2])
-    return Meta((*batch, *b.shape[-2:]), computing_dtype("solve_banded", ab, b))
+    batch = matrices.stacks("solve_banded", ab.shape[:-2], b.shape[:-2])
+    return Meta((*batch, *b.shape[-2:]), matrices.computing_dtype("solve_banded", ab, b))
 
 
-@banded_solution.batch
-def _banded_batch(
-    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
-) -> Any:
-    ndim = max(x.ndim for x in operands)
-    return bind(op, tuple([x.aligned(ndim) for x in operands]), params)
+banded_solution.batch(broadcasting_rule)
 
 
 def _rows_of_bands(below: int, above: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     """The row of each element of ``ab``, and whether there is one."""
     rows = np.arange(n) + np.arange(-above, below + 1)[:, None]
     inside = (rows >= 0) & (rows < n)
-    return constant(np.clip(rows, 0, max(n - 1, 0))), constant(inside)
+    return matrices.constant(np.clip(rows, 0, max(n - 1, 0))), matrices.constant(inside)
 
 
 def adjoint_bands(ab: Any, below: int, above: int) -> Any:
@@ -380,7 +359,7 @@ def adjoint_bands(ab: Any, below: int, above: int) -> Any:
     n = ab.shape[-1].__index__()
     columns, inside = _rows_of_bands(above, below, n)
     lines = np.repeat(np.arange(below + above, -1, -1)[:, None], n, axis=1)
-    return np.conj(ab[..., constant(lines), columns] * inside)
+    return np.conj(ab[..., matrices.constant(lines), columns] * inside)
 
 
 def _banded_vjp_ab(g, ab, y, below, above):
@@ -482,9 +461,9 @@ def block_diag(*arrays):
     for x in blocks:
         height, own = x.shape
         parts = [
-            constant(np.zeros((height, before), dtype)),
+            matrices.constant(np.zeros((height, before), dtype)),
             x,
-            constant(np.zeros((height, width - before - own), dtype)),
+            matrices.constant(np.zeros((height, width - before - own), dtype)),
         ]
         rows.append(concat(parts, axis=1))
         before += own
@@ -506,16 +485,11 @@ def _whole(a_band: Any, lower: bool) -> Any:
     rows = np.subtract.outer(np.arange(n), np.arange(n)) + (0 if lower else count - 1)
     inside = (rows >= 0) & (rows < count)
     columns = np.broadcast_to(np.arange(n), (n, n)).copy()
-    read = a_band[..., constant(np.clip(rows, 0, count - 1)), constant(columns)]
-    return mirrored(where(constant(inside), read, 0), lower)
+    read = a_band[..., matrices.constant(np.clip(rows, 0, count - 1)), matrices.constant(columns)]
+    return matrices.mirrored(where(matrices.constant(inside), read, 0), lower)
 
 
-@composite(
-    ref="scipy.linalg.eig_banded",
-    method=False,
-    smooth=True,
-    errors=[(((3,),), {}, "NumgradLinAlgError")],
-)
+@composite(ref="scipy.linalg.eig_banded", method=False, smooth=True)
 def eig_banded(a_band, lower=False, eigvals_only=False):
     """Eigenvalues and eigenvectors of Hermitian matrices given by their diagonals.
 
@@ -546,12 +520,7 @@ def eig_banded(a_band, lower=False, eigvals_only=False):
     return eigvalsh(whole) if eigvals_only else eigh(whole)
 
 
-@composite(
-    ref="scipy.linalg.eigvals_banded",
-    method=False,
-    smooth=True,
-    errors=[(((3,),), {}, "NumgradLinAlgError")],
-)
+@composite(ref="scipy.linalg.eigvals_banded", method=False, smooth=True)
 def eigvals_banded(a_band, lower=False):
     """Eigenvalues of Hermitian matrices given by their diagonals, as ``eig_banded`` takes them.
 
@@ -575,12 +544,7 @@ def eigvals_banded(a_band, lower=False):
     return eig_banded(_bands("eigvals_banded", a_band), lower, eigvals_only=True)
 
 
-@composite(
-    ref="scipy.linalg.eigh_tridiagonal",
-    method=False,
-    smooth=True,
-    errors=[(((3,), (3,)), {}, "NumgradValueError")],
-)
+@composite(ref="scipy.linalg.eigh_tridiagonal", method=False, smooth=True)
 def eigh_tridiagonal(d, e, eigvals_only=False):
     """Eigenvalues and eigenvectors of symmetric matrices with three diagonals.
 
@@ -636,12 +600,7 @@ def eigvalsh_tridiagonal(d, e):
     return eigh_tridiagonal(d, e, eigvals_only=True)
 
 
-@composite(
-    ref="scipy.linalg.solveh_banded",
-    method=False,
-    smooth=True,
-    errors=[(((3,), (3,)), {}, "NumgradLinAlgError")],
-)
+@composite(ref="scipy.linalg.solveh_banded", method=False, smooth=True)
 def solveh_banded(ab, b, lower=False):
     """The ``x`` of ``a @ x = b`` for Hermitian matrices given by their diagonals.
 

@@ -5,23 +5,18 @@ import math
 import numpy as np
 
 from numgrad.operations.shared_rules import is_complex
-from numgrad.operations.special_functions.declare import (
-    SpecialFunction,
-    central_difference,
-    derivative,
-    special,
-)
+from numgrad.operations.special_functions import declare
 from numgrad.operations.special_functions.gamma import rgamma
 
 
-def _of_order(name: str, text: str) -> SpecialFunction:
+def _of_order(name: str, text: str) -> declare.SpecialFunction:
     """A derivative in the order, as an operation."""
 
     def function(v, z):
         raise NotImplementedError
 
     function.__name__, function.__doc__ = name, text
-    return derivative(domain=(0.3, 4.0))(function)
+    return declare.derivative(domain=(0.3, 4.0))(function)
 
 
 def _at_complex_place(z):
@@ -50,16 +45,16 @@ def _declare_derivatives(f, slope, kernel=None):
     def by_order(g, v, z):
         if not _at_complex_place(z):
             return g * in_order(v, z)
-        change = central_difference(lambda v: f(v, z), v)
+        change = declare.central_difference(lambda v: f(v, z), v)
         return g * (change if f.holomorphic else np.conj(change))
 
     f.vjp(v=by_order, z=lambda g, v, z: g * slope(f, v, z))
 
 
-_FIRST: dict[str, SpecialFunction] = {}
+_FIRST: dict[str, declare.SpecialFunction] = {}
 
 
-@special(domain=(0.3, 4.0), aliases=("jn",))
+@declare.special(domain=(0.3, 4.0), aliases=("jn",))
 def jv(v, z):
     """Bessel function of the first kind of real order.
 
@@ -73,7 +68,7 @@ def jv(v, z):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def yv(v, z):
     """Bessel function of the second kind of real order.
 
@@ -84,7 +79,7 @@ def yv(v, z):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def iv(v, z):
     """Modified Bessel function of the first kind of real order.
 
@@ -95,7 +90,7 @@ def iv(v, z):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def kv(v, z):
     """Modified Bessel function of the second kind of real order.
 
@@ -106,7 +101,7 @@ def kv(v, z):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def jve(v, z):
     """``jv(v, z) * exp(-abs(imag(z)))``, which is ``jv`` for real arguments.
 
@@ -117,7 +112,7 @@ def jve(v, z):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def yve(v, z):
     """``yv(v, z) * exp(-abs(imag(z)))``, which is ``yv`` for real arguments.
 
@@ -128,7 +123,7 @@ def yve(v, z):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def ive(v, z):
     """``iv(v, z) * exp(-abs(real(z)))``.
 
@@ -139,7 +134,7 @@ def ive(v, z):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def kve(v, z):
     """``kv(v, z) * exp(z)``.
 
@@ -192,7 +187,7 @@ _scaled_by_part(ive, lambda f, v, z: 0.5 * (f(v - 1, z) + f(v + 1, z)), np.real,
 # ------------------------------------------------------------------------------ orders 0 and 1
 
 
-@special()
+@declare.special()
 def j0(x):
     """Bessel function of the first kind of order 0.
 
@@ -203,7 +198,7 @@ def j0(x):
     """
 
 
-@special()
+@declare.special()
 def j1(x):
     """Bessel function of the first kind of order 1.
 
@@ -214,7 +209,7 @@ def j1(x):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def y0(x):
     """Bessel function of the second kind of order 0.
 
@@ -225,7 +220,7 @@ def y0(x):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def y1(x):
     """Bessel function of the second kind of order 1.
 
@@ -236,7 +231,7 @@ def y1(x):
     """
 
 
-@special()
+@declare.special()
 def i0(x):
     """Modified Bessel function of the first kind of order 0.
 
@@ -247,7 +242,7 @@ def i0(x):
     """
 
 
-@special()
+@declare.special()
 def i1(x):
     """Modified Bessel function of the first kind of order 1.
 
@@ -258,7 +253,7 @@ def i1(x):
     """
 
 
-@special(smooth=False)
+@declare.special(smooth=False)
 def i0e(x):
     """``i0(x) * exp(-abs(x))``.
 
@@ -269,7 +264,7 @@ def i0e(x):
     """
 
 
-@special()
+@declare.special()
 def i1e(x):
     """``i1(x) * exp(-abs(x))``.
 
@@ -280,7 +275,7 @@ def i1e(x):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def k0(x):
     """Modified Bessel function of the second kind of order 0.
 
@@ -291,7 +286,7 @@ def k0(x):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def k1(x):
     """Modified Bessel function of the second kind of order 1.
 
@@ -302,7 +297,7 @@ def k1(x):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def k0e(x):
     """``k0(x) * exp(x)``.
 
@@ -313,7 +308,7 @@ def k0e(x):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def k1e(x):
     """``k1(x) * exp(x)``.
 
@@ -397,7 +392,7 @@ k0e.vjp(x=_k0e_vjp)
 k1e.vjp(x=_k1e_vjp)
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def yn(n, x):
     """Bessel function of the second kind of integer order; others are truncated.
 
@@ -408,7 +403,7 @@ def yn(n, x):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def kn(n, x):
     """Modified Bessel function of the second kind of integer order; others are truncated.
 
@@ -425,7 +420,7 @@ kn.vjp(x=lambda g, n, x: g * _decay_slope(kn, np.trunc(n), x))
 # ----------------------------------------------------------------------------------- spherical
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def spherical_jn(n, z):
     """Spherical Bessel function of the first kind of integer order from 0 on.
 
@@ -436,7 +431,7 @@ def spherical_jn(n, z):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def spherical_yn(n, z):
     """Spherical Bessel function of the second kind.
 
@@ -447,7 +442,7 @@ def spherical_yn(n, z):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def spherical_in(n, z):
     """Modified spherical Bessel function of the first kind.
 
@@ -458,7 +453,7 @@ def spherical_in(n, z):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def spherical_kn(n, z):
     """Modified spherical Bessel function of the second kind.
 
@@ -484,7 +479,7 @@ spherical_kn.vjp(z=lambda g, n, z: g * _spherical_slope(spherical_kn, n, z, -1, 
 # -------------------------------------------------------------------------------------- Struve
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def struve(v, x):
     """Struve function; derivatives in the order are differences, as those of ``jv``.
 
@@ -495,7 +490,7 @@ def struve(v, x):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def modstruve(v, x):
     """Modified Struve function; derivatives in the order are differences, as those of ``jv``.
 
@@ -511,18 +506,18 @@ def _inhomogeneity(v, x):
 
 
 struve.vjp(
-    v=lambda g, v, x: g * central_difference(lambda p: struve(p, x), v),
+    v=lambda g, v, x: g * declare.central_difference(lambda p: struve(p, x), v),
     x=lambda g, v, x: g * (0.5 * (struve(v - 1, x) - struve(v + 1, x) + _inhomogeneity(v, x))),
 )
 modstruve.vjp(
-    v=lambda g, v, x: g * central_difference(lambda p: modstruve(p, x), v),
+    v=lambda g, v, x: g * declare.central_difference(lambda p: modstruve(p, x), v),
     x=lambda g, v, x: (
         g * (0.5 * (modstruve(v - 1, x) + modstruve(v + 1, x) + _inhomogeneity(v, x)))
     ),
 )
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def ber(x):
     """Kelvin function ber, the real part of ``J0(x exp(3 pi i / 4))``.
 
@@ -533,7 +528,7 @@ def ber(x):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def bei(x):
     """Kelvin function bei, the imaginary part of ``J0(x exp(3 pi i / 4))``.
 
@@ -544,7 +539,7 @@ def bei(x):
     """
 
 
-@special(domain=(0.3, 4.0), signed_zeros=False)
+@declare.special(domain=(0.3, 4.0), signed_zeros=False)
 def berp(x):
     """Derivative of the Kelvin function ber.
 
@@ -555,7 +550,7 @@ def berp(x):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def beip(x):
     """Derivative of the Kelvin function bei.
 
@@ -566,7 +561,7 @@ def beip(x):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def ker(x):
     """Kelvin function ker, the real part of ``K0(x exp(pi i / 4))``.
 
@@ -577,7 +572,7 @@ def ker(x):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def kei(x):
     """Kelvin function kei, the imaginary part of ``K0(x exp(pi i / 4))``.
 
@@ -588,7 +583,7 @@ def kei(x):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def kerp(x):
     """Derivative of the Kelvin function ker.
 
@@ -599,7 +594,7 @@ def kerp(x):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def keip(x):
     """Derivative of the Kelvin function kei.
 
@@ -645,7 +640,7 @@ kerp.vjp(x=lambda g, x, y: g * (-kei(x) - y / x))
 keip.vjp(x=lambda g, x, y: g * (ker(x) - y / x))
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def itstruve0(x):
     """Integral of the Struve function of order 0 from 0 to ``x``.
 
@@ -656,7 +651,7 @@ def itstruve0(x):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def it2struve0(x):
     """Integral of the Struve function of order 0 over its argument, from ``x`` on.
 
@@ -667,7 +662,7 @@ def it2struve0(x):
     """
 
 
-@special(domain=(0.3, 4.0))
+@declare.special(domain=(0.3, 4.0))
 def itmodstruve0(x):
     """Integral of the modified Struve function of order 0 from 0 to ``x``.
 
@@ -693,7 +688,7 @@ it2struve0.vjp(x=lambda g, x: -g * _struve_share(x))
 itmodstruve0.vjp(x=lambda g, x: g * modstruve(0, x))
 
 
-@special(domain=(0.3, 1.5))
+@declare.special(domain=(0.3, 1.5))
 def besselpoly(a, lmb, nu):
     """Integral of ``x**lmb * jv(nu, 2 * a * x)`` from 0 to 1; with a gradient in ``a`` alone.
 

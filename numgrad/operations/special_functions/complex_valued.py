@@ -18,17 +18,11 @@ from numgrad.core.op import Op
 from numgrad.errors import NumgradValueError
 from numgrad.operations.error_gamma_logistic import floating
 from numgrad.operations.shape import as_array
+from numgrad.operations.special_functions import declare
 from numgrad.operations.special_functions.bessel import beip_over, berp_over, iv, jv, kv, yv
-from numgrad.operations.special_functions.declare import (
-    arrived,
-    central_difference,
-    complex_result,
-    complex_results,
-    several,
-)
 
 
-@several(dtypes=complex_result)
+@declare.several(dtypes=declare.complex_result)
 def lambertw(z, *, k=0, tol=1e-8):
     """Lambert's W function: ``w * exp(w)`` is ``z``; complex, as in SciPy.
 
@@ -56,7 +50,7 @@ def lambertw(z, *, k=0, tol=1e-8):
 lambertw.vjp(z=lambda g, y: g * np.conj(np.exp(-y) / (1 + y)))
 
 
-@several(dtypes=complex_result)
+@declare.several(dtypes=declare.complex_result)
 def wofz(z):
     """Faddeeva's function, ``exp(-z**2) * erfc(-1j * z)``; complex.
 
@@ -102,7 +96,7 @@ def _asymptotic(t, first):
 wofz.vjp(z=_wofz_vjp)
 
 
-@several(dtypes=complex_results, count=2)
+@declare.several(dtypes=declare.complex_results, count=2)
 def modfresnelp(x):
     """Modified Fresnel integrals of positive sign; complex.
 
@@ -119,7 +113,7 @@ def modfresnelp(x):
     """
 
 
-@several(dtypes=complex_results, count=2)
+@declare.several(dtypes=declare.complex_results, count=2)
 def modfresnelm(x):
     """Modified Fresnel integrals of negative sign; complex.
 
@@ -139,7 +133,7 @@ def _fresnel_slopes(sign):
     edge = np.exp(-0.25j * sign * math.pi) / math.sqrt(math.pi)
 
     def vjp(g, x, y):
-        return arrived(
+        return declare.arrived(
             g,
             lambda: np.conj(-np.exp(1j * sign * x * x)),
             lambda: np.conj(-2j * sign * x * y[1] - edge),
@@ -152,7 +146,7 @@ modfresnelp.vjp(x=_fresnel_slopes(1))
 modfresnelm.vjp(x=_fresnel_slopes(-1))
 
 
-@several(dtypes=complex_results, count=4)
+@declare.several(dtypes=declare.complex_results, count=4)
 def kelvin(x):
     """Kelvin functions and their derivatives as complex numbers.
 
@@ -173,7 +167,7 @@ def _first_over(x, slope):
 
 
 def _kelvin_vjp(g, x, y):
-    return arrived(
+    return declare.arrived(
         g,
         lambda: np.conj(y[2]),
         lambda: np.conj(y[3]),
@@ -187,7 +181,7 @@ kelvin.vjp(x=_kelvin_vjp)
 # --------------------------------------------------------------------------------------- Hankel
 
 
-@several(dtypes=complex_result)
+@declare.several(dtypes=declare.complex_result)
 def hankel1(v, z):
     """Hankel function of the first kind; complex.
 
@@ -205,7 +199,7 @@ def hankel1(v, z):
     """
 
 
-@several(dtypes=complex_result)
+@declare.several(dtypes=declare.complex_result)
 def hankel2(v, z):
     """Hankel function of the second kind; complex, with derivatives as ``hankel1``.
 
@@ -221,7 +215,7 @@ def hankel2(v, z):
     """
 
 
-@several(dtypes=complex_result)
+@declare.several(dtypes=declare.complex_result)
 def hankel1e(v, z):
     """``hankel1(v, z) * exp(-1j * z)``, with derivatives as that has.
 
@@ -237,7 +231,7 @@ def hankel1e(v, z):
     """
 
 
-@several(dtypes=complex_result)
+@declare.several(dtypes=declare.complex_result)
 def hankel2e(v, z):
     """``hankel2(v, z) * exp(1j * z)``, with derivatives as that has.
 
@@ -257,7 +251,7 @@ def _hankel(f, sign, scaled):
     """Gradients; a scaled function has an exponential besides."""
 
     def by_order(g, v, z):
-        return g * np.conj(central_difference(lambda v: f(v, z), v))
+        return g * np.conj(declare.central_difference(lambda v: f(v, z), v))
 
     def by_argument(g, v, z):  # not by the result, to which SciPy's sums for h1vp are added
         return g * np.conj(0.5 * (f(v - 1, z) - f(v + 1, z)))

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.batching import elementwise_rule
+from numgrad.core.batching import broadcasting_rule
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.formula import GradientFormula, Meta
 from numgrad.core.op import Op
@@ -180,7 +180,7 @@ class SpecialPrimitive(Special, Primitive):
         self.function = compute
         self.types = types
         self.shape(rule)
-        self.batch(elementwise_rule)
+        self.batch(broadcasting_rule)
 
 
 def arrived(g: Sequence[Any], *slopes: Callable[[], Any]) -> Any:

@@ -1,5 +1,7 @@
 """Distribution functions of SciPy's older names, and random numbers as functions of parameters.
 
+The first are the error function's kin, of the normal distribution.
+
 Note [Moments of angles] of ``kernels.von_mises`` says how integrals are computed, and why they have
 derivatives of any order.
 
@@ -16,19 +18,177 @@ import math
 import numpy as np
 
 from numgrad.kernels import von_mises as _von_mises  # noqa: F401 (what kernels call)
-from numgrad.operations.error_gamma_logistic import normal_density
+from numgrad.operations.error_gamma_logistic import erf, exp_product, normal_density
+from numgrad.operations.special_functions import gamma
 from numgrad.operations.special_functions.declare import derivative, moved, special
-from numgrad.operations.special_functions.error import erfcx
-from numgrad.operations.special_functions.gamma import (
-    beta_density,
-    betainc,
-    betainc_a,
-    betainc_b,
-    betaincc,
-    betaln,
-    gamma_density,
-    gammainc_a,
+
+_ROOT_HALF = math.sqrt(0.5)
+_SLOPE = 2 / math.sqrt(math.pi)
+_FAR = 12.0
+
+
+def _tail(t):
+    """``1 + 3 t + 15 t**2 + ...``: the asymptotic series at ``t = 1 / (2 x**2)``."""
+    total = 1.0
+    for k in range(11, 0, -1):
+        total = 1 + (2 * k + 1) * t * total
+    return total
+
+
+def _outside(x):
+    """Whether the asymptotic series holds to the last place, and ``1 / (2 x**2)``."""
+    far = np.abs(x) > _FAR
+    inverse = 1 / np.where(far, x, 1)
+    return far, 0.5 * inverse * inverse
+
+
+@special()
+def erfcx(x):
+    """Scaled complementary error function, ``exp(x**2) * erfc(x)``.
+
+    Examples
+    --------
+    >>> ng.special.erfcx(ng.tensor([0.0, 1.0, 100.0]))
+    tensor([1.        , 0.42758358, 0.00564161])
+    """
+
+
+def _erfcx_vjp(g, x, y):
+    far, t = _outside(x)
+    far = far & (x > 0)
+    return g * np.where(far, -_SLOPE * t * _tail(-t), 2 * x * y - _SLOPE)
+
+
+erfcx.vjp(x=_erfcx_vjp)
+
+
+@special()
+def erfi(x):
+    """Imaginary error function, ``-1j * erf(1j * x)``.
+
+    Examples
+    --------
+    >>> ng.special.erfi(ng.tensor([0.0, 1.0]))
+    tensor([0.        , 1.65042576])
+    """
+
+
+erfi.vjp(x=lambda g, x: _SLOPE * g * exp_product(x, x))
+
+
+@special()
+def dawsn(x):
+    """Dawson's integral, ``exp(-x**2)`` times the integral of ``exp(t**2)``.
+
+    Examples
+    --------
+    >>> ng.special.dawsn(ng.tensor([0.0, 1.0, 100.0]))
+    tensor([0.        , 0.53807951, 0.00500025])
+    """
+
+
+def _dawsn_vjp(g, x, y):
+    far, t = _outside(x)
+    if x.dtype.kind == "c":  # an exponential adds to the series off the real axis
+        far = far & (np.real(x * x) > 0.25 * _FAR**2)
+    return g * np.where(far, -t * _tail(t), 1 - 2 * np.where(far, 0, x) * y)
+
+
+dawsn.vjp(x=_dawsn_vjp)
+
+
+@special(domain=(0.1, 1.9), signed_zeros=False)
+def erfcinv(x):
+    """Inverse of the complementary error function.
+
+    Examples
+    --------
+    >>> ng.special.erfcinv(ng.tensor([1e-100, 1.0, 2.0]))
+    tensor([15.0655747,  0.       ,       -inf])
+    """
+
+
+erfcinv.vjp(x=lambda g, y: g * (-1 / _SLOPE * exp_product(y, y)))
+
+
+@special()
+def log_ndtr(x):
+    """Logarithm of the probability that a standard normal number is smaller.
+
+    Examples
+    --------
+    >>> ng.special.log_ndtr(ng.tensor([-100.0, 0.0, 10.0]))
+    tensor([-5.00552421e+03, -6.93147181e-01, -7.61985302e-24])
+    """
+
+
+def _log_ndtr_vjp(g, x):
+    if x.dtype.kind != "c":
+        return g * (math.sqrt(2 / math.pi) / erfcx(-_ROOT_HALF * x))
+    right = np.real(x) > 0  # erfcx overflows there, of which a complex quotient is NaN
+    inside, outside = np.where(right, x, 1), np.where(right, -1, x)
+    density = math.sqrt(0.5 / math.pi) * np.exp(-0.5 * inside * inside - log_ndtr(inside))
+    return g * np.where(right, density, math.sqrt(2 / math.pi) / erfcx(-_ROOT_HALF * outside))
+
+
+log_ndtr.vjp(x=_log_ndtr_vjp)
+
+
+@special(domain=(0.05, 0.95))
+def ndtri(p):
+    """Quantile of the standard normal distribution, the inverse of ``ndtr``.
+
+    Examples
+    --------
+    >>> ng.special.ndtri(ng.tensor([0.0, 0.5, 0.975]))
+    tensor([      -inf, 0.        , 1.95996398])
+    """
+
+
+ndtri.vjp(p=lambda g, y: g * (math.sqrt(2 * math.pi) * exp_product(0.5 * y, y)))
+
+
+@special(domain=(-4.0, -0.1))
+def ndtri_exp(x):
+    """Inverse of ``log_ndtr``.
+
+    Examples
+    --------
+    >>> ng.special.ndtri_exp(ng.tensor([-1000.0, -1.0]))
+    tensor([-44.61574773,  -0.33747496])
+    """
+
+
+ndtri_exp.vjp(x=lambda g, y: g * (math.sqrt(math.pi / 2) * erfcx(-_ROOT_HALF * y)))
+
+
+@special()
+def owens_t(a, b):
+    """Owen's T function: probability of ``X > a`` and ``0 < Y < b X`` for standard normal ones.
+
+    Examples
+    --------
+    >>> ng.special.owens_t(ng.tensor([0.0, 1.0]), 0.5)
+    tensor([0.07379181, 0.04306469])
+    """
+
+
+def _place(a, b):
+    """The product, 0 also where one is endless."""
+    none = (a == 0) | (b == 0)
+    return np.where(none, 0, np.where(none, 1, a) * np.where(none, 1, b))
+
+
+def _owens_t_b(g, a, b):
+    place = _place(a, b)
+    return g * np.exp(-0.5 * (a * a + place * place)) / (2 * math.pi * (1 + b * b))
+
+
+owens_t.vjp(
+    a=lambda g, a, b: g * (-0.5 * normal_density(a) * erf(_ROOT_HALF * _place(a, b))),
+    b=_owens_t_b,
 )
+
 
 # ---------------------------------------------------------------------------------- chi-squared
 
@@ -67,16 +227,18 @@ def chdtri(v, p):
 
 
 chdtr.vjp(
-    v=lambda g, v, x: 0.5 * g * gammainc_a(0.5 * v, 0.5 * x),
-    x=lambda g, v, x: 0.5 * g * gamma_density(0.5 * v, 0.5 * x),
+    v=lambda g, v, x: 0.5 * g * gamma.gammainc_a(0.5 * v, 0.5 * x),
+    x=lambda g, v, x: 0.5 * g * gamma.gamma_density(0.5 * v, 0.5 * x),
 )
 chdtrc.vjp(
-    v=lambda g, v, x: -0.5 * g * gammainc_a(0.5 * v, 0.5 * x),
-    x=lambda g, v, x: -0.5 * g * gamma_density(0.5 * v, 0.5 * x),
+    v=lambda g, v, x: -0.5 * g * gamma.gammainc_a(0.5 * v, 0.5 * x),
+    x=lambda g, v, x: -0.5 * g * gamma.gamma_density(0.5 * v, 0.5 * x),
 )
 chdtri.vjp(
-    v=lambda g, v, y: -g * moved(gammainc_a(0.5 * v, 0.5 * y), gamma_density(0.5 * v, 0.5 * y)),
-    p=lambda g, v, y: -2 * g / gamma_density(0.5 * v, 0.5 * y),
+    v=lambda g, v, y: (
+        -g * moved(gamma.gammainc_a(0.5 * v, 0.5 * y), gamma.gamma_density(0.5 * v, 0.5 * y))
+    ),
+    p=lambda g, v, y: -2 * g / gamma.gamma_density(0.5 * v, 0.5 * y),
 )
 
 # ---------------------------------------------------------------------------------- Student's t
@@ -93,7 +255,7 @@ def student_density(df, t):
     far = np.abs(t) > FAR  # where the square overflows
     near, distant = np.where(far, 1, t), np.where(far, np.abs(t), 1)
     rest = np.where(far, 2 * np.log(distant) - np.log(df), np.log1p(near * near / df))
-    log = betaln(0.5, 0.5 * df) + 0.5 * np.log(df) + 0.5 * (df + 1) * rest
+    log = gamma.betaln(0.5, 0.5 * df) + 0.5 * np.log(df) + 0.5 * (df + 1) * rest
     return np.where(normal, normal_density(t), np.exp(-log))
 
 
@@ -114,8 +276,8 @@ def student_slope(df, t):
     near = square < df
     small = np.where(near, square, df) / total
     own, other = np.where(near, 0.5, 0.5 * df), np.where(near, 0.5 * df, 0.5)
-    shape = np.where(near, betainc_b(own, other, small), -betainc_a(own, other, small))
-    slope = 0.5 * shape - beta_density(own, other, small) * (square / total) / total
+    shape = np.where(near, gamma.betainc_b(own, other, small), -gamma.betainc_a(own, other, small))
+    slope = 0.5 * shape - gamma.beta_density(own, other, small) * (square / total) / total
     tail = np.where(beyond > 1, FAR * student_density(df, FAR) / df * np.log(beyond), 0)
     slope = np.power(beyond, -df) * (0.5 * slope + tail)
     return np.where(t == 0, t / near_zero, np.sign(t)) * slope
@@ -163,27 +325,27 @@ def _ratio(dfn, dfd, x):
 def f_density(dfn, dfd, x):
     """The density of F."""
     u, slope = _ratio(dfn, dfd, x)
-    return beta_density(0.5 * dfn, 0.5 * dfd, u) * (slope * dfn * dfd)
+    return gamma.beta_density(0.5 * dfn, 0.5 * dfd, u) * (slope * dfn * dfd)
 
 
 def _by_place(a, b, u):
     """``u (1 - u)`` times the beta density, in which powers meet that may be endless at 0."""
     total = a + b
-    return beta_density(a + 1, b + 1, u) * (a * b / (total * (total + 1)))
+    return gamma.beta_density(a + 1, b + 1, u) * (a * b / (total * (total + 1)))
 
 
 def f_slope_n(dfn, dfd, x):
     """Derivative of the distribution function in ``dfn``."""
     u, _ = _ratio(dfn, dfd, x)
     a, b = 0.5 * dfn, 0.5 * dfd
-    return 0.5 * betainc_a(a, b, u) + _by_place(a, b, u) / dfn
+    return 0.5 * gamma.betainc_a(a, b, u) + _by_place(a, b, u) / dfn
 
 
 def f_slope_d(dfn, dfd, x):
     """Derivative of the distribution function in ``dfd``."""
     u, _ = _ratio(dfn, dfd, x)
     a, b = 0.5 * dfn, 0.5 * dfd
-    return 0.5 * betainc_b(a, b, u) - _by_place(a, b, u) / dfd
+    return 0.5 * gamma.betainc_b(a, b, u) - _by_place(a, b, u) / dfd
 
 
 @special(domain=(0.5, 4.0))
@@ -263,19 +425,19 @@ def gdtrc(a, b, x):
 def _by_rate(a, b, x):
     """``x`` times the density, in which powers meet that may be endless at 0."""
     end = (x == 0) & (a != 0)
-    met = gamma_density(b + 1, a * x) * (b / np.where(end, a, 1))
-    return np.where(end, met, x * gamma_density(b, a * np.where(end, 1, x)))
+    met = gamma.gamma_density(b + 1, a * x) * (b / np.where(end, a, 1))
+    return np.where(end, met, x * gamma.gamma_density(b, a * np.where(end, 1, x)))
 
 
 gdtr.vjp(
     a=lambda g, a, b, x: g * _by_rate(a, b, x),
-    b=lambda g, a, b, x: g * gammainc_a(b, a * x),
-    x=lambda g, a, b, x: g * a * gamma_density(b, a * x),
+    b=lambda g, a, b, x: g * gamma.gammainc_a(b, a * x),
+    x=lambda g, a, b, x: g * a * gamma.gamma_density(b, a * x),
 )
 gdtrc.vjp(
     a=lambda g, a, b, x: -g * _by_rate(a, b, x),
-    b=lambda g, a, b, x: -g * gammainc_a(b, a * x),
-    x=lambda g, a, b, x: -g * a * gamma_density(b, a * x),
+    b=lambda g, a, b, x: -g * gamma.gammainc_a(b, a * x),
+    x=lambda g, a, b, x: -g * a * gamma.gamma_density(b, a * x),
 )
 
 
@@ -301,8 +463,8 @@ def pdtrc(k, m):
     """
 
 
-pdtr.vjp(m=lambda g, k, m: -g * gamma_density(np.floor(k) + 1, m))
-pdtrc.vjp(m=lambda g, k, m: g * gamma_density(np.floor(k) + 1, m))
+pdtr.vjp(m=lambda g, k, m: -g * gamma.gamma_density(np.floor(k) + 1, m))
+pdtrc.vjp(m=lambda g, k, m: g * gamma.gamma_density(np.floor(k) + 1, m))
 
 
 def _counts(k, n):
@@ -337,7 +499,7 @@ def bdtr(k, n, p):
     """
     inside, a, b = _counts(k, n)
     edge = np.where(_all_of(k, n) & _chance(p), 1, math.nan)
-    return np.where(inside, betaincc(a, b, p), edge)
+    return np.where(inside, gamma.betaincc(a, b, p), edge)
 
 
 @special(scalar=None, domain=(0.1, 0.9))
@@ -356,12 +518,12 @@ def bdtrc(k, n, p):
     """
     inside, a, b = _counts(k, n)
     edge = np.where((k < 0) & (n == n), 1, np.where(_all_of(k, n), 0, math.nan))
-    return np.where(inside, betainc(a, b, p), np.where(_chance(p), edge, math.nan))
+    return np.where(inside, gamma.betainc(a, b, p), np.where(_chance(p), edge, math.nan))
 
 
 def _bdtr_slope(k, n, p):
     inside, a, b = _counts(k, n)
-    return np.where(inside, beta_density(a, b, p), 0)
+    return np.where(inside, gamma.beta_density(a, b, p), 0)
 
 
 bdtr.vjp(p=lambda g, k, n, p: -g * _bdtr_slope(k, n, p))
@@ -392,7 +554,7 @@ def nbdtr(k, n, p):
     >>> ng.special.nbdtr(1, 3, ng.tensor([0.1, 0.5]))
     tensor([0.0037, 0.3125])
     """
-    return betainc(_some(n), _trials(k), p)
+    return gamma.betainc(_some(n), _trials(k), p)
 
 
 @special(scalar=None, domain=(0.1, 0.9))
@@ -409,11 +571,11 @@ def nbdtrc(k, n, p):
     >>> ng.special.nbdtrc(1, 3, ng.tensor([0.1, 0.5]))
     tensor([0.9963, 0.6875])
     """
-    return betaincc(_some(n), _trials(k), p)
+    return gamma.betaincc(_some(n), _trials(k), p)
 
 
-nbdtr.vjp(p=lambda g, k, n, p: g * beta_density(_some(n), _trials(k), p))
-nbdtrc.vjp(p=lambda g, k, n, p: -g * beta_density(_some(n), _trials(k), p))
+nbdtr.vjp(p=lambda g, k, n, p: g * gamma.beta_density(_some(n), _trials(k), p))
+nbdtrc.vjp(p=lambda g, k, n, p: -g * gamma.beta_density(_some(n), _trials(k), p))
 
 
 @derivative(domain=(0.3, 3.0))
@@ -496,7 +658,9 @@ def gamma_path(a, x):
     return x
 
 
-gamma_path.vjp(a=lambda g, a, y: -g * moved(gammainc_a(a, y), gamma_density(a, y)), x=lambda g: g)
+gamma_path.vjp(
+    a=lambda g, a, y: -g * moved(gamma.gammainc_a(a, y), gamma.gamma_density(a, y)), x=lambda g: g
+)
 
 
 @derivative(scalar=None, domain=(0.15, 0.85))
@@ -506,8 +670,8 @@ def beta_path(a, b, x):
 
 
 beta_path.vjp(
-    a=lambda g, a, b, y: -g * moved(betainc_a(a, b, y), beta_density(a, b, y)),
-    b=lambda g, a, b, y: -g * moved(betainc_b(a, b, y), beta_density(a, b, y)),
+    a=lambda g, a, b, y: -g * moved(gamma.betainc_a(a, b, y), gamma.beta_density(a, b, y)),
+    b=lambda g, a, b, y: -g * moved(gamma.betainc_b(a, b, y), gamma.beta_density(a, b, y)),
     x=lambda g: g,
 )
 

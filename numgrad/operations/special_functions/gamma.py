@@ -1,4 +1,4 @@
-"""Gamma, beta and zeta functions: ratios, incomplete functions, their inverses.
+"""Gamma, beta and zeta functions: ratios, incomplete functions, their inverses, factorials.
 
 Note [Derivatives of Riemann's zeta function]
 ---------------------------------------------
@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.errors import NumgradNotImplementedError
+from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 from numgrad.kernels.zeta import EULER_MACLAURIN
 from numgrad.operations.error_gamma_logistic import digamma, gamma, gammaln
 from numgrad.operations.error_gamma_logistic import zeta as hurwitz_zeta
+from numgrad.operations.shape import as_array, as_operand
 from numgrad.operations.special_functions.declare import derivative, either, moved, several, special
 from numgrad.operations.special_functions.scipy_elementary import xlog1py, xlogy
 
@@ -576,3 +577,94 @@ def zeta(s: Any, x: Any = None) -> Any:
     tensor([1.64493407, 0.64493407])
     """
     return riemann_zeta(s) if x is None else hurwitz_zeta(s, x)
+
+
+def comb(n: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:
+    """Number of combinations of ``n`` things taken ``k`` at a time, of real numbers.
+
+    Parameters
+    ----------
+    exact
+        As in SciPy, Python's integers, of which there is no gradient.
+    repetition
+        Whether a thing may be taken again.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.special.comb(5, ng.tensor([2.0, 3.0]))
+    tensor([10., 10.])
+    """
+    if exact:
+        return math.comb(n + k - 1, k) if repetition and n else math.comb(n, k)
+    if repetition:
+        return comb(n + k - 1, k)
+    n, k = as_array(n), as_array(k)
+    inside = (k <= n) & (n >= 0) & (k >= 0)
+    return np.where(inside, binom(np.where(inside, n, 1.0), np.where(inside, k, 0.0)), 0.0)
+
+
+def factorial(n: Any, exact: bool = False) -> Any:
+    """Factorial of real numbers, 0 for negative ones.
+
+    Parameters
+    ----------
+    exact
+        As in SciPy, a Python integer, of which there is no gradient.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.special.factorial(ng.tensor([0.0, 3.0, 4.5]))
+    tensor([ 1.        ,  6.        , 52.34277778])
+    """
+    if exact:
+        return math.factorial(n)
+    n = as_array(n)
+    inside = n >= 0
+    return np.where(inside, gamma(np.where(inside, n, 0.0) + 1), 0.0)
+
+
+def perm(n: Any, k: Any, exact: bool = False) -> Any:
+    """Number of arrangements of ``k`` of ``n`` things, of real numbers.
+
+    Parameters
+    ----------
+    exact
+        As in SciPy, Python's integers, of which there is no gradient.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.special.perm(5, ng.tensor([2.0, 3.0]))
+    tensor([20., 60.])
+    """
+    if exact:
+        return math.perm(n, k)
+    n, k = as_array(n), as_array(k)
+    inside = (k <= n) & (n >= 0) & (k >= 0)
+    first = np.where(inside, n - k + 1, 1.0)
+    return np.where(inside, poch(first, np.where(inside, k, 0.0)), 0.0)
+
+
+def multigammaln(a: Any, d: int) -> Any:
+    """Logarithm of the multivariate gamma function of dimension ``d``.
+
+    Raises
+    ------
+    NumgradValueError
+        If ``d`` is not a positive integer.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.special.multigammaln(ng.tensor([2.0, 5.0]), 3)
+    tensor([1.59631259, 9.1406447 ])
+    """
+    if int(d) != d or d < 1:
+        raise NumgradValueError(f"multigammaln: d must be a positive integer, got {d!r}")
+    a = as_operand(a)
+    total: Any = d * (d - 1) / 4 * math.log(math.pi)
+    for j in range(int(d)):
+        total = total + gammaln(a - j / 2)
+    return total

@@ -4,14 +4,7 @@ import math
 
 import numpy as np
 
-from numgrad.operations.special_functions.bessel import (
-    i0,
-    j0,
-    k0,
-    spherical_in,
-    spherical_jn,
-    y0,
-)
+from numgrad.operations.special_functions import bessel
 from numgrad.operations.special_functions.declare import arrived, either, several
 from numgrad.operations.special_functions.elliptic import ellipeinc, third_integral
 
@@ -59,7 +52,7 @@ def sici(x):
 
 
 # derivatives of sin(x) / x, written as a quotient, would cancel near 0
-sici.vjp(x=lambda g, x: arrived(g, lambda: spherical_jn(0, x), lambda: np.cos(x) / x))
+sici.vjp(x=lambda g, x: arrived(g, lambda: bessel.spherical_jn(0, x), lambda: np.cos(x) / x))
 
 
 @several(count=2, dtypes=either)
@@ -78,7 +71,7 @@ def shichi(x):
     """
 
 
-shichi.vjp(x=lambda g, x: arrived(g, lambda: spherical_in(0, x), lambda: np.cosh(x) / x))
+shichi.vjp(x=lambda g, x: arrived(g, lambda: bessel.spherical_in(0, x), lambda: np.cosh(x) / x))
 
 
 @several(count=2, dtypes=either)
@@ -259,10 +252,14 @@ def _from_one(x, difference, sign):
     return np.where(small, series, difference / np.where(small, 1, x))
 
 
-itj0y0.vjp(x=lambda g, x: arrived(g, lambda: j0(x), lambda: y0(x)))
-iti0k0.vjp(x=lambda g, x: arrived(g, lambda: i0(x), lambda: k0(x)))
-it2j0y0.vjp(x=lambda g, x: arrived(g, lambda: _from_one(x, 1 - j0(x), -1), lambda: -y0(x) / x))
-it2i0k0.vjp(x=lambda g, x: arrived(g, lambda: _from_one(x, i0(x) - 1, 1), lambda: -k0(x) / x))
+itj0y0.vjp(x=lambda g, x: arrived(g, lambda: bessel.j0(x), lambda: bessel.y0(x)))
+iti0k0.vjp(x=lambda g, x: arrived(g, lambda: bessel.i0(x), lambda: bessel.k0(x)))
+it2j0y0.vjp(
+    x=lambda g, x: arrived(g, lambda: _from_one(x, 1 - bessel.j0(x), -1), lambda: -bessel.y0(x) / x)
+)
+it2i0k0.vjp(
+    x=lambda g, x: arrived(g, lambda: _from_one(x, bessel.i0(x) - 1, 1), lambda: -bessel.k0(x) / x)
+)
 
 
 @several(count=4, domain=(0.2, 0.9))

@@ -10,25 +10,9 @@ import math
 
 import numpy as np
 
+from numgrad.operations.special_functions import distributions, gamma
 from numgrad.operations.special_functions.declare import moved, special
-from numgrad.operations.special_functions.distributions import (
-    f_density,
-    f_slope_d,
-    f_slope_n,
-    student_density,
-    student_slope,
-)
-from numgrad.operations.special_functions.error import exp_product, ndtri
-from numgrad.operations.special_functions.gamma import (
-    beta_density,
-    betainc_a,
-    betainc_b,
-    betainccinv,
-    betaincinv,
-    gamma_density,
-    gammainc_a,
-    gammainccinv,
-)
+from numgrad.operations.special_functions.distributions import exp_product, ndtri
 
 # -------------------------------------------------------------------------- beta, gamma, chi2
 
@@ -56,14 +40,14 @@ def btdtrib(a, p, x):
 
 
 btdtria.vjp(
-    p=lambda g, b, x, y: g / betainc_a(y, b, x),
-    b=lambda g, b, x, y: -g * betainc_b(y, b, x) / betainc_a(y, b, x),
-    x=lambda g, b, x, y: -g * beta_density(y, b, x) / betainc_a(y, b, x),
+    p=lambda g, b, x, y: g / gamma.betainc_a(y, b, x),
+    b=lambda g, b, x, y: -g * gamma.betainc_b(y, b, x) / gamma.betainc_a(y, b, x),
+    x=lambda g, b, x, y: -g * gamma.beta_density(y, b, x) / gamma.betainc_a(y, b, x),
 )
 btdtrib.vjp(
-    a=lambda g, a, x, y: -g * betainc_a(a, y, x) / betainc_b(a, y, x),
-    p=lambda g, a, x, y: g / betainc_b(a, y, x),
-    x=lambda g, a, x, y: -g * beta_density(a, y, x) / betainc_b(a, y, x),
+    a=lambda g, a, x, y: -g * gamma.betainc_a(a, y, x) / gamma.betainc_b(a, y, x),
+    p=lambda g, a, x, y: g / gamma.betainc_b(a, y, x),
+    x=lambda g, a, x, y: -g * gamma.beta_density(a, y, x) / gamma.betainc_b(a, y, x),
 )
 
 
@@ -101,19 +85,19 @@ def gdtrix(a, b, p):
 
 
 gdtria.vjp(
-    p=lambda g, b, x, y: g / (x * gamma_density(b, y * x)),
-    b=lambda g, b, x, y: -g * gammainc_a(b, y * x) / (x * gamma_density(b, y * x)),
+    p=lambda g, b, x, y: g / (x * gamma.gamma_density(b, y * x)),
+    b=lambda g, b, x, y: -g * gamma.gammainc_a(b, y * x) / (x * gamma.gamma_density(b, y * x)),
     x=lambda g, x, y: -g * y / x,
 )
 gdtrib.vjp(
-    a=lambda g, a, x, y: -g * x * gamma_density(y, a * x) / gammainc_a(y, a * x),
-    p=lambda g, a, x, y: g / gammainc_a(y, a * x),
-    x=lambda g, a, x, y: -g * a * gamma_density(y, a * x) / gammainc_a(y, a * x),
+    a=lambda g, a, x, y: -g * x * gamma.gamma_density(y, a * x) / gamma.gammainc_a(y, a * x),
+    p=lambda g, a, x, y: g / gamma.gammainc_a(y, a * x),
+    x=lambda g, a, x, y: -g * a * gamma.gamma_density(y, a * x) / gamma.gammainc_a(y, a * x),
 )
 gdtrix.vjp(
     a=lambda g, a, y: -g * y / a,
-    b=lambda g, a, b, y: -g * moved(gammainc_a(b, a * y), a * gamma_density(b, a * y)),
-    p=lambda g, a, b, y: g / (a * gamma_density(b, a * y)),
+    b=lambda g, a, b, y: -g * moved(gamma.gammainc_a(b, a * y), a * gamma.gamma_density(b, a * y)),
+    p=lambda g, a, b, y: g / (a * gamma.gamma_density(b, a * y)),
 )
 
 
@@ -129,8 +113,10 @@ def chdtriv(p, x):
 
 
 chdtriv.vjp(
-    p=lambda g, x, y: 2 * g / gammainc_a(0.5 * y, 0.5 * x),
-    x=lambda g, x, y: -g * gamma_density(0.5 * y, 0.5 * x) / gammainc_a(0.5 * y, 0.5 * x),
+    p=lambda g, x, y: 2 * g / gamma.gammainc_a(0.5 * y, 0.5 * x),
+    x=lambda g, x, y: (
+        -g * gamma.gamma_density(0.5 * y, 0.5 * x) / gamma.gammainc_a(0.5 * y, 0.5 * x)
+    ),
 )
 
 
@@ -146,9 +132,13 @@ def fdtridfd(dfn, p, x):
 
 
 fdtridfd.vjp(
-    dfn=lambda g, dfn, x, y: -g * f_slope_n(dfn, y, x) / f_slope_d(dfn, y, x),
-    p=lambda g, dfn, x, y: g / f_slope_d(dfn, y, x),
-    x=lambda g, dfn, x, y: -g * f_density(dfn, y, x) / f_slope_d(dfn, y, x),
+    dfn=lambda g, dfn, x, y: (
+        -g * distributions.f_slope_n(dfn, y, x) / distributions.f_slope_d(dfn, y, x)
+    ),
+    p=lambda g, dfn, x, y: g / distributions.f_slope_d(dfn, y, x),
+    x=lambda g, dfn, x, y: (
+        -g * distributions.f_density(dfn, y, x) / distributions.f_slope_d(dfn, y, x)
+    ),
 )
 
 
@@ -164,8 +154,8 @@ def stdtridf(p, t):
 
 
 stdtridf.vjp(
-    p=lambda g, t, y: g / student_slope(y, t),
-    t=lambda g, t, y: -g * student_density(y, t) / student_slope(y, t),
+    p=lambda g, t, y: g / distributions.student_slope(y, t),
+    t=lambda g, t, y: -g * distributions.student_density(y, t) / distributions.student_slope(y, t),
 )
 
 # ---------------------------------------------------------------------------------------- normal
@@ -254,7 +244,7 @@ def bdtri(k, n, p):
     tensor([0.5, 0.1])
     """
     a, b = _successes(k, n)
-    return betainccinv(a, b, p)
+    return gamma.betainccinv(a, b, p)
 
 
 @special(scalar=None, domain=(0.1, 0.9))
@@ -272,7 +262,7 @@ def nbdtri(k, n, p):
     tensor([0.1, 0.5])
     """
     a, b = _failures(k, n)
-    return betaincinv(a, b, p)
+    return gamma.betaincinv(a, b, p)
 
 
 @special(scalar=None, domain=(0.1, 0.9))
@@ -284,22 +274,22 @@ def pdtri(k, p):
     >>> ng.special.pdtri(2, ng.tensor([0.5, 0.9]))
     tensor([2.67406031, 1.10206533])
     """
-    return gammainccinv(_events(k), np.where(p < 1, p, math.nan))
+    return gamma.gammainccinv(_events(k), np.where(p < 1, p, math.nan))
 
 
 def _bdtri_vjp(g, k, n, y):
     a, b = _successes(k, n)
-    return -g / beta_density(a, b, y)
+    return -g / gamma.beta_density(a, b, y)
 
 
 def _nbdtri_vjp(g, k, n, y):
     a, b = _failures(k, n)
-    return g / beta_density(a, b, y)
+    return g / gamma.beta_density(a, b, y)
 
 
 bdtri.vjp(p=_bdtri_vjp)
 nbdtri.vjp(p=_nbdtri_vjp)
-pdtri.vjp(p=lambda g, k, y: -g / gamma_density(_events(k), y))
+pdtri.vjp(p=lambda g, k, y: -g / gamma.gamma_density(_events(k), y))
 
 
 @special(domain=(0.3, 0.6))
@@ -324,8 +314,8 @@ def _above(y, slope):
 
 
 pdtrik.vjp(
-    p=lambda g, m, y: -g * _above(y, 1 / gammainc_a(y + 1, m)),
-    m=lambda g, m, y: -g * _above(y, gamma_density(y + 1, m) / gammainc_a(y + 1, m)),
+    p=lambda g, m, y: -g * _above(y, 1 / gamma.gammainc_a(y + 1, m)),
+    m=lambda g, m, y: -g * _above(y, gamma.gamma_density(y + 1, m) / gamma.gammainc_a(y + 1, m)),
 )
 
 
@@ -399,26 +389,34 @@ def nbdtrin(k, p, x):
 
 def _binomial_slope(k, n, x):
     """Derivative of the distribution function in ``k``, along with which ``n - k`` shrinks."""
-    return betainc_b(k + 1, n - k, x) - betainc_a(k + 1, n - k, x)
+    return gamma.betainc_b(k + 1, n - k, x) - gamma.betainc_a(k + 1, n - k, x)
 
 
 bdtrik.vjp(
     p=lambda g, n, x, y: g * _above(y, 1 / _binomial_slope(y, n, x)),
-    n=lambda g, n, x, y: g * _above(y, betainc_b(y + 1, n - y, x) / _binomial_slope(y, n, x)),
-    x=lambda g, n, x, y: g * _above(y, beta_density(y + 1, n - y, x) / _binomial_slope(y, n, x)),
+    n=lambda g, n, x, y: g * _above(y, gamma.betainc_b(y + 1, n - y, x) / _binomial_slope(y, n, x)),
+    x=lambda g, n, x, y: (
+        g * _above(y, gamma.beta_density(y + 1, n - y, x) / _binomial_slope(y, n, x))
+    ),
 )
 bdtrin.vjp(
-    k=lambda g, k, x, y: g * _binomial_slope(k, y, x) / betainc_b(k + 1, y - k, x),
-    p=lambda g, k, x, y: -g / betainc_b(k + 1, y - k, x),
-    x=lambda g, k, x, y: -g * beta_density(k + 1, y - k, x) / betainc_b(k + 1, y - k, x),
+    k=lambda g, k, x, y: g * _binomial_slope(k, y, x) / gamma.betainc_b(k + 1, y - k, x),
+    p=lambda g, k, x, y: -g / gamma.betainc_b(k + 1, y - k, x),
+    x=lambda g, k, x, y: (
+        -g * gamma.beta_density(k + 1, y - k, x) / gamma.betainc_b(k + 1, y - k, x)
+    ),
 )
 nbdtrik.vjp(
-    p=lambda g, n, x, y: g * _above(y, 1 / betainc_b(n, y + 1, x)),
-    n=lambda g, n, x, y: -g * _above(y, betainc_a(n, y + 1, x) / betainc_b(n, y + 1, x)),
-    x=lambda g, n, x, y: -g * _above(y, beta_density(n, y + 1, x) / betainc_b(n, y + 1, x)),
+    p=lambda g, n, x, y: g * _above(y, 1 / gamma.betainc_b(n, y + 1, x)),
+    n=lambda g, n, x, y: (
+        -g * _above(y, gamma.betainc_a(n, y + 1, x) / gamma.betainc_b(n, y + 1, x))
+    ),
+    x=lambda g, n, x, y: (
+        -g * _above(y, gamma.beta_density(n, y + 1, x) / gamma.betainc_b(n, y + 1, x))
+    ),
 )
 nbdtrin.vjp(
-    k=lambda g, k, x, y: -g * betainc_b(y, k + 1, x) / betainc_a(y, k + 1, x),
-    p=lambda g, k, x, y: g / betainc_a(y, k + 1, x),
-    x=lambda g, k, x, y: -g * beta_density(y, k + 1, x) / betainc_a(y, k + 1, x),
+    k=lambda g, k, x, y: -g * gamma.betainc_b(y, k + 1, x) / gamma.betainc_a(y, k + 1, x),
+    p=lambda g, k, x, y: g / gamma.betainc_a(y, k + 1, x),
+    x=lambda g, k, x, y: -g * gamma.beta_density(y, k + 1, x) / gamma.betainc_a(y, k + 1, x),
 )

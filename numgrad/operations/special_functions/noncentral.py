@@ -4,13 +4,8 @@ import math
 
 import numpy as np
 
+from numgrad.operations.special_functions import declare
 from numgrad.operations.special_functions.bessel import ive
-from numgrad.operations.special_functions.declare import (
-    derivative,
-    moved,
-    shape_difference,
-    special,
-)
 from numgrad.operations.special_functions.gamma import betaln, rgamma
 from numgrad.operations.special_functions.hypergeometric import hyp0f1, hyp1f1
 from numgrad.operations.special_functions.scipy_elementary import xlog1py, xlogy
@@ -18,12 +13,12 @@ from numgrad.operations.special_functions.scipy_elementary import xlog1py, xlogy
 # ------------------------------------------------------------------------ noncentral chi-squared
 
 
-@derivative(domain=(0.5, 4.0))
+@declare.derivative(domain=(0.5, 4.0))
 def chndtr_df(x, df, nc):
     """Derivative of ``chndtr`` with respect to the degrees of freedom."""
 
 
-@special(domain=(0.5, 4.0))
+@declare.special(domain=(0.5, 4.0))
 def chndtr(x, df, nc):
     """Distribution function of noncentral chi-squared.
 
@@ -42,7 +37,7 @@ def chndtr(x, df, nc):
     """
 
 
-@special(domain=(0.3, 0.6))
+@declare.special(domain=(0.3, 0.6))
 def chndtrix(p, df, nc):
     """Quantile of noncentral chi-squared, the inverse of ``chndtr``.
 
@@ -75,9 +70,9 @@ def _pdf(x, df, nc):
 
 
 chndtr_df.vjp(
-    x=lambda g, x, df, nc: g * shape_difference(lambda v: _pdf(x, v, nc), df),
-    df=lambda g, x, df, nc: g * shape_difference(lambda v: chndtr_df(x, v, nc), df),
-    nc=lambda g, x, df, nc: -g * shape_difference(lambda v: _pdf(x, v + 2, nc), df),
+    x=lambda g, x, df, nc: g * declare.shape_difference(lambda v: _pdf(x, v, nc), df),
+    df=lambda g, x, df, nc: g * declare.shape_difference(lambda v: chndtr_df(x, v, nc), df),
+    nc=lambda g, x, df, nc: -g * declare.shape_difference(lambda v: _pdf(x, v + 2, nc), df),
 )
 chndtr.vjp(
     x=lambda g, x, df, nc: g * _pdf(x, df, nc),
@@ -86,12 +81,12 @@ chndtr.vjp(
 )
 chndtrix.vjp(
     p=lambda g, df, nc, y: g / _pdf(y, df, nc),
-    df=lambda g, df, nc, y: -g * moved(chndtr_df(y, df, nc), _pdf(y, df, nc)),
-    nc=lambda g, df, nc, y: g * moved(_pdf(y, df + 2, nc), _pdf(y, df, nc)),
+    df=lambda g, df, nc, y: -g * declare.moved(chndtr_df(y, df, nc), _pdf(y, df, nc)),
+    nc=lambda g, df, nc, y: g * declare.moved(_pdf(y, df + 2, nc), _pdf(y, df, nc)),
 )
 
 
-@special(domain=(0.5, 4.0))
+@declare.special(domain=(0.5, 4.0))
 def chndtrinc(x, df, p):
     """The noncentrality for which ``chndtr(x, df, nc)`` is ``p``.
 
@@ -102,7 +97,7 @@ def chndtrinc(x, df, p):
     """
 
 
-@special(domain=(0.5, 4.0))
+@declare.special(domain=(0.5, 4.0))
 def chndtridf(x, p, nc):
     """The degrees of freedom for which ``chndtr(x, df, nc)`` is ``p``.
 
@@ -132,7 +127,7 @@ chndtridf.vjp(
 # ---------------------------------------------------------------------------------- noncentral F
 
 
-@special(domain=(0.5, 4.0))
+@declare.special(domain=(0.5, 4.0))
 def ncfdtr(dfn, dfd, nc, f):
     """Distribution function of noncentral F.
 
@@ -153,7 +148,7 @@ def ncfdtr(dfn, dfd, nc, f):
     """
 
 
-@special(domain=(0.3, 0.6))
+@declare.special(domain=(0.3, 0.6))
 def ncfdtri(dfn, dfd, nc, p):
     """Quantile of noncentral F, the inverse of ``ncfdtr``.
 
@@ -193,11 +188,11 @@ def _f_slope(dfn, dfd, nc, f):
 
 
 def _f_slope_n(dfn, dfd, nc, f):
-    return shape_difference(lambda v: ncfdtr(v, dfd, nc, f), dfn)
+    return declare.shape_difference(lambda v: ncfdtr(v, dfd, nc, f), dfn)
 
 
 def _f_slope_d(dfn, dfd, nc, f):
-    return shape_difference(lambda v: ncfdtr(dfn, v, nc, f), dfd)
+    return declare.shape_difference(lambda v: ncfdtr(dfn, v, nc, f), dfd)
 
 
 ncfdtr.vjp(
@@ -207,9 +202,15 @@ ncfdtr.vjp(
     f=lambda g, dfn, dfd, nc, f: g * _f_pdf(dfn, dfd, nc, f),
 )
 ncfdtri.vjp(
-    dfn=lambda g, dfn, dfd, nc, y: -g * moved(_f_slope_n(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y)),
-    dfd=lambda g, dfn, dfd, nc, y: -g * moved(_f_slope_d(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y)),
-    nc=lambda g, dfn, dfd, nc, y: -g * moved(_f_slope(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y)),
+    dfn=lambda g, dfn, dfd, nc, y: (
+        -g * declare.moved(_f_slope_n(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y))
+    ),
+    dfd=lambda g, dfn, dfd, nc, y: (
+        -g * declare.moved(_f_slope_d(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y))
+    ),
+    nc=lambda g, dfn, dfd, nc, y: (
+        -g * declare.moved(_f_slope(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y))
+    ),
     p=lambda g, dfn, dfd, nc, y: g / _f_pdf(dfn, dfd, nc, y),
 )
 
@@ -217,36 +218,42 @@ ncfdtri.vjp(
 # Note [Implicit reparameterisation] of ``distributions``: numbers that were drawn.
 
 
-@derivative(scalar=None, domain=(0.5, 4.0))
+@declare.derivative(scalar=None, domain=(0.5, 4.0))
 def noncentral_path(df, nc, x):
     """A number of noncentral chi-squared that was drawn."""
     return x
 
 
 noncentral_path.vjp(
-    df=lambda g, df, nc, y: -g * moved(chndtr_df(y, df, nc), _pdf(y, df, nc)),
-    nc=lambda g, df, nc, y: g * moved(_pdf(y, df + 2, nc), _pdf(y, df, nc)),
+    df=lambda g, df, nc, y: -g * declare.moved(chndtr_df(y, df, nc), _pdf(y, df, nc)),
+    nc=lambda g, df, nc, y: g * declare.moved(_pdf(y, df + 2, nc), _pdf(y, df, nc)),
     x=lambda g: g,
 )
 
 
-@derivative(scalar=None, domain=(0.5, 4.0))
+@declare.derivative(scalar=None, domain=(0.5, 4.0))
 def noncentral_f_path(dfn, dfd, nc, f):
     """A number of noncentral F that was drawn."""
     return f
 
 
 noncentral_f_path.vjp(
-    dfn=lambda g, dfn, dfd, nc, y: -g * moved(_f_slope_n(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y)),
-    dfd=lambda g, dfn, dfd, nc, y: -g * moved(_f_slope_d(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y)),
-    nc=lambda g, dfn, dfd, nc, y: -g * moved(_f_slope(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y)),
+    dfn=lambda g, dfn, dfd, nc, y: (
+        -g * declare.moved(_f_slope_n(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y))
+    ),
+    dfd=lambda g, dfn, dfd, nc, y: (
+        -g * declare.moved(_f_slope_d(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y))
+    ),
+    nc=lambda g, dfn, dfd, nc, y: (
+        -g * declare.moved(_f_slope(dfn, dfd, nc, y), _f_pdf(dfn, dfd, nc, y))
+    ),
     f=lambda g: g,
 )
 
 # ----------------------------------------------------------------------------------- Kolmogorov
 
 
-@special(domain=(0.3, 2.0))
+@declare.special(domain=(0.3, 2.0))
 def kolmogorov(x):
     """Probability that the scaled distance of a sample from its distribution is larger.
 
@@ -257,7 +264,7 @@ def kolmogorov(x):
     """
 
 
-@special(domain=(0.1, 0.9))
+@declare.special(domain=(0.1, 0.9))
 def kolmogi(p):
     """Inverse of ``kolmogorov``.
 
@@ -291,7 +298,7 @@ kolmogi.vjp(p=lambda g, y: g / _kolmogorov_slope(y))
 # --------------------------------------------------------------------------------------- Tukey
 
 
-@special(domain=(0.2, 0.8))
+@declare.special(domain=(0.2, 0.8))
 def tklmbda(x, lmbda):
     """Distribution function of Tukey's lambda distribution.
 
@@ -333,7 +340,7 @@ tklmbda.vjp(x=_tukey_x, lmbda=_tukey_lmbda)
 # -------------------------------------------------------------------------------------- Wright
 
 
-@special(domain=(0.5, 2.0))
+@declare.special(domain=(0.5, 2.0))
 def wright_bessel(a, b, x):
     """Wright's generalized Bessel function; with a gradient in ``x`` alone.
 
@@ -344,7 +351,7 @@ def wright_bessel(a, b, x):
     """
 
 
-@special(domain=(0.5, 2.0))
+@declare.special(domain=(0.5, 2.0))
 def log_wright_bessel(a, b, x):
     """Logarithm of Wright's generalized Bessel function; with a gradient in ``x`` alone.
 

@@ -18,18 +18,15 @@ import copy
 import importlib
 import inspect
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.batching import BatchOperand
+from numgrad.core.batching import broadcasting_rule
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import Op
-from numgrad.operations.linear_algebra.checks import constant
+from numgrad.operations.linear_algebra.matrices import constant
 from numgrad.operations.shared_rules import floating
 
 _AT_ONCE = 4096  # pairs, so that integrands fit into the cache
@@ -144,12 +141,7 @@ def _probability_shape(limits, correlation, **_):
     return Meta(broadcast_lengths(limits.shape[:-2], correlation.shape[:-2]), dtype)
 
 
-@normal_probability.batch
-def _probability_batch(
-    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
-) -> Any:
-    ndim = max(x.ndim for x in operands)
-    return bind(op, tuple([x.aligned(ndim) for x in operands]), params)
+normal_probability.batch(broadcasting_rule)
 
 
 def _others(n: int) -> np.ndarray:

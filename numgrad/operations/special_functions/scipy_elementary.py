@@ -1,10 +1,16 @@
-"""Elementary functions of SciPy's names: entropies, losses, power transforms, degrees."""
+"""Elementary functions of SciPy's names: entropies, losses, powers, degrees, log-sums."""
+
+from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from numgrad.core.declare import elementwise
+from numgrad.errors import NumgradValueError
+from numgrad.operations import reduce
+from numgrad.operations.shape import as_operand
 from numgrad.operations.special_functions.declare import special
 from numgrad.operations.special_functions.hypergeometric import hyp1f1, hyp2f1
 
@@ -413,3 +419,103 @@ cotdg.vjp(x=lambda g, y: g * (-_DEGREE * (1 + y * y)))
 radian.vjp(
     d=lambda g: g * _DEGREE, m=lambda g: g * (_DEGREE / 60), s=lambda g: g * (_DEGREE / 3600)
 )
+
+
+def diric(x: Any, n: int) -> Any:
+    """Periodic sinc function ``sin(n x / 2) / (n sin(x / 2))`` of Dirichlet.
+
+    Parameters
+    ----------
+    x
+        Operand.
+    n
+        A positive integer.
+
+    Raises
+    ------
+    NumgradValueError
+        If ``n`` is not a positive integer.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.special.diric(ng.tensor([0.0, math.pi / 2]), 3)
+    tensor([1.        , 0.33333333])
+    """
+    if int(n) != n or n < 1:
+        raise NumgradValueError(f"diric: n must be a positive integer, got {n!r}")
+    # a sum of cosines, which has no poles to remove
+    x = as_operand(x)
+    steps = np.arange(int(n)) - (n - 1) / 2
+    return np.sum(np.cos(np.expand_dims(x, -1) * steps), axis=-1) / n
+
+
+def logsumexp(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
+) -> Any:
+    """``log(sum(b * exp(a)))`` over axes, without overflow.
+
+    Parameters
+    ----------
+    b
+        Weights, which may be negative or 0.
+    return_sign
+        Whether the result is the logarithm of the absolute value and a sign; without it a negative
+        sum is NaN.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.special.logsumexp(ng.tensor([1000.0, 1000.0]), b=ng.tensor([1.0, 2.0]))
+    tensor(1001.09861229)
+    """
+    a = as_operand(a)
+    if b is None:
+        y = reduce.logsumexp(a, axis=axis, keepdims=keepdims)
+        return (y, np.sign(np.exp(np.minimum(y, 0.0)))) if return_sign else y
+    b = as_operand(b)
+    # where a weight is 0 its summand is, whatever the exponent
+    a, b = np.broadcast_arrays(a, b)
+    counted = b != 0
+    shift = np.where(counted, a, -math.inf)
+    shift = np.max(shift, axis=axis, keepdims=True, initial=-math.inf)  # of nothing as well
+    shift = np.where(np.isfinite(shift), shift, 0.0)
+    total = np.sum(
+        np.where(counted, b, 0.0) * np.exp(np.where(counted, a - shift, 0.0)),
+        axis=axis,
+        keepdims=keepdims,
+    )
+    shift = shift if keepdims else np.sum(shift, axis=axis)
+    with np.errstate(divide="ignore"):  # of plain arrays whose sum is 0
+        if not return_sign:
+            return np.log(total) + shift
+        return np.log(np.abs(total)) + shift, np.sign(total)
+
+
+def softmax(x: Any, axis: Any = None) -> Any:
+    """Exponentials divided by their sum over axes; without an axis, over all of them.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.special.softmax(ng.tensor([[0.0, 0.0], [0.0, 0.0]]))
+    tensor([[0.25, 0.25],
+            [0.25, 0.25]])
+    """
+    return reduce.softmax(x, axis=_all(x) if axis is None else axis)
+
+
+def log_softmax(x: Any, axis: Any = None) -> Any:
+    """Logarithm of ``softmax``; without an axis, over all of them.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.special.log_softmax(ng.tensor([0.0, 0.0]))
+    tensor([-0.69314718, -0.69314718])
+    """
+    return reduce.log_softmax(x, axis=_all(x) if axis is None else axis)
+
+
+def _all(x: Any) -> tuple[int, ...]:
+    return tuple(range(len(as_operand(x).shape)))

@@ -38,10 +38,9 @@ _namespace(
     {
         "numgrad.optim.lr_scheduler.base": "LRScheduler",
         "numgrad.optim.lr_scheduler.composite": "ChainedScheduler SequentialLR",
-        "numgrad.optim.lr_scheduler.cosine": "CosineAnnealingLR CosineAnnealingWarmRestarts",
-        "numgrad.optim.lr_scheduler.cycle": "CyclicLR OneCycleLR",
         "numgrad.optim.lr_scheduler.factor": "ConstantLR ExponentialLR LambdaLR LinearLR "
-        "MultiStepLR MultiplicativeLR PolynomialLR StepLR",
-        "numgrad.optim.lr_scheduler.plateau": "ReduceLROnPlateau",
+        "MultiStepLR MultiplicativeLR PolynomialLR StepLR ReduceLROnPlateau",
+        "numgrad.optim.lr_scheduler.periodic": "CosineAnnealingLR CosineAnnealingWarmRestarts "
+        "CyclicLR OneCycleLR",
     },
 )

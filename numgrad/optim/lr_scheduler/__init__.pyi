@@ -4,10 +4,6 @@
 from numgrad.optim.lr_scheduler.base import LRScheduler as LRScheduler
 from numgrad.optim.lr_scheduler.composite import ChainedScheduler as ChainedScheduler
 from numgrad.optim.lr_scheduler.composite import SequentialLR as SequentialLR
-from numgrad.optim.lr_scheduler.cosine import CosineAnnealingLR as CosineAnnealingLR
-from numgrad.optim.lr_scheduler.cosine import CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts
-from numgrad.optim.lr_scheduler.cycle import CyclicLR as CyclicLR
-from numgrad.optim.lr_scheduler.cycle import OneCycleLR as OneCycleLR
 from numgrad.optim.lr_scheduler.factor import ConstantLR as ConstantLR
 from numgrad.optim.lr_scheduler.factor import ExponentialLR as ExponentialLR
 from numgrad.optim.lr_scheduler.factor import LambdaLR as LambdaLR
@@ -15,5 +11,9 @@ from numgrad.optim.lr_scheduler.factor import LinearLR as LinearLR
 from numgrad.optim.lr_scheduler.factor import MultiplicativeLR as MultiplicativeLR
 from numgrad.optim.lr_scheduler.factor import MultiStepLR as MultiStepLR
 from numgrad.optim.lr_scheduler.factor import PolynomialLR as PolynomialLR
+from numgrad.optim.lr_scheduler.factor import ReduceLROnPlateau as ReduceLROnPlateau
 from numgrad.optim.lr_scheduler.factor import StepLR as StepLR
-from numgrad.optim.lr_scheduler.plateau import ReduceLROnPlateau as ReduceLROnPlateau
+from numgrad.optim.lr_scheduler.periodic import CosineAnnealingLR as CosineAnnealingLR
+from numgrad.optim.lr_scheduler.periodic import CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts
+from numgrad.optim.lr_scheduler.periodic import CyclicLR as CyclicLR
+from numgrad.optim.lr_scheduler.periodic import OneCycleLR as OneCycleLR

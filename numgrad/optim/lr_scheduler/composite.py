@@ -8,7 +8,7 @@ from typing import Any
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.optim.lr_scheduler.base import LRScheduler, set_value, values_of
-from numgrad.optim.lr_scheduler.plateau import ReduceLROnPlateau
+from numgrad.optim.lr_scheduler.factor import ReduceLROnPlateau
 from numgrad.optim.optimizer import Optimizer
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.operations.arithmetic import round
+from numgrad.operations.arithmetic import imag, real, round
 from numgrad.operations.arrangement import fliplr, flipud, rot90
 from numgrad.operations.assembling import (
     append,
@@ -29,7 +29,6 @@ from numgrad.operations.calculus import (
     unwrap,
 )
 from numgrad.operations.choice import clip, nan_to_num
-from numgrad.operations.complex import imag, real
 from numgrad.operations.cumulative import (
     cumprod,
     cumsum,
@@ -277,7 +276,7 @@ CALLS = {
     nan_to_num: [
         (((2, 3),), lambda x: nan_to_num(x)),
     ],
-    # numgrad.operations.complex
+    # numgrad.operations.arithmetic
     real: [
         (((2, 3),), lambda x: real(x)),
     ],

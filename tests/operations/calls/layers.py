@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from numgrad.nn.activation.formulas import celu
+from numgrad.nn.activation_formulas import celu
+from numgrad.nn.batch_normalization import batch_normalize, normalize_by
 from numgrad.nn.dropout import _dropout
 from numgrad.nn.embedding import _embedding, embedding_backward
+from numgrad.nn.layer_normalization import _group_norm, _layer_norm, _rms_norm, normalize_groups
 from numgrad.nn.linear import _bilinear
 from numgrad.nn.loss.cross_entropy import _cross_entropy, _nll_loss, cross_entropy, nll_loss
 from numgrad.nn.loss.ctc import ctc, ctc_shares
 from numgrad.nn.loss.likelihood import gaussian_error
-from numgrad.nn.normalization.batch import batch_normalize, normalize_by
-from numgrad.nn.normalization.layer import _group_norm, _layer_norm, _rms_norm, normalize_groups
-from numgrad.nn.recurrent.sequences import gru_sequence, lstm_sequence, rnn_sequence
+from numgrad.nn.recurrent import gru_sequence, lstm_sequence, rnn_sequence
 from numgrad.operations.take import ALONG, INDICES
 
 _CLASSES = np.array([[2, 0], [-1, 1]])
@@ -52,7 +52,7 @@ CALLS = {
         (((2, 3), (2, 4), (5, 3, 4), (5,)), lambda *operands: _bilinear(*operands)),
         (((3,), (2,), (1, 3, 2)), lambda *operands: _bilinear(*operands)),
     ],
-    # numgrad.nn.activation.formulas
+    # numgrad.nn.activation_formulas
     celu: [(((2, 3), ()), lambda x, alpha: celu(x - 1.2, alpha))] * 3,
     # numgrad.nn.loss.cross_entropy
     _cross_entropy: [
@@ -107,7 +107,7 @@ CALLS = {
     gaussian_error: [
         (((2, 3),) * 3, lambda x, t, var: gaussian_error(x, t, var, 0.1)),
     ],
-    # numgrad.nn.normalization.batch
+    # numgrad.nn.batch_normalization
     batch_normalize: [
         (((3, 2, 2), (2,), (2,)), lambda *x: batch_normalize(*x, eps=0.1)),
         (((4, 2),), lambda x: batch_normalize(x, eps=0.1)),
@@ -115,7 +115,7 @@ CALLS = {
     normalize_by: [
         (((0, 2), (2,), (2,), (2,)), lambda x, m, v, w: normalize_by(x, m, np.exp(v), w)),
     ],
-    # numgrad.nn.normalization.layer
+    # numgrad.nn.layer_normalization
     normalize_groups: [
         (((2, 4, 3), (4,), (4,)), lambda *x: normalize_groups(*x, extents=(2, 2, 2, 3))),
         (((3, 4), (4,)), lambda x, w: normalize_groups(x, w, extents=(3, 2, 2, 1), centered=False)),
@@ -133,7 +133,7 @@ CALLS = {
         (((2, 4, 3), (4,), (4,)), lambda x, w, b: _group_norm(x, 2, w, b)),
         (((2, 4, 0), (4,), (4,)), lambda x, w, b: _group_norm(x, 2, w, b)),
     ],
-    # numgrad.nn.recurrent.sequences
+    # numgrad.nn.recurrent
     rnn_sequence: [
         (((2, 1, 2), (1, 2), (2, 2)), lambda *x: rnn_sequence(*x)),
         (((3, 2, 2), (2, 2), (2, 2), (2,)), lambda *x: rnn_sequence(*x, nonlinearity="relu")),

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from numgrad.operations.diagonal import tril, triu
-from numgrad.operations.linear_algebra.checks import adjoint, constant, hermitian, identity, product
 from numgrad.operations.linear_algebra.determinants import (
     adjugate,
     adjugate_derivative,
@@ -38,6 +37,13 @@ from numgrad.operations.linear_algebra.factorizations import (
     permutation_of,
     qr,
     raw_qr,
+)
+from numgrad.operations.linear_algebra.matrices import (
+    adjoint,
+    constant,
+    hermitian,
+    identity,
+    product,
 )
 from numgrad.operations.linear_algebra.matrix_equations import (
     solve_continuous_are,

@@ -7,6 +7,7 @@ import numpy as np
 from numgrad.operations.special_functions.complex_valued import voigt_profile
 from numgrad.operations.special_functions.distributions import nbdtr, nbdtrc
 from numgrad.operations.special_functions.gamma import riemann_zeta, riemann_zeta_slope
+from numgrad.operations.special_functions.hypergeometric import lpmv
 from numgrad.operations.special_functions.inverse_parameters import (
     bdtri,
     bdtrik,
@@ -17,7 +18,6 @@ from numgrad.operations.special_functions.inverse_parameters import (
 )
 from numgrad.operations.special_functions.noncentral import chndtridf, chndtrinc
 from numgrad.operations.special_functions.normal_regions import _options, normal_probability
-from numgrad.operations.special_functions.polynomials import lpmv
 from numgrad.operations.special_functions.wave_functions import (
     mathieu_cem,
     mathieu_modcem1,
@@ -69,7 +69,7 @@ CALLS = {
         )
         for shape in ((3, 1, 2), (2, 2))
     ],
-    # numgrad.operations.special_functions.polynomials
+    # numgrad.operations.special_functions.hypergeometric
     lpmv: [(((3,),), lambda x: lpmv(1.0, 2.5, x))],
 }
 

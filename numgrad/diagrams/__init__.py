@@ -1,1 +1,0 @@
-"""Boxes of text and arrows between them: layout, SVG, DOT. What boxes show is not known here."""

@@ -1,1 +1,0 @@
-"""Activation: the operation, its function, its modules."""

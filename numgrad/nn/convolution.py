@@ -1,0 +1,782 @@
+"""Convolutions and transposed ones, which are their gradients: functions and layers.
+
+Shapes: input ``(N, C, *positions)``, or ``(C, *positions)`` for one sample; one position in ``1d``
+functions, rows and columns in ``2d`` ones. Options that differ along the axes are tuples.
+
+Note [Depth as channels]
+------------------------
+What a kernel covers along the first axis of positions is laid beside the channels: ``(N, C, D, H,
+W)`` becomes ``(N * D', C * kernel, H, W)``, and weights ``(O, C / groups, kernel, ...)`` are those
+of images as they lie in memory. A transposed convolution makes such channels and adds them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.nn import init
+from numgrad.nn.applied import along_axes, checked
+from numgrad.nn.convolution_primitives import convolution, convolution_input
+from numgrad.nn.module.members import empty_parameter
+from numgrad.nn.module.module import Module
+from numgrad.nn.padding import MODES, pad
+from numgrad.operations.arrangement import moveaxis, permute_dims
+from numgrad.operations.index import getitem
+from numgrad.operations.scatter import index_add
+from numgrad.operations.shape import as_operand, expand_dims, reshape, squeeze
+from numgrad.operations.take import take
+from numgrad.tensors.creation import arange, zeros
+from numgrad.tensors.tensor import Tensor
+
+
+def check_output_padding(
+    operation: str, extra: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+) -> None:
+    """Raise unless another stride would not give what ``output_padding`` asks for."""
+    if any(e >= max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True)):
+        raise NumgradValueError(
+            f"{operation}: output_padding {extra} must be less than stride {stride} or dilation "
+            f"{dilation} along each axis"
+        )
+
+
+def same_padding(
+    operation: str, kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+) -> tuple[tuple[int, int], ...]:
+    """Padding that keeps the lengths of all axes; what is odd goes behind."""
+    if any(s != 1 for s in stride):
+        raise NumgradValueError(
+            f"{operation}: padding='same' keeps the shape of the input, which stride {stride} does "
+            "not; give the padding as numbers"
+        )
+    total = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
+    return tuple((t // 2, t - t // 2) for t in total)
+
+
+def as_batch(operation: str, rank: int, x: Any, w: Any, b: Any) -> tuple[Any, Any, Any, bool]:
+    """Input, weight and bias as operands, the input with samples, and whether it had them."""
+    x, w, b = as_operand(x), as_operand(w), None if b is None else as_operand(b)
+    if len(w.shape) != rank + 2 or len(x.shape) not in (rank + 1, rank + 2):
+        raise NumgradValueError(
+            f"{operation}: needs an input with {rank + 2} axes (samples, channels, positions), or "
+            f"{rank + 1} for one sample, and a weight with {rank + 2}; got shapes "
+            f"{tuple(x.shape)} and {tuple(w.shape)}"
+        )
+    dtypes = [a.dtype for a in (x, w, b) if a is not None]
+    if len(set(dtypes)) > 1 or w.dtype.kind not in "fc":
+        raise NumgradTypeError(
+            f"{operation}: input, weight and bias need one floating dtype, got "
+            f"{', '.join(map(str, dtypes))}; convert the input with astype, or make the layer with "
+            "dtype=..."
+        )
+    if len(x.shape) == rank + 1:
+        return expand_dims(x, axis=0), w, b, False
+    return x, w, b, True
+
+
+def pairs_of(
+    operation: str,
+    padding: Any,
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> tuple[tuple[int, int], ...]:
+    """Padding before and behind each axis; it may be given by a word."""
+    if padding == "same":
+        return same_padding(operation, kernel, stride, dilation)
+    if padding == "valid":
+        return ((0, 0),) * len(kernel)
+    if isinstance(padding, str):
+        raise NumgradValueError(
+            f"{operation}: padding {padding!r} is not available; use numbers, 'same' or 'valid'"
+        )
+    return tuple((p, p) for p in along_axes(operation, "padding", padding, len(kernel), 0))
+
+
+def _convolve(
+    rank: int, x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Tensor:
+    name = f"conv{rank}d"
+    x, w, b, batched = as_batch(name, rank, x, w, b)
+    stride = along_axes(name, "stride", stride, rank, 1)
+    dilation = along_axes(name, "dilation", dilation, rank, 1)
+    kernel = tuple(map(index, w.shape[2:])) if rank == 3 else tuple(w.shape[2:])
+    pairs = pairs_of(name, padding, kernel, stride, dilation)
+    convolve = _convolve_slices if rank == 3 else convolution
+    y = convolve(x, w, b, stride=stride, padding=pairs, dilation=dilation, groups=groups)
+    return y if batched else squeeze(y, axis=0)
+
+
+def _convolve_slices(
+    x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
+    """Convolve volumes: Note [Depth as channels]."""
+    kernel = tuple(map(index, w.shape[2:]))
+    samples, channels, depth, *area = x.shape
+    count = (index(depth) + sum(padding[0]) - dilation[0] * (kernel[0] - 1) - 1) // stride[0] + 1
+    if count < 1 or channels != w.shape[1] * groups:
+        raise NumgradValueError(
+            f"conv3d: an input of shape {tuple(x.shape)}, a weight of shape {tuple(w.shape)}, "
+            f"padding {padding}, dilation {dilation} and groups={groups} do not fit; the weight "
+            "has shape (outputs, channels / groups, *kernel), the kernel is within the padded input"
+        )
+    if any(padding[0]):
+        x = pad(x, (0, 0, 0, 0, *padding[0]))
+    x = take(x, _places(count, stride[0], kernel[0], dilation[0]), axis=2)
+    x = reshape(x, (samples, channels, count, kernel[0], *area))
+    x = permute_dims(x, axes=(0, 2, 1, 3, 4, 5))
+    y = convolution(
+        reshape(x, (samples * count, channels * kernel[0], *area)),
+        reshape(w, (w.shape[0], w.shape[1] * kernel[0], *kernel[1:])),
+        b,
+        stride=stride[1:],
+        padding=padding[1:],
+        dilation=dilation[1:],
+        groups=groups,
+    )
+    return moveaxis(reshape(y, (samples, count, *y.shape[1:])), source=1, destination=2)
+
+
+def conv1d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Correlation of a sequence with kernels: as ``conv2d``, along one axis.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> x = ng.tensor([[1.0, 2.0, 4.0, 8.0]])
+    >>> ng.nn.functional.conv1d(x, np.array([[[-1.0, 1.0]]]))
+    tensor([[1., 2., 4.]])
+    """
+    return _convolve(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Correlation of images with kernels.
+
+    ``y[n, o] = bias[o] + sum over c, i, j of weight[o, c, i, j] x[n, c, i, j]``, with ``x`` read at
+    ``stride`` times the place in ``y`` plus ``dilation`` times the place in the kernel, less the
+    padding.
+
+    Parameters
+    ----------
+    input
+        Of shape (N, C, H, W) or (C, H, W), floating.
+    weight
+        Of shape (O, C / groups, rows, columns) and the dtype of the input.
+    bias
+        Of shape (O,), or None.
+    stride
+        Distance in the input of neighbours in the output.
+    padding
+        Zeros at both ends of each axis; ``"valid"`` for none, ``"same"`` for as many as keep the
+        shape.
+    dilation
+        Distance in the input of neighbours in the kernel.
+    groups
+        Parts into which channels and outputs are divided, each convolved by itself.
+
+    Returns
+    -------
+    Tensor
+        Of shape (N, O, rows, columns), or without N.
+
+    Raises
+    ------
+    NumgradTypeError
+        If the dtypes differ or are not floating.
+    NumgradValueError
+        If shapes and options do not fit, or the kernel is larger than the padded input.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> x = ng.tensor(np.arange(16.0).reshape(1, 1, 4, 4))
+    >>> ng.nn.functional.conv2d(x, np.ones((1, 1, 2, 2)), stride=2)
+    tensor([[[[10., 18.],
+              [42., 50.]]]])
+    """
+    return _convolve(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def _places(count: int, stride: int, kernel: int, dilation: int) -> Any:
+    """Where the elements of each kernel lie along an axis, one kernel after another."""
+    return reshape(reshape(arange(count) * stride, (-1, 1)) + arange(kernel) * dilation, (-1,))
+
+
+def conv3d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Correlation of volumes with kernels: as ``conv2d``, along three axes.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> ng.nn.functional.conv3d(ng.ones((1, 1, 2, 3, 3)), np.ones((1, 1, 2, 2, 2)))
+    tensor([[[[[8., 8.],
+               [8., 8.]]]]])
+    """
+    return _convolve(3, input, weight, bias, stride, padding, dilation, groups)
+
+
+_CONVOLVE = (conv1d, conv2d, conv3d)
+
+
+_PADDING_MODES = ("zeros", *(mode for mode in MODES if mode != "constant"))
+
+
+class _Convolution(Module):
+    """Base of all these layers: options, a weight and maybe a bias."""
+
+    rank: int
+    transposed = False
+
+    @checked
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        output_padding: Any,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any,
+        dtype: Any,
+    ) -> None:
+        super().__init__()
+        name, rank = type(self).__name__, self.rank
+        if in_channels % groups or out_channels % groups:
+            raise NumgradValueError(
+                f"{name}: in_channels {in_channels} and out_channels {out_channels} must be "
+                f"divisible by groups; got {groups}"
+            )
+        modes = ("zeros",) if self.transposed else _PADDING_MODES
+        if padding_mode not in modes:
+            raise NumgradValueError(
+                f"{name}: padding_mode {padding_mode!r} is not available; use one of {modes}"
+            )
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size = along_axes(name, "kernel_size", kernel_size, rank, 1)
+        self.stride = along_axes(name, "stride", stride, rank, 1)
+        self.dilation = along_axes(name, "dilation", dilation, rank, 1)
+        self.padding_mode = padding_mode
+        self.padding: Any = padding
+        if not isinstance(padding, str):
+            self.padding = along_axes(name, "padding", padding, rank, 0)
+        elif self.transposed or padding not in ("same", "valid"):
+            raise NumgradValueError(
+                f"{name}: padding {padding!r} is not available; use numbers"
+                + ("" if self.transposed else ", 'same' or 'valid'")
+            )
+        elif padding == "same":
+            same_padding(name, self.kernel_size, self.stride, self.dilation)  # refuses strides
+        self.output_padding = along_axes(name, "output_padding", output_padding, rank, 0)
+        check_output_padding(name, self.output_padding, self.stride, self.dilation)
+        first, second = in_channels, out_channels
+        if not self.transposed:
+            first, second = second, first
+        shape = (first, second // groups, *self.kernel_size)
+        self.weight = empty_parameter(shape, dtype, device)
+        self.register_parameter(
+            "bias", empty_parameter((out_channels,), dtype, device) if bias else None
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new values of the parameters."""
+        init.reset_weight_and_bias(self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """The arguments of the constructor that are not the default."""
+        none, one = (0,) * self.rank, (1,) * self.rank
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"
+        text += f", stride={self.stride}"
+        for name, default in (
+            ("padding", none), ("dilation", one), ("output_padding", none), ("groups", 1),
+        ):  # fmt: skip
+            if getattr(self, name) != default:
+                text += f", {name}={getattr(self, name)}"
+        if self.bias is None:
+            text += ", bias=False"
+        if self.padding_mode != "zeros":
+            text += f", padding_mode={self.padding_mode}"
+        return text
+
+
+class _Forward(_Convolution):
+    """A convolution."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias,
+            padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def forward(self, input: Any) -> Tensor:
+        """Apply the layer."""
+        convolve = _CONVOLVE[self.rank - 1]
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input = pad(input, self._widths(), mode=self.padding_mode)
+            padding = 0
+        return convolve(
+            input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
+        )
+
+    def _widths(self) -> list[int]:
+        """Padding as ``pad`` takes it, the last axis first."""
+        if self.padding == "same":
+            name = type(self).__name__
+            pairs = same_padding(name, self.kernel_size, self.stride, self.dilation)
+        elif self.padding == "valid":
+            pairs = ()
+        else:
+            pairs = tuple((p, p) for p in self.padding)
+        return [width for pair in reversed(pairs) for width in pair]
+
+
+class Conv1d(_Forward):
+    """Convolution of sequences: as ``Conv2d``, along one axis.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> layer = ng.nn.Conv1d(3, 8, 5, padding="same")
+    >>> layer(ng.ones((2, 3, 20))).shape
+    (2, 8, 20)
+    """
+
+    rank = 1
+
+
+class Conv2d(_Forward):
+    """Convolution of images, with weights that are learned.
+
+    Parameters
+    ----------
+    in_channels, out_channels
+        Lengths of axis 1 of input and output, both divisible by ``groups``.
+    kernel_size
+        Shape of the kernel: an integer or a tuple, as stride, padding and dilation.
+    stride
+        Distance in the input of neighbours in the output.
+    padding
+        Positions added at both ends of each axis, or ``"same"`` or ``"valid"``.
+    dilation
+        Distance in the input of neighbours in the kernel.
+    groups
+        Parts into which channels and outputs are divided, each convolved by itself.
+    bias
+        Whether there is one.
+    padding_mode
+        What is added: ``"zeros"``, or as in ``functional.pad`` ``"reflect"``, ``"replicate"`` or
+        ``"circular"``.
+    device
+        None or ``"cpu"``.
+    dtype
+        Of the parameters, by default float64.
+
+    Attributes
+    ----------
+    weight
+        Of shape (out_channels, in_channels / groups, rows, columns); at first evenly spread between
+        ``-k`` and ``k``, ``k`` one over the root of the number of inputs of an output.
+    bias
+        Of shape (out_channels,), or None; at first as the weight.
+
+    Raises
+    ------
+    NumgradValueError
+        If the options do not fit each other.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> layer = ng.nn.Conv2d(1, 16, 3, padding=1)
+    >>> layer
+    Conv2d(1, 16, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))
+    >>> layer(ng.ones((5, 1, 8, 8))).shape
+    (5, 16, 8, 8)
+    """
+
+    rank = 2
+
+
+class Conv3d(_Forward):
+    """Convolution of volumes: as ``Conv2d``, along three axes.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.Conv3d(3, 8, (1, 3, 3), padding=(0, 1, 1))(ng.ones((2, 3, 4, 5, 6))).shape
+    (2, 8, 4, 5, 6)
+    """
+
+    rank = 3
+
+
+def check_transposed(operation: str, x: Any, w: Any, b: Any, groups: int) -> None:
+    """Raise unless channels and bias of a transposed convolution fit its weight."""
+    if groups < 1 or x.shape[1] != w.shape[0] or w.shape[0] % groups:
+        raise NumgradValueError(
+            f"{operation}: {x.shape[1]} channels of an input of shape {tuple(x.shape)} and a "
+            f"weight of shape {tuple(w.shape)} do not fit for groups={groups}; the weight needs a "
+            "shape (channels, outputs / groups, *kernel), channels divisible by groups"
+        )
+    outputs = w.shape[1] * groups
+    if b is not None and b.shape != (outputs,):
+        raise NumgradValueError(
+            f"{operation}: a bias of shape {tuple(b.shape)} does not fit a weight of shape "
+            f"{tuple(w.shape)}; it needs a number for each of the {outputs} outputs"
+        )
+
+
+def _transposed(
+    rank: int,
+    x: Any,
+    w: Any,
+    b: Any,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> Tensor:
+    name = f"conv_transpose{rank}d"
+    x, w, b, batched = as_batch(name, rank, x, w, b)
+    stride = along_axes(name, "stride", stride, rank, 1)
+    dilation = along_axes(name, "dilation", dilation, rank, 1)
+    padding = along_axes(name, "padding", padding, rank, 0)
+    extra = along_axes(name, "output_padding", output_padding, rank, 0)
+    check_output_padding(name, extra, stride, dilation)
+    check_transposed(name, x, w, b, groups)
+    transpose = _transpose_slices if rank == 3 else _transpose
+    y = transpose(name, x, w, stride, padding, extra, dilation, groups)
+    if b is not None:
+        y = y + reshape(b, (*b.shape, *(1,) * rank))
+    return y if batched else squeeze(y, axis=0)
+
+
+def _transpose(
+    name: str, x: Any, w: Any, stride: Any, padding: Any, extra: Any, dilation: Any, groups: int
+) -> Any:
+    """Transpose a convolution over one or two axes."""
+    shape = tuple(
+        (n - 1) * s - 2 * p + d * (k - 1) + e + 1
+        for n, k, s, p, e, d in zip(
+            x.shape[2:], w.shape[2:], stride, padding, extra, dilation, strict=True
+        )
+    )
+    if min(shape) < 1:
+        raise NumgradValueError(
+            f"{name}: an input of shape {tuple(x.shape)} and a weight of shape {tuple(w.shape)} "
+            f"with padding {padding} give an output with axes {shape}; use less padding"
+        )
+    return convolution_input(
+        x,
+        w,
+        shape=shape,
+        stride=stride,
+        padding=tuple((p, p - e) for p, e in zip(padding, extra, strict=True)),
+        dilation=dilation,
+        groups=groups,
+    )
+
+
+def _transpose_slices(
+    name: str, x: Any, w: Any, stride: Any, padding: Any, extra: Any, dilation: Any, groups: int
+) -> Any:
+    """Transpose one of volumes: Note [Depth as channels]."""
+    kernel = tuple(map(index, w.shape[2:]))
+    samples, channels, depth, *area = x.shape
+    depth = index(depth)
+    reach = (depth - 1) * stride[0] + dilation[0] * (kernel[0] - 1) + 1 + extra[0]
+    if reach - 2 * padding[0] < 1:
+        raise NumgradValueError(
+            f"{name}: an input of shape {tuple(x.shape)} and a weight of shape {tuple(w.shape)} "
+            f"with padding {padding} give no output; use less padding"
+        )
+    x = reshape(moveaxis(x, source=2, destination=1), (samples * depth, channels, *area))
+    w = reshape(w, (channels, w.shape[1] * kernel[0], *kernel[1:]))
+    y = _transpose(
+        "conv_transpose2d", x, w, stride[1:], padding[1:], extra[1:], dilation[1:], groups
+    )
+    outputs, area = w.shape[1] // kernel[0] * groups, y.shape[2:]
+    y = reshape(y, (samples, depth, outputs, kernel[0], *area))
+    y = permute_dims(y, axes=(0, 2, 1, 3, 4, 5))
+    y = reshape(y, (samples, outputs, depth * kernel[0], *area))
+    empty = zeros((samples, outputs, reach, *area), dtype=y.dtype)
+    y = index_add(empty, _places(depth, stride[0], kernel[0], dilation[0]), y, axis=2)
+    if padding[0]:
+        y = getitem(y, (slice(None), slice(None), slice(padding[0], reach - padding[0])))
+    return y
+
+
+def conv_transpose1d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """Transposed convolution of a sequence: as ``conv_transpose2d``, along one axis.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> ng.nn.functional.conv_transpose1d(ng.tensor([[1.0, 2.0]]), np.array([[[1.0, 10.0]]]))
+    tensor([[ 1., 12., 20.]])
+    """
+    return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose2d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """The gradient of ``conv2d`` with respect to its input, as an operation of its own.
+
+    Each element of the input adds a kernel, times that element, to the output; neighbours add
+    theirs ``stride`` apart.
+
+    Parameters
+    ----------
+    input
+        Of shape (N, C, H, W) or (C, H, W), floating.
+    weight
+        Of shape (C, O / groups, rows, columns) and the dtype of the input.
+    bias
+        Of shape (O,), or None.
+    stride, dilation, groups
+        Those of the convolution.
+    padding
+        That of the convolution: what is taken off at both ends of each axis here.
+    output_padding
+        Number of positions added behind: with a stride, convolutions of several lengths have the
+        same output. Less than stride or dilation.
+
+    Returns
+    -------
+    Tensor
+        Of shape (N, O, rows, columns), or without N; an axis has length
+        ``(n - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1``.
+
+    Raises
+    ------
+    NumgradTypeError
+        If the dtypes differ or are not floating.
+    NumgradValueError
+        If shapes and options do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> x = ng.tensor([[[1.0, 2.0]]])
+    >>> ng.nn.functional.conv_transpose2d(x, np.ones((1, 1, 2, 2)), stride=2)
+    tensor([[[1., 1., 2., 2.],
+             [1., 1., 2., 2.]]])
+    """
+    return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose3d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """The gradient of ``conv3d`` with respect to its input: as ``conv_transpose2d``.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> x = ng.ones((1, 1, 2, 3, 3))
+    >>> ng.nn.functional.conv_transpose3d(x, np.ones((1, 2, 2, 2, 2)), stride=2).shape
+    (1, 2, 4, 6, 6)
+    """
+    return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+_TRANSPOSE = (conv_transpose1d, conv_transpose2d, conv_transpose3d)
+
+
+class _Transposed(_Convolution):
+    """A transposed convolution."""
+
+    transposed = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding,
+            groups, bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def forward(self, input: Any, output_size: Sequence[int] | None = None) -> Tensor:
+        """Apply the layer; ``output_size``, with or without other axes, chooses output padding.
+
+        Raises
+        ------
+        NumgradValueError
+            If no output padding gives that size.
+        """
+        extra = self.output_padding
+        if output_size is not None:
+            extra = self._output_padding(input.shape, tuple(output_size))
+        transpose = _TRANSPOSE[self.rank - 1]
+        return transpose(
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
+            self.dilation,
+        )  # fmt: skip
+
+    def _output_padding(self, shape: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...]:
+        name, rank = type(self).__name__, self.rank
+        if len(size) == len(shape):
+            size = size[len(shape) - rank :]
+        least = tuple(
+            (n - 1) * s - 2 * p + d * (k - 1) + 1
+            for n, s, p, d, k in zip(
+                shape[len(shape) - rank :], self.stride, self.padding, self.dilation,
+                self.kernel_size, strict=True,
+            )
+        )  # fmt: skip
+        most = tuple(n + s - 1 for n, s in zip(least, self.stride, strict=True))
+        if len(size) != rank or any(
+            not lo <= n <= hi for lo, n, hi in zip(least, size, most, strict=True)
+        ):
+            raise NumgradValueError(
+                f"{name}: an input of shape {shape} cannot give output_size {size}; it can be from "
+                f"{least} to {most}"
+            )
+        return tuple(n - lo for n, lo in zip(size, least, strict=True))
+
+
+class ConvTranspose1d(_Transposed):
+    """Transposed convolution of sequences: as ``ConvTranspose2d``, along one axis.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.ConvTranspose1d(3, 8, 4, stride=2, padding=1)(ng.ones((2, 3, 5))).shape
+    (2, 8, 10)
+    """
+
+    rank = 1
+
+
+class ConvTranspose2d(_Transposed):
+    """Transposed convolution of images, with weights that are learned.
+
+    Parameters
+    ----------
+    in_channels, out_channels, kernel_size, stride, dilation, groups, bias, device, dtype
+        As in ``Conv2d``.
+    padding
+        What is taken off at both ends of each axis.
+    output_padding
+        Number of positions added behind; less than stride or dilation.
+    padding_mode
+        ``"zeros"``.
+
+    Attributes
+    ----------
+    weight
+        Of shape (in_channels, out_channels / groups, rows, columns).
+    bias
+        Of shape (out_channels,), or None.
+
+    Raises
+    ------
+    NumgradValueError
+        If the options do not fit each other.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> layer = ng.nn.ConvTranspose2d(4, 2, 3, stride=2, padding=1)
+    >>> x = ng.ones((1, 4, 5, 5))
+    >>> layer(x).shape, layer(x, output_size=(10, 10)).shape
+    ((1, 2, 9, 9), (1, 2, 10, 10))
+    """
+
+    rank = 2
+
+
+class ConvTranspose3d(_Transposed):
+    """Transposed convolution of volumes: as ``ConvTranspose2d``, along three axes.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.ConvTranspose3d(4, 2, 2, stride=2)(ng.ones((1, 4, 3, 4, 5))).shape
+    (1, 2, 6, 8, 10)
+    """
+
+    rank = 3

@@ -1,1 +1,0 @@
-"""Convolution: the operation, its function, its modules."""

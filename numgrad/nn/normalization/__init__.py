@@ -1,1 +1,0 @@
-"""Normalization: the operation, its function, its modules."""

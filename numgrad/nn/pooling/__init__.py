@@ -1,1 +1,0 @@
-"""Pooling: the operation, its function, its modules."""

@@ -1,1 +1,0 @@
-"""Recurrent: the operation, its function, its modules."""
