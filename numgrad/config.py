@@ -97,18 +97,34 @@ _FLAGS = ("jit", "check_jit", "machine_code")
 class _Settings(ModuleType):
     """A module that takes no settings other than those it has."""
 
+    def __getattr__(self, name: str) -> Any:
+        raise _unknown(name)
+
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in vars(self):
-            raise NumgradAttributeError(
-                f"config: no setting is called {name!r}; there are jit, check_jit and "
-                "machine_code, and set_num_threads(n) for the number of threads"
-            )
+            raise _unknown(name)
+        if name in __all__ and name not in _FLAGS:
+            raise NumgradAttributeError(f"config: {name} is a function to call, not a setting")
         if name in _FLAGS and value not in (0, 1):
             raise NumgradTypeError(f"config: {name} is True or False, got {value!r}")
         super().__setattr__(name, value)
         if name == "machine_code":
             for switch in on_machine_code:
                 switch()
+
+    def __delattr__(self, name: str) -> None:
+        if name in __all__:
+            raise NumgradAttributeError(f"config: {name} cannot be deleted")
+        super().__delattr__(name)
+
+
+def _unknown(name: str) -> NumgradAttributeError:
+    """The error about a setting that does not exist."""
+    return NumgradAttributeError(
+        f"config: no setting is called {name!r}; there are jit, check_jit and machine_code, and "
+        "set_num_threads(n) and get_num_threads() for the number of threads",
+        name=name,
+    )
 
 
 sys.modules[__name__].__class__ = _Settings

@@ -79,7 +79,7 @@ class Kernels:
 
 
 def recorded(ng: Any, run: Run) -> Counters:
-    """What a profile counts; bytes of what has no parts that say it themselves."""
+    """Counts of a profile; bytes of what has no parts that say it themselves."""
     with ng.profiler.profile(with_stack=False) as p:
         run()
     kinds = ("operation", "backward node", "kernel", "optimizer step")
@@ -240,7 +240,7 @@ def warm(name: str) -> Run:
 
 
 def settled(name: str, once: Callable[[], Counters]) -> Counters:
-    """What is counted, if it is the same twice."""
+    """Count twice; raise where the counts differ."""
     gc.disable()
     once()
     gc.collect()

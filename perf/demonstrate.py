@@ -34,7 +34,7 @@ AGAIN = """\
     if name == "tanh" and "tanh_f64" in loop:
         body += "    for j in range(n0 * {percent} // 100):" + loop
 """
-"""What a slower commit does in ``SOURCE`` after ``WRITTEN``."""
+"""Statements of a slower commit in ``SOURCE`` after ``WRITTEN``."""
 ONLY = (KERNEL, "kernel/exp/float64", "no_grad/a*b", "chain/100/one thread")
 THRESHOLD = 0.05
 SAME, SLOWER = "unchanged", "slower"

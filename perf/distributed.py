@@ -178,7 +178,7 @@ ROLES = {"ddp": ddp_rank, "torch": torch_rank, "all_reduce": all_reduce_rank}
 
 
 def launched(role: str, ranks: int) -> dict[str, Any]:
-    """What the first of some ranks found."""
+    """The result of the first of some ranks."""
     command = [sys.executable, "-m", "numgrad", "launch", "--threads", "1", "-n", str(ranks)]
     done = subprocess.run(
         [*command, __file__, role], capture_output=True, text=True, check=True, timeout=300

@@ -72,7 +72,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Statement:
-    """What a worker times: ``code`` run with the names of ``names``, under given settings."""
+    """A worker's timed statement: ``code`` run with the names of ``names``, with settings."""
 
     code: str
     names: dict[str, Any]

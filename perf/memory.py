@@ -63,7 +63,7 @@ perceptron with Adam."""
 
 
 class NumgradChain:
-    """What a case needs of numgrad."""
+    """Names of numgrad that a case needs."""
 
     def __init__(self) -> None:
         import numgrad as ng
@@ -98,7 +98,7 @@ class NumgradChain:
 
 
 class TorchChain:
-    """What a case needs of PyTorch."""
+    """Names of PyTorch that a case needs."""
 
     def __init__(self) -> None:
         import torch

@@ -52,7 +52,7 @@ SCRIPTS = {
         "value, gradients = fast(np.linspace(-1, 1, 100), np.linspace(1, 2, 100))"
     ),
 }
-"""What a fresh interpreter runs; its own start is not counted."""
+"""Programs of a fresh interpreter; its own start is not counted."""
 
 
 @dataclass

@@ -144,6 +144,13 @@ def test_settings_are_those_that_exist():
         ng.config.jit = "no"
     assert ng.config.jit is True
     assert not hasattr(ng.config, "num_threads")
+    names = "jit, check_jit and machine_code"
+    with pytest.raises(ng.NumgradAttributeError, match=rf"config: .*'foo'; there are {names}"):
+        _ = ng.config.foo  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.raises(ng.NumgradAttributeError, match="config: get_num_threads is a function"):
+        ng.config.get_num_threads = 3  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.raises(ng.NumgradAttributeError, match="config: jit cannot be deleted"):
+        del ng.config.jit
 
 
 def test_hooks_are_functions():

@@ -156,7 +156,7 @@ class PairedTimes:
 
     base: list[float] = field(default_factory=list)
     head: list[float] = field(default_factory=list)
-    seen: int = field(default=0, init=False)
+    examined: int = field(default=0, init=False)
     """Pairs up to the last look."""
     agreed: int = field(default=0, init=False)
     """How many looks in a row, each at pairs of its own, said that it moved."""
@@ -168,9 +168,9 @@ class PairedTimes:
 
     def look(self, threshold: float) -> None:
         """Take note of what the pairs since the last look say."""
-        head, base = self.head[self.seen :], self.base[self.seen :]
+        head, base = self.head[self.examined :], self.base[self.examined :]
         if enough_pairs(len(base)):
-            self.seen += len(base)
+            self.examined += len(base)
             self.agreed = self.agreed + 1 if paired(head, base).moved(threshold) else 0
 
     def verdict(self, threshold: float) -> str:
@@ -178,7 +178,7 @@ class PairedTimes:
         if self.agreed >= 2 and self.ratio.moved(threshold):
             return MOVED
         ratio = self.ratio
-        if self.agreed or not self.seen or ratio.open(threshold) or ratio.moved(threshold):
+        if self.agreed or not self.examined or ratio.open(threshold) or ratio.moved(threshold):
             return OPEN  # also where looks do not agree with each other, or with all pairs
         return ""
 

@@ -300,8 +300,8 @@ def github_lines(
 
 def _annotation(level: str, file: str, title: str, text: str) -> str:
     escaped = [
-        part.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-        for part in (file, title, text)
+        word.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+        for word in (file, title, text)
     ]
-    file, title = (part.replace(":", "%3A").replace(",", "%2C") for part in escaped[:2])
+    file, title = (word.replace(":", "%3A").replace(",", "%2C") for word in escaped[:2])
     return f"::{level} file={file},title={title}::{escaped[2]}"

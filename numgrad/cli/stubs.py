@@ -222,12 +222,12 @@ def _beside_tensor(node: ast.stmt) -> Iterator[str]:
         bases = f"({', '.join(map(ast.unparse, node.bases))})" if node.bases else ""
         summary = (ast.get_docstring(node) or "").splitlines()[0]
         yield f'class {name}{bases}:\n    """{summary}"""\n\n'
-        for part in node.body:
-            if isinstance(part, ast.AnnAssign):
-                yield f"    {ast.unparse(part.target)}: {ast.unparse(part.annotation)}\n"
-            elif isinstance(part, ast.FunctionDef) and value is not Tensor:
-                written = _written(inspect.signature(getattr(value, part.name)))
-                yield _function(part.name, *written, indent="    ")
+        for member in node.body:
+            if isinstance(member, ast.AnnAssign):
+                yield f"    {ast.unparse(member.target)}: {ast.unparse(member.annotation)}\n"
+            elif isinstance(member, ast.FunctionDef) and value is not Tensor:
+                written = _written(inspect.signature(getattr(value, member.name)))
+                yield _function(member.name, *written, indent="    ")
         yield "\n" * (value is not Tensor)
 
 

@@ -1,4 +1,11 @@
-"""Kernels of argmax and argmin along one axis."""
+"""Kernels of argmax and argmin along one axis.
+
+Note [Why argmax has a template]
+--------------------------------
+``ng.jit`` of argmax, whose loops ``nests`` writes, takes 0.4 to 0.8 of the eager call up to
+128 x 128 (most of that is the call), 1.1 (``axis=1``) to 1.5 (``axis=0``) for 1000 x 512, and 1.9
+to 3.1 for the first call (CPU time, one thread, tracing included).
+"""
 
 from __future__ import annotations
 

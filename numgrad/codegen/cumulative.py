@@ -9,6 +9,9 @@ loses accuracy where ``y`` over- or underflows. Instead ``dy[k]/dx[j] = y[j-1] x
     gx[j] = conj(y[j-1]) t[j],    t[j] = g[j] + conj(x[j+1]) t[j+1],
 
 one sweep from the end, without a division, right for any number of zeros.
+
+The sweep has a template: compiled by ``nests`` (``ng.jit`` of value and gradient, CPU time of one
+thread against eager code) it takes 0.8 along rows of 1000 x 512, but 6 to 7.5 along columns.
 """
 
 from __future__ import annotations

@@ -18,6 +18,23 @@ Note [Blocks]
 Work along the first axis is cut into tasks whose size depends on the shape alone. Sums over that
 axis are kept per task and added up afterwards in task order, with compensation. The serial and the
 parallel variant run the same tasks, so results are bitwise the same for any number of threads.
+
+Note [Why eager loops have a template]
+--------------------------------------
+``nests``, which writes the loops of compiled functions, was tried in place of this template: terms
+of the same formulas over strided arrays, results added to what is there. On one thread, medians of
+CPU time in turns, as a share of the template's:
+
+- Calls in steady state 0.83 to 1.10, median 1.01, whatever the layout; but 1.25 to 1.73 for
+  ``pow``, since the generator has no blocks for rare arguments.
+- First calls of loops over one axis 0.96 to 1.04: writing takes 0.7 ms in place of 0.1, machine
+  code 5 to 10 % less. Gradients summed over rows 1.25 to 1.65, as their loops become functions.
+- Importing the generator: the first operation of a process takes 1.26 with an empty cache, 1.18
+  with a full one.
+
+It would replace 230 lines of code by 185 that do not have those blocks. With flat loops written
+here and all others there, the first operation takes 1.00, the first one that broadcasts 1.36, and
+both writers stay.
 """
 
 from __future__ import annotations

@@ -22,6 +22,12 @@ a tile. Nothing is reordered by LLVM here.
 
 Threads share rows or tiles, or, where these are few, the blocks or chunks of one. Results are
 bitwise the same for any number of threads, and the same as the serial kernel's.
+
+Note [Why eager reductions have a template]
+-------------------------------------------
+``ng.jit`` of one operation, whose loops ``nests`` writes, against this template (CPU time, one
+thread, tracing included in first calls): sums of 16 x 16 take 0.85 to 0.99, of 128 x 128 1.08 to
+1.28, of 1000 x 512 1.0 to 1.34 (``axis=0``); first calls 1.3 to 1.6, but 0.7 to 0.8 for ``axis=0``.
 """
 
 from __future__ import annotations

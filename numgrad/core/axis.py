@@ -131,12 +131,12 @@ def exact(params: dict[str, Any]) -> tuple:
     return (*params.values(), *map(type, params.values()))
 
 
-def _as_dtype(operation: str, given: Any) -> np.dtype:
+def _as_dtype(operation: str, dtype: Any) -> np.dtype:
     try:
-        return np.dtype(given)
+        return np.dtype(dtype)
     except TypeError:
         raise NumgradTypeError(
-            f"{operation}: {given!r} is no dtype; after the axis comes dtype, as in NumPy, so give "
+            f"{operation}: {dtype!r} is no dtype; after the axis comes dtype, as in NumPy, so give "
             "keepdims by name"
         ) from None
 
@@ -200,19 +200,19 @@ class AxisCall(Call):
             if "y" in values:
                 values = {**values, "y": bind(reshape, (values["y"], self.kept), {})}
         formula = self.op.formulas["x"]
-        given = self.arguments(formula, k, values)
-        if "axis" in given:
-            given["axis"] = self.axes
+        arguments = self.arguments(formula, k, values)
+        if "axis" in arguments:
+            arguments["axis"] = self.axes
         if formula.uses_g:
-            given["g"] = g
-        value = formula.function(**given)
-        wanted, shape = self.metas[0].shape, getattr(value, "shape", ())
-        if len(shape) != len(wanted) or shape != wanted:
-            value = _spread(value, wanted)
+            arguments["g"] = g
+        value = formula.function(**arguments)
+        target, shape = self.metas[0].shape, getattr(value, "shape", ())
+        if len(shape) != len(target) or shape != target:
+            value = _broadcast_gradient(value, target)
         return value
 
 
-def _spread(value: Any, shape: tuple[int, ...]) -> Any:
+def _broadcast_gradient(value: Any, shape: tuple[int, ...]) -> Any:
     """A gradient in the shape of the operand; small ones in memory, which is read faster."""
     if isinstance(value, np.ndarray) or state.interpreters or state.ground.deferred:
         return bind(OPS["broadcast_to"], (value, shape), {})
@@ -308,15 +308,15 @@ class AxisPlan(AxisCall, Plan):
         return FLOAT32 if dtype in (FLOAT32, np.dtype("complex64")) else FLOAT64
 
     def _constants(self, n: Any) -> dict[str, Any]:
-        given: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             k: v for k, v in self.params.items() if k not in ("axis", "keepdims")
         }
-        given["axis"] = AXIS
+        arguments["axis"] = AXIS
         if "keepdims" in self.params:
-            given["keepdims"] = True
+            arguments["keepdims"] = True
         if self.op.takes_n:
-            given["n"] = n
-        return given
+            arguments["n"] = n
+        return arguments
 
     def _read(self, reader: Reader, values: dict[str, Symbol]) -> Symbol:
         x, dtype = values["x"], self.params.get("dtype")
@@ -417,12 +417,12 @@ class AxisPlan(AxisCall, Plan):
 
     def _gradient_symbol(self, values: dict[str, Symbol]) -> Any:
         formula = self.op.formulas["x"]
-        given: dict[str, Any] = {name: values[name] for name in formula.needs}
+        arguments: dict[str, Any] = {name: values[name] for name in formula.needs}
         for name in formula.params:
-            given[name] = AXIS if name == "axis" else self.params.get(name, values.get(name))
+            arguments[name] = AXIS if name == "axis" else self.params.get(name, values.get(name))
         if formula.uses_g:
-            given["g"] = values["g"]
-        return formula.function(**given)
+            arguments["g"] = values["g"]
+        return formula.function(**arguments)
 
     def _compile_backward(self, mask: int, *, accumulate: bool = False) -> Callable[..., Any]:
         entry = self._entry("backward", mask, accumulate)

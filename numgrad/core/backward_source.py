@@ -94,7 +94,7 @@ def elementwise_backward(
     read = [operands[name] for name in ("g", *saved)]
     if not (accumulate or over_g or plan.large or any(o.strided for o in read)):
         plan.steps[mask] = _elementwise_step(plan, saved, operands, outputs, aliased, entry, dims)
-    return _made(plan, lines, names)
+    return _compile(plan, lines, names)
 
 
 def _elementwise_step(
@@ -119,8 +119,8 @@ def _elementwise_step(
         "g" if k in aliased else (m.shape, m.dtype) if k in outputs else None
         for k, m in enumerate(plan.metas)
     ]
-    given = [*inputs, *((k,) for k in outputs), *dims]
-    return records.step(entry, inputs, results, given)
+    sizes = [*inputs, *((k,) for k in outputs), *dims]
+    return records.step(entry, inputs, results, sizes)
 
 
 def axis_backward(plan: Any, mask: int, entry: Any, accumulate: bool) -> Callable[..., Any]:
@@ -159,11 +159,11 @@ def axis_backward(plan: Any, mask: int, entry: Any, accumulate: bool) -> Callabl
     if prod(shape) and order is None and not accumulate and not plan.large:
         metas = {"x": (meta.shape, meta.dtype)} | dict.fromkeys("gy", (plan.shape, plan.dtype))
         inputs = {name: metas[name] for name in ("g", *saves)}
-        given = [*(plan.count if name == "n" else name for name in read), (0,), *plan.sizes]
-        plan.steps[mask] = records.step(entry, inputs, [metas["x"]], given)
-    return _made(plan, lines, scope)
+        sizes = [*(plan.count if name == "n" else name for name in read), (0,), *plan.sizes]
+        plan.steps[mask] = records.step(entry, inputs, [metas["x"]], sizes)
+    return _compile(plan, lines, scope)
 
 
-def _made(plan: Any, lines: list[str], scope: dict[str, Any]) -> Callable[..., Any]:
+def _compile(plan: Any, lines: list[str], scope: dict[str, Any]) -> Callable[..., Any]:
     exec(compile("\n".join(lines), generated(f"backward of {plan.op.name}"), "exec"), scope)
     return scope["backward"]

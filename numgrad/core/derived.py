@@ -151,10 +151,10 @@ class TapedValue:
         return self._part(np.imag(self.value), lambda g: [1j * g])
 
     def astype(self, dtype: Any) -> TapedValue:
-        wanted, own = np.dtype(dtype), _dtype(self.value)
-        if wanted.kind not in "fc":
-            return TapedValue(self.tape, self.value.astype(wanted))
-        return self._part(self.value.astype(wanted), lambda g: [_as_dtype(g, own)])
+        target, own = np.dtype(dtype), _dtype(self.value)
+        if target.kind not in "fc":
+            return TapedValue(self.tape, self.value.astype(target))
+        return self._part(self.value.astype(target), lambda g: [_as_dtype(g, own)])
 
     def _part(self, value: Any, pull: Any) -> TapedValue:
         return TapedValue(self.tape, value, (self,), pull, needed=self.needed)

@@ -180,9 +180,9 @@ def of_branches(groups: Sequence[Sequence[Draw | Draws]], which: Any) -> Draws:
     numbers = [k for k, group in enumerate(groups) for _ in group]
 
     def order(extra: tuple[Any, ...], _: tuple[int, ...]) -> Iterator[tuple[int, Any]]:
-        chosen = set(np.clip(extra[0], 0, len(groups) - 1).ravel().tolist())
+        indices = set(np.clip(extra[0], 0, len(groups) - 1).ravel().tolist())
         for number, k in enumerate(numbers):
-            if k in chosen:
+            if k in indices:
                 yield number, ...
 
     return Draws(tuple([part for group in groups for part in group]), order, (), (which,))

@@ -171,20 +171,20 @@ class Elementwise(Planned):
             known = self._results[tuple(loop)] = out if is_complex else real_dtype(out)
         return known
 
-    def promote(self, given: dict[str, Any], metas: Sequence[Meta]) -> None:
+    def promote(self, operands: dict[str, Any], metas: Sequence[Meta]) -> None:
         """Convert real operands of a gradient formula that the operation computes with as complex.
 
         The logarithm of a negative base, beside a complex exponent, is no real number.
         """
         loop, _ = self.result_types([m.dtype for m in metas])
         for name, dtype in zip(self.inputs, loop, strict=True):
-            value = given.get(name)
+            value = operands.get(name)
             if value is None or dtype.kind != "c":
                 continue
             if not hasattr(value, "dtype"):
-                given[name] = complex(value)
+                operands[name] = complex(value)
             elif np.dtype(value.dtype).kind != "c":
-                given[name] = value.astype(dtype)
+                operands[name] = value.astype(dtype)
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
         reader = Reader()
@@ -472,15 +472,15 @@ class ElementwisePlan(Plan):
 
     def _pass(self, args: Sequence[Any], masks: Sequence[str]) -> list[Any]:
         """Operands as the kernel takes them."""
-        given = []
+        operands = []
         arrays = iter(masks)
         for a, loop in zip(args, self.loop, strict=True):
             if not isinstance(a, np.ndarray):
-                given.append(checked_scalar(self.op.name, a, loop))
+                operands.append(checked_scalar(self.op.name, a, loop))
                 continue
             mask = next(arrays)
-            given.append(strided_view(a, self.layout, mask) if mask.endswith("s") else a.ravel())
-        return given
+            operands.append(strided_view(a, self.layout, mask) if mask.endswith("s") else a.ravel())
+        return operands
 
     # ------------------------------------------------------------------------------ backward
 

@@ -5,13 +5,22 @@ Note [Public namespaces]
 A module such as ``numgrad.special`` defines nothing: a table says from which module which names
 come, and ``namespace`` puts them there. ``python -m numgrad stubs`` writes the same table as a
 ``.pyi``, which is what editors and type checkers read.
+
+Note [Pickles by public names]
+------------------------------
+A pickle names the class of an object by ``__module__``. That stays the module that defines it,
+where ``inspect.getsource`` and ``doctest`` look, and which may be another one in the next version.
+So objects of public classes are pickled as ``_make`` of the public module and name. ``copyreg``
+knows exact classes: a user's subclass is pickled as any other.
 """
 
 from __future__ import annotations
 
+import copyreg
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
@@ -64,6 +73,7 @@ def namespace(
 
     for name, source in tables[0].items():
         public[name] = _imported(module, *source)
+        _pickle_by_name(public[name], module, name)
     public["__getattr__"] = __getattr__ if late else missing
     public["__dir__"], public["__all__"] = lambda: names, names
     return names
@@ -83,6 +93,28 @@ def _imported(module: str, home: str, name: str) -> Any:
     if home == module:
         return import_module(f"{home}.{name}")
     return getattr(sys.modules.get(home) or import_module(home), name)
+
+
+def _pickle_by_name(value: Any, module: str, name: str) -> None:
+    """Pickle objects of a class of ours by its public name: Note [Pickles by public names]."""
+    if not isinstance(value, type) or not value.__module__.startswith("numgrad."):
+        return
+    if (value.__reduce__, value.__reduce_ex__) == (object.__reduce__, object.__reduce_ex__):
+        copyreg.pickle(value, partial(_reduced, module, name))
+
+
+def _reduced(module: str, name: str, instance: Any) -> tuple[Any, ...]:
+    """The parts that pickle stores of an object, its class as a public name."""
+    make, arguments, *state = object.__reduce_ex__(instance, 2)
+    if make is not copyreg.__newobj__:  # pyright: ignore[reportAttributeAccessIssue]
+        return make, arguments, *state
+    return _make, (module, name, *arguments[1:]), *state
+
+
+def _make(module: str, name: str, *arguments: Any) -> Any:
+    """An object of a public class, before its state is set; pickles name this function."""
+    cls = getattr(import_module(module), name)
+    return cls.__new__(cls, *arguments)
 
 
 def absent(

@@ -132,14 +132,14 @@ class Option:
         try:
             outside = not self._fits(value)
         except TypeError:
-            wanted = ", ".join(filter(None, (self.kind, self.range)))
+            expected = ", ".join(filter(None, (self.kind, self.range)))
             raise NumgradTypeError(
-                f"{owner}: {self.name} is {value!r}; it must be {wanted}"
+                f"{owner}: {self.name} is {value!r}; it must be {expected}"
             ) from None
         if outside:
-            wanted = self.range or self.kind
+            expected = self.range or self.kind
             seen = repr(value) if self.one_of else value
-            raise NumgradValueError(f"{owner}: {self.name} is {seen}; it must be {wanted}")
+            raise NumgradValueError(f"{owner}: {self.name} is {seen}; it must be {expected}")
 
     def _fits(self, value: Any) -> bool:
         """Whether a value is in the range; a TypeError if it is of another kind."""
@@ -255,7 +255,7 @@ def _constructor(cls: type, options: Mapping[str, Option]) -> Any:
 
 
 def compiled_method(
-    cls: type, name: str, parameters: Sequence[str], body: str, given: Any
+    cls: type, name: str, parameters: Sequence[str], body: str, captured: Any
 ) -> Callable[..., Any]:
     """A method of ``cls``, compiled from source in which ``_given`` stands for ``given``."""
     source = (
@@ -265,7 +265,7 @@ def compiled_method(
     scope: dict[str, Any] = {}
     code = compile(source, generated(f"{name} of {cls.__name__}"), "exec")
     exec(code, vars(sys.modules[cls.__module__]), scope)
-    made = scope["make"](given)
+    made = scope["make"](captured)
     made.__qualname__ = f"{cls.__qualname__}.{name}"
     return made
 

@@ -68,10 +68,10 @@ def default_collate(samples: Sequence[Any]) -> Any:
         return {key: default_collate([sample[key] for sample in samples]) for key in first}
     if isinstance(first, tuple | list):
         _check_equal("lengths", [len(sample) for sample in samples])
-        parts = [default_collate(part) for part in zip(*samples, strict=True)]
+        batches = [default_collate(column) for column in zip(*samples, strict=True)]
         if hasattr(first, "_fields"):
-            return type(first)(*parts)
-        return tuple(parts) if isinstance(first, tuple) else parts
+            return type(first)(*batches)
+        return tuple(batches) if isinstance(first, tuple) else batches
     raise NumgradTypeError(
         f"default_collate: knows no batch of {type(first).__name__}; samples are numbers, arrays, "
         "Tensors, strings, and tuples, lists and dicts of these; for others pass collate_fn"

@@ -120,13 +120,13 @@ class RandomSampler(Ordered):
     def order(self) -> np.ndarray:
         """Numbers drawn."""
         rng = generator_of("RandomSampler", self.generator)
-        count, wanted = len(self.data_source), self.num_samples
+        count, total = len(self.data_source), self.num_samples
         if self.replacement:
-            return rng.integers(count, size=wanted)
-        if not count or wanted == count:
+            return rng.integers(count, size=total)
+        if not count or total == count:
             return rng.permutation(count)
-        orders = [rng.permutation(count) for _ in range(-(-wanted // count))]
-        return np.concatenate(orders)[:wanted]
+        orders = [rng.permutation(count) for _ in range(-(-total // count))]
+        return np.concatenate(orders)[:total]
 
     def __len__(self) -> int:
         return self.num_samples
@@ -363,11 +363,11 @@ class DistributedSampler(Ordered):
 
     def order(self) -> np.ndarray:
         """Numbers of samples of this rank."""
-        count, wanted = len(self.dataset), self.num_samples * self.num_replicas
+        count, total = len(self.dataset), self.num_samples * self.num_replicas
         every = np.arange(count)
         if self.shuffle:
             every = np.random.default_rng([self.seed, self.epoch]).permutation(count)
-        return np.resize(every, wanted)[self.rank :: self.num_replicas] if wanted else every[:0]
+        return np.resize(every, total)[self.rank :: self.num_replicas] if total else every[:0]
 
     def __len__(self) -> int:
         return self.num_samples

@@ -547,7 +547,7 @@ def scatter(
         sources = listed(
             "scatter", "scatter_list", scatter_list, process_group.size, memory, writes=False
         )
-        rows = np.stack([part.flat for part in sources])
+        rows = np.stack([source.flat for source in sources])
 
     def alone() -> None:
         if rows is not None:
@@ -645,10 +645,10 @@ def _reduce_scatter(
     return run_collective(group, what, post, finish, async_op, alone, moved=moved)
 
 
-def _check_whole(name: str, whole: Memory, part: Memory, count: int) -> None:
-    if whole.array.dtype != part.array.dtype or whole.array.size != count * part.array.size:
+def _check_whole(name: str, whole: Memory, piece: Memory, count: int) -> None:
+    if whole.array.dtype != piece.array.dtype or whole.array.size != count * piece.array.size:
         raise NumgradValueError(
-            f"{name}: {part.said} on each of {count} ranks needs {count * part.array.size} "
+            f"{name}: {piece.said} on each of {count} ranks needs {count * piece.array.size} "
             f"elements of that dtype, got {whole.said}"
         )
 

@@ -256,9 +256,9 @@ def all_to_all(
     received = np.empty(sum(sizes), sent.dtype)
 
     def finish() -> None:
-        parts = np.split(received, np.cumsum(sizes)[:-1])
-        for memory, part in zip(outputs, parts, strict=True):
-            memory.flat[...] = part
+        pieces = np.split(received, np.cumsum(sizes)[:-1])
+        for memory, elements in zip(outputs, pieces, strict=True):
+            memory.flat[...] = elements
             memory.written()
 
     counts = [m.flat.size for m in inputs]

@@ -68,8 +68,8 @@ class Means(ABC):
     ----------
     sizes
         The sizes of the arrays of each list, and their dtype.
-    given
-        What this rank gave.
+    flats
+        Flat arrays of this rank that ``give`` got, by list and position.
     used
         For each list of which a part is done, the positions of arrays that some rank reached.
     """
@@ -84,7 +84,7 @@ class Means(ABC):
         self.begin(1, [[0] * len(lengths) for lengths, _ in sizes])
 
     def begin(self, divisor: int, reached: Sequence[Sequence[int]]) -> None:
-        """Begin anew, with the first list.
+        """Begin again, with the first list.
 
         Parameters
         ----------
@@ -97,13 +97,13 @@ class Means(ABC):
         exact = divisor & (divisor - 1) == 0
         self._mean = partial(np.multiply, 1 / divisor) if exact else partial(_quotient, divisor)
         self.used: list[list[int]] = []
-        self.given: list[list[Any]] = [[None] * len(lengths) for lengths, _ in self.sizes]
+        self.flats: list[list[Any]] = [[None] * len(lengths) for lengths, _ in self.sizes]
         self._missing, self._sent, self._received = [*self._needs], 0, 0
         self._mark(reached)
 
     def give(self, number: int, position: int, array: np.ndarray) -> None:
         """A contiguous array of this rank, which belongs to this until all is done."""
-        flat = self.given[number][position] = real_parts(array.reshape(-1))
+        flat = self.flats[number][position] = real_parts(array.reshape(-1))
         for part in self._parts_of[number][position]:
             self._copy(part, position, flat)
             self._missing[part] -= 1
@@ -115,7 +115,7 @@ class Means(ABC):
     @property
     def nbytes(self) -> int:
         """Bytes of what was given."""
-        return sum(flat.nbytes for flats in self.given for flat in flats if flat is not None)
+        return sum(flat.nbytes for flats in self.flats for flat in flats if flat is not None)
 
     @abstractmethod
     def _mark(self, reached: Sequence[Sequence[int]]) -> None:
@@ -170,7 +170,7 @@ class MeansByMessages(Means):
             used = np.flatnonzero(self._flat[number][self._offsets[number][-1] :]).tolist()
             self.used.append(used)
             for position in used:
-                mean = self.given[number][position]
+                mean = self.flats[number][position]
                 self._mean(self._place(number, position), out=mean)
                 unify_nans(mean)
             self._received += 1
@@ -220,7 +220,7 @@ class MeansInMemory(Means):
         if number == len(self.used):
             reached = np.any([marks[number] for marks in self._marks], axis=0)
             self.used.append(np.flatnonzero(reached).tolist())
-        arrays = self.given[number]
+        arrays = self.flats[number]
         for position in self.used[number]:
             for numbers, before, after in piece.added.get(position, ()):
                 own = arrays[position][numbers]
@@ -234,7 +234,7 @@ class MeansInMemory(Means):
                 self._mean(total, out=own)
 
     def _receive(self, piece: _Piece) -> None:
-        arrays = self.given[piece.number]
+        arrays = self.flats[piece.number]
         for position in self.used[piece.number]:
             for numbers, total in piece.copied.get(position, ()):
                 self._mean(total, out=arrays[position][numbers])

@@ -111,8 +111,8 @@ def spread(flat: np.ndarray, tensors: Sequence[Tensor]) -> None:
     """Put what ``joined`` made elsewhere in place of Tensors."""
     start = 0
     for tensor in tensors:
-        part = flat[start : start + tensor.size].reshape(tensor.shape)
-        tensor.detach().copy_(Tensor(part))
+        elements = flat[start : start + tensor.size].reshape(tensor.shape)
+        tensor.detach().copy_(Tensor(elements))
         start += tensor.size
 
 

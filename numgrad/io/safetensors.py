@@ -280,8 +280,8 @@ def _read_into(file: BinaryIO, buffer: memoryview) -> None:
     """Fill ``buffer``, in as many steps as the file needs."""
     filled = 0
     while filled < len(buffer):
-        part = file.read(min(len(buffer) - filled, 1 << 24))
-        if not part:
+        chunk = file.read(min(len(buffer) - filled, 1 << 24))
+        if not chunk:
             raise Damage("it became shorter while it was read")
-        buffer[filled : filled + len(part)] = part
-        filled += len(part)
+        buffer[filled : filled + len(chunk)] = chunk
+        filled += len(chunk)

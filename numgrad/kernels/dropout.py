@@ -16,24 +16,33 @@ from functools import cache
 import numpy as np
 
 from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.device import device
 from numgrad.codegen.dtypes import short, type_name
 
-_SOURCE = """
-from numba import float32, float64, int64, uint64, prange
-from numgrad.codegen.intrinsics import select
-from numgrad.codegen.device import device
-
-STEP = uint64(0x9E3779B97F4A7C15)
-FIRST, SECOND = uint64(0xBF58476D1CE4E5B9), uint64(0x94D049BB133111EB)
-S11, S27, S30, S31 = uint64(11), uint64(27), uint64(30), uint64(31)
-ZERO = {type}(0)
+STEP = np.uint64(0x9E3779B97F4A7C15)
+FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
 
 
 @device
 def mixed(z):
-    z = (z ^ (z >> S30)) * FIRST
-    z = (z ^ (z >> S27)) * SECOND
-    return z ^ (z >> S31)
+    """The number that SplitMix64 makes of a state.
+
+    Not in the text below: a loop that calls functions of the text is not written in vectors, and
+    takes seven times as long.
+    """
+    z = (z ^ (z >> _S30)) * FIRST
+    z = (z ^ (z >> _S27)) * SECOND
+    return z ^ (z >> _S31)
+
+
+_SOURCE = """
+from numba import float32, float64, int64, uint64, prange
+from numgrad.codegen.intrinsics import select
+from numgrad.kernels.dropout import STEP, mixed
+
+S11 = uint64(11)
+ZERO = {type}(0)
 
 
 def kernel(x, out, seed, least, scale, group):

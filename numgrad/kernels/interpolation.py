@@ -109,7 +109,7 @@ def _kernel(gradients: bool, parallel: bool) -> Callable[..., None]:
     ).entry
 
 
-def _chosen(gradients: bool, work_ns: float) -> Callable[..., None]:
+def _choose_kernel(gradients: bool, work_ns: float) -> Callable[..., None]:
     kernel = partial(_kernel, gradients)
     return threads.choose(partial(kernel, False), partial(kernel, True), work_ns)
 
@@ -117,7 +117,7 @@ def _chosen(gradients: bool, work_ns: float) -> Callable[..., None]:
 def interpolate(x: np.ndarray, xp: np.ndarray, fp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Values at ``x``, and their places: Note [Places of numbers]; all on one axis, of float64."""
     out, place = np.empty(x.size), np.empty(x.size, np.int64)
-    _chosen(False, x.size * _FOUND_NS)(x, xp, fp, out, place)
+    _choose_kernel(False, x.size * _FOUND_NS)(x, xp, fp, out, place)
     return out, place
 
 
@@ -128,5 +128,5 @@ def interpolate_backward(
     parts = PARTS if x.size >= PARTS * max(xp.size, PIECE) else 1
     gx, gxp, gfp = np.empty(x.size), np.zeros((parts, xp.size)), np.zeros((parts, xp.size))
     work_ns = x.size * _ADDED_NS if parts > 1 else 0.0
-    _chosen(True, work_ns)(x, xp, fp, place, g, gx, gxp, gfp)
+    _choose_kernel(True, work_ns)(x, xp, fp, place, g, gx, gxp, gfp)
     return gx, gxp.sum(0), gfp.sum(0)

@@ -17,6 +17,25 @@ A run of contiguous elements is summed in blocks of ``BLOCK``; within a block LL
 function compiled by itself, so that every caller adds alike. Sums over ``outer`` take ``ROWS`` rows
 (columns), or one plane, at a time, and then these parts in order. Threads share rows, planes or
 blocks of rows, whole ones: results are bitwise the same for any number of threads.
+
+Note [Layers by hand and by lowering]
+-------------------------------------
+The lowerings of layers (``nn.lowerings``), as ``ng.jit`` of one layer runs them, against eager
+calls, whose kernels are by hand: CPU time on one thread for 16 x 16, 128 x 128 and 1000 x 512, and
+of the first call, tracing included; of the value, and of the gradient of its sum:
+
+=============  ==================  =====  ==================  =====
+layer          value               first  gradient            first
+=============  ==================  =====  ==================  =====
+layer_norm     0.25, 0.42, 0.80     1.10  0.06, 0.12, 0.34     0.77
+cross_entropy  0.29, 0.57, 1.05     0.77  0.06, 0.23, 0.85     0.60
+dropout        0.83, 1.02, 0.97     1.21  0.10, 0.15, 0.20     0.97
+linear         1.06, 1.09, 1.00     1.13  0.11, 0.47, 0.90     1.01
+=============  ==================  =====  ==================  =====
+
+The kernels stay all the same: a lowering gives the value; the gradient is compiled from a formula
+of several operations, for which an eager call would need a compiled graph of its own. Targets that
+are no integers and empty operands have no lowering.
 """
 
 from __future__ import annotations

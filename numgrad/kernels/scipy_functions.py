@@ -68,8 +68,8 @@ EXTERNALS: dict[str, tuple[str, ...]] = {}
 def exported(function: str, result: str, *beside: str) -> ExternalFunction:
     """A ``special_function`` with a result of a type; ``beside`` is what Cython has it take too."""
     types = function.partition("(")[2].rstrip(")")
-    given = ", ".join((types, "int32", *beside))
-    return ExternalFunction(external_symbol(function), f"{result}({given})")
+    arguments = ", ".join((types, "int32", *beside))
+    return ExternalFunction(external_symbol(function), f"{result}({arguments})")
 
 
 def of_floats(name: str, count: int) -> ExternalFunction:

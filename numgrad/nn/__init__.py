@@ -20,25 +20,28 @@ _namespace(
     globals(),
     {
         "numgrad.nn": "functional init parallel utils",
-        "numgrad.nn.activation": "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh "
-        "LeakyReLU LogSigmoid LogSoftmax Mish PReLU RReLU ReLU ReLU6 SELU SiLU Sigmoid Softmax "
-        "Softmax2d Softmin Softplus Softshrink Softsign Tanh Tanhshrink Threshold",
+        "numgrad.nn.activation_layers": "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish "
+        "Hardtanh LeakyReLU LogSigmoid LogSoftmax Mish PReLU RReLU ReLU ReLU6 SELU SiLU Sigmoid "
+        "Softmax Softmax2d Softmin Softplus Softshrink Softsign Tanh Tanhshrink Threshold",
         "numgrad.nn.adaptive_softmax": "AdaptiveLogSoftmaxWithLoss",
         "numgrad.nn.attention": "MultiheadAttention",
-        "numgrad.nn.batch_normalization": "BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d "
-        "InstanceNorm2d InstanceNorm3d LocalResponseNorm",
+        "numgrad.nn.average_pooling": "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d "
+        "AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d",
+        "numgrad.nn.batch_normalization": "BatchNorm1d BatchNorm2d BatchNorm3d",
         "numgrad.nn.container": "Flatten ModuleDict ModuleList ParameterDict ParameterList "
         "Sequential Unflatten",
-        "numgrad.nn.convolution": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d "
-        "ConvTranspose3d",
+        "numgrad.nn.convolution": "Conv1d Conv2d Conv3d",
         "numgrad.nn.dropout": "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d "
         "FeatureAlphaDropout",
-        "numgrad.nn.embedding": "Embedding EmbeddingBag",
+        "numgrad.nn.embedding": "Embedding",
+        "numgrad.nn.embedding_bag": "EmbeddingBag",
+        "numgrad.nn.fractional_pooling": "FractionalMaxPool2d FractionalMaxPool3d",
+        "numgrad.nn.instance_normalization": "InstanceNorm1d InstanceNorm2d InstanceNorm3d "
+        "LocalResponseNorm",
         "numgrad.nn.layer_normalization": "GroupNorm LayerNorm RMSNorm",
         "numgrad.nn.lazy": "LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyConv1d LazyConv2d "
-        "LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d "
-        "LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d LazyLinear "
-        "UninitializedParameter",
+        "LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d LazyInstanceNorm1d "
+        "LazyInstanceNorm2d LazyInstanceNorm3d LazyLinear UninitializedParameter",
         "numgrad.nn.linear": "Bilinear Identity Linear",
         "numgrad.nn.loss.cross_entropy": "CrossEntropyLoss NLLLoss",
         "numgrad.nn.loss.ctc": "CTCLoss",
@@ -48,6 +51,8 @@ _namespace(
         "TripletMarginLoss HingeEmbeddingLoss MarginRankingLoss MultiLabelMarginLoss "
         "MultiLabelSoftMarginLoss MultiMarginLoss SoftMarginLoss TripletMarginWithDistanceLoss",
         "numgrad.nn.loss.regression": "HuberLoss L1Loss MSELoss SmoothL1Loss",
+        "numgrad.nn.max_pooling": "AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d MaxPool1d "
+        "MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d",
         "numgrad.nn.module.functional_call": "functional_call stack_module_state",
         "numgrad.nn.module.hooks": "register_module_buffer_registration_hook "
         "register_module_forward_hook register_module_forward_pre_hook "
@@ -59,15 +64,12 @@ _namespace(
         "ConstantPad2d ConstantPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d "
         "ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d ZeroPad2d ZeroPad3d",
         "numgrad.nn.parallel.batch_norm": "SyncBatchNorm",
-        "numgrad.nn.pooling": "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AvgPool1d "
-        "AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d FractionalMaxPool2d FractionalMaxPool3d "
-        "AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d MaxPool1d MaxPool2d MaxPool3d "
-        "MaxUnpool1d MaxUnpool2d MaxUnpool3d",
         "numgrad.nn.rearrangement": "ChannelShuffle Fold PixelShuffle PixelUnshuffle Unfold",
         "numgrad.nn.recurrent": "GRU GRUCell LSTM LSTMCell RNN RNNCell",
         "numgrad.nn.resampling": "Upsample UpsamplingBilinear2d UpsamplingNearest2d",
         "numgrad.nn.transformer": "Transformer TransformerDecoder TransformerDecoderLayer "
         "TransformerEncoder TransformerEncoderLayer",
+        "numgrad.nn.transposed_convolution": "ConvTranspose1d ConvTranspose2d ConvTranspose3d",
     },
     {
         "DataParallel": "DistributedDataParallel of nn.parallel, a process for each part",

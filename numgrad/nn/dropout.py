@@ -57,8 +57,8 @@ def _dropout(x, seed, *, p, group=1):
         return out
     source, to, size = x.ravel(), out.ravel(), out.size
     if x.dtype.kind == "c":  # both parts of a number are dropped together
-        part = np.float32 if x.dtype == np.complex64 else np.float64
-        source, to, group = source.view(part), to.view(part), 2 * group
+        real = np.float32 if x.dtype == np.complex64 else np.float64
+        source, to, group = source.view(real), to.view(real), 2 * group
     entry = threads.choose(
         partial(dropout_kernel, source.dtype, False),
         partial(dropout_kernel, source.dtype, True),

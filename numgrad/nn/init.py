@@ -208,8 +208,8 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
     if std < 0:
         raise NumgradValueError(f"normal_: the standard deviation {std} is negative")
     rng = generator_of("normal_", generator)
-    part = std / math.sqrt(2.0) if tensor.dtype.kind == "c" else std
-    return _write("normal_", tensor, mean + _draw(tensor, lambda s: rng.normal(0.0, part, s)))
+    deviation = std / math.sqrt(2.0) if tensor.dtype.kind == "c" else std
+    return _write("normal_", tensor, mean + _draw(tensor, lambda s: rng.normal(0.0, deviation, s)))
 
 
 def trunc_normal_(

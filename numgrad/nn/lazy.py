@@ -19,24 +19,12 @@ from numgrad.autograd.variable import Parameter, Tensor
 from numgrad.autograd.versions import mark_written
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.nn.batch_normalization import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-)
-from numgrad.nn.convolution import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-)
+from numgrad.nn.batch_normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from numgrad.nn.convolution import Conv1d, Conv2d, Conv3d
+from numgrad.nn.instance_normalization import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from numgrad.nn.linear import Linear
 from numgrad.nn.module.module import Module
+from numgrad.nn.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from numgrad.tensors.creation import asarray, zeros
 
 

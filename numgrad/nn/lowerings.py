@@ -12,7 +12,7 @@ from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.lower.lookup import gather, positions, require, scatter, spread, where
 from numgrad.compiler.lower.lowering import Arithmetic, column, lowering, operands, shape_of
 from numgrad.compiler.lower.matrices import multiplied, swapped
-from numgrad.kernels.dropout import BITS
+from numgrad.kernels.dropout import BITS, FIRST, SECOND, STEP
 
 
 @lowering("linear")
@@ -24,9 +24,6 @@ def _linear(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
         return product
     dtype = node.outputs[0].dtype
     return terms.map("add", (product, terms.cast(args[2], dtype)), dtype)
-
-
-_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 _UINT64 = np.dtype(np.uint64)
@@ -42,12 +39,12 @@ def _dropout(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     bits = Arithmetic(terms, _UINT64)
 
     def mixed(z: Term) -> Term:
-        for shift, factor in ((30, _FIRST), (27, _SECOND)):
+        for shift, factor in ((30, int(FIRST)), (27, int(SECOND))):
             z = bits("multiply", bits("bitwise_xor", z, bits("right_shift", z, shift)), factor)
         return bits("bitwise_xor", z, bits("right_shift", z, 31))
 
     place = terms.iota(x.shape, divisor=terms.length(group))
-    state = bits("add", mixed(bits.of(seed)), bits("multiply", place, _STEP))
+    state = bits("add", mixed(bits.of(seed)), bits("multiply", place, int(STEP)))
     number = bits("right_shift", mixed(state), 11)
     mask = terms.map("greater_equal", (number, bits.of(round(p * 2**BITS))), BOOL)
     scale = 0.0 if p == 1 else 1 / (1 - p)
@@ -139,18 +136,18 @@ def _normalize_groups(terms: Terms, node: TracedNode, args: list[Term]) -> list[
     of = Arithmetic(terms, node.outputs[0].dtype)
     split = _split(x.shape, extents)
     if split is None:
-        seen, axes, channels = terms.reshape(of.of(x), extents), (2, 3), (1, *extents[1:3], 1)
+        values, axes, channels = terms.reshape(of.of(x), extents), (2, 3), (1, *extents[1:3], 1)
         channels = tuple([terms.length(n) if isinstance(n, int) else n for n in channels])
     else:
-        seen, axes = of.of(x), tuple(range(split, len(x.shape)))
+        values, axes = of.of(x), tuple(range(split, len(x.shape)))
         channels = x.shape[split:]
-    size = of.length(count([seen.shape[a] for a in axes]))
+    size = of.length(count([values.shape[a] for a in axes]))
 
     def average(a: Term) -> Term:
         return of("divide", of.reduce("sum", a, axes), size)
 
-    mean = average(seen) if params["centered"] else None
-    deviation = seen if mean is None else of("subtract", seen, mean)
+    mean = average(values) if params["centered"] else None
+    deviation = values if mean is None else of("subtract", values, mean)
     squares = average(of("multiply", deviation, deviation))
     rstd = of("divide", 1.0, of("sqrt", of("add", squares, float(params["eps"]))))
     result = of("multiply", deviation, rstd)

@@ -13,7 +13,7 @@ import numpy as np
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn.activation_formulas import hardtanh
 from numgrad.nn.applied import Applied, along_axes, applies
-from numgrad.nn.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from numgrad.nn.average_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from numgrad.operations.arrangement import moveaxis
 from numgrad.operations.choice import where
 from numgrad.operations.matmul import matmul
@@ -60,8 +60,8 @@ def linear_taps(n: int, m: int, scale: float | None, align_corners: bool) -> Tap
     """Two neighbours, by their distances."""
     at = np.maximum(_centers(n, m, scale, align_corners), 0.0)
     low = np.minimum(at.astype(np.int64), n - 1)
-    part = at - low
-    return ((low, 1 - part), (np.minimum(low + 1, n - 1), part))
+    share = at - low
+    return ((low, 1 - share), (np.minimum(low + 1, n - 1), share))
 
 
 def _inner(x: Any, a: float) -> Any:
@@ -284,11 +284,11 @@ def _resized(
         taps = linear_taps(n, m, factor, align)
     total = None
     for places, weights in taps:
-        part = take(x, tensor(places), axis=axis)
+        values = take(x, tensor(places), axis=axis)
         if weights is not None:
             shape = (m, *(1,) * (len(x.shape) - axis - 1))
-            part = part * reshape(tensor(weights.astype(x.dtype)), shape)
-        total = part if total is None else total + part
+            values = values * reshape(tensor(weights.astype(x.dtype)), shape)
+        total = values if total is None else total + values
     return total
 
 
@@ -469,15 +469,15 @@ def grid_sample(
         taps.append(_taps(at, n, mode, padding_mode, align))
     flat = reshape(x, (samples, channels, prod(lengths)))
     total = None
-    for chosen in product(*taps):
+    for combination in product(*taps):
         place, weight = None, None
-        for n, (k, w) in zip(lengths, chosen, strict=True):
+        for n, (k, w) in zip(lengths, combination, strict=True):
             place = k if place is None else place * n + k
             weight = w if weight is None else weight * w
         assert place is not None
         places = broadcast_to(expand_dims(place, 1), (samples, channels, place.shape[1]))
-        part = take_along_axis(flat, places, axis=2) * expand_dims(weight, 1)
-        total = part if total is None else total + part
+        values = take_along_axis(flat, places, axis=2) * expand_dims(weight, 1)
+        total = values if total is None else total + values
     return reshape(total, (samples, channels, *shape))
 
 
@@ -499,10 +499,10 @@ def _taps(at: Any, n: int, mode: str, padding: str, align: bool) -> list[tuple[A
 
 
 def _tap(place: Any, weight: Any, n: int, padding: str) -> tuple[Any, Any]:
-    seen = np.logical_and(place >= 0, place <= n - 1)
-    position = where(seen, place, 0.0).astype(np.int64)
+    inside = np.logical_and(place >= 0, place <= n - 1)
+    position = where(inside, place, 0.0).astype(np.int64)
     # border and reflection lie inside, but for a neighbour whose weight is 0
-    return position, where(seen, weight, 0.0) if padding == "zeros" else weight * seen
+    return position, where(inside, weight, 0.0) if padding == "zeros" else weight * inside
 
 
 def _inside(at: Any, n: int, padding: str, align: bool) -> Any:

@@ -86,14 +86,14 @@ def einsum(subscripts, *operands, optimize=True, dtype=None, casting="safe"):
     if len(terms) == 1:
         return _finish(*_reduce(*terms[0], set(output)), output)  # pyright: ignore
     for pair in _path(tuple(n for n, _ in terms), shapes, output, lengths, optimize):
-        chosen = [terms[k] for k in pair]
+        factors = [terms[k] for k in pair]
         terms = [t for k, t in enumerate(terms) if k not in pair]
         needed = set(output).union(*[n for n, _ in terms])
-        while len(chosen) > 1:
-            first, second = chosen[:2]
-            later = needed.union(*[n for n, _ in chosen[2:]])
-            chosen = [_contract(first, second, later), *chosen[2:]]
-        terms.append(chosen[0])
+        while len(factors) > 1:
+            first, second = factors[:2]
+            later = needed.union(*[n for n, _ in factors[2:]])
+            factors = [_contract(first, second, later), *factors[2:]]
+        terms.append(factors[0])
     return _finish(*_reduce(*terms[0], set(output)), output)  # pyright: ignore
 
 

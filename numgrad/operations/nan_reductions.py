@@ -177,15 +177,15 @@ def nanmin(x, axis=None, *, keepdims=False, initial=None, where=True):
 def _mean(name: str, x: Any, axis: Any, dtype: Any, where: Any) -> tuple[Any, Any, Any]:
     """Floating numbers with zeros for those left out; their number; a mask of the others."""
     skipped = _skipped(name, x, where)
-    wanted = np.dtype(dtype) if dtype is not None else x.dtype
-    if x.dtype.kind == "c" and wanted.kind != "c":
-        raise NumgradTypeError(f"{name}: complex numbers have no mean of dtype {wanted}")
-    if wanted.kind not in "fc":
-        wanted = np.dtype(np.float64)
-    x = x.astype(wanted)
+    computing = np.dtype(dtype) if dtype is not None else x.dtype
+    if x.dtype.kind == "c" and computing.kind != "c":
+        raise NumgradTypeError(f"{name}: complex numbers have no mean of dtype {computing}")
+    if computing.kind not in "fc":
+        computing = np.dtype(np.float64)
+    x = x.astype(computing)
     counted = ones(tuple(x.shape), np.dtype(bool)) if skipped is None else ~skipped
     count = sum(counted, axis=axis, keepdims=True)
-    real = np.dtype(f"f{wanted.itemsize // 2}") if wanted.kind == "c" else wanted
+    real = np.dtype(f"f{computing.itemsize // 2}") if computing.kind == "c" else computing
     return _filled(x, skipped, 0), count.astype(real), skipped
 
 

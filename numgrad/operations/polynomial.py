@@ -439,13 +439,13 @@ def _eigenvalues(p: np.ndarray) -> np.ndarray:
     known = np.isfinite(rows).all(axis=1)
     zeros = np.argmax(rows[:, ::-1] != 0, axis=1)  # at the end of each
     for count in np.unique(zeros[known]):
-        chosen = known & (zeros == count)
+        rows_of_degree = known & (zeros == count)
         m = n - count
-        companions = np.zeros((chosen.sum(), m, m), p.dtype)
+        companions = np.zeros((rows_of_degree.sum(), m, m), p.dtype)
         companions[:, np.arange(1, m), np.arange(m - 1)] = 1
-        companions[:, :1, :] = -rows[chosen, None, 1 : m + 1]
-        roots[chosen, :m] = np.linalg.eigvals(companions)
-        roots[chosen, m:] = 0
+        companions[:, :1, :] = -rows[rows_of_degree, None, 1 : m + 1]
+        roots[rows_of_degree, :m] = np.linalg.eigvals(companions)
+        roots[rows_of_degree, m:] = 0
     return roots.reshape(*p.shape[:-1], n)
 
 

@@ -181,7 +181,7 @@ class ProductPlan(Plan):
 
     # ------------------------------------------------------------------------------- operands
 
-    def _given(self, k: int) -> Callable[[np.ndarray], np.ndarray]:
+    def _operand_arranger(self, k: int) -> Callable[[np.ndarray], np.ndarray]:
         """Function from operand ``k`` to the array the kernel takes."""
         m, inner, n = self.sizes
         transposed = (self.ta, self.tb)[k]
@@ -257,7 +257,7 @@ class ProductPlan(Plan):
         plain = not any(self.loose) and not self.ta and not self.tb
         if plain and self.form == "mm" and all(len(m.shape) == 2 for m in self.metas):
             return kernel
-        give_a, give_b = self._given(0), self._given(1)
+        give_a, give_b = self._operand_arranger(0), self._operand_arranger(1)
         m, _, n = self.sizes
         form = self.form
         if form == "dot":
@@ -321,7 +321,7 @@ class ProductPlan(Plan):
         """Function of (g, a, b) in the kernels' shapes that gives new arrays for ga and gb."""
         m, inner, n = self.sizes
         dtype, form = self.dtype, self.form
-        give_a, give_b = self._given(0), self._given(1)
+        give_a, give_b = self._operand_arranger(0), self._operand_arranger(1)
         empty = np.empty
         if form == "mm":
             kernel = self._kernel("backward", mask)
@@ -388,7 +388,7 @@ class ProductPlan(Plan):
         ia, ib, shared = self.batch
         shape_a = (prod(self.metas[0].shape[:-2]), m, inner)
         shape_b = (prod(self.metas[1].shape[:-2]), inner, n)
-        give_a, give_b = self._given(0), self._given(1)
+        give_a, give_b = self._operand_arranger(0), self._operand_arranger(1)
         dtype = self.dtype
 
         def gradients(g: Any, a: Any, b: Any) -> Any:

@@ -57,8 +57,8 @@ def order_places(x, ranks):
         value = np.take_along_axis(x, places[..., k : k + 1], -1)
         same = x == value
         if (np.count_nonzero(same, axis=-1) > 1).any():
-            wanted = rank - np.count_nonzero(x < value, axis=-1, keepdims=True) + 1
-            result = np.argmax(np.cumsum(same, axis=-1) == wanted, axis=-1)
+            nth = rank - np.count_nonzero(x < value, axis=-1, keepdims=True) + 1
+            result = np.argmax(np.cumsum(same, axis=-1) == nth, axis=-1)
             places[..., k] = np.where(same.any(axis=-1), result, places[..., k])  # not of NaN
     return places
 
@@ -344,7 +344,7 @@ def _quantiles(
     return reshape(y, (*requested, *(reduced if keepdims else without)))
 
 
-def _made(x: Any) -> Any:
+def _as_constant(x: Any) -> Any:
     """An array that follows from lengths and parameters alone is a constant of the program."""
     if not state.ground.deferred or not isinstance(x, np.ndarray):
         return x
@@ -361,13 +361,13 @@ def _interpolated(x: Any, q: Any, method: str, ignore_nan: bool, weak: bool) -> 
     whole = method in _WHOLE or (method == "linear" and q.dtype.kind in "iu")
     if whole:
         rank = np.minimum(np.maximum(place, 0), last).astype(np.int64)
-        return found_at(x, [_made(rank)], ignore_nan)[0]
+        return found_at(x, [_as_constant(rank)], ignore_nan)[0]
     behind, before = place < 0, place >= n - 1
     floor = np.where(before, n - 1, np.where(behind, 0, np.floor(place)))
     rank = np.minimum(np.maximum(floor, 0), last).astype(np.int64)
     after = np.where(before | behind, rank, np.minimum(rank + 1, last)).astype(np.int64)
-    a, b = found_at(x, [_made(rank), _made(after)], ignore_nan)
-    part = _made(_weight(method, place - floor))
+    a, b = found_at(x, [_as_constant(rank), _as_constant(after)], ignore_nan)
+    part = _as_constant(_weight(method, place - floor))
     if weak and x.dtype.kind == "f":
         part = part.astype(x.dtype)
     d = b - a

@@ -133,8 +133,8 @@ def max(x, *, axis=None, keepdims=False):
 
 
 def _extremum_vjp(g, x, y, axis):
-    chosen = (x == y) | np.isnan(x)  # a NaN makes the result NaN
-    return np.where(chosen, g / np.sum(chosen * 1, axis=axis, keepdims=True), 0)
+    extreme = (x == y) | np.isnan(x)  # a NaN makes the result NaN
+    return np.where(extreme, g / np.sum(extreme * 1, axis=axis, keepdims=True), 0)
 
 
 max.vjp(x=_extremum_vjp)

@@ -25,10 +25,10 @@ def running_places(x, *, axis, largest):
     check_dtype("running_places", x.dtype)
     y = (np.maximum if largest else np.minimum).accumulate(x, axis=axis)
     counting = np.arange(x.shape[axis]).reshape(-1, *(1,) * (x.ndim - axis - 1))
-    chosen = x == y
+    is_extreme = x == y
     if x.dtype.kind in "fc":
-        chosen |= np.isnan(x)
-    return np.maximum.accumulate(np.where(chosen, counting, 0), axis=axis)
+        is_extreme |= np.isnan(x)
+    return np.maximum.accumulate(np.where(is_extreme, counting, 0), axis=axis)
 
 
 running_places.shape(lambda x, *, axis, largest: Meta(x.shape, np.dtype(np.int64)))

@@ -35,7 +35,9 @@ def extreme_at(x, positions, values, *, largest, include_self):
 extreme_at.shape(lambda x, positions, values, *, largest, include_self: x)
 
 
-def _met(x: Any, y: Any, positions: Any, values: Any, include_self: bool) -> tuple[Any, Any, Any]:
+def _matches(
+    x: Any, y: Any, positions: Any, values: Any, include_self: bool
+) -> tuple[Any, Any, Any]:
     """Masks of operand and values that equal the extremum, and how many there are."""
     dtype = y.dtype
     own = astype(x == y, dtype=dtype)
@@ -48,12 +50,12 @@ def _met(x: Any, y: Any, positions: Any, values: Any, include_self: bool) -> tup
 
 
 def _of_operand(g, x, y, positions, values, include_self):
-    own, _, count = _met(x, y, positions, values, include_self)
+    own, _, count = _matches(x, y, positions, values, include_self)
     return g * own / maximum(count, 1)
 
 
 def _of_values(g, x, y, positions, values, include_self):
-    _, of_values, count = _met(x, y, positions, values, include_self)
+    _, of_values, count = _matches(x, y, positions, values, include_self)
     return take(g / maximum(count, 1), positions) * of_values
 
 

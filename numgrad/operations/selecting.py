@@ -434,7 +434,7 @@ def choose(x, choices, mode="raise"):
         ) from None
 
 
-def _chosen(operation: str, condition: Any, length: Any) -> Any:
+def _true_places(operation: str, condition: Any, length: Any) -> Any:
     """Indices at which a condition holds, which may be shorter than the axis."""
     places = numbers_of(operation, condition)
     if places.ndim != 1:
@@ -471,7 +471,7 @@ def compress(condition, x, axis=None):
     if axis is None:
         x, axis = ravel(x), 0
     axis = one_axis("compress", axis, len(x.shape))
-    return take(x, _chosen("compress", condition, x.shape[axis]), axis=axis)
+    return take(x, _true_places("compress", condition, x.shape[axis]), axis=axis)
 
 
 @composite(ref=np.extract, method=False, smooth=True)
@@ -496,4 +496,4 @@ def extract(condition, x):
     """
     x = ravel(as_operand(x))
     places = numbers_of("extract", condition).ravel()
-    return take(x, _chosen("extract", places, x.shape[0]))
+    return take(x, _true_places("extract", places, x.shape[0]))

@@ -176,9 +176,9 @@ def _substituted(factors: Any, b: np.ndarray, adjoint: bool) -> np.ndarray:
     return np.conj(factors.solve(np.conj(b))) if b.dtype.kind == "c" else factors.solve(b)
 
 
-def as_pattern(given: Any) -> SparsePattern:
+def as_pattern(matrix: Any) -> SparsePattern:
     """A pattern, or that of a matrix of SciPy's."""
-    return given if isinstance(given, SparsePattern) else SparsePattern(given)
+    return matrix if isinstance(matrix, SparsePattern) else SparsePattern(matrix)
 
 
 _AT_ONCE = 1 << 20

@@ -125,12 +125,12 @@ def _batched_take(
         out = bind(op, (x.value, indices.value), {"axis": axis})
         return apply("moveaxis", out, source=axis, destination=0)
     before, after = x.shape[:axis], x.shape[axis + 1 :]
-    where = _spread(indices, (*before, prod(indices.shape), *after), axis, size)
+    where = _along_examples(indices, (*before, prod(indices.shape), *after), axis, size)
     out = apply("gather_along", x.value, where, axis=axis + 1)
     return apply("reshape", out, shape=(size, *before, *indices.shape, *after))
 
 
-def _spread(indices: BatchOperand, shape: tuple[int, ...], axis: int, size: int) -> Any:
+def _along_examples(indices: BatchOperand, shape: tuple[int, ...], axis: int, size: int) -> Any:
     """Indices into ``axis`` of each example, one for each element: as ``gather_along`` has them.
 
     ``shape`` is that of the examples with the indices, flattened, along ``axis``.
@@ -175,7 +175,7 @@ def _batched_take_backward(
     if indices.batched:
         around = (*shape[:axis], prod(indices.shape), *shape[axis + 1 :])
         value = apply("reshape", x.repeated(size), shape=(size, *around))
-        where = _spread(indices, around, axis, size)
+        where = _along_examples(indices, around, axis, size)
         out = apply("gather_along_backward", value, where, **whole)
     else:
         out = bind(op, (x.value, indices.value), whole)

@@ -60,8 +60,8 @@ _namespace(
         "numgrad.optim.optimizer": "Optimizer register_optimizer_step_post_hook "
         "register_optimizer_step_pre_hook",
         "numgrad.optim.rmsprop": "RMSprop",
-        "numgrad.optim.scipy_minimizers": "minimize",
         "numgrad.optim.sgd": "ASGD Rprop SGD",
         "numgrad.optim.zero_redundancy_optimizer": "ZeroRedundancyOptimizer",
     },
+    late={"numgrad.optim.scipy_minimizers": "minimize"},  # it imports SciPy
 )

@@ -152,8 +152,8 @@ def _prepare_pieces(
     elements = elements_of(formula, settings)
     launches: list[Launch] = []
     for dtype, members in pieces.items():
-        chosen = [column[t] for column in columns for t in members]
-        layout = copied_addresses(chosen, len(members), elements, 1, dtype)
+        members_arrays = [column[t] for column in columns for t in members]
+        layout = copied_addresses(members_arrays, len(members), elements, 1, dtype)
         launches.append(_launch(formula, settings, maximize, dtype, layout))
     return launches
 
@@ -174,12 +174,12 @@ def check(optimizer: str, formula: Formula, settings: Settings, arrays: list[Any
         )
     elements = elements_of(formula, settings)
     for k, (name, array) in enumerate(zip(names, arrays, strict=True)):
-        wanted = (shape, dtype) if k < elements else ((), FLOAT64)
-        fits = array.dtype == wanted[1] and (k >= elements or array.shape == shape)
+        expected = (shape, dtype) if k < elements else ((), FLOAT64)
+        fits = array.dtype == expected[1] and (k >= elements or array.shape == shape)
         if not fits or (k >= elements and array.size != 1):
             raise NumgradRuntimeError(
                 f"{optimizer}.step: {name} has shape {array.shape} and dtype {array.dtype} "
-                f"where shape {wanted[0]} and dtype {wanted[1]} belong; was the parameter "
+                f"where shape {expected[0]} and dtype {expected[1]} belong; was the parameter "
                 "replaced, or the state of another one loaded?"
             )
         if k != 1 and not array.flags.writeable:
@@ -486,12 +486,12 @@ class FormulaOptimizer(Optimizer):
             new = [not self.state[param] for param in params]
             if any(new) and not all(new):
                 for first in (False, True):
-                    chosen = [k for k, is_new in enumerate(new) if is_new == first]
+                    indices = [k for k, is_new in enumerate(new) if is_new == first]
                     launches += self._prepare_new(
                         settings,
                         group,
-                        [params[k] for k in chosen],
-                        [grads[k] for k in chosen],
+                        [params[k] for k in indices],
+                        [grads[k] for k in indices],
                         fresh,
                     )
                 return launches

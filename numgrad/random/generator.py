@@ -40,15 +40,15 @@ def drawn_shape(operation: str, size: Any, *shapes: tuple[Any, ...]) -> tuple[An
         common = broadcast_lengths(*shapes)
         if size is None:
             return common
-        wanted = tuple(size) if isinstance(size, tuple | list) else (size,)
-        if len(common) > len(wanted) or broadcast_lengths(common, wanted) != wanted:
+        requested = tuple(size) if isinstance(size, tuple | list) else (size,)
+        if len(common) > len(requested) or broadcast_lengths(common, requested) != requested:
             raise ValueError
     except ValueError:
         described = ", ".join(str(tuple(shape)) for shape in shapes)
         raise NumgradValueError(
             f"{operation}: parameters of shapes {described} do not broadcast to size={size}"
         ) from None
-    return wanted
+    return requested
 
 
 def draw_seed() -> Any:

@@ -323,8 +323,8 @@ class Categorical(WithoutParameters):
     def pmf(self, k: Any, p: Any) -> Any:
         """Probability of class ``k``; 0 where there is no such class."""
         p, k = as_operand(p), as_operand(k)
-        chosen = np.expand_dims(k, -1) == np.arange(p.shape[-1])
-        return np.sum(np.where(chosen, p, 0.0), axis=-1)
+        is_drawn = np.expand_dims(k, -1) == np.arange(p.shape[-1])
+        return np.sum(np.where(is_drawn, p, 0.0), axis=-1)
 
     def entropy(self, p: Any) -> Any:
         """Entropy."""
@@ -345,19 +345,19 @@ class Multinomial(WithoutParameters):
 
     def logpmf(self, x: Any, n: Any, p: Any) -> Any:
         """Logarithm of the probability of counts ``x``."""
-        inside, n, counts, p = self._given("logpmf", x, n, p)
+        inside, n, counts, p = self._check_arguments("logpmf", x, n, p)
         return np.where(inside, self._log(counts, n, p), -math.inf)
 
     def pmf(self, x: Any, n: Any, p: Any) -> Any:
         """Probability of counts ``x``."""
-        inside, n, counts, p = self._given("pmf", x, n, p)
+        inside, n, counts, p = self._check_arguments("pmf", x, n, p)
         none = np.any(p == 0, axis=-1)
         scale = np.where(np.expand_dims(none, -1), p, 1.0)
         powers = np.exp(self._log(counts, n, 1.0)) * np.prod(np.power(scale, counts), axis=-1)
         regular = np.exp(self._log(counts, n, np.where(np.expand_dims(none, -1), 1.0, p)))
         return np.where(inside, np.where(none, powers, regular), 0.0)
 
-    def _given(self, what: str, x: Any, n: Any, p: Any) -> tuple[Any, Any, Any, Any]:
+    def _check_arguments(self, what: str, x: Any, n: Any, p: Any) -> tuple[Any, Any, Any, Any]:
         """Whether counts are ones, ``n``, counts that are, and the probabilities."""
         x, p, n = as_operand(x), as_operand(p), as_operand(n)
         if x.shape[-1:] != p.shape[-1:]:

@@ -36,7 +36,7 @@ from numgrad.random.generator import at_once, checked_parameter, drawn_shape, ge
 class WithoutParameters:
     """Distributions whose methods take the parameters each time."""
 
-    def __call__(self, *given: Any, **named: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
         """Raise: SciPy's distributions keep parameters if they are called."""
         stats: Any = import_module("numgrad.stats")
         name = next((n for n in stats.__all__ if getattr(stats, n) is self), type(self).__name__)
@@ -57,11 +57,11 @@ def _operands(*values: Any) -> list[Any]:
     return [np.asarray(v, dtype) if a is None else a for v, a in zip(values, arrays, strict=True)]
 
 
-def where_valid(ok: Any, values: Any, *given: Any) -> Any:
-    """``values`` where parameters are valid, else NaN, as is the derivative by ``given``."""
+def where_valid(ok: Any, values: Any, *arguments: Any) -> Any:
+    """``values`` where parameters are valid, else NaN, as is the derivative by ``arguments``."""
     # the factors keep a derivative of NaN from what is valid; plain arrays and integers have none
     nothing: Any = math.nan
-    for a in given:
+    for a in arguments:
         if not isinstance(a, np.ndarray) and a.dtype.kind == "f":
             number = a.dtype.type
             nothing = nothing + np.where(ok, number(0), number(math.nan)) * a
@@ -123,26 +123,26 @@ class Distribution(WithoutParameters):
         """The ends of the support."""
         return -math.inf, math.inf
 
-    def _cdf(self, *given: Any, **_: Any) -> Any:
+    def _cdf(self, *arguments: Any, **_: Any) -> Any:
         raise self._lacking("cdf")
 
-    def _sf(self, *given: Any, **_: Any) -> Any:
-        return 1 - self._cdf(*given)
+    def _sf(self, *arguments: Any, **_: Any) -> Any:
+        return 1 - self._cdf(*arguments)
 
-    def _logcdf(self, *given: Any, **_: Any) -> Any:
-        return _log(self._cdf(*given), self._sf(*given), self._far_below, given)
+    def _logcdf(self, *arguments: Any, **_: Any) -> Any:
+        return _log(self._cdf(*arguments), self._sf(*arguments), self._far_below, arguments)
 
-    def _logsf(self, *given: Any, **_: Any) -> Any:
-        return _log(self._sf(*given), self._cdf(*given), self._far_above, given)
+    def _logsf(self, *arguments: Any, **_: Any) -> Any:
+        return _log(self._sf(*arguments), self._cdf(*arguments), self._far_above, arguments)
 
-    def _far_below(self, tiny: Any, *given: Any, **_: Any) -> Any:
+    def _far_below(self, tiny: Any, *arguments: Any, **_: Any) -> Any:
         """Logarithm of the distribution function where it is ``tiny``, finite elsewhere.
 
         None if there is no formula.
         """
         return None
 
-    def _far_above(self, tiny: Any, *given: Any, **_: Any) -> Any:
+    def _far_above(self, tiny: Any, *arguments: Any, **_: Any) -> Any:
         """The same of the survival function."""
         return None
 
@@ -155,12 +155,12 @@ class Distribution(WithoutParameters):
     def _entropy(self, *shapes: Any, **_: Any) -> Any:
         raise self._lacking("entropy")
 
-    def _sample(self, *given: Any, **_: Any) -> Any:
+    def _sample(self, *arguments: Any, **_: Any) -> Any:
         """Random numbers of location 0 and scale 1, by default quantiles of uniform ones."""
-        rng, size, *shapes = given
+        rng, size, *shapes = arguments
         return self._ppf(rng.random(size), *shapes)
 
-    def _ppf(self, *given: Any, **_: Any) -> Any:
+    def _ppf(self, *arguments: Any, **_: Any) -> Any:
         raise self._lacking("ppf")
 
     def _lacking(self, what: str) -> Exception:
@@ -171,7 +171,7 @@ class Distribution(WithoutParameters):
 
     # What is the same for all.
 
-    def _given(
+    def _check_arguments(
         self, what: str, args: tuple, named: dict[str, Any], x: Any = 0.0
     ) -> tuple[Any, list[Any], list[Any]]:
         """``x``, shapes, location and scale; these as SciPy takes them, by position or by name."""
@@ -226,7 +226,7 @@ class Distribution(WithoutParameters):
             If a parameter is outside of the family; in compiled functions and batches numbers
             are NaN there.
         """
-        _, shapes, (loc, *rest) = self._given("rvs", args, named)
+        _, shapes, (loc, *rest) = self._check_arguments("rvs", args, named)
         ok, *_ = self._safe(shapes)
         for scale in rest:  # 0 is none of a density
             ok = ok & (scale >= 0)
@@ -237,9 +237,9 @@ class Distribution(WithoutParameters):
         name = f"{self.name}.rvs"
         size = drawn_shape(name, size, *[a.shape for a in (*shapes, loc, *rest)])
         result = self._sample(generator_from(name, random_state), size, *shapes)
-        return self._placed(result, loc, *rest, ok=ok, given=shapes)
+        return self._placed(result, loc, *rest, ok=ok, arguments=shapes)
 
-    def _placed(self, result: Any, loc: Any, *scale: Any, ok: Any, given: list[Any]) -> Any:
+    def _placed(self, result: Any, loc: Any, *scale: Any, ok: Any, arguments: list[Any]) -> Any:
         """Numbers that were drawn, at their location and in their scale."""
         raise NotImplementedError
 
@@ -254,7 +254,7 @@ class Distribution(WithoutParameters):
 
     def support(self, *args: Any, **named: Any) -> tuple[Any, Any]:
         """The least and the greatest number."""
-        _, arguments, (loc, *rest) = self._given("support", args, named)
+        _, arguments, (loc, *rest) = self._check_arguments("support", args, named)
         ok, shapes, *_ = self._safe(arguments, *rest)
         scale = rest[0] if rest else 1.0
 
@@ -314,15 +314,15 @@ class Distribution(WithoutParameters):
         return (1.0,) * len(self.shapes)
 
 
-def _log(p: Any, complement: Any, far: Callable[..., Any], given: tuple) -> Any:
+def _log(p: Any, complement: Any, far: Callable[..., Any], arguments: tuple) -> Any:
     """Logarithm of a probability, by its complement where that is smaller, ``far`` if it is tiny.
 
     It is ``-inf``, with a gradient of 0, at ends that are endless.
     """
-    near, end = complement < 0.5, (p == 0) & np.isinf(given[0])
+    near, end = complement < 0.5, (p == 0) & np.isinf(arguments[0])
     small = np.log1p(-np.where(near, complement, 0.0))
     tiny = (p < (1e-25 if p.dtype == np.float32 else 1e-200)) & ~end
-    tail = far(tiny, *given)
+    tail = far(tiny, *arguments)
     separate = near | end if tail is None else near | end | tiny
     result = np.where(end, -math.inf, np.log(np.where(separate, 1.0, p)))
     return np.where(near, small, result if tail is None else np.where(tiny, tail, result))
@@ -333,19 +333,19 @@ class Continuous(Distribution):
 
     common = (("loc", 0.0), ("scale", 1.0))
 
-    def _logpdf(self, *given: Any, **_: Any) -> Any:
+    def _logpdf(self, *arguments: Any, **_: Any) -> Any:
         raise NotImplementedError
 
-    def _placed(self, result: Any, loc: Any, *scale: Any, ok: Any, given: list[Any]) -> Any:
-        return where_valid(ok, result * scale[0] + loc, *given, loc, *scale)
+    def _placed(self, result: Any, loc: Any, *scale: Any, ok: Any, arguments: list[Any]) -> Any:
+        return where_valid(ok, result * scale[0] + loc, *arguments, loc, *scale)
 
-    def _isf(self, *given: Any, **_: Any) -> Any:
-        q, *shapes = given
+    def _isf(self, *arguments: Any, **_: Any) -> Any:
+        q, *shapes = arguments
         return self._ppf(1 - q, *shapes)
 
     def _at(self, what: str, x: Any, args: tuple, named: dict[str, Any]) -> Any:
         """Standardised ``x`` moved inside, where it was outside, ``where_valid``, parameters."""
-        x, arguments, (loc, deviation) = self._given(what, args, named, x)
+        x, arguments, (loc, deviation) = self._check_arguments(what, args, named, x)
         ok, shapes, scale = self._safe(arguments, deviation)
         y = (x - loc) / scale
         low, high = self._support(*shapes)
@@ -361,9 +361,9 @@ class Continuous(Distribution):
         """A number between the ends of a support."""
         return self.inside
 
-    def _pdf(self, *given: Any, **_: Any) -> Any:
+    def _pdf(self, *arguments: Any, **_: Any) -> Any:
         """The density divided by the scale, by ``by_powers`` where a power makes it 0."""
-        y, log_scale, *shapes = given
+        y, log_scale, *shapes = arguments
         return np.exp(self._logpdf(y, *shapes) - log_scale)
 
     def logpdf(self, x: Any, *args: Any, **named: Any) -> Any:
@@ -389,9 +389,9 @@ class Continuous(Distribution):
         return -np.sum(self.logpdf(x, *theta))
 
     def _chosen(
-        self, what: str, formula: Callable[..., Any], first: float, last: float, given: tuple
+        self, what: str, formula: Callable[..., Any], first: float, last: float, arguments: tuple
     ) -> Any:
-        y, below, above, valid, shapes, _ = self._at(what, *given)
+        y, below, above, valid, shapes, _ = self._at(what, *arguments)
         return valid(np.where(below, first, np.where(above, last, formula(y, *shapes))))
 
     def cdf(self, x: Any, *args: Any, **named: Any) -> Any:
@@ -411,10 +411,10 @@ class Continuous(Distribution):
         return self._chosen("logsf", self._logsf, 0.0, -math.inf, (x, args, named))
 
     def _quantile(
-        self, what: str, formula: Callable[..., Any], q: Any, reverse: bool, chosen: tuple
+        self, what: str, formula: Callable[..., Any], q: Any, reverse: bool, call: tuple
     ) -> Any:
-        args, named = chosen
-        q, arguments, (loc, deviation) = self._given(what, args, named, q)
+        args, named = call
+        q, arguments, (loc, deviation) = self._check_arguments(what, args, named, q)
         ok, shapes, scale = self._safe(arguments, deviation)
         inside = (q > 0) & (q < 1)
         ends = self._support(*shapes)
@@ -433,9 +433,9 @@ class Continuous(Distribution):
         return self._quantile("isf", self._isf, q, True, (args, named))
 
     def _moment(
-        self, what: str, formula: Callable[..., Any], finish: Callable[..., Any], chosen: tuple
+        self, what: str, formula: Callable[..., Any], finish: Callable[..., Any], call: tuple
     ) -> Any:
-        _, arguments, (loc, deviation) = self._given(what, *chosen)
+        _, arguments, (loc, deviation) = self._check_arguments(what, *call)
         ok, shapes, scale = self._safe(arguments, deviation)
         return where_valid(ok, finish(formula(*shapes), loc, scale), *arguments, loc, deviation)
 
@@ -462,14 +462,14 @@ class Discrete(Distribution):
     common = (("loc", 0.0),)
     inside = 1.0
 
-    def _placed(self, result: Any, loc: Any, *_: Any, ok: Any, given: list[Any]) -> Any:
+    def _placed(self, result: Any, loc: Any, *_: Any, ok: Any, arguments: list[Any]) -> Any:
         return result + np.floor(checked_parameter(loc)).astype(np.int64)
 
-    def _logpmf(self, *given: Any, **_: Any) -> Any:
+    def _logpmf(self, *arguments: Any, **_: Any) -> Any:
         raise NotImplementedError
 
     def _at(self, what: str, x: Any, args: tuple, named: dict[str, Any]) -> Any:
-        x, arguments, (loc,) = self._given(what, args, named, x)
+        x, arguments, (loc,) = self._check_arguments(what, args, named, x)
         ok, shapes, _ = self._safe(arguments)
 
         def valid(result: Any) -> Any:
@@ -482,12 +482,12 @@ class Discrete(Distribution):
         below, above = k < low, k > high
         return np.where(below | above, low, k), below, above
 
-    def _pmf(self, *given: Any, **_: Any) -> Any:
+    def _pmf(self, *arguments: Any, **_: Any) -> Any:
         """The probability, by ``by_powers`` where a power makes it 0."""
-        return np.exp(self._logpmf(*given))
+        return np.exp(self._logpmf(*arguments))
 
-    def _massed(self, what: str, formula: Any, outside: float, given: tuple) -> Any:
-        k, valid, shapes = self._at(what, *given)
+    def _massed(self, what: str, formula: Any, outside: float, arguments: tuple) -> Any:
+        k, valid, shapes = self._at(what, *arguments)
         k, below, above = self._bounded(k, shapes)
         whole = (k == np.floor(k)) | (k != k)
         k = np.where(whole, k, np.floor(k))
@@ -502,9 +502,9 @@ class Discrete(Distribution):
         return self._massed("pmf", self._pmf, 0.0, (k, args, named))
 
     def _chosen(
-        self, what: str, formula: Callable[..., Any], first: float, last: float, given: tuple
+        self, what: str, formula: Callable[..., Any], first: float, last: float, arguments: tuple
     ) -> Any:
-        k, valid, shapes = self._at(what, *given)
+        k, valid, shapes = self._at(what, *arguments)
         k, below, above = self._bounded(k, shapes)
         result = np.where(k == k, formula(np.floor(k), *shapes), k)  # NaN, as a formula may compare
         return valid(np.where(below, first, np.where(above, last, result)))
@@ -514,8 +514,8 @@ class Discrete(Distribution):
     logcdf = Continuous.logcdf
     logsf = Continuous.logsf
 
-    def _quantile(self, what: str, q: Any, reverse: bool, chosen: tuple) -> Any:
-        q, arguments, (loc,) = self._given(what, *chosen, x=q)
+    def _quantile(self, what: str, q: Any, reverse: bool, call: tuple) -> Any:
+        q, arguments, (loc,) = self._check_arguments(what, *call, x=q)
         ok, shapes, _ = self._safe(arguments)
         # steps: there are no gradients but by the location
         q, *shapes = [a if isinstance(a, np.ndarray) else a.detach() for a in (q, *shapes)]
@@ -539,8 +539,8 @@ class Discrete(Distribution):
         """The least number of which ``sf`` is at most ``q``."""
         return self._quantile("isf", q, True, (args, named))
 
-    def _moment(self, what: str, formula: Callable[..., Any], chosen: tuple) -> Any:
-        _, arguments, (loc,) = self._given(what, *chosen)
+    def _moment(self, what: str, formula: Callable[..., Any], call: tuple) -> Any:
+        _, arguments, (loc,) = self._check_arguments(what, *call)
         ok, shapes, _ = self._safe(arguments)
         return where_valid(ok, formula(loc, *shapes), *arguments, loc)
 

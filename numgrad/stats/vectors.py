@@ -44,7 +44,7 @@ class _Elliptical(WithoutParameters):
 
     name = ""
 
-    def _given(self, what: str, x: Any, loc: Any, matrix: Any) -> tuple[Any, Any, int]:
+    def _check_arguments(self, what: str, x: Any, loc: Any, matrix: Any) -> tuple[Any, Any, int]:
         """Deviations with vectors along the last axis, the Cholesky factor, the dimension."""
         deviation, matrix, length = self._around(what, x, loc, matrix)
         return deviation, cholesky(matrix), length
@@ -151,7 +151,7 @@ class MultivariateNormal(_Elliptical):
         """
         if allow_singular:
             return self._logpdf_of_singular(*self._around("logpdf", x, mean, cov))
-        deviation, factor, length = self._given("logpdf", x, mean, cov)
+        deviation, factor, length = self._check_arguments("logpdf", x, mean, cov)
         distance = self._distance(deviation, factor)
         return -0.5 * (length * LOG_2_PI + _log_determinant(factor) + distance)
 
@@ -227,7 +227,7 @@ class MultivariateT(_Elliptical):
 
     def logpdf(self, x: Any, loc: Any = None, shape: Any = 1.0, df: Any = 1.0) -> Any:
         """Logarithm of the density at ``x``."""
-        deviation, factor, length = self._given("logpdf", x, loc, shape)
+        deviation, factor, length = self._check_arguments("logpdf", x, loc, shape)
         df = as_operand(df)
         endless = np.isinf(df)  # the normal distribution
         df = np.where(endless, 1.0, df)

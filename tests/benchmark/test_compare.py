@@ -152,7 +152,7 @@ def test_what_further_pairs_do_not_confirm_is_not_named(compare: Any) -> None:
     times.base += [1.0] * 3
     times.head += [1.0] * 3
     times.look(0.05)  # too few to say anything
-    assert (times.agreed, times.seen) == (1, 8)
+    assert (times.agreed, times.examined) == (1, 8)
     times.base += [1.0] * 5
     times.head += [1.0, 1.01, 0.99, 1.02, 0.98]
     times.look(0.05)

@@ -70,6 +70,12 @@ def test_lines_have_the_syntax_that_python_finds(text):
     assert [ast.dump(node) for node in lines.parse(text)] == expected
 
 
+@pytest.fixture(autouse=True)
+def every_text_by_forms(monkeypatch):
+    """Short texts too, which Python parses as a whole."""
+    monkeypatch.setattr(lines, "SHORT", 0)
+
+
 def one_by_one(monkeypatch, source, signature):
     """What a kernel becomes without looking for what repeats itself."""
     with monkeypatch.context() as context:

@@ -1,12 +1,17 @@
 """Dropout: shares, scale, gradients, and the same random numbers again."""
 
+import re
+
 import numpy as np
 import pytest
 
 import numgrad as ng
 from numgrad.autograd import forward_ad
 from numgrad.autograd.batching.batch import BatchingInterpreter
+from numgrad.codegen.native.signature import parse
+from numgrad.codegen.native.translation import translate
 from numgrad.core.op import OPS
+from numgrad.kernels import dropout
 from numgrad.nn import functional as F
 from numgrad.random.generator import draw_seed
 
@@ -124,6 +129,32 @@ def test_forward_mode_and_batches_share_the_zeros():
     with BatchingInterpreter(2) as level:
         batch = level.unwrap(F.dropout(level.wrap(ng.tensor(np.stack([x.numpy()] * 2)))))
     np.testing.assert_array_equal(batch.numpy(), np.stack([y.numpy()] * 2))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_are_drawn_in_vectors(dtype):
+    """A function of the text in the loop's body would keep it from being written in vectors."""
+    text = dropout._SOURCE.format(type=dtype, task=dropout.TASK, range="range")
+    array = f"{dtype}[::1]"
+    signature = parse(f"void({array}, {array}, int64, int64, {dtype}, int64)")
+    assert re.search(r"mul <\d+ x i64>", translate(text, signature))
+
+
+@pytest.mark.parametrize("group", [1, 3])
+def test_numbers_are_those_of_splitmix64(group):
+    """In Python's integers: https://prng.di.unimi.it/splitmix64.c gives the first for a seed."""
+
+    def mixed(z):
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+        return z ^ z >> 31
+
+    assert mixed(0x9E3779B97F4A7C15) == 0xE220A8397B1DCDAF
+    x = np.arange(1.0, 61.0)
+    states = [(mixed(7) + k // group * 0x9E3779B97F4A7C15) % 2**64 for k in range(60)]
+    drawn = np.array([(mixed(z) >> 11) / 2**53 for z in states])
+    expected = np.where(drawn >= 0.3, x / 0.7, 0)
+    np.testing.assert_allclose(OPS["dropout"](x, p=0.3, seed=7, group=group).numpy(), expected)
 
 
 def test_seed_fills_53_bits():

@@ -473,7 +473,10 @@ def test_an_unknown_method_is_scipys_to_refuse():
 
 
 def test_scipys_optimizers_are_imported_when_needed():
-    program = "import sys, numgrad; print([m for m in sys.modules if m.startswith('scipy')])"
+    program = (
+        "import sys, numgrad; numgrad.nn, numgrad.optim, numgrad.data; "
+        "print([m for m in sys.modules if m.startswith('scipy')])"
+    )
     out = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

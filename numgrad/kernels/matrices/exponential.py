@@ -199,12 +199,12 @@ def exponential_of(x, scale):
 @outlined
 def mean_exponential(x, y, scale):
     """The mean of ``exp`` between two numbers times a real one, without cancellation."""
-    apart = y - x
-    half = complex(0.5 * scale * float(apart.real), 0.5 * scale * float(apart.imag))
+    gap = y - x
+    half = complex(0.5 * scale * float(gap.real), 0.5 * scale * float(gap.imag))
     if half == 0:
         return exponential_of(x, scale)
     if magnitude(half) < 1.0:
-        return exponential_of(x + 0.5 * apart, scale) * np.divide(sinh_c128(half), half)
+        return exponential_of(x + 0.5 * gap, scale) * np.divide(sinh_c128(half), half)
     return np.divide(exponential_of(y, scale) - exponential_of(x, scale), 2.0 * half)
 
 

@@ -190,7 +190,7 @@ def _single(stack: StackKernel, dtype: np.dtype) -> Callable[..., int]:
 @cache
 def _kernel(stack: StackKernel, dtype: np.dtype, parallel: bool) -> Callable[..., int]:
     names = [f"x{k}" for k in range(len(stack.kinds))]
-    given = [
+    arguments = [
         n if kind in _NUMBERS else f"{n}[i]" for n, kind in zip(names, stack.kinds, strict=True)
     ]
     source = (
@@ -198,7 +198,7 @@ def _kernel(stack: StackKernel, dtype: np.dtype, parallel: bool) -> Callable[...
         f"from {stack.module} import {stack.name}\n\n"
         f"def kernel(info, {', '.join(names)}):\n"
         f"    for i in {'prange' if parallel else 'range'}(info.shape[0]):\n"
-        f"        info[i] = {stack.name}({', '.join(given)}, {int(parallel)})\n"
+        f"        info[i] = {stack.name}({', '.join(arguments)}, {int(parallel)})\n"
         "    failed = 0\n"
         "    for i in range(info.shape[0]):\n"
         "        if info[i] != 0:\n"
@@ -254,17 +254,17 @@ def _lapack_kernel(name: str, dtype: np.dtype, parallel: bool) -> Callable[..., 
     types = {"T": type_name(dtype), "R": f"float{dtype.itemsize * 8}", "N": "int32"}
     if dtype.kind == "c":
         types["R"] = f"float{dtype.itemsize * 4}"
-    names, signature, given = [], [], []
+    names, signature, arguments = [], [], []
     for word in words:
         kind, place = word
         if kind in "cs":
-            given.append(f"{'codes' if kind == 'c' else 'sizes'}[{place}:].ctypes.data")
+            arguments.append(f"{'codes' if kind == 'c' else 'sizes'}[{place}:].ctypes.data")
             continue
         names.append(f"x{len(names)}")
         axes = {".": 1, "*": 2}.get(place) or int(place)
         signature.append(f"{types[kind]}[{':,' * (axes - 1)}::1]")
         index = {".": "", "*": "[task]", "1": "[i:]"}.get(place, "[i]")
-        given.append(f"{names[-1]}{index}.ctypes.data")
+        arguments.append(f"{names[-1]}{index}.ctypes.data")
     own = f"{_LETTERS[dtype.name]}{name}"
     source = (
         "from numba import prange\n"
@@ -272,7 +272,7 @@ def _lapack_kernel(name: str, dtype: np.dtype, parallel: bool) -> Callable[..., 
         f"def kernel(codes, sizes, count, tasks, {', '.join(names)}):\n"
         f"    for task in {'prange' if parallel else 'range'}(tasks):\n"
         "        for i in range(task * count // tasks, (task + 1) * count // tasks):\n"
-        f"            function({', '.join(given)})\n"
+        f"            function({', '.join(arguments)})\n"
     )
     return compile_kernel(
         f"lapack_{name}_{short(dtype)}{'_p' if parallel else ''}",
@@ -307,11 +307,11 @@ def run_with_room(
     nanoseconds that one takes.
     """
     count = max(len(x) for x in arrays if type(x) is np.ndarray and x.ndim > 1)
-    given = _codes(codes), np.array(sizes, np.int32), count
+    arguments = _codes(codes), np.array(sizes, np.int32), count
 
     def variant(parallel: bool) -> Callable[..., None]:
         kernel, tasks = _lapack_kernel(name, dtype, parallel), min(count, _TASKS) if parallel else 1
-        return lambda: kernel(*given, tasks, *(_room(x, tasks) for x in arrays))
+        return lambda: kernel(*arguments, tasks, *(_room(x, tasks) for x in arrays))
 
     small = max(sizes[:2]) < SERIAL
     work_ns = work_ns * count if small and count > 1 else 0.0

@@ -145,11 +145,11 @@ def _solve(n: int, columns: int) -> list[str]:
     return [*lines, "info[s] = bad"]
 
 
-def _solution(n: int, column: int, given: str, out: str) -> list[str]:
+def _solution(n: int, column: int, array: str, out: str) -> list[str]:
     """Statements that solve by factors and pivots, counted from 0, for one right side."""
     rows, lines = range(n), []
     for i in rows:
-        lines.append(f"x{i} = {given}[s, {i}, {column}]")
+        lines.append(f"x{i} = {array}[s, {i}, {column}]")
         lines += [f"x{i} = x{i} - a{i}{j} * x{j}" for j in range(i)]
         lines.append(f"x{i} = x{i} / a{i}{i}")
     for i in reversed(rows):

@@ -135,8 +135,8 @@ def class_distribution(target, weight, *, shape, dtype, ignore_index, label_smoo
     valid = np.expand_dims(target != ignore_index, axis)
     column = (classes, *(1,) * (len(shape) - axis - 1))
     weights = np.ones(classes) if weight is None else weight
-    chosen = np.expand_dims(target, axis) == np.arange(classes).reshape(column)
-    q = (chosen * (1 - label_smoothing) + label_smoothing / max(classes, 1)) * valid
+    one_hot = np.expand_dims(target, axis) == np.arange(classes).reshape(column)
+    q = (one_hot * (1 - label_smoothing) + label_smoothing / max(classes, 1)) * valid
     return (q * weights.reshape(column)).astype(dtype)
 
 

@@ -149,8 +149,8 @@ def _shares(
         first = getitem(shares, slice(0, 1)) * getitem(slopes, slice(0, 1))
         shares = shares * (slopes - sum(first, axis=2, keepdims=True))
     shares = where(impossible, 0.0 if zero_infinity else np.nan, shares)
-    seen = expand_dims(np.arange(x.shape[0]), 1) < times
-    shares = where(expand_dims(seen, 2), shares, 0.0).astype(x.dtype)
+    running = expand_dims(np.arange(x.shape[0]), 1) < times
+    shares = where(expand_dims(running, 2), shares, 0.0).astype(x.dtype)
     classes = equal(expand_dims(paths.states, 2), np.arange(x.shape[2])).astype(x.dtype)
     return swapaxes(matmul(swapaxes(shares, axis1=0, axis2=1), classes), axis1=0, axis2=1)
 

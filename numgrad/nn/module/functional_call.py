@@ -128,13 +128,13 @@ def stack_module_state(models: Iterable[Module]) -> tuple[dict[str, Tensor], dic
 
 
 def _stacked(name: str, tensors: list[Tensor]) -> Tensor:
-    wanted = tensors[0].requires_grad
-    if any(tensor.requires_grad != wanted for tensor in tensors):
+    requires_grad = tensors[0].requires_grad
+    if any(tensor.requires_grad != requires_grad for tensor in tensors):
         raise NumgradValueError(
             f"stack_module_state: {name!r} requires grad in some models and not in others"
         )
     stacked = stack([tensor.detach() for tensor in tensors])
-    return stacked.requires_grad_() if wanted else stacked
+    return stacked.requires_grad_() if requires_grad else stacked
 
 
 def _dictionaries(members: Any) -> list[Values]:

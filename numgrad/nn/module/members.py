@@ -261,9 +261,9 @@ class Members:
         members = self._check_member_name(what, name, f"_{word}s")
         if member is not None:
             if not isinstance(member, kind):
-                wanted = "Module" if kind is Members else kind.__name__
+                expected = "Module" if kind is Members else kind.__name__
                 raise NumgradTypeError(
-                    f"{what}: {name!r} is to be a {wanted} or None, got {type(member).__name__}"
+                    f"{what}: {name!r} is to be a {expected} or None, got {type(member).__name__}"
                     f"{remedy}"
                 )
             member = registered(word, self, name, member)

@@ -45,7 +45,7 @@ from numgrad.errors import NumgradRuntimeError, NumgradTraceError
 from numgrad.tensors.tensor import Tensor
 
 JOINED, FORWARD, BACKWARD, STEP = range(4)
-"""What a rank does; ``STEP + k`` is a step of optimizer number k."""
+"""Kinds of steps of a rank; ``STEP + k`` is a step of optimizer number k."""
 
 
 _SAID = ["has no more data", "begins a forward", "begins a backward", "steps an optimizer"]

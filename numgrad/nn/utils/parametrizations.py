@@ -10,9 +10,9 @@ from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.core.namespaces import absent as _absent
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
-from numgrad.nn.batch_normalization import normalize
-from numgrad.nn.convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from numgrad.nn.instance_normalization import normalize
 from numgrad.nn.module.module import Module
+from numgrad.nn.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from numgrad.nn.utils.parametrize import register_parametrization
 from numgrad.operations.arrangement import moveaxis
 from numgrad.operations.linear_algebra.matrix_functions import expm

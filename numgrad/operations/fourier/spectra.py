@@ -241,10 +241,10 @@ def points(name: str, n: Any) -> tuple[Any]:
 
 def resized(x: Any, axes: Sequence[int], sizes: Sequence[Any]) -> Any:
     """The operand cut, or filled up with zeros, to the given lengths."""
-    wanted = dict(zip(axes, sizes, strict=True))
+    lengths = dict(zip(axes, sizes, strict=True))
     cut = [slice(None)] * len(x.shape)
     widths = [(0, 0)] * len(x.shape)
-    for axis, n in wanted.items():
+    for axis, n in lengths.items():
         if n < x.shape[axis]:
             cut[axis] = slice(0, n)
         elif n > x.shape[axis]:

@@ -21,7 +21,7 @@ def correlated(
     name: str, x: Any, weights: Any, mode: Any, cval: Any, origin: Any, output: Any, turn: bool
 ) -> Any:
     """Correlation with weights of as many axes, or convolution if these are to be turned round."""
-    x, weights, wanted = operands(image(x, output), weights)
+    x, weights, dtype = operands(image(x, output), weights)
     ndim = len(x.shape)
     if len(weights.shape) != ndim:
         raise NumgradValueError(
@@ -46,9 +46,9 @@ def correlated(
     if not turn:
         weights = flip(weights, axis=axes) if axes else weights
     if not axes:
-        return cast(OPS["multiply"](x, weights), wanted, output)
+        return cast(OPS["multiply"](x, weights), dtype, output)
     out = convolution(x, weights, axes)
-    return cast(out, wanted, output)
+    return cast(out, dtype, output)
 
 
 def along_axis(

@@ -34,16 +34,16 @@ def number(value: Any) -> float:
 def operands(x: Any, weights: Any) -> tuple[Any, Any, Any]:
     """The image and weights in the dtype to compute in, and that of the result."""
     x, weights = as_operand(x), as_operand(weights)
-    wanted = x.dtype
+    dtype = x.dtype
     if x.dtype.kind not in "fc":
         x = OPS["astype"](x, dtype=np.float64)
     if weights.dtype.kind == "c" and x.dtype.kind != "c":
-        wanted = np.result_type(x.dtype, np.complex64)
+        dtype = np.result_type(x.dtype, np.complex64)
     if weights.dtype.kind != "c" or x.dtype.kind == "c":
         kind = x.dtype if weights.dtype.kind == "c" else _real(x.dtype)
         if weights.dtype != kind:
             weights = OPS["astype"](weights, dtype=kind)
-    return x, weights, wanted
+    return x, weights, dtype
 
 
 def image(input: Any, output: Any) -> Any:
@@ -68,10 +68,10 @@ def _real(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float32 if dtype in (np.float32, np.complex64) else np.float64)
 
 
-def cast(x: Any, wanted: Any, output: Any) -> Any:
+def cast(x: Any, dtype: Any, output: Any) -> Any:
     """The result in the dtype asked for, by default that of the image."""
-    wanted = wanted if output is None else _as_dtype(output)
-    return x if x.dtype == wanted else OPS["astype"](x, dtype=wanted)
+    dtype = dtype if output is None else _as_dtype(output)
+    return x if x.dtype == dtype else OPS["astype"](x, dtype=dtype)
 
 
 MODES = {

@@ -23,7 +23,7 @@ from numgrad.operations.shape import as_index, as_operand, expand_dims
     internal=True,
     real=True,
     method=False,
-    auxiliaries=("chosen",),
+    auxiliaries=("selected",),
     samples=[(((3, 4),), {"axis": 0, "rank": 1})],
 )
 def order_statistic(x, *, axis, rank):
@@ -33,17 +33,17 @@ def order_statistic(x, *, axis, rank):
     place = np.expand_dims(np.take(np.argpartition(x, rank, axis=axis), rank, axis=axis), axis)
     shape = [1] * x.ndim
     shape[axis] = -1
-    chosen = np.arange(x.shape[axis]).reshape(shape) == place
-    return np.take_along_axis(x, place, axis).squeeze(axis), (chosen,)
+    selected = np.arange(x.shape[axis]).reshape(shape) == place
+    return np.take_along_axis(x, place, axis).squeeze(axis), (selected,)
 
 
 @order_statistic.shape
 def _statistic(x, *, axis, rank):
-    chosen = Meta(x.shape, np.dtype(np.bool_))
-    return Meta((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype), (chosen,)
+    selected = Meta(x.shape, np.dtype(np.bool_))
+    return Meta((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype), (selected,)
 
 
-order_statistic.vjp(x=lambda g, chosen, axis: np.where(chosen, expand_dims(g, axis), 0))
+order_statistic.vjp(x=lambda g, selected, axis: np.where(selected, expand_dims(g, axis), 0))
 
 
 @order_statistic.batch

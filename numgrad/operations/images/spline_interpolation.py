@@ -299,19 +299,19 @@ def _with_margin(x: Any, mode: str, cval: Any) -> Any:
     return pad_constant(x, widths=((1, 1),) * len(x.shape), values=cval)
 
 
-def _finished(out: Any, insides: Sequence[Any], cval: Any, wanted: np.dtype, output: Any) -> Any:
+def _finished(out: Any, insides: Sequence[Any], cval: Any, dtype: np.dtype, output: Any) -> Any:
     inside: Any = None
     for part in insides:
         if part is not None:
             inside = part if inside is None else OPS["logical_and"](inside, part)
     if inside is not None:
         out = OPS["where"](inside, out, cval)
-        if out.dtype.kind != "c" and out.dtype != wanted and wanted.kind == "f":
-            out = OPS["astype"](out, dtype=wanted)
-    kind = wanted if output is None else np.dtype(output)
+        if out.dtype.kind != "c" and out.dtype != dtype and dtype.kind == "f":
+            out = OPS["astype"](out, dtype=dtype)
+    kind = dtype if output is None else np.dtype(output)
     if kind.kind in "iu":  # the nearest integer, halves away from 0
         out = OPS["multiply"](OPS["sign"](out), OPS["floor"](OPS["add"](OPS["absolute"](out), 0.5)))
-    return cast(out, wanted, output)
+    return cast(out, dtype, output)
 
 
 def _scattered(

@@ -28,7 +28,7 @@ _SMALL = 10
 """Lengths below which a discrete equation is written as one system, as in SciPy."""
 
 
-def _given(name: str, a: Any, q: Any) -> tuple[Any, Any]:
+def _check_pair(name: str, a: Any, q: Any) -> tuple[Any, Any]:
     a, q = as_operand(a), as_operand(q)
     matrices.check_square(name, a)
     matrices.check_square(name, q, "q")
@@ -65,7 +65,7 @@ def solve_continuous_lyapunov(a, q):
     >>> ng.linalg.solve_continuous_lyapunov(ng.tensor([[1.0]]), ng.tensor([[6.0]]))
     tensor([[3.]])
     """
-    a, q = _given("solve_continuous_lyapunov", a, q)
+    a, q = _check_pair("solve_continuous_lyapunov", a, q)
     return solve_sylvester(a, matrices.adjoint(a), q)
 
 
@@ -99,7 +99,7 @@ def solve_discrete_lyapunov(a, q, method=None):
     >>> ng.linalg.solve_discrete_lyapunov(ng.tensor([[0.5]]), ng.tensor([[3.0]]))
     tensor([[4.]])
     """
-    a, q = _given("solve_discrete_lyapunov", a, q)
+    a, q = _check_pair("solve_discrete_lyapunov", a, q)
     if method not in (None, "direct", "bilinear"):
         raise NumgradValueError(
             f"solve_discrete_lyapunov: method is 'direct' or 'bilinear', got {method!r}"

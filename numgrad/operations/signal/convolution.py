@@ -231,9 +231,9 @@ def convolved(name: str, a: Any, b: Any, axes: Sequence[int], mode: str, method:
 def _pair(name: str, a: Any, b: Any, ndim: int | None = None) -> tuple[Any, Any]:
     a, b = as_operand(a), as_operand(b)
     if len(a.shape) != len(b.shape) or ndim not in (None, len(a.shape)):
-        wanted = "as many axes as each other" if ndim is None else f"{ndim} axes each"
+        expected = "as many axes as each other" if ndim is None else f"{ndim} axes each"
         raise NumgradValueError(
-            f"{name}: shapes {tuple(a.shape)} and {tuple(b.shape)}: operands have {wanted}"
+            f"{name}: shapes {tuple(a.shape)} and {tuple(b.shape)}: operands have {expected}"
         )
     return a, b
 

@@ -350,7 +350,7 @@ def _far_slope(order, sign, scale):
     return slope
 
 
-def _apart(x, size):
+def _split_range(x, size):
     """Whether an operand is far from 0 by its size, that there, and itself elsewhere."""
     far = size > _FAR
     return far, np.where(far, size, _FAR), np.where(far, 1, x)
@@ -362,24 +362,24 @@ _K0E, _K1E = (_far_slope(order, 1, _ROOTS[1]) for order in (0, 1))
 
 
 def _i0e_vjp(g, x):
-    far, size, near = _apart(x, np.abs(x))
+    far, size, near = _split_range(x, np.abs(x))
     slope = i1e(near) - np.sign(near) * i0e(near)
     return g * np.where(far, np.sign(x) * _I0E(size), slope)
 
 
 def _i1e_vjp(g, x):
-    far, size, near = _apart(x, np.abs(x))
+    far, size, near = _split_range(x, np.abs(x))
     slope = 0.5 * (i0e(near) + ive(2, near)) - np.sign(near) * i1e(near)
     return g * np.where(far, _I1E(size), slope)
 
 
 def _k0e_vjp(g, x):
-    far, size, near = _apart(x, x)
+    far, size, near = _split_range(x, x)
     return g * np.where(far, _K0E(size), k0e(near) - k1e(near))
 
 
 def _k1e_vjp(g, x):
-    far, size, near = _apart(x, x)
+    far, size, near = _split_range(x, x)
     return g * np.where(far, _K1E(size), k1e(near) - 0.5 * (k0e(near) + kve(2, near)))
 
 

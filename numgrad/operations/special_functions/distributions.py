@@ -425,8 +425,8 @@ def gdtrc(a, b, x):
 def _by_rate(a, b, x):
     """``x`` times the density, in which powers meet that may be endless at 0."""
     end = (x == 0) & (a != 0)
-    met = gamma.gamma_density(b + 1, a * x) * (b / np.where(end, a, 1))
-    return np.where(end, met, x * gamma.gamma_density(b, a * np.where(end, 1, x)))
+    at_end = gamma.gamma_density(b + 1, a * x) * (b / np.where(end, a, 1))
+    return np.where(end, at_end, x * gamma.gamma_density(b, a * np.where(end, 1, x)))
 
 
 gdtr.vjp(

@@ -179,7 +179,7 @@ elliprj.vjp(
 _SMALL = 0.01
 
 
-def _apart(m):
+def _split_range(m):
     """Whether ``m`` is so small that differences over it cancel, and itself elsewhere."""
     small = np.abs(m) < _SMALL
     return small, np.where(small, m, 0), np.where(small, 0.5, m)
@@ -187,7 +187,7 @@ def _apart(m):
 
 def complete_slope(first, second, m, rest):
     """Derivative of the first integral; ``rest`` is ``1 - m``."""
-    small, near, far = _apart(m)
+    small, near, far = _split_range(m)
     series = (math.pi / 8) * hyp2f1(1.5, 1.5, 2, near)
     return np.where(small, series, (second - rest * first) / (2 * far * rest))
 
@@ -237,7 +237,7 @@ def ellipe(m):
 
 
 def _ellipe_vjp(g, m, y):
-    small, near, far = _apart(m)
+    small, near, far = _split_range(m)
     series = (-math.pi / 8) * hyp2f1(0.5, 1.5, 2, near)
     return g * np.where(small, series, (y - ellipk(far)) / (2 * far))
 
@@ -249,13 +249,13 @@ def cosine_integral(p):
     It is ``(E - p K) / m``, and so is the derivative of the first integral but for ``2 p``.
     """
     m = 1 - p
-    small, near, far = _apart(m)
+    small, near, far = _split_range(m)
     series = (math.pi / 4) * hyp2f1(0.5, 0.5, 2, near)
     return np.where(small, series, (ellipe(m) - p * ellipkm1(p)) / far)
 
 
 def _cosine_integral_vjp(g, p, y):
-    small, near, far = _apart(1 - p)
+    small, near, far = _split_range(1 - p)
     series = (math.pi / 32) * hyp2f1(1.5, 1.5, 3, near)
     return g * -np.where(small, series, (0.5 * ellipkm1(p) - y) / far)
 
@@ -320,7 +320,7 @@ def _root(phi, m):
 
 def third_integral(phi, m, first, second):
     """Integral of ``sin(t)**2 / sqrt(1 - m sin(t)**2)``, which is ``(F - E) / m``."""
-    small, near, far = _apart(m)
+    small, near, far = _split_range(m)
     sine, product = np.sin(phi), np.sin(phi) * np.cos(phi)
     integral, power, series, weight = phi, product, 0.0, 1.0
     for k in range(1, 8):  # integrals of even powers of the sine, by parts

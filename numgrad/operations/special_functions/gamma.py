@@ -184,8 +184,8 @@ def _binom_parts(x, k):
     There its derivative is not 0; elsewhere the numbers are others, since they could overflow.
     """
     pole = _at_pole(k + 1) | _at_pole(x - k + 1)
-    chosen, others = np.where(pole, k + 1, 1), np.where(pole, x - k + 1, 1)
-    return (pole, gamma(np.where(pole, x + 1, 1)), chosen, rgamma(chosen), others, rgamma(others))
+    order, others = np.where(pole, k + 1, 1), np.where(pole, x - k + 1, 1)
+    return (pole, gamma(np.where(pole, x + 1, 1)), order, rgamma(order), others, rgamma(others))
 
 
 def _binom_by_x(g, x, k, y):
@@ -197,9 +197,9 @@ def _binom_by_x(g, x, k, y):
 
 
 def _binom_by_k(g, x, k, y):
-    pole, whole, chosen, first, others, second = _binom_parts(x, k)
+    pole, whole, order, first, others, second = _binom_parts(x, k)
     plain = y * (digamma(np.where(pole, 1, x - k + 1)) - digamma(np.where(pole, 1, k + 1)))
-    slopes = rgamma_slope(chosen, first) * second - first * rgamma_slope(others, second)
+    slopes = rgamma_slope(order, first) * second - first * rgamma_slope(others, second)
     return g * np.where(pole, whole * slopes, plain)
 
 

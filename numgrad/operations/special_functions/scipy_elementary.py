@@ -120,19 +120,19 @@ def kl_div(a, b):
     """
 
 
-def _apart(a, b):
+def _nearest_and_excess(a, b):
     """Whether two numbers are near, and their difference over ``b`` there."""
     near = np.abs(a - b) < 0.5 * b
     return near, np.where(near, a - b, 0) / np.where(near, b, 1)
 
 
 def _kl_div_a(g, a, b):
-    near, excess = _apart(a, b)
+    near, excess = _nearest_and_excess(a, b)
     return g * np.where(near, np.log1p(excess), _log_ratio(a, b))
 
 
 def _kl_div_b(g, a, b):
-    near, excess = _apart(a, b)
+    near, excess = _nearest_and_excess(a, b)
     return g * np.where(near, -excess, 1 - a / np.where((a == 0) & (b == 0), 1, b))
 
 

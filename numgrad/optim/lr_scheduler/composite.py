@@ -22,16 +22,16 @@ class _CompositeLR(LRScheduler):
         name = type(self).__name__
         if len(schedulers) < 1:
             raise NumgradValueError(f"{name}: needs at least one schedule")
-        for k, part in enumerate(schedulers):
-            kind = type(part).__name__
-            if not hasattr(part, "optimizer"):
+        for k, schedule in enumerate(schedulers):
+            kind = type(schedule).__name__
+            if not hasattr(schedule, "optimizer"):
                 raise NumgradTypeError(f"{name}: part {k} is a {kind}, which has no optimizer")
-            optimizer = optimizer or part.optimizer
-            if isinstance(part, ReduceLROnPlateau):
+            optimizer = optimizer or schedule.optimizer
+            if isinstance(schedule, ReduceLROnPlateau):
                 raise NumgradValueError(
                     f"{name}: part {k} is a {kind}, whose step needs a metric; step it by itself"
                 )
-            if part.optimizer is not optimizer:
+            if schedule.optimizer is not optimizer:
                 raise NumgradValueError(
                     f"{name}: part {k}, a {kind}, schedules another optimizer than it should; "
                     "build all parts with one"

@@ -11,7 +11,7 @@ from numgrad.nn.linear import _bilinear
 from numgrad.nn.loss.cross_entropy import _cross_entropy, _nll_loss, cross_entropy, nll_loss
 from numgrad.nn.loss.ctc import ctc, ctc_shares
 from numgrad.nn.loss.likelihood import gaussian_error
-from numgrad.nn.recurrent import gru_sequence, lstm_sequence, rnn_sequence
+from numgrad.nn.recurrent_sequences import gru_sequence, lstm_sequence, rnn_sequence
 from numgrad.operations.take import ALONG, INDICES
 
 _CLASSES = np.array([[2, 0], [-1, 1]])
@@ -133,7 +133,7 @@ CALLS = {
         (((2, 4, 3), (4,), (4,)), lambda x, w, b: _group_norm(x, 2, w, b)),
         (((2, 4, 0), (4,), (4,)), lambda x, w, b: _group_norm(x, 2, w, b)),
     ],
-    # numgrad.nn.recurrent
+    # numgrad.nn.recurrent_sequences
     rnn_sequence: [
         (((2, 1, 2), (1, 2), (2, 2)), lambda *x: rnn_sequence(*x)),
         (((3, 2, 2), (2, 2), (2, 2), (2,)), lambda *x: rnn_sequence(*x, nonlinearity="relu")),
