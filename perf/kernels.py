@@ -66,9 +66,9 @@ def statements(case: Case, name: str) -> tuple[dict[str, Callable[[], Any]], flo
 
     def first_of(outputs: Any) -> tuple[Any, ...]:
         outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
-        return tuple(o for o in outputs if np.asarray(o).dtype.kind in "fc")
+        return tuple(o for o in outputs if o.dtype.kind in "fc")
 
-    seeds = tuple(np.ones(np.shape(o), np.asarray(o).dtype) for o in first_of(call(*primals)))
+    seeds = tuple(np.ones(o.shape, o.dtype) for o in first_of(call(*primals)))
 
     def both() -> Any:
         _, pullback = ng.vjp(lambda *given: first_of(call(*given)), *primals)

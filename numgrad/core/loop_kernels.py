@@ -64,6 +64,8 @@ class LoopKernel(Primitive):
         self.derivatives = {word: _Derivative(self, word) for word in ("vjp", "jvp", "second")}
         for k, name in enumerate(self.inputs):
             self.declared[name] = GradientFormula(self, self._gradient_formula(k))
+        self.joint_gradients = self._joint_gradients
+        self.backward_kernel = self._backward
         self.jvp_formula = self._tangent_formula()
         self.shape_rule = self._shapes
 
@@ -142,13 +144,27 @@ class LoopKernel(Primitive):
         return space["gradient"]
 
     def _gradient(self, k: int, g: Any, operands: tuple) -> Any:
+        return self._gradients((k,), g, operands)[0]
+
+    def _gradients(self, wanted: tuple[int, ...], g: Any, operands: tuple) -> tuple:
         seeds = tuple(g) if self.outputs else (g,)
         which = tuple([j for j, seed in enumerate(seeds) if seed is not None])
         given = [seeds[j] for j in which]
-        (gradient,) = bind(
-            self.derivatives["vjp"], (*operands, *given), {"which": which, "wanted": (k,)}
-        )
-        return gradient
+        params = {"which": which, "wanted": wanted}
+        return bind(self.derivatives["vjp"], (*operands, *given), params)
+
+    def _joint_gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
+        wanted = tuple([k for k in range(self.count) if mask >> k & 1])
+        operands = tuple([values[name] for name in self.inputs])
+        return _at(wanted, self._gradients(wanted, g, operands), self.count)
+
+    def _backward(self, call: Any, mask: int, g: Any, **saved: Any) -> list[Any]:
+        """The gradients for arrays."""
+        operands = self.arrays([saved[name] for name in self.inputs])
+        program = self.program(operands)
+        wanted = tuple([k for k in range(self.count) if mask >> k & 1])
+        seeds = list(g) if self.outputs else [g]
+        return program.vjp(plain(operands), seeds, tuple([program.names[k] for k in wanted]))
 
     def _tangent_formula(self) -> Callable[..., Any]:
         names = ", ".join(self.inputs)

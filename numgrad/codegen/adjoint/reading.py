@@ -73,7 +73,7 @@ class Reader(ExpressionReader):
     ) -> None:
         super().__init__(operations)
         self.writes = frozenset(writes)
-        self.written = frozenset(safe_name(name) for name in writes)
+        self.written: frozenset[str] = frozenset()
         self.results: list[Any] = []
         self.promoted: dict[str, np.dtype] = {}
         self.unbounded: set[str] = set()
@@ -82,7 +82,14 @@ class Reader(ExpressionReader):
         self.scopes.append(scope)
         self.is_generated = hasattr(scope.function, TEXT)
         scope.rotated = rotated_names(scope.tree.body)
-        parameters = [safe_name(name) for name in scope.parameters]
+        parameters: list[str] = []
+        for name in scope.parameters:
+            label = safe_name(name)
+            while label != name and label in (*scope.parameters, *parameters):
+                label += "_own"
+            parameters.append(label)
+        own = dict(zip(scope.parameters, parameters, strict=True))
+        self.written = frozenset(own[name] for name in writes)
         self.reserved = set(parameters) | {f"result{k}" for k in range(100)}
         self.top = self.block
         env: dict[str, Any] = {}
