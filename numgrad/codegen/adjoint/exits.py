@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Sequence
 
 Refuse = Callable[[ast.AST, str, str], None]
 """Raises for a node: what is wrong, what to do."""
 _EXITS = (ast.Break, ast.Continue, ast.Return)
+_OWN = re.compile(r"left_|result\d+_|(stop|skip|trip)\d+_|trip\d+_(n|low)_|\w+_each_")
+"""Names that the rewriting gives."""
 BOUND = "at_most"
 """Attribute of a while loop made from a range: the name of the number of its iterations."""
 
@@ -17,6 +20,10 @@ def without_exits(body: list[ast.stmt], refuse: Refuse) -> list[ast.stmt]:
     inner = body[:-1] if isinstance(body[-1], ast.Return) else body
     if not any(_leaves(s) for s in inner):
         return body
+    named = [n for s in body for n in ast.walk(s) if isinstance(n, ast.Name)]
+    for node in named:
+        if _OWN.fullmatch(node.id):
+            refuse(node, f"the name {node.id} with break, continue or return", "choose another")
     return _Exits(refuse).rewritten(body, inner)
 
 
@@ -183,10 +190,10 @@ class _Exits:
         target = ast.parse(ast.unparse(node.target), mode="eval").body
         for each in ast.walk(target):
             if isinstance(each, ast.Name):
-                each.id += "_each"
+                each.id += "_each_"
             if isinstance(each, ast.Name | ast.Tuple):
                 each.ctx = ast.Store()
-        given = [_assign(name, f"{name}_each", node) for name in names]
+        given = [_assign(name, f"{name}_each_", node) for name in names]
         condition = ast.parse(guard, mode="eval").body
         inner = _placed(ast.If(condition, [*given, *body], []), node)
         loop = ast.For(target, node.iter, [inner], node.orelse)

@@ -245,6 +245,18 @@ def overwrite(row):
     row[0] = 5.0
 
 
+def test_names_that_the_rewriting_of_exits_gives():
+    def f(x):
+        left_ = 2.0  # here
+        for i in range(len(x)):
+            if x[i] > 0.5:
+                return left_
+        return x[0]
+
+    with pytest.raises(ng.errors.NumgradKernelError, match=f"left_.*line {marked_line(f)}"):
+        ng.kernel(f)(X)
+
+
 def test_a_name_in_writes_that_is_no_argument():
     def f(x):
         x[0] = 1.0
