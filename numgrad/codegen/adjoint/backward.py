@@ -15,7 +15,7 @@ it is not in a branch or loop.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from numgrad.codegen.adjoint.activity import Activity
 from numgrad.codegen.adjoint.operations import Operations
@@ -74,6 +74,8 @@ class Backward:
         The statement, or carried value, that gives each name its value.
     touched
         Names with a cotangent.
+    recompute
+        Gives the lines that compute what a reversed block needs again.
     """
 
     def __init__(
@@ -82,7 +84,9 @@ class Backward:
         operations: Operations,
         inputs: Iterable[str],
         replayed: set[Loop],
+        recompute: Callable[[Backward, Block], list[Line]],
     ) -> None:
+        self.recompute = recompute
         self.function, self.operations = function, operations
         self.texts = Texts(function, operations)
         self.activity = Activity(function, operations, inputs)
@@ -281,9 +285,7 @@ class Backward:
             if isinstance(s, Allocate) and self.has_cotangent(s.array):
                 self.need(*s.shape)
                 local.append(self._zeros_like(s))
-        from numgrad.codegen.adjoint.replay import Recomputation
-
-        return Recomputation(self, block).lines + local + zeros + out
+        return self.recompute(self, block) + local + zeros + out
 
     def _zeros_like(self, s: Allocate) -> str:
         like = Allocate(s.array, "growing" if s.maker == "growing" else "zeros", s.shape)

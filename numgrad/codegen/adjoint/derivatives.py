@@ -15,7 +15,8 @@ from collections.abc import Iterable, Sequence
 
 from numgrad.codegen.adjoint.backward import Backward, bar
 from numgrad.codegen.adjoint.operations import Operations
-from numgrad.codegen.adjoint.replay import NoReplay, branch_lines, loop_lines
+from numgrad.codegen.adjoint.placement import Tapes
+from numgrad.codegen.adjoint.replay import NoReplay, branch_lines, loop_lines, recomputed_lines
 from numgrad.codegen.adjoint.representation import (
     Allocate,
     Block,
@@ -60,7 +61,7 @@ def backward_of(function: Function, operations: Operations, inputs: Sequence[str
     impossible: set[Loop] = set()
     while True:
         try:
-            backward = Backward(function, operations, inputs, replayed)
+            backward = Backward(function, operations, inputs, replayed, recomputed_lines)
         except NoReplay as problem:
             replayed = replayed - {problem.loop}
             impossible.add(problem.loop)
@@ -80,8 +81,6 @@ class ForwardSweep:
 
     def __init__(self, function: Function, texts: Texts, backward: Backward | None) -> None:
         self.function, self.texts, self.backward = function, texts, backward
-        from numgrad.codegen.adjoint.placement import Tapes
-
         self.tapes = backward.tapes if backward is not None else Tapes(function, texts, set())
 
     def lines(self, block: Block) -> list[Line]:

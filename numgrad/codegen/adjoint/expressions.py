@@ -780,6 +780,9 @@ class ExpressionReader:
         is_numpy = getattr(np, name, None) is target if name else False
         if is_numpy and name.removesuffix("_like") in _MAKERS:
             return self._maker(node, name, env)
+        if is_numpy and len(node.args) == 1 and [k.arg for k in node.keywords] == ["axis"]:
+            base = self.value(node.args[0], env)
+            return self._along_axis(node, name, base, self.value(node.keywords[0].value, env))
         if node.keywords and not self._is_function(target):
             self.refuse(node, f"keywords in {ast.unparse(node)}", "give them by position")
         arguments = [self.value(a, env) for a in node.args]
@@ -799,6 +802,8 @@ class ExpressionReader:
             if len(arguments) != 2:
                 self.refuse(node, f"the arguments of {ast.unparse(node)}", "give two")
             return self.product(arguments[0], arguments[1], node)
+        if is_numpy and name == "outer" and len(arguments) == 2:
+            return self._outer(node, arguments[0], arguments[1])
         if is_numpy and name == "array" and len(arguments) == 1 and isinstance(arguments[0], Items):
             return self._array_of(node, arguments[0])
         if is_numpy or (getattr(target, "__module__", None) or "").startswith("numpy"):
@@ -864,6 +869,8 @@ class ExpressionReader:
         if not isinstance(base, View | Elements):
             return None
         arguments = [self.value(a, env) for a in node.args]
+        if not arguments and [k.arg for k in node.keywords] == ["axis"]:
+            return self._along_axis(node, word, base, self.value(node.keywords[0].value, env))
         if node.keywords:
             self.refuse(node, f"keywords in {ast.unparse(node)}", "write the loop")
         if word == "copy":
@@ -883,6 +890,45 @@ class ExpressionReader:
         if not arguments:
             return self._of_whole_arrays(node, word, [base])
         self.refuse(node, f"arguments of {ast.unparse(node)}", "write the loop")
+
+    def _along_axis(self, node: Any, name: str, base: Any, axis: Any) -> Elements:
+        """A reduction of a matrix along one axis."""
+        function = REDUCTIONS.get((name, 1))
+        if isinstance(base, Made):
+            base = self.allocated("part", base, node)
+        if isinstance(base, Elements):
+            base = self.stored(base, node)
+        is_known = isinstance(axis, int) and isinstance(base, View) and base.ndim == 2
+        if function is None or not is_known or not -2 <= axis < 2:
+            self.refuse(node, f"{ast.unparse(node)} along an axis", "write the loop")
+        matrix: View = base
+        along = axis % 2
+
+        def at(places: Sequence[Value]) -> Value:
+            parts: list[Value | Span] = [Span(0, matrix.shape[along])] * 2
+            parts[1 - along] = places[0]
+            return self.inline(node, function, [matrix.part(parts)])
+
+        return Elements((matrix.shape[1 - along],), at, {matrix.array})
+
+    def _outer(self, node: Any, left: Any, right: Any) -> Elements:
+        """The products of all pairs of elements of two vectors."""
+        views: list[View] = []
+        for operand in (left, right):
+            if isinstance(operand, Made):
+                operand = self.allocated("part", operand, node)
+            if isinstance(operand, Elements):
+                operand = self.stored(operand, node)
+            if not isinstance(operand, View) or operand.ndim != 1:
+                self.refuse(node, f"{ast.unparse(node)} of other than vectors", "write the loops")
+            views.append(operand)
+        one, other = views
+
+        def at(places: Sequence[Value]) -> Value:
+            a, b = self.load(one, places[:1]), self.load(other, places[1:])
+            return self.arithmetic(node, ast.Mult(), a, b)
+
+        return Elements((one.shape[0], other.shape[0]), at, {one.array, other.array})
 
     def dtype_named(self, node: Any, value: Any) -> np.dtype:
         """The dtype that an argument stands for."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
+from numgrad.codegen.adjoint.backward import Backward
 from numgrad.codegen.adjoint.cuts import smallest_cut
 from numgrad.codegen.adjoint.placement import Tapes
 from numgrad.codegen.adjoint.representation import (
@@ -22,9 +22,6 @@ from numgrad.codegen.adjoint.representation import (
     names_in,
 )
 from numgrad.codegen.adjoint.text import Line, Texts
-
-if TYPE_CHECKING:
-    from numgrad.codegen.adjoint.backward import Backward
 
 
 class NoReplay(Exception):
@@ -226,6 +223,11 @@ class Recomputation:
         for c in outs:
             lines += [f"{c.out} = {c.name}", *self._keeping(c.out)]
         return lines
+
+
+def recomputed_lines(backward: Backward, block: Block) -> list[Line]:
+    """The lines that compute what a reversed block needs again."""
+    return Recomputation(backward, block).lines
 
 
 def branch_lines(condition: str, sides: list[list[Line]]) -> list[Line]:
