@@ -17,7 +17,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from numgrad.codegen.adjoint.program import Definition, Program
+from numgrad.codegen.adjoint.program import DerivativeProgram, KernelDefinition
 from numgrad.codegen.adjoint.reports import KernelReport
 from numgrad.codegen.adjoint.scopes import plain_function, returned_count
 from numgrad.codegen.dtypes import check_dtype
@@ -36,7 +36,7 @@ _WORK = 10_000
 """Steps that a check of overlapping memory may take; then arrays count as overlapping."""
 
 
-class LoopKernel(Primitive):
+class KernelOperation(Primitive):
     """A function of explicit loops with its derivatives; ``ng.kernel`` makes one.
 
     Attributes
@@ -47,7 +47,7 @@ class LoopKernel(Primitive):
 
     def __init__(self, function: Callable[..., Any], writes: Sequence[str]) -> None:
         function = plain_function(function)
-        self.definition = Definition(function, writes, TABLE)
+        self.definition = KernelDefinition(function, writes, TABLE)
         self.__kernel__ = function
         count = returned_count(self.definition.scope) + len(self.definition.writes)
         self.count = len(self.definition.scope.parameters)
@@ -75,7 +75,7 @@ class LoopKernel(Primitive):
 
     # -------------------------------------------------------------------------------- the calls
 
-    def program(self, operands: Sequence[Any]) -> Program:
+    def program(self, operands: Sequence[Any]) -> DerivativeProgram:
         """The program for operands of these dtypes and ranks."""
         program = self.definition.specialize([(o.dtype, len(o.shape)) for o in operands])
         if len(program.outputs) != self.output_count:
@@ -132,7 +132,7 @@ class LoopKernel(Primitive):
 
     # -------------------------------------------------------------------------- the derivatives
 
-    def moving(self, program: Program) -> tuple[int, ...]:
+    def moving(self, program: DerivativeProgram) -> tuple[int, ...]:
         """Operands with derivatives."""
         return tuple([k for k, name in enumerate(program.names) if name in program.all_inputs])
 
@@ -211,7 +211,7 @@ class LoopKernel(Primitive):
         """
         return self._program_for(arguments).report()
 
-    def _program_for(self, arguments: Sequence[Any]) -> Program:
+    def _program_for(self, arguments: Sequence[Any]) -> DerivativeProgram:
         if arguments:
             return self.program(self.arrays(arguments))
         program = self.definition.last
@@ -227,7 +227,7 @@ class _Derivative(Primitive):
 
     implied = ("index",)
 
-    def __init__(self, kernel: LoopKernel, word: str) -> None:
+    def __init__(self, kernel: KernelOperation, word: str) -> None:
         function = {"vjp": _vjp_form, "jvp": _jvp_form, "second": _second_form}[word]
         self.kernel, self.word = kernel, word
         name = f"{kernel.name}_{word}"
@@ -373,27 +373,29 @@ def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
         return True
 
 
-def _find_kernel(module: str, name: str, writes: tuple[str, ...]) -> LoopKernel:
+def _find_kernel(module: str, name: str, writes: tuple[str, ...]) -> KernelOperation:
     from importlib import import_module
 
     value: Any = import_module(module)
     for part in name.split("."):
         value = getattr(value, part)
-    return value if isinstance(value, LoopKernel) else LoopKernel(value, writes)
+    return value if isinstance(value, KernelOperation) else KernelOperation(value, writes)
 
 
-def _find_derivative(kernel: LoopKernel, word: str) -> _Derivative:
+def _find_derivative(kernel: KernelOperation, word: str) -> _Derivative:
     return kernel.derivatives[word]
 
 
 @overload
-def kernel(function: Callable[..., Any], *, writes: str | Sequence[str] = ()) -> LoopKernel: ...
+def kernel(
+    function: Callable[..., Any], *, writes: str | Sequence[str] = ()
+) -> KernelOperation: ...
 
 
 @overload
 def kernel(
     function: None = None, *, writes: str | Sequence[str] = ()
-) -> Callable[[Callable[..., Any]], LoopKernel]: ...
+) -> Callable[[Callable[..., Any]], KernelOperation]: ...
 
 
 def kernel(function: Any = None, *, writes: str | Sequence[str] = ()) -> Any:
@@ -435,4 +437,4 @@ def kernel(function: Any = None, *, writes: str | Sequence[str] = ()) -> Any:
             "kernel: writes as a dict, of arrays that need not be passed, does not exist yet; pass "
             "the array and name it"
         )
-    return LoopKernel(function, (writes,) if isinstance(writes, str) else tuple(writes))
+    return KernelOperation(function, (writes,) if isinstance(writes, str) else tuple(writes))

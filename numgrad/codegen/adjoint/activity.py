@@ -7,12 +7,12 @@ from typing import Any
 
 from numgrad.codegen.adjoint.operations import Operations
 from numgrad.codegen.adjoint.representation import (
-    Branch,
     Define,
-    Function,
+    KernelBranch,
+    KernelFunction,
+    KernelLoop,
+    KernelStatement,
     Load,
-    Loop,
-    Statement,
     Store,
     Value,
     names_in,
@@ -28,7 +28,7 @@ class Activity:
 
     def __init__(
         self,
-        function: Function,
+        function: KernelFunction,
         operations: Operations,
         inputs: Iterable[str],
         *,
@@ -66,7 +66,7 @@ class Activity:
         partial = self.operations.partial(statement.operation, k, dtypes, out, statement.operands)
         return partial is not None
 
-    def _forwards(self, s: Statement, names: set[str]) -> None:
+    def _forwards(self, s: KernelStatement, names: set[str]) -> None:
         match s:
             case Define():
                 if any(o in names and self.passes(s, k) for k, o in enumerate(s.operands)):
@@ -79,14 +79,14 @@ class Activity:
                 array = self.function.arrays[s.array]
                 if array.differentiable and isinstance(s.value, str) and s.value in names:
                     names.add(array.name)
-            case Branch():
+            case KernelBranch():
                 names |= {n for n, a, b in s.joined if self._is_number(n) and {a, b} & names}
-            case Loop():
+            case KernelLoop():
                 for c in s.carried:
                     if self._is_number(c.name) and {c.start, c.end} & names:
                         names |= {c.name, c.out}
 
-    def _backwards(self, s: Statement, names: set[str]) -> None:
+    def _backwards(self, s: KernelStatement, names: set[str]) -> None:
         def use(*values: Value) -> None:
             for value in values:
                 names.update(names_in(value))
@@ -98,11 +98,11 @@ class Activity:
                 names.add(s.array)
             case Store() if s.array in names:
                 use(s.value)
-            case Branch():
+            case KernelBranch():
                 for name, *values in s.joined:
                     if name in names:
                         use(*values)
-            case Loop():
+            case KernelLoop():
                 for c in s.carried:
                     if c.out in names or c.name in names:
                         names.add(c.name)
@@ -110,7 +110,9 @@ class Activity:
 
 
 def _fixed_point(
-    statements: list[Statement], names: set[str], step: Callable[[Statement, set[str]], None]
+    statements: list[KernelStatement],
+    names: set[str],
+    step: Callable[[KernelStatement, set[str]], None],
 ) -> None:
     size = -1
     while size != len(names):

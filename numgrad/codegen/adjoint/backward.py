@@ -15,7 +15,7 @@ it is not in a branch or loop.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from numgrad.codegen.adjoint.activity import Activity
 from numgrad.codegen.adjoint.operations import Operations
@@ -24,13 +24,13 @@ from numgrad.codegen.adjoint.placement import Tapes
 from numgrad.codegen.adjoint.representation import (
     Allocate,
     Block,
-    Branch,
     Carried,
     Define,
-    Function,
+    KernelBranch,
+    KernelFunction,
+    KernelLoop,
+    KernelStatement,
     Load,
-    Loop,
-    Statement,
     Store,
     Value,
     names_in,
@@ -74,15 +74,19 @@ class Backward:
         The statement, or carried value, that gives each name its value.
     touched
         Names with a cotangent.
+    recompute
+        Gives the lines that compute what a reversed block needs again.
     """
 
     def __init__(
         self,
-        function: Function,
+        function: KernelFunction,
         operations: Operations,
         inputs: Iterable[str],
-        replayed: set[Loop],
+        replayed: set[KernelLoop],
+        recompute: Callable[[Backward, Block], list[Line]],
     ) -> None:
+        self.recompute = recompute
         self.function, self.operations = function, operations
         self.texts = Texts(function, operations)
         self.activity = Activity(function, operations, inputs)
@@ -90,7 +94,7 @@ class Backward:
         self.tapes = Tapes(function, self.texts, replayed)
         self.needed: dict[Block, set[str]] = defaultdict(set)
         self.touched: set[str] = set()
-        self.makers: dict[str, Statement | Carried] = {}
+        self.makers: dict[str, KernelStatement | Carried] = {}
         self._note_makers()
         lines = self._reversed(function.body)
         self.lines = self._opened(function.body, lines)
@@ -99,9 +103,9 @@ class Backward:
         for s in walk(self.function.body):
             if isinstance(s, Define | Load):
                 self.makers[s.name] = s
-            elif isinstance(s, Branch):
+            elif isinstance(s, KernelBranch):
                 self.makers.update({name: s for name, _, _ in s.joined})
-            elif isinstance(s, Loop):
+            elif isinstance(s, KernelLoop):
                 self.makers[s.variable] = s
                 for c in s.carried:
                     self.makers[c.out] = s
@@ -139,7 +143,7 @@ class Backward:
             self._reverse(statement, out)
         return out
 
-    def _reverse(self, statement: Statement, out: list[Line]) -> None:
+    def _reverse(self, statement: KernelStatement, out: list[Line]) -> None:
         match statement:
             case Define():
                 self._reverse_define(statement, out)
@@ -149,9 +153,9 @@ class Backward:
                     out.append(f"{place} += {bar(statement.name)}")
             case Store():
                 self._reverse_store(statement, out)
-            case Branch():
+            case KernelBranch():
                 self._reverse_branch(statement, out)
-            case Loop():
+            case KernelLoop():
                 self._reverse_loop(statement, out)
 
     def add(self, out: list[Line], value: Value, text: str) -> None:
@@ -192,7 +196,7 @@ class Backward:
         if not s.add:
             out.append(f"{place} = {zero(self.function.arrays[s.array].dtype)}")
 
-    def _reverse_branch(self, s: Branch, out: list[Line]) -> None:
+    def _reverse_branch(self, s: KernelBranch, out: list[Line]) -> None:
         sides: list[list[Line]] = []
         for k, side in enumerate((s.then, s.other)):
             lines: list[Line] = []
@@ -211,7 +215,7 @@ class Backward:
         else:
             out += [f"if not {condition}:", sides[1]]
 
-    def _reverse_loop(self, s: Loop, out: list[Line]) -> None:
+    def _reverse_loop(self, s: KernelLoop, out: list[Line]) -> None:
         carried = [c for c in s.carried if c.name in self.activity]
         self.touched |= {c.name for c in carried}
         copies: list[Line] = []
@@ -281,9 +285,7 @@ class Backward:
             if isinstance(s, Allocate) and self.has_cotangent(s.array):
                 self.need(*s.shape)
                 local.append(self._zeros_like(s))
-        from numgrad.codegen.adjoint.replay import Recomputation
-
-        return Recomputation(self, block).lines + local + zeros + out
+        return self.recompute(self, block) + local + zeros + out
 
     def _zeros_like(self, s: Allocate) -> str:
         like = Allocate(s.array, "growing" if s.maker == "growing" else "zeros", s.shape)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.adjoint.operations import INSTRUCTIONS, NAMED, Operations
-from numgrad.codegen.adjoint.representation import Function
+from numgrad.codegen.adjoint.representation import KernelFunction
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.library import COMPLEX_LIBRARY, EXTERNALS, LIBRARY, SLOW_FOR_ALL, WITH_RARE
@@ -112,7 +112,7 @@ def _bound(operation: str, suffix: str) -> tuple[list[str], list[str], set[str]]
     return imports, [choice], symbols
 
 
-def kinds_of(function: Function, names: Sequence[str]) -> list[tuple[np.dtype, int]]:
+def kinds_of(function: KernelFunction, names: Sequence[str]) -> list[tuple[np.dtype, int]]:
     """The dtype and rank of parameters, captured arrays and results."""
     kinds = []
     for name in names:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from numgrad.codegen.adjoint.operations import Operations
 from numgrad.codegen.adjoint.representation import (
     Block,
-    Branch,
     Define,
+    KernelBranch,
+    KernelLoop,
     Load,
-    Loop,
     names_in,
     values_of,
     walk,
@@ -54,7 +54,7 @@ def _graph(
             for value in values_of(s):
                 for name in names_in(value):
                     after[name].add(s.name)
-        elif isinstance(s, Branch):
+        elif isinstance(s, KernelBranch):
             names = {n for n, *_ in s.joined}
             free |= names
             values = [
@@ -63,7 +63,7 @@ def _graph(
             ]
             for name in {n for v in values for n in names_in(v)}:
                 after[name] |= names
-        elif isinstance(s, Loop):
+        elif isinstance(s, KernelLoop):
             sources += [c.out for c in s.carried]
     return sources, after, free
 

@@ -15,32 +15,33 @@ from collections.abc import Iterable, Sequence
 
 from numgrad.codegen.adjoint.backward import Backward, bar
 from numgrad.codegen.adjoint.operations import Operations
-from numgrad.codegen.adjoint.replay import NoReplay, branch_lines, loop_lines
+from numgrad.codegen.adjoint.placement import Tapes
+from numgrad.codegen.adjoint.replay import NoReplay, branch_lines, loop_lines, recomputed_lines
 from numgrad.codegen.adjoint.representation import (
     Allocate,
     Block,
-    Branch,
     Define,
-    Function,
+    KernelBranch,
+    KernelFunction,
+    KernelLoop,
     Load,
-    Loop,
 )
 from numgrad.codegen.adjoint.text import Line, Texts, joined_lines
 from numgrad.codegen.dtypes import numpy_name
 
 
-def parameters(function: Function) -> list[str]:
+def parameters(function: KernelFunction) -> list[str]:
     """The names that each text takes first: Note [Arguments of texts]."""
     return [*function.parameters, *function.constants, *function.results]
 
 
-def differentiable_arrays(function: Function) -> list[str]:
+def differentiable_arrays(function: KernelFunction) -> list[str]:
     """Arrays of floats among parameters and results, in their order."""
     names = [*function.parameters, *function.results]
     return [n for n in names if n in function.arrays and function.arrays[n].differentiable]
 
 
-def differentiable_numbers(function: Function) -> list[str]:
+def differentiable_numbers(function: KernelFunction) -> list[str]:
     """Numbers with derivatives among the parameters."""
     return [
         n
@@ -49,23 +50,25 @@ def differentiable_numbers(function: Function) -> list[str]:
     ]
 
 
-def definition(function: Function, names: Sequence[str], lines: Iterable[Line]) -> str:
+def definition(function: KernelFunction, names: Sequence[str], lines: Iterable[Line]) -> str:
     """A text that defines ``kernel``."""
     return f"def kernel({', '.join(names)}):\n{joined_lines([*lines, 'return'])}\n"
 
 
-def backward_of(function: Function, operations: Operations, inputs: Sequence[str]) -> Backward:
+def backward_of(
+    function: KernelFunction, operations: Operations, inputs: Sequence[str]
+) -> Backward:
     """The backward sweep, with those loops replayed that have loops with tapes in them."""
-    replayed: set[Loop] = set()
-    impossible: set[Loop] = set()
+    replayed: set[KernelLoop] = set()
+    impossible: set[KernelLoop] = set()
     while True:
         try:
-            backward = Backward(function, operations, inputs, replayed)
+            backward = Backward(function, operations, inputs, replayed, recomputed_lines)
         except NoReplay as problem:
             replayed = replayed - {problem.loop}
             impossible.add(problem.loop)
             continue
-        more: set[Loop] = set()
+        more: set[KernelLoop] = set()
         for loop in backward.tapes.loops.values():
             around = loop.home.loops()
             if backward.tapes.root(loop) is None and not replayed.intersection(around):
@@ -78,17 +81,15 @@ def backward_of(function: Function, operations: Operations, inputs: Sequence[str
 class ForwardSweep:
     """The forward sweep, which keeps what the backward sweep asks for; alone if there is none."""
 
-    def __init__(self, function: Function, texts: Texts, backward: Backward | None) -> None:
+    def __init__(self, function: KernelFunction, texts: Texts, backward: Backward | None) -> None:
         self.function, self.texts, self.backward = function, texts, backward
-        from numgrad.codegen.adjoint.placement import Tapes
-
         self.tapes = backward.tapes if backward is not None else Tapes(function, texts, set())
 
     def lines(self, block: Block) -> list[Line]:
         out: list[Line] = []
         for s in block.statements:
             match s:
-                case Branch():
+                case KernelBranch():
                     sides = []
                     for k, side in enumerate((s.then, s.other)):
                         names = [name for name, *_ in s.joined]
@@ -98,7 +99,7 @@ class ForwardSweep:
                         out += branch_lines(self.texts.value(s.condition), sides)
                     for name, *_ in s.joined:
                         out += self._keeping(name)
-                case Loop():
+                case KernelLoop():
                     out += self._loop(s)
                 case _:
                     out.append(self.texts.statement(s))
@@ -123,7 +124,7 @@ class ForwardSweep:
         maker = "growing" if s.maker == "growing" else "zeros"
         return [self.texts.allocation(bar(s.array), Allocate(s.array, maker, s.shape))]
 
-    def _loop(self, s: Loop) -> list[Line]:
+    def _loop(self, s: KernelLoop) -> list[Line]:
         test = self.lines(s.test) if s.test is not None else []
         body = self.lines(s.body)
         keeps = self.backward is not None and self.tapes.root(s) is None
@@ -133,14 +134,14 @@ class ForwardSweep:
         return lines
 
 
-def forward_text(function: Function, operations: Operations) -> str:
+def forward_text(function: KernelFunction, operations: Operations) -> str:
     """The function itself."""
     texts = Texts(function, operations)
     lines = ForwardSweep(function, texts, None).lines(function.body)
     return definition(function, parameters(function), lines)
 
 
-def gradient_text(function: Function, operations: Operations, backward: Backward) -> str:
+def gradient_text(function: KernelFunction, operations: Operations, backward: Backward) -> str:
     """The joint forward and backward sweep."""
     tapes = backward.tapes
     lines: list[Line] = [

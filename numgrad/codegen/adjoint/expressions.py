@@ -18,15 +18,15 @@ from numgrad.codegen.adjoint.representation import (
     COMPARISONS,
     COMPLEX128,
     Allocate,
-    Array,
     Block,
-    Branch,
     Define,
     Ensure,
     Expression,
+    KernelArray,
+    KernelBranch,
+    KernelLoop,
+    KernelStatement,
     Load,
-    Loop,
-    Statement,
     Store,
     Value,
     add,
@@ -35,7 +35,7 @@ from numgrad.codegen.adjoint.representation import (
     subtract,
 )
 from numgrad.codegen.adjoint.scopes import Scope, plain_function, scope_of
-from numgrad.codegen.adjoint.values import Elements, Items, Made, Span, View
+from numgrad.codegen.adjoint.values import ArrayExpression, ArrayView, IndexSpan, Items, Made
 from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64, KERNEL_DTYPES
 from numgrad.codegen.intrinsics import grow, growing
 from numgrad.errors import NumgradTypeError
@@ -86,7 +86,7 @@ class ExpressionReader:
         self.operations = operations
         self.dtypes: dict[str, np.dtype] = {}
         self.homes: dict[str, Block] = {}
-        self.arrays: dict[str, Array] = {}
+        self.arrays: dict[str, KernelArray] = {}
         self.constants: dict[str, np.ndarray] = {}
         self.lowest: dict[str, int] = {}
         self.scopes: list[Scope] = []
@@ -114,7 +114,7 @@ class ExpressionReader:
         self.dtypes[name], self.homes[name] = dtype, self.block
         return name
 
-    def emit(self, statement: Statement) -> None:
+    def emit(self, statement: KernelStatement) -> None:
         statement.home, statement.line = self.block, self.line
         self.block.statements.append(statement)
 
@@ -270,18 +270,18 @@ class ExpressionReader:
                     label = known
             if label not in self.constants:
                 self.constants[label] = value
-                self.arrays[label] = Array(label, value.dtype, value.ndim, "constant")
+                self.arrays[label] = KernelArray(label, value.dtype, value.ndim, "constant")
                 self.reserved.add(label)
             return self.whole_view(label)
         if isinstance(value, tuple | list):
             return Items(self.constant(name, v, node) for v in value)
         return value
 
-    def whole_view(self, array: str) -> View:
+    def whole_view(self, array: str) -> ArrayView:
         """All of an array."""
         known = self.arrays[array]
         lengths = known.shape or [Expression("shape", (array, k)) for k in range(known.ndim)]
-        return View(array, [Span(0, length) for length in lengths])
+        return ArrayView(array, [IndexSpan(0, length) for length in lengths])
 
     def _of_Tuple(self, node: ast.Tuple, env: dict[str, Any]) -> Items:
         return Items(self.value(e, env) for e in node.elts)
@@ -293,7 +293,7 @@ class ExpressionReader:
 
     def _of_Attribute(self, node: ast.Attribute, env: dict[str, Any]) -> Any:
         base = self.value(node.value, env)
-        if isinstance(base, View | Elements):
+        if isinstance(base, ArrayView | ArrayExpression):
             if node.attr == "shape":
                 return Items(base.shape)
             if node.attr == "ndim":
@@ -303,9 +303,9 @@ class ExpressionReader:
                 for length in base.shape:
                     size = multiply(size, length)
                 return size
-            if isinstance(base, View) and node.attr == "T":
-                return View(base.array, base.index, base.order[::-1])
-            if isinstance(base, View) and node.attr == "dtype":
+            if isinstance(base, ArrayView) and node.attr == "T":
+                return ArrayView(base.array, base.index, base.order[::-1])
+            if isinstance(base, ArrayView) and node.attr == "dtype":
                 return self.arrays[base.array].dtype
             if node.attr in ("real", "imag"):
                 return self.by_elements(lambda x: self._part(x, node.attr), [base], node)
@@ -338,14 +338,14 @@ class ExpressionReader:
             if not isinstance(at, int) or not -len(base) <= at < len(base):
                 self.refuse(node, "an index of a tuple that is no constant", "use an array")
             return base[at]
-        if isinstance(base, Elements):
+        if isinstance(base, ArrayExpression):
             base = self.stored(base, node)
-        if not isinstance(base, View):
+        if not isinstance(base, ArrayView):
             self.refuse(node, f"the subscript {ast.unparse(node)}", "index arrays only")
         view = self.part(base, node, env)
         return view if view.ndim else self.load(view)
 
-    def load(self, view: View, places: Sequence[Value] = ()) -> Value:
+    def load(self, view: ArrayView, places: Sequence[Value] = ()) -> Value:
         """An element."""
         array = self.arrays[view.array]
         dtype = INT64 if array.dtype.kind in "iu" else array.dtype
@@ -353,7 +353,7 @@ class ExpressionReader:
         self.emit(Load(name, array.name, view.at(places)))
         return name
 
-    def part(self, base: View, node: ast.Subscript, env: dict[str, Any]) -> View:
+    def part(self, base: ArrayView, node: ast.Subscript, env: dict[str, Any]) -> ArrayView:
         """The part of an array that a subscript gives."""
         given: list[Any] = []
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -368,11 +368,11 @@ class ExpressionReader:
         if len(given) > base.ndim:
             self.refuse(node, f"too many indices in {ast.unparse(node)}", "index existing axes")
         given += [None] * (base.ndim - len(given))
-        places: list[Value | Span] = []
+        places: list[Value | IndexSpan] = []
         for axis, part in enumerate(given):
             length = base.span(axis).length
             if part is None:
-                places.append(Span(0, length))
+                places.append(IndexSpan(0, length))
             elif isinstance(part, ast.Slice):
                 places.append(self._slice(part, length, env))
             elif isinstance(part, str | Expression | int):
@@ -394,7 +394,7 @@ class ExpressionReader:
             return add(length, place)
         return Expression("wrap", (place, length))
 
-    def _slice(self, node: ast.Slice, length: Value, env: dict[str, Any]) -> Span:
+    def _slice(self, node: ast.Slice, length: Value, env: dict[str, Any]) -> IndexSpan:
         step = 1 if node.step is None else self.whole(node.step, env)
         if not isinstance(step, int) or step == 0:
             self.refuse(node, "a slice whose step is no constant", "write a loop over its places")
@@ -404,13 +404,13 @@ class ExpressionReader:
             if low is not None or high is not None:
                 self.refuse(node, "a slice from back to front", "write a loop over its places")
             count = self._count(length, -step)
-            return Span(subtract(length, 1), count, step)
+            return IndexSpan(subtract(length, 1), count, step)
         start = 0 if low is None else self._bound(low, length)
         stop = length if high is None else self._bound(high, length)
         span = subtract(stop, start)
         if not (start == 0 and high is None):
             span = self._positive(span)
-        return Span(start, self._count(span, step), step)
+        return IndexSpan(start, self._count(span, step), step)
 
     def _bound(self, place: Value, length: Value) -> Value:
         """A bound of a slice, from the start and within the axis."""
@@ -436,7 +436,7 @@ class ExpressionReader:
 
     def _of_UnaryOp(self, node: ast.UnaryOp, env: dict[str, Any]) -> Any:
         value = self.value(node.operand, env)
-        if isinstance(value, View | Elements):
+        if isinstance(value, ArrayView | ArrayExpression):
             if not isinstance(node.op, ast.USub):
                 self.refuse(node, f"{ast.unparse(node)} of an array", "write the loop")
             return self.by_elements(lambda x: self._negated(x), [value], node)
@@ -472,7 +472,9 @@ class ExpressionReader:
         )
         if isinstance(op, ast.MatMult):
             return self.product(left, right, node)
-        if isinstance(left, View | Elements) or isinstance(right, View | Elements):
+        if isinstance(left, ArrayView | ArrayExpression) or isinstance(
+            right, ArrayView | ArrayExpression
+        ):
             return self.by_elements(
                 lambda a, b: self.arithmetic(node, op, a, b), [left, right], node
             )
@@ -582,7 +584,7 @@ class ExpressionReader:
             decided = Block(self.block.loop, self.block)
             then, other = (inner, decided) if word == "and" else (decided, inner)
             first, second = (outcome, False) if word == "and" else (True, outcome)
-            self.emit(Branch(result, then, other, [(name, first, second)]))
+            self.emit(KernelBranch(result, then, other, [(name, first, second)]))
             result = name
         return result
 
@@ -604,7 +606,7 @@ class ExpressionReader:
     ) -> Value:
         """One of two values that two blocks compute."""
         (joined,) = self.joined(blocks, [(stem, values[0], values[1])])
-        self.emit(Branch(condition, blocks[0], blocks[1], [joined]))
+        self.emit(KernelBranch(condition, blocks[0], blocks[1], [joined]))
         return joined[0]
 
     def joined(
@@ -629,21 +631,21 @@ class ExpressionReader:
 
     def by_elements(
         self, apply: Callable[..., Value], operands: Sequence[Any], node: Any
-    ) -> Elements:
+    ) -> ArrayExpression:
         """An operation on each element of arrays and numbers."""
-        arrays = [o for o in operands if isinstance(o, View | Elements)]
+        arrays = [o for o in operands if isinstance(o, ArrayView | ArrayExpression)]
         longest = max(arrays, key=lambda a: a.ndim)
         reads: set[str] = set()
         for a in arrays:
-            reads |= {a.array} if isinstance(a, View) else a.reads
+            reads |= {a.array} if isinstance(a, ArrayView) else a.reads
 
         def at(places: Sequence[Value]) -> Value:
             values = []
             for operand in operands:
-                if isinstance(operand, View | Elements):
+                if isinstance(operand, ArrayView | ArrayExpression):
                     own = places[len(places) - operand.ndim :]
                     own = [0 if n == 1 else p for n, p in zip(operand.shape, own, strict=True)]
-                    is_view = isinstance(operand, View)
+                    is_view = isinstance(operand, ArrayView)
                     values.append(self.load(operand, own) if is_view else operand.at(own))
                 else:
                     values.append(operand)
@@ -654,9 +656,9 @@ class ExpressionReader:
             for axis, length in enumerate(a.shape, len(shape) - a.ndim):
                 if shape[axis] == 1:
                     shape[axis] = length
-        return Elements(tuple(shape), at, reads)
+        return ArrayExpression(tuple(shape), at, reads)
 
-    def stored(self, elements: Elements, node: Any) -> View:
+    def stored(self, elements: ArrayExpression, node: Any) -> ArrayView:
         """An expression of arrays in an array of its own."""
         return self.allocated(
             "part", Made("empty", self.element_dtype(elements), elements.shape, elements), node
@@ -664,16 +666,16 @@ class ExpressionReader:
 
     def element_dtype(self, content: Any) -> np.dtype:
         """The dtype of the elements of an array or expression, without writing any."""
-        if isinstance(content, View):
+        if isinstance(content, ArrayView):
             return self.arrays[content.array].dtype
-        if not isinstance(content, Elements):
+        if not isinstance(content, ArrayExpression):
             return self.dtype_of(content)
         before, self.block = self.block, Block(self.block.loop, self.block)
         dtype = self.dtype_of(content.at([0] * content.ndim))
         self.block = before
         return dtype
 
-    def allocated(self, stem: str, made: Made, node: Any) -> View:
+    def allocated(self, stem: str, made: Made, node: Any) -> ArrayView:
         """An array of the function's own."""
         name = safe_name(stem)
         while name in self.arrays or name in self.dtypes or name in self.reserved:
@@ -681,7 +683,7 @@ class ExpressionReader:
             name = f"{stem.rstrip('_0123456789') or 'v'}_{self.count}"
         grows = made.maker == "growing"
         shape = () if grows else tuple(made.shape)
-        self.arrays[name] = Array(
+        self.arrays[name] = KernelArray(
             name, made.dtype, len(made.shape), "local", self.block, shape, grows
         )
         self.emit(Allocate(name, made.maker, tuple(made.shape)))
@@ -690,14 +692,14 @@ class ExpressionReader:
             self.fill(view, made.content, node)
         return view
 
-    def fill(self, view: View, content: Any, node: Any) -> None:
+    def fill(self, view: ArrayView, content: Any, node: Any) -> None:
         """``view[...] = content``, by loops."""
         if isinstance(content, Items):
             for k, item in enumerate(content):
                 self.store(view.array, view.at((k,)), item)
             return
-        reads = content.reads if isinstance(content, Elements) else set()
-        if isinstance(content, View):
+        reads = content.reads if isinstance(content, ArrayExpression) else set()
+        if isinstance(content, ArrayView):
             if content.same_as(view):
                 return
             reads = {content.array}
@@ -708,24 +710,24 @@ class ExpressionReader:
                 Made("empty", self.element_dtype(content), content.shape, content),
                 node,
             )
-        if isinstance(content, View | Elements) and content.ndim > view.ndim:
+        if isinstance(content, ArrayView | ArrayExpression) and content.ndim > view.ndim:
             self.refuse(node, "an array of more axes than what it is assigned to", "write the loop")
         before, places = self.block, []
         for length in view.shape:
             places.append(self.open_loop(length).variable)
-        if isinstance(content, View | Elements):
+        if isinstance(content, ArrayView | ArrayExpression):
             own = places[len(places) - content.ndim :]
             own = [0 if n == 1 else p for n, p in zip(content.shape, own, strict=True)]
-            value = self.load(content, own) if isinstance(content, View) else content.at(own)
+            value = self.load(content, own) if isinstance(content, ArrayView) else content.at(own)
         else:
             value = content
         self.store(view.array, view.at(places), value)
         self.block = before
 
-    def open_loop(self, length: Value, stem: str = "k") -> Loop:
+    def open_loop(self, length: Value, stem: str = "k") -> KernelLoop:
         """Begin a loop over a length; what follows is its body."""
         body = Block(None, self.block)
-        loop = Loop("", 0, length, 1, body)
+        loop = KernelLoop("", 0, length, 1, body)
         body.loop = loop
         self.emit(loop)
         self.block = body
@@ -746,11 +748,11 @@ class ExpressionReader:
     def product(self, left: Any, right: Any, node: Any) -> Any:
         """``left @ right``."""
         ranks = []
-        operands: list[View] = []
+        operands: list[ArrayView] = []
         for operand in (left, right):
-            if isinstance(operand, Elements):
+            if isinstance(operand, ArrayExpression):
                 operand = self.stored(operand, node)
-            if not isinstance(operand, View):
+            if not isinstance(operand, ArrayView):
                 self.refuse(node, "a product of matrices with a number", "use *")
             operands.append(operand)
             ranks.append(operand.ndim)
@@ -780,6 +782,9 @@ class ExpressionReader:
         is_numpy = getattr(np, name, None) is target if name else False
         if is_numpy and name.removesuffix("_like") in _MAKERS:
             return self._maker(node, name, env)
+        if is_numpy and len(node.args) == 1 and [k.arg for k in node.keywords] == ["axis"]:
+            base = self.value(node.args[0], env)
+            return self._along_axis(node, name, base, self.value(node.keywords[0].value, env))
         if node.keywords and not self._is_function(target):
             self.refuse(node, f"keywords in {ast.unparse(node)}", "give them by position")
         arguments = [self.value(a, env) for a in node.args]
@@ -799,6 +804,8 @@ class ExpressionReader:
             if len(arguments) != 2:
                 self.refuse(node, f"the arguments of {ast.unparse(node)}", "give two")
             return self.product(arguments[0], arguments[1], node)
+        if is_numpy and name == "outer" and len(arguments) == 2:
+            return self._outer(node, arguments[0], arguments[1])
         if is_numpy and name == "array" and len(arguments) == 1 and isinstance(arguments[0], Items):
             return self._array_of(node, arguments[0])
         if is_numpy or (getattr(target, "__module__", None) or "").startswith("numpy"):
@@ -861,9 +868,11 @@ class ExpressionReader:
             if word in ("conjugate", "conj"):
                 return self._scalar_call(node, np.conj, "conjugate", [base])
             return base if word == "item" else None
-        if not isinstance(base, View | Elements):
+        if not isinstance(base, ArrayView | ArrayExpression):
             return None
         arguments = [self.value(a, env) for a in node.args]
+        if not arguments and [k.arg for k in node.keywords] == ["axis"]:
+            return self._along_axis(node, word, base, self.value(node.keywords[0].value, env))
         if node.keywords:
             self.refuse(node, f"keywords in {ast.unparse(node)}", "write the loop")
         if word == "copy":
@@ -871,9 +880,9 @@ class ExpressionReader:
         if word == "astype":
             dtype = self.dtype_named(node, arguments[0])
             return Made("empty", dtype, base.shape, base)
-        if word == "transpose" and isinstance(base, View) and not arguments:
-            return View(base.array, base.index, base.order[::-1])
-        if word == "fill" and isinstance(base, View):
+        if word == "transpose" and isinstance(base, ArrayView) and not arguments:
+            return ArrayView(base.array, base.index, base.order[::-1])
+        if word == "fill" and isinstance(base, ArrayView):
             self.fill(base, arguments[0], node)
             return 0
         if word == "dot":
@@ -883,6 +892,45 @@ class ExpressionReader:
         if not arguments:
             return self._of_whole_arrays(node, word, [base])
         self.refuse(node, f"arguments of {ast.unparse(node)}", "write the loop")
+
+    def _along_axis(self, node: Any, name: str, base: Any, axis: Any) -> ArrayExpression:
+        """A reduction of a matrix along one axis."""
+        function = REDUCTIONS.get((name, 1))
+        if isinstance(base, Made):
+            base = self.allocated("part", base, node)
+        if isinstance(base, ArrayExpression):
+            base = self.stored(base, node)
+        is_known = isinstance(axis, int) and isinstance(base, ArrayView) and base.ndim == 2
+        if function is None or not is_known or not -2 <= axis < 2:
+            self.refuse(node, f"{ast.unparse(node)} along an axis", "write the loop")
+        matrix: ArrayView = base
+        along = axis % 2
+
+        def at(places: Sequence[Value]) -> Value:
+            parts: list[Value | IndexSpan] = [IndexSpan(0, matrix.shape[along])] * 2
+            parts[1 - along] = places[0]
+            return self.inline(node, function, [matrix.part(parts)])
+
+        return ArrayExpression((matrix.shape[1 - along],), at, {matrix.array})
+
+    def _outer(self, node: Any, left: Any, right: Any) -> ArrayExpression:
+        """The products of all pairs of elements of two vectors."""
+        views: list[ArrayView] = []
+        for operand in (left, right):
+            if isinstance(operand, Made):
+                operand = self.allocated("part", operand, node)
+            if isinstance(operand, ArrayExpression):
+                operand = self.stored(operand, node)
+            if not isinstance(operand, ArrayView) or operand.ndim != 1:
+                self.refuse(node, f"{ast.unparse(node)} of other than vectors", "write the loops")
+            views.append(operand)
+        one, other = views
+
+        def at(places: Sequence[Value]) -> Value:
+            a, b = self.load(one, places[:1]), self.load(other, places[1:])
+            return self.arithmetic(node, ast.Mult(), a, b)
+
+        return ArrayExpression((one.shape[0], other.shape[0]), at, {one.array, other.array})
 
     def dtype_named(self, node: Any, value: Any) -> np.dtype:
         """The dtype that an argument stands for."""
@@ -912,7 +960,7 @@ class ExpressionReader:
         if content is not None:
             maker = "empty"
         if name.endswith("_like"):
-            if not isinstance(first, View | Elements):
+            if not isinstance(first, ArrayView | ArrayExpression):
                 self.refuse(node, f"{ast.unparse(node)} of no array", "give an array")
             shape, dtype = first.shape, self.element_dtype(first)
         else:
@@ -935,7 +983,7 @@ class ExpressionReader:
                 return complex(*arguments)
             return self.defined("from_parts", [self.cast(a, part) for a in arguments], dtype)
         value = arguments[0] if len(arguments) == 1 else None
-        if isinstance(value, View | Elements):
+        if isinstance(value, ArrayView | ArrayExpression):
             return self.by_elements(lambda x: self.cast(x, dtype), [value], node)
         if not isinstance(value, _SCALARS):
             self.refuse(node, f"the conversion {ast.unparse(node)}", "convert one number")
@@ -947,7 +995,7 @@ class ExpressionReader:
 
     def _of_whole_arrays(self, node: ast.Call, name: str, arguments: Sequence[Any]) -> Any:
         """The result of a function of NumPy's that was given arrays; None if it was not."""
-        arrays = [a for a in arguments if isinstance(a, View | Elements | Made)]
+        arrays = [a for a in arguments if isinstance(a, ArrayView | ArrayExpression | Made)]
         if not arrays:
             return None
         arguments = [
@@ -957,15 +1005,15 @@ class ExpressionReader:
             base = arguments[0]
             function = REDUCTIONS.get((name, base.ndim))
             if function is not None:
-                view = self.stored(base, node) if isinstance(base, Elements) else base
+                view = self.stored(base, node) if isinstance(base, ArrayExpression) else base
                 return self.inline(node, function, [view])
             if name in ("copy", "array", "ascontiguousarray", "asarray"):
                 return Made("empty", self.element_dtype(base), base.shape, base)
-            if name == "transpose" and isinstance(base, View):
-                return View(base.array, base.index, base.order[::-1])
-            if name == "flip" and isinstance(base, View) and base.ndim == 1:
+            if name == "transpose" and isinstance(base, ArrayView):
+                return ArrayView(base.array, base.index, base.order[::-1])
+            if name == "flip" and isinstance(base, ArrayView) and base.ndim == 1:
                 length = base.shape[0]
-                return base.part([Span(subtract(length, 1), length, -1)])
+                return base.part([IndexSpan(subtract(length, 1), length, -1)])
         if name == "where":
             self.refuse(node, f"{ast.unparse(node)} of arrays", "write the loop with an if")
         target = getattr(np, name, None)

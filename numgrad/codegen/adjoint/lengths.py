@@ -10,7 +10,7 @@ from numgrad.codegen.adjoint.operations import Operations
 from numgrad.codegen.adjoint.representation import (
     Define,
     Expression,
-    Function,
+    KernelFunction,
     Load,
     Store,
     Value,
@@ -34,10 +34,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-class Lengths:
+class ResultLengths:
     """Computes integers of a function from its arguments, by what stands outside of loops."""
 
-    def __init__(self, function: Function, operations: Operations) -> None:
+    def __init__(self, function: KernelFunction, operations: Operations) -> None:
         self.function, self.operations = function, operations
         self.makers = {s.name: s for s in function.body.statements if isinstance(s, Define | Load)}
 

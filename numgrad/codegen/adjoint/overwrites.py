@@ -6,9 +6,9 @@ from typing import Any
 
 from numgrad.codegen.adjoint.representation import (
     Expression,
-    Function,
+    KernelFunction,
+    KernelLoop,
     Load,
-    Loop,
     Store,
     affine,
     walk,
@@ -22,7 +22,7 @@ class Overwrites:
     unknown means overwritten.
     """
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: KernelFunction) -> None:
         self.function = function
         self.stores: dict[str, list[Store]] = {}
         self._known: dict[Load, bool] = {}
@@ -42,7 +42,7 @@ class Overwrites:
             return True
         return not self.function.homes[name].loops()
 
-    def _common_loops(self, store: Store, load: Load) -> list[Loop]:
+    def _common_loops(self, store: Store, load: Load) -> list[KernelLoop]:
         """The loops around both, within the life of the array."""
         home = self.function.arrays[load.array].home
         outer = [] if home is None else home.loops()

@@ -14,9 +14,9 @@ from __future__ import annotations
 from numgrad.codegen.adjoint.representation import (
     Allocate,
     Block,
-    Branch,
-    Function,
-    Loop,
+    KernelBranch,
+    KernelFunction,
+    KernelLoop,
     Value,
     blocks_of,
     names_in,
@@ -25,7 +25,7 @@ from numgrad.codegen.adjoint.representation import (
 from numgrad.codegen.adjoint.text import Line, Texts
 
 
-def raise_allocations(function: Function) -> None:
+def raise_allocations(function: KernelFunction) -> None:
     """Move allocations out of branches, as names of arrays are those of a whole iteration.
 
     One whose shape is computed in the branch stays there.
@@ -33,12 +33,12 @@ def raise_allocations(function: Function) -> None:
     _raise_in(function, function.body)
 
 
-def _raise_in(function: Function, block: Block) -> None:
+def _raise_in(function: KernelFunction, block: Block) -> None:
     statements = []
     for s in block.statements:
         for inner in blocks_of(s):
             _raise_in(function, inner)
-        if isinstance(s, Branch):
+        if isinstance(s, KernelBranch):
             for side in (s.then, s.other):
                 movable = [
                     a
@@ -57,7 +57,7 @@ def _raise_in(function: Function, block: Block) -> None:
     block.statements = statements
 
 
-def stays_in_branch(function: Function) -> list[Allocate]:
+def stays_in_branch(function: KernelFunction) -> list[Allocate]:
     """Allocations that are in branches."""
     return [
         s
@@ -79,11 +79,11 @@ class Tapes:
         Loops that are replayed.
     """
 
-    def __init__(self, function: Function, texts: Texts, replayed: set[Loop]) -> None:
+    def __init__(self, function: KernelFunction, texts: Texts, replayed: set[KernelLoop]) -> None:
         self.function, self.texts, self.replayed = function, texts, replayed
-        self.loops: dict[str, Loop] = {}
+        self.loops: dict[str, KernelLoop] = {}
 
-    def root(self, loop: Loop | None) -> Loop | None:
+    def root(self, loop: KernelLoop | None) -> KernelLoop | None:
         """The replayed loop around this one."""
         while loop is not None:
             loop = loop.home.loop
@@ -91,7 +91,7 @@ class Tapes:
                 return loop
         return None
 
-    def chain(self, loop: Loop) -> list[Loop]:
+    def chain(self, loop: KernelLoop) -> list[KernelLoop]:
         """The loops whose iterations a tape of this loop counts, outermost first."""
         root, around = self.root(loop), [loop]
         outer = loop.home.loop
@@ -101,10 +101,10 @@ class Tapes:
             outer = outer.home.loop
         return around[::-1]
 
-    def is_inner(self, loop: Loop) -> bool:
+    def is_inner(self, loop: KernelLoop) -> bool:
         return len(self.chain(loop)) > 1
 
-    def is_rectangular(self, loop: Loop) -> bool:
+    def is_rectangular(self, loop: KernelLoop) -> bool:
         """Whether the length of the loop's tapes is known before its outermost loop."""
         chain = self.chain(loop)
         homes = self.function.homes
@@ -117,7 +117,7 @@ class Tapes:
             for one in chain
         )
 
-    def stacks(self, root: Loop | None) -> list[Loop]:
+    def stacks(self, root: KernelLoop | None) -> list[KernelLoop]:
         """Loops with tapes that are stacks, up to a replayed loop."""
         loops = {
             loop.key: loop
@@ -126,11 +126,11 @@ class Tapes:
         }
         return [loops[key] for key in sorted(loops)]
 
-    def is_bounded(self, loop: Loop) -> bool:
+    def is_bounded(self, loop: KernelLoop) -> bool:
         """Whether room for all iterations of a while loop can be made before it."""
         return loop.test is not None and loop.at_most is not None and not self.is_inner(loop)
 
-    def place(self, loop: Loop) -> str:
+    def place(self, loop: KernelLoop) -> str:
         """Where the tapes of a loop have the values of the current iteration."""
         chain = self.chain(loop)
         if len(chain) == 1:
@@ -142,12 +142,12 @@ class Tapes:
             place = f"({place}) * n{inner.key}_ + k{inner.key}_"
         return place
 
-    def element(self, name: str, loop: Loop) -> str:
+    def element(self, name: str, loop: KernelLoop) -> str:
         """Keep a name, and return where its value of the current iteration lies."""
         self.loops[name] = loop
         return f"tape_{name}[{self.place(loop)}]"
 
-    def rooms(self, loop: Loop) -> list[Line]:
+    def rooms(self, loop: KernelLoop) -> list[Line]:
         """The lines before a loop that make room for values of a rectangular nest."""
         lines: list[Line] = []
         done: set[int] = set()

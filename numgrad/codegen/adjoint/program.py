@@ -18,12 +18,12 @@ from numgrad.codegen.adjoint.derivatives import (
     gradient_text,
     parameters,
 )
-from numgrad.codegen.adjoint.lengths import Lengths
+from numgrad.codegen.adjoint.lengths import ResultLengths
 from numgrad.codegen.adjoint.operations import Operations, OperationTable
 from numgrad.codegen.adjoint.placement import raise_allocations, stays_in_branch
 from numgrad.codegen.adjoint.reading import Kind, number, read_function
 from numgrad.codegen.adjoint.reports import KernelReport, report_of
-from numgrad.codegen.adjoint.representation import Function
+from numgrad.codegen.adjoint.representation import KernelFunction
 from numgrad.codegen.adjoint.scopes import TEXT, check_statements, scope_of
 from numgrad.codegen.adjoint.tangent import tangent_text
 from numgrad.codegen.intrinsics import grow, growing
@@ -41,7 +41,7 @@ class Output(NamedTuple):
     rank: int
 
 
-class Definition:
+class KernelDefinition:
     """A function that was read, and its programs by signature.
 
     Attributes
@@ -56,8 +56,8 @@ class Definition:
         self.scope = scope_of(function)
         self.writes = tuple(writes)
         self.operations = Operations(table)
-        self._programs: dict[tuple, Program] = {}
-        self.last: Program | None = None
+        self._programs: dict[tuple, DerivativeProgram] = {}
+        self.last: DerivativeProgram | None = None
         unknown = [name for name in self.writes if name not in self.scope.parameters]
         if unknown:
             raise NumgradValueError(
@@ -70,17 +70,17 @@ class Definition:
     def name(self) -> str:
         return self.scope.name
 
-    def specialize(self, kinds: Sequence[Kind]) -> Program:
+    def specialize(self, kinds: Sequence[Kind]) -> DerivativeProgram:
         """The program for arguments of these dtypes and ranks."""
         key = tuple(kinds)
         program = self._programs.get(key)
         if program is None:
-            program = self._programs[key] = Program(self, key)
+            program = self._programs[key] = DerivativeProgram(self, key)
         self.last = program
         return program
 
 
-def check_syntax(definition: Definition) -> None:
+def check_syntax(definition: KernelDefinition) -> None:
     """Raise for what is seen without dtypes: arguments that are overwritten and not named."""
     scope = definition.scope
     check_statements(scope)
@@ -97,14 +97,14 @@ def check_syntax(definition: Definition) -> None:
                 scope.refuse(node, f"{base.id} is overwritten", f'declare it: writes="{base.id}"')
 
 
-class Program:
+class DerivativeProgram:
     """A function for arguments of known dtypes and ranks, with its derivatives.
 
     ``call``, ``vjp``, ``jvp`` and ``jvp_of_vjp`` take arrays that are contiguous and have exactly
     these dtypes, and numbers, and change none of them.
     """
 
-    def __init__(self, definition: Definition, kinds: Sequence[Kind]) -> None:
+    def __init__(self, definition: KernelDefinition, kinds: Sequence[Kind]) -> None:
         self.definition, self.operations = definition, definition.operations
         for _, rank in kinds:
             if rank > MOST_AXES:
@@ -123,11 +123,11 @@ class Program:
                 f"{definition.name}: returns nothing and writes nothing; return a value, or name "
                 "what it overwrites in writes"
             )
-        self.lengths = Lengths(self.function, self.operations)
+        self.lengths = ResultLengths(self.function, self.operations)
         self._gradients: dict[tuple[str, ...], Text] = {}
-        self._tangents_of_gradients: dict[tuple[str, ...], tuple[Text, Function]] = {}
+        self._tangents_of_gradients: dict[tuple[str, ...], tuple[Text, KernelFunction]] = {}
 
-    def _read(self, scope: Any, kinds: Sequence[Kind], writes: Sequence[str]) -> Function:
+    def _read(self, scope: Any, kinds: Sequence[Kind], writes: Sequence[str]) -> KernelFunction:
         function = read_function(scope, kinds, writes, self.operations)
         raise_allocations(function)
         number(function)
@@ -146,7 +146,7 @@ class Program:
 
     # -------------------------------------------------------------------------------- the texts
 
-    def _text(self, word: str, source: str, names: Sequence[str], function: Function) -> Text:
+    def _text(self, word: str, source: str, names: Sequence[str], function: KernelFunction) -> Text:
         more = [function.arrays.get(n) for n in names]
         kinds = kinds_of(function, parameters(function))
         for name, array in zip(names, more, strict=True):
@@ -183,7 +183,7 @@ class Program:
             self._gradients[inputs] = text
         return text
 
-    def tangent_of_gradient(self, inputs: tuple[str, ...]) -> tuple[Text, Function]:
+    def tangent_of_gradient(self, inputs: tuple[str, ...]) -> tuple[Text, KernelFunction]:
         """The tangents of the joint sweep, which is read as users' functions are."""
         known = self._tangents_of_gradients.get(inputs)
         if known is None:

@@ -21,13 +21,13 @@ from numgrad.codegen.adjoint.expressions import ExpressionReader, safe_name
 from numgrad.codegen.adjoint.operations import Operations
 from numgrad.codegen.adjoint.representation import (
     Allocate,
-    Array,
     Block,
-    Branch,
     Carried,
     Expression,
-    Function,
-    Loop,
+    KernelArray,
+    KernelBranch,
+    KernelFunction,
+    KernelLoop,
     Store,
     Value,
     add,
@@ -46,7 +46,7 @@ from numgrad.codegen.adjoint.scopes import (
     rotated_names,
     scope_of,
 )
-from numgrad.codegen.adjoint.values import Elements, Items, Made, Span, View
+from numgrad.codegen.adjoint.values import ArrayExpression, ArrayView, IndexSpan, Items, Made
 from numgrad.codegen.dtypes import INT64
 from numgrad.codegen.native.syntax import read_first
 from numgrad.errors import NumgradKernelError
@@ -65,7 +65,7 @@ class _Reread(Exception):
         self.name, self.dtype = name, dtype
 
 
-class Reader(ExpressionReader):
+class FunctionReader(ExpressionReader):
     """Reads a function for arguments of known dtypes and ranks."""
 
     def __init__(
@@ -95,7 +95,7 @@ class Reader(ExpressionReader):
         env: dict[str, Any] = {}
         for user, name, (dtype, rank) in zip(scope.parameters, parameters, kinds, strict=True):
             if rank:
-                self.arrays[name] = Array(name, dtype, rank, "argument")
+                self.arrays[name] = KernelArray(name, dtype, rank, "argument")
                 env[user] = self.whole_view(name)
             else:
                 self.dtypes[name] = INT64 if dtype.kind in "iu" else dtype
@@ -109,7 +109,7 @@ class Reader(ExpressionReader):
         for name, argument, view in copies:
             if name in self.writes:
                 self.fill(argument, view, scope.tree)
-        self.result = Function(
+        self.result = KernelFunction(
             scope.name, parameters, self._used_arrays(results), self.dtypes, self.homes, self.top,
             results, scalars, self.constants, self.checks,
         )  # fmt: skip
@@ -118,11 +118,13 @@ class Reader(ExpressionReader):
 
     # ---------------------------------------------------------------------- start and end
 
-    def _with_turns(self, scope: Scope, env: dict[str, Any]) -> list[tuple[str, View, View]]:
+    def _with_turns(
+        self, scope: Scope, env: dict[str, Any]
+    ) -> list[tuple[str, ArrayView, ArrayView]]:
         """Copy arguments that take turns: Note [Arrays that take turns]."""
         copies = []
         for name in scope.parameters:
-            if name in scope.rotated and isinstance(env[name], View):
+            if name in scope.rotated and isinstance(env[name], ArrayView):
                 content = env[name]
                 dtype = self.arrays[content.array].dtype
                 made = Made("empty", dtype, content.shape, content)
@@ -130,7 +132,7 @@ class Reader(ExpressionReader):
                 copies.append((name, content, env[name]))
         return copies
 
-    def _turning(self, group: str, name: str, made: Made, node: Any) -> View:
+    def _turning(self, group: str, name: str, made: Made, node: Any) -> ArrayView:
         """A place among arrays that take turns, for an array that is made."""
         key = (id(self.scopes[-1]), group)
         buffer = self.buffers.get(key)
@@ -154,7 +156,9 @@ class Reader(ExpressionReader):
             buffer.shape = (count, *buffer.shape[1:])
             array.shape = buffer.shape
         lengths = self.arrays[buffer.array].shape[1:]
-        view = View(buffer.array, [count - 1, *[Span(0, n) for n in lengths]], rotates=True)
+        view = ArrayView(
+            buffer.array, [count - 1, *[IndexSpan(0, n) for n in lengths]], rotates=True
+        )
         content = made.content
         if content is None and made.maker != "empty":
             content = 0 if made.maker == "zeros" else 1
@@ -165,7 +169,7 @@ class Reader(ExpressionReader):
     def _materialized(self, value: Any, node: Any) -> Any:
         if isinstance(value, Made):
             return self.allocated("made", value, node)
-        if not isinstance(value, (*_SCALAR, View, Elements)):
+        if not isinstance(value, (*_SCALAR, ArrayView, ArrayExpression)):
             self.refuse(node, "a result that is no number and no array", "return numbers, arrays")
         return value
 
@@ -175,18 +179,18 @@ class Reader(ExpressionReader):
         for k, value in enumerate(values):
             name = f"result{k}"
             results.append(name)
-            if isinstance(value, View | Elements):
+            if isinstance(value, ArrayView | ArrayExpression):
                 dtype = self.element_dtype(value)
                 shape = tuple(value.shape)
-                self.arrays[name] = Array(name, dtype, len(shape), "result", None, shape)
+                self.arrays[name] = KernelArray(name, dtype, len(shape), "result", None, shape)
                 self.fill(self.whole_view(name), value, scope.tree)
             else:
                 scalars.add(name)
-                self.arrays[name] = Array(name, self.dtype_of(value), 1, "result", None, (1,))
+                self.arrays[name] = KernelArray(name, self.dtype_of(value), 1, "result", None, (1,))
                 self.store(name, (0,), value)
         return results, scalars
 
-    def _used_arrays(self, results: Sequence[str]) -> dict[str, Array]:
+    def _used_arrays(self, results: Sequence[str]) -> dict[str, KernelArray]:
         """The arrays that are left of those read, without those of loops that were read again."""
         made = {s.array for s in walk(self.top) if isinstance(s, Allocate)}
         return {name: a for name, a in self.arrays.items() if a.role != "local" or name in made}
@@ -246,7 +250,7 @@ class Reader(ExpressionReader):
 
     def assign(self, target: ast.expr, value: Any, env: dict[str, Any], node: Any) -> None:
         if isinstance(target, ast.Tuple | ast.List):
-            if isinstance(value, View) and value.ndim == 1:
+            if isinstance(value, ArrayView) and value.ndim == 1:
                 value = Items(self.load(value, (k,)) for k in range(len(target.elts)))
             if not isinstance(value, Items) or len(value) != len(target.elts):
                 self.refuse(node, f"unpacking in {ast.unparse(node)}", "unpack shapes and tuples")
@@ -255,7 +259,7 @@ class Reader(ExpressionReader):
             return
         if isinstance(target, ast.Subscript):
             base = self.value(target.value, env)
-            if not isinstance(base, View):
+            if not isinstance(base, ArrayView):
                 self.refuse(node, f"an assignment to {ast.unparse(target)}", "assign to arrays")
             view = self.part(base, target, env)
             self._put(view, value, node)
@@ -264,14 +268,14 @@ class Reader(ExpressionReader):
             self.refuse(node, f"an assignment to {ast.unparse(target)}", "use names and arrays")
         env[target.id] = self._named(target.id, value, env, node)
 
-    def _put(self, view: View, value: Any, node: Any) -> None:
+    def _put(self, view: ArrayView, value: Any, node: Any) -> None:
         """Give an element or a part of an array a value."""
         if isinstance(value, Made):
             value = self.allocated("part", value, node)
         if view.ndim:
             if isinstance(value, Items):
                 for k, item in enumerate(value):
-                    rest = [Span(0, n) for n in view.shape[1:]]
+                    rest = [IndexSpan(0, n) for n in view.shape[1:]]
                     self._put(view.part([k, *rest]), item, node)
                 return
             self.fill(view, value, node)
@@ -283,7 +287,7 @@ class Reader(ExpressionReader):
     def _named(self, name: str, value: Any, env: dict[str, Any], node: Any) -> Any:
         """The value that a name gets."""
         group = self.scopes[-1].rotated.get(name)
-        if isinstance(value, Elements):
+        if isinstance(value, ArrayExpression):
             value = Made("empty", self.element_dtype(value), value.shape, value)
         if isinstance(value, Items) and any(isinstance(v, Made) for v in value):
             value = Items(
@@ -308,7 +312,7 @@ class Reader(ExpressionReader):
     def _do_AugAssign(self, node: ast.AugAssign, env: dict[str, Any]) -> None:
         if isinstance(node.target, ast.Subscript):
             base = self.value(node.target.value, env)
-            if not isinstance(base, View):
+            if not isinstance(base, ArrayView):
                 self.refuse(node, f"an assignment to {ast.unparse(node.target)}", "use arrays")
             view = self.part(base, node.target, env)
             value = self.value(node.value, env)
@@ -334,7 +338,7 @@ class Reader(ExpressionReader):
         old = self.value(load, env)
         value = self.value(node.value, env)
         new = self.binary(node, node.op, old, value)
-        if isinstance(old, View):  # the array itself changes
+        if isinstance(old, ArrayView):  # the array itself changes
             self.fill(old, new, node)
             return
         self.assign(node.target, new, env, node)
@@ -363,16 +367,16 @@ class Reader(ExpressionReader):
             blocks.append(self.block)
         self.block = before
         pairs: list[tuple[str, Any, Any]] = []
-        views: dict[str, View] = {}
+        views: dict[str, ArrayView] = {}
         for name in sorted(set(envs[0]) | set(envs[1])):
             then, other = envs[0].get(name), envs[1].get(name)
             if _take_turns(then, other):
                 views[name] = then
                 pairs.append((name, then.index[0], other.index[0]))
                 continue
-            if isinstance(then, View | Items) or isinstance(other, View | Items):
+            if isinstance(then, ArrayView | Items) or isinstance(other, ArrayView | Items):
                 same = then is other or then == other
-                if isinstance(then, View):
+                if isinstance(then, ArrayView):
                     same = then.same_as(other)
                 env[name] = then if same else None
                 continue
@@ -395,10 +399,12 @@ class Reader(ExpressionReader):
         for (name, *_), (label, *_) in zip(pairs, joined, strict=True):
             if name in views:
                 view = views[name]
-                env[name] = View(view.array, [label, *view.index[1:]], view.order, rotates=True)
+                env[name] = ArrayView(
+                    view.array, [label, *view.index[1:]], view.order, rotates=True
+                )
             else:
                 env[name] = label
-        self.emit(Branch(condition, blocks[0], blocks[1], joined))
+        self.emit(KernelBranch(condition, blocks[0], blocks[1], joined))
 
     # ------------------------------------------------------------------------------------ loops
 
@@ -477,15 +483,15 @@ class Reader(ExpressionReader):
 
                 return lengths[0] if alike else Expression("min", lengths), set_all
         value = self.value(iterated, env)
-        if isinstance(value, Elements):
+        if isinstance(value, ArrayExpression):
             value = self.stored(value, node)
-        if not isinstance(value, View):
+        if not isinstance(value, ArrayView):
             self.refuse(
                 node, f"a loop over {ast.unparse(iterated)}", "loop over range, prange or an array"
             )
 
         def set_item(k: Value, inner: dict[str, Any]) -> None:
-            rest = [Span(0, n) for n in value.shape[1:]]
+            rest = [IndexSpan(0, n) for n in value.shape[1:]]
             item = value.part([k, *rest])
             self.assign(target, item if item.ndim else self.load(item), inner, node)
 
@@ -520,7 +526,7 @@ class Reader(ExpressionReader):
     ) -> None:
         before = self.block
         body = Block(None, before)
-        loop = Loop("", 0, 0, 1, body)
+        loop = KernelLoop("", 0, 0, 1, body)
         loop.home = before
         body.loop = loop
         if span is not None:
@@ -534,7 +540,7 @@ class Reader(ExpressionReader):
         carried: list[tuple[str, Carried]] = []
         for name in names:
             start: Any = outer[name]
-            if isinstance(start, View):
+            if isinstance(start, ArrayView):
                 if not start.rotates:
                     continue
                 start = start.index[0]
@@ -600,7 +606,7 @@ class Reader(ExpressionReader):
             start, end = outer.get(name), inner.get(name)
             if start is None or name in carried or start is end:
                 continue
-            if isinstance(start, View) and start.same_as(end):
+            if isinstance(start, ArrayView) and start.same_as(end):
                 continue
             if name in before:
                 place = next(
@@ -615,14 +621,14 @@ class Reader(ExpressionReader):
 
     @staticmethod
     def _carrying(value: Any, label: str) -> Any:
-        if isinstance(value, View):
-            return View(value.array, [label, *value.index[1:]], value.order, rotates=True)
+        if isinstance(value, ArrayView):
+            return ArrayView(value.array, [label, *value.index[1:]], value.order, rotates=True)
         return label
 
     def _end(self, name: str, one: Carried, end: Any, start: Any, node: Any) -> None:
         """What an iteration leaves for the next."""
-        if isinstance(start, View):
-            if not isinstance(end, View) or not end.rotates or end.array != start.array:
+        if isinstance(start, ArrayView):
+            if not isinstance(end, ArrayView) or not end.rotates or end.array != start.array:
                 self.refuse(
                     node, f"{name} becomes another array in a loop", "exchange arrays, or copy"
                 )
@@ -640,7 +646,7 @@ class Reader(ExpressionReader):
             if bound is None or bound < self.lowest[one.name]:
                 raise _Reread(name, None)
 
-    def _bound_variable(self, loop: Loop) -> None:
+    def _bound_variable(self, loop: KernelLoop) -> None:
         self.lowest.pop(loop.variable, None)
         bound: int | None = 0
         if loop.test is None:
@@ -662,7 +668,7 @@ class Reader(ExpressionReader):
             self.refuse(node, "functions that call others without end", "write loops")
         arguments = [
             self.allocated("part", a, node) if isinstance(a, Made)
-            else self.stored(a, node) if isinstance(a, Elements) else a
+            else self.stored(a, node) if isinstance(a, ArrayExpression) else a
             for a in arguments
         ]  # fmt: skip
         if len(arguments) != len(scope.parameters):
@@ -686,7 +692,7 @@ class Reader(ExpressionReader):
 
 def _take_turns(one: Any, other: Any) -> bool:
     """Whether two values are different arrays of a set that takes turns."""
-    if not isinstance(one, View) or not isinstance(other, View) or one.same_as(other):
+    if not isinstance(one, ArrayView) or not isinstance(other, ArrayView) or one.same_as(other):
         return False
     return one.rotates and other.rotates and one.array == other.array
 
@@ -695,10 +701,12 @@ def _mentions(value: Any, name: str) -> bool:
     """Whether what a name stands for contains a value."""
     if isinstance(value, Items):
         return any(_mentions(v, name) for v in value)
-    if isinstance(value, View):
-        parts = [p for part in value.index for p in (part if isinstance(part, Span) else (part,))]
+    if isinstance(value, ArrayView):
+        parts = [
+            p for part in value.index for p in (part if isinstance(part, IndexSpan) else (part,))
+        ]
         return any(_mentions(p, name) for p in parts)
-    if isinstance(value, Elements):
+    if isinstance(value, ArrayExpression):
         return True
     return name in names_in(value)
 
@@ -719,12 +727,12 @@ class _Range:
         self.name, self.set_names, self.parallel = name, set_names, parallel
 
 
-def number(function: Function) -> None:
+def number(function: KernelFunction) -> None:
     """Number statements and loops."""
     loops = 0
     for place, statement in enumerate(walk(function.body)):
         statement.place = place
-        if isinstance(statement, Loop):
+        if isinstance(statement, KernelLoop):
             statement.key = loops
             loops += 1
     assert all(b.parent is not None for s in walk(function.body) for b in blocks_of(s))
@@ -732,7 +740,7 @@ def number(function: Function) -> None:
 
 def read_function(
     scope: Scope, kinds: Sequence[Kind], writes: Sequence[str], operations: Operations
-) -> Function:
+) -> KernelFunction:
     """Read a function for arguments of these kinds.
 
     Raises
@@ -741,6 +749,6 @@ def read_function(
         If something in it is not of the language of kernels.
     """
     try:
-        return Reader(scope, kinds, writes, operations).result
+        return FunctionReader(scope, kinds, writes, operations).result
     except RecursionError as error:
         raise NumgradKernelError(f"{scope.name}: is nested too deep; write it in parts") from error

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
+from numgrad.codegen.adjoint.backward import Backward
 from numgrad.codegen.adjoint.cuts import smallest_cut
 from numgrad.codegen.adjoint.placement import Tapes
 from numgrad.codegen.adjoint.representation import (
     Allocate,
     Block,
-    Branch,
     Define,
     Ensure,
+    KernelBranch,
+    KernelLoop,
+    KernelStatement,
     Load,
-    Loop,
-    Statement,
     Store,
     Value,
     names_in,
 )
 from numgrad.codegen.adjoint.text import Line, Texts
 
-if TYPE_CHECKING:
-    from numgrad.codegen.adjoint.backward import Backward
-
 
 class NoReplay(Exception):
     """Running an iteration of a loop again would read what has been overwritten since."""
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: KernelLoop) -> None:
         super().__init__(loop)
         self.loop = loop
 
@@ -76,7 +73,7 @@ class Recomputation:
             lines = [f"pos{loop.key}_ = 0" for loop in self.tapes.stacks(self.replay)] + lines
         return lines
 
-    def _want_of_replay(self, replay: Loop) -> None:
+    def _want_of_replay(self, replay: KernelLoop) -> None:
         """Want what loops inside of a replayed one keep, and the arrays that they read."""
         for name, loop in self.tapes.loops.items():
             if self.tapes.root(loop) is replay:
@@ -106,7 +103,7 @@ class Recomputation:
                 elif block.loop is None or name != block.loop.variable:
                     self.wanted[block].add(name)
 
-    def _carried(self, loop: Loop) -> list[Line]:
+    def _carried(self, loop: KernelLoop) -> list[Line]:
         """What a loop carries, at the start of an iteration."""
         lines: list[Line] = []
         for c in loop.carried:
@@ -132,7 +129,7 @@ class Recomputation:
             out[:0] = self._again(s, block)
         return out
 
-    def _again(self, s: Statement, block: Block) -> list[Line]:
+    def _again(self, s: KernelStatement, block: Block) -> list[Line]:
         """The statement, if what it gives is wanted."""
         match s:
             case Define() if s.name in self.wanted[block]:
@@ -142,9 +139,9 @@ class Recomputation:
                 return [self.texts.statement(s), *self._keeping(s.name)]
             case Load() if s.name in self.wanted[block]:
                 return self._load_again(s, block)
-            case Branch():
+            case KernelBranch():
                 return self._branch_again(s, block)
-            case Loop():
+            case KernelLoop():
                 return self._loop_again(s, block)
             case Store() if self.replay is not None and s.array in self.arrays:
                 self._want(*s.index, s.value)
@@ -183,7 +180,7 @@ class Recomputation:
         self._want(*s.index)
         return [self.texts.statement(s), *self._keeping(s.name)]
 
-    def _branch_again(self, s: Branch, block: Block) -> list[Line]:
+    def _branch_again(self, s: KernelBranch, block: Block) -> list[Line]:
         sides: list[list[Line]] = []
         joined = [j for j in s.joined if j[0] in self.wanted[block]]
         for k, side in enumerate((s.then, s.other)):
@@ -200,7 +197,7 @@ class Recomputation:
             lines += self._keeping(name)
         return lines
 
-    def _loop_again(self, s: Loop, block: Block) -> list[Line]:
+    def _loop_again(self, s: KernelLoop, block: Block) -> list[Line]:
         outs = [c for c in s.carried if c.out in self.wanted[block]]
         if self.replay is None:
             return [f"{c.out} = {self._kept_element(c.out, block)}" for c in outs]
@@ -228,6 +225,11 @@ class Recomputation:
         return lines
 
 
+def recomputed_lines(backward: Backward, block: Block) -> list[Line]:
+    """The lines that compute what a reversed block needs again."""
+    return Recomputation(backward, block).lines
+
+
 def branch_lines(condition: str, sides: list[list[Line]]) -> list[Line]:
     """An ``if`` of which one side may be empty."""
     if not sides[0]:
@@ -239,7 +241,7 @@ def branch_lines(condition: str, sides: list[list[Line]]) -> list[Line]:
 def loop_lines(
     texts: Texts,
     tapes: Tapes,
-    s: Loop,
+    s: KernelLoop,
     body: list[Line],
     test: list[Line],
     names: Collection[str] | None = None,

@@ -5,7 +5,7 @@ Note [Values]
 A ``Value`` is a number, the name of a scalar, or, for integers and truths that no memory access
 makes, an ``Expression`` of such. Every name is assigned by one statement, once in each run of its
 block. What a loop carries from one iteration to the next has a name of its own, assigned before the
-loop and at the end of each iteration (``Carried``); a ``Branch`` joins the values of its two sides
+loop and at the end of each iteration (``Carried``); a ``KernelBranch`` joins values of its two sides
 in a new name. So nothing but these, and elements of arrays, ever changes.
 
 What a function returns it stores in arrays of its own, ``result0`` and further ones, of one element
@@ -53,13 +53,13 @@ class Block:
         The block around it.
     """
 
-    loop: Loop | None = None
+    loop: KernelLoop | None = None
     parent: Block | None = None
-    statements: list[Statement] = field(default_factory=list)
+    statements: list[KernelStatement] = field(default_factory=list)
 
-    def loops(self) -> list[Loop]:
+    def loops(self) -> list[KernelLoop]:
         """The loops around, outermost first."""
-        around: list[Loop] = []
+        around: list[KernelLoop] = []
         loop = self.loop
         while loop is not None:
             around.append(loop)
@@ -77,7 +77,7 @@ class Block:
 
 
 @dataclass(eq=False, kw_only=True)
-class Statement:
+class KernelStatement:
     """A step of a program.
 
     Attributes
@@ -92,7 +92,7 @@ class Statement:
 
 
 @dataclass(eq=False)
-class Define(Statement):
+class Define(KernelStatement):
     """``name = operation(*operands)``, of scalars of one dtype."""
 
     name: str
@@ -101,7 +101,7 @@ class Define(Statement):
 
 
 @dataclass(eq=False)
-class Load(Statement):
+class Load(KernelStatement):
     """``name = array[index]``."""
 
     name: str
@@ -110,7 +110,7 @@ class Load(Statement):
 
 
 @dataclass(eq=False)
-class Store(Statement):
+class Store(KernelStatement):
     """``array[index] = value``, or ``+=`` with ``add``."""
 
     array: str
@@ -120,7 +120,7 @@ class Store(Statement):
 
 
 @dataclass(eq=False)
-class Allocate(Statement):
+class Allocate(KernelStatement):
     """``array = np.<maker>(shape)``."""
 
     array: str
@@ -129,7 +129,7 @@ class Allocate(Statement):
 
 
 @dataclass(eq=False)
-class Ensure(Statement):
+class Ensure(KernelStatement):
     """Make room in a growing vector for at least ``length`` elements."""
 
     array: str
@@ -168,7 +168,7 @@ class Carried:
 
 
 @dataclass(eq=False)
-class Branch(Statement):
+class KernelBranch(KernelStatement):
     """``if condition``, whose sides give values to the names in ``joined``."""
 
     condition: Value
@@ -178,7 +178,7 @@ class Branch(Statement):
 
 
 @dataclass(eq=False)
-class Loop(Statement):
+class KernelLoop(KernelStatement):
     """``for variable in range(low, high, step)``, or a while loop if ``test`` is a block.
 
     Attributes
@@ -210,7 +210,7 @@ class Loop(Statement):
 
 
 @dataclass(eq=False)
-class Array:
+class KernelArray:
     """An array that a program knows.
 
     Attributes
@@ -239,7 +239,7 @@ class Array:
 
 
 @dataclass(eq=False)
-class Function:
+class KernelFunction:
     """A function for arguments of known dtypes and ranks.
 
     Attributes
@@ -258,7 +258,7 @@ class Function:
 
     name: str
     parameters: list[str]
-    arrays: dict[str, Array]
+    arrays: dict[str, KernelArray]
     dtypes: dict[str, np.dtype]
     homes: dict[str, Block]
     body: Block
@@ -359,7 +359,7 @@ def multiply(a: Value, b: Value) -> Value:
     return Expression("*", (a, b))
 
 
-def walk(block: Block) -> Iterator[Statement]:
+def walk(block: Block) -> Iterator[KernelStatement]:
     """All statements of a block and of those inside, in the order of the text."""
     for statement in block.statements:
         yield statement
@@ -367,16 +367,16 @@ def walk(block: Block) -> Iterator[Statement]:
             yield from walk(inner)
 
 
-def blocks_of(statement: Statement) -> tuple[Block, ...]:
+def blocks_of(statement: KernelStatement) -> tuple[Block, ...]:
     """The blocks inside of a statement."""
-    if isinstance(statement, Branch):
+    if isinstance(statement, KernelBranch):
         return statement.then, statement.other
-    if isinstance(statement, Loop):
+    if isinstance(statement, KernelLoop):
         return (statement.body,) if statement.test is None else (statement.test, statement.body)
     return ()
 
 
-def values_of(statement: Statement) -> tuple[Value, ...]:
+def values_of(statement: KernelStatement) -> tuple[Value, ...]:
     """The values that a statement itself reads, not those of blocks inside."""
     match statement:
         case Define():
@@ -389,10 +389,10 @@ def values_of(statement: Statement) -> tuple[Value, ...]:
             return statement.shape
         case Ensure():
             return (statement.length,)
-        case Branch():
+        case KernelBranch():
             sides = [v for _, *values in statement.joined for v in values]
             return (statement.condition, *sides)
-        case Loop():
+        case KernelLoop():
             carried = [v for c in statement.carried for v in (c.start, c.end)]
             return (statement.low, statement.high, statement.step, statement.condition, *carried)
     return ()

@@ -28,13 +28,13 @@ from numgrad.codegen.adjoint.replay import branch_lines
 from numgrad.codegen.adjoint.representation import (
     Allocate,
     Block,
-    Branch,
     Define,
     Ensure,
-    Function,
+    KernelBranch,
+    KernelFunction,
+    KernelLoop,
+    KernelStatement,
     Load,
-    Loop,
-    Statement,
     Store,
     Value,
 )
@@ -51,7 +51,9 @@ def dot(name: str) -> str:
 class Forward:
     """Writes a function with its tangents."""
 
-    def __init__(self, function: Function, operations: Operations, inputs: Sequence[str]) -> None:
+    def __init__(
+        self, function: KernelFunction, operations: Operations, inputs: Sequence[str]
+    ) -> None:
         self.function, self.operations = function, operations
         self.texts = Texts(function, operations)
         self.activity = Activity(function, operations, inputs, everything=True)
@@ -65,20 +67,20 @@ class Forward:
     def lines(self, block: Block) -> list[Line]:
         return [line for s in block.statements for line in self._statement(s)]
 
-    def _statement(self, s: Statement) -> list[Line]:
+    def _statement(self, s: KernelStatement) -> list[Line]:
         match s:
             case Define():
                 return self._define(s)
-            case Branch():
+            case KernelBranch():
                 return self._branch(s)
-            case Loop():
+            case KernelLoop():
                 return self._loop(s)
         return [*self._before(s), self.texts.statement(s), *self._after(s)]
 
     def _has_tangents(self, array: str) -> bool:
         return self.function.arrays[array].differentiable and array in self.activity
 
-    def _before(self, s: Statement) -> list[Line]:
+    def _before(self, s: KernelStatement) -> list[Line]:
         if isinstance(s, Load) and s.name in self.activity:
             return [f"{dot(s.name)} = {self.texts.element(dot(s.array), s.index)}"]
         if isinstance(s, Store) and self._has_tangents(s.array):
@@ -89,7 +91,7 @@ class Forward:
             return [f"{place} {'+=' if s.add else '='} {value}"]
         return []
 
-    def _after(self, s: Statement) -> list[Line]:
+    def _after(self, s: KernelStatement) -> list[Line]:
         if isinstance(s, Allocate) and self._has_tangents(s.array):
             maker = "growing" if s.maker == "growing" else "zeros"
             return [self.texts.allocation(dot(s.array), Allocate(s.array, maker, s.shape))]
@@ -162,7 +164,7 @@ class Forward:
                 right.append(self.tangent(value, self.function.dtypes[name]))
         return self.texts.assignment(left, right)
 
-    def _branch(self, s: Branch) -> list[Line]:
+    def _branch(self, s: KernelBranch) -> list[Line]:
         sides = []
         names = [name for name, *_ in s.joined]
         for k, side in enumerate((s.then, s.other)):
@@ -172,7 +174,7 @@ class Forward:
             return []
         return branch_lines(self.texts.value(s.condition), sides)
 
-    def _loop(self, s: Loop) -> list[Line]:
+    def _loop(self, s: KernelLoop) -> list[Line]:
         lines = self._both([c.name for c in s.carried], [c.start for c in s.carried])
         moving = [c for c in s.carried if c.moves]
         ends = self._both([c.name for c in moving], [c.end for c in moving])
@@ -188,7 +190,7 @@ class Forward:
         return lines + self._both([c.out for c in s.carried], [c.name for c in s.carried])
 
 
-def tangent_text(function: Function, operations: Operations) -> str:
+def tangent_text(function: KernelFunction, operations: Operations) -> str:
     """The function with its tangents: Note [Arguments of texts] in ``derivatives``."""
     inputs = [n for n in differentiable_arrays(function) if n not in function.results]
     inputs += differentiable_numbers(function)

@@ -14,10 +14,10 @@ from numgrad.codegen.adjoint.representation import (
     Define,
     Ensure,
     Expression,
-    Function,
+    KernelFunction,
+    KernelLoop,
+    KernelStatement,
     Load,
-    Loop,
-    Statement,
     Store,
     Value,
 )
@@ -53,7 +53,7 @@ class Texts:
         What is written, and how operations are.
     """
 
-    def __init__(self, function: Function, operations: Operations) -> None:
+    def __init__(self, function: KernelFunction, operations: Operations) -> None:
         self.function, self.operations = function, operations
 
     def value(self, value: Value) -> str:
@@ -102,7 +102,7 @@ class Texts:
             return f"{array} = growing({dtype})"
         return f"{array} = np.{like.maker}({self.shape(like.shape)}, {dtype})"
 
-    def statement(self, statement: Statement) -> str:
+    def statement(self, statement: KernelStatement) -> str:
         """A statement without blocks, as a line."""
         match statement:
             case Define():
@@ -134,7 +134,7 @@ class Texts:
         moving = [c for c in carried if c.moves]
         return self.assignment([c.name for c in moving], [self.value(c.end) for c in moving])
 
-    def trips(self, loop: Loop) -> str:
+    def trips(self, loop: KernelLoop) -> str:
         """How often a loop runs."""
         if loop.test is not None:
             return loop.count
@@ -147,7 +147,7 @@ class Texts:
         text = self.value(step)
         return f"max(0, ({high} - {low} + {text} - (1 if {text} > 0 else -1)) // {text})"
 
-    def counted(self, loop: Loop, variable: str) -> str:
+    def counted(self, loop: KernelLoop, variable: str) -> str:
         """The assignment of a loop's variable in iteration ``k``."""
         if loop.test is not None or (loop.low == 0 and loop.step == 1):
             return f"{variable} = k{loop.key}_"

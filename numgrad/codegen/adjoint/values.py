@@ -10,7 +10,7 @@ import numpy as np
 from numgrad.codegen.adjoint.representation import Value, add, multiply
 
 
-class Span(NamedTuple):
+class IndexSpan(NamedTuple):
     """Places along an axis: ``start``, and ``length - 1`` further ones, ``step`` apart."""
 
     start: Value
@@ -22,13 +22,13 @@ class Span(NamedTuple):
         return add(self.start, multiply(k, self.step))
 
 
-class View:
+class ArrayView:
     """An array, or a part of it.
 
     Attributes
     ----------
     index
-        For each axis of the array a place or a ``Span``.
+        For each axis of the array a place or a ``IndexSpan``.
     order
         The axes of the array that are those of the view, in its order.
     rotates
@@ -38,13 +38,13 @@ class View:
     def __init__(
         self,
         array: str,
-        index: Sequence[Value | Span],
+        index: Sequence[Value | IndexSpan],
         order: Sequence[int] | None = None,
         *,
         rotates: bool = False,
     ) -> None:
         self.array, self.index, self.rotates = array, tuple(index), rotates
-        spans = [k for k, part in enumerate(self.index) if isinstance(part, Span)]
+        spans = [k for k, part in enumerate(self.index) if isinstance(part, IndexSpan)]
         self.order = spans if order is None else list(order)
 
     @property
@@ -55,10 +55,10 @@ class View:
     def shape(self) -> tuple[Value, ...]:
         return tuple([self.span(axis).length for axis in range(self.ndim)])
 
-    def span(self, axis: int) -> Span:
+    def span(self, axis: int) -> IndexSpan:
         """The places along one of the view's axes."""
         part = self.index[self.order[axis]]
-        assert isinstance(part, Span)
+        assert isinstance(part, IndexSpan)
         return part
 
     def at(self, places: Sequence[Value]) -> tuple[Value, ...]:
@@ -68,30 +68,32 @@ class View:
             index[axis] = self.index[axis].at(place)  # pyright: ignore
         return tuple(index)
 
-    def part(self, parts: Sequence[Value | Span]) -> View:
+    def part(self, parts: Sequence[Value | IndexSpan]) -> ArrayView:
         """The part that places and spans give, one for each axis."""
         index: list[Any] = list(self.index)
         order = []
         for axis, part in zip(self.order, parts, strict=True):
             span = self.index[axis]
-            assert isinstance(span, Span)
-            if isinstance(part, Span):
+            assert isinstance(span, IndexSpan)
+            if isinstance(part, IndexSpan):
                 order.append(axis)
-                index[axis] = Span(span.at(part.start), part.length, multiply(span.step, part.step))
+                index[axis] = IndexSpan(
+                    span.at(part.start), part.length, multiply(span.step, part.step)
+                )
             else:
                 index[axis] = span.at(part)
-        return View(self.array, index, order, rotates=self.rotates)
+        return ArrayView(self.array, index, order, rotates=self.rotates)
 
     def same_as(self, other: Any) -> bool:
         """Whether this is the same part of the same array."""
-        return isinstance(other, View) and (self.array, self.index, self.order) == (
+        return isinstance(other, ArrayView) and (self.array, self.index, self.order) == (
             other.array,
             other.index,
             other.order,
         )
 
 
-class Elements:
+class ArrayExpression:
     """An expression of whole arrays: a shape, and what writes one element of it.
 
     ``reads`` are the arrays that it reads.
@@ -117,4 +119,4 @@ class Made(NamedTuple):
     maker: str
     dtype: np.dtype
     shape: tuple[Value, ...]
-    content: View | Elements | Items | Value | None = None
+    content: ArrayView | ArrayExpression | Items | Value | None = None

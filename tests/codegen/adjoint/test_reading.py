@@ -181,6 +181,17 @@ def test_names_like_those_of_generated_texts():
     check(f, X, 0.3, 0.7, 0.9, 1.1)
 
 
+def test_reductions_along_an_axis_and_outer_products():
+    def f(x, z):
+        means = np.mean(z, axis=0)
+        z -= means
+        z[:, 1] += np.sum(z * z, axis=1) + z.max(axis=-1)
+        w = np.outer(x, means[:3]) * 2.0
+        return np.sum(w, axis=0)[1] * w[2, 0]
+
+    check(f, X, Z, writes=("z",))
+
+
 def test_numbers_of_all_dtypes():
     def f(x, z, a, k):
         s = z * a
