@@ -5,7 +5,7 @@ Note [Values]
 A ``Value`` is a number, the name of a scalar, or, for integers and truths that no memory access
 makes, an ``Expression`` of such. Every name is assigned by one statement, once in each run of its
 block. What a loop carries from one iteration to the next has a name of its own, assigned before the
-loop and at the end of each iteration (``Carried``); a ``KernelBranch`` joins values of its two sides
+loop and at the end of each iteration (``Carried``); a ``KernelBranch`` joins values of two sides
 in a new name. So nothing but these, and elements of arrays, ever changes.
 
 What a function returns it stores in arrays of its own, ``result0`` and further ones, of one element
