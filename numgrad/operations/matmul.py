@@ -111,8 +111,8 @@ def _batched_matmul(
     a, b = operands
     if a.ndim == 0 or b.ndim == 0:
         return NotImplemented  # an error, whose message one example gives
-    # vectors of a batch times one matrix are one product of two matrices
-    if a.batched and a.ndim == 1 and not b.batched and b.ndim == 2:
+    # vectors or matrices of a batch times one matrix are one product of all
+    if a.batched and not b.batched and b.ndim == 2:
         return bind(op, (a.value, b.value), {})
     if b.batched and b.ndim == 1 and not a.batched and a.ndim == 2:
         return bind(op, (b.value, apply("matrix_transpose", a.value)), {})

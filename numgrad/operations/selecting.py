@@ -296,7 +296,7 @@ def bincount(x, weights=None, *, minlength=0, length=None):
 
 def _sums(x: np.ndarray, weights: np.ndarray, minlength: Any) -> np.ndarray | None:
     """Sums of weights, added in NumPy's order; None where NumPy has something to complain of."""
-    if x.ndim != 1 or x.dtype == np.uint64 or not isinstance(minlength, int | np.integer):
+    if x.ndim != 1 or not isinstance(minlength, int | np.integer):
         return None
     x = np.asarray(x, np.int64, order="C")
     largest = int(x.view(np.uint64).max())  # in one pass: negative ones are the largest so

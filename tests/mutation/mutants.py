@@ -144,6 +144,8 @@ def _lines_apart(tree: ast.Module) -> Iterator[int]:
                     yield from range(node.lineno, node.body[0].lineno)
                 for decorator in node.decorator_list:  # samples for tests
                     yield from range(decorator.lineno, decorator.end_lineno + 1)
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="kink"))):  # these are samples too
+                yield from range(node.lineno, node.end_lineno + 1)
             case ast.AnnAssign(value=None):
                 yield from range(node.lineno, node.end_lineno + 1)
             case ast.AnnAssign():

@@ -1,7 +1,10 @@
 """Attributes of a user's own on parameters and buffers, as PyTorch takes them on any tensor."""
 
+import contextlib
 import copy
 import gc
+import inspect
+import itertools
 import pickle
 import weakref
 
@@ -136,3 +139,47 @@ def test_compiled_functions_see_which_parameters_have_them():
     assert count(x).item() == 12
     del model.bias.no_decay, model.bias.other
     assert count(x).item() == 1
+
+
+WORDS = {"padding_mode": "circular", "nonlinearity": "relu", "mode": "sum", "approximate": "tanh"}
+"""Other values of options that are words."""
+LAYERS = [
+    c
+    for c in vars(ng.nn).values()
+    if isinstance(c, type) and issubclass(c, ng.nn.Module) and "Upsampling" not in c.__name__
+]  # these say a mode, which they do not take
+
+
+def with_an_option_each(cls):
+    """A layer as it is by default, and others with one option changed."""
+    options = inspect.signature(cls).parameters.values()
+    needed = {o.name: 2 for o in options if o.default is o.empty and o.kind is not o.VAR_POSITIONAL}
+    changes = [{}]
+    for option in options:
+        if isinstance(option.default, bool):
+            changes.append({option.name: not option.default})
+        elif isinstance(option.default, int | float):
+            changes.append({option.name: option.default + 1})
+        elif option.name in WORDS:
+            changes.append({option.name: WORDS[option.name]})
+    for change in changes:
+        with contextlib.suppress(ng.NumgradError, TypeError):  # what does not go together
+            yield cls(**needed, **change)
+
+
+@pytest.mark.filterwarnings("ignore")  # of options that do nothing alone
+def test_a_layer_is_made_by_what_its_repr_says():
+    scope = {**vars(ng.nn), **{word: word for word in WORDS.values()}}
+    said = set()
+    for layer in itertools.chain.from_iterable(map(with_an_option_each, LAYERS)):
+        text = repr(layer)
+        if "\n" not in text:  # of one that has layers inside
+            twin = eval(text, dict(scope))
+            assert repr(twin) == text
+            assert shapes(twin) == shapes(layer), text
+            said.add(text)
+    assert len(said) > 350
+
+
+def shapes(layer):
+    return {name: tensor.shape for name, tensor in layer.state_dict().items()}

@@ -312,3 +312,17 @@ def test_constructor_errors_are_torchs(torch):
             torch.nn.Embedding(3, 2, **options)
     with pytest.raises(AssertionError):
         torch.nn.Embedding.from_pretrained(torch.zeros(3))
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_one_index_and_of_none(mode):
+    table = np.arange(1.0, 9.0).reshape(4, 2)
+    for indices, offsets in (([2], [0]), ([2], [0, 1]), ([2], [0, 0]), ([], [0]), ([], [0, 0])):
+        ends = [*offsets[1:], len(indices)]
+        bags = [table[indices[a:b]] for a, b in zip(offsets, ends, strict=True)]
+        expected = [bag[0] if len(bag) else np.zeros(2) for bag in bags]
+        given = [np.array(indices, np.int64), t := ng.tensor(table, requires_grad=True)]
+        found = ng.nn.functional.embedding_bag(*given, np.array(offsets), mode=mode)
+        np.testing.assert_array_equal(found.detach(), expected)
+        found.sum().backward()
+        np.testing.assert_array_equal(t.grad, [[row in indices] * 2 for row in range(4)])

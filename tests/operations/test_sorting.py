@@ -344,6 +344,8 @@ def test_what_sets_pass_on_carries_gradients():
         (lambda: ng.digitize(X, [1j]), TypeError, "digitize: complex"),
         (lambda: ng.bincount(X), TypeError, "bincount: needs integers"),
         (lambda: ng.bincount([-1]), ValueError, "bincount: .*negative"),
+        (lambda: ng.choose([0, -1], [[1.0], [2.0]]), ValueError, "choose: .*negative"),
+        (lambda: ng.choose([0, 2], [[1.0], [2.0]]), ValueError, "choose: a number is not one"),
         (lambda: ng.bincount([1], [2j]), TypeError, "bincount: complex"),
         (lambda: ng.bincount([1, 2], [2.0]), ValueError, r"bincount: weights of shape \(1,\)"),
         (lambda: ng.bincount([3], length=2), IndexError, "bincount: the integer 3 .* length=2"),

@@ -461,6 +461,7 @@ def test_counting():
         np.testing.assert_allclose(found, getattr(scipy.special, name)(n, k), rtol=1e-14)
         assert getattr(special, name)(5, 2, exact=True) == getattr(scipy.special, name)(5, 2)
     assert special.comb(3, 2, exact=True, repetition=True) == 6
+    np.testing.assert_array_equal(special.comb([0, 0, 3, -1], [0, 1, 0, 0]), [1, 0, 1, 0])
     np.testing.assert_allclose(
         special.factorial(ng.tensor(n)).numpy(), scipy.special.factorial(n), rtol=1e-14
     )

@@ -10,6 +10,7 @@ import scipy
 import numgrad as ng
 from numgrad.core.axis import AxisOp
 from numgrad.core.op import OPS
+from numgrad.core.plan import Call
 from numgrad.operations.special_functions.declare import ParameterDerivative
 from numgrad.testing import gradcheck
 from numgrad.testing.samples import draw, samples
@@ -60,15 +61,13 @@ def test_complex_derivatives_along_a_direction(op):
 @pytest.mark.parametrize("op", **by_name(OTHERS))
 def test_gradients_of_some_operands_and_recorded_ones(op):
     """Those that kernels compute of all operands at once: alone, and by formulas on Tensors."""
-    case = next(cases(op), None)
-    if case is None:
-        pytest.skip("what it takes cannot be drawn: it has tests of its own")
-    wanted = [k for k, d in enumerate(case.differentiable) if d]
-    expected, found = gradients(case, wanted), gradients(case, wanted, create_graph=True)
-    if len(wanted) > 1:
-        found += [gradients(case, [k])[0] for k in wanted]
-    for a, b in zip(found, [*expected, *expected], strict=False):
-        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+    for case in cases(op):
+        wanted = [k for k, d in enumerate(case.differentiable) if d]
+        expected, found = gradients(case, wanted), gradients(case, wanted, create_graph=True)
+        if len(wanted) > 1:
+            found += [gradients(case, [k])[0] for k in wanted]
+        for a, b in zip(found, [*expected, *expected], strict=False):
+            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
 
 
 def gradients(case, wanted, **options):
@@ -79,6 +78,42 @@ def gradients(case, wanted, **options):
     inputs = [tensors[k] for k in wanted]
     found = ng.autograd.grad(outputs, inputs, seeds, allow_unused=True, **options)
     return [np.zeros(()) if x is None else x.numpy(force=True) for x in found]
+
+
+@pytest.mark.parametrize("op", **by_name(OTHERS))
+def test_gradients_are_owned_where_nobody_else_holds_them(op, monkeypatch):
+    """What a backward calls its own may be written; what it does not is copied for ``.grad``."""
+    by_formula, formula = [], Call.gradient
+    monkeypatch.setattr(Call, "gradient", lambda *a: by_formula.append(a) or formula(*a))
+    for case in cases(op):
+        outputs = case.function(*case.tensors())
+        for node in nodes_of(outputs if isinstance(outputs, tuple | list) else [outputs]):
+            if not hasattr(node.call, "outs"):
+                continue
+            by_formula.clear()
+            seeds = [np.ones(shape, dtype) for shape, dtype in node.call.outs]
+            g = seeds if node.call.op.outputs else seeds[0]
+            saved = node.unpack()
+            gradients, owned = node.call.backward(node.mask, g, saved)
+            for k, x in enumerate(gradients):
+                if isinstance(x, np.ndarray):
+                    others = [*gradients[:k], *gradients[k + 1 :], *seeds, *saved]
+                    arrays = [a for a in others if isinstance(a, np.ndarray)]
+                    alone = x.flags.writeable and not any(np.shares_memory(x, a) for a in arrays)
+                    assert owned >> k & 1 == (alone and not by_formula), (node.call.op.name, k)
+
+
+def nodes_of(outputs):
+    """The nodes of all primitives that results come from, each once."""
+    waiting = [y._grad_fn for y in outputs if isinstance(y, ng.Tensor)]
+    met = {}
+    while waiting:
+        node = waiting.pop()
+        node = node[0] if isinstance(node, tuple) else node
+        if hasattr(node, "call") and id(node) not in met:
+            met[id(node)] = node
+            waiting.extend(node.edges)
+    return met.values()
 
 
 VALUED = [o for o in TABLE if o in ELEMENTWISE or isinstance(o, AxisOp)]

@@ -41,7 +41,7 @@ def simplify_sums_of_products(graph: Graph) -> int:
 def _contracted(to: Rewriting, node: TracedNode) -> Value | None:
     if not isinstance(node.op, AxisOp) or node.params.get("keepdims"):
         return None
-    x, (out,) = node.inputs[0], node.outputs
+    (x,), (out,) = node.inputs, node.outputs
     result = _negated(to, node, x, out)
     return _of_product(to, node, x, out) if result is None else result
 
@@ -49,11 +49,11 @@ def _contracted(to: Rewriting, node: TracedNode) -> Value | None:
 def _rule(to: Rewriting, node: TracedNode) -> Value | None:
     if not isinstance(node.op, AxisOp) or node.op.keeps_shape:
         return None
-    (out,) = node.outputs
+    (x,), (out,) = node.inputs, node.outputs
     if node.params.get("keepdims"):
-        return to.reshape(_reduced(to, node, node.inputs[0], node.params["axis"]), out.shape)
+        return to.reshape(_reduced(to, node, x, node.params["axis"]), out.shape)
     for rule in (_short_axes, _steps, _permuted, _reshaped, _repeated):
-        result = rule(to, node, node.inputs[0], out)
+        result = rule(to, node, x, out)
         if result is not None:
             return result
     return None

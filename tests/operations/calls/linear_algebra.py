@@ -326,6 +326,7 @@ CALLS = {
     ],
     eig: [
         (((3, 3),), lambda a: _turned(*eig(a + _apart(a)))),
+        (((2, 2, 2),), lambda a: _turned(*eig(a + _apart(a)))),
     ],
     eigvals: [
         (((3, 3),), lambda a: eigvals(a + _apart(a))),
