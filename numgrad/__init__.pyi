@@ -42,6 +42,7 @@ from numgrad.compiler.api import jit as jit
 from numgrad.compiler.inspect.report import jit_stats as jit_stats
 from numgrad.config import get_num_threads as get_num_threads
 from numgrad.config import set_num_threads as set_num_threads
+from numgrad.core.loop_kernels import kernel as kernel
 from numgrad.errors import GradcheckError as GradcheckError
 from numgrad.errors import NumgradAssertionError as NumgradAssertionError
 from numgrad.errors import NumgradAttributeError as NumgradAttributeError

@@ -11,9 +11,9 @@ from numgrad.libraries import PACKAGE, is_users
 
 __all__ = [
     "GradcheckError", "NumgradAssertionError", "NumgradAttributeError", "NumgradError",
-    "NumgradIndexError", "NumgradKeyError", "NumgradLinAlgError", "NumgradNotImplementedError",
-    "NumgradOverflowError", "NumgradRuntimeError", "NumgradTraceError", "NumgradTypeError",
-    "NumgradValueError", "NumgradWarning",
+    "NumgradIndexError", "NumgradKernelError", "NumgradKeyError", "NumgradLinAlgError",
+    "NumgradNotImplementedError", "NumgradOverflowError", "NumgradRuntimeError",
+    "NumgradTraceError", "NumgradTypeError", "NumgradValueError", "NumgradWarning",
     "NumgradZeroDivisionError", "UnrolledLoopWarning",
 ]  # fmt: skip
 
@@ -43,6 +43,10 @@ class NumgradError(Exception):
 
 class NumgradTypeError(NumgradError, TypeError):
     """An argument of the wrong kind or dtype."""
+
+
+class NumgradKernelError(NumgradTypeError):
+    """What ``ng.kernel`` has no derivative of; the message has its line and a remedy."""
 
 
 class NumgradTraceError(NumgradTypeError):

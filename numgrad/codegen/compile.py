@@ -116,6 +116,7 @@ def compile_kernel(
     functions: dict[str, Any] | None = None,
     keep: bool = True,
     lasting: bool = True,
+    hosted: bool = True,
 ) -> Kernel:
     """Compile ``source``, or load it from the cache.
 
@@ -137,6 +138,8 @@ def compile_kernel(
         Whether the disk is used: to load the kernel from, and to keep it.
     lasting
         Whether machine code stays, or goes with the last one who holds on to the kernel's entry.
+    hosted
+        Whether Numba compiles what is not in the language of ``native``; else ``Unsupported``.
     """
     from hashlib import sha256  # with OpenSSL, 3 ms that importing numgrad does not need
 
@@ -153,7 +156,7 @@ def compile_kernel(
         if loaded is None:
             kernel = Kernel(name, source, signature, parallel, nogil, functions, lasting)
             _prepare(kernel, externals)
-            loaded = _load_or_compile(kernel, tuple(externals), keep and not functions)
+            loaded = _load_or_compile(kernel, tuple(externals), keep and not functions, hosted)
             (_loaded if lasting or loaded.numba_reason else _passing)[key] = loaded
     return loaded
 
@@ -172,11 +175,15 @@ def _prepare(kernel: Kernel, externals: Iterable[str]) -> None:
         linker.link(symbol)
 
 
-def _load_or_compile(kernel: Kernel, externals: tuple[str, ...], keep: bool) -> Kernel:
+def _load_or_compile(
+    kernel: Kernel, externals: tuple[str, ...], keep: bool, hosted: bool
+) -> Kernel:
     if not kernel.numba_reason:
         try:
             return _native(kernel, externals, keep)
         except Unsupported as reason:
+            if not hosted:
+                raise
             kernel.numba_reason = str(reason)
     return _hosted(kernel, externals, keep)
 

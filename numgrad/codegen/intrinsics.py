@@ -167,3 +167,13 @@ def prefetch(row, index):
 
     Nothing is read: an index out of range does no harm.
     """
+
+
+def growing(dtype):
+    """An empty vector that ``grow`` makes longer; only the native compiler has it."""
+    return [dtype]
+
+
+def grow(vector, length):
+    """Make room in a growing vector for at least ``length`` elements."""
+    vector.extend([0] * (length - len(vector)))

@@ -93,6 +93,10 @@ class Op(Documented):
     """Parameters of another library's function of the name -> what stands for their values here;
     nothing, where results do not depend on them."""
 
+    joint_gradients: Callable[[int, Any, dict[str, Any]], list[Any]] | None = None
+    """Of ``mask``, ``g`` and saved values the gradients of all operands, where that is less than
+    one formula for each."""
+
     wider: Op | None = None
     """The operation that gets a call with parameters that this has not, if that has them."""
 

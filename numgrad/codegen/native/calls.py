@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.codegen.intrinsics import grow, growing
 from numgrad.codegen.linker import external_symbol
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
@@ -81,12 +82,18 @@ class CallWriter(ExpressionWriter):
         """An array that lives until the function returns."""
         raise NotImplementedError
 
+    def growing_call(self, longer: bool, node: ast.Call) -> Value:
+        """A growing vector is made, or gets room."""
+        raise NotImplementedError
+
     def _of_Call(self, node: ast.Call) -> Value:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "reshape":
             owner = self.value(node.func.value)
             if isinstance(owner, Array):
                 return self._reshape(owner, [self.number(a) for a in node.args])
         called = self.value(node.func)
+        if isinstance(called, Known) and (called.value is growing or called.value is grow):
+            return self.growing_call(called.value is grow, node)
         if node.keywords or not isinstance(called, Known):
             raise Unsupported("a call of something else than a function by position")
         return self.call(called.value, [self.value(a) for a in node.args])

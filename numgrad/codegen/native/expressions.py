@@ -21,6 +21,7 @@ from numgrad.codegen.native.values import (
     INT64,
     UINT64,
     Array,
+    GrowingVector,
     Known,
     Number,
     Value,
@@ -69,13 +70,20 @@ class ExpressionWriter:
             kind = scalar_type(dtype)
             return Number(dtype, tuple(self.f.value(f"load {kind}, ptr {p}") for p in parts))
         if name in self.names:
-            return self.names[name]
+            value = self.names[name]
+            return self.current(value) if isinstance(value, GrowingVector) else value
         if name in self.variables:
             raise Unsupported(f"{name} is read before it is set")
         value = self._outer.get(name)
         if value is None:
             value = self._outer[name] = self.known(self.function.look_up(name))
         return value
+
+    def current(self, vector: GrowingVector) -> Array:
+        """The array that a growing vector is now."""
+        data = self.f.value(f"load ptr, ptr {vector.data}")
+        length = Number(INT64, (self.f.value(f"load i64, ptr {vector.length}"),))
+        return Array(vector.dtype, data, (length,), None, vector.data)
 
     def value(self, node: ast.expr) -> Value:
         """The value of an expression."""

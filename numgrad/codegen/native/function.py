@@ -21,6 +21,7 @@ from numgrad.codegen.native.values import (
     FLOAT64,
     INT64,
     Array,
+    GrowingVector,
     Number,
     Value,
     in_lanes,
@@ -278,6 +279,47 @@ class FunctionBody(CallWriter):
         f.begin(there)
         return Array(dtype, data, numbers, None, data)
 
+    def growing_call(self, longer: bool, node: ast.Call) -> Value:
+        """A growing vector is made, or gets room."""
+        f = self.f
+        if self.lanes is not None:
+            raise NotVector("a growing vector")
+        if not f.failed or self.inlined:
+            raise Unsupported("a growing vector")
+        first = node.args[0]
+        if not longer:
+            dtype = self.dtype_of(self.value(first))
+            data, length = f.slot("ptr", "null"), f.slot("i64", "0")
+            self.owned += 1
+            return GrowingVector(dtype, data, length, f"{self.owned - 1}")
+        vector = self.names.get(first.id) if isinstance(first, ast.Name) else None
+        if not isinstance(vector, GrowingVector):
+            raise Unsupported("room in what does not grow")
+        wanted = do.cast(f, self.number(node.args[1]), INT64)
+        now = Number(INT64, (f.value(f"load i64, ptr {vector.length}"),))
+        more, there = f.label("more"), f.label("there")
+        f.branch(do.compare(f, "<", now, wanted).part, more, there)
+        f.begin(more)
+        with f.inside():
+            twice = do.binary(f, "*", now, integer(2))
+            size = do.select(f, do.compare(f, "<", twice, wanted), wanted, twice)
+            count = do.binary(f, "*", size, integer(vector.dtype.itemsize))
+            owned = f.value(f"getelementptr ptr, ptr %owned, i64 {vector.owned}")
+            old = f.value(f"load ptr, ptr {owned}")
+            realloc = f.module.declare("realloc", "ptr", ["ptr", "i64"])
+            room = f.value(f"add i64 {count.part}, 64")
+            new = f.value(f"call ptr {realloc}(ptr {old}, i64 {room})")
+            enough = f.label("enough")
+            f.branch(f.value(f"icmp eq ptr {new}, null"), "missing", enough)
+            f.fails = f.lacks = True
+            f.begin(enough)
+            f.effect(f"store ptr {new}, ptr {owned}")
+            f.effect(f"store ptr {new}, ptr {vector.data}")
+            f.effect(f"store i64 {size.part}, ptr {vector.length}")
+            f.jump(there)
+        f.begin(there)
+        return None
+
     def leave(self, value: Value, *, nothing: bool = False) -> None:
         """Return from the function, giving back its memory."""
         f = self.f
@@ -405,6 +447,7 @@ def _release(module: ModuleText) -> str:
     if _RELEASE not in module.functions:
         module.functions.append(_RELEASE)
         module.unique("release")
+        module.declare("free", "void", ["ptr"])
     return "@release"
 
 

@@ -67,6 +67,16 @@ class Array:
     root: str | frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class GrowingVector:
+    """A vector that grows: where its address and its length are kept, and the memory it owns."""
+
+    dtype: np.dtype
+    data: str
+    length: str
+    owned: str
+
+
 @dataclass(slots=True, unsafe_hash=True)
 class Known:
     """A Python object that the text names: a type, a function, a module, a constant."""
@@ -74,7 +84,7 @@ class Known:
     value: Any
 
 
-Value = Number | Array | Known | tuple | None
+Value = Number | Array | GrowingVector | Known | tuple | None
 
 _KINDS = {"b": "i1", "f4": "float", "f8": "double"}
 

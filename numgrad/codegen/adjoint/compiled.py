@@ -1,0 +1,121 @@
+"""Texts as compiled functions of arrays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.adjoint.operations import INSTRUCTIONS, NAMED, Operations
+from numgrad.codegen.adjoint.representation import KernelFunction
+from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.dtypes import type_name
+from numgrad.codegen.library import COMPLEX_LIBRARY, EXTERNALS, LIBRARY, SLOW_FOR_ALL, WITH_RARE
+from numgrad.codegen.native.ir import Unsupported
+from numgrad.errors import NumgradKernelError
+
+_COLUMNS = ("::1", ":,::1", ":,:,::1", ":,:,:,::1", ":,:,:,:,::1")
+
+
+class Text:
+    """A text with the dtypes and ranks of what it takes; compiled when it is first called.
+
+    Attributes
+    ----------
+    source
+        The text as a person reads it: a definition of ``kernel``.
+    kinds
+        For each argument its dtype and rank; 0 for a number.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        kinds: Sequence[tuple[np.dtype, int]],
+        operations: Operations,
+    ) -> None:
+        self.name, self.source, self.kinds, self.operations = name, source, kinds, operations
+
+    @cached_property
+    def whole(self) -> tuple[str, set[str]]:
+        """The text with imports and the functions that it calls, and what the linker finds."""
+        text = self.operations.with_definitions(self.source)
+        imports = ["import numpy as np", "from numgrad.codegen.intrinsics import grow, growing"]
+        functions: list[str] = []
+        externals: set[str] = set()
+        for operation, suffix in sorted(set(NAMED.findall(text))):
+            if f"{operation}_{suffix}" in self.operations.definitions:
+                continue
+            if f"def {operation}_{suffix}(" in text:
+                continue
+            imported, defined, symbols = _bound(operation, suffix)
+            imports += imported
+            functions += defined
+            externals |= symbols
+        return "\n".join([*imports, "", *functions, text]), externals
+
+    @cached_property
+    def signature(self) -> str:
+        types = [
+            type_name(dtype) + (f"[{_COLUMNS[rank - 1]}]" if rank else "")
+            for dtype, rank in self.kinds
+        ]
+        return f"void({', '.join(types)})"
+
+    @cached_property
+    def entry(self) -> Callable[..., Any]:
+        """The compiled function."""
+        source, externals = self.whole
+        try:
+            return compile_kernel(
+                re.sub(r"\W", "_", self.name),
+                source,
+                self.signature,
+                externals=sorted(externals),
+                nogil=True,
+                hosted=False,
+            ).entry
+        except Unsupported as reason:
+            raise NumgradKernelError(
+                f"{self.name}: is not compiled, as it has {reason}; write it in other words"
+            ) from reason
+
+
+def _bound(operation: str, suffix: str) -> tuple[list[str], list[str], set[str]]:
+    """Imports and definitions that bind a function of texts, and symbols for the linker."""
+    name = f"{operation}_{suffix}"
+    if suffix.startswith("c"):
+        symbols = set(EXTERNALS.get(name, ()))
+        return [f"from {COMPLEX_LIBRARY[operation]} import {name}"], [], symbols
+    if operation in INSTRUCTIONS:
+        imported = f"from numgrad.codegen.intrinsics import {INSTRUCTIONS[operation]} as {name}"
+        return [imported], [], set()
+    module, function = LIBRARY[operation]
+    symbols = set(EXTERNALS.get(operation, ()))
+    if operation not in WITH_RARE:
+        return [f"from {module} import {function}_{suffix} as {name}"], [], symbols
+    if operation in SLOW_FOR_ALL:
+        return [f"from {module} import {function}_slow_{suffix} as {name}"], [], symbols
+    imports = [
+        f"from {module} import {function}{form}_{suffix} as {operation}{form}_{suffix}_"
+        for form in ("", "_rare", "_slow")
+    ]
+    choice = (
+        f"def {name}(a):\n"
+        f"    return {operation}_slow_{suffix}_(a) if {operation}_rare_{suffix}_(a) "
+        f"else {operation}_{suffix}_(a)\n"
+    )
+    return imports, [choice], symbols
+
+
+def kinds_of(function: KernelFunction, names: Sequence[str]) -> list[tuple[np.dtype, int]]:
+    """The dtype and rank of parameters, captured arrays and results."""
+    kinds = []
+    for name in names:
+        array = function.arrays.get(name)
+        kinds.append((array.dtype, array.ndim) if array else (function.dtypes[name], 0))
+    return kinds

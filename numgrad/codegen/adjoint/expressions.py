@@ -1,0 +1,1125 @@
+"""Reading of expressions: Python's syntax becomes values of the loop representation."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import operator
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from numgrad.codegen.adjoint.array_functions import PRODUCTS, REDUCTIONS
+from numgrad.codegen.adjoint.operations import Operations, ScalarFunction
+from numgrad.codegen.adjoint.representation import (
+    COMPARISONS,
+    COMPLEX128,
+    Allocate,
+    Block,
+    Define,
+    Ensure,
+    Expression,
+    KernelArray,
+    KernelBranch,
+    KernelLoop,
+    KernelStatement,
+    Load,
+    Store,
+    Value,
+    add,
+    dtype_of,
+    multiply,
+    subtract,
+)
+from numgrad.codegen.adjoint.scopes import Scope, plain_function, scope_of
+from numgrad.codegen.adjoint.values import ArrayExpression, ArrayView, IndexSpan, Items, Made
+from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64, KERNEL_DTYPES
+from numgrad.codegen.intrinsics import grow, growing
+from numgrad.errors import NumgradTypeError
+
+BINARY = {
+    ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide",
+    ast.Pow: "power", ast.Mod: "remainder", ast.FloorDiv: "floor_divide",
+}  # fmt: skip
+_INTEGER = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+}  # fmt: skip
+_COMPARE = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
+FOLD: dict[str, Callable[..., Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "&": operator.and_, "|": operator.or_,
+    "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift, "<": operator.lt,
+    "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+_MAKERS = ("zeros", "empty", "ones", "full")
+_NUMBERS = (bool, int, float, complex)
+_SCALARS = (*_NUMBERS, str, Expression)
+_CASTS: dict[str, np.dtype] = {
+    "float": FLOAT64, "int": INT64, "bool": BOOL, "complex": COMPLEX128, "intp": INT64,
+    "bool_": BOOL,
+} | {dtype.name: dtype for dtype in KERNEL_DTYPES}  # fmt: skip
+_ROUNDED = {"floor": "floor", "ceil": "ceil", "trunc": "trunc"}
+
+
+class ExpressionReader:
+    """Reads expressions of a function for arguments of known dtypes and ranks.
+
+    Attributes
+    ----------
+    dtypes, homes, arrays
+        What ``representation.Function`` has.
+    block
+        The block that statements are added to.
+    scopes
+        The function under reading and those that it is inlined in.
+    lowest
+        Known lower bounds of integers.
+    """
+
+    def __init__(self, operations: Operations) -> None:
+        self.operations = operations
+        self.dtypes: dict[str, np.dtype] = {}
+        self.homes: dict[str, Block] = {}
+        self.arrays: dict[str, KernelArray] = {}
+        self.constants: dict[str, np.ndarray] = {}
+        self.lowest: dict[str, int] = {}
+        self.scopes: list[Scope] = []
+        self.block = Block()
+        self.reserved: set[str] = set()
+        self.count = 0
+        self.line = 0
+
+    # ---------------------------------------------------------------------------------- names
+
+    def refuse(self, node: Any, problem: str, remedy: str) -> NoReturn:
+        """Raise for what has no derivative."""
+        self.scopes[-1].refuse(node, problem, remedy)
+
+    def fresh(self, stem: str, dtype: np.dtype) -> str:
+        """A new name of a scalar of this block."""
+        stem = stem.rstrip("_0123456789") or "v"
+        if stem.startswith("tape_"):
+            stem = "v"
+        while True:
+            self.count += 1
+            name = f"{stem}_{self.count}"
+            if name not in self.reserved and name not in self.arrays:
+                break
+        self.dtypes[name], self.homes[name] = dtype, self.block
+        return name
+
+    def emit(self, statement: KernelStatement) -> None:
+        statement.home, statement.line = self.block, self.line
+        self.block.statements.append(statement)
+
+    def dtype_of(self, value: Value) -> np.dtype:
+        return dtype_of(value, self.dtypes)
+
+    def define(self, operation: str, *operands: Value, stem: str = "v") -> Value:
+        """The result of an operation, of operands that are converted to its dtypes."""
+        given = [self.dtype_of(o) for o in operands]
+        if operation in ("copy", "max", "min"):
+            common = np.result_type(*given)
+            loop, out = [common] * len(given), common
+        else:
+            loop, out = self.operations.types(operation, given)
+        return self.defined(
+            operation, [self.cast(o, d) for o, d in zip(operands, loop, strict=True)], out, stem
+        )
+
+    def defined(
+        self, operation: str, operands: Sequence[Value], dtype: np.dtype, stem: str = "v"
+    ) -> Value:
+        name = self.fresh(stem, dtype)
+        self.emit(Define(name, operation, tuple(operands)))
+        return name
+
+    def cast(self, value: Value, dtype: np.dtype) -> Value:
+        """A number in another dtype."""
+        own = self.dtype_of(value)
+        if own == dtype:
+            return value
+        if isinstance(value, _NUMBERS):
+            if dtype == FLOAT64 and not isinstance(value, complex):
+                return float(value)
+            if dtype == COMPLEX128:
+                return complex(value)
+            if dtype == INT64 and not isinstance(value, complex):
+                return int(value)
+        if dtype.kind in "iu":
+            return self.integer(value)
+        if dtype.kind == "b":
+            return self.truth(value)
+        return self.defined("cast", [value], dtype)
+
+    def integer(self, value: Value) -> Value:
+        """A number as an integer."""
+        kind = self.dtype_of(value).kind
+        if kind == "i":
+            return value
+        if isinstance(value, _NUMBERS):
+            return int(value.real)
+        return Expression("int", (value,))
+
+    def truth(self, value: Value) -> Value:
+        """Whether a number is not zero."""
+        if isinstance(value, _NUMBERS):
+            return bool(value)
+        if self.dtype_of(value).kind == "b":
+            return value
+        return Expression("!=", (value, 0))
+
+    def renamed(self, value: Value, stem: str) -> Value:
+        """A value that was just computed under a name like the user's."""
+        last = self.block.statements[-1] if self.block.statements else None
+        if isinstance(last, Define | Load) and value == last.name:
+            last.name = self.fresh(stem, self.dtypes[last.name])
+            return last.name
+        return value
+
+    def lower_bound(self, value: Value) -> int | None:
+        """A number that an integer is not below, if one is known."""
+        if isinstance(value, int):
+            return int(value)
+        if isinstance(value, str):
+            return self.lowest.get(value)
+        if not isinstance(value, Expression):
+            return None
+        operation, operands = value
+        if operation in ("shape", "abs", "wrap") or operation in COMPARISONS:
+            return 0
+        bounds = [self.lower_bound(o) for o in operands]
+        if operation == "max":
+            known = [b for b in bounds if b is not None]
+            return max(known) if known else None
+        if operation == "-" and isinstance(operands[1], int) and bounds[0] is not None:
+            return bounds[0] - operands[1]
+        if operation == "%" and bounds[1] is not None and bounds[1] >= 0:
+            return 0
+        if any(b is None for b in bounds):
+            return None
+        a, *b = [b for b in bounds if b is not None]
+        if operation == "min":
+            return min(a, *b)
+        if operation == "+":
+            return a + b[0]
+        if operation == "*" and a >= 0 and b[0] >= 0:
+            return a * b[0]
+        return 0 if operation in ("//", ">>", "&", "|", "**") and min(a, *b) >= 0 else None
+
+    # ----------------------------------------------------------------------------- expressions
+
+    def value(self, node: ast.expr, env: dict[str, Any]) -> Any:
+        """What an expression stands for."""
+        method = getattr(self, f"_of_{type(node).__name__}", None)
+        if method is None:
+            self.refuse(
+                node,
+                f"{ast.unparse(node)} is not of the language of kernels",
+                "write it with scalars, arrays and loops",
+            )
+        return method(node, env)
+
+    def scalar(self, node: ast.expr, env: dict[str, Any]) -> Value:
+        """The value of an expression that is a number."""
+        value = self.value(node, env)
+        if isinstance(value, _SCALARS):
+            return value
+        self.refuse(node, f"{ast.unparse(node)} is no number", "write it with scalars")
+
+    def whole(self, node: ast.expr, env: dict[str, Any]) -> Value:
+        """The value of an expression that is an integer."""
+        value = self.scalar(node, env)
+        if self.dtype_of(value).kind in "fc":
+            self.refuse(node, f"{ast.unparse(node)} is no integer", "convert it with int()")
+        return self.integer(value)
+
+    def _of_Constant(self, node: ast.Constant, env: dict[str, Any]) -> Any:
+        if node.value is not None and not isinstance(node.value, (*_NUMBERS, str)):
+            self.refuse(node, f"the constant {node.value!r}", "use numbers")
+        return Items((node.value,)) if isinstance(node.value, str) else node.value
+
+    def _of_Name(self, node: ast.Name, env: dict[str, Any]) -> Any:
+        name, scope = node.id, self.scopes[-1]
+        if name in env:
+            if env[name] is None:
+                self.refuse(node, f"{name} may not have a value here", "assign it before")
+            return env[name]
+        if name in scope.names:
+            return self.constant(name, scope.names[name], node)
+        if hasattr(builtins, name):
+            return getattr(builtins, name)
+        self.refuse(node, f"{name} has no value here", "assign it before the loop or branch")
+
+    def constant(self, name: str, value: Any, node: ast.expr) -> Any:
+        """A value that was captured."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, np.ndarray):
+            if value.dtype not in KERNEL_DTYPES or not value.ndim:
+                self.refuse(node, f"{name} is an array of {value.dtype}", "convert it with astype")
+            label = f"{name}_{id(value):x}" if name in self.arrays else name
+            for known, other in self.constants.items():
+                if other is value:
+                    label = known
+            if label not in self.constants:
+                self.constants[label] = value
+                self.arrays[label] = KernelArray(label, value.dtype, value.ndim, "constant")
+                self.reserved.add(label)
+            return self.whole_view(label)
+        if isinstance(value, tuple | list):
+            return Items(self.constant(name, v, node) for v in value)
+        return value
+
+    def whole_view(self, array: str) -> ArrayView:
+        """All of an array."""
+        known = self.arrays[array]
+        lengths = known.shape or [Expression("shape", (array, k)) for k in range(known.ndim)]
+        return ArrayView(array, [IndexSpan(0, length) for length in lengths])
+
+    def _of_Tuple(self, node: ast.Tuple, env: dict[str, Any]) -> Items:
+        return Items(self.value(e, env) for e in node.elts)
+
+    def _of_List(self, node: ast.List, env: dict[str, Any]) -> Items:
+        if not node.elts:
+            self.refuse(node, "a list", "use an array")
+        return Items(self.value(e, env) for e in node.elts)
+
+    def _of_Attribute(self, node: ast.Attribute, env: dict[str, Any]) -> Any:
+        base = self.value(node.value, env)
+        if isinstance(base, ArrayView | ArrayExpression):
+            if node.attr == "shape":
+                return Items(base.shape)
+            if node.attr == "ndim":
+                return base.ndim
+            if node.attr == "size":
+                size: Value = 1
+                for length in base.shape:
+                    size = multiply(size, length)
+                return size
+            if isinstance(base, ArrayView) and node.attr == "T":
+                return ArrayView(base.array, base.index, base.order[::-1])
+            if isinstance(base, ArrayView) and node.attr == "dtype":
+                return self.arrays[base.array].dtype
+            if node.attr in ("real", "imag"):
+                return self.by_elements(lambda x: self._part(x, node.attr), [base], node)
+        elif isinstance(base, _SCALARS):
+            if node.attr in ("real", "imag"):
+                return self._part(base, node.attr)
+        elif not isinstance(base, Items) and hasattr(base, node.attr):
+            label = ast.unparse(node).replace(".", "_")
+            return self.constant(label, getattr(base, node.attr), node)
+        self.refuse(node, f"the attribute {ast.unparse(node)}", "pass its value as an argument")
+
+    def _part(self, value: Value, word: str) -> Value:
+        if isinstance(value, _NUMBERS):
+            return getattr(value, word)
+        dtype = self.dtype_of(value)
+        if dtype.kind != "c":
+            return value if word == "real" else 0.0
+        return self.defined(word, [value], np.dtype(f"f{dtype.itemsize // 2}"))
+
+    # --------------------------------------------------------------------------------- elements
+
+    def _of_Subscript(self, node: ast.Subscript, env: dict[str, Any]) -> Any:
+        base = self.value(node.value, env)
+        if isinstance(base, Items):
+            if isinstance(node.slice, ast.Slice):
+                parts = (node.slice.lower, node.slice.upper, node.slice.step)
+                bounds = [None if p is None else self.value(p, env) for p in parts]
+                return Items(base[slice(*bounds)])
+            at = self.value(node.slice, env)
+            if not isinstance(at, int) or not -len(base) <= at < len(base):
+                self.refuse(node, "an index of a tuple that is no constant", "use an array")
+            return base[at]
+        if isinstance(base, ArrayExpression):
+            base = self.stored(base, node)
+        if not isinstance(base, ArrayView):
+            self.refuse(node, f"the subscript {ast.unparse(node)}", "index arrays only")
+        view = self.part(base, node, env)
+        return view if view.ndim else self.load(view)
+
+    def load(self, view: ArrayView, places: Sequence[Value] = ()) -> Value:
+        """An element."""
+        array = self.arrays[view.array]
+        dtype = INT64 if array.dtype.kind in "iu" else array.dtype
+        name = self.fresh(array.name, dtype)
+        self.emit(Load(name, array.name, view.at(places)))
+        return name
+
+    def part(self, base: ArrayView, node: ast.Subscript, env: dict[str, Any]) -> ArrayView:
+        """The part of an array that a subscript gives."""
+        given: list[Any] = []
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for part in parts:
+            if isinstance(part, ast.Constant) and part.value is Ellipsis:
+                given += [None] * (base.ndim - len(parts) + 1)
+            elif isinstance(part, ast.Slice):
+                given.append(part)
+            else:
+                at = self.value(part, env)
+                given += at if isinstance(at, Items) else [at]
+        if len(given) > base.ndim:
+            self.refuse(node, f"too many indices in {ast.unparse(node)}", "index existing axes")
+        given += [None] * (base.ndim - len(given))
+        places: list[Value | IndexSpan] = []
+        for axis, part in enumerate(given):
+            length = base.span(axis).length
+            if part is None:
+                places.append(IndexSpan(0, length))
+            elif isinstance(part, ast.Slice):
+                places.append(self._slice(part, length, env))
+            elif isinstance(part, str | Expression | int):
+                if self.dtype_of(part).kind not in "iu":
+                    self.refuse(node, f"an index of {ast.unparse(node)} is no integer", "use int()")
+                places.append(self._wrapped(part, length))
+            else:
+                self.refuse(
+                    node, f"{ast.unparse(node)} indexes by an array", "write a loop over its places"
+                )
+        return base.part(places)
+
+    def _wrapped(self, place: Value, length: Value) -> Value:
+        """A place that may count from the end."""
+        lowest = self.lower_bound(place)
+        if lowest is not None and lowest >= 0:
+            return place
+        if isinstance(place, int):
+            return add(length, place)
+        return Expression("wrap", (place, length))
+
+    def _slice(self, node: ast.Slice, length: Value, env: dict[str, Any]) -> IndexSpan:
+        step = 1 if node.step is None else self.whole(node.step, env)
+        if not isinstance(step, int) or step == 0:
+            self.refuse(node, "a slice whose step is no constant", "write a loop over its places")
+        low = None if node.lower is None else self.whole(node.lower, env)
+        high = None if node.upper is None else self.whole(node.upper, env)
+        if step < 0:
+            if low is not None or high is not None:
+                self.refuse(node, "a slice from back to front", "write a loop over its places")
+            count = self._count(length, -step)
+            return IndexSpan(subtract(length, 1), count, step)
+        start = 0 if low is None else self._bound(low, length)
+        stop = length if high is None else self._bound(high, length)
+        span = subtract(stop, start)
+        if not (start == 0 and high is None):
+            span = self._positive(span)
+        return IndexSpan(start, self._count(span, step), step)
+
+    def _bound(self, place: Value, length: Value) -> Value:
+        """A bound of a slice, from the start and within the axis."""
+        if isinstance(place, int) and place < 0:
+            place = add(length, place)
+            return self._positive(place)
+        lowest = self.lower_bound(place)
+        if lowest is None or lowest < 0:
+            place = Expression("max", (Expression("wrap", (place, length)), 0))
+        return place if place == 0 else Expression("min", (place, length))
+
+    def _positive(self, length: Value) -> Value:
+        lowest = self.lower_bound(length)
+        return length if lowest is not None and lowest >= 0 else Expression("max", (length, 0))
+
+    @staticmethod
+    def _count(span: Value, step: int) -> Value:
+        if step == 1:
+            return span
+        return Expression("//", (add(span, step - 1), step))
+
+    # -------------------------------------------------------------------------------- operators
+
+    def _of_UnaryOp(self, node: ast.UnaryOp, env: dict[str, Any]) -> Any:
+        value = self.value(node.operand, env)
+        if isinstance(value, ArrayView | ArrayExpression):
+            if not isinstance(node.op, ast.USub):
+                self.refuse(node, f"{ast.unparse(node)} of an array", "write the loop")
+            return self.by_elements(lambda x: self._negated(x), [value], node)
+        if isinstance(node.op, ast.Not):
+            return self.negation(self.truth(value))
+        if isinstance(node.op, ast.UAdd):
+            return value
+        if isinstance(node.op, ast.Invert):
+            if self.dtype_of(value).kind == "b":
+                return self.negation(value)
+            return -value - 1 if isinstance(value, int) else subtract(-1, value)
+        return self._negated(value)
+
+    @staticmethod
+    def negation(value: Value) -> Value:
+        return (not value) if isinstance(value, bool) else Expression("not", (value,))
+
+    def _negated(self, value: Value) -> Value:
+        if isinstance(value, _NUMBERS):
+            return -value
+        if self.dtype_of(value).kind in "fc":
+            return self.define("negative", value)
+        return Expression("neg", (self.integer(value),))
+
+    def _of_BinOp(self, node: ast.BinOp, env: dict[str, Any]) -> Any:
+        left, right = self.value(node.left, env), self.value(node.right, env)
+        return self.binary(node, node.op, left, right)
+
+    def binary(self, node: ast.AST, op: ast.operator, left: Any, right: Any) -> Any:
+        """``left op right``."""
+        left, right = (
+            self.allocated("part", o, node) if isinstance(o, Made) else o for o in (left, right)
+        )
+        if isinstance(op, ast.MatMult):
+            return self.product(left, right, node)
+        if isinstance(left, ArrayView | ArrayExpression) or isinstance(
+            right, ArrayView | ArrayExpression
+        ):
+            return self.by_elements(
+                lambda a, b: self.arithmetic(node, op, a, b), [left, right], node
+            )
+        if isinstance(left, Items) and isinstance(right, Items) and isinstance(op, ast.Add):
+            return Items((*left, *right))
+        if isinstance(left, Items) or isinstance(right, Items):
+            self.refuse(node, f"an operand of {ast.unparse(node)} is a tuple", "use numbers")
+        return self.arithmetic(node, op, left, right)
+
+    def arithmetic(self, node: ast.AST, op: ast.operator, a: Value, b: Value) -> Value:
+        for value in (a, b):
+            if not isinstance(value, _SCALARS):
+                self.refuse(node, f"an operand of {ast.unparse(node)} is no number", "use numbers")
+        kinds = self.dtype_of(a).kind + self.dtype_of(b).kind
+        if isinstance(a, _NUMBERS) and isinstance(b, _NUMBERS) and type(op) in BINARY:
+            try:
+                return getattr(operator, _PYTHON[type(op)])(a, b)
+            except ArithmeticError:
+                a, b = float(a.real), float(b.real)
+                kinds = "ff"
+        if not set(kinds) & set("fc"):
+            if kinds == "bb" and isinstance(op, ast.BitAnd | ast.BitOr):
+                return Expression("and" if isinstance(op, ast.BitAnd) else "or", (a, b))
+            negative = isinstance(op, ast.Pow) and (self.lower_bound(b) or 0) < 0
+            if type(op) in _INTEGER and not negative:
+                return self._integers(_INTEGER[type(op)], self.integer(a), self.integer(b))
+        if type(op) not in BINARY:
+            self.refuse(node, f"the operator of {ast.unparse(node)}", "use it with integers")
+        if isinstance(op, ast.Pow) and isinstance(b, int | float) and float(b).is_integer():
+            power = self._power(a, int(b))
+            if power is not None:
+                return power
+        if "c" in kinds and isinstance(op, ast.Mod | ast.FloorDiv):
+            self.refuse(node, f"{ast.unparse(node)} of complex numbers", "use real numbers")
+        if isinstance(op, ast.Div) and not set(kinds) & set("fc"):
+            a, b = self.cast(a, FLOAT64), self.cast(b, FLOAT64)
+        common = np.result_type(self.dtype_of(a), self.dtype_of(b))
+        return self.define(BINARY[type(op)], self.cast(a, common), self.cast(b, common))
+
+    def _integers(self, operation: str, a: Value, b: Value) -> Value:
+        if isinstance(a, int) and isinstance(b, int) and not (operation in "//%" and b == 0):
+            return FOLD[operation](a, b)
+        if operation == "+":
+            return add(a, b)
+        if operation == "-":
+            return subtract(a, b)
+        if operation == "*":
+            return multiply(a, b)
+        return Expression(operation, (a, b))
+
+    def _power(self, a: Value, power: int) -> Value | None:
+        """A small whole power as products."""
+        if not 1 <= power <= 8:
+            return None
+        if self.dtype_of(a).kind not in "fc":
+            a = self.cast(a, FLOAT64)
+        result: Value | None = None
+        while power:
+            if power & 1:
+                result = a if result is None else self.define("multiply", result, a)
+            power >>= 1
+            if power:
+                a = self.define("multiply", a, a)
+        return result
+
+    def _of_Compare(self, node: ast.Compare, env: dict[str, Any]) -> Any:
+        if isinstance(node.ops[0], ast.Is | ast.IsNot):
+            left = self.value(node.left, env)
+            right = self.value(node.comparators[0], env)
+            if right is None or left is None:
+                return (left is right) == isinstance(node.ops[0], ast.Is)
+        left, result = self.scalar(node.left, env), None
+        for op, right_node in zip(node.ops, node.comparators, strict=True):
+            right = self.scalar(right_node, env)
+            if type(op) not in _COMPARE:
+                self.refuse(node, f"the comparison {ast.unparse(node)}", "compare numbers")
+            one = self.compared(_COMPARE[type(op)], left, right)
+            if result is None or result is True:
+                result = one
+            elif result is not False:
+                result = Expression("and", (result, one))
+            left = right
+        return result
+
+    def compared(self, operation: str, a: Value, b: Value) -> Value:
+        if isinstance(a, _NUMBERS) and isinstance(b, _NUMBERS):
+            return FOLD[operation](a, b)
+        return Expression(operation, (a, b))
+
+    def _of_BoolOp(self, node: ast.BoolOp, env: dict[str, Any]) -> Any:
+        word = "and" if isinstance(node.op, ast.And) else "or"
+        result = self.truth(self.scalar(node.values[0], env))
+        for part in node.values[1:]:
+            if isinstance(result, bool):
+                if result == (word == "or"):
+                    return result
+                result = self.truth(self.scalar(part, env))
+                continue
+            before, self.block = self.block, Block(self.block.loop, self.block)
+            outcome = self.truth(self.scalar(part, env))
+            inner, self.block = self.block, before
+            if not inner.statements:
+                result = Expression(word, (result, outcome))
+                continue
+            # the rest is not evaluated where the first decides: it may read out of range
+            name = self.fresh("t", BOOL)
+            decided = Block(self.block.loop, self.block)
+            then, other = (inner, decided) if word == "and" else (decided, inner)
+            first, second = (outcome, False) if word == "and" else (True, outcome)
+            self.emit(KernelBranch(result, then, other, [(name, first, second)]))
+            result = name
+        return result
+
+    def _of_IfExp(self, node: ast.IfExp, env: dict[str, Any]) -> Any:
+        condition = self.truth(self.scalar(node.test, env))
+        if isinstance(condition, bool):
+            return self.value(node.body if condition else node.orelse, env)
+        blocks, values = [], []
+        before = self.block
+        for part in (node.body, node.orelse):
+            self.block = Block(before.loop, before)
+            values.append(self.scalar(part, env))
+            blocks.append(self.block)
+        self.block = before
+        return self.choice(condition, blocks, values, "v")
+
+    def choice(
+        self, condition: Value, blocks: Sequence[Block], values: Sequence[Value], stem: str
+    ) -> Value:
+        """One of two values that two blocks compute."""
+        (joined,) = self.joined(blocks, [(stem, values[0], values[1])])
+        self.emit(KernelBranch(condition, blocks[0], blocks[1], [joined]))
+        return joined[0]
+
+    def joined(
+        self, blocks: Sequence[Block], pairs: Sequence[tuple[str, Value, Value]]
+    ) -> list[tuple[str, Value, Value]]:
+        """New names for pairs of values of two blocks."""
+        before, joined = self.block, []
+        for stem, *values in pairs:
+            dtype = np.result_type(*[self.dtype_of(v) for v in values])
+            for k, block in enumerate(blocks):
+                self.block = block
+                values[k] = self.cast(values[k], dtype)
+            self.block = before
+            name = self.fresh(stem, dtype)
+            bounds = [self.lower_bound(v) for v in values]
+            if dtype == INT64 and None not in bounds:
+                self.lowest[name] = min(b for b in bounds if b is not None)
+            joined.append((name, values[0], values[1]))
+        return joined
+
+    # ----------------------------------------------------------------------------- whole arrays
+
+    def by_elements(
+        self, apply: Callable[..., Value], operands: Sequence[Any], node: Any
+    ) -> ArrayExpression:
+        """An operation on each element of arrays and numbers."""
+        arrays = [o for o in operands if isinstance(o, ArrayView | ArrayExpression)]
+        longest = max(arrays, key=lambda a: a.ndim)
+        reads: set[str] = set()
+        for a in arrays:
+            reads |= {a.array} if isinstance(a, ArrayView) else a.reads
+
+        def at(places: Sequence[Value]) -> Value:
+            values = []
+            for operand in operands:
+                if isinstance(operand, ArrayView | ArrayExpression):
+                    own = places[len(places) - operand.ndim :]
+                    own = [0 if n == 1 else p for n, p in zip(operand.shape, own, strict=True)]
+                    is_view = isinstance(operand, ArrayView)
+                    values.append(self.load(operand, own) if is_view else operand.at(own))
+                else:
+                    values.append(operand)
+            return apply(*values)
+
+        shape = list(longest.shape)
+        for a in arrays:
+            for axis, length in enumerate(a.shape, len(shape) - a.ndim):
+                if shape[axis] == 1:
+                    shape[axis] = length
+        return ArrayExpression(tuple(shape), at, reads)
+
+    def stored(self, elements: ArrayExpression, node: Any) -> ArrayView:
+        """An expression of arrays in an array of its own."""
+        return self.allocated(
+            "part", Made("empty", self.element_dtype(elements), elements.shape, elements), node
+        )
+
+    def element_dtype(self, content: Any) -> np.dtype:
+        """The dtype of the elements of an array or expression, without writing any."""
+        if isinstance(content, ArrayView):
+            return self.arrays[content.array].dtype
+        if not isinstance(content, ArrayExpression):
+            return self.dtype_of(content)
+        before, self.block = self.block, Block(self.block.loop, self.block)
+        dtype = self.dtype_of(content.at([0] * content.ndim))
+        self.block = before
+        return dtype
+
+    def allocated(self, stem: str, made: Made, node: Any) -> ArrayView:
+        """An array of the function's own."""
+        name = safe_name(stem)
+        while name in self.arrays or name in self.dtypes or name in self.reserved:
+            self.count += 1
+            name = f"{stem.rstrip('_0123456789') or 'v'}_{self.count}"
+        grows = made.maker == "growing"
+        shape = () if grows else tuple(made.shape)
+        self.arrays[name] = KernelArray(
+            name, made.dtype, len(made.shape), "local", self.block, shape, grows
+        )
+        self.emit(Allocate(name, made.maker, tuple(made.shape)))
+        view = self.whole_view(name)
+        if made.content is not None:
+            self.fill(view, made.content, node)
+        return view
+
+    def fill(self, view: ArrayView, content: Any, node: Any) -> None:
+        """``view[...] = content``, by loops."""
+        if isinstance(content, Items):
+            for k, item in enumerate(content):
+                self.store(view.array, view.at((k,)), item)
+            return
+        reads = content.reads if isinstance(content, ArrayExpression) else set()
+        if isinstance(content, ArrayView):
+            if content.same_as(view):
+                return
+            reads = {content.array}
+        if view.array in reads:
+            # it is read whole before it is written
+            content = self.allocated(
+                "part",
+                Made("empty", self.element_dtype(content), content.shape, content),
+                node,
+            )
+        if isinstance(content, ArrayView | ArrayExpression) and content.ndim > view.ndim:
+            self.refuse(node, "an array of more axes than what it is assigned to", "write the loop")
+        before, places = self.block, []
+        for length in view.shape:
+            places.append(self.open_loop(length).variable)
+        if isinstance(content, ArrayView | ArrayExpression):
+            own = places[len(places) - content.ndim :]
+            own = [0 if n == 1 else p for n, p in zip(content.shape, own, strict=True)]
+            value = self.load(content, own) if isinstance(content, ArrayView) else content.at(own)
+        else:
+            value = content
+        self.store(view.array, view.at(places), value)
+        self.block = before
+
+    def open_loop(self, length: Value, stem: str = "k") -> KernelLoop:
+        """Begin a loop over a length; what follows is its body."""
+        body = Block(None, self.block)
+        loop = KernelLoop("", 0, length, 1, body)
+        body.loop = loop
+        self.emit(loop)
+        self.block = body
+        loop.variable = self.fresh(stem, INT64)
+        self.lowest[loop.variable] = 0
+        return loop
+
+    def store(self, array: str, index: Sequence[Value], value: Value, *, add: bool = False) -> None:
+        dtype = self.arrays[array].dtype
+        if dtype.kind in "fc":
+            value = self.cast(value, dtype)
+        elif dtype.kind == "b":
+            value = self.truth(value)
+        else:
+            value = self.integer(value)
+        self.emit(Store(array, tuple(index), value, add))
+
+    def product(self, left: Any, right: Any, node: Any) -> Any:
+        """``left @ right``."""
+        ranks = []
+        operands: list[ArrayView] = []
+        for operand in (left, right):
+            if isinstance(operand, ArrayExpression):
+                operand = self.stored(operand, node)
+            if not isinstance(operand, ArrayView):
+                self.refuse(node, "a product of matrices with a number", "use *")
+            operands.append(operand)
+            ranks.append(operand.ndim)
+        function = PRODUCTS.get((ranks[0], ranks[1]))
+        if function is None:
+            self.refuse(node, "a product of arrays of more than two axes", "write the loops")
+        if ranks == [1, 1]:
+            return self.inline(node, function, operands)
+        shape = (*operands[0].shape[:-1], *operands[1].shape[1:])
+        dtype = np.result_type(*[self.element_dtype(o) for o in operands])
+        out = self.allocated("product", Made("empty", dtype, shape), node)
+        self.inline(node, function, [*operands, out])
+        return out
+
+    def inline(self, node: Any, function: Any, arguments: Sequence[Any]) -> Any:
+        """Read another function's statements in place of a call."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------------ calls
+
+    def _of_Call(self, node: ast.Call, env: dict[str, Any]) -> Any:
+        method = self._method(node, env)
+        if method is not None:
+            return method
+        target = self.value(node.func, env)
+        name = getattr(target, "__name__", "")
+        is_numpy = getattr(np, name, None) is target if name else False
+        if is_numpy and name.removesuffix("_like") in _MAKERS:
+            return self._maker(node, name, env)
+        if is_numpy and len(node.args) == 1 and [k.arg for k in node.keywords] == ["axis"]:
+            base = self.value(node.args[0], env)
+            return self._along_axis(node, name, base, self.value(node.keywords[0].value, env))
+        if node.keywords and not self._is_function(target):
+            self.refuse(node, f"keywords in {ast.unparse(node)}", "give them by position")
+        arguments = [self.value(a, env) for a in node.args]
+        if isinstance(target, np.dtype):
+            target, name = target.type, target.type.__name__
+        if target is growing:
+            return Made("growing", self.dtype_named(node, arguments[0]), (0,))
+        if target is grow:
+            array, length = arguments
+            self.emit(Ensure(array.array, length))
+            return 0
+        if isinstance(target, type) and name in _CASTS:
+            return self._conversion(node, name, arguments)
+        if is_numpy and name in ("dot", "vdot", "matmul"):
+            if name == "vdot":
+                return self.inline(node, _vdot(), arguments)
+            if len(arguments) != 2:
+                self.refuse(node, f"the arguments of {ast.unparse(node)}", "give two")
+            return self.product(arguments[0], arguments[1], node)
+        if is_numpy and name == "outer" and len(arguments) == 2:
+            return self._outer(node, arguments[0], arguments[1])
+        if is_numpy and name == "array" and len(arguments) == 1 and isinstance(arguments[0], Items):
+            return self._array_of(node, arguments[0])
+        if is_numpy or (getattr(target, "__module__", None) or "").startswith("numpy"):
+            whole = self._of_whole_arrays(node, name, arguments)
+            if whole is not None:
+                return whole
+        if target in (sum, max, min) and len(arguments) == 1:
+            whole = self._of_whole_arrays(node, name, arguments)
+            if whole is not None:
+                return whole
+        if self._is_function(target) and self.operations.table.name_of(target) is None:
+            return self.inline(node, target, self._complete(node, target, arguments, env))
+        if name == "len":
+            if isinstance(arguments[0], Items):
+                return len(arguments[0])
+            return arguments[0].shape[0]
+        if target is range:
+            self.refuse(node, "range outside of a for", "loop over it")
+        return self._scalar_call(node, target, name, arguments)
+
+    def _array_of(self, node: Any, items: Items) -> Made:
+        """A vector of numbers."""
+        if not all(isinstance(item, _SCALARS) for item in items):
+            self.refuse(node, "an array of arrays", "make it with np.zeros and store in it")
+        dtype = np.result_type(*[self.dtype_of(item) for item in items])
+        return Made("empty", dtype, (len(items),), items)
+
+    @staticmethod
+    def _is_function(target: Any) -> bool:
+        module = getattr(target, "__module__", None) or ""
+        inner = getattr(target, "__kernel__", None) or plain_function(target)
+        return inspect.isfunction(inner) and module.partition(".")[0] not in ("numpy", "math")
+
+    def _complete(
+        self, node: ast.Call, target: Any, arguments: Sequence[Any], env: dict[str, Any]
+    ) -> list[Any]:
+        """Arguments in their order, with keywords and defaults."""
+        scope = scope_of(getattr(target, "__kernel__", None) or target)
+        names = scope.parameters
+        given = dict(zip(names, arguments, strict=False))
+        given |= {k.arg: self.value(k.value, env) for k in node.keywords if k.arg}
+        defaults = scope.tree.args.defaults
+        values = scope.function.__defaults__ or ()
+        for name, value in zip(names[len(names) - len(defaults) :], values, strict=False):
+            given.setdefault(name, self.constant(name, value, node))
+        if set(given) != set(names) or len(arguments) > len(names):
+            self.refuse(node, f"the arguments of {ast.unparse(node)}", "give each parameter one")
+        return [given[name] for name in names]
+
+    def _method(self, node: ast.Call, env: dict[str, Any]) -> Any:
+        """The result of a method of an array or number; None if it is none."""
+        if not isinstance(node.func, ast.Attribute):
+            return None
+        word = node.func.attr
+        if word not in ("copy", "sum", "max", "min", "mean", "prod", "dot", "conjugate", "conj",
+                        "fill", "astype", "transpose", "item", "argmax", "argmin"):  # fmt: skip
+            return None
+        base = self.value(node.func.value, env)
+        if isinstance(base, _SCALARS):
+            if word in ("conjugate", "conj"):
+                return self._scalar_call(node, np.conj, "conjugate", [base])
+            return base if word == "item" else None
+        if not isinstance(base, ArrayView | ArrayExpression):
+            return None
+        arguments = [self.value(a, env) for a in node.args]
+        if not arguments and [k.arg for k in node.keywords] == ["axis"]:
+            return self._along_axis(node, word, base, self.value(node.keywords[0].value, env))
+        if node.keywords:
+            self.refuse(node, f"keywords in {ast.unparse(node)}", "write the loop")
+        if word == "copy":
+            return Made("empty", self.element_dtype(base), base.shape, base)
+        if word == "astype":
+            dtype = self.dtype_named(node, arguments[0])
+            return Made("empty", dtype, base.shape, base)
+        if word == "transpose" and isinstance(base, ArrayView) and not arguments:
+            return ArrayView(base.array, base.index, base.order[::-1])
+        if word == "fill" and isinstance(base, ArrayView):
+            self.fill(base, arguments[0], node)
+            return 0
+        if word == "dot":
+            return self.product(base, arguments[0], node)
+        if word in ("conjugate", "conj"):
+            return self._of_whole_arrays(node, "conjugate", [base])
+        if not arguments:
+            return self._of_whole_arrays(node, word, [base])
+        self.refuse(node, f"arguments of {ast.unparse(node)}", "write the loop")
+
+    def _along_axis(self, node: Any, name: str, base: Any, axis: Any) -> ArrayExpression:
+        """A reduction of a matrix along one axis."""
+        function = REDUCTIONS.get((name, 1))
+        if isinstance(base, Made):
+            base = self.allocated("part", base, node)
+        if isinstance(base, ArrayExpression):
+            base = self.stored(base, node)
+        is_known = isinstance(axis, int) and isinstance(base, ArrayView) and base.ndim == 2
+        if function is None or not is_known or not -2 <= axis < 2:
+            self.refuse(node, f"{ast.unparse(node)} along an axis", "write the loop")
+        matrix: ArrayView = base
+        along = axis % 2
+
+        def at(places: Sequence[Value]) -> Value:
+            parts: list[Value | IndexSpan] = [IndexSpan(0, matrix.shape[along])] * 2
+            parts[1 - along] = places[0]
+            return self.inline(node, function, [matrix.part(parts)])
+
+        return ArrayExpression((matrix.shape[1 - along],), at, {matrix.array})
+
+    def _outer(self, node: Any, left: Any, right: Any) -> ArrayExpression:
+        """The products of all pairs of elements of two vectors."""
+        views: list[ArrayView] = []
+        for operand in (left, right):
+            if isinstance(operand, Made):
+                operand = self.allocated("part", operand, node)
+            if isinstance(operand, ArrayExpression):
+                operand = self.stored(operand, node)
+            if not isinstance(operand, ArrayView) or operand.ndim != 1:
+                self.refuse(node, f"{ast.unparse(node)} of other than vectors", "write the loops")
+            views.append(operand)
+        one, other = views
+
+        def at(places: Sequence[Value]) -> Value:
+            a, b = self.load(one, places[:1]), self.load(other, places[1:])
+            return self.arithmetic(node, ast.Mult(), a, b)
+
+        return ArrayExpression((one.shape[0], other.shape[0]), at, {one.array, other.array})
+
+    def dtype_named(self, node: Any, value: Any) -> np.dtype:
+        """The dtype that an argument stands for."""
+        if isinstance(value, np.dtype):
+            dtype = value
+        elif isinstance(value, type) or (isinstance(value, Items) and isinstance(value[0], str)):
+            dtype = np.dtype(value[0] if isinstance(value, Items) else value)
+        elif (name := getattr(value, "name", None)) in _CASTS:  # a type of Numba's
+            dtype = _CASTS[str(name)]
+        else:
+            self.refuse(node, "a dtype that is computed", "name it, as np.float64")
+        if dtype not in KERNEL_DTYPES:
+            self.refuse(node, f"the dtype {dtype}", "use floats, complex numbers, integers, bools")
+        return dtype
+
+    def _maker(self, node: ast.Call, name: str, env: dict[str, Any]) -> Made:
+        arguments = [self.value(a, env) for a in node.args]
+        options = {k.arg: self.value(k.value, env) for k in node.keywords}
+        first = arguments[0] if arguments else options.pop("shape", None)
+        maker = name.removesuffix("_like")
+        rest = arguments[1:]
+        content: Any = None
+        if maker == "full":
+            content = rest.pop(0) if rest else options.pop("fill_value")
+        if maker == "ones":
+            content = 1.0
+        if content is not None:
+            maker = "empty"
+        if name.endswith("_like"):
+            if not isinstance(first, ArrayView | ArrayExpression):
+                self.refuse(node, f"{ast.unparse(node)} of no array", "give an array")
+            shape, dtype = first.shape, self.element_dtype(first)
+        else:
+            lengths = first if isinstance(first, Items) else (first,)
+            shape = tuple([self.integer(n) for n in lengths])
+            dtype = FLOAT64 if content is None else self.element_dtype(content)
+        given = rest[0] if rest else options.pop("dtype", None)
+        options.pop("order", None)
+        if options or len(rest) > 1:
+            self.refuse(node, f"options of {ast.unparse(node)}", "give shape and dtype")
+        if given is not None:
+            dtype = self.dtype_named(node, given)
+        return Made(maker, dtype, tuple(shape), content)
+
+    def _conversion(self, node: ast.Call, name: str, arguments: Sequence[Any]) -> Any:
+        dtype = _CASTS[name]
+        if len(arguments) == 2 and dtype.kind == "c":
+            part = np.dtype(f"f{dtype.itemsize // 2}")
+            if all(isinstance(a, _NUMBERS) for a in arguments):
+                return complex(*arguments)
+            return self.defined("from_parts", [self.cast(a, part) for a in arguments], dtype)
+        value = arguments[0] if len(arguments) == 1 else None
+        if isinstance(value, ArrayView | ArrayExpression):
+            return self.by_elements(lambda x: self.cast(x, dtype), [value], node)
+        if not isinstance(value, _SCALARS):
+            self.refuse(node, f"the conversion {ast.unparse(node)}", "convert one number")
+        if dtype.kind in "iu":
+            if dtype.itemsize < 8 and self.dtype_of(value).kind in "fiu":
+                return self.integer(value)
+            return self.integer(value)
+        return self.cast(value, dtype)
+
+    def _of_whole_arrays(self, node: ast.Call, name: str, arguments: Sequence[Any]) -> Any:
+        """The result of a function of NumPy's that was given arrays; None if it was not."""
+        arrays = [a for a in arguments if isinstance(a, ArrayView | ArrayExpression | Made)]
+        if not arrays:
+            return None
+        arguments = [
+            self.allocated("part", a, node) if isinstance(a, Made) else a for a in arguments
+        ]
+        if len(arguments) == 1:
+            base = arguments[0]
+            function = REDUCTIONS.get((name, base.ndim))
+            if function is not None:
+                view = self.stored(base, node) if isinstance(base, ArrayExpression) else base
+                return self.inline(node, function, [view])
+            if name in ("copy", "array", "ascontiguousarray", "asarray"):
+                return Made("empty", self.element_dtype(base), base.shape, base)
+            if name == "transpose" and isinstance(base, ArrayView):
+                return ArrayView(base.array, base.index, base.order[::-1])
+            if name == "flip" and isinstance(base, ArrayView) and base.ndim == 1:
+                length = base.shape[0]
+                return base.part([IndexSpan(subtract(length, 1), length, -1)])
+        if name == "where":
+            self.refuse(node, f"{ast.unparse(node)} of arrays", "write the loop with an if")
+        target = getattr(np, name, None)
+        if isinstance(target, np.ufunc) and self.operations.table.name_of(target) is not None:
+            return self.by_elements(
+                lambda *values: self._scalar_call(node, target, name, values), arguments, node
+            )
+        self.refuse(node, f"{ast.unparse(node.func)} of whole arrays", "write the loop")
+
+    def _scalar_call(self, node: Any, target: Any, name: str, arguments: Sequence[Any]) -> Any:
+        for a in arguments:
+            if not isinstance(a, _SCALARS):
+                self.refuse(
+                    node, f"{ast.unparse(node)} of what is no number", "call it by elements"
+                )
+        kinds = {self.dtype_of(a).kind for a in arguments}
+        module = (getattr(target, "__module__", "") or "").partition(".")[0]
+        whole = not kinds & set("fc")
+        if target is pow and len(arguments) == 2:
+            return self.arithmetic(node, ast.Pow(), *arguments)
+        if (name in ("min", "max", "abs") and module == "builtins") or (
+            whole and name in ("minimum", "maximum", "absolute", "fabs")
+        ):
+            word = {"minimum": "min", "maximum": "max", "absolute": "abs", "fabs": "abs"}.get(
+                name, name
+            )
+            if whole:
+                if all(isinstance(a, int) for a in arguments):
+                    return getattr(builtins, word)(*arguments)
+                return Expression(word, tuple([self.integer(a) for a in arguments]))
+            if word == "abs":
+                return self.define("absolute", *arguments)
+            value = arguments[0]
+            for other in arguments[1:]:
+                value = self.define(word, value, other)
+            return value
+        if name in _ROUNDED and module == "math":
+            if whole:
+                return self.integer(arguments[0])
+            if name == "trunc":
+                return self.integer(arguments[0])
+            return self.integer(self.define(_ROUNDED[name], *arguments))
+        if target is round:
+            if len(arguments) > 1:
+                self.refuse(node, "round to digits", "write floor(x * 10**k + 0.5) / 10**k")
+            return arguments[0] if whole else self.integer(self.define("rint", *arguments))
+        if target is np.where:
+            condition = self.truth(arguments[0])
+            blocks = [Block(self.block.loop, self.block) for _ in range(2)]
+            return self.choice(condition, blocks, arguments[1:], "v")
+        if name in ("isnan", "isinf", "isfinite"):
+            if whole:
+                return name == "isfinite"
+            return self.defined(name, arguments, BOOL)
+        if name in ("degrees", "rad2deg", "radians", "deg2rad"):
+            factor = 180.0 / np.pi if name in ("degrees", "rad2deg") else np.pi / 180.0
+            return self.define("multiply", arguments[0], float(factor))
+        if isinstance(target, ScalarFunction):
+            operation: str | None = target.operation
+        else:
+            operation = self.operations.table.name_of(target)
+        if operation is None:
+            self.refuse(
+                node,
+                f"{ast.unparse(getattr(node, 'func', node))} has no derivative rule",
+                "use functions of math, numpy or ng.special, or write it in the kernel language",
+            )
+        if operation == "power":
+            return self.arithmetic(node, ast.Pow(), *arguments)
+        if operation in ("real", "imag"):
+            return self._part(arguments[0], operation)
+        if operation in ("conjugate", "positive") and not kinds & set("c"):
+            return arguments[0]
+        numbers = [a if k in "fc" else self.cast(a, FLOAT64) for a, k in
+                   ((a, self.dtype_of(a).kind) for a in arguments)]  # fmt: skip
+        try:
+            if module == "math" and all(isinstance(a, float) for a in numbers):
+                return float(target(*numbers))
+            value = self.define(operation, *numbers)
+            statement = self.block.statements[-1]
+            assert isinstance(statement, Define)
+            dtypes = [self.dtype_of(o) for o in statement.operands]
+            self.operations.expression(operation, ["x"] * len(dtypes), dtypes)
+        except (NumgradTypeError, ValueError, KeyError) as error:
+            self.refuse(node, f"{ast.unparse(node)}: {error}", "use another function")
+        return value
+
+
+_PYTHON: dict[type, str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Pow: "pow",
+    ast.Mod: "mod", ast.FloorDiv: "floordiv",
+}  # fmt: skip
+
+
+_OF_TEXTS = re.compile(
+    r"(k|n|pos|base)\d+_|tape_.*|.*__[bdos]|.*_(f32|f64|c64|c128)|kernel|growing|grow|np|prange|range|"
+    r"len|int|float|bool|complex|abs|min|max|round"
+)
+
+
+def safe_name(name: str) -> str:
+    """A name that no name of generated texts is like."""
+    return f"{name}_own" if _OF_TEXTS.fullmatch(name) else name
+
+
+def _vdot() -> Any:
+    from numgrad.codegen.adjoint.array_functions import vdot_1_1
+
+    return vdot_1_1

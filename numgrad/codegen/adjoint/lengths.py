@@ -1,0 +1,93 @@
+"""The lengths of results, from the arguments of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from numgrad.codegen.adjoint.expressions import FOLD
+from numgrad.codegen.adjoint.operations import Operations
+from numgrad.codegen.adjoint.representation import (
+    Define,
+    Expression,
+    KernelFunction,
+    Load,
+    Store,
+    Value,
+    walk,
+)
+from numgrad.errors import NumgradKernelError
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **FOLD,
+    "min": min,
+    "max": max,
+    "abs": abs,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "neg": lambda a: -a,
+    "not": lambda a: not a,
+    "and": lambda a, b: a and b,
+    "or": lambda a, b: a or b,
+    "wrap": lambda place, length: place if place >= 0 else place + length,
+}
+
+
+class ResultLengths:
+    """Computes integers of a function from its arguments, by what stands outside of loops."""
+
+    def __init__(self, function: KernelFunction, operations: Operations) -> None:
+        self.function, self.operations = function, operations
+        self.makers = {s.name: s for s in function.body.statements if isinstance(s, Define | Load)}
+
+    def shape(self, array: str, arguments: Mapping[str, Any]) -> tuple[int, ...]:
+        """The shape of an array."""
+        known = self.function.arrays[array].shape
+        return tuple([max(0, int(self.value(n, arguments))) for n in known])
+
+    def traced_shape(self, array: str, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The shape of an array where only lengths are known, which may be symbols."""
+        try:
+            values = [self.value(n, arguments) for n in self.function.arrays[array].shape]
+        except (NumgradKernelError, AttributeError, TypeError) as error:
+            raise NumgradKernelError(
+                f"{self.function.name}: the length of a result depends on numbers, which a "
+                "compiled function does not know beforehand; pass an array that is written"
+            ) from error
+        return tuple([max(0, n) if isinstance(n, int) else n for n in values])
+
+    def value(self, value: Value, arguments: Mapping[str, Any]) -> Any:
+        """A value that depends on arguments alone."""
+        if isinstance(value, Expression):
+            if value.operation == "shape":
+                array, axis = value.operands
+                own = self.function.arrays[array]
+                if array in arguments:
+                    return arguments[array].shape[axis]
+                if own.role == "constant":
+                    return self.function.constants[array].shape[axis]
+                return self.value(own.shape[axis], arguments)
+            operands = [self.value(o, arguments) for o in value.operands]
+            return _FUNCTIONS[value.operation](*operands)
+        if not isinstance(value, str):
+            return value
+        if value in arguments:
+            return arguments[value]
+        maker = self.makers.get(value)
+        if isinstance(maker, Define):
+            operands = [self.value(o, arguments) for o in maker.operands]
+            if maker.operation in ("cast", "copy"):
+                return operands[0]
+            if maker.operation in ("max", "min"):
+                return _FUNCTIONS[maker.operation](*operands)
+            return self.operations.table.plain(maker.operation)(*operands)
+        if isinstance(maker, Load) and maker.array in arguments and not self._is_written(maker):
+            return arguments[maker.array][tuple([self.value(n, arguments) for n in maker.index])]
+        raise NumgradKernelError(
+            f"{self.function.name}: the length of a result is computed in a loop or branch, or "
+            "read from an array; give it as an argument, or pass an array that is written"
+        )
+
+    def _is_written(self, load: Load) -> bool:
+        return any(isinstance(s, Store) and s.array == load.array for s in walk(self.function.body))

@@ -1,0 +1,360 @@
+"""Functions of loops with their derivatives, for arguments of known dtypes and ranks."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from numgrad.codegen.adjoint.compiled import Text, kinds_of
+from numgrad.codegen.adjoint.derivatives import (
+    backward_of,
+    differentiable_arrays,
+    differentiable_numbers,
+    forward_text,
+    gradient_text,
+    parameters,
+)
+from numgrad.codegen.adjoint.lengths import ResultLengths
+from numgrad.codegen.adjoint.operations import Operations, OperationTable
+from numgrad.codegen.adjoint.placement import raise_allocations, stays_in_branch
+from numgrad.codegen.adjoint.reading import Kind, number, read_function
+from numgrad.codegen.adjoint.reports import KernelReport, report_of
+from numgrad.codegen.adjoint.representation import KernelFunction
+from numgrad.codegen.adjoint.scopes import TEXT, check_statements, scope_of
+from numgrad.codegen.adjoint.tangent import tangent_text
+from numgrad.codegen.intrinsics import grow, growing
+from numgrad.errors import NumgradKernelError, NumgradValueError
+
+MOST_AXES = 4
+
+
+class Output(NamedTuple):
+    """A result of a program: what array holds it, whether it is a number, dtype and rank."""
+
+    array: str
+    is_number: bool
+    dtype: np.dtype
+    rank: int
+
+
+class KernelDefinition:
+    """A function that was read, and its programs by signature.
+
+    Attributes
+    ----------
+    writes
+        Parameters that it overwrites, in the order of the outputs.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], writes: Sequence[str], table: OperationTable
+    ) -> None:
+        self.scope = scope_of(function)
+        self.writes = tuple(writes)
+        self.operations = Operations(table)
+        self._programs: dict[tuple, DerivativeProgram] = {}
+        self.last: DerivativeProgram | None = None
+        unknown = [name for name in self.writes if name not in self.scope.parameters]
+        if unknown:
+            raise NumgradValueError(
+                f"{self.scope.name}: writes names {unknown[0]}, which is no parameter; it has "
+                f"{', '.join(self.scope.parameters)}"
+            )
+        check_syntax(self)
+
+    @property
+    def name(self) -> str:
+        return self.scope.name
+
+    def specialize(self, kinds: Sequence[Kind]) -> DerivativeProgram:
+        """The program for arguments of these dtypes and ranks."""
+        key = tuple(kinds)
+        program = self._programs.get(key)
+        if program is None:
+            program = self._programs[key] = DerivativeProgram(self, key)
+        self.last = program
+        return program
+
+
+def check_syntax(definition: KernelDefinition) -> None:
+    """Raise for what is seen without dtypes: arguments that are overwritten and not named."""
+    scope = definition.scope
+    check_statements(scope)
+    names = set(scope.parameters) - set(definition.writes)
+    assigned = {
+        n.id
+        for n in ast.walk(scope.tree)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+    for node in ast.walk(scope.tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            base = node.value
+            if isinstance(base, ast.Name) and base.id in names - assigned:
+                scope.refuse(node, f"{base.id} is overwritten", f'declare it: writes="{base.id}"')
+
+
+class DerivativeProgram:
+    """A function for arguments of known dtypes and ranks, with its derivatives.
+
+    ``call``, ``vjp``, ``jvp`` and ``jvp_of_vjp`` take arrays that are contiguous and have exactly
+    these dtypes, and numbers, and change none of them.
+    """
+
+    def __init__(self, definition: KernelDefinition, kinds: Sequence[Kind]) -> None:
+        self.definition, self.operations = definition, definition.operations
+        for _, rank in kinds:
+            if rank > MOST_AXES:
+                raise NumgradKernelError(
+                    f"{definition.name}: an array of {rank} axes; kernels take arrays of up to "
+                    f"{MOST_AXES}, so reshape it"
+                )
+        self.function = self._read(definition.scope, kinds, definition.writes)
+        self.names = self.function.parameters
+        written = [
+            self.names[definition.scope.parameters.index(name)] for name in definition.writes
+        ]
+        self.outputs = [self._output(name) for name in (*self.function.results, *written)]
+        if not self.outputs:
+            raise NumgradKernelError(
+                f"{definition.name}: returns nothing and writes nothing; return a value, or name "
+                "what it overwrites in writes"
+            )
+        self.lengths = ResultLengths(self.function, self.operations)
+        self._gradients: dict[tuple[str, ...], Text] = {}
+        self._tangents_of_gradients: dict[tuple[str, ...], tuple[Text, KernelFunction]] = {}
+
+    def _read(self, scope: Any, kinds: Sequence[Kind], writes: Sequence[str]) -> KernelFunction:
+        function = read_function(scope, kinds, writes, self.operations)
+        raise_allocations(function)
+        number(function)
+        for allocation in stays_in_branch(function):
+            raise NumgradKernelError(
+                f"{function.name}: {allocation.array} is made in a branch, with a length that is "
+                f"computed there, line {allocation.line + scope.first - 1} of {scope.file}; make "
+                "it before the branch"
+            )
+        return function
+
+    def _output(self, name: str) -> Output:
+        array = self.function.arrays[name]
+        is_number = name in self.function.scalars
+        return Output(name, is_number, array.dtype, 0 if is_number else array.ndim)
+
+    # -------------------------------------------------------------------------------- the texts
+
+    def _text(self, word: str, source: str, names: Sequence[str], function: KernelFunction) -> Text:
+        more = [function.arrays.get(n) for n in names]
+        kinds = kinds_of(function, parameters(function))
+        for name, array in zip(names, more, strict=True):
+            if array is not None:
+                kinds.append((array.dtype, array.ndim))
+            else:
+                kinds.append((function.dtypes[name], 1 if word == "backward" else 0))
+        return Text(f"{function.name}_{word}", source, kinds, self.operations)
+
+    @property
+    def _with_derivatives(self) -> list[str]:
+        return [*differentiable_arrays(self.function), *differentiable_numbers(self.function)]
+
+    @cached_property
+    def forward(self) -> Text:
+        """The function itself."""
+        return self._text(
+            "forward", forward_text(self.function, self.operations), (), self.function
+        )
+
+    @cached_property
+    def tangent(self) -> Text:
+        """The function with its tangents."""
+        source = tangent_text(self.function, self.operations)
+        return self._text("tangent", source, self._with_derivatives, self.function)
+
+    def gradient(self, inputs: tuple[str, ...]) -> Text:
+        """The joint forward and backward sweep, for these parameters."""
+        text = self._gradients.get(inputs)
+        if text is None:
+            backward = backward_of(self.function, self.operations, inputs)
+            source = gradient_text(self.function, self.operations, backward)
+            text = self._text("backward", source, self._with_derivatives, self.function)
+            self._gradients[inputs] = text
+        return text
+
+    def tangent_of_gradient(self, inputs: tuple[str, ...]) -> tuple[Text, KernelFunction]:
+        """The tangents of the joint sweep, which is read as users' functions are."""
+        known = self._tangents_of_gradients.get(inputs)
+        if known is None:
+            gradient = self.gradient(inputs)
+            text = self.operations.with_definitions(gradient.source)
+            space: dict[str, Any] = {"growing": growing, "grow": grow}
+            space |= self.operations.namespace(text)
+            exec(gradient.source, space)
+            function = space["kernel"]
+            setattr(function, TEXT, gradient.source)
+            names = gradient.source.partition("(")[2].partition(")")[0].split(", ")
+            scope = scope_of(function)
+            read = self._read(scope, gradient.kinds, names)
+            source = tangent_text(read, self.operations)
+            names = [*differentiable_arrays(read), *differentiable_numbers(read)]
+            known = self._text("second", source, names, read), read
+            self._tangents_of_gradients[inputs] = known
+        return known
+
+    def source(self, word: str) -> str:
+        """A program as text: "forward", "backward" or "tangent"."""
+        if word == "forward":
+            return self.forward.source
+        if word == "tangent":
+            return self.tangent.source
+        if word == "backward":
+            return self.gradient(self.all_inputs).source
+        raise NumgradValueError(
+            f"source: no program is called {word!r}; it is forward, backward or tangent"
+        )
+
+    def report(self) -> KernelReport:
+        """What the gradient keeps, and which loops run again."""
+        backward = backward_of(self.function, self.operations, self.all_inputs)
+        return report_of(backward, self.definition.scope)
+
+    @property
+    def all_inputs(self) -> tuple[str, ...]:
+        """The parameters with derivatives."""
+        return tuple([n for n in self.names if n in self._with_derivatives])
+
+    # -------------------------------------------------------------------------------- the calls
+
+    def _given(self, arguments: Sequence[Any]) -> dict[str, Any]:
+        """Arguments by name, with copies of those that are overwritten."""
+        given = dict(zip(self.names, arguments, strict=True))
+        for one, other, word in self.function.checks:
+            if self.lengths.value(one, given) != self.lengths.value(other, given):
+                raise NumgradValueError(f"{self.function.name}: {word} have different lengths")
+        for output in self.outputs:
+            if output.array in given:
+                given[output.array] = given[output.array].copy()
+        return given
+
+    def _results(self, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        return {
+            name: np.empty(self.lengths.shape(name, given), self.function.arrays[name].dtype)
+            for name in self.function.results
+        }
+
+    def _outputs_of(self, arrays: Mapping[str, Any]) -> list[np.ndarray]:
+        return [
+            arrays[o.array].reshape(()) if o.is_number else arrays[o.array] for o in self.outputs
+        ]
+
+    def _first(self, given: Mapping[str, Any], results: Mapping[str, Any]) -> list[Any]:
+        constants = [np.ascontiguousarray(a) for a in self.function.constants.values()]
+        return [*given.values(), *constants, *results.values()]
+
+    def call(self, *arguments: Any) -> list[np.ndarray]:
+        """The outputs."""
+        given = self._given(arguments)
+        results = self._results(given)
+        self.forward.entry(*self._first(given, results))
+        return self._outputs_of({**given, **results})
+
+    def _cotangents(self, arrays: Mapping[str, Any], seeds: Sequence[Any]) -> dict[str, np.ndarray]:
+        """Arrays of cotangents at the end of the forward sweep."""
+        out = {name: np.zeros_like(arrays[name]) for name in differentiable_arrays(self.function)}
+        for output, seed in zip(self.outputs, seeds, strict=True):
+            if seed is not None and output.array in out:
+                out[output.array] += seed  # an array may be returned twice
+        for name in differentiable_numbers(self.function):
+            out[name] = np.zeros(1, self.function.dtypes[name])
+        return out
+
+    def vjp(
+        self, arguments: Sequence[Any], seeds: Sequence[Any], inputs: tuple[str, ...] = ()
+    ) -> list[Any]:
+        """The gradients by the arguments, None by those not in ``inputs`` (all if empty)."""
+        inputs = inputs or self.all_inputs
+        given = self._given(arguments)
+        results = self._results(given)
+        bars = self._cotangents({**given, **results}, seeds)
+        self.gradient(inputs).entry(*self._first(given, results), *bars.values())
+        return [
+            None
+            if n not in inputs
+            else bars[n]
+            if n in self.function.arrays
+            else bars[n].reshape(())
+            for n in self.names
+        ]
+
+    def jvp(
+        self, arguments: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[np.ndarray], list[np.ndarray | None]]:
+        """The outputs and their tangents, None of integers."""
+        given = self._given(arguments)
+        results = self._results(given)
+        arrays = {**given, **results}
+        dots = self._tangents(arrays, tangents)
+        self.tangent.entry(*self._first(given, results), *dots.values())
+        outputs = self._outputs_of(arrays)
+        return outputs, [
+            None
+            if o.array not in dots
+            else dots[o.array].reshape(())
+            if o.is_number
+            else dots[o.array]
+            for o in self.outputs
+        ]
+
+    def _tangents(self, arrays: Mapping[str, Any], tangents: Sequence[Any]) -> dict[str, Any]:
+        by_name = dict(zip(self.names, tangents, strict=True))
+        out: dict[str, Any] = {}
+        for name in differentiable_arrays(self.function):
+            out[name] = np.zeros_like(arrays[name])
+            if by_name.get(name) is not None:
+                out[name][...] = by_name[name]
+        for name in differentiable_numbers(self.function):
+            value = by_name[name]
+            out[name] = self.function.dtypes[name].type(0) if value is None else value
+        return out
+
+    def jvp_of_vjp(
+        self,
+        arguments: Sequence[Any],
+        seeds: Sequence[Any],
+        tangents: Sequence[Any],
+        seed_tangents: Sequence[Any],
+        inputs: tuple[str, ...] = (),
+    ) -> list[Any]:
+        """The tangents of the gradients, along tangents of arguments and seeds."""
+        inputs = inputs or self.all_inputs
+        text, read = self.tangent_of_gradient(inputs)
+        given = self._given(arguments)
+        results = self._results(given)
+        arrays = {**given, **results}
+        bars = self._cotangents(arrays, seeds)
+        dots = self._tangents(arrays, tangents)
+        moved = self._cotangents(arrays, seed_tangents)
+        values = [*self._first(given, results), *bars.values()]
+        # by the names that the sweep's text has for its parameters
+        own = dict(zip(read.parameters, self._names_of_gradient(), strict=True))
+        constants = {n: np.zeros_like(a) for n, a in self.function.constants.items()}
+        all_tangents = {**constants, **dots} | {f"{n} bar": m for n, m in moved.items()}
+        more = [
+            all_tangents[own[n]]
+            for n in (*differentiable_arrays(read), *differentiable_numbers(read))
+        ]
+        text.entry(*values, *read.constants.values(), *more)
+        return [
+            None
+            if n not in inputs
+            else moved[n]
+            if n in self.function.arrays
+            else moved[n].reshape(())
+            for n in self.names
+        ]
+
+    def _names_of_gradient(self) -> list[str]:
+        """The parameters of the joint sweep, cotangents as ``x bar``."""
+        return [*parameters(self.function), *[f"{n} bar" for n in self._with_derivatives]]

@@ -1,0 +1,122 @@
+"""What names stand for while a function is read: parts of arrays, tuples, arrays to be made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from numgrad.codegen.adjoint.representation import Value, add, multiply
+
+
+class IndexSpan(NamedTuple):
+    """Places along an axis: ``start``, and ``length - 1`` further ones, ``step`` apart."""
+
+    start: Value
+    length: Value
+    step: Value = 1
+
+    def at(self, k: Value) -> Value:
+        """The place number ``k``."""
+        return add(self.start, multiply(k, self.step))
+
+
+class ArrayView:
+    """An array, or a part of it.
+
+    Attributes
+    ----------
+    index
+        For each axis of the array a place or a ``IndexSpan``.
+    order
+        The axes of the array that are those of the view, in its order.
+    rotates
+        Whether the first place says which of several arrays it is, that take turns.
+    """
+
+    def __init__(
+        self,
+        array: str,
+        index: Sequence[Value | IndexSpan],
+        order: Sequence[int] | None = None,
+        *,
+        rotates: bool = False,
+    ) -> None:
+        self.array, self.index, self.rotates = array, tuple(index), rotates
+        spans = [k for k, part in enumerate(self.index) if isinstance(part, IndexSpan)]
+        self.order = spans if order is None else list(order)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.order)
+
+    @property
+    def shape(self) -> tuple[Value, ...]:
+        return tuple([self.span(axis).length for axis in range(self.ndim)])
+
+    def span(self, axis: int) -> IndexSpan:
+        """The places along one of the view's axes."""
+        part = self.index[self.order[axis]]
+        assert isinstance(part, IndexSpan)
+        return part
+
+    def at(self, places: Sequence[Value]) -> tuple[Value, ...]:
+        """The index, into the array, of an element of the view."""
+        index: list[Any] = list(self.index)
+        for axis, place in zip(self.order, places, strict=True):
+            index[axis] = self.index[axis].at(place)  # pyright: ignore
+        return tuple(index)
+
+    def part(self, parts: Sequence[Value | IndexSpan]) -> ArrayView:
+        """The part that places and spans give, one for each axis."""
+        index: list[Any] = list(self.index)
+        order = []
+        for axis, part in zip(self.order, parts, strict=True):
+            span = self.index[axis]
+            assert isinstance(span, IndexSpan)
+            if isinstance(part, IndexSpan):
+                order.append(axis)
+                index[axis] = IndexSpan(
+                    span.at(part.start), part.length, multiply(span.step, part.step)
+                )
+            else:
+                index[axis] = span.at(part)
+        return ArrayView(self.array, index, order, rotates=self.rotates)
+
+    def same_as(self, other: Any) -> bool:
+        """Whether this is the same part of the same array."""
+        return isinstance(other, ArrayView) and (self.array, self.index, self.order) == (
+            other.array,
+            other.index,
+            other.order,
+        )
+
+
+class ArrayExpression:
+    """An expression of whole arrays: a shape, and what writes one element of it.
+
+    ``reads`` are the arrays that it reads.
+    """
+
+    def __init__(
+        self, shape: tuple[Value, ...], at: Callable[[Sequence[Value]], Value], reads: set[str]
+    ) -> None:
+        self.shape, self.at, self.reads = shape, at, reads
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+class Items(tuple):
+    """Several values."""
+
+
+class Made(NamedTuple):
+    """An array that is to be made: by which function of NumPy, or as a copy of elements."""
+
+    maker: str
+    dtype: np.dtype
+    shape: tuple[Value, ...]
+    content: ArrayView | ArrayExpression | Items | Value | None = None

@@ -1,0 +1,440 @@
+"""``kernel``: users' functions of explicit loops as operations with derivatives.
+
+Note [Operations of a kernel]
+-----------------------------
+A kernel is an operation, and so are its derivatives, which take the same operands and more: the
+gradients of its outputs (``vjp``), the tangents of its operands (``jvp``), or both (``second``, the
+tangents of the gradients). What they take and return beside all operands is said by parameters:
+``which`` outputs have gradients, by which operands gradients are ``wanted``, which operands are
+``moving``. The derivatives of ``vjp`` and ``jvp`` are made of the three again, as the matrix of
+second derivatives is symmetric; those of ``second`` do not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from numgrad.codegen.adjoint.program import DerivativeProgram, KernelDefinition
+from numgrad.codegen.adjoint.reports import KernelReport
+from numgrad.codegen.adjoint.scopes import plain_function, returned_count
+from numgrad.codegen.dtypes import check_dtype
+from numgrad.core.formula import GradientFormula, Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.kernel_operations import TABLE
+from numgrad.core.primitive import Primitive
+from numgrad.errors import (
+    NumgradKernelError,
+    NumgradNotImplementedError,
+    NumgradTypeError,
+    NumgradValueError,
+)
+
+_WORK = 10_000
+"""Steps that a check of overlapping memory may take; then arrays count as overlapping."""
+
+
+class KernelOperation(Primitive):
+    """A function of explicit loops with its derivatives; ``ng.kernel`` makes one.
+
+    Attributes
+    ----------
+    definition
+        The function as it was read.
+    """
+
+    def __init__(self, function: Callable[..., Any], writes: Sequence[str]) -> None:
+        function = plain_function(function)
+        self.definition = KernelDefinition(function, writes, TABLE)
+        self.__kernel__ = function
+        count = returned_count(self.definition.scope) + len(self.definition.writes)
+        self.count = len(self.definition.scope.parameters)
+        super().__init__(
+            function,
+            name=f"kernel_{function.__name__}",
+            outputs=count > 1,
+            materializes=False,
+            register=False,
+        )
+        self.output_count = count
+        self.__doc__ = function.__doc__
+        self.__name__ = self.__qualname__ = function.__name__
+        self.derivatives = {word: _Derivative(self, word) for word in ("vjp", "jvp", "second")}
+        for k, name in enumerate(self.inputs):
+            self.declared[name] = GradientFormula(self, self._gradient_formula(k))
+        self.joint_gradients = self._joint_gradients
+        self.backward_kernel = self._backward
+        self.jvp_formula = self._tangent_formula()
+        self.shape_rule = self._shapes
+
+    def __reduce__(self) -> Any:
+        function = self.function
+        return _find_kernel, (function.__module__, function.__qualname__, self.definition.writes)
+
+    # -------------------------------------------------------------------------------- the calls
+
+    def program(self, operands: Sequence[Any]) -> DerivativeProgram:
+        """The program for operands of these dtypes and ranks."""
+        program = self.definition.specialize([(o.dtype, len(o.shape)) for o in operands])
+        if len(program.outputs) != self.output_count:
+            raise NumgradKernelError(
+                f"{self.__name__}: returns a tuple by its name; return its elements"
+            )
+        return program
+
+    def arrays(self, args: Sequence[Any]) -> list[Any]:
+        arrays = []
+        for name, value in zip(self.inputs, args, strict=False):
+            try:
+                array = value if isinstance(value, np.ndarray) else np.asarray(value)
+            except ValueError as error:
+                raise NumgradTypeError(f"{self.__name__}: {name} is no array: {error}") from error
+            if array.dtype.kind not in "biufc":
+                raise NumgradTypeError(
+                    f"{self.__name__}: {name} is {type(value).__name__} of dtype {array.dtype}; "
+                    "kernels take arrays and numbers"
+                )
+            check_dtype(self.__name__, array.dtype)
+            arrays.append(array)
+        return arrays
+
+    def results_of(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[tuple, tuple]:
+        self.check_overlaps(args)
+        return tuple(self.program(args).call(*plain(args))), ()
+
+    def check_overlaps(self, arrays: Sequence[np.ndarray]) -> None:
+        """Raise if an argument that is overwritten shares memory with another one."""
+        parameters = self.definition.scope.parameters
+        for name in self.definition.writes:
+            own = parameters.index(name)
+            for other, array in enumerate(arrays):
+                if other != own and _overlap(arrays[own], array):
+                    raise NumgradValueError(
+                        f"{self.__name__}: {parameters[other]} overlaps in memory with {name}, "
+                        "which is overwritten; pass a copy of one of them"
+                    )
+
+    def _shapes(self, *metas: Any) -> Any:
+        program = self.program(metas)
+        given = {name: meta for name, meta in zip(program.names, metas, strict=True) if meta.shape}
+        outs = []
+        for output in program.outputs:
+            if output.array in given:
+                shape = given[output.array].shape
+            elif output.is_number:
+                shape = ()
+            else:
+                shape = program.lengths.traced_shape(output.array, given)
+            outs.append(Meta(tuple(shape), output.dtype))
+        return tuple(outs) if self.outputs else outs[0]
+
+    # -------------------------------------------------------------------------- the derivatives
+
+    def moving(self, program: DerivativeProgram) -> tuple[int, ...]:
+        """Operands with derivatives."""
+        return tuple([k for k, name in enumerate(program.names) if name in program.all_inputs])
+
+    def _gradient_formula(self, k: int) -> Callable[..., Any]:
+        names = ", ".join(self.inputs)
+        text = f"def gradient(g, {names}):\n    return of(g, ({names},))\n"
+        space: dict[str, Any] = {"of": lambda g, operands: self._gradient(k, g, operands)}
+        exec(text, space)
+        return space["gradient"]
+
+    def _gradient(self, k: int, g: Any, operands: tuple) -> Any:
+        return self._gradients((k,), g, operands)[0]
+
+    def _gradients(self, wanted: tuple[int, ...], g: Any, operands: tuple) -> tuple:
+        seeds = tuple(g) if self.outputs else (g,)
+        which = tuple([j for j, seed in enumerate(seeds) if seed is not None])
+        given = [seeds[j] for j in which]
+        params = {"which": which, "wanted": wanted}
+        return bind(self.derivatives["vjp"], (*operands, *given), params)
+
+    def _joint_gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
+        wanted = tuple([k for k in range(self.count) if mask >> k & 1])
+        operands = tuple([values[name] for name in self.inputs])
+        return _at(wanted, self._gradients(wanted, g, operands), self.count)
+
+    def _backward(self, call: Any, mask: int, g: Any, **saved: Any) -> list[Any]:
+        """The gradients for arrays."""
+        operands = self.arrays([saved[name] for name in self.inputs])
+        program = self.program(operands)
+        wanted = tuple([k for k in range(self.count) if mask >> k & 1])
+        seeds = list(g) if self.outputs else [g]
+        return program.vjp(plain(operands), seeds, tuple([program.names[k] for k in wanted]))
+
+    def _tangent_formula(self) -> Callable[..., Any]:
+        names = ", ".join(self.inputs)
+        tangents = ", ".join(f"t_{name}" for name in self.inputs)
+        text = f"def tangent({names}, {tangents}):\n    return of(({names},), ({tangents},))\n"
+        space: dict[str, Any] = {"of": self._tangent}
+        exec(text, space)
+        return space["tangent"]
+
+    def _tangent(self, operands: tuple, tangents: tuple) -> Any:
+        program = self.program([_described(o) for o in operands])
+        moving = self.moving(program)
+        outs = iter(
+            bind(
+                self.derivatives["jvp"],
+                (*operands, *[tangents[k] for k in moving]),
+                {"moving": moving},
+            )
+        )
+        results = tuple([next(outs) if o.dtype.kind in "fc" else None for o in program.outputs])
+        return results if self.outputs else results[0]
+
+    # ------------------------------------------------------------------------------- inspection
+
+    def source(self, word: str = "backward", *arguments: Any) -> str:
+        """A program as text that a person reads.
+
+        Parameters
+        ----------
+        word
+            "forward", the function itself; "backward", with its gradient; "tangent", with tangents.
+        *arguments
+            Arguments of the dtypes and ranks that it is for; left out, those of the last call.
+        """
+        return self._program_for(arguments).source(word)
+
+    def report(self, *arguments: Any) -> KernelReport:
+        """What the gradient keeps of the forward sweep, and which loops run again.
+
+        Parameters
+        ----------
+        *arguments
+            As those of ``source``.
+        """
+        return self._program_for(arguments).report()
+
+    def _program_for(self, arguments: Sequence[Any]) -> DerivativeProgram:
+        if arguments:
+            return self.program(self.arrays(arguments))
+        program = self.definition.last
+        if program is None:
+            raise NumgradValueError(
+                f"{self.__name__}: give arguments, as the kernel was not called yet"
+            )
+        return program
+
+
+class _Derivative(Primitive):
+    """A derivative of a kernel as an operation: Note [Operations of a kernel]."""
+
+    implied = ("index",)
+
+    def __init__(self, kernel: KernelOperation, word: str) -> None:
+        function = {"vjp": _vjp_form, "jvp": _jvp_form, "second": _second_form}[word]
+        self.kernel, self.word = kernel, word
+        name = f"{kernel.name}_{word}"
+        super().__init__(
+            function, name=name, outputs=True, materializes=False, register=False, internal=True
+        )
+        formula = {"vjp": self._of_vjp, "jvp": self._of_jvp, "second": self._refused}[word]
+        names = {"vjp": "which, wanted", "jvp": "moving"}.get(word, "which, wanted, moving")
+        text = (
+            f"def gradient(g, inputs, index, {names}):\n    return of(g, inputs, index, {names})\n"
+        )
+        space: dict[str, Any] = {"of": formula}
+        exec(text, space)
+        self.declared["inputs"] = GradientFormula(self, space["gradient"])
+        text = "def tangent(t_inputs, inputs):\n    return of(t_inputs, inputs)\n"
+        space = {"of": self._refused}
+        if word == "vjp":
+            text = text.replace("inputs)", "inputs, which, wanted)")
+            space = {"of": self._tangent_of_vjp}
+        exec(text, space)
+        self.jvp_formula = space["tangent"]
+        self.shape_rule = self._shapes
+
+    def __reduce__(self) -> Any:
+        return _find_derivative, (self.kernel, self.word)
+
+    def results_of(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[tuple, tuple]:
+        kernel, count = self.kernel, self.kernel.count
+        program = kernel.program(args[:count])
+        own, more = plain(args[:count]), list(args[count:])
+        if self.word == "jvp":
+            tangents = _at(params["moving"], plain(more), count)
+            _, moved = program.jvp(own, tangents)
+            return tuple([m for m in moved if m is not None]), ()
+        which, wanted = params["which"], params["wanted"]
+        seeds = _at(which, more, kernel.output_count)
+        names = tuple([program.names[k] for k in wanted])
+        if self.word == "vjp":
+            gradients = program.vjp(own, seeds, names)
+        else:
+            more = more[len(which) :]
+            tangents = _at(params["moving"], plain(more), count)
+            seed_tangents = [None] * kernel.output_count
+            if len(more) > len(params["moving"]):
+                seed_tangents = _at(which, more[len(params["moving"]) :], kernel.output_count)
+            gradients = program.jvp_of_vjp(own, seeds, tangents, seed_tangents, names)
+        return tuple([gradients[k] for k in wanted]), ()
+
+    def _shapes(self, *metas: Any, **params: Any) -> Any:
+        own = metas[: self.kernel.count]
+        if self.word != "jvp":
+            return tuple([own[k] for k in params["wanted"]])
+        outs = self.kernel._shapes(*own)
+        outs = outs if self.kernel.outputs else (outs,)
+        return tuple([m for m in outs if m.dtype.kind in "fc"])
+
+    def _split(self, inputs: tuple) -> tuple[tuple, tuple]:
+        return tuple(inputs[: self.kernel.count]), tuple(inputs[self.kernel.count :])
+
+    def _of_vjp(
+        self, g: Any, inputs: tuple, index: int, which: tuple[int, ...], wanted: tuple[int, ...]
+    ) -> Any:
+        own, seeds = self._split(inputs)
+        moving = tuple([k for k, u in zip(wanted, g, strict=True) if u is not None])
+        tangents = [u for u in g if u is not None]
+        if index < self.kernel.count:
+            (gradient,) = bind(
+                self.kernel.derivatives["second"],
+                (*own, *seeds, *tangents),
+                {"which": which, "wanted": (index,), "moving": moving},
+            )
+            return gradient
+        program = self.kernel.program([_described(o) for o in own])
+        moved = bind(self.kernel.derivatives["jvp"], (*own, *tangents), {"moving": moving})
+        places = [k for k, o in enumerate(program.outputs) if o.dtype.kind in "fc"]
+        return moved[places.index(which[index - self.kernel.count])]
+
+    def _tangent_of_vjp(
+        self, t_inputs: tuple, inputs: tuple, which: tuple[int, ...], wanted: tuple[int, ...]
+    ) -> Any:
+        own, seeds = self._split(inputs)
+        t_own, t_seeds = self._split(t_inputs)
+        moving = self.kernel.moving(self.kernel.program([_described(o) for o in own]))
+        return bind(
+            self.kernel.derivatives["second"],
+            (*own, *seeds, *[t_own[k] for k in moving], *t_seeds),
+            {"which": which, "wanted": wanted, "moving": moving},
+        )
+
+    def _of_jvp(self, g: Any, inputs: tuple, index: int, moving: tuple[int, ...]) -> Any:
+        own, tangents = self._split(inputs)
+        program = self.kernel.program([_described(o) for o in own])
+        places = [k for k, o in enumerate(program.outputs) if o.dtype.kind in "fc"]
+        which = tuple([k for k, w in zip(places, g, strict=True) if w is not None])
+        seeds = [w for w in g if w is not None]
+        if index >= self.kernel.count:
+            wanted = (moving[index - self.kernel.count],)
+            params = {"which": which, "wanted": wanted}
+            return bind(self.kernel.derivatives["vjp"], (*own, *seeds), params)[0]
+        params = {"which": which, "wanted": (index,), "moving": moving}
+        return bind(self.kernel.derivatives["second"], (*own, *seeds, *tangents), params)[0]
+
+    def _refused(self, *_: Any) -> Any:
+        raise NumgradNotImplementedError(
+            f"{self.kernel.__name__}: third derivatives of kernels do not exist; detach() the "
+            "second ones"
+        )
+
+
+def _vjp_form(*inputs: Any, which: Any, wanted: Any) -> Any: ...
+
+
+def _jvp_form(*inputs: Any, moving: Any) -> Any: ...
+
+
+def _second_form(*inputs: Any, which: Any, wanted: Any, moving: Any) -> Any: ...
+
+
+def _described(operand: Any) -> Any:
+    """Something with the operand's dtype and shape."""
+    return operand if hasattr(operand, "dtype") else np.asarray(operand)
+
+
+def _at(places: Sequence[int], values: Sequence[Any], count: int) -> list[Any]:
+    """Values at their places among None."""
+    out: list[Any] = [None] * count
+    for place, value in zip(places, values, strict=False):
+        out[place] = value
+    return out
+
+
+def plain(arrays: Sequence[np.ndarray]) -> list[Any]:
+    """Contiguous arrays, and numbers for those without axes."""
+    return [np.ascontiguousarray(a) if a.ndim else a.item() for a in arrays]
+
+
+def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
+    if not np.may_share_memory(a, b):
+        return False
+    try:
+        return np.shares_memory(a, b, max_work=_WORK)  # pyright: ignore[reportArgumentType]
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _find_kernel(module: str, name: str, writes: tuple[str, ...]) -> KernelOperation:
+    from importlib import import_module
+
+    value: Any = import_module(module)
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value if isinstance(value, KernelOperation) else KernelOperation(value, writes)
+
+
+def _find_derivative(kernel: KernelOperation, word: str) -> _Derivative:
+    return kernel.derivatives[word]
+
+
+@overload
+def kernel(
+    function: Callable[..., Any], *, writes: str | Sequence[str] = ()
+) -> KernelOperation: ...
+
+
+@overload
+def kernel(
+    function: None = None, *, writes: str | Sequence[str] = ()
+) -> Callable[[Callable[..., Any]], KernelOperation]: ...
+
+
+def kernel(function: Any = None, *, writes: str | Sequence[str] = ()) -> Any:
+    """Give a function of explicit loops derivatives, compiled; a decorator.
+
+    Parameters
+    ----------
+    function
+        A function as Numba compiles it, or one that Numba has compiled: scalars, arrays of 1 to 4
+        axes that are read and written, local arrays, ``for`` over ranges, ``while``, ``if``,
+        ``break``, ``continue``, ``return``, functions of ``math``, NumPy's and ``ng.special``'s of
+        numbers, other functions of that kind.
+    writes
+        Names of the arrays that the function overwrites. A call leaves these as they are: what
+        they would hold afterwards are outputs, after those that are returned.
+
+    Raises
+    ------
+    NumgradKernelError
+        If something in the function has no derivative here; the message names the line. Some is
+        found at the first call with arguments of new dtypes.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> @ng.kernel
+    ... def smooth(x, a):
+    ...     s = 0.0
+    ...     for i in range(1, len(x)):
+    ...         s += a * (x[i] - x[i - 1]) ** 2
+    ...     return s
+    >>> ng.grad(smooth)(np.array([0.0, 1.0, 3.0]), 0.5)
+    array([-1., -1.,  2.])
+    """
+    if function is None:
+        return lambda f: kernel(f, writes=writes)
+    if isinstance(writes, dict):
+        raise NumgradKernelError(
+            "kernel: writes as a dict, of arrays that need not be passed, does not exist yet; pass "
+            "the array and name it"
+        )
+    return KernelOperation(function, (writes,) if isinstance(writes, str) else tuple(writes))

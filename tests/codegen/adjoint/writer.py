@@ -1,0 +1,949 @@
+"""Random programs of loops, as text: what users may write for `ng.kernel`, in small.
+
+`Writer(seed).write()` gives the same program for the same seed. Values stay near one; indices are
+in range by construction; whether it comes near a tie or jump is measured when it runs
+(`hyperdual`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tests.codegen.adjoint.programs import SHAPES, SIZES, Program
+
+
+@dataclass(frozen=True)
+class Array:
+    """A variable that is an array.
+
+    Attributes
+    ----------
+    lengths
+        Its axes, as text.
+    root
+        The argument or local array whose memory it is.
+    """
+
+    name: str
+    lengths: tuple[str, ...]
+    kind: str  # "real", "complex"
+    root: str
+    own: bool = True  # all of its memory, not a view
+
+
+@dataclass(frozen=True)
+class Index:
+    """A variable that runs through an axis; so many places before and after are in range too."""
+
+    name: str
+    length: str
+    before: int = 0
+    after: int = 0
+
+
+@dataclass
+class Scope:
+    reals: list[str] = field(default_factory=list)
+    complexes: list[str] = field(default_factory=list)
+    wholes: list[str] = field(default_factory=list)
+    truths: list[str] = field(default_factory=list)
+    arrays: list[Array] = field(default_factory=list)
+    indices: list[Index] = field(default_factory=list)
+    fixed: tuple[str, ...] = ()  # names that may not be assigned here
+
+    def inner(self, **changes: Any) -> Scope:
+        copies = {
+            name: list(value) if isinstance(value, list) else value
+            for name, value in vars(self).items()
+        }
+        return replace(self, **(copies | changes))
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """A ``prange`` being written: arrays of which an iteration touches its own part, and sums."""
+
+    variable: str
+    owned: frozenset[str]
+    sums: frozenset[str]
+
+
+HELPERS = {
+    "bend": """
+def bend(u, v):
+    if u < 0.1:
+        return u * v
+    return math.sin(u) + 0.5 * v * v
+""",
+    "pair": """
+def pair(u, v):
+    w = 0.5 * (u + v)
+    return w, math.tanh(u * v)
+""",
+    "power": """
+def power(u, k):
+    out = 1.0
+    while k > 0:
+        out = out * u
+        k -= 1
+    return out
+""",
+    "nearest": """
+def nearest(values, at):
+    best = 10.0
+    for i in range(len(values)):
+        gap = (values[i] - at) ** 2
+        if gap < 0.01:
+            return 0.3 * gap
+        if gap < best:
+            best = gap
+    return best / (1.0 + best)
+""",
+    "smooth": """
+def smooth(values, rate):
+    for i in range(1, len(values)):
+        values[i] += rate * (values[i - 1] - values[i])
+""",
+    "nested": """
+def bent(u, v):
+    if u < 0.1:
+        return u * v
+    return math.cos(u) - 0.4 * v
+
+
+def nested(u, v):
+    one, two = bent(u, v), bent(v, u)
+    if one < two:
+        one, two = two, one
+    return one - 0.3 * two
+""",
+}
+
+REAL = [  # (weight, text); r: real, v: a leaf, p: at least 0.2, c: complex, b: a condition, k: int
+    (8, "({r} + {r})"),
+    (5, "({r} - 0.5 * {r})"),
+    (12, "{r} * {r}"),
+    (4, "math.sin({r})"),
+    (3, "np.cos({r})"),
+    (3, "math.tanh({r})"),
+    (4, "{r} / (1.5 + math.cos({r}))"),
+    (2, "max({r}, {r})"),
+    (1, "max({r}, {r}, 0.1)"),
+    (1, "np.minimum({r}, {r})"),
+    (2, "min({r}, 0.4)"),
+    (2, "abs({r})"),
+    (1, "math.fabs({r})"),
+    (2, "math.sqrt({p})"),
+    (2, "math.log({p})"),
+    (2, "math.exp(-({v} ** 2))"),
+    (2, "np.exp(0.5 * math.sin({r}))"),
+    (3, "{v} ** 2"),
+    (1, "{v} ** 3"),
+    (1, "{p} ** 1.5"),
+    (1, "{p} ** (0.5 * {v})"),
+    (1, "{p} ** -1"),
+    (1, "1.0 / {p}"),
+    (1, "math.atan2({r}, {p})"),
+    (1, "math.hypot({r}, {p})"),
+    (2, "({r} if {b} else {r})"),
+    (1, "math.erf({v})"),
+    (1, "math.expm1(0.2 * {v})"),
+    (1, "math.log1p({v} ** 2)"),
+    (1, "(-{r})"),
+    (1, "(2.5 * {v}) % 1.7"),
+    (1, "np.sign({v})"),
+    (1, "math.floor(3.0 * {v})"),
+    (1, "LEVEL * {r}"),
+    (1, "0.1 * {k}"),
+    (1, "float({k}) * {r}"),
+]
+BOUNDED = [  # of any real expression, something near one
+    (6, "0.9 * math.sin({r})"),
+    (3, "math.tanh({r})"),
+    (1, "{r} / (1.0 + abs({r}))"),
+    (1, "math.exp(-abs({r}))"),
+    (4, "0.4 * {v} + 0.5 * {v}"),
+    (3, "0.7 * {v} * {v}"),
+    (2, "0.5 * ({v} - {v})"),
+    (1, "{v}"),
+    (1, "0.3"),
+    (1, "-0.0"),
+]
+COMPLEX = [
+    (4, "({c} + {c})"),
+    (2, "({c} - {r} * {c})"),
+    (5, "{c} * {c}"),
+    (2, "{c} / (2.5 + {r} ** 2)"),
+    (1, "{c} / (3.0 + 0.5j * {v})"),
+    (2, "np.exp(0.3j * {v})"),
+    (1, "np.sin(0.5 * {u})"),
+    (2, "np.conj({c})"),
+    (2, "complex({r}, {r})"),
+    (1, "{u} ** 2"),
+    (1, "({c} if {b} else {c})"),
+]
+COMPLEX_BOUNDED = [
+    (4, "{c} / (1.0 + abs({c}) ** 2)"),
+    (4, "0.4 * {u} + 0.5j * {u}"),
+    (2, "0.6 * {u} * {u}"),
+    (1, "(0.2 - 0.1j)"),
+]
+CONDITION = [
+    (6, "{v} < {v}"),
+    (4, "{v} > 0.3"),
+    (2, "{r} <= {r}"),
+    (2, "({s} and {s})"),
+    (2, "({s} or {s})"),
+    (1, "not {s}"),
+    (1, "-0.4 < {v} < 0.9"),
+    (3, "{k} % 2 == 0"),
+    (1, "{k} != 1"),
+    (1, "{k} > {k}"),
+]
+
+
+class Writer:
+    """Writes a random program.
+
+    Parameters
+    ----------
+    small
+        Few statements.
+    """
+
+    def __init__(self, seed: int, small: bool = False):
+        self.random = random.Random(seed)
+        self.seed = seed
+        self.counts: Counter[str] = Counter()
+        self.budget = self.random.randint(4, 8) if small else self.random.randint(6, 24)
+        self.parallel: Parallel | None = None
+        self.written: set[str] = set()
+        self.families: list[set[str]] = []
+        self.helpers: set[str] = set()
+        self.returns = self.random.choice(["scalar"] * 4 + ["pair", "nothing", "array"])
+        self.complex = self.random.random() < 0.25
+        self.single = self.random.random() < 0.15
+        self.uses_parallel = self.random.random() < 0.4
+
+    # choices
+
+    def draw(self, table: list[tuple[int, str]]) -> str:
+        return self.random.choices([t for _, t in table], [w for w, _ in table])[0]
+
+    def chance(self, share: float) -> bool:
+        return self.random.random() < share
+
+    def name(self, stem: str) -> str:
+        self.counts[stem] += 1
+        return f"{stem}{self.counts[stem]}"
+
+    # expressions
+
+    def fill(self, text: str, scope: Scope, depth: int) -> str:
+        """The text with a new expression in each place."""
+        writers: dict[str, Callable[[], str]] = {
+            "r": lambda: self.real(scope, depth - 1),
+            "v": lambda: self.leaf(scope),
+            "p": lambda: self.positive(scope, depth - 1),
+            "c": lambda: self.complex_number(scope, depth - 1),
+            "u": lambda: self.complex_leaf(scope),
+            "b": lambda: self.condition(scope),
+            "s": lambda: self.condition(scope, simple=True),
+            "k": lambda: self.whole(scope),
+        }
+        out, rest = "", text
+        while "{" in rest:
+            before, _, rest = rest.partition("{")
+            out += before + writers[rest[0]]()
+            rest = rest[2:]
+        return out + rest
+
+    def real(self, scope: Scope, depth: int = 2) -> str:
+        if depth <= 0 or self.chance(0.2):
+            return self.leaf(scope)
+        r = self.random.random()
+        if r < 0.06:
+            return self.helper_call(scope, depth)
+        if r < 0.09:
+            product = self.product(scope)
+            if product:
+                return product
+        return self.fill(self.draw(REAL), scope, depth)
+
+    def bounded(self, scope: Scope, depth: int = 2) -> str:
+        return self.fill(self.draw(BOUNDED), scope, depth)
+
+    def positive(self, scope: Scope, depth: int) -> str:
+        r = self.real(scope, depth)
+        return self.random.choice([f"(1.3 + math.sin({r}))", f"(0.4 + {self.leaf(scope)} ** 2)"])
+
+    def leaf(self, scope: Scope) -> str:
+        """A real variable or element."""
+        r = self.random.random()
+        usable = [s for s in scope.reals if not (self.parallel and s in self.parallel.sums)]
+        if usable and r < 0.4:
+            return self.random.choice(usable)
+        if scope.complexes and r < 0.45:
+            return self.random.choice(scope.complexes) + self.random.choice([".real", ".imag"])
+        arrays = self.readable(scope, "real")
+        if arrays:
+            return self.element(self.random.choice(arrays), scope)
+        return self.random.choice(usable) if usable else "0.7"
+
+    def complex_number(self, scope: Scope, depth: int = 2) -> str:
+        if depth <= 0 or self.chance(0.25):
+            return self.complex_leaf(scope)
+        return self.fill(self.draw(COMPLEX), scope, depth)
+
+    def complex_leaf(self, scope: Scope) -> str:
+        arrays = self.readable(scope, "complex")
+        if arrays and (self.chance(0.6) or not scope.complexes):
+            return self.element(self.random.choice(arrays), scope)
+        if scope.complexes:
+            return self.random.choice(scope.complexes)
+        return f"complex({self.leaf(scope)}, 0.3)"
+
+    def whole(self, scope: Scope) -> str:
+        """An int from 0 to about ten."""
+        choices = [i.name for i in scope.indices] + scope.wholes
+        r = self.random.random()
+        if choices and r < 0.7:
+            return self.random.choice(choices)
+        if scope.indices and r < 0.85:
+            i = self.random.choice([i for i in scope.indices])
+            return f"q[{i.name}]" if i.length == "n" else i.name
+        return self.random.choice(["n", "len(x)", "2", "3"])
+
+    def condition(self, scope: Scope, simple: bool = False) -> str:
+        if scope.truths and self.chance(0.15):
+            return self.random.choice(["", "not "]) + self.random.choice(scope.truths)
+        if self.mask and self.chance(0.06):
+            return f"b[{self.index('n', scope)}]"
+        return self.fill(self.draw(CONDITION[:3] if simple else CONDITION), scope, 1)
+
+    def index(self, length: str, scope: Scope) -> str:
+        """An int that is in range of an axis."""
+        mine = [i for i in scope.indices if i.length == length]
+        r = self.random.random()
+        if mine and r < 0.55:
+            i = self.random.choice(mine)
+            shift = self.random.randint(-i.before, i.after) if self.chance(0.6) else 0
+            if shift == 0 and self.chance(0.05):
+                return f"{length} - 1 - {i.name}" if not (i.before or i.after) else i.name
+            return i.name if shift == 0 else f"{i.name} {'+' if shift > 0 else '-'} {abs(shift)}"
+        if mine and r < 0.62 and length == "n":
+            return f"q[{self.random.choice(mine).name}]"
+        if mine and r < 0.7:
+            i = self.random.choice(mine)
+            return f"({i.name} + {self.random.randint(1, 3)}) % {length}"
+        wholes = scope.wholes + [i.name for i in scope.indices]
+        if wholes and r < 0.8:
+            k = self.random.choice(wholes)
+            return self.random.choice([f"{k} % {length}", f"(2 * {k} + 1) % {length}"])
+        if r < 0.84:
+            return f"int(3.0 * abs({self.leaf_without_index(scope)})) % {length}"
+        if r < 0.87:
+            return "-1"
+        return str(self.random.randint(0, 2 if length in SIZES else 1))
+
+    def leaf_without_index(self, scope: Scope) -> str:
+        usable = [s for s in scope.reals if not (self.parallel and s in self.parallel.sums)]
+        return self.random.choice(usable) if usable else "0.7"
+
+    def readable(self, scope: Scope, kind: str) -> list[Array]:
+        return [a for a in scope.arrays if a.kind == kind]
+
+    def element(self, array: Array, scope: Scope) -> str:
+        return f"{array.name}[{', '.join(self.places(array, scope))}]"
+
+    def places(self, array: Array, scope: Scope) -> list[str]:
+        places = [self.index(length, scope) for length in array.lengths]
+        if self.parallel and array.root in self.parallel.owned and array.own:
+            places[0] = self.parallel.variable
+        return places
+
+    def product(self, scope: Scope) -> str | None:
+        """A product of whole vectors."""
+        if self.parallel:
+            return None
+        vectors = [a for a in self.readable(scope, "real") if len(a.lengths) == 1]
+        pairs = [(a, b) for a in vectors for b in vectors if a.lengths == b.lengths]
+        if not pairs:
+            return None
+        a, b = self.random.choice(pairs)
+        return (
+            f"0.2 * {self.random.choice([f'np.dot({a.name}, {b.name})', f'({a.name} @ {b.name})'])}"
+        )
+
+    def helper_call(self, scope: Scope, depth: int) -> str:
+        name = self.random.choice(["bend", "bend", "power", "nested", "nearest", "pair"])
+        if name == "nearest":
+            vectors = [
+                a for a in self.readable(scope, "real")
+                if len(a.lengths) == 1 and not (self.parallel and a.root in self.parallel.owned)
+            ]  # fmt: skip
+            if not vectors:
+                return self.leaf(scope)
+            self.helpers.add(name)
+            return f"nearest({self.random.choice(vectors).name}, {self.leaf(scope)})"
+        self.helpers.add(name)
+        if name == "power":
+            times = self.random.choice(["2", "3", f"{self.whole(scope)} % 4"])
+            return f"power({self.leaf(scope)}, {times})"
+        r = self.real(scope, depth - 1)
+        if name == "pair":
+            return f"pair({r}, {self.leaf(scope)})[{self.random.randint(0, 1)}]"
+        return f"{name}({r}, {self.leaf(scope)})"
+
+    # statements
+
+    def block(self, scope: Scope, depth: int, loop: bool, most: int = 4) -> list[str]:
+        """Some statements; ``loop``: break and continue may stand here."""
+        lines: list[str] = []
+        for _ in range(self.random.randint(1, most)):
+            if self.budget <= 0:
+                break
+            self.budget -= 1
+            lines += self.statement(scope, depth, loop)
+        return lines or [f"{self.target(scope)} += 0.1 * {self.leaf(scope)}"]
+
+    def target(self, scope: Scope) -> str:
+        """A real variable that may be assigned, as a sum if it must be."""
+        if self.parallel:
+            return sorted(self.parallel.sums)[0]
+        return self.random.choice([r for r in scope.reals if r not in scope.fixed])
+
+    def statement(self, scope: Scope, depth: int, loop: bool) -> list[str]:
+        deep = depth >= 3
+        table: list[tuple[float, Callable[[], list[str] | None]]] = [
+            (18, lambda: self.assign(scope)),
+            (24, lambda: self.store(scope)),
+            (0 if deep else 16, lambda: self.for_loop(scope, depth)),
+            (0 if deep else 6, lambda: self.while_loop(scope, depth)),
+            (10, lambda: self.branch(scope, depth, loop)),
+            (4 if loop else 0, lambda: self.leave(scope)),
+            (0 if self.parallel else 1.5, lambda: self.early_return(scope)),
+            (5, lambda: self.local_array(scope)),
+            (4, lambda: self.view(scope)),
+            (0 if self.parallel else 4, lambda: self.slice_store(scope)),
+            (3, lambda: self.several(scope)),
+            (2, lambda: self.truth(scope)),
+            (3, lambda: self.count(scope)),
+            (0 if self.parallel or depth > 1 else 2, lambda: self.swap_arrays(scope)),
+            (0 if self.parallel else 2, lambda: self.rows(scope, depth)),
+            (0 if self.parallel else 1, lambda: self.in_place_helper(scope)),
+            (2 if self.complex else 0, lambda: self.assign_complex(scope)),
+            (8 if depth == 0 and self.uses_parallel else 0, lambda: self.parallel_loop(scope)),
+        ]
+        while True:
+            make = self.random.choices([m for _, m in table], [w for w, _ in table])[0]
+            lines = make()
+            if lines:
+                return lines
+
+    def assign(self, scope: Scope) -> list[str]:
+        if self.parallel and self.chance(0.35):
+            op = self.random.choice(["+=", "-="])
+            return [f"{sorted(self.parallel.sums)[0]} {op} {self.bounded(scope)}"]
+        known = [r for r in scope.reals if r not in scope.fixed]
+        if known and self.chance(0.65):
+            name = self.random.choice(known)
+            if self.chance(0.5):
+                op = self.random.choice(["+= 0.3 *", "*= 0.6 +", "-= 0.4 *", "/= 1.5 +"])
+                value = self.bounded(scope)
+                if op == "*= 0.6 +" or op == "/= 1.5 +":
+                    value = f"0.4 * math.sin({self.real(scope, 1)})"
+                return [f"{name} {op} {value if op[-1] == '+' else f'({value})'}"]
+        else:
+            name = self.name("t")
+        value = self.bounded(scope)
+        if name not in scope.reals:
+            scope.reals.append(name)
+            if self.chance(0.08):  # starts as an int, becomes a float
+                return [f"{name} = 0", f"{name} = {name} + {value}"]
+        return [f"{name} = {value}"]
+
+    def assign_complex(self, scope: Scope) -> list[str]:
+        value = self.fill(self.draw(COMPLEX_BOUNDED), scope, 2)
+        known = [c for c in scope.complexes if c not in scope.fixed]
+        if known and self.chance(0.7):
+            name = self.random.choice(known)
+            return [f"{name} {self.random.choice(['=', '= 0.3 * ' + name + ' +'])} {value}"]
+        name = self.name("c")
+        if name not in scope.complexes:
+            scope.complexes.append(name)
+        return [f"{name} = {value} + 0.0j"]
+
+    def writable(self, scope: Scope) -> list[Array]:
+        arrays = scope.arrays
+        if self.parallel:
+            mine = self.parallel.owned
+            arrays = [a for a in arrays if a.root in mine or a.root.startswith("inner")]
+        return arrays
+
+    def store(self, scope: Scope) -> list[str] | None:
+        arrays = self.writable(scope)
+        if not arrays:
+            return None
+        array = self.random.choice(arrays)
+        self.written.add(array.root)
+        where = self.element(array, scope)
+        if array.kind == "complex":
+            value = self.fill(self.draw(COMPLEX_BOUNDED), scope, 2)
+            return [f"{where} {self.random.choice(['=', '=', '+= 0.2 *'])} ({value})"]
+        op = self.random.choice(["=", "=", "=", "+=", "+=", "-=", "*=", "/="])
+        if op == "*=":
+            return [f"{where} *= 0.7 + 0.3 * math.sin({self.real(scope)})"]
+        if op == "/=":
+            return [f"{where} /= 1.6 + 0.5 * math.cos({self.real(scope)})"]
+        if op == "=" and self.chance(0.06):
+            plain = self.random.choice(["0.0", "0.25", "1", f"{self.whole(scope)} * 0.1"])
+            return [f"{where} = {plain}"]
+        return [f"{where} {op} {self.bounded(scope)}"]
+
+    def head(self, scope: Scope) -> tuple[list[str], str, list[Index]]:
+        """Lines before a loop, its head, and the indices that it gives."""
+        v = self.name("i")
+        length = self.random.choice(["n", "n", "n", "m", "l"])
+        r = self.random.random()
+        mine = [i for i in scope.indices if i.length == length]
+        if r < 0.35:
+            return [], f"for {v} in range({length}):", [Index(v, length)]
+        if r < 0.5:
+            low, high = self.random.choice([(1, 0), (0, 1), (1, 1)])
+            stop = length if not high else f"{length} - 1"
+            return [], f"for {v} in range({low}, {stop}):", [Index(v, length, low, high)]
+        if r < 0.62:
+            low, high = self.random.choice([(0, 0), (0, 1), (1, 0)])
+            start = f"{length} - {1 + high}"
+            return [], f"for {v} in range({start}, {low - 1}, -1):", [Index(v, length, low, high)]
+        if r < 0.68:
+            return [], f"for {v} in range(0, {length}, 2):", [Index(v, length)]
+        if r < 0.78 and mine:
+            i = self.random.choice(mine)
+            form = self.random.choice(
+                [f"range({i.name})", f"range({i.name} + 1)", f"range({i.name}, {length})"]
+            )
+            return [], f"for {v} in {form}:", [Index(v, length)]
+        if r < 0.82:
+            w = self.name("i")
+            return (
+                [],
+                f"for {w}, {v} in enumerate(range(1, {length})):",
+                [Index(v, length, 1, 0), Index(w, length, 0, 1)],
+            )
+        if r < 0.86:
+            w = self.name("i")
+            return (
+                [],
+                f"for {v}, {w} in zip(range({length}), range({length} - 1, -1, -1)):",
+                [Index(v, length), Index(w, length)],
+            )
+        if r < 0.9:  # as many as a float says
+            k = self.name("count")
+            return (
+                [f"{k} = 1 + int(2.0 * abs({self.leaf(scope)})) % 3"],
+                f"for {v} in range({k}):",
+                [Index(v, length)],
+            )
+        if r < 0.93 and length == "n":
+            return [], f"for {v} in range(q[{self.index('n', scope)}]):", [Index(v, length)]
+        return [], f"for {v} in range(x.shape[0]):", [Index(v, "n")]
+
+    def for_loop(self, scope: Scope, depth: int) -> list[str]:
+        before, head, indices = self.head(scope)
+        inner = scope.inner(indices=[*scope.indices, *indices])
+        lines = self.block(inner, depth + 1, loop=True)
+        return [*before, head, *indented(lines)]
+
+    def while_loop(self, scope: Scope, depth: int) -> list[str]:
+        r = self.random.random()
+        k = self.name("k")
+        if r < 0.6:  # an index runs along an axis while elements are of a kind
+            length = self.random.choice(["n", "m"])
+            inner = scope.inner(indices=[*scope.indices, Index(k, length)], fixed=(*scope.fixed, k))
+            only = scope.inner(indices=[Index(k, length)], reals=[], complexes=[])
+            limit = self.random.choice(["0.9", "1.3", self.leaf(scope)])
+            test = f"{k} < {length} and {self.leaf(only)} < {limit}"
+            if self.chance(0.3):
+                test = f"{k} < {length}"
+            lines = self.block(inner, depth + 1, loop=False)
+            return [f"{k} = 0", f"while {test}:", *indented(lines), f"    {k} += 1"]
+        if r < 0.8 and not self.parallel:  # until a float is small
+            e = self.name("t")
+            inner = scope.inner(
+                reals=[*scope.reals, e], wholes=[*scope.wholes, k], fixed=(*scope.fixed, k, e)
+            )
+            lines = self.block(inner, depth + 1, loop=False, most=2)
+            return [
+                f"{e} = 0.4 + {self.leaf(scope)} ** 2",
+                f"{k} = 0",
+                f"while {e} > 0.07 and {k} < 6:",
+                *indented(
+                    [
+                        *lines,
+                        f"{e} = 0.45 * {e} + 0.02 * math.sin({self.real(inner, 1)})",
+                        f"{k} += 1",
+                    ]
+                ),
+            ]
+        inner = scope.inner(wholes=[*scope.wholes, k], fixed=(*scope.fixed, k))
+        lines = self.block(inner, depth + 1, loop=False, most=3)
+        stop = f"if {k} > {self.random.randint(1, 3)} or {self.condition(inner, simple=True)}:"
+        return [f"{k} = 0", "while True:", *indented([f"{k} += 1", *lines, stop, "    break"])]
+
+    def parallel_loop(self, scope: Scope) -> list[str] | None:
+        length = self.random.choice(["n", "n", "m"])
+        arrays = [a for a in scope.arrays if a.own and a.lengths[0] == length]
+        owned = frozenset(
+            a.root for a in self.random.sample(arrays, min(len(arrays), self.random.randint(0, 2)))
+        )
+        if len({a.root for a in scope.arrays if a.root in owned and a.own}) < len(owned):
+            return None
+        sums = [r for r in scope.reals if r not in scope.fixed]
+        if not sums or any(owned & family for family in self.families):
+            return None
+        v = self.name("p")
+        total = self.random.choice(sums)
+        own_views = [a for a in scope.arrays if a.root in owned and not a.own]
+        inner = scope.inner(
+            indices=[Index(v, length)],
+            arrays=[a for a in scope.arrays if a not in own_views],
+            fixed=(*scope.reals, *scope.complexes, *scope.wholes, *scope.truths),
+        )
+        self.parallel = Parallel(v, owned, frozenset([total]))
+        lines = self.block(inner, 1, loop=False)
+        self.parallel = None
+        return [f"for {v} in prange({length}):", *indented(lines)]
+
+    def branch(self, scope: Scope, depth: int, loop: bool) -> list[str]:
+        lines = [
+            f"if {self.condition(scope)}:",
+            *indented(self.block(scope.inner(), depth, loop, 2)),
+        ]
+        if self.chance(0.2):
+            lines += [
+                f"elif {self.condition(scope)}:",
+                *indented(self.block(scope.inner(), depth, loop, 2)),
+            ]
+        if self.chance(0.45):
+            lines += ["else:", *indented(self.block(scope.inner(), depth, loop, 2))]
+        if self.chance(0.15) and not self.parallel:  # a name of both sides
+            t = self.name("t")
+            lines += [
+                f"if {self.condition(scope)}:",
+                f"    {t} = {self.bounded(scope)}",
+                "else:",
+                f"    {t} = {self.bounded(scope)}",
+            ]
+            scope.reals.append(t)
+        return lines
+
+    def leave(self, scope: Scope) -> list[str]:
+        return [f"if {self.condition(scope)}:", f"    {self.random.choice(['break', 'continue'])}"]
+
+    def early_return(self, scope: Scope) -> list[str]:
+        return [f"if {self.leaf(scope)} > 1.1:", f"    {self.return_line(scope)}"]
+
+    def return_line(self, scope: Scope) -> str:
+        if self.returns == "nothing":
+            return "return"
+        value = f"{self.leaf(scope)} + 0.7 * t0 * s0"
+        if self.returns == "pair":
+            return f"return {value}, {self.leaf(scope)}"
+        if self.returns == "array":
+            return "return w0"
+        return f"return {value}"
+
+    def local_array(self, scope: Scope) -> list[str]:
+        name = self.name("inner" if self.parallel else "local")
+        own = scope.inner()
+        whole = [
+            a
+            for a in scope.arrays
+            if a.own and not (self.parallel and a.root in self.parallel.owned)
+        ]
+        real = [a for a in whole if a.kind == "real"]
+        if real and self.chance(0.35):
+            of = self.random.choice(real)
+            form = self.random.choice(
+                ["{}.copy()", "np.empty_like({})", "np.zeros_like({})", "np.copy({})"]
+            )
+            array = Array(name, of.lengths, "real", name)
+            lines = [f"{name} = {form.format(of.name)}"]
+            filled = "empty" not in form
+        else:
+            lengths = self.random.choice(
+                [("n",), ("n",), ("m",), ("n", "m"), ("m", "n"), ("2", "n")]
+            )
+            shape = (
+                lengths[0]
+                if len(lengths) == 1 and self.chance(0.7)
+                else f"({', '.join(lengths)}{',' if len(lengths) == 1 else ''})"
+            )
+            form = self.random.choice(
+                [
+                    "np.zeros({})",
+                    "np.empty({})",
+                    "np.ones({})",
+                    "np.full({}, 0.3)",
+                    "np.zeros({}, dtype=np.float64)",
+                ]
+            )
+            if form == "np.full({}, 0.3)" and self.chance(0.5):
+                form = "np.full({}, " + self.leaf(scope) + ")"
+            array = Array(name, lengths, "real", name)
+            lines = [f"{name} = {form.format(shape)}"]
+            filled = "empty" not in form
+        if not filled or self.chance(0.4):
+            loops, places = [], []
+            for depth, length in enumerate(array.lengths):
+                v = self.name("i")
+                places.append(v)
+                if length.isidentifier():
+                    own.indices.append(Index(v, length))
+                loops.append("    " * depth + f"for {v} in range({length}):")
+            pad = "    " * len(loops)
+            lines += [*loops, f"{pad}{name}[{', '.join(places)}] = {self.bounded(own, 1)}"]
+        scope.arrays.append(array)
+        return lines
+
+    def view(self, scope: Scope) -> list[str] | None:
+        arrays = [
+            a for a in scope.arrays
+            if a.own
+            and (not self.parallel or a.root.startswith("inner") or a.root in self.parallel.owned)
+        ]  # fmt: skip
+        if self.parallel:
+            arrays = [a for a in arrays if len(a.lengths) > 1]
+        if not arrays:
+            return None
+        array = self.random.choice(arrays)
+        name = self.name("view")
+        if len(array.lengths) == 1:
+            if array.lengths[0] not in SIZES:
+                return None
+            part = self.random.choice(["1:", ":-1", "::2", "1:3", "::-1", ":"])
+            lengths = (array.lengths[0],) if part in ("::-1", ":") else (f"{name}.shape[0]",)
+            scope.arrays.append(Array(name, lengths, array.kind, array.root, False))
+            return [f"{name} = {array.name}[{part}]"]
+        places = self.places(array, scope)
+        form = self.random.random()
+        if form < 0.5 or self.parallel:
+            scope.arrays.append(Array(name, array.lengths[1:], array.kind, array.root, False))
+            more = self.random.choice(["", ", :" * (len(array.lengths) - 1)])
+            return [f"{name} = {array.name}[{places[0]}{more}]"]
+        if form < 0.75:
+            scope.arrays.append(Array(name, array.lengths[:1], array.kind, array.root, False))
+            return [f"{name} = {array.name}[:, {', '.join(places[1:])}]"]
+        if form < 0.9 and len(array.lengths) == 2:
+            scope.arrays.append(Array(name, array.lengths[::-1], array.kind, array.root, False))
+            return [f"{name} = {array.name}.T"]
+        scope.arrays.append(
+            Array(name, (f"{name}.shape[0]", *array.lengths[1:]), array.kind, array.root, False)
+        )
+        return [f"{name} = {array.name}[1:]"]
+
+    def slice_store(self, scope: Scope) -> list[str] | None:
+        """A statement about parts of vectors."""
+        vectors = [
+            Array(
+                f"{a.name}[{', '.join([*self.places(a, scope)[:-1], '{}'])}]",
+                a.lengths[-1:],
+                a.kind,
+                a.root,
+            )
+            for a in scope.arrays
+            if a.lengths[-1] in SIZES
+        ]
+        pairs = [
+            (a, b)
+            for a in vectors
+            for b in vectors
+            if a.lengths == b.lengths and a.kind == b.kind == "real"
+        ]
+        if not pairs:
+            return None
+        left, right = self.random.choice(pairs)
+        self.written.add(left.root)
+        to, of = self.random.choice(
+            [(":", ":"), ("1:", ":-1"), (":-1", "1:"), ("1:-1", "2:"), ("::2", "::2")]
+        )
+        r = right.name.format(of)
+        value = self.random.choice(
+            [
+                "0.6 * {r}",
+                "0.9 * np.sin({r})",
+                "0.5 * {r} * {r}",
+                "{v} * 0.3",
+                "0.4 * {r} + 0.2 * {v}",
+            ]
+        ).format(r=r, v=self.leaf(scope))
+        if self.chance(0.15) and left.root != right.root:
+            value = r
+        op = self.random.choice(["=", "=", "+=", "-=", "*="])
+        if op == "*=":
+            value = f"(0.6 + 0.3 * {value})"
+        return [f"{left.name.format(to)} {op} {value}"]
+
+    def several(self, scope: Scope) -> list[str]:
+        """Assignments of several names at once."""
+        known = [r for r in scope.reals if r not in scope.fixed]
+        if len(known) > 1 and self.chance(0.7):
+            one, other = self.random.sample(known, 2)
+            form = self.random.randint(0, 3)
+            if form == 0:
+                return [f"{one}, {other} = {other}, {one}"]
+            if form == 1:
+                return [f"{one}, {other} = {other}, {self.bounded(scope, 1)}"]
+            if form == 2:
+                self.helpers.add("pair")
+                return [f"{one}, {other} = pair({self.real(scope, 1)}, {self.leaf(scope)})"]
+            both = self.name("both")
+            return [
+                f"{both} = ({self.bounded(scope, 1)}, {self.leaf(scope)})",
+                f"{one} = {both}[0] * 0.5 + 0.4 * {both}[1]",
+            ]
+        t, u = self.name("t"), self.name("t")
+        scope.reals += [t, u]
+        return [f"{t} = {u} = {self.bounded(scope.inner(reals=scope.reals[:-2]), 1)}"]
+
+    def truth(self, scope: Scope) -> list[str]:
+        name = self.name("flag")
+        lines = [f"{name} = {self.condition(scope)}"]
+        scope.truths.append(name)
+        return lines
+
+    def count(self, scope: Scope) -> list[str]:
+        known = [k for k in scope.wholes if k not in scope.fixed]
+        if known:
+            k = self.random.choice(known)
+            step = self.random.choice(["1", "1", "2", "3", f"int(abs({self.leaf(scope)}) > 0.5)"])
+            return [
+                self.random.choice(
+                    [f"{k} += {step}", f"{k} = {k} + {step}", f"{k} = ({k} + 2) % n"]
+                )
+            ]
+        k = self.name("whole")
+        scope.wholes.append(k)
+        of = f"int(4.0 * abs({self.leaf(scope)})) % 5"
+        return [f"{k} = {self.random.choice(['0', '1', of, 'q[1]'])}"]
+
+    def swap_arrays(self, scope: Scope) -> list[str] | None:
+        arrays = [a for a in scope.arrays if a.own]
+        pairs = [
+            (a, b)
+            for a in arrays
+            for b in arrays
+            if a.name < b.name and (a.lengths, a.kind) == (b.lengths, b.kind)
+            and (a.name in self.parameters) == (b.name in self.parameters)
+        ]  # fmt: skip
+        if not pairs:
+            return None
+        a, b = self.random.choice(pairs)
+        self.families.append({a.root, b.root})
+        return [f"{a.name}, {b.name} = {b.name}, {a.name}"]
+
+    def rows(self, scope: Scope, depth: int) -> list[str] | None:
+        """A dynamic programme of two rows that are swapped."""
+        if depth > 1:
+            return None
+        old, new = self.name("row"), self.name("row")
+        i, j = self.name("i"), self.name("i")
+        inner = scope.inner(
+            indices=[*scope.indices, Index(i, "n"), Index(j, "m", 1, 0)],
+            arrays=[a for a in scope.arrays if a.kind == "real"],
+            reals=scope.reals,
+        )
+        return [
+            f"{old} = np.zeros(m)",
+            f"{new} = np.zeros(m)",
+            f"for {i} in range({self.random.choice(['n', '3', 'n - 1'])}):",
+            f"    for {j} in range(1, m):",
+            f"        {new}[{j}] = 0.5 * {old}[{j} - 1] + 0.3 * {new}[{j} - 1] * {old}[{j}]",
+            f"        {new}[{j}] += {self.bounded(inner, 1)}",
+            f"    {old}, {new} = {new}, {old}",
+            f"{self.target(scope)} += 0.5 * {old}[{self.random.choice(['m - 1', '1', '-1'])}]",
+        ]
+
+    def in_place_helper(self, scope: Scope) -> list[str] | None:
+        arrays = [a for a in self.writable(scope) if a.kind == "real"]
+        if not arrays:
+            return None
+        array = self.random.choice(arrays)
+        self.written.add(array.root)
+        self.helpers.add("smooth")
+        places = self.places(array, scope)[:-1]
+        name = f"{array.name}[{', '.join(places)}]" if places else array.name
+        return [
+            f"smooth({name}, {self.random.choice(['0.3', f'0.5 * math.sin({self.leaf(scope)})'])})"
+        ]
+
+    # the program
+
+    def write(self) -> Program:
+        parameters: list[Array] = [Array("x", SHAPES[1], "real", "x")]
+        for name, ndim, share in (("y", 1, 0.6), ("z", 2, 0.6), ("d", 3, 0.15), ("e", 4, 0.08)):
+            if self.chance(share):
+                parameters.append(Array(name, SHAPES[ndim], "real", name))
+        if self.complex:
+            parameters.append(Array("f", SHAPES[1], "complex", "f"))
+            if self.chance(0.5):
+                parameters.append(Array("g", SHAPES[2], "complex", "g"))
+        self.mask = self.chance(0.3)
+        self.parameters = [p.name for p in parameters]
+        numbers = [name for name in ("a", "h") if self.chance(0.6)]
+        scope = Scope(
+            ["s0", "t0", *numbers], ["c0"] if self.complex else [], ["k0"], [], list(parameters)
+        )
+        scope.fixed = tuple(numbers) if self.chance(0.5) else ()
+        body = ["n = x.shape[0]"]
+        ranks = {len(p.lengths) for p in parameters if p.kind == "real"}
+        if 2 in ranks and self.chance(0.5):
+            body[0] = "n, m = z.shape"
+        else:
+            body.append("m = n - 1")
+        body.append("l = 3")
+        body += [
+            f"s0 = {self.random.choice(['0.0', '0.2', *(['a'] if 'a' in numbers else [])])}",
+            "t0 = 0.5 * x[0]",
+        ]
+        body.append(f"k0 = {self.random.choice(['0', '1', 'k', 'int(k)'])}")
+        if self.complex:
+            body.append("c0 = 0.3 * f[1]")
+        if self.returns == "array":
+            body += ["w0 = np.zeros(n)"]
+            scope.arrays.append(Array("w0", ("n",), "real", "w0"))
+        if self.chance(0.5):
+            body += self.for_loop(scope, 0)
+        while self.budget > 0:
+            body += self.block(scope, 0, loop=False)
+        body += self.closing(scope)
+        arguments = [*self.parameters, "q", *(["b"] if self.mask else []), "k", *numbers]
+        written = set(self.written)
+        for family in self.families * len(self.families):
+            if family & written:
+                written |= family
+        writes = [p for p in self.parameters if p in written]
+        if self.returns == "nothing" and not writes:
+            body.append("x[0] = 0.5 * s0 + 0.3 * t0 * t0")
+            writes = ["x"]
+        needed = [HELPERS[h].strip() for h in HELPERS if h in self.helpers]
+        lines = [f"def program({', '.join(arguments)}):", *indented(body)]
+        text = "\n\n\n".join([*needed, "\n".join(lines)]) + "\n"
+        return Program(self.seed, text, tuple(arguments), tuple(writes), self.single)
+
+    def closing(self, scope: Scope) -> list[str]:
+        if self.returns == "nothing":
+            return []
+        if self.returns == "array":
+            return ["w0[1] += 0.2 * s0 * t0", "return w0"]
+        return [self.return_line(scope)]
+
+
+def indented(lines: list[str]) -> list[str]:
+    return ["    " + line for line in lines]
