@@ -88,6 +88,8 @@ class ExpressionReader:
         self.homes: dict[str, Block] = {}
         self.arrays: dict[str, KernelArray] = {}
         self.constants: dict[str, np.ndarray] = {}
+        self.checks: list[tuple[Value, Value, str]] = []
+        self.captured: dict[str, np.ndarray] = {}
         self.lowest: dict[str, int] = {}
         self.scopes: list[Scope] = []
         self.block = Block()
@@ -265,16 +267,19 @@ class ExpressionReader:
             if value.dtype not in KERNEL_DTYPES or not value.ndim:
                 self.refuse(node, f"{name} is an array of {value.dtype}", "convert it with astype")
             label = f"{name}_{id(value):x}" if name in self.arrays else name
-            for known, other in self.constants.items():
+            for known, other in self.captured.items():
                 if other is value:
                     label = known
             if label not in self.constants:
-                self.constants[label] = value
+                self.captured[label] = value
+                self.constants[label] = value.copy()  # as Numba does: later changes are not seen
                 self.arrays[label] = KernelArray(label, value.dtype, value.ndim, "constant")
                 self.reserved.add(label)
             return self.whole_view(label)
         if isinstance(value, tuple | list):
             return Items(self.constant(name, v, node) for v in value)
+        if hasattr(value, "__array__") and not isinstance(value, type):
+            self.refuse(node, f"{name} is a captured {type(value).__name__}", "pass it as argument")
         return value
 
     def whole_view(self, array: str) -> ArrayView:
@@ -566,26 +571,26 @@ class ExpressionReader:
 
     def _of_BoolOp(self, node: ast.BoolOp, env: dict[str, Any]) -> Any:
         word = "and" if isinstance(node.op, ast.And) else "or"
-        result = self.truth(self.scalar(node.values[0], env))
+        result = self.scalar(node.values[0], env)
         for part in node.values[1:]:
-            if isinstance(result, bool):
-                if result == (word == "or"):
+            condition = self.truth(result)
+            if isinstance(condition, bool):
+                if condition == (word == "or"):
                     return result
-                result = self.truth(self.scalar(part, env))
-                continue
-            before, self.block = self.block, Block(self.block.loop, self.block)
-            outcome = self.truth(self.scalar(part, env))
-            inner, self.block = self.block, before
-            if not inner.statements:
-                result = Expression(word, (result, outcome))
+                result = self.scalar(part, env)
                 continue
             # the rest is not evaluated where the first decides: it may read out of range
-            name = self.fresh("t", BOOL)
+            before, self.block = self.block, Block(self.block.loop, self.block)
+            other = self.scalar(part, env)
+            inner, self.block = self.block, before
+            if not inner.statements and self.dtype_of(result) == self.dtype_of(other) == BOOL:
+                result = Expression(word, (result, other))
+                continue
             decided = Block(self.block.loop, self.block)
-            then, other = (inner, decided) if word == "and" else (decided, inner)
-            first, second = (outcome, False) if word == "and" else (True, outcome)
-            self.emit(KernelBranch(result, then, other, [(name, first, second)]))
-            result = name
+            if word == "and":
+                result = self.choice(condition, (inner, decided), (other, result), "t")
+            else:
+                result = self.choice(condition, (decided, inner), (result, other), "t")
         return result
 
     def _of_IfExp(self, node: ast.IfExp, env: dict[str, Any]) -> Any:
@@ -656,7 +661,19 @@ class ExpressionReader:
             for axis, length in enumerate(a.shape, len(shape) - a.ndim):
                 if shape[axis] == 1:
                     shape[axis] = length
+                elif length != 1:
+                    self.check_lengths(shape[axis], length, node)
         return ArrayExpression(tuple(shape), at, reads)
+
+    def check_lengths(self, one: Value, other: Value, node: Any) -> None:
+        """Have calls raise where two axes differ in length, unless it is in a branch."""
+        block = self.block
+        while block.parent is not None:
+            if block.loop is None or block.loop.body is not block:
+                return
+            block = block.parent
+        if one != other:
+            self.checks.append((one, other, f"arrays of {self.scopes[-1].line(node)}"))
 
     def stored(self, elements: ArrayExpression, node: Any) -> ArrayView:
         """An expression of arrays in an array of its own."""
@@ -712,6 +729,10 @@ class ExpressionReader:
             )
         if isinstance(content, ArrayView | ArrayExpression) and content.ndim > view.ndim:
             self.refuse(node, "an array of more axes than what it is assigned to", "write the loop")
+        if isinstance(content, ArrayView | ArrayExpression):
+            for axis, length in enumerate(content.shape, view.ndim - content.ndim):
+                if length != 1:
+                    self.check_lengths(view.shape[axis], length, node)
         before, places = self.block, []
         for length in view.shape:
             places.append(self.open_loop(length).variable)
@@ -821,6 +842,8 @@ class ExpressionReader:
         if name == "len":
             if isinstance(arguments[0], Items):
                 return len(arguments[0])
+            if not isinstance(arguments[0], ArrayView | ArrayExpression):
+                self.refuse(node, f"{ast.unparse(node)} of a number", "pass an array")
             return arguments[0].shape[0]
         if target is range:
             self.refuse(node, "range outside of a for", "loop over it")
@@ -1109,8 +1132,8 @@ _PYTHON: dict[type, str] = {
 
 
 _OF_TEXTS = re.compile(
-    r"(k|n|pos|base)\d+_|tape_.*|.*__[bdos]|.*_(f32|f64|c64|c128)|kernel|growing|grow|np|prange|range|"
-    r"len|int|float|bool|complex|abs|min|max|round"
+    r"(k|n|pos|base)\d+_|result\d+_?|tape_.*|.*__[bdos]|.*_(f32|f64|c64|c128)|kernel|growing|grow|"
+    r"np|prange|range|len|int|float|bool|complex|abs|min|max|round"
 )
 
 

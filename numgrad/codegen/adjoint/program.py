@@ -230,9 +230,18 @@ class DerivativeProgram:
     def _given(self, arguments: Sequence[Any]) -> dict[str, Any]:
         """Arguments by name, with copies of those that are overwritten."""
         given = dict(zip(self.names, arguments, strict=True))
-        for one, other, word in self.function.checks:
-            if self.lengths.value(one, given) != self.lengths.value(other, given):
-                raise NumgradValueError(f"{self.function.name}: {word} have different lengths")
+        for check in tuple(self.function.checks):
+            one, other, word = check
+            try:
+                lengths = [max(0, self.lengths.value(n, given)) for n in (one, other)]
+            except NumgradKernelError:  # they follow from what is computed
+                self.function.checks.remove(check)
+                continue
+            if lengths[0] != lengths[1]:
+                raise NumgradValueError(
+                    f"{self.function.name}: {word} have different lengths, "
+                    f"{lengths[0]} and {lengths[1]}"
+                )
         for output in self.outputs:
             if output.array in given:
                 given[output.array] = given[output.array].copy()

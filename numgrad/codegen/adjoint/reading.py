@@ -78,7 +78,6 @@ class FunctionReader(ExpressionReader):
         self.promoted: dict[str, np.dtype] = {}
         self.unbounded: set[str] = set()
         self.buffers: dict[tuple[int, str], Allocate] = {}
-        self.checks: list[tuple[Value, Value, str]] = []
         self.scopes.append(scope)
         self.is_generated = hasattr(scope.function, TEXT)
         scope.rotated = rotated_names(scope.tree.body)

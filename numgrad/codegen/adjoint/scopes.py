@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -23,13 +24,10 @@ class Scope:
     ----------
     function
         The Python function; ``tree`` is its syntax, ``file`` and ``first`` where that begins.
-    names
-        Globals and enclosed variables.
     """
 
     function: Callable[..., Any]
     tree: ast.FunctionDef
-    names: dict[str, Any]
     file: str = ""
     first: int = 1
     rotated: dict[str, str] = field(default_factory=dict)
@@ -37,6 +35,11 @@ class Scope:
     @property
     def name(self) -> str:
         return self.tree.name
+
+    @property
+    def names(self) -> Mapping[str, Any]:
+        """Globals and enclosed variables, as they are now."""
+        return _names_around(self.function)
 
     @property
     def parameters(self) -> list[str]:
@@ -49,9 +52,12 @@ class Scope:
 
     def refuse(self, node: Any, problem: str, remedy: str) -> NoReturn:
         """Raise for a node of the syntax."""
+        raise NumgradKernelError(f"{self.name}: {problem}, {self.line(node)}; {remedy}")
+
+    def line(self, node: Any) -> str:
+        """Where a node of the syntax is in the user's file."""
         line = getattr(node, "lineno", 1) + self.first - 1
-        where = f", line {line} of {self.file}" if self.file else f", line {line}"
-        raise NumgradKernelError(f"{self.name}: {problem}{where}; {remedy}")
+        return f"line {line} of {self.file}" if self.file else f"line {line}"
 
 
 def is_docstring(node: ast.stmt) -> bool:
@@ -93,21 +99,21 @@ def scope_of(function: Any) -> Scope:
         tree = None
     if not isinstance(tree, ast.FunctionDef):
         raise NumgradKernelError(f"{name}: is no function of several lines; write it as a def")
-    scope = Scope(function, tree, _names_around(function), file, first)
+    scope = Scope(function, tree, file, first)
     given = tree.args
     if given.vararg or given.kwarg or given.kwonlyargs:
         scope.refuse(tree, "parameters by * or by keyword only", "list them one by one")
     return scope
 
 
-def _names_around(function: Callable[..., Any]) -> dict[str, Any]:
-    names = dict(function.__globals__)
+def _names_around(function: Callable[..., Any]) -> Mapping[str, Any]:
+    enclosed = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
-            names[name] = cell.cell_contents
+            enclosed[name] = cell.cell_contents
         except ValueError:  # assigned later than the function is read
             continue
-    return names
+    return ChainMap(enclosed, function.__globals__)
 
 
 def assigned_names(statements: Sequence[ast.AST]) -> list[str]:

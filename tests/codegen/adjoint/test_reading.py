@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.errors import NumgradKernelError, NumgradValueError
 from tests.codegen.adjoint.test_traps import RNG, X, Y, Z, check
 
 TABLE = np.arange(20.0)[::3]
@@ -267,3 +268,116 @@ def test_reports_and_texts():
     with pytest.raises(ng.errors.NumgradValueError, match="sideways"):
         k.source("sideways", X)
     assert RNG is not None
+
+
+def test_and_and_or_give_one_of_their_operands():
+    def first_or_three(x):
+        return x or 3.0
+
+    def number_and_element(s, x):
+        return s and x[0]
+
+    def downwards(n, a):
+        total = 0.0
+        while n and a[n] > 0:
+            total += a[n] ** 2
+            n -= 1
+        return total
+
+    f, g = ng.kernel(first_or_three), ng.kernel(number_and_element)
+    assert float(f(2.0)) == 2.0
+    assert float(f(0.0)) == 3.0
+    assert ng.grad(f)(2.0) == 1.0
+    assert ng.grad(f)(0.0) == 0.0
+    value, (by_s, by_x) = ng.value_and_grad(g, (0, 1))(2.0, np.array([5.0]))
+    assert (value, by_s, list(by_x)) == (5.0, 0.0, [1.0])
+    assert float(g(0.0, np.array([5.0]))) == 0.0
+    slope = ng.grad(ng.kernel(downwards), 1)(3, np.array([1.0, -1.0, 2.0, 3.0]))
+    np.testing.assert_array_equal(slope, [0.0, 0.0, 4.0, 6.0])
+
+
+def test_captured_arrays_are_those_of_the_first_call():
+    weights = np.array([1.0, 2.0])
+
+    @ng.kernel
+    def weighted(x):
+        return x**2 * weights[1]
+
+    x = ng.tensor(1.0, requires_grad=True)
+    y = weighted(x)
+    weights[1] = 7.0
+    y.backward()
+    assert x.grad == 4.0
+    assert float(weighted(1.0)) == 2.0
+
+
+def test_captured_tensors_are_refused():
+    weight = ng.tensor([1.0, 2.0], requires_grad=True)
+
+    @ng.kernel
+    def weighted(x):
+        return x * weight[1]
+
+    with pytest.raises(NumgradKernelError, match=r"weight is a captured Tensor.*as argument"):
+        weighted(2.0)
+
+
+def test_arrays_of_different_lengths_are_refused():
+    @ng.kernel(writes="u")
+    def assign(u, v):
+        u[1:4] = v[:5]
+
+    @ng.kernel
+    def product(u, v):
+        return np.sum(u * v)
+
+    @ng.kernel
+    def either(u, v):
+        if len(u) == len(v):
+            return np.sum(u * v)
+        return 0.0
+
+    with pytest.raises(NumgradValueError, match=r"different lengths, 3 and 5"):
+        assign(np.zeros(6), np.arange(6.0))
+    with pytest.raises(NumgradValueError, match=r"different lengths, 6 and 4"):
+        ng.grad(product)(np.zeros(6), np.arange(4.0))
+    assert float(either(np.ones(3), np.ones(2))) == 0.0
+    assert float(either(np.ones(3), np.ones(3))) == 3.0
+
+
+def test_names_of_results_are_free_for_users():
+    @ng.kernel
+    def power_series(result0, x):
+        s = 1.5
+        for q in range(len(x)):
+            s = s * x[q] + result0[q] * s
+        return s
+
+    a, b = np.array([1.0, 2.0, 3.0]), np.array([0.5, 0.6, 0.7])
+    value, (by_a, by_b) = ng.value_and_grad(power_series, (0, 1))(a, b)
+    np.testing.assert_allclose(value, 1.5 * np.prod(a + b), rtol=1e-14)
+    np.testing.assert_allclose(by_a, 1.5 * np.prod(a + b) / (a + b), rtol=1e-14)
+    np.testing.assert_array_equal(by_a, by_b)
+
+
+def test_names_are_looked_up_when_a_kernel_is_called():
+    @ng.kernel
+    def squared_late(x):
+        return late(x) * x
+
+    def late(x):
+        return x * x
+
+    assert ng.grad(squared_late)(2.0) == 12.0
+
+
+def test_len_of_a_number_is_refused():
+    @ng.kernel
+    def total(x):
+        s = 0.0
+        for i in range(len(x)):
+            s += x[i]
+        return s
+
+    with pytest.raises(NumgradKernelError, match=r"len\(x\) of a number"):
+        total(3.0)
