@@ -190,6 +190,10 @@ def renorm(x, p, axis, maxnorm):
     return np.where(large, x * scale, x)
 
 
+# of the greatest norm allowed: it stays
+renorm.kink(x=([[3.0, 4.0]], [[1, 1]]), params={"p": 2, "axis": 0, "maxnorm": 5.0})
+
+
 def _floating(x: Any) -> Any:
     return x if x.dtype.kind in "fc" else x * 1.0
 

@@ -7,6 +7,7 @@ import scipy.integrate
 import numgrad as ng
 from numgrad.codegen import threads as threads_of_kernels
 from numgrad.testing import gradcheck, gradgradcheck
+from tests.quiet import quiet
 
 rng = np.random.default_rng(7)
 X = rng.normal(size=(3, 5))
@@ -164,6 +165,9 @@ def test_polynomials():
     points = np.arange(5.0)
     assert gradcheck(lambda y, w: ng.polyfit(points, y, 2, w=w + 3), (p, x))
     assert gradgradcheck(lambda x, y: ng.polyfit(x + points, y, 1), (leaf(X[2] * 0.1), p))
+    short = [quiet(lib.polyfit, X[0], X[1], 2, rcond=0.5) for lib in (np, ng)]  # of lower rank
+    np.testing.assert_allclose(*short)
+    assert abs(short[0] - np.polyfit(X[0], X[1], 2)).max() > 0.1
     compiled = ng.jit(lambda p, x: ng.polyval(ng.polymul(p, ng.polyder(p)), x))
     expected = np.polyval(np.polymul(X[0], np.polyder(X[0])), X[1])
     np.testing.assert_allclose(compiled(X[0], X[1]), expected)

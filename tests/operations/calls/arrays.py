@@ -499,7 +499,6 @@ CALLS = {
     polyfit: [
         (((5,), (5,)), lambda x, y: polyfit(_spread(x), y, 2)),
         (((4,), (4, 2), (4,)), lambda x, y, w: polyfit(_spread(x), y, 1, w=w + 4)),
-        (((5,), (5,)), lambda x, y: polyfit(_spread(x), y, 2, rcond=0.3)),  # singular by that
     ],
     polynomial_roots: [
         (((4,),), lambda p: polynomial_roots(p + np.array([9.0, 0.0, 1.0, -40.0]))),
