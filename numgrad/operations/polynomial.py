@@ -357,7 +357,8 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     deg : int
         Largest power.
     rcond : float
-        Relative size of singular values that count as zero.
+        Relative size of singular values that count as zero; gradients take them to be so: a cut
+        above rounding errors is not differentiated.
     full : bool
         Only False is taken.
     w : array_like

@@ -289,7 +289,8 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=None):
     Parameters
     ----------
     rcond : float
-        Singular values up to this times the largest count as zero; 1e-15 by default.
+        Singular values up to this times the largest count as zero; 1e-15 by default. Gradients
+        take them to be so: a cut above rounding errors is not differentiated.
     hermitian : bool
         Whether the matrices are Hermitian, so that they must be square; nothing else follows.
     rtol : float
@@ -421,7 +422,8 @@ def lstsq(a, b, rcond=None):
     ----------
     rcond : float
         Singular values up to this times the largest count as zero; by default the larger length
-        times the precision of the dtype, which -1 leaves without that length.
+        times the precision of the dtype, which -1 leaves without that length. Gradients take them
+        to be so: a cut above rounding errors is not differentiated.
 
     Returns
     -------
