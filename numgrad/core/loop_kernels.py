@@ -418,6 +418,12 @@ def kernel(function: Any = None, *, writes: str | Sequence[str] = ()) -> Any:
         If something in the function has no derivative here; the message names the line. Some is
         found at the first call with arguments of new dtypes.
 
+    Notes
+    -----
+    As with Numba, values from outside of the function are those of the first call, and indices are
+    not checked: one out of range reads or writes memory of others. ``NUMGRAD_BOUNDSCHECK=1`` in the
+    environment has each compared, and raises ``IndexError``. Integers divided by 0 give 0.
+
     Examples
     --------
     >>> import numpy as np, numgrad as ng
@@ -432,6 +438,8 @@ def kernel(function: Any = None, *, writes: str | Sequence[str] = ()) -> Any:
     """
     if function is None:
         return lambda f: kernel(f, writes=writes)
+    if isinstance(function, KernelOperation) and not writes:
+        return function
     if isinstance(writes, dict):
         raise NumgradKernelError(
             "kernel: writes as a dict, of arrays that need not be passed, does not exist yet; pass "

@@ -381,3 +381,33 @@ def test_len_of_a_number_is_refused():
 
     with pytest.raises(NumgradKernelError, match=r"len\(x\) of a number"):
         total(3.0)
+
+
+def test_a_kernel_of_a_kernel_is_that_kernel():
+    @ng.kernel
+    def square(x):
+        return x * x
+
+    assert ng.kernel(square) is square
+
+
+def test_second_derivatives_with_a_captured_transpose():
+    weights = np.arange(6.0).reshape(2, 3).T
+
+    @ng.kernel
+    def series(x):
+        s = 0.0
+        for i in range(3):
+            for j in range(2):
+                s += weights[i, j] * x**i
+        return s
+
+    assert ng.grad(ng.grad(series))(1.5) == 2 * weights[2].sum()
+
+
+def test_integers_divided_by_zero_give_zero():
+    @ng.kernel
+    def divided(x, n, k):
+        return x * (n // k) + n % k
+
+    assert float(divided(2.0, 3, 0)) == 0.0
