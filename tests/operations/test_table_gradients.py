@@ -28,7 +28,9 @@ LOOSE = 1e-4  # of second derivatives, by differences of first ones
 OWN = """
 nextafter spacing real_if_close histogram_sums histogram histogramdd_sums histogramdd histogram2d
 bincount distinct unique unique_all unique_counts unique_inverse unique_values intersect1d union1d
-setdiff1d setxor1d
+setdiff1d setxor1d unique_consecutive
+emath_sqrt emath_log emath_log2 emath_log10 emath_logn emath_power emath_arccos emath_arcsin
+emath_arctanh
 """
 """What numbers decide the shape of, or the gradient is zero: they have tests of their own."""
 
