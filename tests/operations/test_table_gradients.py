@@ -10,6 +10,7 @@ from numgrad.core.axis import AxisOp
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import Op
 from numgrad.core.plan import Call
+from numgrad.errors import NumgradNotImplementedError
 from numgrad.testing import gradcheck, gradgradcheck
 from numgrad.testing.samples import LAYOUTS, draw, samples
 from tests.operations.cases import TABLE, Case, cases, drawn, empty_cases, followed, prepare
@@ -21,6 +22,8 @@ SMOOTH = [
     op for op in ELEMENTWISE if op.differentiable and any(followed(op, name) for name in op.inputs)
 ]
 LOOSE = 1e-4  # of second derivatives, by differences of first ones
+NOISE = {"fractional_matrix_power": 1e-14}
+"""Between two runs, where LAPACK's sums depend on where in memory their operands are."""
 
 # -------------------------------------------------------------------------------- differences
 
@@ -51,7 +54,12 @@ def test_gradcheck(op):
 @pytest.mark.parametrize("op", **by_name(TABLE))
 def test_gradgradcheck(op):
     for case in few(op):
-        gradgradcheck(case.function, case.tensors(), atol=LOOSE)
+        if op.name == "zeta_s":  # its own derivative is refused by name
+            with pytest.raises(NumgradNotImplementedError, match="zeta_ss"):
+                gradgradcheck(case.function, case.tensors())
+        else:
+            noise = NOISE.get(op.name, 0.0)
+            gradgradcheck(case.function, case.tensors(), atol=LOOSE, nondet_tol=noise)
 
 
 @pytest.mark.parametrize("op", **by_name([op for op in TABLE if not op.real]))
@@ -63,7 +71,8 @@ def test_complex_gradcheck(op):
 @pytest.mark.parametrize("op", **by_name([op for op in TABLE if not op.real]))
 def test_complex_gradgradcheck(op):
     for case in few(op, np.complex128):
-        gradgradcheck(case.function, case.tensors(), atol=LOOSE)
+        noise = NOISE.get(op.name, 0.0)
+        gradgradcheck(case.function, case.tensors(), atol=LOOSE, nondet_tol=noise)
 
 
 def few(op: Op, dtype: Any = np.float64) -> list[Case]:
