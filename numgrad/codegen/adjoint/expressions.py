@@ -264,7 +264,7 @@ class ExpressionReader:
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, np.ndarray):
-            if value.dtype not in KERNEL_DTYPES or not value.ndim:
+            if value.dtype not in KERNEL_DTYPES or value.dtype == np.uint64 or not value.ndim:
                 self.refuse(node, f"{name} is an array of {value.dtype}", "convert it with astype")
             label = f"{name}_{id(value):x}" if name in self.arrays else name
             for known, other in self.captured.items():

@@ -106,7 +106,12 @@ class DerivativeProgram:
 
     def __init__(self, definition: KernelDefinition, kinds: Sequence[Kind]) -> None:
         self.definition, self.operations = definition, definition.operations
-        for _, rank in kinds:
+        for dtype, rank in kinds:
+            if dtype == np.uint64:
+                raise NumgradKernelError(
+                    f"{definition.name}: an argument of uint64; integers of kernels are int64, so "
+                    "convert it with astype(np.int64)"
+                )
             if rank > MOST_AXES:
                 raise NumgradKernelError(
                     f"{definition.name}: an array of {rank} axes; kernels take arrays of up to "
@@ -230,12 +235,13 @@ class DerivativeProgram:
     def _given(self, arguments: Sequence[Any]) -> dict[str, Any]:
         """Arguments by name, with copies of those that are overwritten."""
         given = dict(zip(self.names, arguments, strict=True))
-        for check in tuple(self.function.checks):
+        for check in self.function.checks:
             one, other, word = check
             try:
                 lengths = [max(0, self.lengths.value(n, given)) for n in (one, other)]
             except NumgradKernelError:  # they follow from what is computed
-                self.function.checks.remove(check)
+                # a new list: other threads may go through this one
+                self.function.checks = [c for c in self.function.checks if c is not check]
                 continue
             if lengths[0] != lengths[1]:
                 raise NumgradValueError(

@@ -411,3 +411,15 @@ def test_integers_divided_by_zero_give_zero():
         return x * (n // k) + n % k
 
     assert float(divided(2.0, 3, 0)) == 0.0
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_unsigned_integers_of_64_bits_are_refused(captured):
+    counts = np.array([2**63 + 5], dtype=np.uint64)
+
+    @ng.kernel
+    def scaled(x, n):
+        return x * (counts[0] if captured else n[0])
+
+    with pytest.raises(NumgradKernelError, match=r"uint64.*astype"):
+        scaled(2.0, np.array([1]) if captured else counts)
