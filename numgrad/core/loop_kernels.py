@@ -202,7 +202,7 @@ class KernelOperation(Primitive):
         return self._program_for(arguments).source(word)
 
     def report(self, *arguments: Any) -> KernelReport:
-        """What the gradient keeps of the forward sweep, and which loops run again.
+        """List the values that the gradient keeps, and the loops that run again.
 
         Parameters
         ----------

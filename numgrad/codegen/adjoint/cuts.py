@@ -1,4 +1,4 @@
-"""What of an iteration is kept: a minimum cut between what is gone and what is needed."""
+"""Choice of the values that are kept: a minimum cut between those gone and those needed."""
 
 from __future__ import annotations
 

@@ -4,41 +4,30 @@ from __future__ import annotations
 
 import ast
 import builtins
-import inspect
 import operator
-import re
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.adjoint.array_functions import PRODUCTS, REDUCTIONS
-from numgrad.codegen.adjoint.operations import Operations, ScalarFunction
+from numgrad.codegen.adjoint.array_functions import PRODUCTS
+from numgrad.codegen.adjoint.emission import NUMBERS, SCALARS, StatementEmitter, safe_name
 from numgrad.codegen.adjoint.representation import (
-    COMPARISONS,
-    COMPLEX128,
     Allocate,
     Block,
-    Define,
-    Ensure,
     Expression,
     KernelArray,
     KernelBranch,
     KernelLoop,
-    KernelStatement,
     Load,
     Store,
     Value,
     add,
-    dtype_of,
     multiply,
     subtract,
 )
-from numgrad.codegen.adjoint.scopes import Scope, plain_function, scope_of
 from numgrad.codegen.adjoint.values import ArrayExpression, ArrayView, IndexSpan, Items, Made
 from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64, KERNEL_DTYPES
-from numgrad.codegen.intrinsics import grow, growing
-from numgrad.errors import NumgradTypeError
 
 BINARY = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide",
@@ -57,168 +46,19 @@ FOLD: dict[str, Callable[..., Any]] = {
     "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift, "<": operator.lt,
     "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
-_MAKERS = ("zeros", "empty", "ones", "full")
-_NUMBERS = (bool, int, float, complex)
-_SCALARS = (*_NUMBERS, str, Expression)
-_CASTS: dict[str, np.dtype] = {
-    "float": FLOAT64, "int": INT64, "bool": BOOL, "complex": COMPLEX128, "intp": INT64,
-    "bool_": BOOL,
-} | {dtype.name: dtype for dtype in KERNEL_DTYPES}  # fmt: skip
-_ROUNDED = {"floor": "floor", "ceil": "ceil", "trunc": "trunc"}
+_PYTHON: dict[type, str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Pow: "pow",
+    ast.Mod: "mod", ast.FloorDiv: "floordiv",
+}  # fmt: skip
 
 
-class ExpressionReader:
-    """Reads expressions of a function for arguments of known dtypes and ranks.
-
-    Attributes
-    ----------
-    dtypes, homes, arrays
-        What ``representation.Function`` has.
-    block
-        The block that statements are added to.
-    scopes
-        The function under reading and those that it is inlined in.
-    lowest
-        Known lower bounds of integers.
-    """
-
-    def __init__(self, operations: Operations) -> None:
-        self.operations = operations
-        self.dtypes: dict[str, np.dtype] = {}
-        self.homes: dict[str, Block] = {}
-        self.arrays: dict[str, KernelArray] = {}
-        self.constants: dict[str, np.ndarray] = {}
-        self.checks: list[tuple[Value, Value, str]] = []
-        self.captured: dict[str, np.ndarray] = {}
-        self.lowest: dict[str, int] = {}
-        self.scopes: list[Scope] = []
-        self.block = Block()
-        self.reserved: set[str] = set()
-        self.count = 0
-        self.line = 0
-
-    # ---------------------------------------------------------------------------------- names
-
-    def refuse(self, node: Any, problem: str, remedy: str) -> NoReturn:
-        """Raise for what has no derivative."""
-        self.scopes[-1].refuse(node, problem, remedy)
-
-    def fresh(self, stem: str, dtype: np.dtype) -> str:
-        """A new name of a scalar of this block."""
-        stem = stem.rstrip("_0123456789") or "v"
-        if stem.startswith("tape_"):
-            stem = "v"
-        while True:
-            self.count += 1
-            name = f"{stem}_{self.count}"
-            if name not in self.reserved and name not in self.arrays:
-                break
-        self.dtypes[name], self.homes[name] = dtype, self.block
-        return name
-
-    def emit(self, statement: KernelStatement) -> None:
-        statement.home, statement.line = self.block, self.line
-        self.block.statements.append(statement)
-
-    def dtype_of(self, value: Value) -> np.dtype:
-        return dtype_of(value, self.dtypes)
-
-    def define(self, operation: str, *operands: Value, stem: str = "v") -> Value:
-        """The result of an operation, of operands that are converted to its dtypes."""
-        given = [self.dtype_of(o) for o in operands]
-        if operation in ("copy", "max", "min"):
-            common = np.result_type(*given)
-            loop, out = [common] * len(given), common
-        else:
-            loop, out = self.operations.types(operation, given)
-        return self.defined(
-            operation, [self.cast(o, d) for o, d in zip(operands, loop, strict=True)], out, stem
-        )
-
-    def defined(
-        self, operation: str, operands: Sequence[Value], dtype: np.dtype, stem: str = "v"
-    ) -> Value:
-        name = self.fresh(stem, dtype)
-        self.emit(Define(name, operation, tuple(operands)))
-        return name
-
-    def cast(self, value: Value, dtype: np.dtype) -> Value:
-        """A number in another dtype."""
-        own = self.dtype_of(value)
-        if own == dtype:
-            return value
-        if isinstance(value, _NUMBERS):
-            if dtype == FLOAT64 and not isinstance(value, complex):
-                return float(value)
-            if dtype == COMPLEX128:
-                return complex(value)
-            if dtype == INT64 and not isinstance(value, complex):
-                return int(value)
-        if dtype.kind in "iu":
-            return self.integer(value)
-        if dtype.kind == "b":
-            return self.truth(value)
-        return self.defined("cast", [value], dtype)
-
-    def integer(self, value: Value) -> Value:
-        """A number as an integer."""
-        kind = self.dtype_of(value).kind
-        if kind == "i":
-            return value
-        if isinstance(value, _NUMBERS):
-            return int(value.real)
-        return Expression("int", (value,))
-
-    def truth(self, value: Value) -> Value:
-        """Whether a number is not zero."""
-        if isinstance(value, _NUMBERS):
-            return bool(value)
-        if self.dtype_of(value).kind == "b":
-            return value
-        return Expression("!=", (value, 0))
-
-    def renamed(self, value: Value, stem: str) -> Value:
-        """A value that was just computed under a name like the user's."""
-        last = self.block.statements[-1] if self.block.statements else None
-        if isinstance(last, Define | Load) and value == last.name:
-            last.name = self.fresh(stem, self.dtypes[last.name])
-            return last.name
-        return value
-
-    def lower_bound(self, value: Value) -> int | None:
-        """A number that an integer is not below, if one is known."""
-        if isinstance(value, int):
-            return int(value)
-        if isinstance(value, str):
-            return self.lowest.get(value)
-        if not isinstance(value, Expression):
-            return None
-        operation, operands = value
-        if operation in ("shape", "abs", "wrap") or operation in COMPARISONS:
-            return 0
-        bounds = [self.lower_bound(o) for o in operands]
-        if operation == "max":
-            known = [b for b in bounds if b is not None]
-            return max(known) if known else None
-        if operation == "-" and isinstance(operands[1], int) and bounds[0] is not None:
-            return bounds[0] - operands[1]
-        if operation == "%" and bounds[1] is not None and bounds[1] >= 0:
-            return 0
-        if any(b is None for b in bounds):
-            return None
-        a, *b = [b for b in bounds if b is not None]
-        if operation == "min":
-            return min(a, *b)
-        if operation == "+":
-            return a + b[0]
-        if operation == "*" and a >= 0 and b[0] >= 0:
-            return a * b[0]
-        return 0 if operation in ("//", ">>", "&", "|", "**") and min(a, *b) >= 0 else None
+class ExpressionReader(StatementEmitter):
+    """Reads expressions: names, elements, operators, whole arrays."""
 
     # ----------------------------------------------------------------------------- expressions
 
     def value(self, node: ast.expr, env: dict[str, Any]) -> Any:
-        """What an expression stands for."""
+        """Read an expression."""
         method = getattr(self, f"_of_{type(node).__name__}", None)
         if method is None:
             self.refuse(
@@ -231,7 +71,7 @@ class ExpressionReader:
     def scalar(self, node: ast.expr, env: dict[str, Any]) -> Value:
         """The value of an expression that is a number."""
         value = self.value(node, env)
-        if isinstance(value, _SCALARS):
+        if isinstance(value, SCALARS):
             return value
         self.refuse(node, f"{ast.unparse(node)} is no number", "write it with scalars")
 
@@ -243,7 +83,7 @@ class ExpressionReader:
         return self.integer(value)
 
     def _of_Constant(self, node: ast.Constant, env: dict[str, Any]) -> Any:
-        if node.value is not None and not isinstance(node.value, (*_NUMBERS, str)):
+        if node.value is not None and not isinstance(node.value, (*NUMBERS, str)):
             self.refuse(node, f"the constant {node.value!r}", "use numbers")
         return Items((node.value,)) if isinstance(node.value, str) else node.value
 
@@ -314,7 +154,7 @@ class ExpressionReader:
                 return self.arrays[base.array].dtype
             if node.attr in ("real", "imag"):
                 return self.by_elements(lambda x: self._part(x, node.attr), [base], node)
-        elif isinstance(base, _SCALARS):
+        elif isinstance(base, SCALARS):
             if node.attr in ("real", "imag"):
                 return self._part(base, node.attr)
         elif not isinstance(base, Items) and hasattr(base, node.attr):
@@ -323,7 +163,7 @@ class ExpressionReader:
         self.refuse(node, f"the attribute {ast.unparse(node)}", "pass its value as an argument")
 
     def _part(self, value: Value, word: str) -> Value:
-        if isinstance(value, _NUMBERS):
+        if isinstance(value, NUMBERS):
             return getattr(value, word)
         dtype = self.dtype_of(value)
         if dtype.kind != "c":
@@ -460,7 +300,7 @@ class ExpressionReader:
         return (not value) if isinstance(value, bool) else Expression("not", (value,))
 
     def _negated(self, value: Value) -> Value:
-        if isinstance(value, _NUMBERS):
+        if isinstance(value, NUMBERS):
             return -value
         if self.dtype_of(value).kind in "fc":
             return self.define("negative", value)
@@ -491,10 +331,10 @@ class ExpressionReader:
 
     def arithmetic(self, node: ast.AST, op: ast.operator, a: Value, b: Value) -> Value:
         for value in (a, b):
-            if not isinstance(value, _SCALARS):
+            if not isinstance(value, SCALARS):
                 self.refuse(node, f"an operand of {ast.unparse(node)} is no number", "use numbers")
         kinds = self.dtype_of(a).kind + self.dtype_of(b).kind
-        if isinstance(a, _NUMBERS) and isinstance(b, _NUMBERS) and type(op) in BINARY:
+        if isinstance(a, NUMBERS) and isinstance(b, NUMBERS) and type(op) in BINARY:
             try:
                 return getattr(operator, _PYTHON[type(op)])(a, b)
             except ArithmeticError:
@@ -565,7 +405,7 @@ class ExpressionReader:
         return result
 
     def compared(self, operation: str, a: Value, b: Value) -> Value:
-        if isinstance(a, _NUMBERS) and isinstance(b, _NUMBERS):
+        if isinstance(a, NUMBERS) and isinstance(b, NUMBERS):
             return FOLD[operation](a, b)
         return Expression(operation, (a, b))
 
@@ -791,358 +631,3 @@ class ExpressionReader:
     def inline(self, node: Any, function: Any, arguments: Sequence[Any]) -> Any:
         """Read another function's statements in place of a call."""
         raise NotImplementedError
-
-    # ------------------------------------------------------------------------------------ calls
-
-    def _of_Call(self, node: ast.Call, env: dict[str, Any]) -> Any:
-        method = self._method(node, env)
-        if method is not None:
-            return method
-        target = self.value(node.func, env)
-        name = getattr(target, "__name__", "")
-        is_numpy = getattr(np, name, None) is target if name else False
-        if is_numpy and name.removesuffix("_like") in _MAKERS:
-            return self._maker(node, name, env)
-        if is_numpy and len(node.args) == 1 and [k.arg for k in node.keywords] == ["axis"]:
-            base = self.value(node.args[0], env)
-            return self._along_axis(node, name, base, self.value(node.keywords[0].value, env))
-        if node.keywords and not self._is_function(target):
-            self.refuse(node, f"keywords in {ast.unparse(node)}", "give them by position")
-        arguments = [self.value(a, env) for a in node.args]
-        if isinstance(target, np.dtype):
-            target, name = target.type, target.type.__name__
-        if target is growing:
-            return Made("growing", self.dtype_named(node, arguments[0]), (0,))
-        if target is grow:
-            array, length = arguments
-            self.emit(Ensure(array.array, length))
-            return 0
-        if isinstance(target, type) and name in _CASTS:
-            return self._conversion(node, name, arguments)
-        if is_numpy and name in ("dot", "vdot", "matmul"):
-            if name == "vdot":
-                return self.inline(node, _vdot(), arguments)
-            if len(arguments) != 2:
-                self.refuse(node, f"the arguments of {ast.unparse(node)}", "give two")
-            return self.product(arguments[0], arguments[1], node)
-        if is_numpy and name == "outer" and len(arguments) == 2:
-            return self._outer(node, arguments[0], arguments[1])
-        if is_numpy and name == "array" and len(arguments) == 1 and isinstance(arguments[0], Items):
-            return self._array_of(node, arguments[0])
-        if is_numpy or (getattr(target, "__module__", None) or "").startswith("numpy"):
-            whole = self._of_whole_arrays(node, name, arguments)
-            if whole is not None:
-                return whole
-        if target in (sum, max, min) and len(arguments) == 1:
-            whole = self._of_whole_arrays(node, name, arguments)
-            if whole is not None:
-                return whole
-        if self._is_function(target) and self.operations.table.name_of(target) is None:
-            return self.inline(node, target, self._complete(node, target, arguments, env))
-        if name == "len":
-            if isinstance(arguments[0], Items):
-                return len(arguments[0])
-            if not isinstance(arguments[0], ArrayView | ArrayExpression):
-                self.refuse(node, f"{ast.unparse(node)} of a number", "pass an array")
-            return arguments[0].shape[0]
-        if target is range:
-            self.refuse(node, "range outside of a for", "loop over it")
-        return self._scalar_call(node, target, name, arguments)
-
-    def _array_of(self, node: Any, items: Items) -> Made:
-        """A vector of numbers."""
-        if not all(isinstance(item, _SCALARS) for item in items):
-            self.refuse(node, "an array of arrays", "make it with np.zeros and store in it")
-        dtype = np.result_type(*[self.dtype_of(item) for item in items])
-        return Made("empty", dtype, (len(items),), items)
-
-    @staticmethod
-    def _is_function(target: Any) -> bool:
-        module = getattr(target, "__module__", None) or ""
-        inner = getattr(target, "__kernel__", None) or plain_function(target)
-        return inspect.isfunction(inner) and module.partition(".")[0] not in ("numpy", "math")
-
-    def _complete(
-        self, node: ast.Call, target: Any, arguments: Sequence[Any], env: dict[str, Any]
-    ) -> list[Any]:
-        """Arguments in their order, with keywords and defaults."""
-        scope = scope_of(getattr(target, "__kernel__", None) or target)
-        names = scope.parameters
-        given = dict(zip(names, arguments, strict=False))
-        given |= {k.arg: self.value(k.value, env) for k in node.keywords if k.arg}
-        defaults = scope.tree.args.defaults
-        values = scope.function.__defaults__ or ()
-        for name, value in zip(names[len(names) - len(defaults) :], values, strict=False):
-            given.setdefault(name, self.constant(name, value, node))
-        if set(given) != set(names) or len(arguments) > len(names):
-            self.refuse(node, f"the arguments of {ast.unparse(node)}", "give each parameter one")
-        return [given[name] for name in names]
-
-    def _method(self, node: ast.Call, env: dict[str, Any]) -> Any:
-        """The result of a method of an array or number; None if it is none."""
-        if not isinstance(node.func, ast.Attribute):
-            return None
-        word = node.func.attr
-        if word not in ("copy", "sum", "max", "min", "mean", "prod", "dot", "conjugate", "conj",
-                        "fill", "astype", "transpose", "item", "argmax", "argmin"):  # fmt: skip
-            return None
-        base = self.value(node.func.value, env)
-        if isinstance(base, _SCALARS):
-            if word in ("conjugate", "conj"):
-                return self._scalar_call(node, np.conj, "conjugate", [base])
-            return base if word == "item" else None
-        if not isinstance(base, ArrayView | ArrayExpression):
-            return None
-        arguments = [self.value(a, env) for a in node.args]
-        if not arguments and [k.arg for k in node.keywords] == ["axis"]:
-            return self._along_axis(node, word, base, self.value(node.keywords[0].value, env))
-        if node.keywords:
-            self.refuse(node, f"keywords in {ast.unparse(node)}", "write the loop")
-        if word == "copy":
-            return Made("empty", self.element_dtype(base), base.shape, base)
-        if word == "astype":
-            dtype = self.dtype_named(node, arguments[0])
-            return Made("empty", dtype, base.shape, base)
-        if word == "transpose" and isinstance(base, ArrayView) and not arguments:
-            return ArrayView(base.array, base.index, base.order[::-1])
-        if word == "fill" and isinstance(base, ArrayView):
-            self.fill(base, arguments[0], node)
-            return 0
-        if word == "dot":
-            return self.product(base, arguments[0], node)
-        if word in ("conjugate", "conj"):
-            return self._of_whole_arrays(node, "conjugate", [base])
-        if not arguments:
-            return self._of_whole_arrays(node, word, [base])
-        self.refuse(node, f"arguments of {ast.unparse(node)}", "write the loop")
-
-    def _along_axis(self, node: Any, name: str, base: Any, axis: Any) -> ArrayExpression:
-        """A reduction of a matrix along one axis."""
-        function = REDUCTIONS.get((name, 1))
-        if isinstance(base, Made):
-            base = self.allocated("part", base, node)
-        if isinstance(base, ArrayExpression):
-            base = self.stored(base, node)
-        is_known = isinstance(axis, int) and isinstance(base, ArrayView) and base.ndim == 2
-        if function is None or not is_known or not -2 <= axis < 2:
-            self.refuse(node, f"{ast.unparse(node)} along an axis", "write the loop")
-        matrix: ArrayView = base
-        along = axis % 2
-
-        def at(places: Sequence[Value]) -> Value:
-            parts: list[Value | IndexSpan] = [IndexSpan(0, matrix.shape[along])] * 2
-            parts[1 - along] = places[0]
-            return self.inline(node, function, [matrix.part(parts)])
-
-        return ArrayExpression((matrix.shape[1 - along],), at, {matrix.array})
-
-    def _outer(self, node: Any, left: Any, right: Any) -> ArrayExpression:
-        """The products of all pairs of elements of two vectors."""
-        views: list[ArrayView] = []
-        for operand in (left, right):
-            if isinstance(operand, Made):
-                operand = self.allocated("part", operand, node)
-            if isinstance(operand, ArrayExpression):
-                operand = self.stored(operand, node)
-            if not isinstance(operand, ArrayView) or operand.ndim != 1:
-                self.refuse(node, f"{ast.unparse(node)} of other than vectors", "write the loops")
-            views.append(operand)
-        one, other = views
-
-        def at(places: Sequence[Value]) -> Value:
-            a, b = self.load(one, places[:1]), self.load(other, places[1:])
-            return self.arithmetic(node, ast.Mult(), a, b)
-
-        return ArrayExpression((one.shape[0], other.shape[0]), at, {one.array, other.array})
-
-    def dtype_named(self, node: Any, value: Any) -> np.dtype:
-        """The dtype that an argument stands for."""
-        if isinstance(value, np.dtype):
-            dtype = value
-        elif isinstance(value, type) or (isinstance(value, Items) and isinstance(value[0], str)):
-            dtype = np.dtype(value[0] if isinstance(value, Items) else value)
-        elif (name := getattr(value, "name", None)) in _CASTS:  # a type of Numba's
-            dtype = _CASTS[str(name)]
-        else:
-            self.refuse(node, "a dtype that is computed", "name it, as np.float64")
-        if dtype not in KERNEL_DTYPES:
-            self.refuse(node, f"the dtype {dtype}", "use floats, complex numbers, integers, bools")
-        return dtype
-
-    def _maker(self, node: ast.Call, name: str, env: dict[str, Any]) -> Made:
-        arguments = [self.value(a, env) for a in node.args]
-        options = {k.arg: self.value(k.value, env) for k in node.keywords}
-        first = arguments[0] if arguments else options.pop("shape", None)
-        maker = name.removesuffix("_like")
-        rest = arguments[1:]
-        content: Any = None
-        if maker == "full":
-            content = rest.pop(0) if rest else options.pop("fill_value")
-        if maker == "ones":
-            content = 1.0
-        if content is not None:
-            maker = "empty"
-        if name.endswith("_like"):
-            if not isinstance(first, ArrayView | ArrayExpression):
-                self.refuse(node, f"{ast.unparse(node)} of no array", "give an array")
-            shape, dtype = first.shape, self.element_dtype(first)
-        else:
-            lengths = first if isinstance(first, Items) else (first,)
-            shape = tuple([self.integer(n) for n in lengths])
-            dtype = FLOAT64 if content is None else self.element_dtype(content)
-        given = rest[0] if rest else options.pop("dtype", None)
-        options.pop("order", None)
-        if options or len(rest) > 1:
-            self.refuse(node, f"options of {ast.unparse(node)}", "give shape and dtype")
-        if given is not None:
-            dtype = self.dtype_named(node, given)
-        return Made(maker, dtype, tuple(shape), content)
-
-    def _conversion(self, node: ast.Call, name: str, arguments: Sequence[Any]) -> Any:
-        dtype = _CASTS[name]
-        if len(arguments) == 2 and dtype.kind == "c":
-            part = np.dtype(f"f{dtype.itemsize // 2}")
-            if all(isinstance(a, _NUMBERS) for a in arguments):
-                return complex(*arguments)
-            return self.defined("from_parts", [self.cast(a, part) for a in arguments], dtype)
-        value = arguments[0] if len(arguments) == 1 else None
-        if isinstance(value, ArrayView | ArrayExpression):
-            return self.by_elements(lambda x: self.cast(x, dtype), [value], node)
-        if not isinstance(value, _SCALARS):
-            self.refuse(node, f"the conversion {ast.unparse(node)}", "convert one number")
-        if dtype.kind in "iu":
-            if dtype.itemsize < 8 and self.dtype_of(value).kind in "fiu":
-                return self.integer(value)
-            return self.integer(value)
-        return self.cast(value, dtype)
-
-    def _of_whole_arrays(self, node: ast.Call, name: str, arguments: Sequence[Any]) -> Any:
-        """The result of a function of NumPy's that was given arrays; None if it was not."""
-        arrays = [a for a in arguments if isinstance(a, ArrayView | ArrayExpression | Made)]
-        if not arrays:
-            return None
-        arguments = [
-            self.allocated("part", a, node) if isinstance(a, Made) else a for a in arguments
-        ]
-        if len(arguments) == 1:
-            base = arguments[0]
-            function = REDUCTIONS.get((name, base.ndim))
-            if function is not None:
-                view = self.stored(base, node) if isinstance(base, ArrayExpression) else base
-                return self.inline(node, function, [view])
-            if name in ("copy", "array", "ascontiguousarray", "asarray"):
-                return Made("empty", self.element_dtype(base), base.shape, base)
-            if name == "transpose" and isinstance(base, ArrayView):
-                return ArrayView(base.array, base.index, base.order[::-1])
-            if name == "flip" and isinstance(base, ArrayView) and base.ndim == 1:
-                length = base.shape[0]
-                return base.part([IndexSpan(subtract(length, 1), length, -1)])
-        if name == "where":
-            self.refuse(node, f"{ast.unparse(node)} of arrays", "write the loop with an if")
-        target = getattr(np, name, None)
-        if isinstance(target, np.ufunc) and self.operations.table.name_of(target) is not None:
-            return self.by_elements(
-                lambda *values: self._scalar_call(node, target, name, values), arguments, node
-            )
-        self.refuse(node, f"{ast.unparse(node.func)} of whole arrays", "write the loop")
-
-    def _scalar_call(self, node: Any, target: Any, name: str, arguments: Sequence[Any]) -> Any:
-        for a in arguments:
-            if not isinstance(a, _SCALARS):
-                self.refuse(
-                    node, f"{ast.unparse(node)} of what is no number", "call it by elements"
-                )
-        kinds = {self.dtype_of(a).kind for a in arguments}
-        module = (getattr(target, "__module__", "") or "").partition(".")[0]
-        whole = not kinds & set("fc")
-        if target is pow and len(arguments) == 2:
-            return self.arithmetic(node, ast.Pow(), *arguments)
-        if (name in ("min", "max", "abs") and module == "builtins") or (
-            whole and name in ("minimum", "maximum", "absolute", "fabs")
-        ):
-            word = {"minimum": "min", "maximum": "max", "absolute": "abs", "fabs": "abs"}.get(
-                name, name
-            )
-            if whole:
-                if all(isinstance(a, int) for a in arguments):
-                    return getattr(builtins, word)(*arguments)
-                return Expression(word, tuple([self.integer(a) for a in arguments]))
-            if word == "abs":
-                return self.define("absolute", *arguments)
-            value = arguments[0]
-            for other in arguments[1:]:
-                value = self.define(word, value, other)
-            return value
-        if name in _ROUNDED and module == "math":
-            if whole:
-                return self.integer(arguments[0])
-            if name == "trunc":
-                return self.integer(arguments[0])
-            return self.integer(self.define(_ROUNDED[name], *arguments))
-        if target is round:
-            if len(arguments) > 1:
-                self.refuse(node, "round to digits", "write floor(x * 10**k + 0.5) / 10**k")
-            return arguments[0] if whole else self.integer(self.define("rint", *arguments))
-        if target is np.where:
-            condition = self.truth(arguments[0])
-            blocks = [Block(self.block.loop, self.block) for _ in range(2)]
-            return self.choice(condition, blocks, arguments[1:], "v")
-        if name in ("isnan", "isinf", "isfinite"):
-            if whole:
-                return name == "isfinite"
-            return self.defined(name, arguments, BOOL)
-        if name in ("degrees", "rad2deg", "radians", "deg2rad"):
-            factor = 180.0 / np.pi if name in ("degrees", "rad2deg") else np.pi / 180.0
-            return self.define("multiply", arguments[0], float(factor))
-        if isinstance(target, ScalarFunction):
-            operation: str | None = target.operation
-        else:
-            operation = self.operations.table.name_of(target)
-        if operation is None:
-            self.refuse(
-                node,
-                f"{ast.unparse(getattr(node, 'func', node))} has no derivative rule",
-                "use functions of math, numpy or ng.special, or write it in the kernel language",
-            )
-        if operation == "power":
-            return self.arithmetic(node, ast.Pow(), *arguments)
-        if operation in ("real", "imag"):
-            return self._part(arguments[0], operation)
-        if operation in ("conjugate", "positive") and not kinds & set("c"):
-            return arguments[0]
-        numbers = [a if k in "fc" else self.cast(a, FLOAT64) for a, k in
-                   ((a, self.dtype_of(a).kind) for a in arguments)]  # fmt: skip
-        try:
-            if module == "math" and all(isinstance(a, float) for a in numbers):
-                return float(target(*numbers))
-            value = self.define(operation, *numbers)
-            statement = self.block.statements[-1]
-            assert isinstance(statement, Define)
-            dtypes = [self.dtype_of(o) for o in statement.operands]
-            self.operations.expression(operation, ["x"] * len(dtypes), dtypes)
-        except (NumgradTypeError, ValueError, KeyError) as error:
-            self.refuse(node, f"{ast.unparse(node)}: {error}", "use another function")
-        return value
-
-
-_PYTHON: dict[type, str] = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Pow: "pow",
-    ast.Mod: "mod", ast.FloorDiv: "floordiv",
-}  # fmt: skip
-
-
-_OF_TEXTS = re.compile(
-    r"(k|n|pos|base)\d+_|result\d+_?|tape_.*|.*__[bdos]|.*_(f32|f64|c64|c128)|kernel|growing|grow|"
-    r"np|prange|range|len|int|float|bool|complex|abs|min|max|round"
-)
-
-
-def safe_name(name: str) -> str:
-    """A name that no name of generated texts is like."""
-    return f"{name}_own" if _OF_TEXTS.fullmatch(name) else name
-
-
-def _vdot() -> Any:
-    from numgrad.codegen.adjoint.array_functions import vdot_1_1
-
-    return vdot_1_1

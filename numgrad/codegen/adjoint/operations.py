@@ -85,7 +85,7 @@ class ScalarFunction:
 
 
 class Operations:
-    """What texts may say of scalars, by an operation table.
+    """Texts of operations of scalars, by an operation table.
 
     Attributes
     ----------
@@ -253,7 +253,7 @@ class Operations:
     # -------------------------------------------------------------------------------- namespaces
 
     def namespace(self, text: str) -> dict[str, Any]:
-        """What a text names, for reading and for plain runs."""
+        """Values of the names in a text, for reading and for plain runs."""
         names: dict[str, Any] = {"np": np}
         for match in NAMED.finditer(text):
             operation, name = match[1], match[0]

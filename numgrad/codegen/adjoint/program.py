@@ -221,7 +221,7 @@ class DerivativeProgram:
         )
 
     def report(self) -> KernelReport:
-        """What the gradient keeps, and which loops run again."""
+        """List the values that the gradient keeps and the loops that run again."""
         backward = backward_of(self.function, self.operations, self.all_inputs)
         return report_of(backward, self.definition.scope)
 

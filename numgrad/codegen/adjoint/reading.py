@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.codegen.adjoint.calls import CallReader
+from numgrad.codegen.adjoint.emission import safe_name
 from numgrad.codegen.adjoint.exits import BOUND, without_exits
-from numgrad.codegen.adjoint.expressions import ExpressionReader, safe_name
 from numgrad.codegen.adjoint.operations import Operations
 from numgrad.codegen.adjoint.representation import (
     Allocate,
@@ -65,7 +66,7 @@ class _Reread(Exception):
         self.name, self.dtype = name, dtype
 
 
-class FunctionReader(ExpressionReader):
+class FunctionReader(CallReader):
     """Reads a function for arguments of known dtypes and ranks."""
 
     def __init__(
@@ -418,7 +419,7 @@ class FunctionReader(ExpressionReader):
         self._repeat(node, env, self._range(node, env))
 
     def _range(self, node: ast.For, env: dict[str, Any]) -> _Range:
-        """What a loop goes through."""
+        """The range that a loop goes through."""
         iterated, targets = node.iter, node.target
         if isinstance(iterated, ast.Call):
             word = self._word(iterated.func)
@@ -625,7 +626,7 @@ class FunctionReader(ExpressionReader):
         return label
 
     def _end(self, name: str, one: Carried, end: Any, start: Any, node: Any) -> None:
-        """What an iteration leaves for the next."""
+        """Assign the values that an iteration leaves for the next."""
         if isinstance(start, ArrayView):
             if not isinstance(end, ArrayView) or not end.rotates or end.array != start.array:
                 self.refuse(
@@ -711,7 +712,7 @@ def _mentions(value: Any, name: str) -> bool:
 
 
 class _Range:
-    """What a loop goes through: bounds, and what gives names to a place."""
+    """Range of a loop: its bounds, and how names are set in an iteration."""
 
     def __init__(
         self,

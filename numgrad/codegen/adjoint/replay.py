@@ -33,7 +33,7 @@ class NoReplay(Exception):
 
 
 class Recomputation:
-    """What computes the needed names of a block, from what is there and what is kept.
+    """Recomputation of the names that a block needs, from what is there and what is kept.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Recomputation:
                     self.wanted[block].add(name)
 
     def _carried(self, loop: KernelLoop) -> list[Line]:
-        """What a loop carries, at the start of an iteration."""
+        """Values that a loop carries, at the start of an iteration."""
         lines: list[Line] = []
         for c in loop.carried:
             if c.name not in self.wanted[loop.body] or c.name == loop.variable:

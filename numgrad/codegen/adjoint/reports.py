@@ -1,4 +1,4 @@
-"""What a gradient keeps of the forward sweep, as a person reads it."""
+"""Report of the values that a gradient keeps of the forward sweep."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class KeptValue:
 
 @dataclass(frozen=True)
 class KernelReport:
-    """What the gradient of a kernel keeps, and which loops run again.
+    """Values that the gradient of a kernel keeps, and loops that run again.
 
     Attributes
     ----------

@@ -138,7 +138,7 @@ class Ensure(KernelStatement):
 
 @dataclass(eq=False)
 class Carried:
-    """What a loop carries from one iteration to the next.
+    """A value that a loop carries from one iteration to the next.
 
     Attributes
     ----------

@@ -96,7 +96,7 @@ class Texts:
         return self.operations.expression(statement.operation, texts, dtypes)
 
     def allocation(self, array: str, like: Allocate) -> str:
-        """What makes an array like the one that a statement makes."""
+        """The text that makes an array like the one that a statement makes."""
         dtype = numpy_name(self.function.arrays[like.array].dtype)
         if like.maker == "growing":
             return f"{array} = growing({dtype})"
@@ -130,7 +130,7 @@ class Texts:
         return [f"{', '.join(n for n, _ in pairs)} = {', '.join(v for _, v in pairs)}"]
 
     def ends(self, carried: Sequence[Carried]) -> list[Line]:
-        """What an iteration leaves for the next."""
+        """Assign the values that an iteration leaves for the next."""
         moving = [c for c in carried if c.moves]
         return self.assignment([c.name for c in moving], [self.value(c.end) for c in moving])
 

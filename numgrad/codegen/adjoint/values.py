@@ -1,4 +1,4 @@
-"""What names stand for while a function is read: parts of arrays, tuples, arrays to be made."""
+"""Values of names while a function is read: parts of arrays, tuples, arrays to be made."""
 
 from __future__ import annotations
 
