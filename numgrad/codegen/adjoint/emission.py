@@ -178,8 +178,9 @@ class StatementEmitter:
 
 
 _OF_TEXTS = re.compile(
-    r"(k|n|pos|base)\d+_|result\d+_?|tape_.*|.*__[bdos]|.*_(f32|f64|c64|c128)|kernel|growing|grow|"
-    r"np|prange|range|len|int|float|bool|complex|abs|min|max|round"
+    r"(k|n|pos|base|chunk|chunks|size|block)\d+_|result\d+_?|tape_.*|.*__([bdos]|in|own|sums)|"
+    r".*_(f32|f64|c64|c128)|kernel|growing|grow|np|prange|range|len|int|float|bool|complex|abs|min|"
+    r"max|round|add_chunks|blocks_of|chunk_of|clear_chunk|cut_in_chunks|partial_sums|tasks"
 )
 
 
