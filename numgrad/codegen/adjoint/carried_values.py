@@ -17,7 +17,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 _EXTREME = re.compile(r"(max|min|maximum|minimum|fmax|fmin)(_[a-z]\d+)?")
 _CASTS = ("float32", "float64", "complex64", "complex128", "float", "complex", "int")
@@ -59,21 +59,27 @@ class CarriedScalars:
     """
 
     def __init__(self, body: Sequence[ast.stmt], carried: Iterable[str]) -> None:
-        self._read: set[str] = set()
-        self._breaks: list[list[_Names]] = []
         names = sorted(carried)
-        end = self._block(body, {name: _Share(name) for name in names})
-        self.unchanged: set[str] = set()
+        ends = self._ends(body, names)
+        self.unchanged = {name for name in names if ends.get(name) == _Share(name)}
+        others = [name for name in names if name not in self.unchanged]
+        ends = self._ends(body, others)  # for which those are values like any other
         self.reductions: dict[str, str] = {}
         self.dependences: list[str] = []
-        for name in names:
-            state = end.get(name) if end is not None else None
-            if state == _Share(name):
-                self.unchanged.add(name)
-            elif isinstance(state, _Share) and state.name == name and name not in self._read:
-                self.reductions[name] = state.step
-            else:
+        for name in others:
+            state = ends.get(name)
+            if not isinstance(state, _Share) or state.name != name:
+                self.dependences.insert(0, name)
+            elif name in self._read:
                 self.dependences.append(name)
+            else:
+                self.reductions[name] = state.step
+
+    def _ends(self, body: Sequence[ast.stmt], names: Sequence[str]) -> _Names:
+        """What carried names are at the end of an iteration."""
+        self._read: set[str] = set()
+        self._breaks: list[list[_Names]] = []
+        return self._block(body, {name: _Share(name) for name in names}) or {}
 
     # ------------------------------------------------------------------------------- expressions
 
@@ -122,19 +128,23 @@ class CarriedScalars:
     def _step(self, step: str, a: _State, b: _State) -> _State:
         """The result of a step that is one of a reduction if one operand is carried."""
         for one, other in ((a, b), (b, a)):
-            is_alone = isinstance(one, _Share) and not isinstance(other, _Share | _Mixture)
-            if is_alone and one.step in ("", step):
-                return _Share(one.name, step)
+            if isinstance(one, _Share) and not isinstance(other, _Share | _Mixture):
+                if one.step in ("", step):
+                    return _Share(one.name, step)
+                break
         self._use(a)
         self._use(b)
         return None
 
     def _called(self, node: ast.Call, names: _Names) -> _State:
+        if _is_conjugate(node) and _is_conjugate(inner := node.args[0]):  # of holomorphic tangents
+            return self._value(inner.args[0], names)
         values = [self._value(a, names) for a in node.args]
         function = node.func
-        if isinstance(function, ast.Name) and _EXTREME.fullmatch(function.id) and len(values) == 2:
-            if function.id not in ("max", "min") or not isinstance(values[1], _Share | _Mixture):
-                return self._step(function.id, *values)
+        name = getattr(function, "id", "")
+        is_extreme = _EXTREME.fullmatch(name) and len(values) == 2
+        if is_extreme and not (name in ("max", "min") and isinstance(values[1], _Share | _Mixture)):
+            return self._step(name, *values)
         word = function.attr if isinstance(function, ast.Attribute) else ast.unparse(function)
         if word in _CASTS and values and all(isinstance(v, _Zero) for v in values):
             return _ZERO
@@ -223,6 +233,10 @@ class CarriedScalars:
             head = more
 
 
+def _is_conjugate(node: ast.expr) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "conj"
+
+
 def _joined(a: _Names | None, b: _Names | None) -> _Names | None:
     """What is known where control flow comes from two sides."""
     if a is None or b is None:
@@ -233,9 +247,8 @@ def _joined(a: _Names | None, b: _Names | None) -> _Names | None:
 def _either(a: _State, b: _State) -> _State:
     if a == b:
         return a
-    if isinstance(a, _Share) and isinstance(b, _Share) and a.name == b.name:
-        if not a.step or not b.step:
-            return _Share(a.name, a.step or b.step)
+    if isinstance(a, _Share) and isinstance(b, _Share) and a.name == b.name and "" in (a[1], b[1]):
+        return _Share(a.name, a.step or b.step)
     names: set[str] = set()
     for state in (a, b):
         if isinstance(state, _Share):

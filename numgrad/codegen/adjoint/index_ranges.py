@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from numgrad.codegen.adjoint.liveness import (
     assigned_names,
@@ -31,7 +31,8 @@ _TRIPS = re.compile(r"n\d+_")
 """Names of numbers of iterations."""
 
 
-class Access(NamedTuple):
+@dataclass(frozen=True)
+class Access:
     """A use of an element: its index, whether it is read or added to, the inner loops around."""
 
     index: tuple[ast.expr, ...]
@@ -117,9 +118,9 @@ class IterationSpace:
 
     def is_shared(self, node: ast.expr) -> bool:
         """Whether an expression has the same value in all iterations, and reads no memory."""
-        if any(
-            isinstance(n, ast.Subscript) and not _is_length(n) for n in ast.walk(node)
-        ) or any(isinstance(n, ast.Call) and not _is_plain(n) for n in ast.walk(node)):
+        if any(isinstance(n, ast.Subscript) and not _is_length(n) for n in ast.walk(node)) or any(
+            isinstance(n, ast.Call) and not _is_plain(n) for n in ast.walk(node)
+        ):
             return False
         return not read_names(node) & self.changing
 
@@ -129,9 +130,7 @@ class IterationSpace:
             if self.is_shared(node):
                 return node
             inner = [
-                n.id
-                for n in ast.walk(node)
-                if isinstance(n, ast.Name) and n.id in self.changing
+                n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in self.changing
             ]
             if not inner or any(name not in self.makers for name in inner):
                 return None
@@ -253,8 +252,10 @@ class IterationSpace:
                 rest = add(rest, ((others, c),))
         if any(atom[1] in variables for product, _ in factor for atom in product):
             raise _Unknown
-        return factor, self._extreme(rest, variables, ranges, 0), self._extreme(
-            rest, variables, ranges, 1
+        return (
+            factor,
+            self._extreme(rest, variables, ranges, 0),
+            self._extreme(rest, variables, ranges, 1),
         )
 
     def _extreme(

@@ -65,8 +65,8 @@ class ParallelLoop:
 
     Attributes
     ----------
-    variable
-        What counts its iterations in the text.
+    variable, backwards
+        What counts its iterations in the text; whether it does down to 0, as in backward sweeps.
     obstacle
         What keeps it from being parallel; empty if nothing does.
     reductions, unchanged
@@ -78,6 +78,7 @@ class ParallelLoop:
     """
 
     variable: str
+    backwards: bool = False
     obstacle: str = ""
     reductions: dict[str, str] = field(default_factory=dict)
     unchanged: list[str] = field(default_factory=list)
@@ -137,7 +138,8 @@ class ParallelText:
 
     def _examined(self, node: ast.For) -> ParallelLoop:
         assert isinstance(node.target, ast.Name)
-        loop = ParallelLoop(node.target.id)
+        bounds = [ast.unparse(a) for a in node.iter.args]  # pyright: ignore
+        loop = ParallelLoop(node.target.id, bounds[1:] == ["-1", "-1"])
         loop.obstacle = self._obstacle(node, loop)
         return loop
 
@@ -333,7 +335,9 @@ class Estimate:
                 known = [self.space.expanded(bound) for bound in (low, high)]
                 if None not in known:
                     first, last = map(ast.unparse, known)  # pyright: ignore
-                    return f"max(0, {last})" if first in ("0", "-1") else f"max(0, {last} - {first})"
+                    return (
+                        f"max(0, {last})" if first in ("0", "-1") else f"max(0, {last} - {first})"
+                    )
         return str(UNKNOWN_TRIPS)
 
 
