@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.batching import BatchOperand, shifted, with_parameters
-from numgrad.core.declare import composite, primitive, view
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import OPS, Op
+from numgrad.core.declare import OPS, Meta, Op, bind, composite, primitive, view
 from numgrad.errors import NumgradValueError
 from numgrad.operations.shape import as_operand
 from numgrad.operations.shared_rules import of_matrices

@@ -17,9 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import AbstractLength
-from numgrad.core.declare import composite
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, AbstractLength, composite
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arrangement import permute_dims
 from numgrad.operations.diagonal import diagonal

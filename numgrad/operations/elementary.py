@@ -11,10 +11,7 @@ import numpy as np
 from numgrad.codegen.dtypes import resolve
 from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.batching import broadcasting_rule
-from numgrad.core.declare import composite, elementwise, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, Meta, composite, elementwise, primitive, state
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arithmetic import absolute, floor_divide, positive, real, remainder, trunc
 from numgrad.operations.choice import where

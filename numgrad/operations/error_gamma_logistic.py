@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.declare import composite, elementwise, primitive
-from numgrad.core.elementwise import Elementwise
-from numgrad.core.interpreter import bind
+from numgrad.core.declare import Elementwise, bind, composite, elementwise, primitive
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
 from numgrad.operations.shape import as_operand
 from numgrad.operations.shared_rules import by_library, floating, kept

@@ -6,11 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.batching import BatchOperand, with_parameters
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, composite, made, normalize_axes, one_axis, primitive
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.index import getitem
 from numgrad.operations.shape import as_index, as_operand, broadcast_to, copy, expand_dims, reshape

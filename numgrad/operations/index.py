@@ -21,12 +21,7 @@ import numpy as np
 
 from numgrad.core.abstract import AbstractLength, broadcast_lengths, made
 from numgrad.core.batching import BatchOperand, with_parameters
-from numgrad.core.declare import primitive
-from numgrad.core.foreign import refuse_mask
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
-from numgrad.core.op import OPS, Op
-from numgrad.core.primitive import View
+from numgrad.core.declare import OPS, Meta, Op, View, bind, primitive, refuse_mask, state
 from numgrad.errors import NumgradError, NumgradIndexError
 from numgrad.operations.arrangement import permute_dims
 from numgrad.operations.shape import as_operand, reshape

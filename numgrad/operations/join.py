@@ -13,12 +13,7 @@ from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.batching import BatchOperand, shifted, with_parameters
-from numgrad.core.declare import composite, view
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import OPS, Op
-from numgrad.core.plan import Call
-from numgrad.core.primitive import Primitive
+from numgrad.core.declare import OPS, Call, Meta, Op, Primitive, bind, composite, view
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arrangement import swapaxes
 from numgrad.operations.index import getitem

@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.abstract import ones
-from numgrad.core.axis import normalize_axes
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, composite, normalize_axes, ones, primitive
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.compare import logical_not
 from numgrad.operations.cumulative import cumprod, cumsum

@@ -14,10 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import zeros
-from numgrad.core.declare import view
-from numgrad.core.formula import Meta
-from numgrad.core.plan import CONSUMES, Call, conform
+from numgrad.core.declare import CONSUMES, Call, Meta, conform, view, zeros
 from numgrad.core.primitive import Primitive, PrimitiveCall
 
 

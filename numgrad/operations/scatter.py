@@ -10,10 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import ones
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
+from numgrad.core.declare import Meta, composite, ones, primitive, state
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.index import scatter_add as add_rows
 from numgrad.operations import write

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import ones
-from numgrad.core.declare import composite, primitive
+from numgrad.core.declare import composite, ones, primitive
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arithmetic import floor_divide
 from numgrad.operations.choice import maximum, where

@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.axis import one_axis
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, composite, one_axis, primitive
 from numgrad.operations.join import concat
 from numgrad.operations.shape import as_operand, reshape
 from numgrad.operations.shared_rules import OUTSIDE, no_shape

@@ -13,10 +13,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.abstract import made
-from numgrad.core.axis import one_axis
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, composite, made, one_axis, primitive
 from numgrad.errors import NumgradValueError
 from numgrad.operations.arrangement import flip, moveaxis
 from numgrad.operations.index import getitem

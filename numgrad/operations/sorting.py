@@ -18,11 +18,7 @@ import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.axis import normalize_axes, one_axis
-from numgrad.core.batching import BatchOperand
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import Op
+from numgrad.core.declare import BatchOperand, Meta, Op, bind, composite, primitive
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.sorting import LEAST, can_order, sorted_rows
 from numgrad.kernels.sorting import stable_order as order_row

@@ -8,13 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.axis import one_axis
 from numgrad.core.batching import BatchOperand, apply
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import Op
+from numgrad.core.declare import Meta, Op, bind, broadcast_lengths, composite, one_axis, primitive
 from numgrad.errors import NumgradIndexError, NumgradValueError
 from numgrad.kernels import index as kernels
 from numgrad.operations.shape import as_operand, broadcast_to, reshape

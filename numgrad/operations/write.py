@@ -20,12 +20,8 @@ import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.arguments import complete
 from numgrad.core.axis import normalize_axes
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, Meta, bind, complete, composite, primitive, state
 from numgrad.core.primitive import Primitive, checked
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.index import scatter_add

@@ -17,10 +17,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.abstract import made
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, Meta, composite, made, primitive
 from numgrad.errors import NumgradValueError
 from numgrad.operations.fourier import spectra
 from numgrad.operations.shape import as_operand, copy

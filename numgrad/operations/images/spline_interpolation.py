@@ -20,10 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes
-from numgrad.core.declare import composite
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, composite, made, normalize_axes
 from numgrad.errors import NumgradValueError
 from numgrad.operations.extend import pad_constant
 from numgrad.operations.images.operands import MODES, cast, each, extended, image, number, operands

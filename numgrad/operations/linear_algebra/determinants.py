@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numgrad.codegen.symbols import real_dtype
-from numgrad.core.batching import broadcasting_rule
-from numgrad.core.declare import composite, prepared, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, broadcasting_rule, composite, prepared, primitive
 from numgrad.errors import NumgradLinAlgError
 from numgrad.kernels.matrices import systems
 from numgrad.operations.linear_algebra import matrices

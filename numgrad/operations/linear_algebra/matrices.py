@@ -13,11 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
-from numgrad.core.op import OPS, Op
-from numgrad.core.plan import conform, sum_to_shape
+from numgrad.core.declare import OPS, Meta, Op, broadcast_lengths, conform, state, sum_to_shape
 from numgrad.errors import NumgradLinAlgError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.matrices import elementary
 from numgrad.operations.arrangement import matrix_transpose

@@ -23,10 +23,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.symbols import real_dtype
-from numgrad.core.batching import broadcasting_rule
-from numgrad.core.declare import Composite, composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
+from numgrad.core.declare import Composite, Meta, broadcasting_rule, composite, primitive, state
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.matrices import functions
 from numgrad.operations.join import concat

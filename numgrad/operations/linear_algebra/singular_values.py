@@ -12,8 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from numgrad.codegen.symbols import real_dtype
-from numgrad.core.declare import Primitive, composite, prepared, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, Primitive, composite, prepared, primitive
 from numgrad.errors import (
     NumgradError,
     NumgradLinAlgError,

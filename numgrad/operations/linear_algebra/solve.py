@@ -16,11 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.batching import BatchOperand, apply
-from numgrad.core.declare import composite, prepared
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import Op
+from numgrad.core.declare import BatchOperand, Meta, Op, apply, bind, composite, prepared
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.matrices import systems
 from numgrad.operations.arrangement import matrix_transpose

@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.batching import BatchOperand, broadcasting_rule
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import Op
+from numgrad.core.declare import Meta, Op, bind, composite, primitive
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.kernels.matrices import elementary, functions
 from numgrad.operations.choice import where

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.declare import composite
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, composite
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.operations.arrangement import moveaxis, permute_dims
 from numgrad.operations.diagonal import diagonal

@@ -18,11 +18,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.batching import BatchOperand
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import OPS, Op
+from numgrad.core.declare import OPS, BatchOperand, Meta, Op, bind, composite, primitive
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.recurrence import taps_kernel
 from numgrad.operations.arrangement import flip

@@ -13,8 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from numgrad.core.declare import composite
-from numgrad.core.op import Op
+from numgrad.core.declare import Op, composite
 from numgrad.errors import NumgradValueError
 from numgrad.operations.error_gamma_logistic import floating
 from numgrad.operations.shape import as_array

@@ -22,10 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.batching import broadcasting_rule
-from numgrad.core.declare import primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, broadcast_lengths, broadcasting_rule, primitive
 from numgrad.operations.linear_algebra.matrices import constant
 from numgrad.operations.shared_rules import floating
 
