@@ -4,8 +4,6 @@ A line for each function: the operation behind it; whether there is a gradient, 
 forward derivative; what it becomes under ``ng.jit``; or the reason why there is no operation.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 from collections.abc import Iterator

@@ -21,8 +21,6 @@ mistakes cost a comparison, and a trace if the numbers are others. This is an es
 one path of the stack, without a fixed point.
 """
 
-from __future__ import annotations
-
 import dis
 import itertools
 import opcode

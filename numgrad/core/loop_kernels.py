@@ -10,8 +10,6 @@ tangents of the gradients). What they take and return beside all operands is sai
 second derivatives is symmetric; those of ``second`` do not exist.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 

@@ -7,8 +7,6 @@ kernel, serial or parallel) is a ``Plan``, found by the dtypes and shapes of the
 hot path is one look-up of the plan, one ``np.empty`` and one call of the kernel's entry point.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar

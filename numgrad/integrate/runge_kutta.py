@@ -19,8 +19,6 @@ same, so of it only the transposed loop runs. The states asked for are interpola
 collected.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

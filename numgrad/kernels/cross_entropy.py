@@ -17,8 +17,6 @@ checked before anything is written.
 The negative log-likelihood of class indices picks logarithms in place of computing them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Arrays with elements added, left out or repeated, and matrices with given diagonals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import prod
 from typing import Any

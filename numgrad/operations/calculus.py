@@ -1,7 +1,5 @@
 """Sampled functions: derivatives, integrals and values between samples."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import pi
 from typing import Any

@@ -1,7 +1,5 @@
 """Sums and products of everything up to an element, differences, linear recurrences."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache, partial
 from math import prod

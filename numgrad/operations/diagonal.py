@@ -1,7 +1,5 @@
 """Triangles and diagonals of matrices."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

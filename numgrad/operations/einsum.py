@@ -8,8 +8,6 @@ multiplied by ``matmul``; more than two are contracted pairwise in the order of 
 Every step is an operation, so gradients of all orders follow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod

@@ -1,7 +1,5 @@
 """Elementwise functions that few programs call: parts of numbers, neighbours, ``np.emath``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import pi
 from typing import Any

@@ -1,7 +1,5 @@
 """Error, gamma and logistic functions, and the declaration of functions of real operands."""
 
-from __future__ import annotations
-
 import importlib
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Larger arrays made of repeated or added elements."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Histograms. Counts have a gradient in the weights; where edges are is taken as constant."""
 
-from __future__ import annotations
-
 import builtins
 from math import prod
 from typing import Any

@@ -11,8 +11,6 @@ needs no gradient of its own.
 # Parts of an index are told apart by their type at run time.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from typing import Any

@@ -1,7 +1,5 @@
 """Joining arrays and taking them apart."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from math import prod

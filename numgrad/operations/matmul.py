@@ -1,7 +1,5 @@
 """The matrix product, and products of vectors, matrices and tensors that are made of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from typing import Any

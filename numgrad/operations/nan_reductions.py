@@ -3,8 +3,6 @@
 Where there are none, sums and products are those of no elements, and the others NaN (NumPy warns).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

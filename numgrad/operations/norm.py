@@ -1,7 +1,5 @@
 """Norms of vectors and matrices, as ``numpy.linalg`` has them."""
 
-from __future__ import annotations
-
 import math
 from importlib import import_module
 from numbers import Real

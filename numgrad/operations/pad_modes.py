@@ -1,7 +1,5 @@
 """Padding by the modes of ``pad`` that compute it: ramps, statistics, odd reflections."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

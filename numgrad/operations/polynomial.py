@@ -8,8 +8,6 @@ product of matrices, and no eigenvectors, which are ill-conditioned where roots 
 repeated root has no derivative: infinity or NaN comes out.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -7,8 +7,6 @@ elements to the one that a stable sort puts at that place. A quantile between tw
 as it interpolates. Where a NaN decides, it gets the gradient.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any

@@ -1,7 +1,5 @@
 """Reductions over axes, places of extreme elements, and maps with a reduction in them (softmax)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cache, partial

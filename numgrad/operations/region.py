@@ -7,8 +7,6 @@ is a shape, strides and an offset into the memory of its root. The gradient of t
 same layout, has the gradient of the view at the same place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

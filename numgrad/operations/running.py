@@ -1,7 +1,5 @@
 """Extremes and logarithms of sums of everything up to an element."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

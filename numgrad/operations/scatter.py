@@ -3,8 +3,6 @@
 Duplicates, the conversion of values and what a gradient reaches are those of Note [Writes].
 """
 
-from __future__ import annotations
-
 from math import prod
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Writing along an axis where what meets in one place is reduced."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

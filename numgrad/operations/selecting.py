@@ -1,7 +1,5 @@
 """Elements selected by conditions and choices, and the places where elements stand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from typing import Any

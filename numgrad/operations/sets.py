@@ -6,8 +6,6 @@ Which elements are distinct has no derivative; those that are returned are eleme
 so the gradient goes to the first occurrence of each.
 """
 
-from __future__ import annotations
-
 from math import prod
 from typing import Any, NamedTuple
 

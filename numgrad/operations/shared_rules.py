@@ -3,8 +3,6 @@
 Note [Rules of batching] in ``core.batching`` says what a rule is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn

@@ -6,8 +6,6 @@ Both are made of two operations with one mode each, which are each other's deriv
 convolution, and the correlation where the sequences overlap completely.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -7,8 +7,6 @@ their imaginary part. ``descending`` gives the exact reverse, equal elements apa
 The gradient goes through the stable order: of equal elements, the first in ``x`` is that in front.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import wraps
 from math import prod

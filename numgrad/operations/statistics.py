@@ -1,7 +1,5 @@
 """Averages, covariances, ranges."""
 
-from __future__ import annotations
-
 import builtins
 from math import prod
 from typing import Any

@@ -1,7 +1,5 @@
 """Reading elements at integers along an axis, and the writes that are the gradients of that."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from typing import Any

@@ -10,8 +10,6 @@ backward. Values are converted to the dtype of the operand if that loses no more
 (NumPy's ``same_kind``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import prod
 from typing import Any

@@ -1,7 +1,5 @@
 """``ng.least_squares``: sums of squares, with the exact Jacobian, and what data leave open."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Distributions of integers."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

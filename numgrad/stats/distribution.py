@@ -17,8 +17,6 @@ Where a parameter is not one, formulas see a valid one, and ``where_valid`` puts
 the result and of all its gradients, by the argument and by parameters.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import reduce

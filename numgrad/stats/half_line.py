@@ -1,7 +1,5 @@
 """Distributions of positive numbers and of the family of gamma and beta."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Distributions on the line or an interval."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -14,8 +14,6 @@ int32; the digit is the number of axes of an array with a part for each matrix, 
 array for all, ``*`` room to work, a row for each task. Tasks share the matrices of a stack.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from functools import cache, partial

@@ -9,8 +9,6 @@ point or frequency stands at an edge and else 1, the matrices are ``W C1 = (W C1
 the last), sines of the types 2 and 3 at the last; the type 1 of sines is symmetric.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -10,8 +10,6 @@ spectrum of real numbers and real numbers from a spectrum are each other's adjoi
 gradients of any order are one transform each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The functions of ``numpy.fft``, and the Hermitian ones over several axes of ``scipy.fft``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Linear filters of images: correlation, differences of neighbours, averages of neighbours."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

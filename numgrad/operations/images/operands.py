@@ -1,7 +1,5 @@
 """Operands of functions of images: dtypes, parameters for each axis, elements beyond the edges."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Filters that choose one of the neighbours: largest, smallest, median."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from typing import Any

@@ -10,8 +10,6 @@ the edges. All of this is written with operations, so that there are gradients w
 points and coordinates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from itertools import product

@@ -1,7 +1,5 @@
 """Determinants, and their logarithms."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

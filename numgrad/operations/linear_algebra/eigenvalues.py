@@ -9,8 +9,6 @@ spaces that vectors span, not on the vectors, is not told apart: its gradient is
 eigenvalues.
 """
 
-from __future__ import annotations
-
 import operator
 from typing import Any, NamedTuple
 

@@ -8,8 +8,6 @@ alone: so ``dd`` is what ``m`` has in the blocks, and ``x d`` what it has below 
 rows and the blocks stay as they are for small changes.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ Results do not depend on most of them: what is overwritten, how it is computed. 
 asks for that these functions do not do raises, and says what does it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import prod

@@ -9,8 +9,6 @@ those by others follow from it (T.-C. Kao, G. Hennequin, "Automatic differentiat
 Lyapunov, and algebraic Riccati equations", 2020).
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

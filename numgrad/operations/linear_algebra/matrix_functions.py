@@ -14,8 +14,6 @@ back. Where ``t`` is not finite the factor is NaN, and so is the derivative.
 All are sums of exponentials, as in SciPy, so that gradients of any order are those of ``expm``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from typing import Any

@@ -10,8 +10,6 @@ the inverse of ``p``. That is right where singular values are equal, at which de
 singular vectors are not defined.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from numgrad.codegen.symbols import real_dtype

@@ -12,8 +12,6 @@ adjoints as in N. Kramer et al., "Gradients of functions of large matrices", 202
 element below the diagonal is 0, where they are not unique.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

@@ -4,8 +4,6 @@ What Note [Repeated eigenvalues] in ``eigenvalues`` says holds for singular valu
 belong to the value 0 have no derivative either.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 

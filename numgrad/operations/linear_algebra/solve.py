@@ -7,8 +7,6 @@ gradients go to what is read. ``solve`` and ``inv`` come here with the parameter
 functions have (``Op.wider``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod

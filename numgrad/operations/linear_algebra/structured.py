@@ -1,7 +1,5 @@
 """Matrices known by few numbers: Toeplitz, companion, banded and block matrices."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Triangular systems, and Cholesky's factors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from math import prod

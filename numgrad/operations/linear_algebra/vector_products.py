@@ -1,7 +1,5 @@
 """Products of vectors and matrices, and NumPy's forms of them for the last two axes."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import pairwise
 from math import prod

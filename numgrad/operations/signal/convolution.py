@@ -8,8 +8,6 @@ an operand turned round, so that gradients of any order cost as much as the call
 filter is short. What else there is (*same*, boundaries) is cut from these, or padded before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from math import log2, prod

@@ -1,7 +1,5 @@
 """Recursive filters, forward and in both directions, and smoothing by polynomials."""
 
-from __future__ import annotations
-
 from math import prod
 from typing import Any
 

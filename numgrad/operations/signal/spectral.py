@@ -1,7 +1,5 @@
 """Spectra of signals: windows, segments, spectral densities, short-time transforms, resampling."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

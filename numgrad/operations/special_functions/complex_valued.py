@@ -5,8 +5,6 @@ Of order ``n`` the derivative of a cylinder function ``f`` is ``2**-n`` times a 
 that which falls.
 """
 
-from __future__ import annotations
-
 import math
 from operator import index
 from typing import Any, Protocol

@@ -16,8 +16,6 @@ Kernels take the same differences where they can: Note [Differences in a paramet
 ``kernels.differences``. A derivative of one of these loses two digits more.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Sequence
 from functools import partial, reduce, wraps

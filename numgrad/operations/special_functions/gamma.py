@@ -8,8 +8,6 @@ over a circle of radius 1, by the trapezoidal rule of 32 points; a division give
 function. Either way they are right to about twelve digits.
 """
 
-from __future__ import annotations
-
 import importlib
 import math
 from typing import Any

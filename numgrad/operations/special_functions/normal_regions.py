@@ -12,8 +12,6 @@ from -1 on, which is positive, by the double exponential rule; of more SciPy's i
 of a lattice, which a seed makes the same at every call.
 """
 
-from __future__ import annotations
-
 import copy
 import importlib
 import inspect

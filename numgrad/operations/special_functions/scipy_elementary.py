@@ -1,7 +1,5 @@
 """Elementary functions of SciPy's names: entropies, losses, powers, degrees, log-sums."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
