@@ -34,7 +34,7 @@ _COMPOSED = (
 )  # fmt: skip
 """Functions without an operation of their own that are composed of others."""
 _OF_UFUNCS = {
-    "scipy.special": ("assoc_laguerre", "h1vp", "h2vp", "ivp", "jvp", "kvp", "softplus", "yvp"),
+    "scipy.special": ("assoc_laguerre", "h1vp", "h2vp", "ivp", "jvp", "kvp", "softplus", "yvp")
 }
 """Functions of SciPy's that only call ufuncs, so that Tensors pass through."""
 

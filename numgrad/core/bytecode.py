@@ -470,11 +470,7 @@ class PlainReads:
         return next((site for site in sites if site in self.sites.calls), None)
 
     def _passed(
-        self,
-        array: int,
-        site: tuple[CodeType, int],
-        packed: bool,
-        done: set[tuple[CodeType, str]],
+        self, array: int, site: tuple[CodeType, int], packed: bool, done: set[tuple[CodeType, str]]
     ) -> bool:
         """Whether the user's code that gets the array from a call reads it not plainly either."""
         for called, (direct, arrays) in self.sites.calls[site].items():

@@ -45,11 +45,7 @@ class Call:
     """Whether code of a user's makes gradients inside: of steps, say."""
 
     def __init__(
-        self,
-        op: Op,
-        metas: tuple[Meta, ...],
-        params: dict[str, Any],
-        aux: tuple = (),
+        self, op: Op, metas: tuple[Meta, ...], params: dict[str, Any], aux: tuple = ()
     ) -> None:
         self.op, self.metas, self.params, self.aux = op, metas, params, aux
 

@@ -360,12 +360,7 @@ def compile_loss(
         tile=TILE,
         type=type_name(dtype),
     )
-    types = {
-        "A": f"{type_name(dtype)}[::1]",
-        "T": "int64[::1]",
-        "S": "int64",
-        "F": "float64",
-    }
+    types = {"A": f"{type_name(dtype)}[::1]", "T": "int64[::1]", "S": "int64", "F": "float64"}
     kind = "void" if "backward" in name else "int64"
     return compile_kernel(
         f"{name}_{short(dtype)}{'_p' if parallel else ''}",

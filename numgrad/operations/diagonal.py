@@ -102,10 +102,7 @@ diagonal.vjp(
 )
 diagonal.batch(
     with_parameters(
-        lambda x, size, offset, axis1, axis2: {
-            "axis1": x.axes(axis1),
-            "axis2": x.axes(axis2),
-        }
+        lambda x, size, offset, axis1, axis2: {"axis1": x.axes(axis1), "axis2": x.axes(axis2)}
     )
 )
 

@@ -150,11 +150,7 @@ erfc.kink(x=([np.inf, -np.inf, 1e200], [0, 0, 0]))
 
 
 @elementwise(
-    ref="scipy.special.erfinv",
-    scalar="erfinv",
-    domain=(-0.9, 0.9),
-    real=True,
-    signed_zeros=False,
+    ref="scipy.special.erfinv", scalar="erfinv", domain=(-0.9, 0.9), real=True, signed_zeros=False
 )
 def erfinv(x):
     """Inverse of the error function.
@@ -229,10 +225,7 @@ digamma.kink(x=([-1.0, -2.0], [np.inf, np.inf]))
 
 
 @elementwise(
-    ref="scipy.special.zeta",
-    scalar="zeta",
-    domain=(1.5, 4.0),
-    **by_library("zeta", np.true_divide),
+    ref="scipy.special.zeta", scalar="zeta", domain=(1.5, 4.0), **by_library("zeta", np.true_divide)
 )
 def zeta(s, x):
     """Hurwitz zeta function, the sum of ``(k + x)**-s``.

@@ -119,10 +119,7 @@ def _widths(pad_width: Any, ndim: int) -> tuple[tuple[int, int], ...]:
 
 
 @primitive(
-    internal=True,
-    linear=True,
-    method=False,
-    samples=[(((2, 3),), {"widths": ((1, 2), (0, 3))})],
+    internal=True, linear=True, method=False, samples=[(((2, 3),), {"widths": ((1, 2), (0, 3))})]
 )
 def pad_constant(x, *, widths, values=0):
     """The operand with ``values`` added at both ends of each axis."""

@@ -364,10 +364,7 @@ def _split(x: np.ndarray, cuts: tuple[int, ...], axis: int) -> tuple[np.ndarray,
 
 
 @view(
-    internal=True,
-    linear=True,
-    method=False,
-    samples=[(((3, 4),), {"cuts": (0, 1, 4), "axis": 1})],
+    internal=True, linear=True, method=False, samples=[(((3, 4),), {"cuts": (0, 1, 4), "axis": 1})]
 )
 def split_at(x, *, cuts, axis=0):
     """Adjacent parts of an axis, as views, that together are the whole of it."""

@@ -334,10 +334,7 @@ def _matrix_vjp(g, a, b, y, rcond):
     return rest @ _adjoint(along(w)) - w @ _adjoint(y) + across(y) @ _adjoint(beyond)
 
 
-least_squares.vjp(
-    a=_matrix_vjp,
-    b=lambda g, a, rcond: least_squares(_adjoint(a), g, rcond=rcond),
-)
+least_squares.vjp(a=_matrix_vjp, b=lambda g, a, rcond: least_squares(_adjoint(a), g, rcond=rcond))
 
 
 @composite(ref=np.polyfit, method=False, smooth=True)

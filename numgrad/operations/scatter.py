@@ -16,13 +16,7 @@ from numgrad.operations.arrangement import roll
 from numgrad.operations.choice import where
 from numgrad.operations.index import getitem
 from numgrad.operations.shape import as_operand, broadcast_to, ravel, reshape
-from numgrad.operations.take import (
-    add_along,
-    check_integers,
-    in_a_row,
-    outer_inner,
-    take,
-)
+from numgrad.operations.take import add_along, check_integers, in_a_row, outer_inner, take
 
 # ------------------------------------------------------------------- the same indices for all
 

@@ -135,14 +135,8 @@ def correlate_inside(a, b):
 correlate_inside.shape(
     lambda a, b: Meta((a.shape[0] - b.shape[0] + 1,), _common("correlate", a, b))
 )
-convolve_whole.vjp(
-    a=lambda g, b: correlate_inside(g, b),
-    b=lambda g, a: correlate_inside(g, a),
-)
-correlate_inside.vjp(
-    a=lambda g, b: convolve_whole(g, b),
-    b=lambda g, a: correlate_inside(a, g),
-)
+convolve_whole.vjp(a=lambda g, b: correlate_inside(g, b), b=lambda g, a: correlate_inside(g, a))
+correlate_inside.vjp(a=lambda g, b: convolve_whole(g, b), b=lambda g, a: correlate_inside(a, g))
 
 
 def _operands(operation: str, a: Any, v: Any, mode: Any) -> tuple[Any, Any]:

@@ -227,9 +227,7 @@ def gather_along_backward(x, indices, *, shape, axis):
     return out
 
 
-gather_along_backward.shape(
-    lambda x, indices, *, shape, axis: Meta(tuple(shape), x.dtype),
-)
+gather_along_backward.shape(lambda x, indices, *, shape, axis: Meta(tuple(shape), x.dtype))
 gather_along_backward.no_derivative("indices")
 gather_along_backward.vjp(x=lambda g, indices, axis: gather_along(g, indices, axis=axis))
 

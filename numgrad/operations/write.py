@@ -27,13 +27,7 @@ from numgrad.operations.choice import where
 from numgrad.operations.extend import pad_constant
 from numgrad.operations.index import getitem, is_basic_part, plain_part, without_numbers
 from numgrad.operations.shape import as_index, as_operand, astype, broadcast_to, ravel, reshape
-from numgrad.operations.take import (
-    as_integers,
-    check_integers,
-    check_range,
-    in_a_row,
-    take,
-)
+from numgrad.operations.take import as_integers, check_integers, check_range, in_a_row, take
 
 # ------------------------------------------------------------------------------ what is written
 
@@ -207,8 +201,7 @@ def _put_values(g, indices, meta_x, meta_values, accumulate):
 
 put.no_derivative("indices")
 put.vjp(
-    x=lambda g, indices, accumulate: g if accumulate else put(g, indices, 0),
-    values=_put_values,
+    x=lambda g, indices, accumulate: g if accumulate else put(g, indices, 0), values=_put_values
 )
 
 

@@ -223,11 +223,7 @@ def solved(
         others: Any = values.sparse if jacobian == "sparse" else values.operator
         derive: Any = values.jac if whole else others
         return optimize.least_squares(
-            values.fun,
-            unknowns.x0.copy(),
-            jac=derive,
-            method=method,
-            **options,
+            values.fun, unknowns.x0.copy(), jac=derive, method=method, **options
         )
 
     def interrupted(value: float, x: np.ndarray) -> Any:

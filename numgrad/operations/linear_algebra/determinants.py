@@ -10,12 +10,7 @@ from numgrad.core.declare import Meta, broadcasting_rule, composite, prepared, p
 from numgrad.errors import NumgradLinAlgError
 from numgrad.kernels.matrices import systems
 from numgrad.operations.linear_algebra import matrices
-from numgrad.operations.linear_algebra.solve import (
-    factored_solve,
-    factors_shape,
-    inv,
-    substituted,
-)
+from numgrad.operations.linear_algebra.solve import factored_solve, factors_shape, inv, substituted
 from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import as_operand
 from numgrad.operations.shared_rules import of_matrices
@@ -187,8 +182,7 @@ adjugate_derivative.batch(broadcasting_rule)
 
 
 adjugate_derivative.vjp(
-    t=lambda g, a: adjugate_derivative(matrices.adjoint(a), g),
-    a=_third_derivative,
+    t=lambda g, a: adjugate_derivative(matrices.adjoint(a), g), a=_third_derivative
 )
 
 

@@ -321,9 +321,7 @@ _ONE_VALUE: dict[str, dict[str, tuple]] = {
 }  # fmt: skip
 """Functions -> parameters of SciPy's -> the values that they may have."""
 
-_INSTEAD = {
-    "return_rank": "; matrix_rank gives the rank",
-}
+_INSTEAD = {"return_rank": "; matrix_rank gives the rank"}
 
 
 def _of(name: str) -> dict[str, Callable[[Any], dict[str, Any]]]:

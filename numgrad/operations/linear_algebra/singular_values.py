@@ -162,8 +162,7 @@ def singular_values_alone(a):
 def _values_shape(a):
     matrices.check_matrices("svdvals", a)
     return Meta(
-        (*a.shape[:-2], min(a.shape[-2:])),
-        real_dtype(matrices.computing_dtype("svdvals", a)),
+        (*a.shape[:-2], min(a.shape[-2:])), real_dtype(matrices.computing_dtype("svdvals", a))
     )
 
 

@@ -201,10 +201,7 @@ def multi_dot(arrays):
         if i == j:
             return 0, i
         return min(
-            (
-                cost(i, k)[0] + cost(k + 1, j)[0] + lengths[i] * lengths[k + 1] * lengths[j + 1],
-                k,
-            )
+            (cost(i, k)[0] + cost(k + 1, j)[0] + lengths[i] * lengths[k + 1] * lengths[j + 1], k)
             for k in range(i, j)
         )
 

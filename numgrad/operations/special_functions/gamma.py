@@ -154,10 +154,7 @@ def betaln(a, b):
     """
 
 
-betaln.vjp(
-    a=lambda g, a, b: g * _digammas(a, a + b),
-    b=lambda g, a, b: g * _digammas(b, a + b),
-)
+betaln.vjp(a=lambda g, a, b: g * _digammas(a, a + b), b=lambda g, a, b: g * _digammas(b, a + b))
 
 
 @special(domain=(0.5, 4.0))
@@ -271,10 +268,7 @@ def gammainc(a, x):
     """
 
 
-gammainc.vjp(
-    a=lambda g, a, x: g * gammainc_a(a, x),
-    x=lambda g, a, x: g * gamma_density(a, x),
-)
+gammainc.vjp(a=lambda g, a, x: g * gammainc_a(a, x), x=lambda g, a, x: g * gamma_density(a, x))
 
 
 @special(domain=(0.5, 4.0))
@@ -290,10 +284,7 @@ def gammaincc(a, x):
     """
 
 
-gammaincc.vjp(
-    a=lambda g, a, x: -g * gammainc_a(a, x),
-    x=lambda g, a, x: -g * gamma_density(a, x),
-)
+gammaincc.vjp(a=lambda g, a, x: -g * gammainc_a(a, x), x=lambda g, a, x: -g * gamma_density(a, x))
 
 
 @special(domain=(0.1, 0.9))

@@ -25,8 +25,7 @@ def xlogy(a, b):
 
 
 xlogy.vjp(
-    a=lambda g, b: g * np.log(b),
-    b=lambda g, a, b: g * (a / np.where((a == 0) & (b == 0), 1, b)),
+    a=lambda g, b: g * np.log(b), b=lambda g, a, b: g * (a / np.where((a == 0) & (b == 0), 1, b))
 )
 
 
