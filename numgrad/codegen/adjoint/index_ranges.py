@@ -41,7 +41,7 @@ class Access:
     loops: tuple[ast.For, ...]
 
 
-class _Unknown(Exception):
+class NotAffine(Exception):
     """An index that is no polynomial."""
 
 
@@ -140,12 +140,12 @@ class IterationSpace:
         return None
 
     def terms(self, node: ast.expr, variables: Iterable[str]) -> Terms:
-        """An integer expression as a polynomial; ``_Unknown`` if it is none."""
+        """An integer expression as a polynomial; ``NotAffine`` if it is none."""
         return self._terms(node, {self.variable, *variables}, 0)
 
     def _terms(self, node: ast.expr, variables: set[str], depth: int) -> Terms:
         if depth > _DEEPEST:
-            raise _Unknown
+            raise NotAffine
         match node:
             case ast.Constant() if isinstance(node.value, int):
                 return constant(int(node.value))
@@ -170,7 +170,7 @@ class IterationSpace:
                 if _is_zero(node.args[0]) and self.is_nonnegative(length):
                     return length
         if not self.is_shared(node):
-            raise _Unknown
+            raise NotAffine
         text = ast.unparse(node)
         if _is_count(node):
             self.nonnegative.add(text)
@@ -194,7 +194,7 @@ class IterationSpace:
             return given[0], add(given[1], one, -1)
         if number < 0:
             return add(given[1], one), given[0]
-        raise _Unknown
+        raise NotAffine
 
     # ---------------------------------------------------------------------------------- the test
 
@@ -208,7 +208,7 @@ class IterationSpace:
         known = self.nonnegative
         try:
             parts = [self._part(access.index[axis], access.loops) for access in accesses]
-        except _Unknown:
+        except NotAffine:
             return False
         finally:
             self.nonnegative = known
@@ -233,7 +233,7 @@ class IterationSpace:
         for place, loop in enumerate(loops):
             try:
                 low, high = self.bounds(loop, variables[:place])
-            except _Unknown:
+            except NotAffine:
                 low = high = None
             ranges.append((low, high))
             if low is not None and self.is_nonnegative(low):
@@ -244,14 +244,14 @@ class IterationSpace:
         for product, c in terms:
             count = sum(atom[1] == self.variable for atom in product)
             if count > 1:
-                raise _Unknown
+                raise NotAffine
             others = tuple(atom for atom in product if atom[1] != self.variable)
             if count:
                 factor = add(factor, ((others, c),))
             else:
                 rest = add(rest, ((others, c),))
         if any(atom[1] in variables for product, _ in factor for atom in product):
-            raise _Unknown
+            raise NotAffine
         return (
             factor,
             self._extreme(rest, variables, ranges, 0),
@@ -272,18 +272,18 @@ class IterationSpace:
                     continue
                 others = [atom for atom in product if atom[1] != name]
                 if count > 1 or any(atom[1] not in self.nonnegative for atom in others):
-                    raise _Unknown
+                    raise NotAffine
                 sign = 1 if c > 0 else -1
                 parts[sign] = add(parts[sign], ((product, c),))
             for sign, terms in parts.items():
                 if terms:
                     bound = bounds[side if sign > 0 else 1 - side]
                     if bound is None:
-                        raise _Unknown
+                        raise NotAffine
                     free = add(free, substitute(terms, {("axis", name): bound}))
             rest = free
         if any(atom[1] == self.variable for product, _ in rest for atom in product):
-            raise _Unknown  # a bound that changes with the iteration
+            raise NotAffine  # a bound that changes with the iteration
         return rest
 
 
