@@ -57,7 +57,7 @@ class EagerInterpreter(RecordingInterpreter):
                 mask |= 1 << k
         if not mask:
             return self.run(op, arrays, params)
-        return op.run_recorded(arrays, params, mask)
+        return op.run_recorded(arrays, params, mask)  # pyright: ignore[reportAttributeAccessIssue]
 
     def entry(self, op: Op) -> Callable[..., Any]:
         """The function behind ``op(...)``."""

@@ -229,7 +229,8 @@ class SplitProgram:
         for name in self.tapes:
             loop = tapes.loops[name]
             if tapes.is_bounded(loop):
-                length = max(0, int(self.lengths.value(loop.at_most or 0, given)))
+                assert loop.at_most is not None
+                length = max(0, int(self.lengths.value(loop.at_most, given)))
             else:
                 length = prod(self._trips(one, given) for one in tapes.chain(loop))
             arrays.append(np.empty(length, self.function.dtypes[name]))

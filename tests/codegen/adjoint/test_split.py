@@ -86,7 +86,8 @@ def test_the_state_is_freed_with_what_a_node_saves(chained):
     _, out = recorded(chained, X, 0.3)
     node = out.grad_fn
     state = weakref.ref(node.saved[-1].arrays[0])
-    assert state() is not None and node.call.state is None
+    assert state() is not None
+    assert node.call.state is None
     out.backward()
     gc.collect()
     assert state() is None
@@ -119,7 +120,7 @@ def test_outputs_that_the_backward_reads_are_checked(smoothed):
     assert form_of(out) == ["y", "forward state"]
     with ng.no_grad():
         out *= 2.0
-    with pytest.raises(ng.errors.NumgradRuntimeError, match="version|place"):
+    with pytest.raises(ng.errors.NumgradRuntimeError, match=r"version|place"):
         np.sum(out).backward()
     (u, k), out = recorded(smoothed, X, 0.5)
     np.sum(out * out).backward()
@@ -136,7 +137,7 @@ def test_operands_are_checked(chained):
     out = chained(scaled, a)
     with ng.no_grad():
         scaled *= 2.0
-    with pytest.raises(ng.errors.NumgradRuntimeError, match="version|place"):
+    with pytest.raises(ng.errors.NumgradRuntimeError, match=r"version|place"):
         out.backward()
 
 
@@ -148,15 +149,16 @@ def test_hooks_of_saved_tensors_see_arrays_alone(chained):
         return np.array(t)
 
     with ng.autograd.graph.saved_tensors_hooks(pack, ng.tensor):
-        (x, a), out = recorded(chained, X, 0.3)
-    assert sorted(seen) == [(), (7,)] and form_of(out) == []
+        (x, _), out = recorded(chained, X, 0.3)
+    assert sorted(seen) == [(), (7,)]
+    assert form_of(out) == []
     out.backward()
     exact = gradients_of(chain, [X, 0.3], weights=[1.0])
     np.testing.assert_allclose(np.asarray(x.grad), exact[0], rtol=1e-12)
 
 
 def test_second_derivatives_of_a_recorded_call(chained):
-    (x, a), out = recorded(chained, X, 0.3)
+    (_, a), out = recorded(chained, X, 0.3)
     (first,) = ng.autograd.grad(out, (a,), create_graph=True)
     (second,) = ng.autograd.grad(first, (a,))
     h = 1e-4
