@@ -14,8 +14,7 @@ from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.nests.block_products import ProductCode
 from numgrad.codegen.nests.kernel import KernelWriter
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import add, constant, evaluate, multiply
+from numgrad.codegen.nests.polynomial import Length, add, constant, evaluate, multiply
 from numgrad.codegen.nests.terms import BUFFER, ONE, Term, Terms, count, first_stored
 
 USUAL_LENGTH = 1000

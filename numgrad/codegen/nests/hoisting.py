@@ -15,8 +15,7 @@ from typing import Any
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.nests.index_set_splitting import IndexSetSplitting
 from numgrad.codegen.nests.indices import loop_index
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import add, constant, multiply
+from numgrad.codegen.nests.polynomial import Length, add, constant, multiply
 from numgrad.codegen.nests.statements import loads
 from numgrad.codegen.nests.terms import ONE
 from numgrad.codegen.nests.tree import Loop, coefficient

@@ -19,8 +19,15 @@ from typing import Any
 
 from numgrad.codegen.dtypes import BOOL
 from numgrad.codegen.nests.indices import computed_in, loop_index, loops_in
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import add, constant, divide, multiply, substitute, value_of
+from numgrad.codegen.nests.polynomial import (
+    Length,
+    add,
+    constant,
+    divide,
+    multiply,
+    substitute,
+    value_of,
+)
 from numgrad.codegen.nests.statements import Statement
 from numgrad.codegen.nests.tree import Loop, coefficient
 from numgrad.codegen.nests.write import Accumulating, text, without

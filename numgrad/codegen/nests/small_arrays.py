@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import BOOL
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import constant, value_of
+from numgrad.codegen.nests.polynomial import Length, constant, value_of
 from numgrad.codegen.nests.terms import (
     CHOOSE,
     CONSTANT,

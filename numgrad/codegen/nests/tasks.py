@@ -9,8 +9,7 @@ from numgrad.codegen.dtypes import numpy_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.nests.nest import Nest
 from numgrad.codegen.nests.pieces import Blocks, runs
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import add, constant, multiply, value_of
+from numgrad.codegen.nests.polynomial import Length, add, constant, multiply, value_of
 from numgrad.codegen.nests.small_arrays import elements
 from numgrad.codegen.nests.statements import Bodies, Statement
 from numgrad.codegen.nests.terms import BUFFER, PART, PRODUCT, SCATTER, Term, count

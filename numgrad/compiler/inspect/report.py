@@ -24,8 +24,7 @@ from numgrad.codegen.nests.account import (
     vector_loops,
 )
 from numgrad.codegen.nests.nest import Nest
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import text_of, value_of
+from numgrad.codegen.nests.polynomial import Length, text_of, value_of
 from numgrad.codegen.nests.statements import Statement
 from numgrad.codegen.nests.terms import BUFFER, PRODUCT, Term
 from numgrad.codegen.nests.terms import SCALAR as SCALAR_TERM

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import BOOL, FLOAT32, FLOAT64
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import constant
+from numgrad.codegen.nests.polynomial import Length, constant
 from numgrad.codegen.nests.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
 from numgrad.codegen.symbols import AXIS, Reader, Symbol, in_order
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, TracedNode, Value

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from numgrad.codegen.dtypes import BOOL, INT64
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import add, constant, multiply, value_of
+from numgrad.codegen.nests.polynomial import Length, add, constant, multiply, value_of
 from numgrad.codegen.nests.terms import GATHER, ONE, SCAN, SCATTER, Term, Terms, count
 from numgrad.codegen.reduction_plan import identity
 from numgrad.compiler.graph.graph import TracedNode

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import add, constant, divide, value_of
+from numgrad.codegen.nests.polynomial import Length, add, constant, divide, value_of
 from numgrad.codegen.nests.terms import ONE, Term, Terms, count
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.sizes import Size

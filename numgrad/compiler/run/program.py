@@ -39,8 +39,7 @@ from numgrad.codegen.estimate import MEMORY_NS
 from numgrad.codegen.locks import ENTRIES
 from numgrad.codegen.memory import collection_later
 from numgrad.codegen.nests.kernel import KernelWriter
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import text_of, value_of
+from numgrad.codegen.nests.polynomial import Length, text_of, value_of
 from numgrad.codegen.nests.terms import (
     BUFFER,
     CHOOSE,
