@@ -5,7 +5,7 @@ Note [Map of ng.jit]
 ``api`` is ``ng.jit`` itself. A call goes through these rooms; ``trace``, ``passes`` and ``lower``
 have work once for each kind of arguments.
 
-1. ``call`` says what a call is: ``signature`` the kind of its arguments, ``call_layout`` its inputs
+1. ``call`` says what a call is: ``signature`` the kind of its arguments, its inputs
    and results, ``captures`` what the function reads from outside, each from a ``source``; names in
    its code come from ``core.bytecode``, ``process_state`` says what changes for all of a process.
 2. ``trace`` runs the function once on Tensors whose arrays are without numbers (``arrays`` and, for

@@ -6,18 +6,18 @@ import ast
 from typing import Any
 
 from numgrad.codegen.native import arithmetic as do
-from numgrad.codegen.native.accesses import NearParts, NotVector
 from numgrad.codegen.native.calls import flatten, leave_if_failed, rebuilt
 from numgrad.codegen.native.function import FunctionBody
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.lanes import write_in_lanes
 from numgrad.codegen.native.source import PRANGE
-from numgrad.codegen.native.syntax import assigned, is_straight, read_first
-from numgrad.codegen.native.totals import reads
+from numgrad.codegen.native.syntax import assigned, is_straight, read_first, reads
 from numgrad.codegen.native.values import (
     INT64,
     Array,
     Known,
+    NearParts,
+    NotVector,
     Number,
     Value,
     integer,

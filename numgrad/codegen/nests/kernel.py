@@ -23,7 +23,6 @@ from numgrad.codegen.estimate import L3_NS
 from numgrad.codegen.nests.block_products import ProductCode
 from numgrad.codegen.nests.lanes import choose_lanes, choose_tiles
 from numgrad.codegen.nests.nest import Nest, NestWriter
-from numgrad.codegen.nests.pieces import RunWriter
 from numgrad.codegen.nests.polynomial import constant, multiply, value_of
 from numgrad.codegen.nests.statements import (
     Bodies,
@@ -32,7 +31,7 @@ from numgrad.codegen.nests.statements import (
     expensive,
     make_statements,
 )
-from numgrad.codegen.nests.tasks import TaskWriter, Work
+from numgrad.codegen.nests.tasks import RunWriter, TaskWriter, Work
 from numgrad.codegen.nests.terms import PART, PRODUCT, Term, Terms, count
 from numgrad.codegen.nests.tree import Item, Loop, build, paths
 from numgrad.codegen.nests.write import text

@@ -4,7 +4,7 @@ Note [Small arrays]
 -------------------
 A term of fixed shape with few elements is computed as scalars: its elements are symbols, views of
 it cost nothing, a reduction is a tree of scalar steps. ``Elements`` reads terms so, an ndarray of
-symbols for each; ``pieces`` writes the symbols as straight-line functions.
+symbols for each; ``tasks`` writes the symbols as straight-line functions.
 
 Sums are put together as those of a loop in lanes are (Note [Loops in lanes] in
 ``codegen.native.lanes``): element ``k`` to element ``k + half``, then again in the lower half.

@@ -30,7 +30,7 @@ from numgrad.codegen.nests.terms import BUFFER, PRODUCT, Term
 from numgrad.codegen.nests.terms import SCALAR as SCALAR_TERM
 from numgrad.codegen.tasks import LANES
 from numgrad.compiler.call import signature
-from numgrad.compiler.call.call_layout import CallLayout, Input
+from numgrad.compiler.call.signature import CallLayout, Input
 from numgrad.compiler.call.source import CONTENT, IDENTITY, VALUE, Source
 from numgrad.compiler.graph.graph import CALL, TracedNode
 from numgrad.compiler.passes import Record

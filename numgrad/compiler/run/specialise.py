@@ -8,8 +8,7 @@ from typing import Any
 
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
-from numgrad.compiler.call.call_layout import RECORDING, CallLayout
-from numgrad.compiler.call.signature import TENSOR, Arguments
+from numgrad.compiler.call.signature import RECORDING, TENSOR, Arguments, CallLayout
 from numgrad.compiler.call.source import CONTENT, IDENTITY, VALUE, Source
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.messages import no_internal_error
