@@ -34,8 +34,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from numgrad import config
-from numgrad.codegen.interrupts import deferred
-from numgrad.codegen.locks import KERNELS, POOL
+from numgrad.codegen.locks import KERNELS, POOL, deferred
 from numgrad.codegen.native import thread_pool as launcher
 from numgrad.codegen.trials import VariantTrial
 

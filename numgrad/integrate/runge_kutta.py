@@ -35,8 +35,8 @@ from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.integrate.system import Leaves, Motion, beside
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.carried import decided, select
 from numgrad.transforms.control_flow import scan, while_loop
-from numgrad.transforms.divergent_batches import decided, select
 from numgrad.transforms.products import stop_gradient
 
 Weights = tuple[float, ...]

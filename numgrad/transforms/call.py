@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.batching.batch import read_in_branch
-from numgrad.autograd.batching.examples import beneath, levels, levels_of, raised, spread
+from numgrad.autograd.batching.selected import beneath, levels, levels_of, raised, spread
 from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.engine.task import edge_of, leads_elsewhere, reachable
 from numgrad.autograd.forward_ad import has_tangent

@@ -29,7 +29,7 @@ from llvmlite import binding
 from llvmlite.binding import ffi
 
 from numgrad.codegen.cpython import c_api, offsets
-from numgrad.codegen.interrupts import deferred
+from numgrad.codegen.locks import deferred
 from numgrad.codegen.native.division import at_once, emitted, parsed, side_by_side
 
 EXPORTS = (

@@ -20,14 +20,13 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.codegen.nests.terms import Term, Terms
-from numgrad.compiler.graph.body_primitive import BodyPrimitive
-from numgrad.compiler.graph.graph import TracedNode
+from numgrad.compiler.graph.graph import BodyPrimitive, TracedNode
 from numgrad.compiler.loops.body import LoopBody, fix_carry_dtypes, without_invariants
 from numgrad.compiler.loops.program import AdaptiveLoopProgram
 from numgrad.compiler.loops.scan import Scan, scan
 from numgrad.compiler.loops.while_loop import batched_until
 from numgrad.compiler.lower.lowering import lowering
-from numgrad.compiler.passes.common import join_common
+from numgrad.compiler.passes.rewriting import join_common
 from numgrad.compiler.trace.body import trace_body
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand

@@ -21,20 +21,20 @@ from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.graph.body_primitive import has_derivatives
 from numgrad.compiler.graph.graph import (
     CONSTANT,
     INPUT,
     SIZE,
     Graph,
     Value,
+    has_derivatives,
     length_arrays,
     lengths_read,
     results_of,
     with_lengths,
 )
 from numgrad.compiler.passes import optimize
-from numgrad.compiler.passes.common import graph_key
+from numgrad.compiler.passes.rewriting import graph_key
 from numgrad.compiler.run.program import compile_graph
 from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace import generators

@@ -24,8 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.graph.body_primitive import BodyPrimitive, has_derivatives
-from numgrad.compiler.graph.graph import Graph, TracedNode, Value
+from numgrad.compiler.graph.graph import BodyPrimitive, Graph, TracedNode, Value, has_derivatives
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.loops.body import (
     LoopBody,
@@ -37,7 +36,7 @@ from numgrad.compiler.loops.body import (
     without_invariants,
 )
 from numgrad.compiler.loops.program import LoopProgram
-from numgrad.compiler.passes.common import join_common
+from numgrad.compiler.passes.rewriting import join_common
 from numgrad.compiler.trace import generators
 from numgrad.compiler.trace.body import DependentDrawError, own_memory
 from numgrad.compiler.trace.cut import extract

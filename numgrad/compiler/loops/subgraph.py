@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.graph.body_primitive import BodyPrimitive, has_derivatives
-from numgrad.compiler.graph.graph import Value
+from numgrad.compiler.graph.graph import BodyPrimitive, Value, has_derivatives
 from numgrad.compiler.loops.body import Subgraph, dense, draws_before, is_zero
 from numgrad.compiler.trace import generators
 from numgrad.compiler.trace.arrays import TracedArray
@@ -212,7 +211,7 @@ def _of_each(
 ) -> Any:
     """Results of the part that each example chooses: ``(B n, [B a or a]) -> [B y]``.
 
-    Note [Examples that part ways] in ``divergent_batches``. A part that no example chooses does not
+    Note [Examples that part ways] in ``carried``. A part that no example chooses does not
     run.
     """
     which = OPS["clip"](operands[0].value, 0, len(parts) - 1)

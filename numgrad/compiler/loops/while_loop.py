@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.graph.body_primitive import BodyPrimitive, has_derivatives
+from numgrad.compiler.graph.graph import BodyPrimitive, has_derivatives
 from numgrad.compiler.loops.body import (
     LoopBody,
     Subgraph,
@@ -26,7 +26,7 @@ from numgrad.compiler.loops.body import (
 from numgrad.compiler.loops.program import WhileProgram
 from numgrad.compiler.loops.scan import scan, state_of_batch
 from numgrad.compiler.loops.subgraph import SubgraphPrimitive, select
-from numgrad.compiler.passes.common import join_common
+from numgrad.compiler.passes.rewriting import join_common
 from numgrad.compiler.trace import generators
 from numgrad.compiler.trace.body import own_memory, trace_body
 from numgrad.core.abstract import zeros
@@ -149,7 +149,7 @@ def batched_until(
     """A loop of all examples until the last is done, and its operands.
 
     ``([B c], any, [B a or a]) -> [B c], any, [B y]``. Note [Examples that part ways] in
-    ``divergent_batches``. An example that is done keeps its carry and collects zeros; its step is
+    ``carried``. An example that is done keeps its carry and collects zeros; its step is
     that of one that goes on, of which it has the carry, and what steps read if that ``fills`` in.
     """
     c, until, states = body.carries, body.until, body.states

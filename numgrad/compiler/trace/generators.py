@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.batching.examples import levels
+from numgrad.autograd.batching.selected import levels
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.core.abstract import zeros
