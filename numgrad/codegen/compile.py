@@ -314,7 +314,7 @@ def _stem(kernel: Kernel, externals: tuple[str, ...], *stamps: str) -> str:
     """The name of a kernel's files: Note [Kernel cache]."""
     from hashlib import sha256
 
-    from numgrad.codegen.sources import library_digest
+    from numgrad.codegen.cache import library_digest
 
     options = f"{kernel.parallel}{kernel.nogil}{externals}"
     with deferred():

@@ -58,7 +58,7 @@ def cumulative_kernel(
         ``entry(x, out, outer, length[, inner])`` with raveled arrays that do not overlap.
     """
     # imported by who makes a kernel: ``import numgrad`` needs no generator of loops
-    from numgrad.codegen.nests.arrays import ArrayTerms, array_kernel
+    from numgrad.codegen.nests.kernel import ArrayTerms, array_kernel
     from numgrad.codegen.nests.terms import SCAN
 
     terms = ArrayTerms(3 if columns else 2)

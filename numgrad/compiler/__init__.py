@@ -28,9 +28,9 @@ have work once for each kind of arguments.
    kernel is compiled when it is first called. ``dispatch`` writes the Python function that
    recognises arguments, checks the guards, and runs the program. ``specialise`` holds one kind of
    arguments with its program and makes it a node of the eager tape, ``check`` compares calls
-   with eager ones, ``replay`` calls the operations of a graph again.
+   with eager ones; ``replay`` there calls the operations of a graph again.
 7. ``loops`` has operations that are given a graph, which ``trace.body`` traces: ``body`` has the
-   derivatives of a graph, ``scan``, ``while_loop``, ``adaptive_loop`` (for solvers) and
+   derivatives of a graph, ``scan``, ``while_loop`` (adaptive loops of solvers too) and
    ``subgraph`` (branches) the rules of ``graph.BodyPrimitive``, ``program`` runs loops.
 
 For people: ``inspect`` has ``report`` with costs, why a function was traced again, and

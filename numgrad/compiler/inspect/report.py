@@ -11,7 +11,6 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.codegen import threads
-from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.nests.account import (
     Account,
     SourceLoop,
@@ -29,6 +28,7 @@ from numgrad.codegen.nests.statements import Statement
 from numgrad.codegen.nests.terms import BUFFER, PRODUCT, Term
 from numgrad.codegen.nests.terms import SCALAR as SCALAR_TERM
 from numgrad.codegen.tasks import LANES
+from numgrad.codegen.threads import serial_ns
 from numgrad.compiler.call import signature
 from numgrad.compiler.call.signature import CallLayout, Input
 from numgrad.compiler.call.source import CONTENT, IDENTITY, VALUE, Source

@@ -20,10 +20,10 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.compile import Kernel, compile_kernel
-from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.memory import collection_later
 from numgrad.codegen.nests.kernel import Written
 from numgrad.codegen.nests.terms import Term
+from numgrad.codegen.threads import serial_ns
 from numgrad.codegen.trials import VariantTrial
 from numgrad.compiler.graph.evaluate import compute
 from numgrad.compiler.graph.graph import BodyOperation, TracedNode
