@@ -228,14 +228,14 @@ def counted_apart(name: str) -> Counters:
 def warm(name: str) -> Run:
     """A program that has run, with what it needs in use."""
     import numgrad as ng
-    from numgrad.codegen.cpython import builtin
+    from numgrad.codegen.cpython import hot_paths
 
     ng.set_num_threads(1)
     run = PROGRAMS[name](ng)
     for number in range(WARM):
         run()
         if not number:
-            builtin.install()
+            hot_paths.install()
     return run
 
 

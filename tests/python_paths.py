@@ -5,15 +5,15 @@ from contextlib import contextmanager
 
 import numgrad as ng
 from numgrad.autograd.engine import walk
-from numgrad.codegen.cpython import builtin
+from numgrad.codegen.cpython import hot_paths
 from numgrad.tensors import recorder
 
 
 def machine_code() -> None:
     """Have machine code in use from here on, where it can be."""
-    if builtin.waiting:
+    if hot_paths.waiting:
         ng.exp(ng.tensor(1.0))  # the first kernel
-        builtin.install()
+        hot_paths.install()
 
 
 @contextmanager

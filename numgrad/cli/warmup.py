@@ -6,7 +6,7 @@ import time
 from difflib import get_close_matches
 
 from numgrad.cli.progress import Progress
-from numgrad.codegen.cpython import builtin
+from numgrad.codegen.cpython import hot_paths
 from numgrad.core.op import OPS
 from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
 
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
             for name in names:
                 progress.step(f"{name} {dtype}")
                 kernels += sum(1 for _ in OPS[name].warm(dtype))
-    builtin.install()  # Note [Hot paths]
+    hot_paths.install()  # Note [Hot paths]
     seconds = time.perf_counter() - began
     print(f"{kernels} kernels for {', '.join(dtypes)} are compiled ({seconds:.1f} s)")
     return 0

@@ -17,8 +17,7 @@ have work once for each kind of arguments.
    inputs, ``side_effects`` refuses those of loop bodies, ``diagnostics`` warns of what is frozen.
    Where the tape goes on outside, ``cut`` parts the graph into a forward and a backward.
 3. ``graph`` is what comes out. Lengths are symbols: ``sizes``. ``evaluate`` runs a graph one
-   operation at a time, as a reference. ``BodyPrimitive`` is what loops and
-   branches have in common.
+   operation at a time, as a reference. What loops and branches have in common is there too.
 4. ``passes`` rewrite the graph so that less is computed; ``rewriting`` is how.
 5. ``lower`` reads it as terms: scalar functions, reductions and index maps. ``expand`` reads
    formulas; ``lowering`` finds how those operations are written that are no formula of single
@@ -31,7 +30,7 @@ have work once for each kind of arguments.
    with eager ones; ``replay`` there calls the operations of a graph again.
 7. ``loops`` has operations that are given a graph, which ``trace.body`` traces: ``body`` has the
    derivatives of a graph, ``scan``, ``while_loop`` (adaptive loops of solvers too) and
-   ``subgraph`` (branches) the rules of ``graph.BodyPrimitive``, ``program`` runs loops.
+   ``subgraph`` (branches) the rules of a body primitive, ``program`` runs loops.
 
 For people: ``inspect`` has ``report`` with costs, why a function was traced again, and
 ``nests.account`` (what a loop computes and moves, and whether LLVM vectorised it), and

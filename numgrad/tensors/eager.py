@@ -13,7 +13,7 @@ from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.batching.selected import example_index
 from numgrad.autograd.function.function_call import run as run_function
 from numgrad.autograd.variable import Tensor, refresh
-from numgrad.codegen.cpython import builtin
+from numgrad.codegen.cpython import hot_paths
 from numgrad.codegen.dtypes import convert
 from numgrad.core.foreign import is_sparse_kind, refuse_mask
 from numgrad.core.op import Op
@@ -44,8 +44,8 @@ class EagerInterpreter(RecordingInterpreter):
 
     def run(self, op: Op, arrays: list[Any], params: dict[str, Any]) -> tuple[Any, Call]:
         """The result, or several, and the record of the call."""
-        if builtin.waiting:
-            builtin.count_call()
+        if hot_paths.waiting:
+            hot_paths.count_call()
         return op.run(arrays, params)
 
     def entry(self, op: Op) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ come from. Arrays have the name of their operand and ``_``.
 
 The most common calls machine code takes off it, where that is in use: Note [Recorder] in
 ``codegen.cpython.recorded_calls``. Until then it counts
-calls, for Note [Hot paths] in ``builtin`` there.
+calls, for Note [Hot paths] in ``hot_paths`` there.
 
 Note [Watched entries]
 ----------------------
@@ -41,7 +41,7 @@ import numpy as np
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
 from numgrad.autograd.variable import Parameter, Tensor, refresh
-from numgrad.codegen.cpython import builtin
+from numgrad.codegen.cpython import hot_paths
 from numgrad.codegen.locks import ENTRIES
 from numgrad.core.arguments import UnknownParameter, complete
 from numgrad.core.axis import AxisOp
@@ -401,10 +401,10 @@ def _compiled(template: Any) -> Callable[..., Any]:
     """Compile a template's source, which defines ``make``."""
     scope: dict[str, Any] = {
         "Node": Node, "Parameter": Parameter, "Tensor": Tensor,
-        "UnknownParameter": UnknownParameter, "bind": bind, "count_call": builtin.count_call,
+        "UnknownParameter": UnknownParameter, "bind": bind, "count_call": hot_paths.count_call,
         "empty": np.empty, "keep": keep, "missing": _MISSING, "ndarray": np.ndarray,
         "new_tensor": new_tensor, "refresh": refresh,
-        "state": state, "template": template, "waiting": builtin.waiting,
+        "state": state, "template": template, "waiting": hot_paths.waiting,
     }  # fmt: skip
     exec(compile(template.source(), generated(f"entry of {template}"), "exec"), scope)
     return scope["make"]

@@ -14,7 +14,7 @@ import numpy as np
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Parameter, Tensor
 from numgrad.autograd.versions import INFERENCE, Version, next_sequence
-from numgrad.codegen.cpython import builtin, records
+from numgrad.codegen.cpython import hot_paths, records
 from numgrad.codegen.cpython.c_api import ObjectTable, Words
 from numgrad.codegen.locks import ENTRIES
 from numgrad.core.axis import AxisOp
@@ -120,7 +120,7 @@ def is_watched() -> bool:
 
 def _switch() -> None:
     """Let machine code do calls, or not, as the user's setting and watchers have it."""
-    _objects.words[0] = _watched or not builtin.enabled()
+    _objects.words[0] = _watched or not hot_paths.enabled()
 
 
 def _install() -> None:
@@ -135,8 +135,8 @@ def _install() -> None:
         enter_again()
 
 
-builtin.waiting.append(builtin.HotPath(lambda: _machine_code().cached, _install))
-builtin.on_switch(_switch)
+hot_paths.waiting.append(hot_paths.HotPath(lambda: _machine_code().cached, _install))
+hot_paths.on_switch(_switch)
 
 
 def _record(op: Op, plan: Any, operands: Sequence[tuple]) -> Words:

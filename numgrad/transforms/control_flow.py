@@ -22,7 +22,7 @@ from numgrad.core.tree import Nesting, align, flatten, map_leaves, paths, unflat
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_index, as_operand
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.argnums import check_function
+from numgrad.transforms.call import check_function
 from numgrad.transforms.carried import (
     CarryingLoop,
     advanced,

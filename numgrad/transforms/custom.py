@@ -33,7 +33,7 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.argnums import check_function
+from numgrad.transforms.call import check_function
 from numgrad.transforms.linearization import Linearization
 
 

@@ -261,7 +261,7 @@ def test_a_key_covers_what_a_source_imports_and_no_other_file():
         pending, found = cache._imported(source), set()
         while pending:
             found |= pending
-            pending = {p for path in pending for p in cache._read(path)[1]} - found
+            pending = {p for path in pending for p in cache._content(path)[1]} - found
         return {os.path.basename(path) for path in found}
 
     found = files("from numgrad.kernels.vmath.exponential import exp_f64 as exp_f64\n")

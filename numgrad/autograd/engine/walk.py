@@ -30,7 +30,7 @@ from numgrad.autograd.hooks import (
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Parameter, Tensor
 from numgrad.autograd.versions import Version
-from numgrad.codegen.cpython import builtin
+from numgrad.codegen.cpython import hot_paths
 from numgrad.codegen.cpython.c_api import ObjectTable, Words
 from numgrad.core.axis import AxisPlan
 from numgrad.core.elementwise import ElementwisePlan
@@ -69,11 +69,11 @@ def _install() -> None:
 def _switch() -> None:
     """Let machine code walk, or not, as the user's setting has it."""
     global _advance
-    _advance = _machine_form if builtin.enabled() else None
+    _advance = _machine_form if hot_paths.enabled() else None
 
 
-builtin.waiting.append(builtin.HotPath(lambda: _machine_code().cached, _install))
-builtin.on_switch(_switch)
+hot_paths.waiting.append(hot_paths.HotPath(lambda: _machine_code().cached, _install))
+hot_paths.on_switch(_switch)
 
 
 def walk(
@@ -97,8 +97,8 @@ def walk(
     watched = state.anomaly or state.ground.deferred
     ordinary = evaluation is ON_ARRAYS and not watched
     advance = _advance if ordinary else None
-    if ordinary and builtin.waiting:
-        builtin.count_call()
+    if ordinary and hot_paths.waiting:
+        hot_paths.count_call()
     # along a chain one node waits at a time: it is kept out of the queue
     only: list | None = None
     edges, gradients, owned = roots, grads, 0

@@ -193,7 +193,7 @@ def _module(
     machine = _machine(effort)
     # alignments that the text does not name depend on the layout, so it comes first
     layout = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
-    with ExitStack() as owned:  # by the block: Note [Ctrl-C] in ``codegen.interrupts``
+    with ExitStack() as owned:  # by the block: Note [Ctrl-C] in ``codegen.locks``
         own = owned.enter_context
         module = own(parsed(layout + _prepared(text, unique)))
         if verify:

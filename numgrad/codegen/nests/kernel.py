@@ -7,7 +7,7 @@ are rows of one array, which is a single allocation to compile and to run. Lengt
 whole lines of the CPU's caches, and a line lies in between: rows of a power of two would compete
 for the same places there.
 
-Kernels of eager operations (``compile_terms``) have terms over arrays that are handed over flat, in
+Kernels of eager operations (``array_kernel``) have terms over arrays that are handed over flat, in
 a fixed order. Lengths of axes are arguments behind these, so one kernel serves every shape.
 """
 

@@ -7,7 +7,7 @@ it cost nothing, a reduction is a tree of scalar steps. ``Elements`` reads terms
 symbols for each; ``tasks`` writes the symbols as straight-line functions.
 
 Sums are put together as those of a loop in lanes are (Note [Loops in lanes] in
-``codegen.native.lanes``): element ``k`` to element ``k + half``, then again in the lower half.
+``codegen.native.loops``): element ``k`` to element ``k + half``, then again in the lower half.
 
 ``Elimination`` writes the loops of ``kernels.matrices.small`` on arrays of symbols. Factors and
 pivots are those of Note [Factors] in ``kernels.matrices.systems``, so what a compiled loop computes

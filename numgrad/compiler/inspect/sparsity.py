@@ -37,8 +37,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.tree import flatten, unflatten
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.argnums import ArgnumsLike, choose
-from numgrad.transforms.call import TransformedCall
+from numgrad.transforms.call import ArgnumsLike, TransformedCall, choose
 from numgrad.transforms.derivatives import grad
 
 Pattern = Any

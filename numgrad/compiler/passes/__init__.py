@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from numgrad.compiler.graph.graph import Graph
-from numgrad.compiler.passes.algebra import simplify_algebra
-from numgrad.compiler.passes.broadcasts import move_broadcasts
+from numgrad.compiler.passes.algebra import move_broadcasts, simplify_algebra
 from numgrad.compiler.passes.constants import fold_constants
 from numgrad.compiler.passes.dead import drop_dead, trim_loops
 from numgrad.compiler.passes.matrix_products import simplify_products

@@ -29,7 +29,7 @@ READING = {
 }
 """Words by which code is known that reads objects as C does."""
 ELSEWHERE = {
-    ("codegen/native/machine.py", "memory of objects"): "of LLVM's buffers",
+    ("codegen/native/division.py", "memory of objects"): "of LLVM's buffers",
     ("codegen/native/kernel.py", "memory of objects"): "of a text in machine code",
     ("codegen/native/machine.py", "offsets"): "the head of objects is part of the cache's key",
 }
@@ -127,15 +127,15 @@ def test_watchers_and_the_setting_do_not_undo_each_other(switch):
 FORWARD_ONLY = """
 import numpy as np
 import numgrad as ng
-from numgrad.codegen.cpython import builtin
+from numgrad.codegen.cpython import hot_paths
 from numgrad.core.op import OPS
 
 a, b = ng.tensor(np.ones(3)), ng.tensor(np.full(3, 2.0))
 multiply = OPS["{name}"]
 first = type(multiply.entry).__name__
-for _ in range(builtin.ENOUGH + 5):
+for _ in range(hot_paths.ENOUGH + 5):
     y = {call}
-print(first, type(multiply.entry).__name__, bool(builtin.waiting), y.tolist())
+print(first, type(multiply.entry).__name__, bool(hot_paths.waiting), y.tolist())
 """
 
 
