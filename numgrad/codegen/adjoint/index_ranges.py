@@ -24,7 +24,7 @@ from numgrad.codegen.adjoint.liveness import (
     statements_in,
     targets_of,
 )
-from numgrad.codegen.nests.polynomial import Terms, add, constant, multiply, substitute
+from numgrad.codegen.nests.polynomial import Length, add, constant, multiply, substitute
 
 _DEEPEST = 40
 _TRIPS = re.compile(r"n\d+_")
@@ -139,11 +139,11 @@ class IterationSpace:
             )
         return None
 
-    def terms(self, node: ast.expr, variables: Iterable[str]) -> Terms:
+    def terms(self, node: ast.expr, variables: Iterable[str]) -> Length:
         """An integer expression as a polynomial; ``NotAffine`` if it is none."""
         return self._terms(node, {self.variable, *variables}, 0)
 
-    def _terms(self, node: ast.expr, variables: set[str], depth: int) -> Terms:
+    def _terms(self, node: ast.expr, variables: set[str], depth: int) -> Length:
         if depth > _DEEPEST:
             raise NotAffine
         match node:
@@ -176,13 +176,13 @@ class IterationSpace:
             self.nonnegative.add(text)
         return _atom(text)
 
-    def is_nonnegative(self, terms: Terms) -> bool:
+    def is_nonnegative(self, terms: Length) -> bool:
         """Whether a polynomial is not below 0, as far as is plain."""
         return all(
             c > 0 and all(atom[1] in self.nonnegative for atom in product) for product, c in terms
         )
 
-    def bounds(self, loop: ast.For, variables: Sequence[str]) -> tuple[Terms, Terms]:
+    def bounds(self, loop: ast.For, variables: Sequence[str]) -> tuple[Length, Length]:
         """The least and the greatest value of an inner loop's variable."""
         given = [self.terms(a, variables) for a in loop.iter.args]  # pyright: ignore
         one = constant(1)
@@ -226,7 +226,7 @@ class IterationSpace:
             for low, _ in ends
         )
 
-    def _part(self, index: ast.expr, loops: Sequence[ast.For]) -> tuple[Terms, Terms, Terms]:
+    def _part(self, index: ast.expr, loops: Sequence[ast.For]) -> tuple[Length, Length, Length]:
         """The factor of ``k`` in an index, and the least and greatest value of the rest."""
         variables = [loop.target.id for loop in loops]  # pyright: ignore
         ranges = []
@@ -239,8 +239,8 @@ class IterationSpace:
             if low is not None and self.is_nonnegative(low):
                 self.nonnegative = self.nonnegative | {variables[place]}
         terms = self.terms(index, variables)
-        factor: Terms = ()
-        rest: Terms = ()
+        factor: Length = ()
+        rest: Length = ()
         for product, c in terms:
             count = sum(atom[1] == self.variable for atom in product)
             if count > 1:
@@ -259,12 +259,12 @@ class IterationSpace:
         )
 
     def _extreme(
-        self, rest: Terms, variables: Sequence[str], ranges: Sequence[tuple], side: int
-    ) -> Terms:
+        self, rest: Length, variables: Sequence[str], ranges: Sequence[tuple], side: int
+    ) -> Length:
         """The least (side 0) or greatest value of a polynomial of inner loops' variables."""
         for name, bounds in reversed(list(zip(variables, ranges, strict=True))):
-            parts: dict[int, Terms] = {-1: (), 1: ()}
-            free: Terms = ()
+            parts: dict[int, Length] = {-1: (), 1: ()}
+            free: Length = ()
             for product, c in rest:
                 count = sum(atom[1] == name for atom in product)
                 if not count:
@@ -287,7 +287,7 @@ class IterationSpace:
         return rest
 
 
-def _atom(name: str) -> Terms:
+def _atom(name: str) -> Length:
     return (((("axis", name),), 1),)
 
 
