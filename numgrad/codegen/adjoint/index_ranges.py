@@ -130,9 +130,7 @@ class IterationSpace:
         for _ in range(_DEEPEST):
             if self.is_shared(node):
                 return node
-            inner = [
-                n.id for n in nodes(node) if isinstance(n, ast.Name) and n.id in self.changing
-            ]
+            inner = [n.id for n in nodes(node) if isinstance(n, ast.Name) and n.id in self.changing]
             if not inner or any(name not in self.makers for name in inner):
                 return None
             node = _Replacement({name: self.makers[name] for name in inner}).visit(
