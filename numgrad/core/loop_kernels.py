@@ -12,11 +12,12 @@ second derivatives is symmetric; those of ``second`` do not exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
 
+from numgrad.codegen.adjoint.outputs import OutputLike
 from numgrad.codegen.adjoint.program import DerivativeProgram, KernelDefinition
 from numgrad.codegen.adjoint.reports import KernelReport
 from numgrad.codegen.adjoint.scopes import plain_function, returned_count
@@ -32,6 +33,7 @@ from numgrad.errors import (
     NumgradValueError,
 )
 
+Writes = str | Sequence[str] | Mapping[str, OutputLike | None]
 _WORK = 10_000
 """Steps that a check of overlapping memory may take; then arrays count as overlapping."""
 
@@ -45,14 +47,15 @@ class KernelOperation(Primitive):
         The function as it was read.
     """
 
-    def __init__(self, function: Callable[..., Any], writes: Sequence[str]) -> None:
+    def __init__(self, function: Callable[..., Any], writes: Writes) -> None:
         function = plain_function(function)
         self.definition = KernelDefinition(function, writes, TABLE)
+        self.writes = writes
         self.__kernel__ = function
-        count = returned_count(self.definition.scope) + len(self.definition.writes)
-        self.count = len(self.definition.scope.parameters)
+        count = returned_count(self.definition.scope) + len(self.definition.written.names)
+        self.count = len(self.definition.parameters)
         super().__init__(
-            function,
+            _form_of(function, self.definition),
             name=f"kernel_{function.__name__}",
             outputs=count > 1,
             materializes=False,
@@ -70,8 +73,8 @@ class KernelOperation(Primitive):
         self.shape_rule = self._shapes
 
     def __reduce__(self) -> Any:
-        function = self.function
-        return _find_kernel, (function.__module__, function.__qualname__, self.definition.writes)
+        function = self.__kernel__
+        return _find_kernel, (function.__module__, function.__qualname__, self.writes)
 
     # -------------------------------------------------------------------------------- the calls
 
@@ -106,8 +109,10 @@ class KernelOperation(Primitive):
 
     def check_overlaps(self, arrays: Sequence[np.ndarray]) -> None:
         """Raise if an argument that is overwritten shares memory with another one."""
-        parameters = self.definition.scope.parameters
-        for name in self.definition.writes:
+        parameters = self.definition.parameters
+        for name in parameters:
+            if name not in self.definition.written.names:
+                continue
             own = parameters.index(name)
             for other, array in enumerate(arrays):
                 if other != own and _overlap(arrays[own], array):
@@ -337,6 +342,20 @@ class _Derivative(Primitive):
         )
 
 
+def _form_of(function: Callable[..., Any], definition: KernelDefinition) -> Callable[..., Any]:
+    """A function with the parameters that callers pass."""
+    if not definition.written.made:
+        return function
+    names, defaults = definition.scope.parameters, function.__defaults__ or ()
+    space: dict[str, Any] = {}
+    exec(f"def form({', '.join(definition.parameters)}): ...", space)
+    form = space["form"]
+    with_default = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+    form.__defaults__ = tuple([with_default[n] for n in definition.parameters if n in with_default])
+    form.__module__, form.__qualname__ = function.__module__, function.__qualname__
+    return form
+
+
 def _vjp_form(*inputs: Any, which: Any, wanted: Any) -> Any: ...
 
 
@@ -373,7 +392,7 @@ def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
         return True
 
 
-def _find_kernel(module: str, name: str, writes: tuple[str, ...]) -> KernelOperation:
+def _find_kernel(module: str, name: str, writes: Writes) -> KernelOperation:
     from importlib import import_module
 
     value: Any = import_module(module)
@@ -387,18 +406,16 @@ def _find_derivative(kernel: KernelOperation, word: str) -> _Derivative:
 
 
 @overload
-def kernel(
-    function: Callable[..., Any], *, writes: str | Sequence[str] = ()
-) -> KernelOperation: ...
+def kernel(function: Callable[..., Any], *, writes: Writes = ()) -> KernelOperation: ...
 
 
 @overload
 def kernel(
-    function: None = None, *, writes: str | Sequence[str] = ()
+    function: None = None, *, writes: Writes = ()
 ) -> Callable[[Callable[..., Any]], KernelOperation]: ...
 
 
-def kernel(function: Any = None, *, writes: str | Sequence[str] = ()) -> Any:
+def kernel(function: Any = None, *, writes: Writes = ()) -> Any:
     """Give a function of explicit loops derivatives, compiled; a decorator.
 
     Parameters
@@ -440,9 +457,4 @@ def kernel(function: Any = None, *, writes: str | Sequence[str] = ()) -> Any:
         return lambda f: kernel(f, writes=writes)
     if isinstance(function, KernelOperation) and not writes:
         return function
-    if isinstance(writes, dict):
-        raise NumgradKernelError(
-            "kernel: writes as a dict, of arrays that need not be passed, does not exist yet; pass "
-            "the array and name it"
-        )
-    return KernelOperation(function, (writes,) if isinstance(writes, str) else tuple(writes))
+    return KernelOperation(function, writes)

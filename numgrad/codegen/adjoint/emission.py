@@ -12,6 +12,7 @@ from numgrad.codegen.adjoint.operations import Operations
 from numgrad.codegen.adjoint.representation import (
     COMPARISONS,
     COMPLEX128,
+    Allocate,
     Block,
     Define,
     Expression,
@@ -41,6 +42,13 @@ class StatementEmitter:
         The function under reading and those that it is inlined in.
     lowest
         Known lower bounds of integers.
+    promoted, unbounded
+        Names that loops carry: dtypes that turned out wider than at the start, and integers
+        without a lower bound.
+    buffers
+        Arrays that take turns, by scope and set of names.
+    is_generated
+        Whether the function is one of our own texts.
     """
 
     def __init__(self, operations: Operations) -> None:
@@ -57,6 +65,11 @@ class StatementEmitter:
         self.reserved: set[str] = set()
         self.count = 0
         self.line = 0
+        self.results: list[Any] = []
+        self.promoted: dict[str, np.dtype] = {}
+        self.unbounded: set[str] = set()
+        self.buffers: dict[tuple[int, str], Allocate] = {}
+        self.is_generated = False
 
     # ---------------------------------------------------------------------------------- names
 

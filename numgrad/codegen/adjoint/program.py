@@ -20,16 +20,15 @@ from numgrad.codegen.adjoint.derivatives import (
 )
 from numgrad.codegen.adjoint.lengths import ResultLengths
 from numgrad.codegen.adjoint.operations import Operations, OperationTable
+from numgrad.codegen.adjoint.outputs import WrittenParameters
 from numgrad.codegen.adjoint.placement import raise_allocations, stays_in_branch
-from numgrad.codegen.adjoint.reading import Kind, number, read_function
+from numgrad.codegen.adjoint.reading import MOST_AXES, Kind, number, read_function
 from numgrad.codegen.adjoint.reports import KernelReport, report_of
 from numgrad.codegen.adjoint.representation import KernelFunction
-from numgrad.codegen.adjoint.scopes import TEXT, check_statements, scope_of
+from numgrad.codegen.adjoint.scopes import TEXT, Scope, check_statements, scope_of
 from numgrad.codegen.adjoint.tangent import tangent_text
 from numgrad.codegen.intrinsics import grow, growing
 from numgrad.errors import NumgradKernelError, NumgradValueError
-
-MOST_AXES = 4
 
 
 class Output(NamedTuple):
@@ -46,24 +45,20 @@ class KernelDefinition:
 
     Attributes
     ----------
-    writes
-        Parameters that it overwrites, in the order of the outputs.
+    written
+        Parameters that it overwrites.
+    parameters
+        Those that callers pass.
     """
 
-    def __init__(
-        self, function: Callable[..., Any], writes: Sequence[str], table: OperationTable
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], writes: Any, table: OperationTable) -> None:
         self.scope = scope_of(function)
-        self.writes = tuple(writes)
+        names = self.scope.parameters
+        self.written = WrittenParameters.declared(self.scope.name, writes, names)
+        self.parameters = tuple([name for name in names if name not in self.written.made])
         self.operations = Operations(table)
         self._programs: dict[tuple, DerivativeProgram] = {}
         self.last: DerivativeProgram | None = None
-        unknown = [name for name in self.writes if name not in self.scope.parameters]
-        if unknown:
-            raise NumgradValueError(
-                f"{self.scope.name}: writes names {unknown[0]}, which is no parameter; it has "
-                f"{', '.join(self.scope.parameters)}"
-            )
         check_syntax(self)
 
     @property
@@ -84,7 +79,7 @@ def check_syntax(definition: KernelDefinition) -> None:
     """Raise for what is seen without dtypes: arguments that are overwritten and not named."""
     scope = definition.scope
     check_statements(scope)
-    names = set(scope.parameters) - set(definition.writes)
+    names = set(scope.parameters) - set(definition.written.names)
     assigned = {
         n.id
         for n in ast.walk(scope.tree)
@@ -117,12 +112,11 @@ class DerivativeProgram:
                     f"{definition.name}: an array of {rank} axes; kernels take arrays of up to "
                     f"{MOST_AXES}, so reshape it"
                 )
-        self.function = self._read(definition.scope, kinds, definition.writes)
+        self.function = self._read(definition.scope, kinds, definition.written)
         self.names = self.function.parameters
-        written = [
-            self.names[definition.scope.parameters.index(name)] for name in definition.writes
-        ]
-        self.outputs = [self._output(name) for name in (*self.function.results, *written)]
+        written = self.function.written
+        returned = [name for name in self.function.results if name not in written]
+        self.outputs = [self._output(name) for name in (*returned, *written)]
         if not self.outputs:
             raise NumgradKernelError(
                 f"{definition.name}: returns nothing and writes nothing; return a value, or name "
@@ -132,8 +126,10 @@ class DerivativeProgram:
         self._gradients: dict[tuple[str, ...], Text] = {}
         self._tangents_of_gradients: dict[tuple[str, ...], tuple[Text, KernelFunction]] = {}
 
-    def _read(self, scope: Any, kinds: Sequence[Kind], writes: Sequence[str]) -> KernelFunction:
-        function = read_function(scope, kinds, writes, self.operations)
+    def _read(
+        self, scope: Scope, kinds: Sequence[Kind], written: WrittenParameters
+    ) -> KernelFunction:
+        function = read_function(scope, kinds, written, self.operations)
         raise_allocations(function)
         number(function)
         for allocation in stays_in_branch(function):
@@ -201,7 +197,7 @@ class DerivativeProgram:
             setattr(function, TEXT, gradient.source)
             names = gradient.source.partition("(")[2].partition(")")[0].split(", ")
             scope = scope_of(function)
-            read = self._read(scope, gradient.kinds, names)
+            read = self._read(scope, gradient.kinds, WrittenParameters(tuple(names)))
             source = tangent_text(read, self.operations)
             names = [*differentiable_arrays(read), *differentiable_numbers(read)]
             known = self._text("second", source, names, read), read
@@ -254,10 +250,12 @@ class DerivativeProgram:
         return given
 
     def _results(self, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        return {
-            name: np.empty(self.lengths.shape(name, given), self.function.arrays[name].dtype)
-            for name in self.function.results
-        }
+        results = {}
+        for name in self.function.results:
+            maker = np.zeros if name in self.function.written else np.empty
+            dtype = self.function.arrays[name].dtype
+            results[name] = maker(self.lengths.shape(name, given), dtype)
+        return results
 
     def _outputs_of(self, arrays: Mapping[str, Any]) -> list[np.ndarray]:
         return [
