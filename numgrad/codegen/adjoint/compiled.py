@@ -11,10 +11,12 @@ import numpy as np
 
 from numgrad.codegen.adjoint.operations import INSTRUCTIONS, NAMED, Operations
 from numgrad.codegen.adjoint.representation import KernelFunction
+from numgrad.codegen.adjoint.vectors import Facts, VectorText, vector_form
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.library import COMPLEX_LIBRARY, EXTERNALS, LIBRARY, SLOW_FOR_ALL, WITH_RARE
 from numgrad.codegen.native.ir import Unsupported
+from numgrad.codegen.native.kernel import CHECK_BOUNDS
 from numgrad.errors import NumgradKernelError
 
 _COLUMNS = ("::1", ":,::1", ":,:,::1", ":,:,:,::1", ":,:,:,:,::1")
@@ -25,8 +27,8 @@ class Text:
 
     Attributes
     ----------
-    source
-        The text as a person reads it: a definition of ``kernel``.
+    plain
+        The text as it was written: a definition of ``kernel``.
     kinds
         For each argument its dtype and rank; 0 for a number.
     """
@@ -34,17 +36,32 @@ class Text:
     def __init__(
         self,
         name: str,
-        source: str,
+        plain: str,
         kinds: Sequence[tuple[np.dtype, int]],
         operations: Operations,
+        facts: Facts,
     ) -> None:
-        self.name, self.source, self.kinds, self.operations = name, source, kinds, operations
+        self.name, self.plain, self.kinds, self.operations = name, plain, kinds, operations
+        self.facts = facts
+
+    @cached_property
+    def vectors(self) -> VectorText:
+        """The text with its innermost loops in vector form; as it is if indices are checked."""
+        return VectorText(self.plain, []) if CHECK_BOUNDS else vector_form(self.plain, self.facts)
+
+    @property
+    def source(self) -> str:
+        """The text as it is compiled and a person reads it."""
+        return self.vectors.source
 
     @cached_property
     def whole(self) -> tuple[str, set[str]]:
         """The text with imports and the functions that it calls, and what the linker finds."""
         text = self.operations.with_definitions(self.source)
-        imports = ["import numpy as np", "from numgrad.codegen.intrinsics import grow, growing"]
+        imports = [
+            "import numpy as np",
+            "from numgrad.codegen.intrinsics import add_any_order, grow, growing",
+        ]
         functions: list[str] = []
         externals: set[str] = set()
         for operation, suffix in sorted(set(NAMED.findall(text))):

@@ -191,7 +191,8 @@ class StatementEmitter:
 
 
 _OF_TEXTS = re.compile(
-    r"(k|n|pos|base)\d+_|result\d+_?|tape_.*|.*__[bdos]|.*_(f32|f64|c64|c128)|kernel|growing|grow|"
+    r"(k|n|pos|base|q|s|m|row|sum|terms)\d+_|result\d+_?|tape_.*|.*__[bdos]|.*__b_sum|"
+    r".*_(f32|f64|c64|c128)|kernel|growing|grow|add_any_order|"
     r"np|prange|range|len|int|float|bool|complex|abs|min|max|round"
 )
 
