@@ -12,8 +12,6 @@ assignment to a variable. So a trace looks at frames when it is asked what a cal
 refuse something.
 """
 
-from __future__ import annotations
-
 import gc
 import signal
 import sys

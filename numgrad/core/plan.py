@@ -7,8 +7,6 @@ kernel, serial or parallel) is a ``Plan``, found by the dtypes and shapes of the
 hot path is one look-up of the plan, one ``np.empty`` and one call of the kernel's entry point.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -47,11 +45,7 @@ class Call:
     """Whether code of a user's makes gradients inside: of steps, say."""
 
     def __init__(
-        self,
-        op: Op,
-        metas: tuple[Meta, ...],
-        params: dict[str, Any],
-        aux: tuple = (),
+        self, op: Op, metas: tuple[Meta, ...], params: dict[str, Any], aux: tuple = ()
     ) -> None:
         self.op, self.metas, self.params, self.aux = op, metas, params, aux
 

@@ -1,7 +1,5 @@
 """``solve_ivp``: SciPy solves, numgrad differentiates."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace

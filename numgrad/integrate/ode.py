@@ -1,7 +1,5 @@
 """``ng.odeint``: initial value problems solved by numgrad's own loops, at times asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A system of differential equations on the leaves of its state and arguments, and derivatives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any

@@ -5,8 +5,6 @@ profile runs. What is held in many places, the functions behind operations and c
 gets other code: Note [Watched entries] in ``tensors.entries``. Off, nothing of this is there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial, wraps

@@ -1,7 +1,5 @@
 """The native compiler's definitions of the instructions of ``blas``: tiles in registers, calls."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 
