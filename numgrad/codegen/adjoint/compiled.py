@@ -11,7 +11,7 @@ import numpy as np
 
 from numgrad.codegen.adjoint.operations import INSTRUCTIONS, NAMED, Operations
 from numgrad.codegen.adjoint.representation import KernelFunction
-from numgrad.codegen.adjoint.vectors import Facts, VectorText, vector_form
+from numgrad.codegen.adjoint.vectors import NameFacts, VectorText, vector_form
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.library import COMPLEX_LIBRARY, EXTERNALS, LIBRARY, SLOW_FOR_ALL, WITH_RARE
@@ -39,7 +39,7 @@ class Text:
         plain: str,
         kinds: Sequence[tuple[np.dtype, int]],
         operations: Operations,
-        facts: Facts,
+        facts: NameFacts,
     ) -> None:
         self.name, self.plain, self.kinds, self.operations = name, plain, kinds, operations
         self.facts = facts

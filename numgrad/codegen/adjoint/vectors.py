@@ -41,7 +41,7 @@ STRIP = 256
 """Iterations whose contributions are stored: 4 kB of complex numbers, on the stack."""
 
 
-class Affine(NamedTuple):
+class AffineIndex(NamedTuple):
     """``constant + step * index of the loop + the sum of coefficient * invariant``."""
 
     terms: tuple[tuple[str, int], ...]
@@ -52,7 +52,7 @@ class Affine(NamedTuple):
     def is_invariant(self) -> bool:
         return self.step == 0
 
-    def differs_from(self, other: Affine) -> bool:
+    def differs_from(self, other: AffineIndex) -> bool:
         """Whether two, that no iteration changes, are never equal."""
         same = self.terms == other.terms and self.is_invariant and other.is_invariant
         return same and self.constant != other.constant
@@ -74,22 +74,24 @@ class Affine(NamedTuple):
         return out
 
 
-def _sum(a: Affine, b: Affine, sign: int = 1) -> Affine:
+def _sum(a: AffineIndex, b: AffineIndex, sign: int = 1) -> AffineIndex:
     terms = dict(a.terms)
     for name, factor in b.terms:
         terms[name] = terms.get(name, 0) + sign * factor
     kept = tuple(sorted((n, f) for n, f in terms.items() if f))
-    return Affine(kept, a.step + sign * b.step, a.constant + sign * b.constant)
+    return AffineIndex(kept, a.step + sign * b.step, a.constant + sign * b.constant)
 
 
-def _scaled(a: Affine, factor: int) -> Affine:
+def _scaled(a: AffineIndex, factor: int) -> AffineIndex:
     if not factor:
-        return Affine((), 0, 0)
-    return Affine(tuple((n, f * factor) for n, f in a.terms), a.step * factor, a.constant * factor)
+        return AffineIndex((), 0, 0)
+    return AffineIndex(
+        tuple((n, f * factor) for n, f in a.terms), a.step * factor, a.constant * factor
+    )
 
 
 @dataclass(eq=False)
-class Access:
+class ElementAccess:
     """A read or write of an element of an array, in a loop.
 
     Attributes
@@ -105,7 +107,7 @@ class Access:
     node: ast.Subscript
     array: str
     kind: str
-    index: tuple[Affine | None, ...]
+    index: tuple[AffineIndex | None, ...]
     place: int
 
     @property
@@ -130,7 +132,7 @@ class NoVector(Exception):
 
 
 @dataclass
-class Facts:
+class NameFacts:
     """Properties of a text's names.
 
     Attributes
@@ -163,10 +165,10 @@ class VectorText(NamedTuple):
     scalar: list[ScalarLoop]
 
 
-def vector_form(source: str, facts: Facts) -> VectorText:
+def vector_form(source: str, facts: NameFacts) -> VectorText:
     """A text with its innermost loops in vector form: Note [Vector form]."""
     tree = ast.parse(source)
-    writer = _Writer(tree, facts)
+    writer = VectorWriter(tree, facts)
     for function in tree.body:
         assert isinstance(function, ast.FunctionDef)
         writer.blocks(function)
@@ -175,10 +177,10 @@ def vector_form(source: str, facts: Facts) -> VectorText:
     return VectorText(ast.unparse(ast.fix_missing_locations(tree)) + "\n", writer.scalar)
 
 
-class _Writer:
+class VectorWriter:
     """Rewrites the innermost loops of a text."""
 
-    def __init__(self, tree: ast.Module, facts: Facts) -> None:
+    def __init__(self, tree: ast.Module, facts: NameFacts) -> None:
         self.facts = facts
         self.count = 0
         self.changed = False
@@ -242,7 +244,7 @@ class InnermostLoop:
     """
 
     def __init__(
-        self, node: ast.For, facts: Facts, views: set[str], number: Callable[[], int]
+        self, node: ast.For, facts: NameFacts, views: set[str], number: Callable[[], int]
     ) -> None:
         self.node, self.facts, self.number = node, facts, number
         assert isinstance(node.target, ast.Name)
@@ -252,12 +254,12 @@ class InnermostLoop:
             raise NoVector("a branch")
         self.body = [s for s in node.body if isinstance(s, ast.Assign | ast.AugAssign)]
         self.assigned = _assigned(self.body)
-        self.affine: dict[str, Affine | None] = {}
+        self.affine: dict[str, AffineIndex | None] = {}
         self.accesses = list(self._accesses(views))
 
     # --------------------------------------------------------------------------------- subscripts
 
-    def _accesses(self, views: set[str]) -> Iterator[Access]:
+    def _accesses(self, views: set[str]) -> Iterator[ElementAccess]:
         for place, s in enumerate(self.body):
             target = s.target if isinstance(s, ast.AugAssign) else s.targets[0]
             for node in ast.walk(s):
@@ -274,22 +276,22 @@ class InnermostLoop:
                         kind = "add"
                 places = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
                 index = tuple([self._affine(p) for p in places])
-                yield Access(node, node.value.id, kind, index, place)
+                yield ElementAccess(node, node.value.id, kind, index, place)
             if isinstance(target, ast.Name):
                 single = self.assigned.count(target.id) == 1 and isinstance(s, ast.Assign)
                 self.affine[target.id] = self._affine(s.value) if single else None
 
-    def _affine(self, node: ast.expr) -> Affine | None:
+    def _affine(self, node: ast.expr) -> AffineIndex | None:
         """An integer as a sum of the loop's index and of what no iteration changes."""
         match node:
             case ast.Constant(value=int(value)) if not isinstance(value, bool):
-                return Affine((), 0, value)
+                return AffineIndex((), 0, value)
             case ast.Name(id=name):
                 if name == self.index:
-                    return Affine((), 1, 0)
+                    return AffineIndex((), 1, 0)
                 if name in self.assigned:
                     return self.affine.get(name)
-                return Affine(((name, 1),), 0, 0)
+                return AffineIndex(((name, 1),), 0, 0)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 inner = self._affine(operand)
                 return None if inner is None else _scaled(inner, -1)
@@ -305,16 +307,16 @@ class InnermostLoop:
                         return _scaled(other, one.constant)
         return self._invariant(node)
 
-    def _invariant(self, node: ast.expr) -> Affine | None:
+    def _invariant(self, node: ast.expr) -> AffineIndex | None:
         """An integer of another form, if no iteration changes it."""
         for n in ast.walk(node):
             if isinstance(n, ast.Name) and (n.id == self.index or n.id in self.assigned):
                 return None
             if isinstance(n, ast.Subscript) and not isinstance(n.value, ast.Attribute):
                 return None
-        return Affine(((ast.unparse(node), 1),), 0, 0)
+        return AffineIndex(((ast.unparse(node), 1),), 0, 0)
 
-    def _are_apart(self, a: Access, b: Access) -> bool:
+    def _are_apart(self, a: ElementAccess, b: ElementAccess) -> bool:
         """Whether two accesses to an array are never to one element, in whatever iterations."""
         for p, q in zip(a.index, b.index, strict=True):
             if p is None or q is None:
@@ -327,9 +329,9 @@ class InnermostLoop:
                     return True
         return False
 
-    def groups(self) -> list[list[Access]]:
+    def groups(self) -> list[list[ElementAccess]]:
         """Accesses that may be to one element, of which some are writes."""
-        groups: list[list[Access]] = []
+        groups: list[list[ElementAccess]] = []
         for access in self.accesses:
             near = [
                 g
@@ -358,7 +360,7 @@ class InnermostLoop:
             self._check_order(group)
         return self._turned_lines(groups)
 
-    def _check_order(self, group: list[Access]) -> None:
+    def _check_order(self, group: list[ElementAccess]) -> None:
         """Raise if the iterations depend on each other by way of some elements."""
         first = group[0]
         if all(a.kind == "add" for a in group):
@@ -372,7 +374,7 @@ class InnermostLoop:
         if first.row is None:
             raise NoVector(f"{first.text} is not along the last axis")
 
-    def _upward_lines(self, groups: list[list[Access]]) -> list[ast.stmt] | None:
+    def _upward_lines(self, groups: list[list[ElementAccess]]) -> list[ast.stmt] | None:
         """The loop with names for the rows that are written and read."""
         chosen = self._in_rows({a.array for g in groups for a in g})
         for a in chosen:
@@ -384,7 +386,7 @@ class InnermostLoop:
             return None
         number = self.number()
         counter, before = self._zero_based(number)
-        rows = Rows(chosen, "0" if self.low == "0" else self.low, counter, self.number)
+        rows = NamedRows(chosen, "0" if self.low == "0" else self.low, counter, self.number)
         body = [rows.replaced(s) for s in self.body]
         loop = _parsed(f"for {counter} in range({self._length()}):\n    pass")[0]
         assert isinstance(loop, ast.For)
@@ -400,9 +402,9 @@ class InnermostLoop:
     def _length(self) -> str:
         return self.high if self.low == "0" else f"{self.high} - ({self.low})"
 
-    def _turned_lines(self, groups: list[list[Access]]) -> list[ast.stmt]:
+    def _turned_lines(self, groups: list[list[ElementAccess]]) -> list[ast.stmt]:
         """The loop upwards: rows, strips of contributions, sums."""
-        scalars = Sums(self)
+        scalars = LoopSums(self)
         number = self.number()
         moved = [a for g in groups for a in _later(g)]
         totals = [a for g in groups for a in g if a.is_invariant]
@@ -414,7 +416,7 @@ class InnermostLoop:
             counter, start, length = f"q{number}_", f"s{number}_", f"m{number}_"
             begin = _parsed(f"{self.index} = {start} + {counter}")
         chosen = self._in_rows({a.array for g in groups for a in g if a not in totals})
-        rows = Rows(chosen, start, counter, self.number)
+        rows = NamedRows(chosen, start, counter, self.number)
         body: list[ast.stmt] = []
         terms: dict[str, str] = {}
         loops: list[ast.stmt] = []
@@ -461,9 +463,9 @@ class InnermostLoop:
         strips.body += [*rows.lines, loop, *loops]
         return [*outside, strips, *after]
 
-    def _in_rows(self, arrays: set[str]) -> list[Access]:
+    def _in_rows(self, arrays: set[str]) -> list[ElementAccess]:
         """The accesses that get names of rows: those of arrays that are used at several places."""
-        chosen: list[Access] = []
+        chosen: list[ElementAccess] = []
         for array in sorted(arrays):
             own = [a for a in self.accesses if a.array == array]
             if len({a.index for a in own}) == 1:
@@ -487,20 +489,20 @@ class InnermostLoop:
         return "0.0" if dtype == np.float64 else f"{numpy_name(dtype)}(0.0)"
 
 
-def _is_difference(p: Affine, q: Affine) -> bool:
+def _is_difference(p: AffineIndex, q: AffineIndex) -> bool:
     """Whether ``p - q`` is the difference of two names."""
     return sorted(f for _, f in _sum(p, q, -1).terms) == [-1, 1]
 
 
-def _later(group: list[Access]) -> list[Access]:
+def _later(group: list[ElementAccess]) -> list[ElementAccess]:
     """Additions to a row at another distance than the first one."""
     if any(a.kind != "add" for a in group):
         return []
-    first: dict[Any, Access] = {}
+    first: dict[Any, ElementAccess] = {}
     return [a for a in group if first.setdefault(a.row, a).index != a.index]
 
 
-class Rows:
+class NamedRows:
     """Rows of arrays with names of their own.
 
     Attributes
@@ -510,7 +512,7 @@ class Rows:
     """
 
     def __init__(
-        self, accesses: Sequence[Access], start: str, counter: str, number: Callable[[], int]
+        self, accesses: Sequence[ElementAccess], start: str, counter: str, number: Callable[[], int]
     ) -> None:
         self.lines: list[ast.stmt] = []
         self.names: dict[str, ast.Subscript] = {}
@@ -540,7 +542,7 @@ class Rows:
         return Replace().visit(node)
 
 
-class Sums:
+class LoopSums:
     """Names that a loop carries: sums, and values that it does not change.
 
     Attributes
@@ -654,7 +656,7 @@ def _read_first(body: Sequence[ast.stmt]) -> set[str]:
 _SUFFIXES = re.compile(r"(__[bdo])+(_end)?$")
 
 
-def facts_of(function: KernelFunction) -> Facts:
+def facts_of(function: KernelFunction) -> NameFacts:
     """Properties of the names in texts of a function."""
 
     def dtype_of(name: str) -> np.dtype | None:
@@ -665,4 +667,4 @@ def facts_of(function: KernelFunction) -> Facts:
                 return function.dtypes[own]
         return None
 
-    return Facts(distinct_names(function), dtype_of)
+    return NameFacts(distinct_names(function), dtype_of)
