@@ -48,6 +48,17 @@ class EagerInterpreter(RecordingInterpreter):
             hot_paths.count_call()
         return op.run(arrays, params)
 
+    def run_recorded(
+        self, op: Op, operands: list[Any], arrays: list[Any], params: dict[str, Any]
+    ) -> tuple[Any, Call]:
+        mask = 0
+        for k, a in enumerate(operands):
+            if isinstance(a, Tensor) and a._requires_grad:
+                mask |= 1 << k
+        if not mask:
+            return self.run(op, arrays, params)
+        return op.run_recorded(arrays, params, mask)  # pyright: ignore[reportAttributeAccessIssue]
+
     def entry(self, op: Op) -> Callable[..., Any]:
         """The function behind ``op(...)``."""
         return eager_entry(op)

@@ -80,7 +80,7 @@ class StatementEmitter:
     def fresh(self, stem: str, dtype: np.dtype) -> str:
         """A new name of a scalar of this block."""
         stem = stem.rstrip("_0123456789") or "v"
-        if stem.startswith("tape_"):
+        if stem.startswith(("tape_", "kept_")):
             stem = "v"
         while True:
             self.count += 1
@@ -191,8 +191,8 @@ class StatementEmitter:
 
 
 _OF_TEXTS = re.compile(
-    r"(k|n|pos|base|q|s|m|row|sum|terms)\d+_|result\d+_?|tape_.*|.*__[bdos]|.*__b_sum|"
-    r".*_(f32|f64|c64|c128)|kernel|growing|grow|add_any_order|"
+    r"(k|n|pos|base|q|s|m|row|sum|terms)\d+_|result\d+_?|tape_.*|kept_.*|.*__[bdos]|"
+    r".*__b_sum|.*_(f32|f64|c64|c128)|kernel|growing|grow|add_any_order|"
     r"np|prange|range|len|int|float|bool|complex|abs|min|max|round"
 )
 
