@@ -3,7 +3,7 @@
 Note [Rotations]
 ----------------
 An exchange of arrays, ``u, v = v, u``, is one of integers (Note [Arrays that take turns] in
-``reading``). If each iteration of a loop permutes some carried names, their values in iteration
+``statements``). If each iteration of a loop permutes some carried names, their values in iteration
 ``k`` follow from the cycle that a name is in and from ``k``, so none is kept. And names that stand
 for different arrays before the loop do so in all of its iterations, by induction.
 """
