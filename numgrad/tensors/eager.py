@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.batching.batch import Batched
-from numgrad.autograd.batching.examples import example_index
+from numgrad.autograd.batching.selected import example_index
 from numgrad.autograd.function.function_call import run as run_function
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.codegen.cpython import hot_paths

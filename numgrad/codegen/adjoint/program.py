@@ -229,18 +229,23 @@ class DerivativeProgram:
     def source(self, word: str) -> str:
         """A program as text: "forward", "backward" or "tangent"."""
         if word == "forward":
-            return self.forward.source
+            return self.forward.parallel.text
         if word == "tangent":
-            return self.tangent.source
+            return self.tangent.parallel.text
         if word == "backward":
-            return self.gradient(self.all_inputs).source
+            return self.gradient(self.all_inputs).parallel.text
         raise NumgradValueError(
             f"source: no program is called {word!r}; it is forward, backward or tangent"
         )
 
     def report(self) -> KernelReport:
         """List the values that the gradient keeps and the loops that run again."""
-        return report_of(self.backward(self.all_inputs), self.definition.scope)
+        texts = {
+            "function": self.forward.parallel,
+            "tangents": self.tangent.parallel,
+            "gradient": self.gradient(self.all_inputs).parallel,
+        }
+        return report_of(self.backward(self.all_inputs), self.definition.scope, texts)
 
     @property
     def all_inputs(self) -> tuple[str, ...]:
