@@ -4,7 +4,7 @@ Note [Vector form]
 ------------------
 The native compiler writes an innermost loop in vectors if it runs upwards, each name is made anew
 in every iteration or is a sum, and what is written is not read at another place of the same array:
-Note [Loops in lanes] in ``codegen.native.lanes``. Loops of a backward sweep run downwards and add
+Note [Loops in lanes] in ``codegen.native.loops``. Loops of a backward sweep run downwards and add
 to neighbours, ``u__b[i, (j + 1)] += s``; those of a function with two arrays that are exchanged
 read and write two parts of one. Dependence analysis of subscripts that are affine in the innermost
 index (Allen and Kennedy, "Optimizing Compilers for Modern Architectures", 2001) allows four
