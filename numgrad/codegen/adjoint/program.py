@@ -28,6 +28,7 @@ from numgrad.codegen.adjoint.reading import MOST_AXES, Kind, number, read_functi
 from numgrad.codegen.adjoint.reports import KernelReport, report_of
 from numgrad.codegen.adjoint.representation import KernelFunction
 from numgrad.codegen.adjoint.scopes import TEXT, Scope, check_statements, scope_of
+from numgrad.codegen.adjoint.simplification import simplify
 from numgrad.codegen.adjoint.split import ForwardState, SplitProgram
 from numgrad.codegen.adjoint.tangent import tangent_text
 from numgrad.codegen.adjoint.vectors import facts_of
@@ -137,6 +138,7 @@ class DerivativeProgram:
     ) -> KernelFunction:
         function = read_function(scope, kinds, written, self.operations)
         raise_allocations(function)
+        simplify(function)
         number(function)
         for allocation in stays_in_branch(function):
             raise NumgradKernelError(
