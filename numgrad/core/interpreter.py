@@ -375,6 +375,21 @@ class State(threading.local):
 state = State()
 
 
+class Settings:
+    """Settings of the thread, by name, for one ``with`` block."""
+
+    __slots__ = ("_before", "_changes")
+
+    def __init__(self, **changes: Any) -> None:
+        self._changes = changes
+
+    def __enter__(self) -> None:
+        self._before = state.set(**self._changes)
+
+    def __exit__(self, *exception: object) -> None:
+        state.set(**self._before)
+
+
 class Changing:
     """A context manager that changes settings of the thread; threads may share one.
 
