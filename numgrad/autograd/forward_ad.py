@@ -30,7 +30,7 @@ from numgrad.autograd.variable import Extra, Tensor, extra, root
 from numgrad.autograd.versions import shared_version
 from numgrad.core.abstract import zeros
 from numgrad.core.arguments import complete
-from numgrad.core.interpreter import Interpreter, Settings, bind, bind_recorded, state
+from numgrad.core.interpreter import Interpreter, ThreadSettings, bind, bind_recorded, state
 from numgrad.core.op import OPS, Op
 from numgrad.core.plan import Call
 from numgrad.core.primitive import Composite
@@ -68,9 +68,9 @@ class ForwardInterpreter(Interpreter):
         # found: {node: {slot: tangent}}.
         self._places: WeakKeyDictionary[Node, dict[int, Tensor]] = WeakKeyDictionary()
 
-    def below(self) -> Settings:
+    def below(self) -> ThreadSettings:
         """Make calls inside without this level."""
-        return Settings(interpreters=self._below)
+        return ThreadSettings(interpreters=self._below)
 
     def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
         if isinstance(op, Composite):

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary, ref
 
 from numgrad.autograd.row_sparse_tensor import RowSparseTensor
 from numgrad.autograd.variable import Tensor, extra
-from numgrad.core.interpreter import Settings, state
+from numgrad.core.interpreter import ThreadSettings, state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 
 _numbers = count().__next__
@@ -276,9 +276,9 @@ def _check_requires_grad(operation: str, tensor: Tensor) -> None:
 # ------------------------------------------------------------------------------------ calling
 
 
-def user_code(recording: bool, task: Any) -> Settings:
+def user_code(recording: bool, task: Any) -> ThreadSettings:
     """Run a user's code from within a backward: its grad mode, and the depth of nesting."""
-    return Settings(grad_enabled=recording, depth=state.depth + 1, task=task)
+    return ThreadSettings(grad_enabled=recording, depth=state.depth + 1, task=task)
 
 
 def name_of(hook: Any) -> str:

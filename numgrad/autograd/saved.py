@@ -32,7 +32,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.autograd.versions import INFERENCE, version_of
-from numgrad.core.interpreter import Changing, Settings, state
+from numgrad.core.interpreter import Changing, ThreadSettings, state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 COPY_BYTES = 32 * 1024
@@ -159,9 +159,9 @@ class Packed:
         return array
 
 
-def _quiet() -> Settings:
+def _quiet() -> ThreadSettings:
     """No hooks and no recording inside a hook."""
-    return Settings(saved_hooks=(), grad_enabled=False)
+    return ThreadSettings(saved_hooks=(), grad_enabled=False)
 
 
 def pack(value: Any, pair: tuple[Callable[..., Any], Callable[..., Any]] | None) -> Any:
@@ -294,7 +294,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """
     if state.saved_hooks:
         raise NumgradRuntimeError(error_message)
-    with Settings(saved_hooks_disabled=error_message):
+    with ThreadSettings(saved_hooks_disabled=error_message):
         yield
 
 
@@ -359,5 +359,5 @@ def allow_mutation_on_saved_tensors() -> Iterator[Mutations]:
             "allow_mutation_on_saved_tensors: is active already; one context is enough"
         )
     mutations = Mutations()
-    with saved_tensors_hooks(mutations.pack, mutations.unpack), Settings(mutation=mutations):
+    with saved_tensors_hooks(mutations.pack, mutations.unpack), ThreadSettings(mutation=mutations):
         yield mutations

@@ -47,7 +47,7 @@ from numgrad.core.draws import Draw, Draws
 from numgrad.core.foreign import NO_ARRAY, asked_by_product
 from numgrad.core.interpreter import (
     Interpreter,
-    Settings,
+    ThreadSettings,
     above_ground,
     bind,
     bind_recorded,
@@ -273,10 +273,10 @@ class BatchingInterpreter(Interpreter):
             )
         return by_example(op, operands, params, self.size)
 
-    def _below(self) -> Settings:
+    def _below(self) -> ThreadSettings:
         """Let the interpreters below this one bind."""
         stack = state.interpreters
-        return Settings(interpreters=stack[: stack.index(self)] if self in stack else stack)
+        return ThreadSettings(interpreters=stack[: stack.index(self)] if self in stack else stack)
 
 
 class Outline:

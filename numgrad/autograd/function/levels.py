@@ -22,7 +22,7 @@ from numgrad.autograd.function import function_call
 from numgrad.autograd.node import conform_tensor
 from numgrad.autograd.variable import Tensor, constant
 from numgrad.core.abstract import zeros
-from numgrad.core.interpreter import Settings, bind, interpreter, state
+from numgrad.core.interpreter import ThreadSettings, bind, interpreter, state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError
 
@@ -55,9 +55,9 @@ def call_function(
     return active.apply_function(function, args, keywords)
 
 
-def _below() -> Settings:
+def _below() -> ThreadSettings:
     """Leave what is called inside to the interpreters below the one on top."""
-    return Settings(interpreters=state.interpreters[:-1])
+    return ThreadSettings(interpreters=state.interpreters[:-1])
 
 
 def _as_tuple(values: Any) -> tuple:

@@ -40,7 +40,7 @@ from numgrad.compiler.trace.views import (
     written,
 )
 from numgrad.core.abstract import AbstractArray
-from numgrad.core.interpreter import Settings, state
+from numgrad.core.interpreter import ThreadSettings, state
 from numgrad.core.op import OPS
 from numgrad.core.primitive import View
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError, NumgradTypeError
@@ -415,7 +415,7 @@ class Views:
     def __call__(self, owner: Any, lengths: dict[int, int], as_tensor: bool) -> Any:
         """The views of an ndarray or a Tensor."""
         tensor = owner if isinstance(owner, Tensor) else Tensor(owner)
-        with Settings(grad_enabled=state.grad_enabled and self.recorded):
+        with ThreadSettings(grad_enabled=state.grad_enabled and self.recorded):
             if not self.recorded:
                 tensor = tensor.detach()
             for step in self.steps:
