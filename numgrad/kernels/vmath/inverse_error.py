@@ -65,8 +65,7 @@ _FAR_CENTRE, _FAR_SCALE = np.float64(0.5 * (_LOW + _HIGH)), np.float64(2 / (_HIG
 _ROOT_2 = np.float64(1.4142135623730951)
 _LEAST_F64, _LEAST_F32 = np.float64(0.00194), np.float32(0.00194)  # of rest, up to w = 6.25
 D_ONE, D_TWO = np.float64(1), np.float64(2)
-F_ZERO, F_ONE, F_TWO, F_FOUR = np.float32(0), np.float32(1), np.float32(2), np.float32(4)
-F_HALF, F_ROOT_2 = np.float32(0.5), np.float32(1.4142135623730951)
+F_ZERO, F_ONE, F_TWO, F_FOUR, F_HALF, F_ROOT_2 = float32s("0 1 2 4 0.5 1.4142135623730951")
 CENTRE, F_CENTRE = np.float64(3.125), np.float32(3.125)
 SCALE, F_SCALE = np.float64(0.32), np.float32(0.32)
 
