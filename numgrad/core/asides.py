@@ -23,7 +23,7 @@ from functools import wraps
 from types import FrameType
 from typing import Any
 
-from numgrad.codegen.interrupts import python_handlers
+from numgrad.codegen.locks import python_handlers
 from numgrad.core.bytecode import is_silent
 from numgrad.core.interpreter import State, state
 from numgrad.errors import REFUSED

@@ -87,6 +87,10 @@ class Call:
         order = (*self.op.inputs, *self.op.auxiliaries, "y")
         return tuple(sorted(set(needs), key=order.index))
 
+    def auxiliary(self, name: str) -> Any:
+        """What a backward needs besides operands and results, by its name."""
+        return self.aux[self.op.auxiliaries.index(name)]
+
     def arguments(self, formula: GradientFormula, k: int, values: dict[str, Any]) -> dict[str, Any]:
         """Keyword arguments of a formula, apart from ``g``."""
         values_by_name = {}

@@ -13,7 +13,7 @@ flow through that one only.
 Note [Loops of steps]
 ---------------------
 In compiled functions one loop without derivatives tries the steps, and collects lengths and slopes
-(Note [Adaptive loops] in ``compiler.loops.adaptive_loop``); a step refused has length zero and the
+(Note [Adaptive loops] in ``compiler.loops.while_loop``); a step refused has length zero and the
 slopes there. A step with a given length judges nothing: the loop of such steps would collect the
 same, so of it only the transposed loop runs. The states asked for are interpolated from what was
 collected.
@@ -33,8 +33,8 @@ from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.integrate.system import Leaves, Motion, beside
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.carried import decided, select
 from numgrad.transforms.control_flow import scan, while_loop
-from numgrad.transforms.divergent_batches import decided, select
 from numgrad.transforms.products import stop_gradient
 
 Weights = tuple[float, ...]
@@ -345,8 +345,8 @@ class Solver:
 
     def _compiled(self, start: Reached) -> Leaves:
         """A native loop forward, and its transposed loop: Note [Loops of steps]."""
-        from numgrad.compiler.loops.adaptive_loop import run_adaptive
         from numgrad.compiler.loops.subgraph import with_length
+        from numgrad.compiler.loops.while_loop import run_adaptive
 
         fixed = stop_gradient(start)
         count = np.asarray(0, np.int64)
@@ -381,7 +381,7 @@ class Solver:
 
         h, *rows = walk.rows(length)
         carry = [start.t, *start.y, *start.k]
-        from numgrad.compiler.loops.adaptive_loop import replay_adaptive
+        from numgrad.compiler.loops.while_loop import replay_adaptive
 
         stages, before = replay_adaptive(take, carry, [h], rows, length)
         slopes = [before[1 + n :], *([*stages[i : i + n]] for i in range(0, len(stages), n))]

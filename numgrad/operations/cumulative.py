@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen import threads
-from numgrad.codegen.cumulative import cumprod_backward_kernel, cumulative_kernel
+from numgrad.codegen.axis_sweeps import cumprod_backward_kernel, cumulative_kernel
 from numgrad.codegen.dtypes import check_dtype, convert
 from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.declare import OPS, BatchOperand, Meta, Op, bind, composite, primitive

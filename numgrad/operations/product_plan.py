@@ -20,7 +20,7 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.codegen.estimate import serial_ns
+from numgrad.codegen.threads import serial_ns
 from numgrad.core.declare import Meta, bind, broadcast_lengths, is_sparse_kind
 from numgrad.core.plan import Plan, Planned, conform, remember
 from numgrad.errors import NumgradValueError

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen import threads
-from numgrad.codegen.argreduce import argreduce_kernel
+from numgrad.codegen.axis_sweeps import argreduce_kernel
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.codegen.symbols import Symbol
 from numgrad.core.declare import BatchOperand, Meta, Op, apply, axiswise, one_axis, ones, primitive

@@ -8,7 +8,6 @@ import numpy as np
 from numgrad.codegen.linker import external_symbol
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import machine
-from numgrad.codegen.native.accesses import NotVector
 from numgrad.codegen.native.instructions import InstructionContext
 from numgrad.codegen.native.values import (
     BOOL,
@@ -17,6 +16,7 @@ from numgrad.codegen.native.values import (
     INT64,
     Array,
     Known,
+    NotVector,
     Number,
     constant,
     integer,
