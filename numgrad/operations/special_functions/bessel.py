@@ -161,7 +161,7 @@ _declare_derivatives(kve, lambda f, v, z: f(v, z) - 0.5 * (f(v - 1, z) + f(v + 1
 
 
 def _scaled_by_part(f, slope, component, direction):
-    """A gradient where the scale is by one ``component`` of a complex number: no derivative, but two.
+    """A gradient where the scale is by a ``component`` of complex numbers: no derivative, but two.
 
     ``slope`` is that of the function without the scale, ``direction`` that in which it changes.
     """
