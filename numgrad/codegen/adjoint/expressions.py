@@ -560,7 +560,7 @@ class ExpressionReader(StatementEmitter):
             if content.same_as(view):
                 return
             reads = {content.array}
-        if view.array in reads:
+        if view.array in reads and not view.is_apart_from(content):
             # it is read whole before it is written
             content = self.allocated(
                 "part",
