@@ -8,6 +8,11 @@ tangents of the gradients). What they take and return beside all operands is sai
 ``which`` outputs have gradients, by which operands gradients are ``wanted``, which operands are
 ``moving``. The derivatives of ``vjp`` and ``jvp`` are made of the three again, as the matrix of
 second derivatives is symmetric; those of ``second`` do not exist.
+
+A call that is recorded runs the augmented forward sweep, for the operands that require grad, and
+its node holds the state for the backward sweep (``KernelCall``): Note [Split mode] in
+``codegen.adjoint.split``. Under hooks of saved tensors, which see arrays only, and where there is
+no such form, the node holds the operands alone, and its backward is the joint sweep.
 """
 
 from __future__ import annotations
@@ -21,11 +26,12 @@ from numgrad.codegen.adjoint.outputs import OutputLike
 from numgrad.codegen.adjoint.program import DerivativeProgram, KernelDefinition
 from numgrad.codegen.adjoint.reports import KernelReport
 from numgrad.codegen.adjoint.scopes import plain_function, returned_count
+from numgrad.codegen.adjoint.split import ForwardState
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.formula import GradientFormula, Meta
-from numgrad.core.interpreter import bind
+from numgrad.core.interpreter import bind, state
 from numgrad.core.kernel_operations import TABLE
-from numgrad.core.primitive import Primitive
+from numgrad.core.primitive import Primitive, PrimitiveCall
 from numgrad.errors import (
     NumgradKernelError,
     NumgradNotImplementedError,
@@ -37,6 +43,9 @@ Writes = str | Sequence[str] | Mapping[str, OutputLike | None]
 _WORK = 10_000
 """Steps that a check of overlapping memory may take; then arrays count as overlapping."""
 
+_STATE = "forward state"
+"""What a node saves besides operands and results; no operand can be called so."""
+
 
 class KernelOperation(Primitive):
     """A function of explicit loops with its derivatives; ``ng.kernel`` makes one.
@@ -46,6 +55,8 @@ class KernelOperation(Primitive):
     definition
         The function as it was read.
     """
+
+    keeps_state = True
 
     def __init__(self, function: Callable[..., Any], writes: Writes) -> None:
         function = plain_function(function)
@@ -107,6 +118,32 @@ class KernelOperation(Primitive):
         self.check_overlaps(args)
         return tuple(self.program(args).call(*plain(args))), ()
 
+    def run_recorded(
+        self, args: Sequence[Any], params: dict[str, Any], mask: int
+    ) -> tuple[Any, KernelCall]:
+        """The results for arrays, and the record of the call with what a backward reads.
+
+        The bits of ``mask`` are those of operands that require grad.
+        """
+        args = self.arrays(args)
+        metas = tuple([Meta(a.shape, a.dtype) for a in args])
+        forward: ForwardState | None = None
+        names = self.inputs
+        if state.saved_hooks:
+            outs = self.results_of(args, params)[0]
+        else:
+            self.check_overlaps(args)
+            program = self.program(args)
+            wanted = tuple([n for k, n in enumerate(program.names) if mask >> k & 1])
+            arrays, forward = program.forward_sweep(plain(args), wanted)
+            outs = tuple(arrays)
+            if forward is not None:
+                split = program.split(wanted)
+                outputs = ("y",) if split is not None and split.reads_outputs else ()
+                names = (*names, *outputs, _STATE)
+        call = KernelCall(self, metas, params, outs, names, forward)
+        return (outs if self.outputs else outs[0]), call
+
     def check_overlaps(self, arrays: Sequence[np.ndarray]) -> None:
         """Raise if an argument that is overwritten shares memory with another one."""
         parameters = self.definition.parameters
@@ -167,9 +204,15 @@ class KernelOperation(Primitive):
         """The gradients for arrays."""
         operands = self.arrays([saved[name] for name in self.inputs])
         program = self.program(operands)
-        wanted = tuple([k for k in range(self.count) if mask >> k & 1])
+        wanted = tuple([n for k, n in enumerate(program.names) if mask >> k & 1])
         seeds = list(g) if self.outputs else [g]
-        return program.vjp(plain(operands), seeds, tuple([program.names[k] for k in wanted]))
+        forward = saved.get(_STATE)
+        if forward is None:
+            return program.vjp(plain(operands), seeds, wanted)
+        y = saved.get("y")
+        outputs = y if self.outputs or y is None else (y,)
+        gradients = program.backward_sweep(plain(operands), outputs, forward, seeds)
+        return [g if n in wanted else None for n, g in zip(program.names, gradients, strict=True)]
 
     def _tangent_formula(self) -> Callable[..., Any]:
         names = ", ".join(self.inputs)
@@ -225,6 +268,26 @@ class KernelOperation(Primitive):
                 f"{self.__name__}: give arguments, as the kernel was not called yet"
             )
         return program
+
+
+class KernelCall(PrimitiveCall):
+    """A recorded call of a kernel, with the state of its forward sweep until a node takes it."""
+
+    __slots__ = ("names", "state")
+
+    def __init__(
+        self, op: KernelOperation, metas: tuple, params: dict[str, Any], outs: tuple,
+        names: tuple[str, ...], state: ForwardState | None,
+    ) -> None:  # fmt: skip
+        super().__init__(op, metas, params, (), outs)
+        self.names, self.state = names, state
+
+    def saves(self, mask: int) -> tuple[str, ...]:
+        return self.names
+
+    def auxiliary(self, name: str) -> Any:
+        forward, self.state = self.state, None  # the node alone holds it, and frees it
+        return forward
 
 
 class _Derivative(Primitive):

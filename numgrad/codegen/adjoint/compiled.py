@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from numgrad.codegen import threads
 from numgrad.codegen.adjoint.operations import INSTRUCTIONS, NAMED, Operations
+from numgrad.codegen.adjoint.parallel import IMPORTS, ParallelText
 from numgrad.codegen.adjoint.representation import KernelFunction
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import type_name
@@ -41,10 +43,17 @@ class Text:
         self.name, self.source, self.kinds, self.operations = name, source, kinds, operations
 
     @cached_property
+    def parallel(self) -> ParallelText:
+        """The text with its parallel loops cut into chunks."""
+        return ParallelText(self.source)
+
+    @cached_property
     def whole(self) -> tuple[str, set[str]]:
         """The text with imports and the functions that it calls, and what the linker finds."""
-        text = self.operations.with_definitions(self.source)
+        text = self.operations.with_definitions(self.parallel.text)
         imports = ["import numpy as np", "from numgrad.codegen.intrinsics import grow, growing"]
+        if self.parallel.is_parallel:
+            imports += IMPORTS
         functions: list[str] = []
         externals: set[str] = set()
         for operation, suffix in sorted(set(NAMED.findall(text))):
@@ -70,12 +79,14 @@ class Text:
     def entry(self) -> Callable[..., Any]:
         """The compiled function."""
         source, externals = self.whole
+        is_parallel = self.parallel.is_parallel
         try:
-            return compile_kernel(
+            entry = compile_kernel(
                 re.sub(r"\W", "_", self.name),
                 source,
                 self.signature,
                 externals=sorted(externals),
+                parallel=is_parallel,
                 nogil=True,
                 hosted=False,
             ).entry
@@ -83,6 +94,7 @@ class Text:
             raise NumgradKernelError(
                 f"{self.name}: is not compiled, as it has {reason}; write it in other words"
             ) from reason
+        return partial(threads.launch_in_chunks, entry) if is_parallel else entry
 
 
 def _bound(operation: str, suffix: str) -> tuple[list[str], list[str], set[str]]:

@@ -92,7 +92,7 @@ class StatementEmitter:
     def fresh(self, stem: str, dtype: np.dtype) -> str:
         """A new name of a scalar of this block."""
         stem = stem.rstrip("_0123456789") or "v"
-        if stem.startswith("tape_"):
+        if stem.startswith(("tape_", "kept_")):
             stem = "v"
         while True:
             self.count += 1
@@ -203,8 +203,10 @@ class StatementEmitter:
 
 
 _OF_TEXTS = re.compile(
-    r"(k|n|pos|base)\d+_|result\d+_?|tape_.*|.*__[bdos]|.*_(f32|f64|c64|c128)|kernel|growing|grow|"
-    r"np|prange|range|len|int|float|bool|complex|abs|min|max|round"
+    r"(k|n|pos|base|chunk|chunks|size|block)\d+_|result\d+_?|(tape|kept)_.*|"
+    r".*__([bdos]|in|own|sums)|.*_(f32|f64|c64|c128)|kernel|growing|grow|np|prange|range|len|int|"
+    r"float|bool|complex|abs|min|max|round|add_chunks|blocks_of|chunk_of|clear_chunk|"
+    r"cut_in_chunks|partial_sums|tasks"
 )
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numgrad.codegen.adjoint.backward import Backward
 from numgrad.codegen.adjoint.compiled import Text, kinds_of
 from numgrad.codegen.adjoint.derivatives import (
     backward_of,
@@ -17,6 +18,7 @@ from numgrad.codegen.adjoint.derivatives import (
     forward_text,
     gradient_text,
     parameters,
+    with_derivatives,
 )
 from numgrad.codegen.adjoint.lengths import ResultLengths
 from numgrad.codegen.adjoint.operations import Operations, OperationTable
@@ -26,6 +28,7 @@ from numgrad.codegen.adjoint.reading import MOST_AXES, Kind, number, read_functi
 from numgrad.codegen.adjoint.reports import KernelReport, report_of
 from numgrad.codegen.adjoint.representation import KernelFunction
 from numgrad.codegen.adjoint.scopes import TEXT, Scope, check_statements, scope_of
+from numgrad.codegen.adjoint.split import ForwardState, SplitProgram
 from numgrad.codegen.adjoint.tangent import tangent_text
 from numgrad.codegen.intrinsics import grow, growing
 from numgrad.errors import NumgradKernelError, NumgradValueError
@@ -124,6 +127,8 @@ class DerivativeProgram:
             )
         self.lengths = ResultLengths(self.function, self.operations)
         self._gradients: dict[tuple[str, ...], Text] = {}
+        self._backwards: dict[tuple[str, ...], Backward] = {}
+        self._splits: dict[tuple[str, ...], SplitProgram | None] = {}
         self._tangents_of_gradients: dict[tuple[str, ...], tuple[Text, KernelFunction]] = {}
 
     def _read(
@@ -159,7 +164,7 @@ class DerivativeProgram:
 
     @property
     def _with_derivatives(self) -> list[str]:
-        return [*differentiable_arrays(self.function), *differentiable_numbers(self.function)]
+        return with_derivatives(self.function)
 
     @cached_property
     def forward(self) -> Text:
@@ -174,11 +179,26 @@ class DerivativeProgram:
         source = tangent_text(self.function, self.operations)
         return self._text("tangent", source, self._with_derivatives, self.function)
 
+    def backward(self, inputs: tuple[str, ...]) -> Backward:
+        """The backward sweep, for these parameters."""
+        backward = self._backwards.get(inputs)
+        if backward is None:
+            backward = backward_of(self.function, self.operations, inputs)
+            self._backwards[inputs] = backward
+        return backward
+
+    def split(self, inputs: tuple[str, ...]) -> SplitProgram | None:
+        """The function in split mode, for these parameters; None if it has no such form."""
+        if inputs not in self._splits:
+            split = SplitProgram(self.function, self.operations, self.backward(inputs), inputs)
+            self._splits[inputs] = split if split.is_possible else None
+        return self._splits[inputs]
+
     def gradient(self, inputs: tuple[str, ...]) -> Text:
         """The joint forward and backward sweep, for these parameters."""
         text = self._gradients.get(inputs)
         if text is None:
-            backward = backward_of(self.function, self.operations, inputs)
+            backward = self.backward(inputs)
             source = gradient_text(self.function, self.operations, backward)
             text = self._text("backward", source, self._with_derivatives, self.function)
             self._gradients[inputs] = text
@@ -207,19 +227,23 @@ class DerivativeProgram:
     def source(self, word: str) -> str:
         """A program as text: "forward", "backward" or "tangent"."""
         if word == "forward":
-            return self.forward.source
+            return self.forward.parallel.text
         if word == "tangent":
-            return self.tangent.source
+            return self.tangent.parallel.text
         if word == "backward":
-            return self.gradient(self.all_inputs).source
+            return self.gradient(self.all_inputs).parallel.text
         raise NumgradValueError(
             f"source: no program is called {word!r}; it is forward, backward or tangent"
         )
 
     def report(self) -> KernelReport:
         """List the values that the gradient keeps and the loops that run again."""
-        backward = backward_of(self.function, self.operations, self.all_inputs)
-        return report_of(backward, self.definition.scope)
+        texts = {
+            "function": self.forward.parallel,
+            "tangents": self.tangent.parallel,
+            "gradient": self.gradient(self.all_inputs).parallel,
+        }
+        return report_of(self.backward(self.all_inputs), self.definition.scope, texts)
 
     @property
     def all_inputs(self) -> tuple[str, ...]:
@@ -275,10 +299,19 @@ class DerivativeProgram:
 
     def _cotangents(self, arrays: Mapping[str, Any], seeds: Sequence[Any]) -> dict[str, np.ndarray]:
         """Arrays of cotangents at the end of the forward sweep."""
-        out = {name: np.zeros_like(arrays[name]) for name in differentiable_arrays(self.function)}
+        out: dict[str, np.ndarray] = {}
         for output, seed in zip(self.outputs, seeds, strict=True):
-            if seed is not None and output.array in out:
-                out[output.array] += seed  # an array may be returned twice
+            name = output.array
+            if seed is not None and self.function.arrays[name].differentiable:
+                shape, dtype = arrays[name].shape, arrays[name].dtype
+                if name in out:  # an array may be returned twice
+                    out[name] += seed
+                else:
+                    out[name] = np.array(np.broadcast_to(seed, shape), dtype, order="C")
+        out = {
+            name: out[name] if name in out else np.zeros(arrays[name].shape, arrays[name].dtype)
+            for name in differentiable_arrays(self.function)
+        }
         for name in differentiable_numbers(self.function):
             out[name] = np.zeros(1, self.function.dtypes[name])
         return out
@@ -292,6 +325,51 @@ class DerivativeProgram:
         results = self._results(given)
         bars = self._cotangents({**given, **results}, seeds)
         self.gradient(inputs).entry(*self._first(given, results), *bars.values())
+        return self._gradients_of(bars, inputs)
+
+    def forward_sweep(
+        self, arguments: Sequence[Any], inputs: tuple[str, ...]
+    ) -> tuple[list[np.ndarray], ForwardState | None]:
+        """The outputs, and what ``backward_sweep`` needs of them; None if it has no such form."""
+        split = self.split(inputs)
+        if split is None:
+            return self.call(*arguments), None
+        given = self._given(arguments)
+        results = self._results(given)
+        state = split.new_state(given)
+        text = self.forward if split.is_empty else split.forward
+        text.entry(*self._first(given, results), *state.arrays)
+        return self._outputs_of({**given, **results}), state
+
+    def backward_sweep(
+        self,
+        arguments: Sequence[Any],
+        outputs: Sequence[np.ndarray] | None,
+        state: ForwardState,
+        seeds: Sequence[Any],
+    ) -> list[Any]:
+        """The gradients, as ``vjp`` gives them, by the inputs that the forward sweep ran for.
+
+        ``outputs`` may be None where ``SplitProgram.reads`` is empty.
+        """
+        split = self.split(state.inputs)
+        assert split is not None
+        given = dict(zip(self.names, arguments, strict=True))
+        results = {}
+        for k, output in enumerate(self.outputs):
+            if outputs is not None:
+                own = outputs[k].reshape(1) if output.is_number else outputs[k]
+                (given if output.array in given else results)[output.array] = own
+            elif output.array not in given:  # its lengths may be read
+                results[output.array] = np.empty(
+                    self.lengths.shape(output.array, given), output.dtype
+                )
+        results = {name: results[name] for name in self.function.results}
+        bars = self._cotangents({**given, **results}, seeds)
+        split.reverse.entry(*self._first(given, results), *state.arrays, *bars.values())
+        return self._gradients_of(bars, state.inputs)
+
+    def _gradients_of(self, bars: Mapping[str, np.ndarray], inputs: tuple[str, ...]) -> list[Any]:
         return [
             None
             if n not in inputs

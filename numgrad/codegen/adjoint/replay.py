@@ -269,7 +269,8 @@ def loop_lines(
         if not is_flat:
             count = f"pos{key}_" if is_stack else f"n{key}_"
             lines += [f"grow(tape_{t}, {count})" for t in own]
-        lines += [f"for k{key}_ in range(n{key}_):", [texts.counted(s, s.variable), *inner]]
+        word = "prange" if s.parallel else "range"
+        lines += [f"for k{key}_ in {word}(n{key}_):", [texts.counted(s, s.variable), *inner]]
         return lines
     if not tapes.is_bounded(s):
         inner = [*[f"grow(tape_{t}, {tapes.place(s)} + 1)" for t in own], *inner]
