@@ -214,6 +214,16 @@ def isclose(a, b, rel_tol=1e-9, abs_tol=0.0):
     return abs(a - b) <= max(rel_tol * max(abs(a), abs(b)), abs_tol)
 
 
+def whole_power(a, n):
+    out = 1
+    while n > 0:
+        if n & 1:
+            out *= a
+        a *= a
+        n >>= 1
+    return out
+
+
 def factorial(n):
     out = 1
     for k in range(2, n + 1):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.codegen.adjoint.array_functions import whole_power
 from numgrad.codegen.adjoint.emission import NUMBERS, SCALARS
 from numgrad.codegen.adjoint.indexing import IndexReader
 from numgrad.codegen.adjoint.representation import (
@@ -54,6 +55,7 @@ _PYTHON: dict[type, str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Pow: "pow",
     ast.Mod: "mod", ast.FloorDiv: "floordiv",
 }  # fmt: skip
+_MOST_FACTORS = 4
 
 
 class ExpressionReader(IndexReader):
@@ -270,8 +272,11 @@ class ExpressionReader(IndexReader):
         if not set(kinds) & set("fc"):
             if kinds == "bb" and isinstance(op, ast.BitAnd | ast.BitOr | ast.BitXor):
                 return self.compared(_TRUTHS[type(op)], a, b)
-            negative = isinstance(op, ast.Pow) and (self.lower_bound(b) or 0) < 0
-            if type(op) in _INTEGER and not negative:
+            if isinstance(op, ast.Pow):
+                power = self._whole_power(self.integer(a), self.integer(b), node)
+                if power is not None:
+                    return power
+            elif type(op) in _INTEGER:
                 return self.integers(_INTEGER[type(op)], self.integer(a), self.integer(b))
         if type(op) not in BINARY:
             self.refuse(node, f"the operator of {ast.unparse(node)}", "use it with integers")
@@ -281,7 +286,7 @@ class ExpressionReader(IndexReader):
                 return power
         if "c" in kinds and isinstance(op, ast.Mod | ast.FloorDiv):
             self.refuse(node, f"{ast.unparse(node)} of complex numbers", "use real numbers")
-        if isinstance(op, ast.Div) and not set(kinds) & set("fc"):
+        if isinstance(op, ast.Div | ast.Pow) and not set(kinds) & set("fc"):
             a, b = self.cast(a, FLOAT64), self.cast(b, FLOAT64)
         common = np.result_type(self.dtype_of(a), self.dtype_of(b))
         return self.define(BINARY[type(op)], self.cast(a, common), self.cast(b, common))
@@ -296,6 +301,31 @@ class ExpressionReader(IndexReader):
         if operation == "*":
             return multiply(a, b)
         return Expression(operation, (a, b))
+
+    def _whole_power(self, a: Value, power: Value, node: Any) -> Value | None:
+        """A power of integers; None if it may be negative, so that the result is no integer."""
+        if a == -1:
+            return subtract(1, multiply(2, Expression("&", (power, 1))))
+        lowest = self.lower_bound(power)
+        if lowest is None and self.follows_from_arguments(power) and self.block.parent is None:
+            check = Expression(">=", (power, 0))
+            self.check_call(
+                check, "an integer to the power of {}, which is negative", node, (power,)
+            )
+        elif lowest is None or lowest < 0:
+            return None
+        if isinstance(power, int) and power <= _MOST_FACTORS:
+            result: Value = 1
+            for _ in range(power):
+                result = multiply(result, a)
+            return result
+        if a == 2:
+            return Expression("<<", (1, power))
+        return self.inline(node, whole_power, [a, power])
+
+    def follows_from_arguments(self, value: Any) -> bool:
+        """Whether a call knows a value before the kernel runs."""
+        raise NotImplementedError
 
     def _power(self, a: Value, power: int) -> Value | None:
         """A small whole power as products."""
