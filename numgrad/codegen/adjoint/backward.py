@@ -174,8 +174,9 @@ class Backward:
         for k, operand in enumerate(s.operands):
             if operand not in self.activity:
                 continue
+            is_sum = function.homes[str(operand)].loop is not s.home.loop
             template = self.operations.partial(
-                s.operation, k, dtypes, function.dtypes[s.name], s.operands
+                s.operation, k, dtypes, function.dtypes[s.name], s.operands, is_sum
             )
             if template is None:
                 continue

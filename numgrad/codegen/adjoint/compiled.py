@@ -13,10 +13,12 @@ from numgrad.codegen import threads
 from numgrad.codegen.adjoint.operations import INSTRUCTIONS, NAMED, Operations
 from numgrad.codegen.adjoint.parallel import IMPORTS, ParallelText
 from numgrad.codegen.adjoint.representation import KernelFunction
+from numgrad.codegen.adjoint.vectors import NameFacts, VectorText, vector_form
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.library import COMPLEX_LIBRARY, EXTERNALS, LIBRARY, SLOW_FOR_ALL, WITH_RARE
 from numgrad.codegen.native.ir import Unsupported
+from numgrad.codegen.native.kernel import CHECK_BOUNDS
 from numgrad.errors import NumgradKernelError
 
 _COLUMNS = ("::1", ":,::1", ":,:,::1", ":,:,:,::1", ":,:,:,:,::1")
@@ -27,8 +29,8 @@ class Text:
 
     Attributes
     ----------
-    source
-        The text as a person reads it: a definition of ``kernel``.
+    plain
+        The text as it was written: a definition of ``kernel``.
     kinds
         For each argument its dtype and rank; 0 for a number.
     """
@@ -36,22 +38,41 @@ class Text:
     def __init__(
         self,
         name: str,
-        source: str,
+        plain: str,
         kinds: Sequence[tuple[np.dtype, int]],
         operations: Operations,
+        facts: NameFacts,
     ) -> None:
-        self.name, self.source, self.kinds, self.operations = name, source, kinds, operations
+        self.name, self.plain, self.kinds, self.operations = name, plain, kinds, operations
+        self.facts = facts
+
+    def _in_vectors(self, source: str) -> VectorText:
+        """A text with its innermost loops in vector form; as it is if indices are checked."""
+        return VectorText(source, []) if CHECK_BOUNDS else vector_form(source, self.facts)
+
+    @cached_property
+    def source(self) -> str:
+        """The text as a person reads it."""
+        return self._in_vectors(self.plain).source
 
     @cached_property
     def parallel(self) -> ParallelText:
         """The text with its parallel loops cut into chunks."""
-        return ParallelText(self.source)
+        return ParallelText(self.plain)
+
+    @cached_property
+    def vectors(self) -> VectorText:
+        """The text as it is compiled: parallel loops in chunks, innermost ones in vector form."""
+        return self._in_vectors(self.parallel.text)
 
     @cached_property
     def whole(self) -> tuple[str, set[str]]:
         """The text with imports and the functions that it calls, and what the linker finds."""
-        text = self.operations.with_definitions(self.parallel.text)
-        imports = ["import numpy as np", "from numgrad.codegen.intrinsics import grow, growing"]
+        text = self.operations.with_definitions(self.vectors.source)
+        imports = [
+            "import numpy as np",
+            "from numgrad.codegen.intrinsics import add_any_order, grow, growing",
+        ]
         if self.parallel.is_parallel:
             imports += IMPORTS
         functions: list[str] = []

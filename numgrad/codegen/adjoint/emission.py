@@ -203,10 +203,10 @@ class StatementEmitter:
 
 
 _OF_TEXTS = re.compile(
-    r"(k|n|pos|base|chunk|chunks|size|block)\d+_|result\d+_?|(tape|kept)_.*|"
-    r".*__([bdos]|in|own|sums)|.*_(f32|f64|c64|c128)|kernel|growing|grow|np|prange|range|len|int|"
-    r"float|bool|complex|abs|min|max|round|add_chunks|blocks_of|chunk_of|clear_chunk|"
-    r"cut_in_chunks|partial_sums|tasks"
+    r"(k|n|pos|base|chunk|chunks|size|block|q|s|m|row|sum|terms)\d+_|result\d+_?|"
+    r"(tape|kept)_.*|.*__([bdos]|in|own|sums|b_sum)|.*_(f32|f64|c64|c128)|kernel|growing|grow|np|"
+    r"prange|range|len|int|float|bool|complex|abs|min|max|round|add_any_order|add_chunks|"
+    r"blocks_of|chunk_of|clear_chunk|cut_in_chunks|partial_sums|tasks"
 )
 
 

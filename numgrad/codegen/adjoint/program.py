@@ -28,8 +28,10 @@ from numgrad.codegen.adjoint.reading import MOST_AXES, Kind, number, read_functi
 from numgrad.codegen.adjoint.reports import KernelReport, report_of
 from numgrad.codegen.adjoint.representation import KernelFunction
 from numgrad.codegen.adjoint.scopes import TEXT, Scope, check_statements, scope_of
+from numgrad.codegen.adjoint.simplification import simplify
 from numgrad.codegen.adjoint.split import ForwardState, SplitProgram
 from numgrad.codegen.adjoint.tangent import tangent_text
+from numgrad.codegen.adjoint.vectors import facts_of
 from numgrad.codegen.intrinsics import grow, growing
 from numgrad.errors import NumgradKernelError, NumgradValueError
 
@@ -136,6 +138,7 @@ class DerivativeProgram:
     ) -> KernelFunction:
         function = read_function(scope, kinds, written, self.operations)
         raise_allocations(function)
+        simplify(function)
         number(function)
         for allocation in stays_in_branch(function):
             raise NumgradKernelError(
@@ -160,7 +163,8 @@ class DerivativeProgram:
                 kinds.append((array.dtype, array.ndim))
             else:
                 kinds.append((function.dtypes[name], 1 if word == "backward" else 0))
-        return Text(f"{function.name}_{word}", source, kinds, self.operations)
+        facts = facts_of(function)
+        return Text(f"{function.name}_{word}", source, kinds, self.operations, facts)
 
     @property
     def _with_derivatives(self) -> list[str]:
@@ -209,13 +213,13 @@ class DerivativeProgram:
         known = self._tangents_of_gradients.get(inputs)
         if known is None:
             gradient = self.gradient(inputs)
-            text = self.operations.with_definitions(gradient.source)
+            text = self.operations.with_definitions(gradient.plain)
             space: dict[str, Any] = {"growing": growing, "grow": grow}
             space |= self.operations.namespace(text)
-            exec(gradient.source, space)
+            exec(gradient.plain, space)
             function = space["kernel"]
-            setattr(function, TEXT, gradient.source)
-            names = gradient.source.partition("(")[2].partition(")")[0].split(", ")
+            setattr(function, TEXT, gradient.plain)
+            names = gradient.plain.partition("(")[2].partition(")")[0].split(", ")
             scope = scope_of(function)
             read = self._read(scope, gradient.kinds, WrittenParameters(tuple(names)))
             source = tangent_text(read, self.operations)

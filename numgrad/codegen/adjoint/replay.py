@@ -21,6 +21,7 @@ from numgrad.codegen.adjoint.representation import (
     Value,
     names_in,
 )
+from numgrad.codegen.adjoint.rotations import cycle_of, cycle_text
 from numgrad.codegen.adjoint.text import Line, Texts
 
 
@@ -118,6 +119,9 @@ class Recomputation:
             elif step is not None:
                 self._want(c.start)
                 text = f"{self.texts.value(c.start)} + {self.texts.value(step)} * k{loop.key}_"
+            elif (cycle := cycle_of(loop, c)) is not None:
+                self._want(*cycle)
+                text = cycle_text([self.texts.value(v) for v in cycle], f"k{loop.key}_")
             else:
                 text = self.tapes.element(c.name, loop)
             lines.append(f"{c.name} = {text}")

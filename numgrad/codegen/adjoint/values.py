@@ -89,6 +89,13 @@ class ArrayView:
         axes = [self.order[k] for k in order]
         return ArrayView(self.array, self.index, axes, rotates=self.rotates)
 
+    def is_apart_from(self, other: Any) -> bool:
+        """Whether another value takes turns with this one, and is known to be another array."""
+        if not (isinstance(other, ArrayView) and self.rotates and other.rotates):
+            return False
+        own, place = self.index[0], other.index[0]
+        return isinstance(own, int) and isinstance(place, int) and own != place
+
     def same_as(self, other: Any) -> bool:
         """Whether this is the same part of the same array."""
         return isinstance(other, ArrayView) and (self.array, self.index, self.order) == (

@@ -182,7 +182,7 @@ class ArrayEmitter(StatementEmitter):
             if content.same_as(view):
                 return
             reads = {content.array}
-        if view.array in reads:
+        if view.array in reads and not view.is_apart_from(content):
             # it is read whole before it is written
             content = self.stored(self.elements(content), node)
         if isinstance(content, ArrayView | ArrayExpression):
