@@ -223,7 +223,7 @@ class BaseInterpreter(Interpreter):
     # ---------------------------------------------------------------------------------- indices
 
     @abstractmethod
-    def index_part(self, part: Any, shape: tuple) -> Any:
+    def index_part(self, entry: Any, shape: tuple) -> Any:
         """A part of an index that is no plain integer, slice, None or Ellipsis."""
 
     def selected(self, x: Any, mask: Any) -> Any:
@@ -282,8 +282,8 @@ class BaseInterpreter(Interpreter):
         """Tensors of what ``draws`` of a body give: Note [Draws of a body] in ``draws``."""
         raise NotImplementedError
 
-    def shows_row(self, whole: Any, part: Any) -> None:
-        """``part`` was read at an integer whose number comes later; else it would be a view."""
+    def shows_row(self, whole: Any, row: Any) -> None:
+        """``row`` was read at an integer whose number comes later; else it would be a view."""
 
     @abstractmethod
     def seed(self) -> Any:
