@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import numpy as np
 
 from numgrad.autograd.batching.batch import below_examples
-from numgrad.autograd.batching.examples import beneath, levels_of, lowered, raised, spread
+from numgrad.autograd.batching.selected import beneath, levels_of, lowered, raised, spread
 from numgrad.autograd.forward_rules import pushforward, reads_call, takes_tangent
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Extra, Tensor, extra, root

@@ -21,8 +21,6 @@ mistakes cost a comparison, and a trace if the numbers are others. This is an es
 one path of the stack, without a fixed point.
 """
 
-from __future__ import annotations
-
 import dis
 import itertools
 import opcode
@@ -472,11 +470,7 @@ class PlainReads:
         return next((site for site in sites if site in self.sites.calls), None)
 
     def _passed(
-        self,
-        array: int,
-        site: tuple[CodeType, int],
-        packed: bool,
-        done: set[tuple[CodeType, str]],
+        self, array: int, site: tuple[CodeType, int], packed: bool, done: set[tuple[CodeType, str]]
     ) -> bool:
         """Whether the user's code that gets the array from a call reads it not plainly either."""
         for called, (direct, arrays) in self.sites.calls[site].items():

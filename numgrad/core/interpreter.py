@@ -19,8 +19,6 @@ look-up for all of it: 3 compute in inference mode, 2 compute and record, 1 comp
 ``bind``, since an interpreter is pushed, saved tensors are packed or anomalies looked for.
 """
 
-from __future__ import annotations
-
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence

@@ -97,6 +97,9 @@ class Op(Documented):
     """Of ``mask``, ``g`` and saved values the gradients of all operands, where that is less than
     one formula for each."""
 
+    keeps_state = False
+    """Whether ``run_recorded(arrays, params, mask)`` computes more, for operands of ``mask``."""
+
     wider: Op | None = None
     """The operation that gets a call with parameters that this has not, if that has them."""
 

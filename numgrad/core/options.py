@@ -12,8 +12,6 @@ the class, and a subclass that declares nothing has the constructor of its base.
 is written out has the same checks by ``@checked``, from its annotations and a vocabulary.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import sys

@@ -9,8 +9,6 @@ by its class, one of ``dict`` other than ``OrderedDict`` as a dict, and an insta
 from its fields, without ``__init__``.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence

@@ -26,13 +26,7 @@ import numpy as np
 
 from numgrad.distributed.group import Group, ProcessGroup, check_no_devices, group_of
 from numgrad.distributed.messages import Memory, listed, scatter_back
-from numgrad.distributed.work import (
-    CollectiveWork,
-    DoneWork,
-    check_allowed,
-    seconds_of,
-    wait_until,
-)
+from numgrad.distributed.work import CollectiveWork, DoneWork, check_allowed, seconds_of, wait_until
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.profiler.notes import record_collective
 
@@ -348,11 +342,7 @@ def all_reduce(
 
 
 def reduce(
-    tensor: Any,
-    dst: int,
-    op: ReduceOp = ReduceOp.SUM,
-    group: Group = None,
-    async_op: bool = False,
+    tensor: Any, dst: int, op: ReduceOp = ReduceOp.SUM, group: Group = None, async_op: bool = False
 ) -> CollectiveWork | None:
     """Put the sum of the tensors of all ranks, or another reduction, in place of that of ``dst``.
 

@@ -8,8 +8,6 @@ more for that, at the solution as the tape knows it, and everything is recorded 
 derivative is asked for: the linear system is then ``linalg.solve``, or again such an operation.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager

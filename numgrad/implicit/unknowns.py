@@ -1,7 +1,5 @@
 """Unknowns of an equation: a nesting of arrays, which solvers see as one vector of float64."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

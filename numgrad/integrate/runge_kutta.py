@@ -13,13 +13,11 @@ flow through that one only.
 Note [Loops of steps]
 ---------------------
 In compiled functions one loop without derivatives tries the steps, and collects lengths and slopes
-(Note [Adaptive loops] in ``compiler.loops.adaptive_loop``); a step refused has length zero and the
+(Note [Adaptive loops] in ``compiler.loops.while_loop``); a step refused has length zero and the
 slopes there. A step with a given length judges nothing: the loop of such steps would collect the
 same, so of it only the transposed loop runs. The states asked for are interpolated from what was
 collected.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,8 +33,8 @@ from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.integrate.system import Leaves, Motion, beside
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.carried import decided, select
 from numgrad.transforms.control_flow import scan, while_loop
-from numgrad.transforms.divergent_batches import decided, select
 from numgrad.transforms.products import stop_gradient
 
 Weights = tuple[float, ...]
@@ -80,43 +78,13 @@ DOPRI5 = Tableau(
     ),
     errors=(-71 / 57600, 0.0, 71 / 16695, -71 / 1920, 17253 / 339200, -22 / 525, 1 / 40),
     dense=(
-        (
-            1.0,
-            -8048581381 / 2820520608,
-            8663915743 / 2820520608,
-            -12715105075 / 11282082432,
-        ),
+        (1.0, -8048581381 / 2820520608, 8663915743 / 2820520608, -12715105075 / 11282082432),
         NONE,
-        (
-            0.0,
-            131558114200 / 32700410799,
-            -68118460800 / 10900136933,
-            87487479700 / 32700410799,
-        ),
-        (
-            0.0,
-            -1754552775 / 470086768,
-            14199869525 / 1410260304,
-            -10690763975 / 1880347072,
-        ),
-        (
-            0.0,
-            127303824393 / 49829197408,
-            -318862633887 / 49829197408,
-            701980252875 / 199316789632,
-        ),
-        (
-            0.0,
-            -282668133 / 205662961,
-            2019193451 / 616988883,
-            -1453857185 / 822651844,
-        ),
-        (
-            0.0,
-            40617522 / 29380423,
-            -110615467 / 29380423,
-            69997945 / 29380423,
-        ),
+        (0.0, 131558114200 / 32700410799, -68118460800 / 10900136933, 87487479700 / 32700410799),
+        (0.0, -1754552775 / 470086768, 14199869525 / 1410260304, -10690763975 / 1880347072),
+        (0.0, 127303824393 / 49829197408, -318862633887 / 49829197408, 701980252875 / 199316789632),
+        (0.0, -282668133 / 205662961, 2019193451 / 616988883, -1453857185 / 822651844),
+        (0.0, 40617522 / 29380423, -110615467 / 29380423, 69997945 / 29380423),
     ),
 )
 
@@ -375,8 +343,8 @@ class Solver:
 
     def _compiled(self, start: Reached) -> Leaves:
         """A native loop forward, and its transposed loop: Note [Loops of steps]."""
-        from numgrad.compiler.loops.adaptive_loop import run_adaptive
         from numgrad.compiler.loops.subgraph import with_length
+        from numgrad.compiler.loops.while_loop import run_adaptive
 
         fixed = stop_gradient(start)
         count = np.asarray(0, np.int64)
@@ -411,7 +379,7 @@ class Solver:
 
         h, *rows = walk.rows(length)
         carry = [start.t, *start.y, *start.k]
-        from numgrad.compiler.loops.adaptive_loop import replay_adaptive
+        from numgrad.compiler.loops.while_loop import replay_adaptive
 
         stages, before = replay_adaptive(take, carry, [h], rows, length)
         slopes = [before[1 + n :], *([*stages[i : i + n]] for i in range(0, len(stages), n))]

@@ -1,7 +1,5 @@
 """A system of differential equations on the leaves of its state and arguments, and derivatives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -16,7 +14,7 @@ from numgrad.core.op import OPS
 from numgrad.core.tree import Nesting, align, flatten, leaves, paths, unflatten
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.argnums import check_function
+from numgrad.transforms.call import check_function
 from numgrad.transforms.derivatives import jacobian
 from numgrad.transforms.linearization import Linearization, filled
 from numgrad.transforms.products import vjp

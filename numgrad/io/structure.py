@@ -8,8 +8,6 @@ several places is one again when it is read, and reading is a loop that makes va
 known kinds and calls nothing that a file could name.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import struct

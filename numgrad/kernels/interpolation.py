@@ -8,8 +8,6 @@ value at NaN is NaN, but where there is one point alone the function is constant
 NumPy's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, partial
 

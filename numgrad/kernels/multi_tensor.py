@@ -35,8 +35,8 @@ from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.cpython.addresses import addresses, copied_addresses
 from numgrad.codegen.dtypes import BOOL, FLOAT64, type_name
 from numgrad.codegen.emitter import Emitter
-from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.symbols import Reader, Symbol, in_order
+from numgrad.codegen.threads import serial_ns
 
 TASK = 4096
 """Elements a task handles at least."""

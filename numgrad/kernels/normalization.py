@@ -38,8 +38,6 @@ of several operations, for which an eager call would need a compiled graph of it
 are no integers and empty operands have no lowering.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

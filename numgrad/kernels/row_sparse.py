@@ -10,8 +10,6 @@ their number); then every place is one segment, each segment belongs to one thre
 equal numbers of rows, however uneven the segments are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, partial
 from math import prod

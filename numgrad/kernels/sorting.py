@@ -29,8 +29,6 @@ the halves (NumPy's own sort takes or gives signs of equal zeros). Negative zero
 before the others, as many as there were, and NaNs are the usual one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, partial
 from threading import Thread

@@ -10,9 +10,7 @@ import numpy as np
 
 from numgrad.codegen.dtypes import resolve
 from numgrad.core.batching import BatchOperand, unchanged
-from numgrad.core.declare import composite, elementwise, primitive, view
-from numgrad.core.interpreter import bind
-from numgrad.core.op import Op
+from numgrad.core.declare import Op, bind, composite, elementwise, primitive, view
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shared_rules import dtype_or_type, is_complex
 

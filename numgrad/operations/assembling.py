@@ -1,17 +1,12 @@
 """Arrays with elements added, left out or repeated, and matrices with given diagonals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes, one_axis
-from numgrad.core.declare import composite
-from numgrad.core.primitive import checked
+from numgrad.core.declare import checked, composite, made, normalize_axes, one_axis
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arrangement import moveaxis, permute_dims
 from numgrad.operations.diagonal import diag, diagonal_backward

@@ -1,7 +1,5 @@
 """Sampled functions: derivatives, integrals and values between samples."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import pi
 from typing import Any
@@ -10,11 +8,7 @@ import numpy as np
 
 from numgrad.codegen.symbols import real_dtype
 from numgrad.core.axis import normalize_axes, one_axis
-from numgrad.core.batching import BatchOperand
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import Op
+from numgrad.core.declare import BatchOperand, Meta, Op, bind, composite, primitive
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.interpolation import interpolate, interpolate_backward
 from numgrad.operations.cumulative import cumsum, diff

@@ -1,7 +1,5 @@
 """Sums and products of everything up to an element, differences, linear recurrences."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache, partial
 from math import prod
@@ -10,14 +8,10 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen import threads
-from numgrad.codegen.cumulative import cumprod_backward_kernel, cumulative_kernel
+from numgrad.codegen.axis_sweeps import cumprod_backward_kernel, cumulative_kernel
 from numgrad.codegen.dtypes import check_dtype, convert
 from numgrad.core.axis import normalize_axes, one_axis
-from numgrad.core.batching import BatchOperand
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import OPS, Op
+from numgrad.core.declare import OPS, BatchOperand, Meta, Op, bind, composite, primitive
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.recurrence import recurrence_kernel
 from numgrad.operations.arrangement import flip, roll

@@ -8,8 +8,6 @@ multiplied by ``matmul``; more than two are contracted pairwise in the order of 
 Every step is an operation, so gradients of all orders follow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
@@ -17,9 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import AbstractLength
-from numgrad.core.declare import composite
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, AbstractLength, composite
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arrangement import permute_dims
 from numgrad.operations.diagonal import diagonal

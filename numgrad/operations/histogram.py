@@ -1,18 +1,12 @@
 """Histograms. Counts have a gradient in the weights; where edges are is taken as constant."""
 
-from __future__ import annotations
-
 import builtins
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import ones, zeros
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, Meta, composite, ones, primitive, state, zeros
 from numgrad.errors import NumgradError, NumgradTypeError, NumgradValueError
 from numgrad.operations.choice import where
 from numgrad.operations.cumulative import diff

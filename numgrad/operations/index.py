@@ -11,8 +11,6 @@ needs no gradient of its own.
 # Parts of an index are told apart by their type at run time.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -21,12 +19,7 @@ import numpy as np
 
 from numgrad.core.abstract import AbstractLength, broadcast_lengths, made
 from numgrad.core.batching import BatchOperand, with_parameters
-from numgrad.core.declare import primitive
-from numgrad.core.foreign import refuse_mask
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
-from numgrad.core.op import OPS, Op
-from numgrad.core.primitive import View
+from numgrad.core.declare import OPS, Meta, Op, View, bind, primitive, refuse_mask, state
 from numgrad.errors import NumgradError, NumgradIndexError
 from numgrad.operations.arrangement import permute_dims
 from numgrad.operations.shape import as_operand, reshape

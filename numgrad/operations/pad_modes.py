@@ -1,16 +1,11 @@
 """Padding by the modes of ``pad`` that compute it: ramps, statistics, odd reflections."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import made
-from numgrad.core.declare import primitive
-from numgrad.core.formula import Meta
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, Meta, made, primitive
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arithmetic import multiply
 from numgrad.operations.arrangement import moveaxis

@@ -8,19 +8,13 @@ product of matrices, and no eigenvectors, which are ill-conditioned where roots 
 repeated root has no derivative: infinity or NaN comes out.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.abstract import ones, zeros
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, Meta, composite, ones, primitive, state, zeros
 from numgrad.errors import NumgradLinAlgError, NumgradTypeError, NumgradValueError
 from numgrad.operations.index import getitem
 from numgrad.operations.join import concat, stack
@@ -340,10 +334,7 @@ def _matrix_vjp(g, a, b, y, rcond):
     return rest @ _adjoint(along(w)) - w @ _adjoint(y) + across(y) @ _adjoint(beyond)
 
 
-least_squares.vjp(
-    a=_matrix_vjp,
-    b=lambda g, a, rcond: least_squares(_adjoint(a), g, rcond=rcond),
-)
+least_squares.vjp(a=_matrix_vjp, b=lambda g, a, rcond: least_squares(_adjoint(a), g, rcond=rcond))
 
 
 @composite(ref=np.polyfit, method=False, smooth=True)

@@ -20,11 +20,8 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.codegen.estimate import serial_ns
-from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.foreign import is_sparse_kind
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
+from numgrad.codegen.threads import serial_ns
+from numgrad.core.declare import Meta, bind, broadcast_lengths, is_sparse_kind
 from numgrad.core.plan import Plan, Planned, conform, remember
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.products import linalg

@@ -7,8 +7,6 @@ elements to the one that a stable sort puts at that place. A quantile between tw
 as it interpolates. Where a NaN decides, it gets the gradient.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -18,11 +16,7 @@ import numpy as np
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.abstract import AbstractLength, filled
 from numgrad.core.axis import normalize_axes
-from numgrad.core.batching import BatchOperand
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
-from numgrad.core.op import Op
+from numgrad.core.declare import BatchOperand, Meta, Op, bind, composite, primitive, state
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arrangement import moveaxis, permute_dims
 from numgrad.operations.index import getitem

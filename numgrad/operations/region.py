@@ -7,17 +7,12 @@ is a shape, strides and an offset into the memory of its root. The gradient of t
 same layout, has the gradient of the view at the same place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import zeros
-from numgrad.core.declare import view
-from numgrad.core.formula import Meta
-from numgrad.core.plan import CONSUMES, Call, conform
+from numgrad.core.declare import CONSUMES, Call, Meta, conform, view, zeros
 from numgrad.core.primitive import Primitive, PrimitiveCall
 
 

@@ -3,17 +3,12 @@
 Duplicates, the conversion of values and what a gradient reaches are those of Note [Writes].
 """
 
-from __future__ import annotations
-
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import ones
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
+from numgrad.core.declare import Meta, composite, ones, primitive, state
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.index import scatter_add as add_rows
 from numgrad.operations import write
@@ -21,13 +16,7 @@ from numgrad.operations.arrangement import roll
 from numgrad.operations.choice import where
 from numgrad.operations.index import getitem
 from numgrad.operations.shape import as_operand, broadcast_to, ravel, reshape
-from numgrad.operations.take import (
-    add_along,
-    check_integers,
-    in_a_row,
-    outer_inner,
-    take,
-)
+from numgrad.operations.take import add_along, check_integers, in_a_row, outer_inner, take
 
 # ------------------------------------------------------------------- the same indices for all
 

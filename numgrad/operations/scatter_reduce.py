@@ -1,13 +1,10 @@
 """Writing along an axis where what meets in one place is reduced."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import ones
-from numgrad.core.declare import composite, primitive
+from numgrad.core.declare import composite, ones, primitive
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arithmetic import floor_divide
 from numgrad.operations.choice import maximum, where

@@ -1,7 +1,5 @@
 """Elements selected by conditions and choices, and the places where elements stand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -9,13 +7,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.abstract import made
-from numgrad.core.axis import one_axis
-from numgrad.core.batching import BatchOperand
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import Op
+from numgrad.core.declare import BatchOperand, Meta, Op, bind, composite, made, one_axis, primitive
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.index import scatter_add
 from numgrad.kernels.sorting import places

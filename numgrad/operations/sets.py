@@ -6,17 +6,13 @@ Which elements are distinct has no derivative; those that are returned are eleme
 so the gradient goes to the first occurrence of each.
 """
 
-from __future__ import annotations
-
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.axis import one_axis
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, composite, one_axis, primitive
 from numgrad.operations.join import concat
 from numgrad.operations.shape import as_operand, reshape
 from numgrad.operations.shared_rules import OUTSIDE, no_shape

@@ -9,12 +9,7 @@ import numpy as np
 from numgrad.codegen.dtypes import check_dtype, convert
 from numgrad.core.abstract import AbstractLength, broadcast_lengths, refuse_abstract
 from numgrad.core.batching import BatchOperand, apply, shifted, unchanged, with_parameters
-from numgrad.core.declare import composite, primitive, view
-from numgrad.core.foreign import refuse_mask
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import OPS, Op
-from numgrad.core.primitive import View
+from numgrad.core.declare import OPS, Meta, Op, View, bind, composite, primitive, refuse_mask, view
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shared_rules import integers
 

@@ -7,8 +7,6 @@ their imaginary part. ``descending`` gives the exact reverse, equal elements apa
 The gradient goes through the stable order: of equal elements, the first in ``x`` is that in front.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import wraps
 from math import prod
@@ -18,11 +16,7 @@ import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.axis import normalize_axes, one_axis
-from numgrad.core.batching import BatchOperand
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import Op
+from numgrad.core.declare import BatchOperand, Meta, Op, bind, composite, primitive
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.sorting import LEAST, can_order, sorted_rows
 from numgrad.kernels.sorting import stable_order as order_row

@@ -21,11 +21,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.batching import BatchOperand, apply
-from numgrad.core.declare import primitive
-from numgrad.core.foreign import is_sparse_kind
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
-from numgrad.core.op import OPS, Op
+from numgrad.core.declare import OPS, Meta, Op, bind, is_sparse_kind, primitive, state
 from numgrad.errors import NumgradLinAlgError, NumgradTypeError, NumgradValueError, warn
 from numgrad.operations.shape import as_operand
 

@@ -10,8 +10,6 @@ backward. Values are converted to the dtype of the operand if that loses no more
 (NumPy's ``same_kind``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -20,12 +18,8 @@ import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.arguments import complete
 from numgrad.core.axis import normalize_axes
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, Meta, bind, complete, composite, primitive, state
 from numgrad.core.primitive import Primitive, checked
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.index import scatter_add
@@ -33,13 +27,7 @@ from numgrad.operations.choice import where
 from numgrad.operations.extend import pad_constant
 from numgrad.operations.index import getitem, is_basic_part, plain_part, without_numbers
 from numgrad.operations.shape import as_index, as_operand, astype, broadcast_to, ravel, reshape
-from numgrad.operations.take import (
-    as_integers,
-    check_integers,
-    check_range,
-    in_a_row,
-    take,
-)
+from numgrad.operations.take import as_integers, check_integers, check_range, in_a_row, take
 
 # ------------------------------------------------------------------------------ what is written
 
@@ -213,8 +201,7 @@ def _put_values(g, indices, meta_x, meta_values, accumulate):
 
 put.no_derivative("indices")
 put.vjp(
-    x=lambda g, indices, accumulate: g if accumulate else put(g, indices, 0),
-    values=_put_values,
+    x=lambda g, indices, accumulate: g if accumulate else put(g, indices, 0), values=_put_values
 )
 
 

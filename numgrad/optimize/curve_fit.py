@@ -21,7 +21,7 @@ from numgrad.optimize.watch import Watch
 from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms import jacobian
-from numgrad.transforms.argnums import jitted_in
+from numgrad.transforms.call import jitted_in
 
 
 class FittedCurve:

@@ -1,7 +1,5 @@
 """The unknowns of a solver: a nesting as the caller gave it, and the vector that SciPy sees."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any

@@ -11,8 +11,6 @@ those that have no name that others find, such as lambdas, by ``cloudpickle`` wh
 installed, as it is with Dask.
 """
 
-from __future__ import annotations
-
 import pickle
 import sys
 from collections import OrderedDict

@@ -1,7 +1,5 @@
 """``value_and_grad`` and ``map`` on the pieces of their data."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import wraps
 from itertools import pairwise

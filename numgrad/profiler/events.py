@@ -10,11 +10,11 @@ from types import CodeType
 from typing import Any
 
 from numgrad.autograd.node import Node
-from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.nests.account import account
 from numgrad.codegen.nests.polynomial import evaluate
 from numgrad.codegen.nests.statements import Statement
 from numgrad.codegen.nests.terms import PRODUCT
+from numgrad.codegen.threads import serial_ns
 from numgrad.core.plan import Call
 from numgrad.profiler.notes import (
     KERNEL,

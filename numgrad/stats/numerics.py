@@ -16,8 +16,6 @@ of ``t`` the rule of trapezoids converges exponentially: the integrand is analyt
 imaginary part is below pi / 2, so that a step ``h`` leaves an error of order ``exp(-pi^2 / h)``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import cache

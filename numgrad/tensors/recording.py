@@ -35,7 +35,10 @@ class RecordingInterpreter(BaseInterpreter):
             operand, array = self.operand(op, a)
             operands.append(operand)
             arrays.append(array)
-        out, call = self.run(op, arrays, params)
+        if op.keeps_state and state.grad_enabled:
+            out, call = self.run_recorded(op, operands, arrays, params)
+        else:
+            out, call = self.run(op, arrays, params)
         mask = 0
         if state.grad_enabled and op.differentiable:
             for k, a in enumerate(operands):
@@ -82,6 +85,12 @@ class RecordingInterpreter(BaseInterpreter):
     def run(self, op: Op, arrays: list[Any], params: dict[str, Any]) -> tuple[Any, Call]:
         """The result, or several, and the record of the call."""
 
+    def run_recorded(
+        self, op: Op, operands: list[Any], arrays: list[Any], params: dict[str, Any]
+    ) -> tuple[Any, Call]:
+        """The same of an operation that computes more if a backward may follow."""
+        return self.run(op, arrays, params)
+
 
 def _outputs(out: Any) -> tuple:
     return out if isinstance(out, tuple) else (out,)
@@ -127,7 +136,7 @@ def _node(call: Call, mask: int, operands: Sequence[Any], out: Any) -> Node:
                     else keep(operands[names.index(name)])
                 )
             else:
-                values.append(call.aux[call.op.auxiliaries.index(name)])
+                values.append(call.auxiliary(name))
         saved = tuple(values)
     edges: list[Any] = [None] * len(operands)
     for k, a in enumerate(operands):

@@ -9,8 +9,6 @@ dL/dy of ``L = Re(conj(v) * output)``, so its parts are the entries of that row.
 derivatives both directions are checked in this way, holomorphic or not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

@@ -12,6 +12,7 @@ from numgrad.codegen.adjoint.operations import Operations
 from numgrad.codegen.adjoint.representation import (
     COMPARISONS,
     COMPLEX128,
+    Allocate,
     Block,
     Define,
     Expression,
@@ -41,6 +42,13 @@ class StatementEmitter:
         The function under reading and those that it is inlined in.
     lowest
         Known lower bounds of integers.
+    promoted, unbounded
+        Names that loops carry: dtypes that turned out wider than at the start, and integers
+        without a lower bound.
+    buffers
+        Arrays that take turns, by scope and set of names.
+    is_generated
+        Whether the function is one of our own texts.
     """
 
     def __init__(self, operations: Operations) -> None:
@@ -57,6 +65,11 @@ class StatementEmitter:
         self.reserved: set[str] = set()
         self.count = 0
         self.line = 0
+        self.results: list[Any] = []
+        self.promoted: dict[str, np.dtype] = {}
+        self.unbounded: set[str] = set()
+        self.buffers: dict[tuple[int, str], Allocate] = {}
+        self.is_generated = False
 
     # ---------------------------------------------------------------------------------- names
 
@@ -67,7 +80,7 @@ class StatementEmitter:
     def fresh(self, stem: str, dtype: np.dtype) -> str:
         """A new name of a scalar of this block."""
         stem = stem.rstrip("_0123456789") or "v"
-        if stem.startswith("tape_"):
+        if stem.startswith(("tape_", "kept_")):
             stem = "v"
         while True:
             self.count += 1
@@ -178,7 +191,7 @@ class StatementEmitter:
 
 
 _OF_TEXTS = re.compile(
-    r"(k|n|pos|base)\d+_|result\d+_?|tape_.*|.*__[bdos]|.*_(f32|f64|c64|c128)|kernel|growing|grow|"
+    r"(k|n|pos|base)\d+_|result\d+_?|tape_.*|kept_.*|.*__[bdos]|.*_(f32|f64|c64|c128)|kernel|growing|grow|"
     r"np|prange|range|len|int|float|bool|complex|abs|min|max|round"
 )
 

@@ -254,6 +254,9 @@ class KernelFunction:
         Arrays that it captured, by name.
     checks
         Pairs of lengths that a caller must find equal, and what to say.
+    written
+        Parameters that it overwrites, and results that are parameters of the user's function and
+        start with zeros, in the order of the outputs.
     """
 
     name: str
@@ -266,6 +269,7 @@ class KernelFunction:
     scalars: set[str] = field(default_factory=set)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
     checks: list[tuple[Value, Value, str]] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
 
     def dtype_of(self, value: Value) -> np.dtype:
         """The dtype of a value."""

@@ -10,7 +10,6 @@ import numpy as np
 
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
-from numgrad.codegen.native.accesses import NotVector
 from numgrad.codegen.native.calls import CallWriter, flat
 from numgrad.codegen.native.expressions import OPERATORS
 from numgrad.codegen.native.ir import FunctionWriter, ModuleText, Unsupported
@@ -22,6 +21,7 @@ from numgrad.codegen.native.values import (
     INT64,
     Array,
     GrowingVector,
+    NotVector,
     Number,
     Value,
     in_lanes,

@@ -22,8 +22,8 @@ from numgrad.autograd.batching.batch import Batched, refuse
 from numgrad.autograd.engine.task import edge_of, place_of
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.call_layout import Result
 from numgrad.compiler.call.captures import Captures
+from numgrad.compiler.call.signature import Result
 from numgrad.compiler.call.source import Source
 from numgrad.compiler.graph.evaluate import parameters
 from numgrad.compiler.graph.graph import Shape, Value

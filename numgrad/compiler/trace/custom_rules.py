@@ -39,9 +39,16 @@ from numgrad.autograd.function.levels import call_function
 from numgrad.autograd.hooks import RemovableHandle, node_extras
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.graph.body_primitive import BodyOperation, BodyPrimitive
 from numgrad.compiler.graph.evaluate import operands
-from numgrad.compiler.graph.graph import CONSTANT, INPUT, Graph, TracedNode, Value
+from numgrad.compiler.graph.graph import (
+    CONSTANT,
+    INPUT,
+    BodyOperation,
+    BodyPrimitive,
+    Graph,
+    TracedNode,
+    Value,
+)
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.cut import ancestors
 from numgrad.compiler.trace.tracer import Tracer

@@ -14,8 +14,6 @@ int32; the digit is the number of axes of an array with a part for each matrix, 
 array for all, ``*`` room to work, a row for each task. Tasks share the matrices of a stack.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from functools import cache, partial
@@ -60,12 +58,7 @@ class StackKernel:
     """
 
     def __init__(
-        self,
-        place: str,
-        kinds: str,
-        lapack: str = "",
-        products: str = "T",
-        in_double: bool = False,
+        self, place: str, kinds: str, lapack: str = "", products: str = "T", in_double: bool = False
     ) -> None:
         self.module, _, self.name = place.partition(":")
         self.kinds, self.lapack = kinds.split(), lapack.split()
@@ -224,10 +217,7 @@ _REAL = {
     "geqrf": "s0 s1 T3 s0 T2 T* s2 N1",
     "orgqr": "s0 s1 s3 T3 s0 T2 T* s2 N1",
 }
-_COMPLEX = {
-    **_REAL,
-    "ungqr": _REAL["orgqr"],
-}
+_COMPLEX = {**_REAL, "ungqr": _REAL["orgqr"]}
 """Note [Signatures]."""
 
 _TASKS = 16

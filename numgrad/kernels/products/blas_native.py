@@ -1,7 +1,5 @@
 """The native compiler's definitions of the instructions of ``blas``: tiles in registers, calls."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,7 +8,6 @@ import numpy as np
 from numgrad.codegen.linker import external_symbol
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import machine
-from numgrad.codegen.native.accesses import NotVector
 from numgrad.codegen.native.instructions import InstructionContext
 from numgrad.codegen.native.values import (
     BOOL,
@@ -19,6 +16,7 @@ from numgrad.codegen.native.values import (
     INT64,
     Array,
     Known,
+    NotVector,
     Number,
     constant,
     integer,

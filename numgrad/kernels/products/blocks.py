@@ -17,13 +17,7 @@ add that changes no sum which begins with zero.
 from numgrad.codegen.accumulation import no_inline
 from numgrad.codegen.device import outlined
 from numgrad.codegen.intrinsics import load, mul_add, peek, store
-from numgrad.kernels.products.blas import (
-    broad_bytes,
-    broad_finite,
-    broad_tile,
-    gather,
-    stack,
-)
+from numgrad.kernels.products.blas import broad_bytes, broad_finite, broad_tile, gather, stack
 
 SLACK = 128
 """Bytes behind a block that a tile may read, whatever the CPU."""

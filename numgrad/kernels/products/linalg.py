@@ -21,8 +21,6 @@ The linear layer ``x @ w.T + b``: the bias is added while the product is in cach
 the column sums of ``g``, is taken in the same kernel as the other two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any

@@ -26,12 +26,7 @@ from numgrad.kernels.vmath.logarithm import log1p_f64, log_f64, log_of_sum_f64
 from numgrad.kernels.vmath.precision import fast_two_sum, through_complex128, two_prod_f64, two_sum
 from numgrad.kernels.vmath.roots import hypot_f64
 
-D_ZERO, D_HALF, D_ONE, D_TWO = (
-    np.float64(0.0),
-    np.float64(0.5),
-    np.float64(1.0),
-    np.float64(2.0),
-)
+D_ZERO, D_HALF, D_ONE, D_TWO = (np.float64(0.0), np.float64(0.5), np.float64(1.0), np.float64(2.0))
 D_INF, D_NAN = np.float64(np.inf), np.float64(np.nan)
 LARGE, SMALL = np.float64(2.0**1000), np.float64(2.0**-900)
 QUARTER, UP, ROOT_DOWN, DOWN = (

@@ -20,11 +20,7 @@ import numpy as np
 from numgrad.codegen.device import device
 from numgrad.codegen.intrinsics import bits, estrin, fabs, from_bits, mul_add, select
 from numgrad.kernels.vmath import exponential
-from numgrad.kernels.vmath.exponential import (
-    reduce_f64,
-    scale_f64,
-    square_terms_f64,
-)
+from numgrad.kernels.vmath.exponential import reduce_f64, scale_f64, square_terms_f64
 from numgrad.kernels.vmath.precision import (
     INT,
     exact_mul_add_f64,

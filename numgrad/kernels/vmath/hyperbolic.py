@@ -53,10 +53,7 @@ from numgrad.kernels.vmath.exponential import (
     reduce_f64,
     square_terms_f64,
 )
-from numgrad.kernels.vmath.logarithm import (
-    log_of_sum_f64,
-    special_cases_f64,
-)
+from numgrad.kernels.vmath.logarithm import log_of_sum_f64, special_cases_f64
 from numgrad.kernels.vmath.precision import (
     exact_mul_add_f64,
     fast_two_sum,
@@ -65,24 +62,14 @@ from numgrad.kernels.vmath.precision import (
     two_sum,
 )
 
-D_ZERO, D_HALF, D_ONE, D_TWO = (
-    np.float64(0.0),
-    np.float64(0.5),
-    np.float64(1.0),
-    np.float64(2.0),
-)
+D_ZERO, D_HALF, D_ONE, D_TWO = (np.float64(0.0), np.float64(0.5), np.float64(1.0), np.float64(2.0))
 D_INF, D_NAN = np.float64(np.inf), np.float64(np.nan)
 FRACTION_BITS = np.int64(52)
 SINH_HIGH, TANH_HIGH = np.float64(710.6), np.float64(44.0)
 LAST_K = np.float64(60.0)  # beyond it 2**-k does not count
 TINY = np.float64(2.0**-27)  # below it x**3 / 6 does not count
 BIG = np.float64(2.0**28)  # above it the root of x**2 +- 1 is |x|
-F_ZERO, F_HALF, F_ONE, F_TWO = (
-    np.float32(0.0),
-    np.float32(0.5),
-    np.float32(1.0),
-    np.float32(2.0),
-)
+F_ZERO, F_HALF, F_ONE, F_TWO = (np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0))
 F_INF, F_NAN = np.float32(np.inf), np.float32(np.nan)
 F_FRACTION_BITS = np.int32(23)
 F_SINH_HIGH, F_TANH_HIGH, F_TANH_SMALL = np.float32(89.5), np.float32(10.0), np.float32(0.95)

@@ -20,15 +20,7 @@ remainders do not underflow, and puts finite numbers for infinities and for 0/0.
 import numpy as np
 
 from numgrad.codegen.device import device
-from numgrad.codegen.intrinsics import (
-    bits,
-    estrin,
-    fabs,
-    from_bits,
-    mul_add,
-    select,
-    sqrt,
-)
+from numgrad.codegen.intrinsics import bits, estrin, fabs, from_bits, mul_add, select, sqrt
 from numgrad.kernels.vmath.precision import INT, exact_mul_add_f64, fast_two_sum, float64s, single
 
 _ZERO_F64, _HALF_F64, _ONE_F64 = np.float64(0.0), np.float64(0.5), np.float64(1.0)

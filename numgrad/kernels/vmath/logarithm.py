@@ -21,12 +21,7 @@ from numgrad.kernels.vmath.precision import (
     two_sum,
 )
 
-D_ZERO, D_HALF, D_ONE, D_TWO = (
-    np.float64(0.0),
-    np.float64(0.5),
-    np.float64(1.0),
-    np.float64(2.0),
-)
+D_ZERO, D_HALF, D_ONE, D_TWO = (np.float64(0.0), np.float64(0.5), np.float64(1.0), np.float64(2.0))
 D_INF, D_NAN = np.float64(np.inf), np.float64(np.nan)
 LEAST_NORMAL = np.float64(2.0**-1022)
 SUBNORMAL_SCALE, SUBNORMAL_K = np.float64(2.0**54), np.float64(-54.0)
@@ -57,12 +52,7 @@ L4 = np.float64.fromhex("0x1.745cdb00df08ap-3")
 L5 = np.float64.fromhex("0x1.3b21f8f89c038p-3")
 L6 = np.float64.fromhex("0x1.0f2fadc743c12p-3")
 L7 = np.float64.fromhex("0x1.117ba750c51e3p-3")
-F_ZERO, F_HALF, F_ONE, F_TWO = (
-    np.float32(0.0),
-    np.float32(0.5),
-    np.float32(1.0),
-    np.float32(2.0),
-)
+F_ZERO, F_HALF, F_ONE, F_TWO = (np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0))
 F_INF, F_NAN = np.float32(np.inf), np.float32(np.nan)
 F_LEAST_NORMAL = np.float32(2.0**-126)
 F_SUBNORMAL_SCALE, F_SUBNORMAL_K = np.float32(2.0**25), np.float32(-25.0)

@@ -21,15 +21,7 @@ where y = 0 or |x| = 1, and a factor for negative x.
 import numpy as np
 
 from numgrad.codegen.device import device
-from numgrad.codegen.intrinsics import (
-    bits,
-    estrin,
-    fabs,
-    from_bits,
-    mul_add,
-    rint,
-    select,
-)
+from numgrad.codegen.intrinsics import bits, estrin, fabs, from_bits, mul_add, rint, select
 from numgrad.kernels.vmath.exponential import SHIFT_ONCE, clamp, scale_f32, scale_f64
 from numgrad.kernels.vmath.logarithm import split_f64
 from numgrad.kernels.vmath.precision import (
@@ -43,12 +35,7 @@ from numgrad.kernels.vmath.precision import (
     single,
 )
 
-D_ZERO, D_HALF, D_ONE, D_TWO = (
-    np.float64(0.0),
-    np.float64(0.5),
-    np.float64(1.0),
-    np.float64(2.0),
-)
+D_ZERO, D_HALF, D_ONE, D_TWO = (np.float64(0.0), np.float64(0.5), np.float64(1.0), np.float64(2.0))
 D_INF, D_NAN = np.float64(np.inf), np.float64(np.nan)
 F_ZERO, F_HALF, F_ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 F_INF, F_NAN = np.float32(np.inf), np.float32(np.nan)

@@ -19,8 +19,6 @@ CPU has FMA it is one instruction. Elsewhere (Note [Multiply-add without hardwar
 the product, which is what error terms, remainders and argument reductions need.
 """
 
-from __future__ import annotations
-
 import sys
 from types import FunctionType
 from typing import Any

@@ -9,24 +9,11 @@ import numpy as np
 
 from numgrad.codegen import intrinsics
 from numgrad.codegen.device import device
-from numgrad.codegen.intrinsics import (
-    bits,
-    copysign,
-    fabs,
-    from_bits,
-    mul_add,
-    rint,
-    select,
-)
+from numgrad.codegen.intrinsics import bits, copysign, fabs, from_bits, mul_add, rint, select
 from numgrad.kernels.vmath.exponential import SHIFT_ONCE
 from numgrad.kernels.vmath.precision import exact_mul_add_f64, fast_two_sum, single, two_prod_f64
 
-D_ZERO, D_HALF, D_ONE, D_TWO = (
-    np.float64(0.0),
-    np.float64(0.5),
-    np.float64(1.0),
-    np.float64(2.0),
-)
+D_ZERO, D_HALF, D_ONE, D_TWO = (np.float64(0.0), np.float64(0.5), np.float64(1.0), np.float64(2.0))
 D_INF, F_ZERO, F_INF = np.float64(np.inf), np.float32(0.0), np.float32(np.inf)
 FRACTION_BITS = np.int64(52)
 # m**(-1/3) on [1, 2]

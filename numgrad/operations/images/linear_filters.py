@@ -1,15 +1,10 @@
 """Linear filters of images: correlation, differences of neighbours, averages of neighbours."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes, one_axis
-from numgrad.core.declare import composite
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, composite, made, normalize_axes, one_axis
 from numgrad.errors import NumgradValueError
 from numgrad.operations.arrangement import flip
 from numgrad.operations.images.operands import cast, each, extended, image, number, operands

@@ -1,17 +1,12 @@
 """Filters that choose one of the neighbours: largest, smallest, median."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.batching import BatchOperand, with_parameters
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, BatchOperand, Meta, composite, primitive, with_parameters
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.images.operands import cast, each, extended
 from numgrad.operations.index import getitem

@@ -10,8 +10,6 @@ the edges. All of this is written with operations, so that there are gradients w
 points and coordinates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from itertools import product
@@ -20,10 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes
-from numgrad.core.declare import composite
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, composite, made, normalize_axes
 from numgrad.errors import NumgradValueError
 from numgrad.operations.extend import pad_constant
 from numgrad.operations.images.operands import MODES, cast, each, extended, image, number, operands
@@ -38,10 +33,7 @@ _POLES = {
     1: [],
     2: [sqrt(8) - 3],
     3: [sqrt(3) - 2],
-    4: [
-        sqrt(664 - sqrt(438976)) + sqrt(304) - 19,
-        sqrt(664 + sqrt(438976)) - sqrt(304) - 19,
-    ],
+    4: [sqrt(664 - sqrt(438976)) + sqrt(304) - 19, sqrt(664 + sqrt(438976)) - sqrt(304) - 19],
     5: [
         sqrt(67.5 - sqrt(4436.25)) + sqrt(26.25) - 6.5,
         sqrt(67.5 + sqrt(4436.25)) - sqrt(26.25) - 6.5,

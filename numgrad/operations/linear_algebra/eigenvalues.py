@@ -9,16 +9,13 @@ spaces that vectors span, not on the vectors, is not told apart: its gradient is
 eigenvalues.
 """
 
-from __future__ import annotations
-
 import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from numgrad.codegen.symbols import real_dtype
-from numgrad.core.declare import composite, prepared, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, composite, prepared, primitive
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.matrices import functions, spectral
 from numgrad.operations.linear_algebra import matrices

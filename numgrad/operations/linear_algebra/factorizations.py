@@ -8,8 +8,6 @@ alone: so ``dd`` is what ``m`` has in the blocks, and ``x d`` what it has below 
 rows and the blocks stay as they are for small changes.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any, NamedTuple
 
@@ -17,11 +15,7 @@ import numpy as np
 
 from numgrad.codegen.symbols import real_dtype
 from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.batching import with_parameters
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, Meta, bind, composite, primitive, with_parameters
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.kernels.matrices import spectral
 from numgrad.operations.choice import where

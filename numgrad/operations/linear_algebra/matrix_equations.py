@@ -9,15 +9,12 @@ those by others follow from it (T.-C. Kao, G. Hennequin, "Automatic differentiat
 Lyapunov, and algebraic Riccati equations", 2020).
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, composite, primitive
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.operations.linear_algebra import matrices
 from numgrad.operations.linear_algebra.matrix_functions import solve_sylvester

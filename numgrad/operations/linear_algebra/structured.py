@@ -1,7 +1,5 @@
 """Matrices known by few numbers: Toeplitz, companion, banded and block matrices."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -9,10 +7,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.batching import BatchOperand, broadcasting_rule
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import Op
+from numgrad.core.declare import Meta, Op, bind, composite, primitive
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.kernels.matrices import elementary, functions
 from numgrad.operations.choice import where

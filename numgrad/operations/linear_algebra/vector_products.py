@@ -1,7 +1,5 @@
 """Products of vectors and matrices, and NumPy's forms of them for the last two axes."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import pairwise
 from math import prod
@@ -9,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.declare import composite
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, composite
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.operations.arrangement import moveaxis, permute_dims
 from numgrad.operations.diagonal import diagonal
@@ -204,10 +201,7 @@ def multi_dot(arrays):
         if i == j:
             return 0, i
         return min(
-            (
-                cost(i, k)[0] + cost(k + 1, j)[0] + lengths[i] * lengths[k + 1] * lengths[j + 1],
-                k,
-            )
+            (cost(i, k)[0] + cost(k + 1, j)[0] + lengths[i] * lengths[k + 1] * lengths[j + 1], k)
             for k in range(i, j)
         )
 

@@ -8,8 +8,6 @@ an operand turned round, so that gradients of any order cost as much as the call
 filter is short. What else there is (*same*, boundaries) is cut from these, or padded before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from math import log2, prod
@@ -18,11 +16,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.batching import BatchOperand
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import OPS, Op
+from numgrad.core.declare import OPS, BatchOperand, Meta, Op, bind, composite, primitive
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.recurrence import taps_kernel
 from numgrad.operations.arrangement import flip

@@ -1,20 +1,13 @@
 """Recursive filters, forward and in both directions, and smoothing by polynomials."""
 
-from __future__ import annotations
-
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.abstract import made
 from numgrad.core.axis import normalize_axes, one_axis
-from numgrad.core.batching import BatchOperand
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, BatchOperand, Meta, bind, composite, made, primitive, state
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.recurrence import all_pole_kernel
 from numgrad.operations.arrangement import flip, moveaxis

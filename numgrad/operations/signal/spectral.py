@@ -1,16 +1,11 @@
 """Spectra of signals: windows, segments, spectral densities, short-time transforms, resampling."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes, one_axis
-from numgrad.core.declare import composite
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, composite, made, normalize_axes, one_axis
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arrangement import moveaxis
 from numgrad.operations.extend import pad, pad_constant

@@ -34,10 +34,7 @@ def _declare_derivatives(f, slope, kernel=None):
     if kernel is None:
         first = _of_order(f"{name}_v", f"Derivative of ``{name}`` with respect to the order.")
         second = _of_order(f"{name}_vv", f"Second derivative of ``{name}`` in the order.")
-        first.vjp(
-            v=lambda g, v, z: g * second(v, z),
-            z=lambda g, v, z: g * slope(first, v, z),
-        )
+        first.vjp(v=lambda g, v, z: g * second(v, z), z=lambda g, v, z: g * slope(first, v, z))
         second.vjp(z=lambda g, v, z: g * slope(second, v, z))
         _FIRST[name] = first
     in_order = _FIRST[name]

@@ -8,8 +8,6 @@ over a circle of radius 1, by the trapezoidal rule of 32 points; a division give
 function. Either way they are right to about twelve digits.
 """
 
-from __future__ import annotations
-
 import importlib
 import math
 from typing import Any
@@ -156,10 +154,7 @@ def betaln(a, b):
     """
 
 
-betaln.vjp(
-    a=lambda g, a, b: g * _digammas(a, a + b),
-    b=lambda g, a, b: g * _digammas(b, a + b),
-)
+betaln.vjp(a=lambda g, a, b: g * _digammas(a, a + b), b=lambda g, a, b: g * _digammas(b, a + b))
 
 
 @special(domain=(0.5, 4.0))
@@ -273,10 +268,7 @@ def gammainc(a, x):
     """
 
 
-gammainc.vjp(
-    a=lambda g, a, x: g * gammainc_a(a, x),
-    x=lambda g, a, x: g * gamma_density(a, x),
-)
+gammainc.vjp(a=lambda g, a, x: g * gammainc_a(a, x), x=lambda g, a, x: g * gamma_density(a, x))
 
 
 @special(domain=(0.5, 4.0))
@@ -292,10 +284,7 @@ def gammaincc(a, x):
     """
 
 
-gammaincc.vjp(
-    a=lambda g, a, x: -g * gammainc_a(a, x),
-    x=lambda g, a, x: -g * gamma_density(a, x),
-)
+gammaincc.vjp(a=lambda g, a, x: -g * gammainc_a(a, x), x=lambda g, a, x: -g * gamma_density(a, x))
 
 
 @special(domain=(0.1, 0.9))

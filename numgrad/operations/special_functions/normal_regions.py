@@ -12,8 +12,6 @@ from -1 on, which is positive, by the double exponential rule; of more SciPy's i
 of a lattice, which a seed makes the same at every call.
 """
 
-from __future__ import annotations
-
 import copy
 import importlib
 import inspect
@@ -22,10 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.batching import broadcasting_rule
-from numgrad.core.declare import primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, broadcast_lengths, broadcasting_rule, primitive
 from numgrad.operations.linear_algebra.matrices import constant
 from numgrad.operations.shared_rules import floating
 
