@@ -220,6 +220,11 @@ def launch(entry: Callable[..., Any], threads: int, *arguments: Any) -> Any:
     return result
 
 
+def launch_in_chunks(entry: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a parallel kernel that decides by itself which of its loops are worth a launch."""
+    return launch(entry, 1 if _forked else config.get_num_threads(), *arguments)
+
+
 def _learn(lost: float, overhead: float) -> None:
     """Take note of what a launch lost, or that it paid: Note [Worth threads]."""
     global _overhead_ns, _avoided_until, _losing, _lost_ns, _least_overhead_ns

@@ -28,8 +28,10 @@ from numgrad.codegen.adjoint.reading import MOST_AXES, Kind, number, read_functi
 from numgrad.codegen.adjoint.reports import KernelReport, report_of
 from numgrad.codegen.adjoint.representation import KernelFunction
 from numgrad.codegen.adjoint.scopes import TEXT, Scope, check_statements, scope_of
+from numgrad.codegen.adjoint.simplification import simplify
 from numgrad.codegen.adjoint.split import ForwardState, SplitProgram
 from numgrad.codegen.adjoint.tangent import tangent_text
+from numgrad.codegen.adjoint.vectors import facts_of
 from numgrad.codegen.intrinsics import grow, growing
 from numgrad.errors import NumgradKernelError, NumgradValueError
 
@@ -136,6 +138,7 @@ class DerivativeProgram:
     ) -> KernelFunction:
         function = read_function(scope, kinds, written, self.operations)
         raise_allocations(function)
+        simplify(function)
         number(function)
         for allocation in stays_in_branch(function):
             raise NumgradKernelError(
@@ -160,7 +163,8 @@ class DerivativeProgram:
                 kinds.append((array.dtype, array.ndim))
             else:
                 kinds.append((function.dtypes[name], 1 if word == "backward" else 0))
-        return Text(f"{function.name}_{word}", source, kinds, self.operations)
+        facts = facts_of(function)
+        return Text(f"{function.name}_{word}", source, kinds, self.operations, facts)
 
     @property
     def _with_derivatives(self) -> list[str]:
@@ -209,13 +213,13 @@ class DerivativeProgram:
         known = self._tangents_of_gradients.get(inputs)
         if known is None:
             gradient = self.gradient(inputs)
-            text = self.operations.with_definitions(gradient.source)
+            text = self.operations.with_definitions(gradient.plain)
             space: dict[str, Any] = {"growing": growing, "grow": grow}
             space |= self.operations.namespace(text)
-            exec(gradient.source, space)
+            exec(gradient.plain, space)
             function = space["kernel"]
-            setattr(function, TEXT, gradient.source)
-            names = gradient.source.partition("(")[2].partition(")")[0].split(", ")
+            setattr(function, TEXT, gradient.plain)
+            names = gradient.plain.partition("(")[2].partition(")")[0].split(", ")
             scope = scope_of(function)
             read = self._read(scope, gradient.kinds, WrittenParameters(tuple(names)))
             source = tangent_text(read, self.operations)
@@ -227,18 +231,23 @@ class DerivativeProgram:
     def source(self, word: str) -> str:
         """A program as text: "forward", "backward" or "tangent"."""
         if word == "forward":
-            return self.forward.source
+            return self.forward.parallel.text
         if word == "tangent":
-            return self.tangent.source
+            return self.tangent.parallel.text
         if word == "backward":
-            return self.gradient(self.all_inputs).source
+            return self.gradient(self.all_inputs).parallel.text
         raise NumgradValueError(
             f"source: no program is called {word!r}; it is forward, backward or tangent"
         )
 
     def report(self) -> KernelReport:
         """List the values that the gradient keeps and the loops that run again."""
-        return report_of(self.backward(self.all_inputs), self.definition.scope)
+        texts = {
+            "function": self.forward.parallel,
+            "tangents": self.tangent.parallel,
+            "gradient": self.gradient(self.all_inputs).parallel,
+        }
+        return report_of(self.backward(self.all_inputs), self.definition.scope, texts)
 
     @property
     def all_inputs(self) -> tuple[str, ...]:
@@ -251,18 +260,18 @@ class DerivativeProgram:
         """Arguments by name, with copies of those that are overwritten."""
         given = dict(zip(self.names, arguments, strict=True))
         for check in self.function.checks:
-            one, other, word = check
             try:
-                lengths = [max(0, self.lengths.value(n, given)) for n in (one, other)]
+                holds = self.lengths.value(check.condition, given)
+                operands = [self.lengths.value(n, given) for n in check.operands]
             except NumgradKernelError:  # they follow from what is computed
                 # a new list: other threads may go through this one
                 self.function.checks = [c for c in self.function.checks if c is not check]
                 continue
-            if lengths[0] != lengths[1]:
-                raise NumgradValueError(
-                    f"{self.function.name}: {word} have different lengths, "
-                    f"{lengths[0]} and {lengths[1]}"
-                )
+            if not holds:
+                message = check.message.format(*operands)
+                if check.error is not None:
+                    raise check.error(message)
+                raise NumgradValueError(f"{self.function.name}: {message}")
         for output in self.outputs:
             if output.array in given:
                 given[output.array] = given[output.array].copy()

@@ -44,6 +44,7 @@ from numgrad.codegen.adjoint.representation import (
     walk,
 )
 from numgrad.codegen.adjoint.text import Line, joined_lines
+from numgrad.codegen.adjoint.vectors import facts_of
 from numgrad.codegen.dtypes import numpy_name
 
 _NAMES = re.compile(r"[A-Za-z_]\w*")
@@ -202,7 +203,9 @@ class SplitProgram:
         names = parameters(function)
         source = definition(function, [*names, *self.names], _without(lines, given))
         kinds = [*kinds_of(function, names), *self._kinds]
-        return Text(f"{function.name}_augmented", source, kinds, self.operations)
+        return Text(
+            f"{function.name}_augmented", source, kinds, self.operations, facts_of(function)
+        )
 
     @cached_property
     def reverse(self) -> Text:
@@ -218,7 +221,7 @@ class SplitProgram:
         names = parameters(function)
         source = definition(function, [*names, *self.names, *ends], lines)
         kinds = [*kinds_of(function, names), *self._kinds, *cotangent_kinds(function)]
-        return Text(f"{function.name}_reverse", source, kinds, self.operations)
+        return Text(f"{function.name}_reverse", source, kinds, self.operations, facts_of(function))
 
     # --------------------------------------------------------------------------------- the state
 

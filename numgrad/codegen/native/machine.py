@@ -111,6 +111,11 @@ def attributes() -> str:
     return f"attributes #0 = {{ nounwind{width if bits > 128 else ''} }}\n"
 
 
+def has_large_pages() -> bool:
+    """Whether the system is asked for large pages by ``madvise``."""
+    return "linux" in binding.get_process_triple()
+
+
 def stamp() -> str:
     """Name the versions and the CPU, which besides its text decide on a kernel's machine code."""
     return _stamp(cpu())

@@ -8,7 +8,7 @@ Note [Finding loops again]
 Optimised IR does not say which line a loop comes from. But accesses through ``intrinsics.load`` and
 ``store`` carry a scope each (Note [Alias scopes] in ``intrinsics``), which survives optimisation;
 what a loop reads and stores tells loops of one function apart. The body of a loop that LLVM
-vectorised is called ``vector.body``, that of one written in lanes by ``native.lanes`` ``full``;
+vectorised is called ``vector.body``, that of one written in lanes by ``native.loops`` ``full``;
 ``vec.epilog.vector.body`` does the rest of the same loop in shorter vectors.
 """
 

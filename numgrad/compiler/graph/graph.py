@@ -416,7 +416,7 @@ class BodyPrimitive:
         Whether it may be taken for linear in what its body is linear in.
     trims
         Whether results that nothing reads may be left out of its body, and the carries and
-        operands that only these need: ``compiler.passes.loop_trimming``.
+        operands that only these need: ``compiler.passes.dead``.
     """
 
     differentiable = True

@@ -451,20 +451,11 @@ class Size(AbstractLength):
 
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "floor_divide": operator.floordiv,
-    "remainder": operator.mod,
-    "negative": operator.neg,
-    "absolute": operator.abs,
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
-}
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "negative": operator.neg,
+    "absolute": operator.abs, "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt,
+    "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
+}  # fmt: skip
 """Functions that NumPy's scalars call instead of what Python's numbers do."""
 
 
