@@ -1,6 +1,6 @@
 """Kernels of eager operations: terms over arrays that are handed over flat, in a fixed order.
 
-Lengths of axes are arguments, in order, after the arrays; so one kernel serves every shape.
+Lengths of axes are arguments, in order, after all others; so one kernel serves every shape.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numgrad.codegen.nests.block_products import ProductCode
 from numgrad.codegen.nests.kernel import KernelWriter
 from numgrad.codegen.nests.polynomial import Terms as Length
 from numgrad.codegen.nests.polynomial import add, constant, evaluate, multiply
-from numgrad.codegen.nests.terms import BUFFER, ONE, Term, Terms, count, first_stored
+from numgrad.codegen.nests.terms import BUFFER, ONE, SCALAR, Term, Terms, count, first_stored
 
 USUAL_LENGTH = 1000
 """The length of an axis that loops are arranged for."""
@@ -41,7 +41,14 @@ class _UsualLengths(dict[int, int]):
 
 
 class ArrayTerms(Terms):
-    """Makes terms over arrays of one rank, whose axes are as long as the kernel is told.
+    """Makes terms over arrays of some axes, which are as long as the kernel is told.
+
+    Parameters
+    ----------
+    rank
+        Number of axes.
+    units
+        Which of them have length 1.
 
     Attributes
     ----------
@@ -49,16 +56,29 @@ class ArrayTerms(Terms):
         The shape of which axis ``k`` is as long as argument ``k`` says.
     """
 
-    def __init__(self, rank: int) -> None:
+    def __init__(self, rank: int, units: Sequence[bool] = ()) -> None:
         super().__init__(UnknownLengths(), constant)
-        self.whole: tuple[Length, ...] = tuple([(((("axis", k),), 1),) for k in range(rank)])
+        self.whole: tuple[Length, ...] = tuple(
+            [ONE if any(units[k : k + 1]) else (((("axis", k),), 1),) for k in range(rank)]
+        )
         self.operands: list[Term] = []
+        self.numbers: list[Term] = []
 
-    def operand(self, dtype: np.dtype) -> Term:
-        """The next array that the kernel takes."""
-        operand = self.make(BUFFER, (), dtype, len(self.operands), self.whole)
+    def operand(self, dtype: np.dtype, axes: Sequence[int] | None = None) -> Term:
+        """The next array that the kernel takes, with length 1 along other axes than its own.
+
+        Without any it is the next number.
+        """
+        if axes is None:
+            axes = range(len(self.whole))
+        if not axes:
+            number = self.make(SCALAR, (), dtype, len(self.numbers))
+            self.numbers.append(number)
+            return number
+        shape = tuple([self.whole[a] for a in axes])
+        operand = self.make(BUFFER, (), dtype, len(self.operands), shape)
         self.operands.append(operand)
-        return operand
+        return self.insert(operand, tuple([a for a in range(len(self.whole)) if a not in axes]))
 
     def reverse(self, x: Term, axis: int) -> None:
         """Let the elements of an array in memory lie in reversed order along an axis."""
@@ -79,19 +99,29 @@ class ArrayKernelWriter(KernelWriter):
         What it computes.
     emitter
         Writes functions of single elements.
+    once
+        Terms that are kept in memory besides, as long as they are read.
     """
 
-    def __init__(self, terms: ArrayTerms, results: Sequence[Term], emitter: Emitter) -> None:
-        self.operands, self.returned, self.rank = terms.operands, results, len(terms.whole)
-        stored = list(first_stored(results).values())
+    def __init__(
+        self,
+        terms: ArrayTerms,
+        results: Sequence[Term],
+        emitter: Emitter,
+        once: Sequence[Term] = (),
+    ) -> None:
+        self.operands, self.numbers = terms.operands, terms.numbers
+        self.returned, self.rank = results, len(terms.whole)
+        stored = list(first_stored([*results, *once]).values())
         exported = {t.number for t in results}
         super().__init__(terms, stored, exported, emitter, _NO_PRODUCTS, tiled=True, inline=True)
 
     def _parameters(self) -> list[str]:
         super()._parameters()
         self.arrays, self.results = list(self.operands), list(self.returned)
-        self.lengths = [f"n{k}" for k in range(self.rank)]
-        return [*(f"x{t.number}" for t in (*self.arrays, *self.results)), *self.lengths]
+        self.scalars, self.lengths = list(self.numbers), [f"n{k}" for k in range(self.rank)]
+        names = [f"x{t.number}" for t in (*self.arrays, *self.results)]
+        return [*names, *(f"r{t.number}" for t in self.scalars), *self.lengths]
 
 
 def array_kernel(
@@ -102,21 +132,23 @@ def array_kernel(
     parallel: bool,
     nogil: bool,
     emitter: Emitter | None = None,
+    once: Sequence[Term] = (),
 ) -> Kernel:
     """Compile the kernel of an eager operation.
 
     Returns
     -------
     Kernel
-        The entry point takes the operands and the results, contiguous and with one axis, then the
-        lengths of the axes that they have.
+        The entry point takes the operands and the results, contiguous and with one axis, then
+        numbers and the lengths of the axes.
     """
-    written = ArrayKernelWriter(terms, results, emitter or Emitter()).write()
-    arrays = [f"{type_name(t.dtype)}[::1]" for t in (*written.arrays, *written.results)]
+    written = ArrayKernelWriter(terms, results, emitter or Emitter(), once).write()
+    arguments = [f"{type_name(t.dtype)}[::1]" for t in (*written.arrays, *written.results)]
+    arguments += [type_name(t.dtype) for t in written.scalars]
     return compile_kernel(
         f"{name}{'_p' if parallel else ''}",
         written.source(parallel=parallel),
-        f"void({', '.join([*arrays, *['int64'] * len(written.lengths)])})",
+        f"void({', '.join([*arguments, *['int64'] * len(written.lengths)])})",
         externals=written.emitter.externals,
         functions=written.emitter.namespace,
         parallel=parallel,
