@@ -6,19 +6,30 @@ An operation of a layer is NumPy code over arrays of a few axes, such as example
 and the rest, with ``np.sum`` and its like along some of them. The code is read once for each dtype,
 set of operands and options, and becomes one kernel for all lengths (``nests.formulas``). What the
 gradient formulas compute with Tensors and what a lowering writes for ``ng.jit`` is the same code.
+
+Note [Texts of formulas]
+------------------------
+The text of a kernel says which object on disk is its own (``compile``), but reading the formula and
+writing the text takes 3 ms, and loading the generator 7. So texts are kept too, by the sizes and
+times of the files that they are made by: the generator and the module of the formula, in which the
+functions that it calls stand as well.
 """
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Sequence
+from functools import cache as memo
 from functools import partial
+from hashlib import sha256
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.codegen import threads
-from numgrad.codegen.compile import Kernel
+from numgrad.codegen import cache, threads
+from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.dtypes import short
 
 MOST = 1024
@@ -124,13 +135,6 @@ class ArrayFormula:
         self, dtype: np.dtype, units: list[bool], absent: list[bool], options: dict[str, Any]
     ) -> tuple[Callable[[bool], Callable[..., None]], list[bool]]:
         """The entry points for one and for several threads, and which results there are."""
-        # imported by who makes a kernel: ``import numgrad.nn`` needs no generator of loops
-        from numgrad.codegen.nests.formulas import formula_kernel
-
-        given = [None if no else axes for no, axes in zip(absent, self.operands, strict=True)]
-        make, wanted = formula_kernel(
-            f"{self.name}_{short(dtype)}", self.function, given, self.results, units, dtype, options
-        )
         kernels: dict[bool, Kernel] = {}
 
         def entry(parallel: bool) -> Callable[..., None]:
@@ -138,7 +142,55 @@ class ArrayFormula:
                 kernels[parallel] = make(parallel)
             return kernels[parallel].entry
 
-        return entry, wanted
+        def make(parallel: bool) -> Kernel:
+            name, source, signature, externals, _ = self._text(
+                dtype, units, absent, options, parallel
+            )
+            return compile_kernel(
+                name, source, signature, externals=externals, parallel=parallel, nogil=parallel
+            )
+
+        return entry, self._text(dtype, units, absent, options, False)[-1]
+
+    def _text(
+        self,
+        dtype: np.dtype,
+        units: list[bool],
+        absent: list[bool],
+        options: dict[str, Any],
+        parallel: bool,
+    ) -> list[Any]:
+        """Name, source, signature and externals of a kernel, and which results there are.
+
+        They are kept on disk: Note [Texts of formulas].
+        """
+        described = repr((self.name, dtype, units, absent, options, parallel))
+        stamp = _stamp(self.function.__code__.co_filename)
+        key = f"{self.name}-{sha256((described + stamp).encode()).hexdigest()[:24]}.json"
+        kept = cache.load(key)
+        if kept is not None:
+            return json.loads(kept)
+        # imported by who writes a kernel: ``import numgrad.nn`` needs no generator of loops
+        from numgrad.codegen.nests.formulas import formula_kernel
+
+        given = [None if no else axes for no, axes in zip(absent, self.operands, strict=True)]
+        text, wanted = formula_kernel(
+            f"{self.name}_{short(dtype)}", self.function, given, self.results, units, dtype,
+            options, parallel=parallel,
+        )  # fmt: skip
+        result = [*text[:4], wanted]
+        cache.save(key, json.dumps(result).encode())
+        return result
+
+
+@memo
+def _stamp(module: str) -> str:
+    """What tells versions of the generator, and of the module of a formula, apart."""
+    folder = os.path.dirname(__file__)
+    nests = os.path.join(folder, "nests")
+    files = [os.path.join(f, name) for f in (folder, nests) for name in sorted(os.listdir(f))]
+    status = [os.stat(path) for path in (*files, module) if path.endswith(".py")]
+    return " ".join(f"{s.st_size} {s.st_mtime_ns}" for s in status)
 
 
 def array_formula(

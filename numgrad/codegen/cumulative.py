@@ -69,7 +69,8 @@ def cumulative_kernel(
         terms.reverse(x, 1)
         terms.reverse(y, 1)
     name = f"{kind}_{short(in_dtype)}_{short(out_dtype)}{'_c' if columns else '_r'}"
-    return array_kernel(name, terms, [y], parallel=parallel, nogil=parallel)
+    text = array_kernel(name, terms, [y], parallel=parallel)
+    return text.compile(parallel=parallel, nogil=parallel)
 
 
 _CUMPROD_ROWS = """

@@ -29,7 +29,6 @@ from numgrad.nn.module.members import Buffer
 from numgrad.operations.shape import reshape
 from numgrad.tensors.creation import asarray
 
-
 Extents = tuple[int, int, int]
 """Elements as (examples, channels, rest)."""
 _BATCH = (0, 2)
@@ -58,7 +57,7 @@ def _affine(x, scale, weight, bias):
 
 
 def _batch_statistics(x, eps):
-    """Elements less the mean of their channel; its mean, variance and ``1 / sqrt(variance + eps)``."""
+    """Elements less the mean of their channel; its mean, variance, ``1 / sqrt(variance + eps)``."""
     mean = np.mean(x, axis=_BATCH, keepdims=True)
     d = x - mean
     variance = np.mean(d * d, axis=_BATCH, keepdims=True)
@@ -77,19 +76,19 @@ def standardized_channels(x, weight, bias, eps):
     "g:nci x:nci weight:c mean:c rstd:c g_mean:c g_variance:c n -> x:nci weight:c bias:c",
     units="i",
 )
-def channel_gradients(g, x, weight, mean, rstd, g_mean, g_variance, n, *, mask):
+def channel_gradients(g, x: Any, weight, mean, rstd, g_mean, g_variance, n, *, mask):
     """The gradients in ``mask`` for ``n`` elements a channel and those of its statistics."""
-    gx = g_weight = None
     total = np.sum(g, axis=_BATCH, keepdims=True) if mask & 5 else None
-    if mask & 3:
-        d = x - mean
-        moment = np.sum(g * d, axis=_BATCH, keepdims=True)
-        g_weight = moment * rstd
+    if mask == 4:
+        return None, None, total
+    d = x - mean
+    moment = np.sum(g * d, axis=_BATCH, keepdims=True)
+    gx = None
     if mask & 1:
         scale = rstd if weight is None else rstd * weight
         slope = (2 * g_variance - scale * rstd * rstd * moment) / n
         gx = g * scale + d * slope + (g_mean - scale * total) / n
-    return gx, g_weight if mask & 2 else None, total if mask & 4 else None
+    return gx, moment * rstd if mask & 2 else None, total if mask & 4 else None
 
 
 @primitive(
@@ -205,21 +204,19 @@ def normalized_by(x, mean, variance, weight, bias, eps):
 )
 def gradients_by(g, x, mean, variance, weight, eps, *, mask):
     """The gradients in ``mask`` of ``normalized_by``."""
-    results = [None] * 5
-    if mask & 0b1111:
-        rstd = 1 / np.sqrt(variance + eps)
-        scale = rstd if weight is None else rstd * weight
-    if mask & 1:
-        results[0] = g * scale
-    if mask & 0b10010:
-        results[4] = np.sum(g, axis=_BATCH, keepdims=True)
-    if mask & 2:
-        results[1] = -(scale * results[4])
-    if mask & 0b1100:
-        moment = np.sum(g * (x - mean), axis=_BATCH, keepdims=True)
-        results[2] = -0.5 * moment * scale * rstd * rstd
-        results[3] = moment * rstd
-    return tuple([y if mask >> k & 1 else None for k, y in enumerate(results)])
+    total: Any = np.sum(g, axis=_BATCH, keepdims=True) if mask & 18 else None
+    if mask == 16:
+        return None, None, None, None, total
+    rstd = 1 / np.sqrt(variance + eps)
+    scale = rstd if weight is None else rstd * weight
+    moment: Any = np.sum(g * (x - mean), axis=_BATCH, keepdims=True) if mask & 12 else None
+    return (
+        g * scale if mask & 1 else None,
+        -(scale * total) if mask & 2 else None,
+        -0.5 * moment * scale * rstd * rstd if mask & 4 else None,
+        moment * rstd if mask & 8 else None,
+        total if mask & 16 else None,
+    )
 
 
 @primitive(
@@ -319,9 +316,7 @@ normalize_by.vjp(
 def _by_backward(call, mask, g, x=None, mean=None, variance=None, weight=None):
     extents = _channels("normalize_by", call.metas[0])
     eps = call.params["eps"]
-    return gradients_by_kernel(
-        gradients_by, call, mask, extents, g, x, mean, variance, weight, eps
-    )
+    return gradients_by_kernel(gradients_by, call, mask, extents, g, x, mean, variance, weight, eps)
 
 
 def batch_norm(

@@ -12,6 +12,16 @@ Arrays are seen as ``(outer, groups, channels, inner)``. Layer and RMS normaliza
 element of a row as a channel of its own (``groups == inner == 1``), group normalization has several
 channels of ``inner`` elements in a group; one *row* is ``channels * inner`` elements, with one mean
 and one standard deviation. Weights belong to channels (all those of all groups).
+
+Note [Kernels of normalization]
+-------------------------------
+The kernels are written by the generator from the formulas below (Note [Array formulas] in
+``codegen.array_formulas``). Against kernels by hand, CPU time of value and gradients on one thread,
+float32 and float64, from 16 x 16 to 1000 x 512: layer, RMS, group and instance normalization take
+0.85 to 1.09, batch normalization 0.72 to 0.97. What they cost is the first call without a cache:
+100 in place of 75 ms, as one kernel has more loops; from a cache it is 2.9 in place of 2.0 ms.
+Kernels apart for the gradient of ``x`` and for those of weights took 1.2 in the first call, too,
+and up to 1.3 in others.
 """
 
 from __future__ import annotations
@@ -126,7 +136,8 @@ def row_gradients(g, x, weight, mean, rstd, *, mask):
 def normalize_groups(x, weight=None, bias=None, *, extents, eps=1e-5, centered=True):
     """``(x - mean) / sqrt(var + eps)`` of each group of channels, then ``* weight + bias``.
 
-    ``extents`` says how the elements of ``x`` are seen: Note [Extents of normalization]. If not ``centered``, ``x / sqrt(mean(x**2) + eps)``, without bias.
+    ``extents`` says how the elements of ``x`` are seen: Note [Extents of normalization]. If not
+    ``centered``, ``x / sqrt(mean(x**2) + eps)``, without bias.
     """
     operation = "normalize_groups"
     if bias is not None and not centered:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64
 from numgrad.codegen.array_formulas import ArrayFormula
+from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64
 from numgrad.codegen.nests.formulas import Axes, formula_terms
 from numgrad.codegen.nests.polynomial import Terms as Length
 from numgrad.codegen.nests.polynomial import value_of
@@ -100,13 +100,13 @@ def _read(
     shape: tuple[Length, ...],
     places: Axes,
     **options: Any,
-) -> list[Term | None]:
+) -> list[Any]:
     """A formula whose axes are some of a shape's."""
     return formula_terms(terms, formula.function, operands, options, shape, places)
 
 
 @lowering("batch_normalize")
-def _batch_normalize(terms: Terms, node: TracedNode, args: list[Term]) -> list[Term | None] | None:
+def _batch_normalize(terms: Terms, node: TracedNode, args: list[Term]) -> list[Term] | None:
     x, *parameters = operands(node, args, 3)
     assert x is not None
     if value_of(count(x.shape)) == 0:
@@ -115,7 +115,7 @@ def _batch_normalize(terms: Terms, node: TracedNode, args: list[Term]) -> list[T
     given = [of.of(x), *_columns(of, parameters, rank), of.of(float(node.params["eps"]))]
     places = ((0,), (1,), tuple(range(2, rank)))
     results = _read(standardized_channels, terms, given, x.shape, places)
-    return [results[0], *(terms.drop(y, (0, *places[2])) for y in results[1:] if y is not None)]
+    return [results[0], *(terms.drop(y, (0, *places[2])) for y in results[1:])]
 
 
 def _columns(of: Arithmetic, parameters: Sequence[Term | None], rank: int) -> list[Term | None]:

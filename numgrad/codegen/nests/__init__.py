@@ -10,5 +10,5 @@ and fuses loops, ``lanes`` cuts some into blocks and ``block_products`` takes pr
 ranges of iterations, ``nest`` writes these, on ``hoisting``, ``index_set_splitting`` and ``write``;
 ``kernel`` puts the source together, ``loop`` that of a loop over steps. Small arrays of fixed shape
 have no loops: ``small_arrays`` reads them as scalars, ``pieces`` writes these. ``arrays`` makes
-kernels of eager operations, ``account`` is for reports.
+kernels of eager operations, ``formulas`` reads them from NumPy code; ``account`` is for reports.
 """

@@ -6,6 +6,7 @@ Lengths of axes are arguments, in order, after all others; so one kernel serves 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -124,33 +125,48 @@ class ArrayKernelWriter(KernelWriter):
         return [*names, *(f"r{t.number}" for t in self.scalars), *self.lengths]
 
 
+class KernelText(NamedTuple):
+    """What ``compile_kernel`` takes."""
+
+    name: str
+    source: str
+    signature: str
+    externals: list[str]
+    functions: dict[str, Any]
+
+    def compile(self, *, parallel: bool, nogil: bool) -> Kernel:
+        """Compile it, or load what was compiled."""
+        name, source, signature, externals, functions = self
+        return compile_kernel(
+            name, source, signature,
+            externals=externals, functions=functions, parallel=parallel, nogil=nogil,
+        )  # fmt: skip
+
+
 def array_kernel(
     name: str,
     terms: ArrayTerms,
     results: Sequence[Term],
     *,
     parallel: bool,
-    nogil: bool,
     emitter: Emitter | None = None,
     once: Sequence[Term] = (),
-) -> Kernel:
-    """Compile the kernel of an eager operation.
+) -> KernelText:
+    """The text of the kernel of an eager operation.
 
     Returns
     -------
-    Kernel
-        The entry point takes the operands and the results, contiguous and with one axis, then
+    KernelText
+        Its entry point takes the operands and the results, contiguous and with one axis, then
         numbers and the lengths of the axes.
     """
     written = ArrayKernelWriter(terms, results, emitter or Emitter(), once).write()
     arguments = [f"{type_name(t.dtype)}[::1]" for t in (*written.arrays, *written.results)]
     arguments += [type_name(t.dtype) for t in written.scalars]
-    return compile_kernel(
+    return KernelText(
         f"{name}{'_p' if parallel else ''}",
         written.source(parallel=parallel),
         f"void({', '.join([*arguments, *['int64'] * len(written.lengths)])})",
-        externals=written.emitter.externals,
-        functions=written.emitter.namespace,
-        parallel=parallel,
-        nogil=nogil,
+        sorted(written.emitter.externals),
+        written.emitter.namespace,
     )

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.compile import Kernel
-from numgrad.codegen.nests.arrays import ArrayTerms, array_kernel
+from numgrad.codegen.nests.arrays import ArrayTerms, KernelText, array_kernel
 from numgrad.codegen.nests.polynomial import Terms as Length
 from numgrad.codegen.nests.terms import ONE, VIEW, Term, Terms, count, reachable
 from numgrad.codegen.symbols import REDUCERS, Reader, Symbol, in_order
@@ -82,10 +81,10 @@ def formula_terms(
 ) -> list[Term | None]:
     """The results of a formula of whole arrays; ``shape`` is what its operands broadcast to."""
     reader = ArrayReader()
-    symbols = [
-        None if x is None else reader.input(str(k), x.dtype) for k, x in enumerate(operands)
-    ]
-    environment = {s: x for s, x in zip(symbols, operands, strict=True) if s is not None}
+    symbols = [None if x is None else reader.input(str(k), x.dtype) for k, x in enumerate(operands)]
+    environment: dict[Any, Term] = {
+        s: x for s, x in zip(symbols, operands, strict=True) if x is not None
+    }
     results = function(*symbols, **options)
     return [
         None if y is None else absorb(terms, reader.lift(y), environment, (), shape, places)
@@ -101,8 +100,10 @@ def formula_kernel(
     units: Sequence[bool],
     dtype: np.dtype,
     options: Mapping[str, Any],
-) -> tuple[Callable[[bool], Kernel], list[bool]]:
-    """What compiles the kernel of a formula for one or several threads, and its results in use.
+    *,
+    parallel: bool,
+) -> tuple[KernelText, list[bool]]:
+    """The text of the kernel of a formula, and which results there are.
 
     Parameters
     ----------
@@ -122,13 +123,8 @@ def formula_kernel(
             stored.append(_base(terms.broadcast(terms.cast(term, dtype), shape)))
 
     once = _of_fewer_axes(stored)
-
-    def make(parallel: bool) -> Kernel:
-        return array_kernel(
-            name, terms, stored, parallel=parallel, nogil=parallel, once=once
-        )
-
-    return make, [term is not None for term in computed]
+    text = array_kernel(name, terms, stored, parallel=parallel, once=once)
+    return text, [term is not None for term in computed]
 
 
 def _of_fewer_axes(results: Sequence[Term]) -> list[Term]:

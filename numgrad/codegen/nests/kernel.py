@@ -250,7 +250,8 @@ class KernelWriter(TaskWriter):
         lines = []
         self._parameters()
         for term in (*self.arrays, *self.results):
-            if term in self.joined or self.storage[term.number].memory:
+            storage = self.storage.get(term.number)  # none for an operand that nothing reads
+            if term in self.joined or (storage is not None and storage.memory):
                 lines.append(f"    a{term.number} = int64(x{term.number}.ctypes.data)")
         return lines
 

@@ -32,7 +32,7 @@ from numgrad.codegen.nests.indices import Index, loop_index, loops_in, single_lo
 from numgrad.codegen.nests.polynomial import Terms as Length
 from numgrad.codegen.nests.polynomial import multiply
 from numgrad.codegen.nests.statements import Bodies, Loops, Statement
-from numgrad.codegen.nests.terms import FUSED, ONE, Term
+from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE, Term
 
 MOST_TOGETHER = 300
 """Statements among which loops are shared: what comes later starts anew, as choosing loops takes
@@ -41,8 +41,9 @@ AHEAD = 8
 """Loops that are considered though something has to be computed before them."""
 RUNS = 3
 """How often a loop may run, for the run in which the largest amount of work is shared."""
-WIDE = 16
-"""Iterations from which on rows and columns count as such."""
+WIDE, DEEP = 16, 48
+"""Elements of a row and of a column from which on rows are walked along: fewer of a column are cut
+into lanes."""
 
 
 @dataclass(eq=False)
@@ -249,8 +250,7 @@ def _best(
         if work == most:
             equals.append((loop, joined))
     assert equals, "a statement waits for itself"
-    if not inside:
-        equals[0] = _by_rows(*equals[0], left, remaining, statements, loops, reads)
+    equals[0] = _by_rows(*equals[0], left, remaining, statements, loops, reads, inside)
     if len(equals) == 1:
         return equals[0]
     some_wait = inside and len({loop in ready for loop, _ in equals}) > 1
@@ -274,6 +274,7 @@ def _by_rows(
     statements: Sequence[Statement],
     loops: Loops,
     reads: Reads,
+    inside: bool,
 ) -> tuple[int, list[int]]:
     """The loop to open, and its statements, in place of one across memory: Note [Columns]."""
     if loops.hint(along) < WIDE:
@@ -284,14 +285,25 @@ def _by_rows(
         """A loop of a statement with wider steps."""
         steps = reads.strides[k]
         wider = (u for u in among if u is not None and steps.get(u, 0) > stride > 0)
-        return next((u for u in wider if loops.hint(u) >= WIDE), None)
+        return next((u for u in wider if loops.hint(u) >= DEEP), None)
 
     for k in joined:
-        loop = across(k, statements[k].reduced.values())
-        if loop is not None:
+        loop = across(k, [u for u in remaining[k] if u in statements[k].reduced.values()])
+        if loop is not None and (inside or is_rounded(statements[k].term)):
             return loop, _heaviest(loop, left, remaining, reads)[0]
-    flat = [k for k in joined if across(k, remaining[k]) is None]
+    flat: list[int] = []
+    others: set[int] = set()
+    for k in joined:  # in order
+        if across(k, remaining[k]) is None and others.isdisjoint(reads.waits[k]):
+            flat.append(k)
+        else:
+            others.add(k)
     return along, flat or joined
+
+
+def is_rounded(term: Term) -> bool:
+    """Whether the result of a reduction depends on an order; others are cut into lanes."""
+    return term.dtype.kind in "fc" and (term.op != REDUCE or term.detail[0] in ("sum", "prod"))
 
 
 def _heaviest(
