@@ -100,6 +100,7 @@ _namespace(
         "numgrad.compiler.inspect.report": "jit_stats",
         "numgrad.integrate": "odeint solve_ivp",
         "numgrad.io": "load save",
+        "numgrad.codegen.adjoint.outputs": "like",
         "numgrad.core.loop_kernels": "kernel",
         "numgrad.nn.operations": "elementwise ops primitive",
         "numgrad.optimize.constraints": "constraint",

@@ -41,7 +41,7 @@ hsplit hstack hvp hypot i0 imag implicit index_add index_copy index_fill index_p
 inference_mode inner insert int16 int32 int64 int8 interp intersect1d invert io is_grad_enabled
 is_inference_mode_enabled isclose isfinite isin isinf isnan isneginf isposinf ix_ jacfwd jacobian
 jacrev jit jit_stats jvp kernel kron lcm ldexp least_squares left_shift less less_equal lexsort
-lgamma linalg linear_operator linear_recurrence linearize linspace load log log10 log1p log2
+lgamma like linalg linear_operator linear_recurrence linearize linspace load log log10 log1p log2
 log_sigmoid log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or
 logical_xor logit
 logspace logsumexp map masked_fill masked_scatter matmul matrix_norm matrix_transpose matvec max

@@ -29,8 +29,6 @@ too wide to say anything is timed again as long as there is time. A case of whic
 the end is *not decided*: that is no change, and no absence of one.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections import defaultdict

@@ -3,8 +3,6 @@
 Each side is timed in processes of its own, which run ``server.py``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import selectors

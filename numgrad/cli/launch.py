@@ -4,8 +4,6 @@ The first error of a rank ends all of them. Each has its share of the CPUs, for 
 BLAS: pools of all ranks that each have a thread for every CPU would fight for them.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

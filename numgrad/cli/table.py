@@ -4,8 +4,6 @@ A line for each function: the operation behind it; whether there is a gradient, 
 forward derivative; what it becomes under ``ng.jit``; or the reason why there is no operation.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 from collections.abc import Iterator
@@ -36,7 +34,7 @@ _COMPOSED = (
 )  # fmt: skip
 """Functions without an operation of their own that are composed of others."""
 _OF_UFUNCS = {
-    "scipy.special": ("assoc_laguerre", "h1vp", "h2vp", "ivp", "jvp", "kvp", "softplus", "yvp"),
+    "scipy.special": ("assoc_laguerre", "h1vp", "h2vp", "ivp", "jvp", "kvp", "softplus", "yvp")
 }
 """Functions of SciPy's that only call ufuncs, so that Tensors pass through."""
 

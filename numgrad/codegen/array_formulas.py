@@ -4,7 +4,7 @@ Note [Array formulas]
 ---------------------
 An operation of a layer is NumPy code over arrays of a few axes, such as examples, groups, channels
 and the rest, with ``np.sum`` and its like along some of them. The code is read once for each dtype,
-set of operands and options, and becomes one kernel for all lengths (``nests.formulas``). What the
+set of operands and options, and becomes one kernel for all lengths (``nests.arrays``). What the
 gradient formulas compute with Tensors and what a lowering writes for ``ng.jit`` is the same code.
 
 Note [Texts of formulas]
@@ -171,7 +171,7 @@ class ArrayFormula:
         if kept is not None:
             return json.loads(kept)
         # imported by who writes a kernel: ``import numgrad.nn`` needs no generator of loops
-        from numgrad.codegen.nests.formulas import formula_kernel
+        from numgrad.codegen.nests.arrays import formula_kernel
 
         given = [None if no else axes for no, axes in zip(absent, self.operands, strict=True)]
         text, wanted = formula_kernel(

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept between processes: the files, and who may have written them.
+"""Files of compiled kernels, kept between processes: who may write them, what a source depends on.
 
 Note [Trusted files]
 --------------------
@@ -18,16 +18,19 @@ the user's ``AppData`` is private, and any other directory is for the user to pr
 
 import hashlib
 import os
+import re
 import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from numgrad.codegen import file_lock
+from numgrad.codegen import device, locks
 from numgrad.errors import warn
+from numgrad.libraries import PACKAGE
 
 _PRIVATE = 0o700
 _OPEN_TO_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -122,10 +125,10 @@ def by_one_process(stem: str) -> Iterator[None]:
     """Let one process at a time compile a kernel; after waiting, it may be there already."""
     try:
         directory = _made()
-        lock = directory / file_lock.NAME if _is_trusted(directory) else None
+        lock = directory / locks.NAME if _is_trusted(directory) else None
     except OSError:
         lock = None
-    with file_lock.held(lock, stem):
+    with locks.held(lock, stem):
         yield
 
 
@@ -157,7 +160,7 @@ def clear() -> int:
     """
     count = 0
     directory = root()
-    for pattern in ("*-*.py", "*-*.bin", "*-*.common", ".partial-*", file_lock.NAME):
+    for pattern in ("*-*.py", "*-*.bin", "*-*.common", ".partial-*", locks.NAME):
         for path in directory.glob(pattern) if directory.is_dir() else ():
             with suppress(PermissionError):
                 path.unlink(missing_ok=True)
@@ -274,3 +277,65 @@ def _warn(key: Any, objection: str) -> None:
         f"numgrad: {objection}, or set NUMGRAD_CACHE_DIR to another directory",
         RuntimeWarning,
     )
+
+
+# both begin with a literal, which is searched for ten times as fast as the start of a line
+_FROM = re.compile(r"from numgrad\.?([.\w]*) import ([^\n(]+|\([^)]*\))")
+_WHOLE = re.compile(r"import numgrad\.?([.\w]*)")
+_NAME = re.compile(r"\w+")
+
+
+def library_digest(source: str) -> str:
+    """Hash of every file of the package that ``source`` imports, directly or through others.
+
+    The file that says how Numba is to compile is always among them, and the compilers' definitions
+    of instructions are beside those.
+    """
+    files: set[str] = set()
+    pending = {os.path.abspath(device.__file__)} | _imported(source)
+    while pending:
+        files |= pending
+        pending = {further for path in pending for further in _content(path)[1]} - files
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        digest.update(_content(path)[0])
+    return digest.hexdigest()
+
+
+@cache
+def _content(path: str) -> tuple[bytes, frozenset[str]]:
+    """Digest of a file's content, and the files that it imports."""
+    with open(path, "rb") as file:
+        content = file.read()
+    return hashlib.sha256(content).digest(), frozenset(_imported(content.decode()))
+
+
+def _imported(source: str) -> set[str]:
+    """Files of the modules that ``source`` imports; an ``__init__`` only re-exports."""
+    files: set[str] = set()
+    for module in _WHOLE.findall(source):
+        files.update(_files(module))
+    for package, names in _FROM.findall(source):
+        files.update(_files(package))
+        for name in _NAME.findall(names):
+            files.update(_files(f"{package}.{name}"))
+    return files
+
+
+@cache
+def _files(module: str) -> tuple[str, ...]:
+    """The files of a module of the package, with definitions of instructions that lie beside it."""
+    folder, _, name = module.rpartition(".")
+    path = os.path.join(PACKAGE, *folder.split("."))
+    listed = _listed(path)
+    names = (f"{name}{ending}.py" for ending in ("", "_numba", "_native"))
+    return tuple([os.path.join(path, file) for file in names if file in listed])
+
+
+@cache
+def _listed(folder: str) -> frozenset[str]:
+    """The names in a folder, none if it is not there."""
+    try:
+        return frozenset(os.listdir(folder))
+    except OSError:
+        return frozenset()

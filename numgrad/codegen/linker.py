@@ -30,7 +30,7 @@ from itertools import product
 from typing import Any
 
 from numgrad.codegen.cpython import c_api
-from numgrad.codegen.interrupts import deferred
+from numgrad.codegen.locks import deferred
 from numgrad.errors import NumgradNotImplementedError
 
 _linked: set[str] = set()

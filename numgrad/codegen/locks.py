@@ -1,4 +1,4 @@
-"""Every lock of the package, and what becomes of them in a fork.
+"""Locks of the package and what a fork does to them; signals that wait until a kernel is complete.
 
 Note [Fork]
 -----------
@@ -14,18 +14,43 @@ may itself wait for the fork; what is being traced is not yet part of any state.
 
 What is registered last runs first in a fork. ``logging`` holds its lock across a fork too, and
 importing Numba takes it, so it has to come first here.
+
+Note [Ctrl-C]
+-------------
+An exception that interrupts the import of Numba, or the filling of its registries, leaves these
+half done for good: later compilations fail with errors about unknown types. One that is raised in a
+function that LLVM calls back is lost. So while a kernel is compiled or loaded, signals are noted,
+and their handlers are called when it is complete: Ctrl-C arrives between two kernels.
+
+That concerns all signals that have a handler in Python, any of which may raise, and the main
+thread, where Python runs them. Those without one (the default action, a handler in C or of an
+embedding program) are left as they are. A deferral inside another one leaves it at that.
+
+What owns native memory, such as a module of LLVM, is made, used and given up within one deferral:
+llvmlite gives up an object, then marks it, and an exception in between gives it up twice.
+
+Note [File locks]
+-----------------
+One process at a time does a piece of work: a lock on a file, which the system releases when the
+process ends. All locks are in one file, a byte for each name, since files of their own would have
+to be removed by somebody. A process that is stopped with a lock held delays others for
+``FILE_PATIENCE`` seconds. Where locks do not work (some network file systems, a directory that
+cannot be written to), processes go on without, and work is done twice.
 """
 
 import _imp
+import hashlib
 import os
+import signal
 import sys
 import threading
 import time
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
+from pathlib import Path
+from types import FrameType
 from typing import Any
-
-from numgrad.codegen.interrupts import deferred
 
 # All are reentrant: a collection of garbage may run anything inside.
 TRACING = threading.RLock()
@@ -188,3 +213,135 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=_after_fork_in_parent,
         after_in_child=_after_fork_in_child,
     )
+
+
+Handler = Callable[[int, FrameType | None], object]
+_SIGNALS = tuple(map(int, signal.valid_signals()))
+_handler: Callable[[int], Any] = getattr(import_module("_signal"), "getsignal", signal.getsignal)
+"""The function that ``signal`` wraps to make a member of an enumeration of each number: 0.1 ms."""
+_deferring: int | None = None
+"""The main thread while it is inside of a deferral; a fork by another thread has another one."""
+
+
+def python_handlers() -> Iterator[tuple[int, Handler]]:
+    """Signals that a function of Python's handles, each with it."""
+    for number in _SIGNALS:
+        handler = _handler(number)
+        if callable(handler):
+            yield number, handler
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Let signals that arrive inside the block wait for its end."""
+    global _deferring
+    thread = threading.get_ident()
+    if _deferring == thread or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers: dict[int, Handler] = {}
+    noted: dict[int, FrameType | None] = {}
+    noting = True
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if noting:
+            noted[number] = frame
+        else:  # its handler is just being put back, or could not be because another one raised
+            handlers[number](number, frame)
+
+    try:
+        for number, handler in python_handlers():
+            handlers[number] = handler
+            with suppress(ValueError):  # not the main interpreter, which alone gets signals
+                signal.signal(number, handle)
+        _deferring = thread
+        yield
+    finally:
+        noting, _deferring = False, None
+        try:
+            _put_back(dict(handlers))
+        finally:
+            _call(handlers, noted)
+
+
+def _put_back(handlers: dict[int, Handler]) -> None:
+    """Make handlers those of their signals again, even if one of them is called and raises."""
+    try:
+        while handlers:
+            number, handler = next(reversed(handlers.items()))
+            if _handler(number) is not handler:
+                with suppress(ValueError):
+                    signal.signal(number, handler)
+            del handlers[number]
+    finally:
+        if handlers:
+            _put_back(handlers)
+
+
+def _call(handlers: dict[int, Handler], noted: dict[int, FrameType | None]) -> None:
+    """Call the handlers of all noted signals, even if one raises."""
+    if noted:
+        number, frame = noted.popitem()
+        try:
+            handlers[number](number, frame)
+        finally:
+            _call(handlers, noted)
+
+
+fcntl: Any
+msvcrt: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+    import msvcrt
+
+NAME = ".lock"
+FILE_PATIENCE = 60.0
+_SHORTEST, _LONGEST = 0.002, 0.02
+"""Seconds between two tries."""
+
+
+@contextmanager
+def held(path: Path | None, name: str) -> Iterator[None]:
+    """Hold the lock of this name in the file at ``path``, if it can be had."""
+    try:
+        file = None if path is None else os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
+        file = None
+    if file is None:
+        yield
+        return
+    byte = int.from_bytes(hashlib.sha256(name.encode()).digest()[:3])
+    taken = False
+    try:
+        taken = _wait(file, byte)
+        yield
+    finally:
+        if taken and fcntl is None:  # which closing the file does later
+            _windows_lock(file, byte, msvcrt.LK_UNLCK)
+        os.close(file)
+
+
+def _wait(file: int, byte: int) -> bool:
+    """Lock one byte, which need not be in the file; return whether that worked."""
+    end = time.monotonic() + FILE_PATIENCE
+    pause = _SHORTEST
+    while time.monotonic() < end:
+        try:
+            if fcntl is not None:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+            else:
+                _windows_lock(file, byte, msvcrt.LK_NBLCK)
+            return True
+        except (BlockingIOError, PermissionError):  # another process has it
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST)
+        except OSError:
+            break
+    return False
+
+
+def _windows_lock(file: int, byte: int, mode: int) -> None:
+    os.lseek(file, byte, os.SEEK_SET)
+    msvcrt.locking(file, mode, 1)

@@ -16,7 +16,7 @@ from numgrad import config
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
 from numgrad.compiler.call import signature
-from numgrad.compiler.call.call_layout import RECORDING
+from numgrad.compiler.call.signature import RECORDING
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.inspect.report import FUNCTIONS, Statistics, difference
 from numgrad.compiler.messages import announced, no_internal_error

@@ -8,8 +8,6 @@ zeros for a gradient that did not arrive) asks ``state.ground`` for them, by ``z
 Whatever needs numbers ends in ``refuse``.
 """
 
-from __future__ import annotations
-
 from math import prod
 from typing import Any, NoReturn
 

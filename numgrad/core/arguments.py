@@ -4,8 +4,6 @@
 the newest NumPy under all versions, from a table that a test compares with what is installed.
 """
 
-from __future__ import annotations
-
 import inspect
 import threading
 from collections.abc import Callable

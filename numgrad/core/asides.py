@@ -12,8 +12,6 @@ assignment to a variable. So a trace looks at frames when it is asked what a cal
 refuse something.
 """
 
-from __future__ import annotations
-
 import gc
 import signal
 import sys
@@ -25,7 +23,7 @@ from functools import wraps
 from types import FrameType
 from typing import Any
 
-from numgrad.codegen.interrupts import python_handlers
+from numgrad.codegen.locks import python_handlers
 from numgrad.core.bytecode import is_silent
 from numgrad.core.interpreter import State, state
 from numgrad.errors import REFUSED

@@ -21,8 +21,8 @@ from numgrad.codegen import threads
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.dtypes import FLOAT32, FLOAT64, check_dtype, kernel_dtype
 from numgrad.codegen.emitter import Emitter, price_ns
-from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.symbols import AXIS, Reader, Symbol, in_order
+from numgrad.codegen.threads import serial_ns
 from numgrad.core.abstract import refuse_abstract
 from numgrad.core.backward_source import axis_backward
 from numgrad.core.elementwise import SMALL, ReadingInterpreter, convert

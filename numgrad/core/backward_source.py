@@ -5,8 +5,6 @@ and what was saved. With ``accumulate`` they take a list of buffers too, and giv
 gradient that they added to the buffer there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any

@@ -21,8 +21,6 @@ mistakes cost a comparison, and a trace if the numbers are others. This is an es
 one path of the stack, without a fixed point.
 """
 
-from __future__ import annotations
-
 import dis
 import itertools
 import opcode
@@ -183,7 +181,7 @@ def facts(code: CodeType) -> CodeFacts:
         elif isinstance(value, bool):
             joined[name] = any(values)
         elif isinstance(value, tuple):
-            joined[name] = tuple(dict.fromkeys(x for part in values for x in part))
+            joined[name] = tuple(dict.fromkeys(x for facts_of_one in values for x in facts_of_one))
         else:
             joined[name] = frozenset[Any]().union(*values)
     return CodeFacts(**joined)
@@ -443,9 +441,9 @@ class PlainReads:
         done.add((code, name))
         inner = all_codes(code) if name in code.co_cellvars else [code]
         return all(
-            self._explained(array, part, start, above, done)
-            for part in inner
-            for start, above in _uses(part, name)
+            self._explained(array, code_object, start, above, done)
+            for code_object in inner
+            for start, above in _uses(code_object, name)
         )
 
     def _returned(
@@ -472,11 +470,7 @@ class PlainReads:
         return next((site for site in sites if site in self.sites.calls), None)
 
     def _passed(
-        self,
-        array: int,
-        site: tuple[CodeType, int],
-        packed: bool,
-        done: set[tuple[CodeType, str]],
+        self, array: int, site: tuple[CodeType, int], packed: bool, done: set[tuple[CodeType, str]]
     ) -> bool:
         """Whether the user's code that gets the array from a call reads it not plainly either."""
         for called, (direct, arrays) in self.sites.calls[site].items():

@@ -1,16 +1,23 @@
-"""Operations: the table, the families that lift formulas to arrays, and binding of calls."""
+"""The words in which operations are declared: families, binding of calls, shapes, batches.
+
+A declaration imports from here; each name is at home in the module that it comes from.
+"""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from numgrad.core.axis import AxisOp as AxisOp
-from numgrad.core.elementwise import Elementwise as Elementwise
-from numgrad.core.op import OPS as OPS
-from numgrad.core.op import Op as Op
-from numgrad.core.prepared import Prepared as Prepared
-from numgrad.core.primitive import Composite as Composite
-from numgrad.core.primitive import Primitive as Primitive
-from numgrad.core.primitive import View as View
+from numgrad.core.abstract import AbstractLength, broadcast_lengths, filled, made, ones, zeros
+from numgrad.core.arguments import complete
+from numgrad.core.axis import AxisOp, normalize_axes, one_axis
+from numgrad.core.batching import BatchOperand, apply, broadcasting_rule, with_parameters
+from numgrad.core.elementwise import Elementwise
+from numgrad.core.foreign import is_sparse_kind, refuse_mask
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind, state
+from numgrad.core.op import OPS, Op, not_real
+from numgrad.core.plan import CONSUMES, Call, conform, sum_to_shape
+from numgrad.core.prepared import Prepared
+from numgrad.core.primitive import Composite, Primitive, View, checked
 
 T = TypeVar("T", bound=Op)
 

@@ -13,7 +13,6 @@ from numgrad.codegen import threads
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.dtypes import BOOL, check_dtype, resolve
 from numgrad.codegen.emitter import Emitter, has_scalar
-from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.loops import (
     LoopOperand,
     broadcast_shape,
@@ -22,6 +21,7 @@ from numgrad.codegen.loops import (
     strided_view,
 )
 from numgrad.codegen.symbols import Reader, Symbol, real_dtype
+from numgrad.codegen.threads import serial_ns
 from numgrad.core.asides import aside
 from numgrad.core.backward_source import elementwise_backward
 from numgrad.core.derived import DerivedFormula, with_present_names

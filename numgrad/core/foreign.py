@@ -1,7 +1,5 @@
 """Arrays of other libraries, recognised without an import: labelled, masked and sparse ones."""
 
-from __future__ import annotations
-
 import sys
 from functools import cache, lru_cache
 from typing import Any

@@ -1,7 +1,5 @@
 """A gradient formula, and what it may be told of an operand without its numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The operation table as ``codegen.adjoint`` reads it: scalar functions and their derivatives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -8,23 +8,30 @@ tangents of the gradients). What they take and return beside all operands is sai
 ``which`` outputs have gradients, by which operands gradients are ``wanted``, which operands are
 ``moving``. The derivatives of ``vjp`` and ``jvp`` are made of the three again, as the matrix of
 second derivatives is symmetric; those of ``second`` do not exist.
+
+A call that is recorded runs the augmented forward sweep, for the operands that require grad, and
+its node holds the state for the backward sweep (``KernelCall``): Note [Split mode] in
+``codegen.adjoint.split``. Under hooks of saved tensors, which see arrays only, and where there is
+no such form, the node holds the operands alone, and its backward is the joint sweep.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
 
+from numgrad.codegen.adjoint.outputs import OutputLike
 from numgrad.codegen.adjoint.program import DerivativeProgram, KernelDefinition
 from numgrad.codegen.adjoint.reports import KernelReport
 from numgrad.codegen.adjoint.scopes import plain_function, returned_count
+from numgrad.codegen.adjoint.split import ForwardState
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.formula import GradientFormula, Meta
-from numgrad.core.interpreter import bind
+from numgrad.core.interpreter import bind, state
 from numgrad.core.kernel_operations import TABLE
-from numgrad.core.primitive import Primitive
+from numgrad.core.primitive import Primitive, PrimitiveCall
 from numgrad.errors import (
     NumgradKernelError,
     NumgradNotImplementedError,
@@ -32,8 +39,12 @@ from numgrad.errors import (
     NumgradValueError,
 )
 
+Writes = str | Sequence[str] | Mapping[str, OutputLike | None]
 _WORK = 10_000
 """Steps that a check of overlapping memory may take; then arrays count as overlapping."""
+
+_STATE = "forward state"
+"""What a node saves besides operands and results; no operand can be called so."""
 
 
 class KernelOperation(Primitive):
@@ -45,14 +56,17 @@ class KernelOperation(Primitive):
         The function as it was read.
     """
 
-    def __init__(self, function: Callable[..., Any], writes: Sequence[str]) -> None:
+    keeps_state = True
+
+    def __init__(self, function: Callable[..., Any], writes: Writes) -> None:
         function = plain_function(function)
         self.definition = KernelDefinition(function, writes, TABLE)
+        self.writes = writes
         self.__kernel__ = function
-        count = returned_count(self.definition.scope) + len(self.definition.writes)
-        self.count = len(self.definition.scope.parameters)
+        count = returned_count(self.definition.scope) + len(self.definition.written.names)
+        self.count = len(self.definition.parameters)
         super().__init__(
-            function,
+            _form_of(function, self.definition),
             name=f"kernel_{function.__name__}",
             outputs=count > 1,
             materializes=False,
@@ -70,8 +84,8 @@ class KernelOperation(Primitive):
         self.shape_rule = self._shapes
 
     def __reduce__(self) -> Any:
-        function = self.function
-        return _find_kernel, (function.__module__, function.__qualname__, self.definition.writes)
+        function = self.__kernel__
+        return _find_kernel, (function.__module__, function.__qualname__, self.writes)
 
     # -------------------------------------------------------------------------------- the calls
 
@@ -104,10 +118,38 @@ class KernelOperation(Primitive):
         self.check_overlaps(args)
         return tuple(self.program(args).call(*plain(args))), ()
 
+    def run_recorded(
+        self, args: Sequence[Any], params: dict[str, Any], mask: int
+    ) -> tuple[Any, KernelCall]:
+        """The results for arrays, and the record of the call with what a backward reads.
+
+        The bits of ``mask`` are those of operands that require grad.
+        """
+        args = self.arrays(args)
+        metas = tuple([Meta(a.shape, a.dtype) for a in args])
+        forward: ForwardState | None = None
+        names = self.inputs
+        if state.saved_hooks:
+            outs = self.results_of(args, params)[0]
+        else:
+            self.check_overlaps(args)
+            program = self.program(args)
+            wanted = tuple([n for k, n in enumerate(program.names) if mask >> k & 1])
+            arrays, forward = program.forward_sweep(plain(args), wanted)
+            outs = tuple(arrays)
+            if forward is not None:
+                split = program.split(wanted)
+                outputs = ("y",) if split is not None and split.reads_outputs else ()
+                names = (*names, *outputs, _STATE)
+        call = KernelCall(self, metas, params, outs, names, forward)
+        return (outs if self.outputs else outs[0]), call
+
     def check_overlaps(self, arrays: Sequence[np.ndarray]) -> None:
         """Raise if an argument that is overwritten shares memory with another one."""
-        parameters = self.definition.scope.parameters
-        for name in self.definition.writes:
+        parameters = self.definition.parameters
+        for name in parameters:
+            if name not in self.definition.written.names:
+                continue
             own = parameters.index(name)
             for other, array in enumerate(arrays):
                 if other != own and _overlap(arrays[own], array):
@@ -162,9 +204,15 @@ class KernelOperation(Primitive):
         """The gradients for arrays."""
         operands = self.arrays([saved[name] for name in self.inputs])
         program = self.program(operands)
-        wanted = tuple([k for k in range(self.count) if mask >> k & 1])
+        wanted = tuple([n for k, n in enumerate(program.names) if mask >> k & 1])
         seeds = list(g) if self.outputs else [g]
-        return program.vjp(plain(operands), seeds, tuple([program.names[k] for k in wanted]))
+        forward = saved.get(_STATE)
+        if forward is None:
+            return program.vjp(plain(operands), seeds, wanted)
+        y = saved.get("y")
+        outputs = y if self.outputs or y is None else (y,)
+        gradients = program.backward_sweep(plain(operands), outputs, forward, seeds)
+        return [g if n in wanted else None for n, g in zip(program.names, gradients, strict=True)]
 
     def _tangent_formula(self) -> Callable[..., Any]:
         names = ", ".join(self.inputs)
@@ -220,6 +268,26 @@ class KernelOperation(Primitive):
                 f"{self.__name__}: give arguments, as the kernel was not called yet"
             )
         return program
+
+
+class KernelCall(PrimitiveCall):
+    """A recorded call of a kernel, with the state of its forward sweep until a node takes it."""
+
+    __slots__ = ("names", "state")
+
+    def __init__(
+        self, op: KernelOperation, metas: tuple, params: dict[str, Any], outs: tuple,
+        names: tuple[str, ...], state: ForwardState | None,
+    ) -> None:  # fmt: skip
+        super().__init__(op, metas, params, (), outs)
+        self.names, self.state = names, state
+
+    def saves(self, mask: int) -> tuple[str, ...]:
+        return self.names
+
+    def auxiliary(self, name: str) -> Any:
+        forward, self.state = self.state, None  # the node alone holds it, and frees it
+        return forward
 
 
 class _Derivative(Primitive):
@@ -337,6 +405,20 @@ class _Derivative(Primitive):
         )
 
 
+def _form_of(function: Callable[..., Any], definition: KernelDefinition) -> Callable[..., Any]:
+    """A function with the parameters that callers pass."""
+    if not definition.written.made:
+        return function
+    names, defaults = definition.scope.parameters, function.__defaults__ or ()
+    space: dict[str, Any] = {}
+    exec(f"def form({', '.join(definition.parameters)}): ...", space)
+    form = space["form"]
+    with_default = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+    form.__defaults__ = tuple([with_default[n] for n in definition.parameters if n in with_default])
+    form.__module__, form.__qualname__ = function.__module__, function.__qualname__
+    return form
+
+
 def _vjp_form(*inputs: Any, which: Any, wanted: Any) -> Any: ...
 
 
@@ -373,7 +455,7 @@ def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
         return True
 
 
-def _find_kernel(module: str, name: str, writes: tuple[str, ...]) -> KernelOperation:
+def _find_kernel(module: str, name: str, writes: Writes) -> KernelOperation:
     from importlib import import_module
 
     value: Any = import_module(module)
@@ -387,18 +469,16 @@ def _find_derivative(kernel: KernelOperation, word: str) -> _Derivative:
 
 
 @overload
-def kernel(
-    function: Callable[..., Any], *, writes: str | Sequence[str] = ()
-) -> KernelOperation: ...
+def kernel(function: Callable[..., Any], *, writes: Writes = ()) -> KernelOperation: ...
 
 
 @overload
 def kernel(
-    function: None = None, *, writes: str | Sequence[str] = ()
+    function: None = None, *, writes: Writes = ()
 ) -> Callable[[Callable[..., Any]], KernelOperation]: ...
 
 
-def kernel(function: Any = None, *, writes: str | Sequence[str] = ()) -> Any:
+def kernel(function: Any = None, *, writes: Writes = ()) -> Any:
     """Give a function of explicit loops derivatives, compiled; a decorator.
 
     Parameters
@@ -440,9 +520,4 @@ def kernel(function: Any = None, *, writes: str | Sequence[str] = ()) -> Any:
         return lambda f: kernel(f, writes=writes)
     if isinstance(function, KernelOperation) and not writes:
         return function
-    if isinstance(writes, dict):
-        raise NumgradKernelError(
-            "kernel: writes as a dict, of arrays that need not be passed, does not exist yet; pass "
-            "the array and name it"
-        )
-    return KernelOperation(function, (writes,) if isinstance(writes, str) else tuple(writes))
+    return KernelOperation(function, writes)

@@ -14,8 +14,6 @@ So objects of public classes are pickled as ``_make`` of the public module and n
 knows exact classes: a user's subclass is pickled as any other.
 """
 
-from __future__ import annotations
-
 import copyreg
 import sys
 from collections.abc import Callable, Iterable, Mapping

@@ -7,8 +7,6 @@ kernel, serial or parallel) is a ``Plan``, found by the dtypes and shapes of the
 hot path is one look-up of the plan, one ``np.empty`` and one call of the kernel's entry point.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -47,11 +45,7 @@ class Call:
     """Whether code of a user's makes gradients inside: of steps, say."""
 
     def __init__(
-        self,
-        op: Op,
-        metas: tuple[Meta, ...],
-        params: dict[str, Any],
-        aux: tuple = (),
+        self, op: Op, metas: tuple[Meta, ...], params: dict[str, Any], aux: tuple = ()
     ) -> None:
         self.op, self.metas, self.params, self.aux = op, metas, params, aux
 
@@ -92,6 +86,10 @@ class Call:
                 needs += formulas[self.input_name(k)].needs
         order = (*self.op.inputs, *self.op.auxiliaries, "y")
         return tuple(sorted(set(needs), key=order.index))
+
+    def auxiliary(self, name: str) -> Any:
+        """What a backward needs besides operands and results, by its name."""
+        return self.aux[self.op.auxiliaries.index(name)]
 
     def arguments(self, formula: GradientFormula, k: int, values: dict[str, Any]) -> dict[str, Any]:
         """Keyword arguments of a formula, apart from ``g``."""

@@ -6,8 +6,6 @@ compiled function reads, ``compiler.trace.side_effects`` for what a step may cha
 objects of other kinds, and what a function finds among globals, itself.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from functools import cached_property, partial

@@ -10,8 +10,6 @@ Code of this package, of Python and of libraries for arrays may ask and go on: i
 an array for which the answer is no.
 """
 
-from __future__ import annotations
-
 import sys
 from types import FrameType
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """Checkpoints of programs with several ranks: written once, read by any number of ranks."""
 
-from __future__ import annotations
-
 from os import PathLike
 from typing import Any
 

@@ -26,13 +26,7 @@ import numpy as np
 
 from numgrad.distributed.group import Group, ProcessGroup, check_no_devices, group_of
 from numgrad.distributed.messages import Memory, listed, scatter_back
-from numgrad.distributed.work import (
-    CollectiveWork,
-    DoneWork,
-    check_allowed,
-    seconds_of,
-    wait_until,
-)
+from numgrad.distributed.work import CollectiveWork, DoneWork, check_allowed, seconds_of, wait_until
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.profiler.notes import record_collective
 
@@ -141,8 +135,8 @@ class Reduction:
         if self._order is not None:
             flat[...] = _reorder(result).view(flat.dtype)
         if self._op is ReduceOp.AVG and size != 1:
-            parts = real_parts(flat)
-            np.divide(parts, size, out=parts)
+            numbers = real_parts(flat)
+            np.divide(numbers, size, out=numbers)
         unify_nans(flat)
 
 
@@ -161,9 +155,9 @@ def unify_nans(flat: np.ndarray) -> None:
     """Make each NaN of a flat array the same."""
     if flat.dtype.kind not in "fc" or not flat.size:
         return
-    parts = real_parts(flat)
-    if np.isnan(parts.min()):  # as most arrays are not: a pass is faster than two
-        parts[np.isnan(parts)] = np.nan
+    numbers = real_parts(flat)
+    if np.isnan(numbers.min()):  # as most arrays are not: a pass is faster than two
+        numbers[np.isnan(numbers)] = np.nan
 
 
 @cache
@@ -348,11 +342,7 @@ def all_reduce(
 
 
 def reduce(
-    tensor: Any,
-    dst: int,
-    op: ReduceOp = ReduceOp.SUM,
-    group: Group = None,
-    async_op: bool = False,
+    tensor: Any, dst: int, op: ReduceOp = ReduceOp.SUM, group: Group = None, async_op: bool = False
 ) -> CollectiveWork | None:
     """Put the sum of the tensors of all ranks, or another reduction, in place of that of ``dst``.
 

@@ -12,8 +12,6 @@ aborts all. The farewell is received by all who leave themselves, so that the en
 where all ranks meet.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import sys

@@ -13,8 +13,6 @@ An asynchronous operation sends its data when somebody looks at it after its ran
 ranks send in the order in which operations were called: those before it are looked at first.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections import deque

@@ -1,7 +1,5 @@
 """One rank of ``python -m numgrad launch``: runs a script so that its errors end all ranks."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import runpy

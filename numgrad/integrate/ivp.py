@@ -1,7 +1,5 @@
 """``solve_ivp``: SciPy solves, numgrad differentiates."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
@@ -31,8 +29,7 @@ from numgrad.integrate.system import (
     unravelled,
 )
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.argnums import check_function
-from numgrad.transforms.call import captured
+from numgrad.transforms.call import captured, check_function
 from numgrad.transforms.mapping import vmap
 
 METHODS = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")

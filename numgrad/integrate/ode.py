@@ -1,7 +1,5 @@
 """``ng.odeint``: initial value problems solved by numgrad's own loops, at times asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +14,7 @@ from numgrad.integrate.runge_kutta import TABLEAUS, Solver, StepControl
 from numgrad.integrate.system import Motion, as_number
 from numgrad.operations.shape import as_index
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.argnums import check_function
+from numgrad.transforms.call import check_function
 from numgrad.transforms.control_flow import fori_loop, scan
 
 

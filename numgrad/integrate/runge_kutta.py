@@ -13,13 +13,11 @@ flow through that one only.
 Note [Loops of steps]
 ---------------------
 In compiled functions one loop without derivatives tries the steps, and collects lengths and slopes
-(Note [Adaptive loops] in ``compiler.loops.adaptive_loop``); a step refused has length zero and the
+(Note [Adaptive loops] in ``compiler.loops.while_loop``); a step refused has length zero and the
 slopes there. A step with a given length judges nothing: the loop of such steps would collect the
 same, so of it only the transposed loop runs. The states asked for are interpolated from what was
 collected.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,8 +33,8 @@ from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.integrate.system import Leaves, Motion, beside
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.carried import decided, select
 from numgrad.transforms.control_flow import scan, while_loop
-from numgrad.transforms.divergent_batches import decided, select
 from numgrad.transforms.products import stop_gradient
 
 Weights = tuple[float, ...]
@@ -80,43 +78,13 @@ DOPRI5 = Tableau(
     ),
     errors=(-71 / 57600, 0.0, 71 / 16695, -71 / 1920, 17253 / 339200, -22 / 525, 1 / 40),
     dense=(
-        (
-            1.0,
-            -8048581381 / 2820520608,
-            8663915743 / 2820520608,
-            -12715105075 / 11282082432,
-        ),
+        (1.0, -8048581381 / 2820520608, 8663915743 / 2820520608, -12715105075 / 11282082432),
         NONE,
-        (
-            0.0,
-            131558114200 / 32700410799,
-            -68118460800 / 10900136933,
-            87487479700 / 32700410799,
-        ),
-        (
-            0.0,
-            -1754552775 / 470086768,
-            14199869525 / 1410260304,
-            -10690763975 / 1880347072,
-        ),
-        (
-            0.0,
-            127303824393 / 49829197408,
-            -318862633887 / 49829197408,
-            701980252875 / 199316789632,
-        ),
-        (
-            0.0,
-            -282668133 / 205662961,
-            2019193451 / 616988883,
-            -1453857185 / 822651844,
-        ),
-        (
-            0.0,
-            40617522 / 29380423,
-            -110615467 / 29380423,
-            69997945 / 29380423,
-        ),
+        (0.0, 131558114200 / 32700410799, -68118460800 / 10900136933, 87487479700 / 32700410799),
+        (0.0, -1754552775 / 470086768, 14199869525 / 1410260304, -10690763975 / 1880347072),
+        (0.0, 127303824393 / 49829197408, -318862633887 / 49829197408, 701980252875 / 199316789632),
+        (0.0, -282668133 / 205662961, 2019193451 / 616988883, -1453857185 / 822651844),
+        (0.0, 40617522 / 29380423, -110615467 / 29380423, 69997945 / 29380423),
     ),
 )
 
@@ -278,8 +246,8 @@ class Solver:
         rtol, atol = self.options.rtol, self.options.atol
         for k, (error, a, b) in enumerate(zip(errors, y, new, strict=True)):
             allowed = atol[k] + rtol[k] * np.maximum(abs(a), abs(b))
-            part = np.sum(np.square(abs(error) / allowed))
-            total = total + part if k else part
+            share = np.sum(np.square(abs(error) / allowed))
+            total = total + share if k else share
             count = count + error.size
         if type(count) is int:  # a product is there sooner than a quotient
             return stop_gradient(total * (1.0 / max(count, 1)))
@@ -309,10 +277,12 @@ class Solver:
 
     def _within(self, step: TakenStep, t: Any) -> Leaves:
         """The state at a time within a step, or at times within as many steps."""
-        part = (t - step.t) / step.h
+        fraction = (t - step.t) / step.h
         weights: list[Any] = []
         for a, b, c, d in self.tableau.dense:
-            weights.append(part * (a + part * (b + part * (c + part * d))) if a or b else 0.0)
+            weights.append(
+                fraction * (a + fraction * (b + fraction * (c + fraction * d))) if a or b else 0.0
+            )
         return self.motion.moved(step.y, step.h, weights, step.slopes)
 
     def _before(self, target: Any, t: Any) -> Any:
@@ -375,8 +345,8 @@ class Solver:
 
     def _compiled(self, start: Reached) -> Leaves:
         """A native loop forward, and its transposed loop: Note [Loops of steps]."""
-        from numgrad.compiler.loops.adaptive_loop import run_adaptive
         from numgrad.compiler.loops.subgraph import with_length
+        from numgrad.compiler.loops.while_loop import run_adaptive
 
         fixed = stop_gradient(start)
         count = np.asarray(0, np.int64)
@@ -411,7 +381,7 @@ class Solver:
 
         h, *rows = walk.rows(length)
         carry = [start.t, *start.y, *start.k]
-        from numgrad.compiler.loops.adaptive_loop import replay_adaptive
+        from numgrad.compiler.loops.while_loop import replay_adaptive
 
         stages, before = replay_adaptive(take, carry, [h], rows, length)
         slopes = [before[1 + n :], *([*stages[i : i + n]] for i in range(0, len(stages), n))]
@@ -421,7 +391,9 @@ class Solver:
         goals = stop_gradient(targets) * self.direction
         goals = goals - self.spacing * abs(goals)
         interval = np.minimum(np.searchsorted(ends, goals), length - 1)
-        at = TakenStep(*_take(interval, steps[:2]), *(_take(interval, part) for part in steps[2:]))
+        at = TakenStep(
+            *_take(interval, steps[:2]), *(_take(interval, field) for field in steps[2:])
+        )
         at = at._replace(h=np.where(at.h == 0, 1.0, at.h).astype(at.h.dtype))
         y = self._within(at, targets)
         return self._valid(np.logical_and(goals <= ends[-1], self.ordered), y)

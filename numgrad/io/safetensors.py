@@ -6,8 +6,6 @@ https://huggingface.co/docs/safetensors. A reader need not trust a file, since e
 header is checked before it is used.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -16,8 +16,6 @@ given by its address, in an alias scope of its own (Note [Alias scopes]), since 
 decide by the distance of the arrays whether to add in SIMD lanes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 

@@ -17,8 +17,6 @@ checked before anything is written.
 The negative log-likelihood of class indices picks logarithms in place of computing them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -362,12 +360,7 @@ def compile_loss(
         tile=TILE,
         type=type_name(dtype),
     )
-    types = {
-        "A": f"{type_name(dtype)}[::1]",
-        "T": "int64[::1]",
-        "S": "int64",
-        "F": "float64",
-    }
+    types = {"A": f"{type_name(dtype)}[::1]", "T": "int64[::1]", "S": "int64", "F": "float64"}
     kind = "void" if "backward" in name else "int64"
     return compile_kernel(
         f"{name}_{short(dtype)}{'_p' if parallel else ''}",

@@ -6,8 +6,6 @@ are flat but those with a row for each example: ``states``, what each state stan
 the same call; of ``beta`` only one time is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 

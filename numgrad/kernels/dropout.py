@@ -8,8 +8,6 @@ the backward pass, which draws the same numbers again, loops vectorise, and the 
 depend on the number of threads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 

@@ -8,8 +8,6 @@ for its elements, so they are fetched ahead; to sort additions by parts of the r
 threads to share, takes longer than it saves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any

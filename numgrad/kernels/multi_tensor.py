@@ -35,8 +35,8 @@ from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.cpython.addresses import addresses, copied_addresses
 from numgrad.codegen.dtypes import BOOL, FLOAT64, type_name
 from numgrad.codegen.emitter import Emitter
-from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.symbols import Reader, Symbol, in_order
+from numgrad.codegen.threads import serial_ns
 
 TASK = 4096
 """Elements a task handles at least."""
@@ -348,15 +348,15 @@ def sum_of_squares(arrays: Sequence[np.ndarray], dtype: np.dtype, factor: float 
     """
     listed = list(arrays)
     call = listed, len(listed), 1, 0, dtype
-    places = addresses(*call) or copied_addresses(*call)
+    table = addresses(*call) or copied_addresses(*call)
     entry = partial(_entry, np.finfo(dtype).dtype)
     run = threads.choose(
         entry,
         partial(entry, parallel=True),
-        serial_ns(places.total * _COST_NS, places.total * np.dtype(dtype).itemsize),
+        serial_ns(table.total * _COST_NS, table.total * np.dtype(dtype).itemsize),
         partial(entry, nogil=True),
     )
-    return run(places.pointers, places.starts, factor)
+    return run(table.pointers, table.starts, factor)
 
 
 @cache

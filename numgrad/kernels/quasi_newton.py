@@ -21,8 +21,6 @@ number of threads. Arrays are read and written by their addresses, each in an al
 whether to add in SIMD lanes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Kernels along one axis whose elements need their neighbours: recurrences, short convolutions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 

@@ -12,8 +12,6 @@ Gates are in the order of PyTorch: input, forget, cell, output (LSTM); reset, up
 GRU keeps the recurrent part of its new gate as a fourth one.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

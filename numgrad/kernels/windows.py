@@ -25,8 +25,6 @@ The steps are in ``convolution_steps``. All arrays are flat; sizes come as one a
 of ``SIZES``. One-dimensional convolutions have one row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 

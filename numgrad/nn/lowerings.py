@@ -9,9 +9,8 @@ import numpy as np
 
 from numgrad.codegen.array_formulas import ArrayFormula
 from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64
-from numgrad.codegen.nests.formulas import Axes, formula_terms
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import value_of
+from numgrad.codegen.nests.arrays import Axes, formula_terms
+from numgrad.codegen.nests.polynomial import Length, value_of
 from numgrad.codegen.nests.terms import Term, Terms, count
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.lower.lookup import gather, positions, require, scatter, spread, where

@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.axis import normalize_axes
 from numgrad.core.batching import BatchOperand, apply, with_parameters
-from numgrad.core.declare import composite, primitive, view
-from numgrad.core.op import Op
+from numgrad.core.declare import Op, composite, normalize_axes, primitive, view
 from numgrad.errors import NumgradValueError
 from numgrad.operations.shape import spread
 from numgrad.operations.shared_rules import along_axis, integers, of_matrices

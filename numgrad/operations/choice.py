@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from numgrad.core.declare import composite, elementwise
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, composite, elementwise
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arithmetic import positive
 

@@ -1,7 +1,5 @@
 """Sums and products of everything up to an element, differences, linear recurrences."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache, partial
 from math import prod
@@ -10,14 +8,10 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen import threads
-from numgrad.codegen.cumulative import cumprod_backward_kernel, cumulative_kernel
+from numgrad.codegen.axis_sweeps import cumprod_backward_kernel, cumulative_kernel
 from numgrad.codegen.dtypes import check_dtype, convert
 from numgrad.core.axis import normalize_axes, one_axis
-from numgrad.core.batching import BatchOperand
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import OPS, Op
+from numgrad.core.declare import OPS, BatchOperand, Meta, Op, bind, composite, primitive
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.recurrence import recurrence_kernel
 from numgrad.operations.arrangement import flip, roll
@@ -371,10 +365,10 @@ def diff(x, n=1, axis=-1, prepend=None, append=None):
         return x
     axis = one_axis("diff", axis, len(x.shape))
     one = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
-    parts = [as_operand(part) for part in (prepend, x, append) if part is not None]
-    if len(parts) > 1:
-        parts = [part if len(part.shape) else broadcast_to(part, one) for part in parts]
-        x = concat(parts, axis=axis)
+    pieces = [as_operand(piece) for piece in (prepend, x, append) if piece is not None]
+    if len(pieces) > 1:
+        pieces = [piece if len(piece.shape) else broadcast_to(piece, one) for piece in pieces]
+        x = concat(pieces, axis=axis)
     lead = (slice(None),) * axis
     for _ in range(n):
         later, earlier = getitem(x, (*lead, slice(1, None))), getitem(x, (*lead, slice(None, -1)))

@@ -1,17 +1,12 @@
 """Triangles and diagonals of matrices."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.batching import BatchOperand, shifted, with_parameters
-from numgrad.core.declare import composite, primitive, view
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import OPS, Op
+from numgrad.core.declare import OPS, Meta, Op, bind, composite, primitive, view
 from numgrad.errors import NumgradValueError
 from numgrad.operations.shape import as_operand
 from numgrad.operations.shared_rules import of_matrices
@@ -107,10 +102,7 @@ diagonal.vjp(
 )
 diagonal.batch(
     with_parameters(
-        lambda x, size, offset, axis1, axis2: {
-            "axis1": x.axes(axis1),
-            "axis2": x.axes(axis2),
-        }
+        lambda x, size, offset, axis1, axis2: {"axis1": x.axes(axis1), "axis2": x.axes(axis2)}
     )
 )
 

@@ -8,8 +8,6 @@ multiplied by ``matmul``; more than two are contracted pairwise in the order of 
 Every step is an operation, so gradients of all orders follow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
@@ -17,9 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import AbstractLength
-from numgrad.core.declare import composite
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, AbstractLength, composite
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arrangement import permute_dims
 from numgrad.operations.diagonal import diagonal
@@ -259,7 +255,7 @@ def _contract(first: tuple[str, Any], second: tuple[str, Any], needed: set[str])
         a = reshape(a, (*a.shape, *[1] * len(own_b))) if own_b else a
         if own_a:
             sizes = [length[c] for c in batch], [1] * len(own_a), [length[c] for c in own_b]
-            b = reshape(b, tuple(n for part in sizes for n in part))
+            b = reshape(b, tuple(n for group in sizes for n in group))
         return result, OPS["multiply"](a, b)
 
     def sizes_of(names: str) -> list[int]:

@@ -1,7 +1,5 @@
 """Elementwise functions that few programs call: parts of numbers, neighbours, ``np.emath``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import pi
 from typing import Any
@@ -11,10 +9,7 @@ import numpy as np
 from numgrad.codegen.dtypes import resolve
 from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.batching import broadcasting_rule
-from numgrad.core.declare import composite, elementwise, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, Meta, composite, elementwise, primitive, state
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arithmetic import absolute, floor_divide, positive, real, remainder, trunc
 from numgrad.operations.choice import where

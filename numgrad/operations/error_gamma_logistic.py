@@ -1,7 +1,5 @@
 """Error, gamma and logistic functions, and the declaration of functions of real operands."""
 
-from __future__ import annotations
-
 import importlib
 import math
 from collections.abc import Callable
@@ -10,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.declare import composite, elementwise, primitive
-from numgrad.core.elementwise import Elementwise
-from numgrad.core.interpreter import bind
+from numgrad.core.declare import Elementwise, bind, composite, elementwise, primitive
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
 from numgrad.operations.shape import as_operand
 from numgrad.operations.shared_rules import by_library, floating, kept
@@ -154,11 +150,7 @@ erfc.kink(x=([np.inf, -np.inf, 1e200], [0, 0, 0]))
 
 
 @elementwise(
-    ref="scipy.special.erfinv",
-    scalar="erfinv",
-    domain=(-0.9, 0.9),
-    real=True,
-    signed_zeros=False,
+    ref="scipy.special.erfinv", scalar="erfinv", domain=(-0.9, 0.9), real=True, signed_zeros=False
 )
 def erfinv(x):
     """Inverse of the error function.
@@ -233,10 +225,7 @@ digamma.kink(x=([-1.0, -2.0], [np.inf, np.inf]))
 
 
 @elementwise(
-    ref="scipy.special.zeta",
-    scalar="zeta",
-    domain=(1.5, 4.0),
-    **by_library("zeta", np.true_divide),
+    ref="scipy.special.zeta", scalar="zeta", domain=(1.5, 4.0), **by_library("zeta", np.true_divide)
 )
 def zeta(s, x):
     """Hurwitz zeta function, the sum of ``(k + x)**-s``.

@@ -1,16 +1,11 @@
 """Larger arrays made of repeated or added elements."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.batching import BatchOperand, with_parameters
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, composite, made, normalize_axes, one_axis, primitive
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.index import getitem
 from numgrad.operations.shape import as_index, as_operand, broadcast_to, copy, expand_dims, reshape
@@ -124,10 +119,7 @@ def _widths(pad_width: Any, ndim: int) -> tuple[tuple[int, int], ...]:
 
 
 @primitive(
-    internal=True,
-    linear=True,
-    method=False,
-    samples=[(((2, 3),), {"widths": ((1, 2), (0, 3))})],
+    internal=True, linear=True, method=False, samples=[(((2, 3),), {"widths": ((1, 2), (0, 3))})]
 )
 def pad_constant(x, *, widths, values=0):
     """The operand with ``values`` added at both ends of each axis."""

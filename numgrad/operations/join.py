@@ -1,7 +1,5 @@
 """Joining arrays and taking them apart."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
@@ -13,12 +11,7 @@ from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.batching import BatchOperand, shifted, with_parameters
-from numgrad.core.declare import composite, view
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import OPS, Op
-from numgrad.core.plan import Call
-from numgrad.core.primitive import Primitive
+from numgrad.core.declare import OPS, Call, Meta, Op, Primitive, bind, composite, view
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arrangement import swapaxes
 from numgrad.operations.index import getitem
@@ -371,10 +364,7 @@ def _split(x: np.ndarray, cuts: tuple[int, ...], axis: int) -> tuple[np.ndarray,
 
 
 @view(
-    internal=True,
-    linear=True,
-    method=False,
-    samples=[(((3, 4),), {"cuts": (0, 1, 4), "axis": 1})],
+    internal=True, linear=True, method=False, samples=[(((3, 4),), {"cuts": (0, 1, 4), "axis": 1})]
 )
 def split_at(x, *, cuts, axis=0):
     """Adjacent parts of an axis, as views, that together are the whole of it."""

@@ -1,19 +1,12 @@
 """The matrix product, and products of vectors, matrices and tensors that are made of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.axis import normalize_axes
-from numgrad.core.batching import BatchOperand, apply
-from numgrad.core.declare import composite
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import OPS, Op
+from numgrad.core.declare import OPS, BatchOperand, Meta, Op, apply, bind, composite, normalize_axes
 from numgrad.errors import NumgradValueError
 from numgrad.operations.arrangement import matrix_transpose, moveaxis, permute_dims
 from numgrad.operations.product_plan import MatMul, product_shape

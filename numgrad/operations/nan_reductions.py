@@ -3,17 +3,12 @@
 Where there are none, sums and products are those of no elements, and the others NaN (NumPy warns).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.abstract import ones
-from numgrad.core.axis import normalize_axes
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, composite, normalize_axes, ones, primitive
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.compare import logical_not
 from numgrad.operations.cumulative import cumprod, cumsum

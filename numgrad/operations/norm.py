@@ -1,7 +1,5 @@
 """Norms of vectors and matrices, as ``numpy.linalg`` has them."""
 
-from __future__ import annotations
-
 import math
 from importlib import import_module
 from numbers import Real
@@ -9,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import AbstractLength
-from numgrad.core.axis import normalize_axes, one_axis
-from numgrad.core.declare import composite
+from numgrad.core.declare import AbstractLength, composite, normalize_axes, one_axis
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arrangement import moveaxis
 from numgrad.operations.reduce import max, min, norm2, sum

@@ -8,19 +8,13 @@ product of matrices, and no eigenvectors, which are ill-conditioned where roots 
 repeated root has no derivative: infinity or NaN comes out.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.abstract import ones, zeros
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, Meta, composite, ones, primitive, state, zeros
 from numgrad.errors import NumgradLinAlgError, NumgradTypeError, NumgradValueError
 from numgrad.operations.index import getitem
 from numgrad.operations.join import concat, stack
@@ -155,8 +149,8 @@ def polydiv(a, b):
         d = getitem(r, k) / getitem(b, 0)
         results.append(d)
         rest = getitem(r, slice(k, k + n + 1)) - d * b
-        parts = [getitem(r, slice(None, k)), rest, getitem(r, slice(k + n + 1, None))]
-        r = concat(parts, axis=0)
+        pieces = [getitem(r, slice(None, k)), rest, getitem(r, slice(k + n + 1, None))]
+        r = concat(pieces, axis=0)
     q = stack(results) if results else zeros((1,), dtype)
     known = state.ground.numbers(r)
     if known is None:
@@ -340,10 +334,7 @@ def _matrix_vjp(g, a, b, y, rcond):
     return rest @ _adjoint(along(w)) - w @ _adjoint(y) + across(y) @ _adjoint(beyond)
 
 
-least_squares.vjp(
-    a=_matrix_vjp,
-    b=lambda g, a, rcond: least_squares(_adjoint(a), g, rcond=rcond),
-)
+least_squares.vjp(a=_matrix_vjp, b=lambda g, a, rcond: least_squares(_adjoint(a), g, rcond=rcond))
 
 
 @composite(ref=np.polyfit, method=False, smooth=True)
@@ -522,10 +513,10 @@ def roots(p):
         p = p.reshape((1,))
     known = state.ground.numbers(p)
     if known is not None:
-        (places,) = np.nonzero(known)
+        (nonzero,) = np.nonzero(known)
         if not np.isfinite(known).all():
             raise NumgradLinAlgError("roots: coefficients must be finite, got NaN or infinity")
-        p = getitem(p, slice(places[0] if len(places) else len(known), None))
+        p = getitem(p, slice(nonzero[0] if len(nonzero) else len(known), None))
     if p.shape[0] < 2:  # none
         return getitem(polynomial_roots(concat(p, ones((2,), p.dtype), axis=0)), slice(0, 0))
     return polynomial_roots(p)

@@ -1,7 +1,5 @@
 """Reductions over axes, places of extreme elements, and maps with a reduction in them (softmax)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cache, partial
@@ -10,15 +8,10 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen import threads
-from numgrad.codegen.argreduce import argreduce_kernel
+from numgrad.codegen.axis_sweeps import argreduce_kernel
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.codegen.symbols import Symbol
-from numgrad.core.abstract import ones
-from numgrad.core.axis import one_axis
-from numgrad.core.batching import BatchOperand, apply
-from numgrad.core.declare import axiswise, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.op import Op
+from numgrad.core.declare import BatchOperand, Meta, Op, apply, axiswise, one_axis, ones, primitive
 from numgrad.errors import NumgradValueError
 from numgrad.operations.shared_rules import along_axis
 

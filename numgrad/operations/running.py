@@ -1,15 +1,11 @@
 """Extremes and logarithms of sums of everything up to an element."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.axis import one_axis
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, composite, one_axis, primitive
 from numgrad.errors import NumgradTypeError
 from numgrad.operations.arrangement import roll
 from numgrad.operations.cumulative import linear_recurrence
@@ -46,8 +42,8 @@ running_extremes.batch(along_axis)
 
 
 def _running_vjp(g, x, axis, largest):
-    places = running_places(x, axis=axis, largest=largest)
-    return gather_along_backward(g, places, shape=tuple(x.shape), axis=axis)
+    positions = running_places(x, axis=axis, largest=largest)
+    return gather_along_backward(g, positions, shape=tuple(x.shape), axis=axis)
 
 
 def _running_jvp(t_x, x, axis, largest):

@@ -1,13 +1,10 @@
 """Writing along an axis where what meets in one place is reduced."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import ones
-from numgrad.core.declare import composite, primitive
+from numgrad.core.declare import composite, ones, primitive
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arithmetic import floor_divide
 from numgrad.operations.choice import maximum, where
@@ -25,10 +22,10 @@ def extreme_at(x, positions, values, *, largest, include_self):
     if x.dtype.kind == "c":
         raise NumgradTypeError(f"extreme_at: not defined for {x.dtype}: there is no larger one")
     out = np.array(x, order="C")
-    flat, places = out.reshape(-1), positions.ravel()
+    flat, targets = out.reshape(-1), positions.ravel()
     if not include_self:
-        flat[places] = values.ravel()  # any of those that meet there will do to begin with
-    (np.maximum if largest else np.minimum).at(flat, places, values.ravel())
+        flat[targets] = values.ravel()  # any of those that meet there will do to begin with
+    (np.maximum if largest else np.minimum).at(flat, targets, values.ravel())
     return out
 
 

@@ -9,12 +9,7 @@ import numpy as np
 from numgrad.codegen.dtypes import check_dtype, convert
 from numgrad.core.abstract import AbstractLength, broadcast_lengths, refuse_abstract
 from numgrad.core.batching import BatchOperand, apply, shifted, unchanged, with_parameters
-from numgrad.core.declare import composite, primitive, view
-from numgrad.core.foreign import refuse_mask
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import OPS, Op
-from numgrad.core.primitive import View
+from numgrad.core.declare import OPS, Meta, Op, View, bind, composite, primitive, refuse_mask, view
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shared_rules import integers
 
@@ -22,21 +17,21 @@ from numgrad.operations.shared_rules import integers
 def holds_tensors(sequence: list | tuple) -> bool:
     """Whether there is a Tensor, or the length of an axis, in a sequence or those in it."""
     return any(
-        isinstance(part, AbstractLength)
-        or hasattr(part, "grad_fn")
-        or (isinstance(part, list | tuple) and holds_tensors(part))
-        for part in sequence
+        isinstance(item, AbstractLength)
+        or hasattr(item, "grad_fn")
+        or (isinstance(item, list | tuple) and holds_tensors(item))
+        for item in sequence
     )
 
 
 def stacked(sequence: list | tuple) -> Any:
     """A nested sequence as one Tensor, through which gradients flow."""
-    parts = []
-    for part in sequence:
-        if isinstance(part, list | tuple):
-            part = stacked(part) if holds_tensors(part) else np.asarray(part)
-        parts.append(part)
-    return bind(OPS["stack"], tuple(parts), {})
+    items = []
+    for item in sequence:
+        if isinstance(item, list | tuple):
+            item = stacked(item) if holds_tensors(item) else np.asarray(item)
+        items.append(item)
+    return bind(OPS["stack"], tuple(items), {})
 
 
 def as_operand(x: Any) -> Any:

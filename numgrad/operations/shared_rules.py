@@ -3,8 +3,6 @@
 Note [Rules of batching] in ``core.batching`` says what a rule is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn
@@ -13,9 +11,7 @@ import numpy as np
 
 from numgrad.codegen.dtypes import resolve
 from numgrad.codegen.library import COMPLEX_LIBRARY, REAL_BESIDE
-from numgrad.core.batching import BatchOperand, with_parameters
-from numgrad.core.interpreter import bind
-from numgrad.core.op import Op, not_real
+from numgrad.core.declare import BatchOperand, Op, bind, not_real, with_parameters
 from numgrad.errors import NumgradTraceError, NumgradTypeError
 
 

@@ -6,17 +6,12 @@ Both are made of two operations with one mode each, which are each other's deriv
 convolution, and the correlation where the sequences overlap completely.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.abstract import made
-from numgrad.core.axis import one_axis
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, composite, made, one_axis, primitive
 from numgrad.errors import NumgradValueError
 from numgrad.operations.arrangement import flip, moveaxis
 from numgrad.operations.index import getitem
@@ -36,8 +31,8 @@ def _windows(operation: str, x: Any, axis: int, size: int, step: int) -> Any:
         raise NumgradValueError(
             f"{operation}: a window of {size} elements along axis {axis} of shape {tuple(x.shape)}"
         )
-    places = np.arange(0, n - size + 1, step)[:, None] + np.arange(size)
-    return moveaxis(take(x, made(places), axis=axis), axis + 1, -1)
+    indices = np.arange(0, n - size + 1, step)[:, None] + np.arange(size)
+    return moveaxis(take(x, made(indices), axis=axis), axis + 1, -1)
 
 
 @composite(ref=np.lib.stride_tricks.sliding_window_view, method=False, smooth=True)
@@ -140,14 +135,8 @@ def correlate_inside(a, b):
 correlate_inside.shape(
     lambda a, b: Meta((a.shape[0] - b.shape[0] + 1,), _common("correlate", a, b))
 )
-convolve_whole.vjp(
-    a=lambda g, b: correlate_inside(g, b),
-    b=lambda g, a: correlate_inside(g, a),
-)
-correlate_inside.vjp(
-    a=lambda g, b: convolve_whole(g, b),
-    b=lambda g, a: correlate_inside(a, g),
-)
+convolve_whole.vjp(a=lambda g, b: correlate_inside(g, b), b=lambda g, a: correlate_inside(g, a))
+correlate_inside.vjp(a=lambda g, b: convolve_whole(g, b), b=lambda g, a: correlate_inside(a, g))
 
 
 def _operands(operation: str, a: Any, v: Any, mode: Any) -> tuple[Any, Any]:

@@ -1,17 +1,12 @@
 """Averages, covariances, ranges."""
 
-from __future__ import annotations
-
 import builtins
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import filled
-from numgrad.core.axis import normalize_axes
-from numgrad.core.declare import composite
-from numgrad.core.interpreter import state
+from numgrad.core.declare import composite, filled, normalize_axes, state
 from numgrad.errors import NumgradTypeError, NumgradValueError, NumgradZeroDivisionError
 from numgrad.operations.arrangement import permute_dims
 from numgrad.operations.diagonal import diagonal

@@ -1,20 +1,13 @@
 """Reading elements at integers along an axis, and the writes that are the gradients of that."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.axis import one_axis
 from numgrad.core.batching import BatchOperand, apply
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import Op
+from numgrad.core.declare import Meta, Op, bind, broadcast_lengths, composite, one_axis, primitive
 from numgrad.errors import NumgradIndexError, NumgradValueError
 from numgrad.kernels import index as kernels
 from numgrad.operations.shape import as_operand, broadcast_to, reshape
@@ -234,9 +227,7 @@ def gather_along_backward(x, indices, *, shape, axis):
     return out
 
 
-gather_along_backward.shape(
-    lambda x, indices, *, shape, axis: Meta(tuple(shape), x.dtype),
-)
+gather_along_backward.shape(lambda x, indices, *, shape, axis: Meta(tuple(shape), x.dtype))
 gather_along_backward.no_derivative("indices")
 gather_along_backward.vjp(x=lambda g, indices, axis: gather_along(g, indices, axis=axis))
 

@@ -10,8 +10,6 @@ backward. Values are converted to the dtype of the operand if that loses no more
 (NumPy's ``same_kind``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -20,12 +18,8 @@ import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.arguments import complete
 from numgrad.core.axis import normalize_axes
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, Meta, bind, complete, composite, primitive, state
 from numgrad.core.primitive import Primitive, checked
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.index import scatter_add
@@ -33,13 +27,7 @@ from numgrad.operations.choice import where
 from numgrad.operations.extend import pad_constant
 from numgrad.operations.index import getitem, is_basic_part, plain_part, without_numbers
 from numgrad.operations.shape import as_index, as_operand, astype, broadcast_to, ravel, reshape
-from numgrad.operations.take import (
-    as_integers,
-    check_integers,
-    check_range,
-    in_a_row,
-    take,
-)
+from numgrad.operations.take import as_integers, check_integers, check_range, in_a_row, take
 
 # ------------------------------------------------------------------------------ what is written
 
@@ -213,8 +201,7 @@ def _put_values(g, indices, meta_x, meta_values, accumulate):
 
 put.no_derivative("indices")
 put.vjp(
-    x=lambda g, indices, accumulate: g if accumulate else put(g, indices, 0),
-    values=_put_values,
+    x=lambda g, indices, accumulate: g if accumulate else put(g, indices, 0), values=_put_values
 )
 
 
@@ -247,16 +234,16 @@ class IndexPut(Primitive):
         (x, values), params = complete(self, args, params)
         x, values = as_operand(x), as_operand(values)
         shape = tuple(x.shape)
-        parts = index_parts(self.name, shape, params["index"])
+        entries = index_parts(self.name, shape, params["index"])
         check_cast(self.name, values, x.dtype)
-        if all(map(is_basic_part, parts)):
-            region = state.ground.selected_shape(self.name, shape, parts)
-            return bind(self, (x, _fitted(self.name, values, region)), params | {"index": parts})
-        if _is_mask(parts) and (
-            len(values.shape) <= len(shape) - len(parts[0].shape) or without_numbers(parts[0])
+        if all(map(is_basic_part, entries)):
+            region = state.ground.selected_shape(self.name, shape, entries)
+            return bind(self, (x, _fitted(self.name, values, region)), params | {"index": entries})
+        if _is_mask(entries) and (
+            len(values.shape) <= len(shape) - len(entries[0].shape) or without_numbers(entries[0])
         ):
-            return _put_masked(x, values, parts[0], params["accumulate"])
-        positions = state.ground.positions(self.name, shape, parts)
+            return _put_masked(x, values, entries[0], params["accumulate"])
+        positions = state.ground.positions(self.name, shape, entries)
         region = tuple(positions.shape)
         values = _fitted(self.name, values, region)
         if tuple(values.shape) not in ((), region):
@@ -264,8 +251,8 @@ class IndexPut(Primitive):
         return put(x, positions, values, accumulate=params["accumulate"])
 
 
-def _is_mask(parts: tuple) -> bool:
-    return len(parts) == 1 and hasattr(parts[0], "grad_fn") and parts[0].dtype.kind == "b"
+def _is_mask(entries: tuple) -> bool:
+    return len(entries) == 1 and hasattr(entries[0], "grad_fn") and entries[0].dtype.kind == "b"
 
 
 def _put_masked(x: Any, values: Any, mask: Any, accumulate: bool) -> Any:
@@ -426,10 +413,10 @@ def slice_scatter(x, source, *, axis=0, start=None, end=None, step=1):
     """
     x, source = as_operand(x), as_operand(source)
     axis = index_axis("slice_scatter", axis, len(x.shape))
-    part = slice(start, end, step)
-    length = len(checked("slice_scatter", x, range(x.shape[axis]).__getitem__, part))
+    target = slice(start, end, step)
+    length = len(checked("slice_scatter", x, range(x.shape[axis]).__getitem__, target))
     _check_source("slice_scatter", x, source, (*x.shape[:axis], length, *x.shape[axis + 1 :]))
-    return index_put(x, source, index=(*(slice(None),) * axis, part))
+    return index_put(x, source, index=(*(slice(None),) * axis, target))
 
 
 @composite(keeps_dtype=True, smooth=True)

@@ -1,7 +1,5 @@
 """``ng.least_squares``: sums of squares, with the exact Jacobian, and what data leave open."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -225,11 +223,7 @@ def solved(
         others: Any = values.sparse if jacobian == "sparse" else values.operator
         derive: Any = values.jac if whole else others
         return optimize.least_squares(
-            values.fun,
-            unknowns.x0.copy(),
-            jac=derive,
-            method=method,
-            **options,
+            values.fun, unknowns.x0.copy(), jac=derive, method=method, **options
         )
 
     def interrupted(value: float, x: np.ndarray) -> Any:

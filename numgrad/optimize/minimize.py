@@ -1,7 +1,5 @@
 """``ng.minimize``: SciPy's minimizers with exact derivatives of functions of any containers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

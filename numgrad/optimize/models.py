@@ -1,7 +1,5 @@
 """Models ``model(x, parameters)`` of data: how they are called, and their residuals."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from types import FunctionType

@@ -137,8 +137,7 @@ class Values:
             unpack = self.unknowns.packing.unpack
             rows = [
                 packed(
-                    self.unknowns,
-                    derivatives.product(self._arrays, unpack(e), weights, *self.args),
+                    self.unknowns, derivatives.product(self._arrays, unpack(e), weights, *self.args)
                 )
                 for e in np.eye(x0.size)
             ]

@@ -1,7 +1,5 @@
 """``ng.root``: SciPy's solvers of equations with exact Jacobians."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

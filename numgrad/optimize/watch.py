@@ -1,7 +1,5 @@
 """Progress of a solver: evaluations, the best point, the user's errors, a progress line."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

@@ -5,8 +5,6 @@ profile runs. What is held in many places, the functions behind operations and c
 gets other code: Note [Watched entries] in ``tensors.entries``. Off, nothing of this is there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial, wraps
@@ -20,7 +18,7 @@ from numgrad.autograd.variable import Tensor
 from numgrad.codegen import compile as compiler
 from numgrad.codegen import threads
 from numgrad.compiler.loops import program as loop_program
-from numgrad.compiler.run import program, specialise, tape
+from numgrad.compiler.run import program, specialise
 from numgrad.core.interpreter import state
 from numgrad.core.primitive import View
 from numgrad.errors import generated
@@ -408,7 +406,7 @@ _WRAPPED: list[tuple[Any, str, Wrapper]] = [
     (specialise.Specialisation, "__init__", _traced),
     (program.KernelProgram, "__init__", _made),
     (loop_program.LoopProgram, "run", _looped),
-    (tape.Differentiable, "__call__", _taped),
+    (specialise.Differentiable, "__call__", _taped),
 ]
 """Whose attribute is replaced, which, and by what."""
 _RECODED: list[tuple[Any, Wrapper]] = [(inplace.inplace, _written), (inplace.assign, _assigned)]

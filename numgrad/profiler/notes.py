@@ -20,8 +20,6 @@ what                 of                 then
 Notes of a thread are in the order in which things ended.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Distributions of integers."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -14,7 +12,7 @@ from numgrad.operations.special_functions import gamma
 from numgrad.operations.special_functions.inverse_parameters import bdtrik, nbdtrik, pdtrik
 from numgrad.operations.special_functions.scipy_elementary import xlog1py, xlogy
 from numgrad.random.generator import checked_parameter, drawn_shape, generator_from
-from numgrad.stats.distribution import Discrete, WithoutParameters, by_powers
+from numgrad.stats.distribution import Discrete, WithoutParameters, by_powers, formulas
 from numgrad.stats.numerics import (
     log_beta_below,
     log_gamma_above,
@@ -30,19 +28,23 @@ def _log_below(tiny: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
     return log_beta_below(a, b, np.where(tiny, x, few), np.where(tiny, y, 1 - few))
 
 
+@formulas(
+    valid=lambda mu: [mu >= 0],
+    support=lambda mu: (0.0, math.inf),
+    logpmf=lambda k, mu: xlogy(k, mu) - gammaln(k + 1) - mu,
+    cdf=lambda k, mu: gamma.gammaincc(k + 1, mu),
+    sf=lambda k, mu: gamma.gammainc(k + 1, mu),
+    far_below=lambda tiny, k, mu: log_gamma_above(k + 1, np.where(tiny, mu, 2 * k + 3)),
+    far_above=lambda tiny, k, mu: log_gamma_below(k + 1, np.where(tiny, mu, 0.5 * (k + 1))),
+    ppf=pdtrik,
+    sample=lambda rng, size, mu: rng.poisson(mu, size),
+    mean=lambda mu: mu,
+    var=lambda mu: mu,
+)
 class Poisson(Discrete):
     """Poisson distribution."""
 
     shapes = ("mu",)
-
-    def _valid(self, mu):
-        return [mu >= 0]
-
-    def _support(self, mu):
-        return 0.0, math.inf
-
-    def _logpmf(self, k, mu):
-        return xlogy(k, mu) - gammaln(k + 1) - mu
 
     def _pmf(self, k, mu):
         return by_powers(
@@ -50,30 +52,6 @@ class Poisson(Discrete):
             lambda mu: self._logpmf(k, mu),
             lambda mu: np.power(mu, k) * np.exp(-mu - gammaln(k + 1)),
         )  # fmt: skip
-
-    def _cdf(self, k, mu):
-        return gamma.gammaincc(k + 1, mu)
-
-    def _sf(self, k, mu):
-        return gamma.gammainc(k + 1, mu)
-
-    def _far_below(self, tiny, k, mu):
-        return log_gamma_above(k + 1, np.where(tiny, mu, 2 * k + 3))
-
-    def _far_above(self, tiny, k, mu):
-        return log_gamma_below(k + 1, np.where(tiny, mu, 0.5 * (k + 1)))
-
-    def _ppf(self, q, mu):
-        return pdtrik(q, mu)
-
-    def _sample(self, rng, size, mu):
-        return rng.poisson(mu, size)
-
-    def _mean(self, mu):
-        return mu
-
-    def _var(self, mu):
-        return mu
 
     def _entropy(self, mu):
         large = mu > 1000
@@ -92,22 +70,20 @@ def _mean_log_factorial(n: Any, p: Any) -> Any:
     return mean_log_factorial(n * p, lambda u: -np.expm1(each * np.log1p(-chance * u)))
 
 
+@formulas(
+    valid=lambda n, p: [n >= 0, n == np.floor(n), p >= 0, p <= 1],
+    stand_in=lambda: (1.0, 0.5),
+    support=lambda n, p: (0.0, n),
+    ways=lambda k, n: -gamma.betaln(n - k + 1, k + 1) - np.log(n + 1),
+    ppf=bdtrik,
+    sample=lambda rng, size, n, p: rng.binomial(n.astype(np.int64), p, size),
+    mean=lambda n, p: n * p,
+    var=lambda n, p: n * p * (1 - p),
+)
 class Binomial(Discrete):
     """Binomial distribution of ``n`` trials of probability ``p``."""
 
     shapes = ("n", "p")
-
-    def _valid(self, n, p):
-        return [n >= 0, n == np.floor(n), p >= 0, p <= 1]
-
-    def _stand_in(self):
-        return 1.0, 0.5
-
-    def _support(self, n, p):
-        return 0.0, n
-
-    def _ways(self, k, n):
-        return -gamma.betaln(n - k + 1, k + 1) - np.log(n + 1)
 
     def _logpmf(self, k, n, p):
         return self._ways(k, n) + xlogy(k, p) + xlog1py(n - k, -p)
@@ -139,82 +115,50 @@ class Binomial(Discrete):
         last, a, b = self._shared(k, n)
         return np.where(last, -math.inf, _log_below(tiny & ~last, a, b, p, 1 - p))
 
-    def _ppf(self, q, n, p):
-        return bdtrik(q, n, p)
-
-    def _sample(self, rng, size, n, p):
-        return rng.binomial(n.astype(np.int64), p, size)
-
-    def _mean(self, n, p):
-        return n * p
-
-    def _var(self, n, p):
-        return n * p * (1 - p)
-
     def _entropy(self, n, p):
         both = _mean_log_factorial(n, p) + _mean_log_factorial(n, 1 - p)
         return both - gammaln(n + 1) - n * (xlogy(p, p) + xlog1py(1 - p, -p))
 
 
+@formulas(
+    valid=lambda p: [p >= 0, p <= 1],
+    stand_in=lambda: (0.5,),
+    support=lambda p: (0.0, 1.0),
+    logpmf=lambda k, p: xlogy(k, p) + xlog1py(1 - k, -p),
+    pmf=lambda k, p: np.where(k == 1, p, np.where(k == 0, 1 - p, k)),
+    cdf=lambda k, p: np.where(k >= 1, 1.0, 1 - p),
+    sf=lambda k, p: np.where(k >= 1, 0.0, p),
+    ppf=lambda q, p: np.where(q > 1 - p, 1.0, 0.0),
+    sample=lambda rng, size, p: rng.binomial(1, p, size),
+    mean=lambda p: p,
+    var=lambda p: p * (1 - p),
+    entropy=lambda p: -xlogy(p, p) - xlog1py(1 - p, -p),
+)
 class Bernoulli(Discrete):
     """Bernoulli distribution: 1 with probability ``p``, else 0."""
 
     shapes = ("p",)
     inside = 0.0
 
-    def _valid(self, p):
-        return [p >= 0, p <= 1]
 
-    def _stand_in(self):
-        return (0.5,)
-
-    def _support(self, p):
-        return 0.0, 1.0
-
-    def _logpmf(self, k, p):
-        return xlogy(k, p) + xlog1py(1 - k, -p)
-
-    def _pmf(self, k, p):
-        return np.where(k == 1, p, np.where(k == 0, 1 - p, k))
-
-    def _cdf(self, k, p):
-        return np.where(k >= 1, 1.0, 1 - p)
-
-    def _sf(self, k, p):
-        return np.where(k >= 1, 0.0, p)
-
-    def _ppf(self, q, p):
-        return np.where(q > 1 - p, 1.0, 0.0)
-
-    def _sample(self, rng, size, p):
-        return rng.binomial(1, p, size)
-
-    def _mean(self, p):
-        return p
-
-    def _var(self, p):
-        return p * (1 - p)
-
-    def _entropy(self, p):
-        return -xlogy(p, p) - xlog1py(1 - p, -p)
-
-
+@formulas(
+    valid=lambda n, p: [n > 0, p > 0, p <= 1],
+    stand_in=lambda: (1.0, 0.5),
+    support=lambda n, p: (0.0, math.inf),
+    ways=lambda k, n: gammaln(n + k) - gammaln(k + 1) - gammaln(n),
+    cdf=lambda k, n, p: gamma.betainc(n, k + 1, p),
+    sf=lambda k, n, p: gamma.betaincc(n, k + 1, p),
+    far_below=lambda tiny, k, n, p: _log_below(tiny, n, k + 1, p, 1 - p),
+    far_above=lambda tiny, k, n, p: _log_below(tiny, k + 1, n, 1 - p, p),
+    ppf=nbdtrik,
+    sample=lambda rng, size, n, p: rng.negative_binomial(n, p, size),
+    mean=lambda n, p: n * (1 - p) / p,
+    var=lambda n, p: n * (1 - p) / (p * p),
+)
 class NegativeBinomial(Discrete):
     """Failures before the ``n``-th success of probability ``p``."""
 
     shapes = ("n", "p")
-
-    def _valid(self, n, p):
-        return [n > 0, p > 0, p <= 1]
-
-    def _stand_in(self):
-        return 1.0, 0.5
-
-    def _support(self, n, p):
-        return 0.0, math.inf
-
-    def _ways(self, k, n):
-        return gammaln(n + k) - gammaln(k + 1) - gammaln(n)
 
     def _logpmf(self, k, n, p):
         return self._ways(k, n) + n * np.log(p) + xlog1py(k, -p)
@@ -225,30 +169,6 @@ class NegativeBinomial(Discrete):
             lambda p: self._logpmf(k, n, p),
             lambda p: np.exp(self._ways(k, n)) * np.power(p, n) * np.power(1 - p, k),
         )  # fmt: skip
-
-    def _cdf(self, k, n, p):
-        return gamma.betainc(n, k + 1, p)
-
-    def _sf(self, k, n, p):
-        return gamma.betaincc(n, k + 1, p)
-
-    def _far_below(self, tiny, k, n, p):
-        return _log_below(tiny, n, k + 1, p, 1 - p)
-
-    def _far_above(self, tiny, k, n, p):
-        return _log_below(tiny, k + 1, n, 1 - p, p)
-
-    def _ppf(self, q, n, p):
-        return nbdtrik(q, n, p)
-
-    def _sample(self, rng, size, n, p):
-        return rng.negative_binomial(n, p, size)
-
-    def _mean(self, n, p):
-        return n * (1 - p) / p
-
-    def _var(self, n, p):
-        return n * (1 - p) / (p * p)
 
     def _entropy(self, n, p):
         # the means of log k! and of log gamma(n + k) / gamma(n) have one integral
@@ -262,22 +182,24 @@ class NegativeBinomial(Discrete):
         return means - n * np.log(p) - xlog1py(n * (1 - p) / p, -p)
 
 
+@formulas(
+    valid=lambda p: [p > 0, p <= 1],
+    stand_in=lambda: (0.5,),
+    support=lambda p: (1.0, math.inf),
+    logpmf=lambda k, p: xlog1py(k - 1, -p) + np.log(p),
+    cdf=lambda k, p: -np.expm1(xlog1py(k, -p)),
+    sf=lambda k, p: np.exp(xlog1py(k, -p)),
+    logsf=lambda k, p: xlog1py(k, -p),
+    ppf=lambda q, p: np.log1p(-q) / np.log1p(-np.where(p < 1, p, 0.5)),
+    sample=lambda rng, size, p: rng.geometric(p, size),
+    mean=lambda p: 1 / p,
+    var=lambda p: (1 - p) / (p * p),
+    entropy=lambda p: -np.log(p) - xlog1py((1 - p) / p, -p),
+)
 class Geometric(Discrete):
     """Trials until the first success of probability ``p``."""
 
     shapes = ("p",)
-
-    def _valid(self, p):
-        return [p > 0, p <= 1]
-
-    def _stand_in(self):
-        return (0.5,)
-
-    def _support(self, p):
-        return 1.0, math.inf
-
-    def _logpmf(self, k, p):
-        return xlog1py(k - 1, -p) + np.log(p)
 
     def _pmf(self, k, p):
         return by_powers(
@@ -285,30 +207,6 @@ class Geometric(Discrete):
             lambda p: self._logpmf(k, p),
             lambda p: p * np.power(1 - p, k - 1),
         )  # fmt: skip
-
-    def _cdf(self, k, p):
-        return -np.expm1(xlog1py(k, -p))
-
-    def _sf(self, k, p):
-        return np.exp(xlog1py(k, -p))
-
-    def _logsf(self, k, p):
-        return xlog1py(k, -p)
-
-    def _ppf(self, q, p):
-        return np.log1p(-q) / np.log1p(-np.where(p < 1, p, 0.5))
-
-    def _sample(self, rng, size, p):
-        return rng.geometric(p, size)
-
-    def _mean(self, p):
-        return 1 / p
-
-    def _var(self, p):
-        return (1 - p) / (p * p)
-
-    def _entropy(self, p):
-        return -np.log(p) - xlog1py((1 - p) / p, -p)
 
 
 class Categorical(WithoutParameters):

@@ -17,20 +17,20 @@ Where a parameter is not one, formulas see a valid one, and ``where_valid`` puts
 the result and of all its gradients, by the argument and by parameters.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import reduce
 from importlib import import_module
 from operator import and_
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from numgrad.errors import NumgradAttributeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_operand
 from numgrad.random.generator import at_once, checked_parameter, drawn_shape, generator_from
+
+F = TypeVar("F", bound="Distribution")
 
 
 class WithoutParameters:
@@ -243,6 +243,63 @@ class Distribution(WithoutParameters):
         """Numbers that were drawn, at their location and in their scale."""
         raise NotImplementedError
 
+    def _chosen(
+        self, what: str, formula: Callable[..., Any], first: float, last: float, arguments: tuple
+    ) -> Any:
+        raise NotImplementedError
+
+    def cdf(self, x: Any, *args: Any, **named: Any) -> Any:
+        """Probability of a number not above ``x``."""
+        return self._chosen("cdf", self._cdf, 0.0, 1.0, (x, args, named))
+
+    def sf(self, x: Any, *args: Any, **named: Any) -> Any:
+        """Probability of a number above ``x``."""
+        return self._chosen("sf", self._sf, 1.0, 0.0, (x, args, named))
+
+    def logcdf(self, x: Any, *args: Any, **named: Any) -> Any:
+        """Logarithm of ``cdf``."""
+        return self._chosen("logcdf", self._logcdf, -math.inf, 0.0, (x, args, named))
+
+    def logsf(self, x: Any, *args: Any, **named: Any) -> Any:
+        """Logarithm of ``sf``."""
+        return self._chosen("logsf", self._logsf, 0.0, -math.inf, (x, args, named))
+
+    def _moment(
+        self, what: str, formula: Callable[..., Any], finish: Callable[..., Any], call: tuple
+    ) -> Any:
+        """A moment of location 0 and scale 1, of which ``finish`` makes one of those given.
+
+        It gets None for the scale that a distribution of integers has not.
+        """
+        _, arguments, (loc, *deviation) = self._check_arguments(what, *call)
+        ok, shapes, scale = self._safe(arguments, *deviation)
+        return where_valid(ok, finish(formula(*shapes), loc, scale), *arguments, loc, *deviation)
+
+    def mean(self, *args: Any, **named: Any) -> Any:
+        """Mean."""
+        return self._moment(
+            "mean", self._mean, lambda m, loc, s: (m if s is None else m * s) + loc, (args, named)
+        )
+
+    def var(self, *args: Any, **named: Any) -> Any:
+        """Variance."""
+        return self._moment(
+            "var", self._var, lambda v, _, s: v if s is None else v * (s * s), (args, named)
+        )
+
+    def std(self, *args: Any, **named: Any) -> Any:
+        """Standard deviation."""
+        return np.sqrt(self.var(*args, **named))
+
+    def entropy(self, *args: Any, **named: Any) -> Any:
+        """Entropy; the differential one of a distribution with a density."""
+        return self._moment(
+            "entropy",
+            self._entropy,
+            lambda h, _, s: h if s is None else h + np.log(s),
+            (args, named),
+        )
+
     def median(self, *args: Any, **named: Any) -> Any:
         """Median."""
         return self.ppf(0.5, *args, **named)
@@ -328,6 +385,17 @@ def _log(p: Any, complement: Any, far: Callable[..., Any], arguments: tuple) -> 
     return np.where(near, small, result if tail is None else np.where(tiny, tail, result))
 
 
+def formulas(**functions: Callable[..., Any]) -> Callable[[type[F]], type[F]]:
+    """Give a family formulas that need nothing but their arguments: ``cdf`` becomes ``_cdf``."""
+
+    def give(family: type[F]) -> type[F]:
+        for name, function in functions.items():
+            setattr(family, f"_{name}", staticmethod(function))
+        return family
+
+    return give
+
+
 class Continuous(Distribution):
     """A family of distributions with a density."""
 
@@ -394,22 +462,6 @@ class Continuous(Distribution):
         y, below, above, valid, shapes, _ = self._at(what, *arguments)
         return valid(np.where(below, first, np.where(above, last, formula(y, *shapes))))
 
-    def cdf(self, x: Any, *args: Any, **named: Any) -> Any:
-        """Probability of a number not above ``x``."""
-        return self._chosen("cdf", self._cdf, 0.0, 1.0, (x, args, named))
-
-    def sf(self, x: Any, *args: Any, **named: Any) -> Any:
-        """Probability of a number above ``x``."""
-        return self._chosen("sf", self._sf, 1.0, 0.0, (x, args, named))
-
-    def logcdf(self, x: Any, *args: Any, **named: Any) -> Any:
-        """Logarithm of ``cdf``."""
-        return self._chosen("logcdf", self._logcdf, -math.inf, 0.0, (x, args, named))
-
-    def logsf(self, x: Any, *args: Any, **named: Any) -> Any:
-        """Logarithm of ``sf``."""
-        return self._chosen("logsf", self._logsf, 0.0, -math.inf, (x, args, named))
-
     def _quantile(
         self, what: str, formula: Callable[..., Any], q: Any, reverse: bool, call: tuple
     ) -> Any:
@@ -431,29 +483,6 @@ class Continuous(Distribution):
     def isf(self, q: Any, *args: Any, **named: Any) -> Any:
         """Where ``sf`` is ``q``."""
         return self._quantile("isf", self._isf, q, True, (args, named))
-
-    def _moment(
-        self, what: str, formula: Callable[..., Any], finish: Callable[..., Any], call: tuple
-    ) -> Any:
-        _, arguments, (loc, deviation) = self._check_arguments(what, *call)
-        ok, shapes, scale = self._safe(arguments, deviation)
-        return where_valid(ok, finish(formula(*shapes), loc, scale), *arguments, loc, deviation)
-
-    def mean(self, *args: Any, **named: Any) -> Any:
-        """Mean."""
-        return self._moment("mean", self._mean, lambda m, loc, s: m * s + loc, (args, named))
-
-    def var(self, *args: Any, **named: Any) -> Any:
-        """Variance."""
-        return self._moment("var", self._var, lambda v, _, s: v * (s * s), (args, named))
-
-    def std(self, *args: Any, **named: Any) -> Any:
-        """Standard deviation."""
-        return np.sqrt(self.var(*args, **named))
-
-    def entropy(self, *args: Any, **named: Any) -> Any:
-        """Differential entropy."""
-        return self._moment("entropy", self._entropy, lambda h, _, s: h + np.log(s), (args, named))
 
 
 class Discrete(Distribution):
@@ -509,11 +538,6 @@ class Discrete(Distribution):
         result = np.where(k == k, formula(np.floor(k), *shapes), k)  # NaN, as a formula may compare
         return valid(np.where(below, first, np.where(above, last, result)))
 
-    cdf = Continuous.cdf
-    sf = Continuous.sf
-    logcdf = Continuous.logcdf
-    logsf = Continuous.logsf
-
     def _quantile(self, what: str, q: Any, reverse: bool, call: tuple) -> Any:
         q, arguments, (loc,) = self._check_arguments(what, *call, x=q)
         ok, shapes, _ = self._safe(arguments)
@@ -538,24 +562,3 @@ class Discrete(Distribution):
     def isf(self, q: Any, *args: Any, **named: Any) -> Any:
         """The least number of which ``sf`` is at most ``q``."""
         return self._quantile("isf", q, True, (args, named))
-
-    def _moment(self, what: str, formula: Callable[..., Any], call: tuple) -> Any:
-        _, arguments, (loc,) = self._check_arguments(what, *call)
-        ok, shapes, _ = self._safe(arguments)
-        return where_valid(ok, formula(loc, *shapes), *arguments, loc)
-
-    def mean(self, *args: Any, **named: Any) -> Any:
-        """Mean."""
-        return self._moment("mean", lambda loc, *a: self._mean(*a) + loc, (args, named))
-
-    def var(self, *args: Any, **named: Any) -> Any:
-        """Variance."""
-        return self._moment("var", lambda _, *a: self._var(*a), (args, named))
-
-    def std(self, *args: Any, **named: Any) -> Any:
-        """Standard deviation."""
-        return np.sqrt(self.var(*args, **named))
-
-    def entropy(self, *args: Any, **named: Any) -> Any:
-        """Entropy."""
-        return self._moment("entropy", lambda _, *a: self._entropy(*a), (args, named))

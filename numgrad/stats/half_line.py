@@ -1,7 +1,5 @@
 """Distributions of positive numbers and of the family of gamma and beta."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -22,7 +20,7 @@ from numgrad.operations.special_functions.gamma import (
     gammaincinv,
 )
 from numgrad.operations.special_functions.scipy_elementary import xlog1py, xlogy
-from numgrad.stats.distribution import Continuous, by_powers
+from numgrad.stats.distribution import Continuous, by_powers, formulas
 from numgrad.stats.line import EULER, LOG_ROOT_TWO_PI
 from numgrad.stats.numerics import log_beta_below, log_gamma_above, log_gamma_below, shares
 
@@ -34,40 +32,30 @@ class Positive(Continuous):
         return 0.0, math.inf
 
 
+@formulas(
+    logpdf=lambda y: -y,
+    cdf=lambda y: -np.expm1(-y),
+    sf=lambda y: np.exp(-y),
+    logsf=lambda y: -y,
+    ppf=lambda q: -np.log1p(-q),
+    isf=lambda q: -np.log(q),
+    sample=lambda rng, size: rng.standard_exponential(size),
+    mean=lambda: 1.0,
+    var=lambda: 1.0,
+    entropy=lambda: 1.0,
+)
 class Exponential(Positive):
     """Exponential distribution."""
 
-    def _logpdf(self, y):
-        return -y
 
-    def _cdf(self, y):
-        return -np.expm1(-y)
-
-    def _sf(self, y):
-        return np.exp(-y)
-
-    def _logsf(self, y):
-        return -y
-
-    def _ppf(self, q):
-        return -np.log1p(-q)
-
-    def _isf(self, q):
-        return -np.log(q)
-
-    def _sample(self, rng, size):
-        return rng.standard_exponential(size)
-
-    def _mean(self):
-        return 1.0
-
-    def _var(self):
-        return 1.0
-
-    def _entropy(self):
-        return 1.0
-
-
+@formulas(
+    ppf=lambda q, s: np.exp(s * ndtri(q)),
+    isf=lambda q, s: np.exp(-s * ndtri(q)),
+    sample=lambda rng, size, s: np.exp(s * rng.standard_normal(size)),
+    mean=lambda s: np.exp(0.5 * (s * s)),
+    var=lambda s: np.expm1(s * s) * np.exp(s * s),
+    entropy=lambda s: 0.5 + LOG_ROOT_TWO_PI + np.log(s),
+)
 class LogNormal(Positive):
     """Distribution of the exponential of a normal number of standard deviation ``s``."""
 
@@ -98,25 +86,15 @@ class LogNormal(Positive):
         zero, z = self._standard(y, s)
         return np.where(zero, 0.0, log_ndtr(-z))
 
-    def _ppf(self, q, s):
-        return np.exp(s * ndtri(q))
 
-    def _isf(self, q, s):
-        return np.exp(-s * ndtri(q))
-
-    def _sample(self, rng, size, s):
-        return np.exp(s * rng.standard_normal(size))
-
-    def _mean(self, s):
-        return np.exp(0.5 * (s * s))
-
-    def _var(self, s):
-        return np.expm1(s * s) * np.exp(s * s)
-
-    def _entropy(self, s):
-        return 0.5 + LOG_ROOT_TWO_PI + np.log(s)
-
-
+@formulas(
+    ppf=lambda q, c: np.power(-np.log1p(-q), 1 / c),
+    isf=lambda q, c: np.power(-np.log(q), 1 / c),
+    sample=lambda rng, size, c: rng.weibull(c, size),
+    mean=lambda c: gamma(1 + 1 / c),
+    var=lambda c: gamma(1 + 2 / c) - gamma(1 + 1 / c) ** 2,
+    entropy=lambda c: -EULER / c - np.log(c) + EULER + 1,
+)
 class Weibull(Positive):
     """Weibull distribution of minima."""
 
@@ -145,54 +123,23 @@ class Weibull(Positive):
     def _logsf(self, y, c):
         return -self._power(y, c)
 
-    def _ppf(self, q, c):
-        return np.power(-np.log1p(-q), 1 / c)
 
-    def _isf(self, q, c):
-        return np.power(-np.log(q), 1 / c)
-
-    def _sample(self, rng, size, c):
-        return rng.weibull(c, size)
-
-    def _mean(self, c):
-        return gamma(1 + 1 / c)
-
-    def _var(self, c):
-        return gamma(1 + 2 / c) - gamma(1 + 1 / c) ** 2
-
-    def _entropy(self, c):
-        return -EULER / c - np.log(c) + EULER + 1
-
-
+@formulas(
+    support=lambda b: (1.0, math.inf),
+    logpdf=lambda y, b: np.log(b) - (b + 1) * np.log(y),
+    cdf=lambda y, b: -np.expm1(-b * np.log(y)),
+    sf=lambda y, b: np.power(y, -b),
+    logsf=lambda y, b: -b * np.log(y),
+    ppf=lambda q, b: np.power(1 - q, -1 / b),
+    isf=lambda q, b: np.power(q, -1 / b),
+    sample=lambda rng, size, b: rng.pareto(b, size) + 1,
+    entropy=lambda b: 1 + 1 / b - np.log(b),
+)
 class Pareto(Continuous):
     """Pareto distribution, from 1 on."""
 
     shapes = ("b",)
     inside = 2.0
-
-    def _support(self, b):
-        return 1.0, math.inf
-
-    def _logpdf(self, y, b):
-        return np.log(b) - (b + 1) * np.log(y)
-
-    def _cdf(self, y, b):
-        return -np.expm1(-b * np.log(y))
-
-    def _sf(self, y, b):
-        return np.power(y, -b)
-
-    def _logsf(self, y, b):
-        return -b * np.log(y)
-
-    def _ppf(self, q, b):
-        return np.power(1 - q, -1 / b)
-
-    def _isf(self, q, b):
-        return np.power(q, -1 / b)
-
-    def _sample(self, rng, size, b):
-        return rng.pareto(b, size) + 1
 
     def _mean(self, b):
         finite = b > 1
@@ -203,49 +150,37 @@ class Pareto(Continuous):
         b = np.where(finite, b, 3.0)
         return np.where(finite, b / ((b - 1) * (b - 1) * (b - 2)), math.inf)
 
-    def _entropy(self, b):
-        return 1 + 1 / b - np.log(b)
 
-
+@formulas(
+    logpdf=lambda y: 0.5 * math.log(2 / math.pi) - 0.5 * (y * y),
+    cdf=lambda y: erf(y * math.sqrt(0.5)),
+    sf=lambda y: erfc(y * math.sqrt(0.5)),
+    logsf=lambda y: math.log(2) + log_ndtr(-y),
+    ppf=lambda q: math.sqrt(2) * erfinv(q),
+    isf=lambda q: math.sqrt(2) * erfcinv(q),
+    sample=lambda rng, size: np.abs(rng.standard_normal(size)),
+    mean=lambda: math.sqrt(2 / math.pi),
+    var=lambda: 1 - 2 / math.pi,
+    entropy=lambda: 0.5 * math.log(math.pi / 2) + 0.5,
+)
 class HalfNormal(Positive):
     """Distribution of the absolute value of a normal number."""
 
-    def _logpdf(self, y):
-        return 0.5 * math.log(2 / math.pi) - 0.5 * (y * y)
 
-    def _cdf(self, y):
-        return erf(y * math.sqrt(0.5))
-
-    def _sf(self, y):
-        return erfc(y * math.sqrt(0.5))
-
-    def _logsf(self, y):
-        return math.log(2) + log_ndtr(-y)
-
-    def _ppf(self, q):
-        return math.sqrt(2) * erfinv(q)
-
-    def _isf(self, q):
-        return math.sqrt(2) * erfcinv(q)
-
-    def _sample(self, rng, size):
-        return np.abs(rng.standard_normal(size))
-
-    def _mean(self):
-        return math.sqrt(2 / math.pi)
-
-    def _var(self):
-        return 1 - 2 / math.pi
-
-    def _entropy(self):
-        return 0.5 * math.log(math.pi / 2) + 0.5
-
-
+@formulas(
+    logpdf=lambda y: np.log(y) - 0.5 * (y * y),
+    cdf=lambda y: -np.expm1(-0.5 * (y * y)),
+    sf=lambda y: np.exp(-0.5 * (y * y)),
+    logsf=lambda y: -0.5 * (y * y),
+    ppf=lambda q: np.sqrt(-2 * np.log1p(-q)),
+    isf=lambda q: np.sqrt(-2 * np.log(q)),
+    sample=lambda rng, size: rng.rayleigh(size=size),
+    mean=lambda: math.sqrt(math.pi / 2),
+    var=lambda: 2 - math.pi / 2,
+    entropy=lambda: EULER / 2 + 1 - 0.5 * math.log(2),
+)
 class Rayleigh(Positive):
     """Rayleigh distribution."""
-
-    def _logpdf(self, y):
-        return np.log(y) - 0.5 * (y * y)
 
     def _pdf(self, y, log_scale):
         return by_powers(
@@ -256,45 +191,28 @@ class Rayleigh(Positive):
             lambda y: y * np.exp(-0.5 * (y * y) - log_scale),
         )
 
-    def _cdf(self, y):
-        return -np.expm1(-0.5 * (y * y))
-
-    def _sf(self, y):
-        return np.exp(-0.5 * (y * y))
-
-    def _logsf(self, y):
-        return -0.5 * (y * y)
-
-    def _ppf(self, q):
-        return np.sqrt(-2 * np.log1p(-q))
-
-    def _isf(self, q):
-        return np.sqrt(-2 * np.log(q))
-
-    def _sample(self, rng, size):
-        return rng.rayleigh(size=size)
-
-    def _mean(self):
-        return math.sqrt(math.pi / 2)
-
-    def _var(self):
-        return 2 - math.pi / 2
-
-    def _entropy(self):
-        return EULER / 2 + 1 - 0.5 * math.log(2)
-
 
 expon, lognorm, weibull_min = Exponential("expon"), LogNormal("lognorm"), Weibull("weibull_min")
 pareto, halfnorm, rayleigh = Pareto("pareto"), HalfNormal("halfnorm"), Rayleigh("rayleigh")
 
 
+@formulas(
+    logpdf=lambda y, a: xlogy(a - 1, y) - y - gammaln(a),
+    cdf=lambda y, a: gammainc(a, y),
+    sf=lambda y, a: gammaincc(a, y),
+    far_below=lambda tiny, y, a: log_gamma_below(a, np.where(tiny, y, 0.5 * a)),
+    far_above=lambda tiny, y, a: log_gamma_above(a, np.where(tiny, y, 2 * a + 1)),
+    ppf=lambda q, a: gammaincinv(a, q),
+    isf=lambda q, a: gammainccinv(a, q),
+    sample=lambda rng, size, a: rng.standard_gamma(a, size),
+    mean=lambda a: a,
+    var=lambda a: a,
+    entropy=lambda a: a + gammaln(a) + (1 - a) * digamma(a),
+)
 class Gamma(Positive):
     """Gamma distribution of shape ``a``."""
 
     shapes = ("a",)
-
-    def _logpdf(self, y, a):
-        return xlogy(a - 1, y) - y - gammaln(a)
 
     def _pdf(self, y, log_scale, a):
         return by_powers(
@@ -303,47 +221,21 @@ class Gamma(Positive):
             lambda y: np.power(y, a - 1) * np.exp(-y - gammaln(a) - log_scale),
         )  # fmt: skip
 
-    def _cdf(self, y, a):
-        return gammainc(a, y)
 
-    def _sf(self, y, a):
-        return gammaincc(a, y)
-
-    def _far_below(self, tiny, y, a):
-        return log_gamma_below(a, np.where(tiny, y, 0.5 * a))
-
-    def _far_above(self, tiny, y, a):
-        return log_gamma_above(a, np.where(tiny, y, 2 * a + 1))
-
-    def _ppf(self, q, a):
-        return gammaincinv(a, q)
-
-    def _isf(self, q, a):
-        return gammainccinv(a, q)
-
-    def _sample(self, rng, size, a):
-        return rng.standard_gamma(a, size)
-
-    def _mean(self, a):
-        return a
-
-    def _var(self, a):
-        return a
-
-    def _entropy(self, a):
-        return a + gammaln(a) + (1 - a) * digamma(a)
-
-
+@formulas(
+    support=lambda a, b: (0.0, 1.0),
+    logpdf=lambda y, a, b: xlogy(a - 1, y) + xlog1py(b - 1, -y) - betaln(a, b),
+    cdf=lambda y, a, b: betainc(a, b, y),
+    sf=lambda y, a, b: betaincc(a, b, y),
+    ppf=lambda q, a, b: betaincinv(a, b, q),
+    isf=lambda q, a, b: betainccinv(a, b, q),
+    sample=lambda rng, size, a, b: rng.beta(a, b, size),
+    mean=lambda a, b: a / (a + b),
+)
 class Beta(Continuous):
     """Beta distribution."""
 
     shapes = ("a", "b")
-
-    def _support(self, a, b):
-        return 0.0, 1.0
-
-    def _logpdf(self, y, a, b):
-        return xlogy(a - 1, y) + xlog1py(b - 1, -y) - betaln(a, b)
 
     def _pdf(self, y, log_scale, a, b):
         return by_powers(
@@ -354,12 +246,6 @@ class Beta(Continuous):
             * np.exp(-betaln(a, b) - log_scale),
         )  # fmt: skip
 
-    def _cdf(self, y, a, b):
-        return betainc(a, b, y)
-
-    def _sf(self, y, a, b):
-        return betaincc(a, b, y)
-
     def _far_below(self, tiny, y, a, b):
         y = np.where(tiny, y, 1e-3 * a / (a + b))
         return log_beta_below(a, b, y, 1 - y, (np.log(y), np.log1p(-y)))
@@ -367,18 +253,6 @@ class Beta(Continuous):
     def _far_above(self, tiny, y, a, b):
         y = np.where(tiny, y, 1 - 1e-3 * b / (a + b))
         return log_beta_below(b, a, 1 - y, y, (np.log1p(-y), np.log(y)))
-
-    def _ppf(self, q, a, b):
-        return betaincinv(a, b, q)
-
-    def _isf(self, q, a, b):
-        return betainccinv(a, b, q)
-
-    def _sample(self, rng, size, a, b):
-        return rng.beta(a, b, size)
-
-    def _mean(self, a, b):
-        return a / (a + b)
 
     def _var(self, a, b):
         total = a + b
@@ -389,6 +263,17 @@ class Beta(Continuous):
         return betaln(a, b) - slopes + (a + b - 2) * digamma(a + b)
 
 
+@formulas(
+    cdf=lambda y, df: distributions.chdtr(df, y),
+    sf=lambda y, df: distributions.chdtrc(df, y),
+    far_below=lambda tiny, y, df: log_gamma_below(0.5 * df, 0.5 * np.where(tiny, y, 0.5 * df)),
+    far_above=lambda tiny, y, df: log_gamma_above(0.5 * df, 0.5 * np.where(tiny, y, 2 * df + 2)),
+    ppf=lambda q, df: 2 * gammaincinv(0.5 * df, q),
+    isf=lambda q, df: distributions.chdtri(df, q),
+    sample=lambda rng, size, df: rng.chisquare(df, size),
+    mean=lambda df: df,
+    var=lambda df: 2 * df,
+)
 class ChiSquared(Positive):
     """Chi-squared distribution."""
 
@@ -406,38 +291,17 @@ class ChiSquared(Positive):
             * np.exp(-0.5 * y - gammaln(0.5 * df) - (0.5 * math.log(2)) * df - log_scale),
         )  # fmt: skip
 
-    def _cdf(self, y, df):
-        return distributions.chdtr(df, y)
-
-    def _sf(self, y, df):
-        return distributions.chdtrc(df, y)
-
-    def _far_below(self, tiny, y, df):
-        return log_gamma_below(0.5 * df, 0.5 * np.where(tiny, y, 0.5 * df))
-
-    def _far_above(self, tiny, y, df):
-        return log_gamma_above(0.5 * df, 0.5 * np.where(tiny, y, 2 * df + 2))
-
-    def _ppf(self, q, df):
-        return 2 * gammaincinv(0.5 * df, q)
-
-    def _isf(self, q, df):
-        return distributions.chdtri(df, q)
-
-    def _sample(self, rng, size, df):
-        return rng.chisquare(df, size)
-
-    def _mean(self, df):
-        return df
-
-    def _var(self, df):
-        return 2 * df
-
     def _entropy(self, df):
         half = 0.5 * df
         return half + math.log(2) + gammaln(half) + (1 - half) * digamma(half)
 
 
+@formulas(
+    ppf=lambda q, a: 1 / gammainccinv(a, q),
+    isf=lambda q, a: 1 / gammaincinv(a, q),
+    sample=lambda rng, size, a: 1 / rng.standard_gamma(a, size),
+    entropy=lambda a: a + gammaln(a) - (1 + a) * digamma(a),
+)
 class InverseGamma(Positive):
     """Distribution of the reciprocal of a gamma number of shape ``a``."""
 
@@ -473,15 +337,6 @@ class InverseGamma(Positive):
     def _far_above(self, tiny, y, a):
         return log_gamma_below(a, np.where(tiny, self._inverse(y)[1], 0.5 * a))
 
-    def _ppf(self, q, a):
-        return 1 / gammainccinv(a, q)
-
-    def _isf(self, q, a):
-        return 1 / gammaincinv(a, q)
-
-    def _sample(self, rng, size, a):
-        return 1 / rng.standard_gamma(a, size)
-
     def _mean(self, a):
         finite = a > 1
         return np.where(finite, 1 / np.where(finite, a - 1, 1.0), math.inf)
@@ -491,10 +346,12 @@ class InverseGamma(Positive):
         a = np.where(finite, a, 3.0)
         return np.where(finite, 1 / ((a - 1) * (a - 1) * (a - 2)), math.inf)
 
-    def _entropy(self, a):
-        return a + gammaln(a) - (1 + a) * digamma(a)
 
-
+@formulas(
+    cdf=lambda y, dfn, dfd: distributions.fdtr(dfn, dfd, y),
+    sf=lambda y, dfn, dfd: distributions.fdtrc(dfn, dfd, y),
+    ppf=lambda q, dfn, dfd: distributions.fdtri(dfn, dfd, q),
+)
 class FisherF(Positive):
     """Fisher's F distribution."""
 
@@ -515,12 +372,6 @@ class FisherF(Positive):
             * np.exp(-betaln(0.5 * dfn, 0.5 * dfd) - log_scale),
         )  # fmt: skip
 
-    def _cdf(self, y, dfn, dfd):
-        return distributions.fdtr(dfn, dfd, y)
-
-    def _sf(self, y, dfn, dfd):
-        return distributions.fdtrc(dfn, dfd, y)
-
     def _far_below(self, tiny, y, dfn, dfd):
         # the share is within a thousandth of its mean's
         share, rest, *logs = shares(np.where(tiny, y * dfn / dfd, 1e-3 * dfn / (dfn + dfd)))
@@ -529,9 +380,6 @@ class FisherF(Positive):
     def _far_above(self, tiny, y, dfn, dfd):
         share, rest, *logs = shares(np.where(tiny, y * dfn / dfd, 1e3 * (dfn + dfd) / dfd))
         return log_beta_below(0.5 * dfd, 0.5 * dfn, rest, share, logs[::-1])
-
-    def _ppf(self, q, dfn, dfd):
-        return distributions.fdtri(dfn, dfd, q)
 
     def _sample(self, rng, size, dfn, dfd):
         return (rng.chisquare(dfn, size) / dfn) / (rng.chisquare(dfd, size) / dfd)

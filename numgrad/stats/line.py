@@ -1,7 +1,5 @@
 """Distributions on the line or an interval."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -13,7 +11,7 @@ from numgrad.operations.special_functions import distributions
 from numgrad.operations.special_functions.bessel import i0, i0e, i1, i1e
 from numgrad.operations.special_functions.distributions import log_ndtr, ndtri, ndtri_exp, owens_t
 from numgrad.operations.special_functions.gamma import betaln
-from numgrad.stats.distribution import Continuous
+from numgrad.stats.distribution import Continuous, formulas
 from numgrad.stats.numerics import angle_variance, log_beta_below, over_normals, shares, truncated
 
 LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -27,43 +25,31 @@ def _log1p_square(u: Any) -> Any:
     return np.where(large, 2 * np.log(np.abs(np.where(large, u, 1.0))), np.log1p(near * near))
 
 
+@formulas(
+    logpdf=lambda y: -0.5 * (y * y) - LOG_ROOT_TWO_PI,
+    cdf=ndtr,
+    sf=lambda y: ndtr(-y),
+    logcdf=log_ndtr,
+    logsf=lambda y: log_ndtr(-y),
+    ppf=ndtri,
+    isf=lambda q: -ndtri(q),
+    sample=lambda rng, size: rng.standard_normal(size),
+    mean=lambda: 0.0,
+    var=lambda: 1.0,
+    entropy=lambda: 0.5 + LOG_ROOT_TWO_PI,
+)
 class Normal(Continuous):
     """Normal distribution."""
 
-    def _logpdf(self, y):
-        return -0.5 * (y * y) - LOG_ROOT_TWO_PI
 
-    def _cdf(self, y):
-        return ndtr(y)
-
-    def _sf(self, y):
-        return ndtr(-y)
-
-    def _logcdf(self, y):
-        return log_ndtr(y)
-
-    def _logsf(self, y):
-        return log_ndtr(-y)
-
-    def _ppf(self, q):
-        return ndtri(q)
-
-    def _isf(self, q):
-        return -ndtri(q)
-
-    def _sample(self, rng, size):
-        return rng.standard_normal(size)
-
-    def _mean(self):
-        return 0.0
-
-    def _var(self):
-        return 1.0
-
-    def _entropy(self):
-        return 0.5 + LOG_ROOT_TWO_PI
-
-
+@formulas(
+    cdf=lambda y, df: distributions.stdtr(df, y),
+    sf=lambda y, df: distributions.stdtr(df, -y),
+    ppf=lambda q, df: distributions.stdtrit(df, q),
+    isf=lambda q, df: -distributions.stdtrit(df, q),
+    sample=lambda rng, size, df: rng.standard_t(df, size),
+    mean=lambda df: np.where(df > 1, 0.0, math.inf),
+)
 class StudentT(Continuous):
     """Student's t distribution; with endless degrees of freedom the normal one."""
 
@@ -87,24 +73,6 @@ class StudentT(Continuous):
     def _far_above(self, tiny, y, df):
         return self._far_below(tiny, -y, df)
 
-    def _cdf(self, y, df):
-        return distributions.stdtr(df, y)
-
-    def _sf(self, y, df):
-        return distributions.stdtr(df, -y)
-
-    def _ppf(self, q, df):
-        return distributions.stdtrit(df, q)
-
-    def _isf(self, q, df):
-        return -distributions.stdtrit(df, q)
-
-    def _sample(self, rng, size, df):
-        return rng.standard_t(df, size)
-
-    def _mean(self, df):
-        return np.where(df > 1, 0.0, math.inf)
-
     def _var(self, df):
         finite = df > 2
         result = df / np.where(finite, df - 2, 1.0)
@@ -120,48 +88,32 @@ class StudentT(Continuous):
         return np.where(large, 0.5 + LOG_ROOT_TWO_PI + terms, result)
 
 
+@formulas(
+    logpdf=lambda y: log_sigmoid(y) + log_sigmoid(-y),
+    cdf=logistic_function,
+    sf=lambda y: logistic_function(-y),
+    logcdf=log_sigmoid,
+    logsf=lambda y: log_sigmoid(-y),
+    ppf=lambda q: np.log(q) - np.log1p(-q),
+    isf=lambda q: np.log1p(-q) - np.log(q),
+    sample=lambda rng, size: rng.logistic(size=size),
+    mean=lambda: 0.0,
+    var=lambda: math.pi**2 / 3,
+    entropy=lambda: 2.0,
+)
 class Logistic(Continuous):
     """Logistic distribution."""
 
-    def _logpdf(self, y):
-        return log_sigmoid(y) + log_sigmoid(-y)
 
-    def _cdf(self, y):
-        return logistic_function(y)
-
-    def _sf(self, y):
-        return logistic_function(-y)
-
-    def _logcdf(self, y):
-        return log_sigmoid(y)
-
-    def _logsf(self, y):
-        return log_sigmoid(-y)
-
-    def _ppf(self, q):
-        return np.log(q) - np.log1p(-q)
-
-    def _isf(self, q):
-        return np.log1p(-q) - np.log(q)
-
-    def _sample(self, rng, size):
-        return rng.logistic(size=size)
-
-    def _mean(self):
-        return 0.0
-
-    def _var(self):
-        return math.pi**2 / 3
-
-    def _entropy(self):
-        return 2.0
-
-
+@formulas(
+    logpdf=lambda y: -math.log(2) - np.abs(y),
+    sample=lambda rng, size: rng.laplace(size=size),
+    mean=lambda: 0.0,
+    var=lambda: 2.0,
+    entropy=lambda: math.log(2) + 1,
+)
 class Laplace(Continuous):
     """Laplace distribution."""
-
-    def _logpdf(self, y):
-        return -math.log(2) - np.abs(y)
 
     def _cdf(self, y):
         # not by the absolute value, whose derivative at 0 is none of the distribution function's
@@ -188,30 +140,17 @@ class Laplace(Continuous):
     def _isf(self, q):
         return -self._ppf(q)
 
-    def _sample(self, rng, size):
-        return rng.laplace(size=size)
 
-    def _mean(self):
-        return 0.0
-
-    def _var(self):
-        return 2.0
-
-    def _entropy(self):
-        return math.log(2) + 1
-
-
+@formulas(
+    logpdf=lambda y: -math.log(math.pi) - _log1p_square(y),
+    cdf=lambda y: np.arctan2(1.0, -y) / math.pi,
+    sf=lambda y: np.arctan2(1.0, y) / math.pi,
+    mean=lambda: math.nan,
+    var=lambda: math.nan,
+    entropy=lambda: math.log(4 * math.pi),
+)
 class Cauchy(Continuous):
     """Cauchy distribution."""
-
-    def _logpdf(self, y):
-        return -math.log(math.pi) - _log1p_square(y)
-
-    def _cdf(self, y):
-        return np.arctan2(1.0, -y) / math.pi
-
-    def _sf(self, y):
-        return np.arctan2(1.0, y) / math.pi
 
     def _ppf(self, q):
         upper, middle = q > 0.5, np.abs(q - 0.5) < 0.25
@@ -223,53 +162,30 @@ class Cauchy(Continuous):
     def _isf(self, q):
         return -self._ppf(q)
 
-    def _mean(self):
-        return math.nan
 
-    def _var(self):
-        return math.nan
-
-    def _entropy(self):
-        return math.log(4 * math.pi)
-
-
+@formulas(
+    logpdf=lambda y: -(y + np.exp(-y)),
+    cdf=lambda y: np.exp(-np.exp(-y)),
+    sf=lambda y: -np.expm1(-np.exp(-y)),
+    logcdf=lambda y: -np.exp(-y),
+    far_above=lambda tiny, y: -np.where(tiny, y, 1.0),
+    ppf=lambda q: -np.log(-np.log(q)),
+    isf=lambda q: -np.log(-np.log1p(-q)),
+    sample=lambda rng, size: rng.gumbel(size=size),
+    mean=lambda: EULER,
+    var=lambda: math.pi**2 / 6,
+    entropy=lambda: EULER + 1,
+)
 class Gumbel(Continuous):
     """Gumbel distribution of maxima."""
 
-    def _logpdf(self, y):
-        return -(y + np.exp(-y))
 
-    def _cdf(self, y):
-        return np.exp(-np.exp(-y))
-
-    def _sf(self, y):
-        return -np.expm1(-np.exp(-y))
-
-    def _logcdf(self, y):
-        return -np.exp(-y)
-
-    def _far_above(self, tiny, y):
-        return -np.where(tiny, y, 1.0)
-
-    def _ppf(self, q):
-        return -np.log(-np.log(q))
-
-    def _isf(self, q):
-        return -np.log(-np.log1p(-q))
-
-    def _sample(self, rng, size):
-        return rng.gumbel(size=size)
-
-    def _mean(self):
-        return EULER
-
-    def _var(self):
-        return math.pi**2 / 6
-
-    def _entropy(self):
-        return EULER + 1
-
-
+@formulas(
+    valid=lambda a: [a == a],
+    logpdf=lambda y, a: math.log(2) - 0.5 * (y * y) - LOG_ROOT_TWO_PI + log_ndtr(a * y),
+    mean=lambda a: math.sqrt(2 / math.pi) * a / np.sqrt(1 + a * a),
+    var=lambda a: 1 - (2 / math.pi) * (a * a) / (1 + a * a),
+)
 class SkewNormal(Continuous):
     """Skew normal distribution.
 
@@ -278,12 +194,6 @@ class SkewNormal(Continuous):
     """
 
     shapes = ("a",)
-
-    def _valid(self, a):
-        return [a == a]
-
-    def _logpdf(self, y, a):
-        return math.log(2) - 0.5 * (y * y) - LOG_ROOT_TWO_PI + log_ndtr(a * y)
 
     def _cdf(self, y, a):
         result = ndtr(y) - 2 * owens_t(y, a)
@@ -294,14 +204,8 @@ class SkewNormal(Continuous):
         return np.where(result < 0, 0.0, result)
 
     def _sample(self, rng, size, a):
-        part = np.abs(rng.standard_normal(size))
-        return (a * part + rng.standard_normal(size)) / np.sqrt(1 + a * a)
-
-    def _mean(self, a):
-        return math.sqrt(2 / math.pi) * a / np.sqrt(1 + a * a)
-
-    def _var(self, a):
-        return 1 - (2 / math.pi) * (a * a) / (1 + a * a)
+        half_normal = np.abs(rng.standard_normal(size))
+        return (a * half_normal + rng.standard_normal(size)) / np.sqrt(1 + a * a)
 
     def _entropy(self, a):
         # both factors of the density together fall off as that of a normal number v
@@ -327,6 +231,12 @@ def _scaled_i0(kappa: Any) -> tuple[Any, Any]:
     return log, np.where(large, i1e(far) / i0e(far), i1(near) / i0(near))
 
 
+@formulas(
+    valid=lambda kappa: [kappa >= 0],
+    sample=lambda rng, size, kappa: rng.vonmises(0.0, kappa, size),
+    mean=lambda kappa: 0.0 * kappa,
+    var=angle_variance,
+)
 class VonMises(Continuous):
     """Von Mises distribution of angles; its distribution function grows by 1 with each turn.
 
@@ -334,9 +244,6 @@ class VonMises(Continuous):
     """
 
     shapes = ("kappa",)
-
-    def _valid(self, kappa):
-        return [kappa >= 0]
 
     def _logpdf(self, y, kappa):
         # cos(y) - 1 without cancellation
@@ -364,46 +271,23 @@ class VonMises(Continuous):
     def _isf(self, q, kappa):
         return -self._ppf(q, kappa)
 
-    def _sample(self, rng, size, kappa):
-        return rng.vonmises(0.0, kappa, size)
-
-    def _mean(self, kappa):
-        return 0.0 * kappa
-
-    def _var(self, kappa):
-        return angle_variance(kappa)
-
     def _entropy(self, kappa):
         log, ratio = _scaled_i0(kappa)
         return -kappa * ratio + math.log(2 * math.pi) + log + kappa
 
 
+@formulas(
+    support=lambda: (0.0, 1.0),
+    logpdf=lambda y: 0.0 * y,
+    cdf=lambda y: y,
+    sf=lambda y: 1 - y,
+    ppf=lambda q: q,
+    mean=lambda: 0.5,
+    var=lambda: 1 / 12,
+    entropy=lambda: 0.0,
+)
 class Uniform(Continuous):
     """Uniform distribution over ``loc`` to ``loc + scale``."""
-
-    def _support(self):
-        return 0.0, 1.0
-
-    def _logpdf(self, y):
-        return 0.0 * y
-
-    def _cdf(self, y):
-        return y
-
-    def _sf(self, y):
-        return 1 - y
-
-    def _ppf(self, q):
-        return q
-
-    def _mean(self):
-        return 0.5
-
-    def _var(self):
-        return 1 / 12
-
-    def _entropy(self):
-        return 0.0
 
 
 def _log_interval(low: Any, high: Any) -> Any:
@@ -432,25 +316,17 @@ def _accurate(log: Any, other: Any) -> Any:
     return np.where(near, np.log1p(-np.exp(np.where(near, other, -1.0))), log)
 
 
+@formulas(
+    valid=lambda a, b: [a < b],
+    stand_in=lambda: (-1.0, 1.0),
+    support=lambda a, b: (a, b),
+    inner=lambda low, high: np.where(low > 0, low, np.where(high < 0, high, 0.0)),
+    logpdf=lambda y, a, b: -0.5 * (y * y) - LOG_ROOT_TWO_PI - log_mass(a, b),
+)
 class TruncatedNormal(Continuous):
     """Normal distribution restricted to ``a`` to ``b``, in units of the scale around ``loc``."""
 
     shapes = ("a", "b")
-
-    def _valid(self, a, b):
-        return [a < b]
-
-    def _stand_in(self):
-        return -1.0, 1.0
-
-    def _support(self, a, b):
-        return a, b
-
-    def _inner(self, low, high):
-        return np.where(low > 0, low, np.where(high < 0, high, 0.0))
-
-    def _logpdf(self, y, a, b):
-        return -0.5 * (y * y) - LOG_ROOT_TWO_PI - log_mass(a, b)
 
     def _parts(self, y, a, b):
         """Logarithms of the shares of what is below and above, of which one may be near 0."""
@@ -491,8 +367,8 @@ class TruncatedNormal(Continuous):
         end = np.where(left, a, -b)
         endless = np.isinf(end)
         end = np.where(endless, -math.inf, log_ndtr(np.where(endless, 0.0, end)))
-        part = np.where(left, np.log(q), np.log1p(-q)) + mass
-        result = ndtri_exp(np.logaddexp(end, part))
+        log_share = np.where(left, np.log(q), np.log1p(-q)) + mass
+        result = ndtri_exp(np.logaddexp(end, log_share))
         return np.where(left, result, -result)
 
     def _isf(self, q, a, b):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.batching.examples import as_examples
+from numgrad.autograd.batching.selected import as_examples
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.versions import INFERENCE, Version

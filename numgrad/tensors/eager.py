@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.batching.batch import Batched
-from numgrad.autograd.batching.examples import example_index
+from numgrad.autograd.batching.selected import example_index
 from numgrad.autograd.function.function_call import run as run_function
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.codegen.cpython import hot_paths
@@ -47,6 +47,17 @@ class EagerInterpreter(RecordingInterpreter):
         if hot_paths.waiting:
             hot_paths.count_call()
         return op.run(arrays, params)
+
+    def run_recorded(
+        self, op: Op, operands: list[Any], arrays: list[Any], params: dict[str, Any]
+    ) -> tuple[Any, Call]:
+        mask = 0
+        for k, a in enumerate(operands):
+            if isinstance(a, Tensor) and a._requires_grad:
+                mask |= 1 << k
+        if not mask:
+            return self.run(op, arrays, params)
+        return op.run_recorded(arrays, params, mask)  # pyright: ignore[reportAttributeAccessIssue]
 
     def entry(self, op: Op) -> Callable[..., Any]:
         """The function behind ``op(...)``."""

@@ -22,44 +22,21 @@ from numgrad.core.namespaces import close_matches
 _NUMPYS = "is about memory; x.numpy() is the ndarray"
 _CPU = "there is no other device than the CPU"
 
-TENSOR_EXPRESSIONS = {
-    "H": "ng.conj(x.mT)",
-    "bmm": "x @ y",
-    "bool": "x.astype(bool)",
-    "chunk": "ng.array_split(x, n)",
-    "div": "x / y",
-    "double": "x.astype(ng.float64)",
-    "element_size": "x.itemsize",
-    "eq": "x == y",
-    "float": "x.astype(ng.float32)",
-    "ge": "x >= y",
-    "gt": "x > y",
-    "index_select": "ng.take(x, places, axis=0)",
-    "int": "x.astype(ng.int32)",
-    "inverse": "ng.linalg.inv(x)",
-    "det": "ng.linalg.det(x)",
-    "le": "x <= y",
-    "long": "x.astype(ng.int64)",
-    "lt": "x < y",
-    "mm": "x @ y",
-    "movedim": "ng.moveaxis(x, 0, 1)",
-    "mul": "x * y",
-    "mv": "x @ v",
-    "ne": "x != y",
-    "neg": "-x",
-    "nelement": "x.size",
-    "new_ones": "ng.ones(shape)",
-    "new_zeros": "ng.zeros(shape)",
-    "numel": "x.size",
-    "dim": "x.ndim",
-    "pow": "x ** y",
-    "rsqrt": "1 / ng.sqrt(x)",
-    "sub": "x - y",
-    "t": "x.T",
-    "to_numpy": "x.detach().numpy()",
-    "values": "x.detach().numpy()",
+_SHARED = {
+    "bmm": "x @ y", "chunk": "ng.array_split(x, n)", "div": "x / y", "eq": "x == y", "ge": "x >= y",
+    "gt": "x > y", "index_select": "ng.take(x, places, axis=0)", "inverse": "ng.linalg.inv(x)",
+    "le": "x <= y", "lt": "x < y", "mm": "x @ y", "movedim": "ng.moveaxis(x, 0, 1)", "mul": "x * y",
+    "mv": "x @ v", "ne": "x != y", "neg": "-x", "numel": "x.size", "pow": "x ** y",
+    "rsqrt": "1 / ng.sqrt(x)", "sub": "x - y", "t": "x.T",
+}  # fmt: skip
+TENSOR_EXPRESSIONS = _SHARED | {
+    "H": "ng.conj(x.mT)", "bool": "x.astype(bool)", "double": "x.astype(ng.float64)",
+    "element_size": "x.itemsize", "float": "x.astype(ng.float32)", "int": "x.astype(ng.int32)",
+    "det": "ng.linalg.det(x)", "long": "x.astype(ng.int64)", "nelement": "x.size",
+    "new_ones": "ng.ones(shape)", "new_zeros": "ng.zeros(shape)", "dim": "x.ndim",
+    "to_numpy": "x.detach().numpy()", "values": "x.detach().numpy()",
     "view_as": "ng.reshape(x, y.shape)",
-}
+}  # fmt: skip
 """Attributes of PyTorch's tensors and of others, and expressions that give the same."""
 _OF_TENSOR = {
     "apply_": "write it with operations, or ng.vmap",
@@ -96,36 +73,12 @@ _OF_TENSOR = {
     **{name: f"{text} is the same" for name, text in TENSOR_EXPRESSIONS.items()},
 }
 
-EXPRESSIONS = {
-    "addmm": "c + x @ y",
-    "as_tensor": "ng.asarray(x)",
-    "bmm": "x @ y",
-    "cdist": "ng.linalg.norm(x[:, None] - y, axis=-1)",
-    "chunk": "ng.array_split(x, n)",
-    "div": "x / y",
-    "eq": "x == y",
-    "ge": "x >= y",
-    "gt": "x > y",
-    "identity": "ng.eye(n)",
-    "index_select": "ng.take(x, places, axis=0)",
-    "inverse": "ng.linalg.inv(x)",
-    "is_tensor": "isinstance(x, ng.Tensor)",
-    "le": "x <= y",
-    "lt": "x < y",
-    "masked_select": "x[x > 0]",
+EXPRESSIONS = _SHARED | {
+    "addmm": "c + x @ y", "as_tensor": "ng.asarray(x)",
+    "cdist": "ng.linalg.norm(x[:, None] - y, axis=-1)", "identity": "ng.eye(n)",
+    "is_tensor": "isinstance(x, ng.Tensor)", "masked_select": "x[x > 0]",
     "matrix_exp": "ng.linalg.expm(x)",
-    "mm": "x @ y",
-    "movedim": "ng.moveaxis(x, 0, 1)",
-    "mul": "x * y",
-    "mv": "x @ v",
-    "ne": "x != y",
-    "neg": "-x",
-    "numel": "x.size",
-    "pow": "x ** y",
-    "rsqrt": "1 / ng.sqrt(x)",
-    "sub": "x - y",
-    "t": "x.T",
-}
+}  # fmt: skip
 """Functions of PyTorch's and NumPy's, and expressions that give the same."""
 _OF_MODULE = {
     **{name: f"{text} is the same" for name, text in EXPRESSIONS.items()},

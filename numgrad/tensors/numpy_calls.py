@@ -290,17 +290,8 @@ class Translation:
     """
 
     __slots__ = (
-        "arity",
-        "direct",
-        "names",
-        "op",
-        "ours",
-        "same",
-        "signature",
-        "special",
-        "taken",
-        "title",
-    )
+        "arity", "direct", "names", "op", "ours", "same", "signature", "special", "taken", "title",
+    )  # fmt: skip
 
     def __init__(self, title: str, function: Callable[..., Any], op: Op) -> None:
         self.title, self.op = title, op

@@ -21,7 +21,7 @@ from numgrad.core.axis import AxisOp
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS, Op
 from numgrad.core.plan import MAX_PLANS, Planned
-from numgrad.tensors.operators import enter_again
+from numgrad.tensors.conversions import enter_again
 
 MOST_OPERANDS = 3
 _objects = ObjectTable(

@@ -17,7 +17,7 @@ from numgrad.autograd.saved import keep
 from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor, root
 from numgrad.autograd.versions import INFERENCE, Version
 from numgrad.core.arguments import complete
-from numgrad.core.interpreter import BaseInterpreter, state
+from numgrad.core.interpreter import BaseInterpreter, ThreadSettings, state
 from numgrad.core.op import Op
 from numgrad.core.plan import Call
 from numgrad.core.primitive import Composite, View
@@ -35,7 +35,10 @@ class RecordingInterpreter(BaseInterpreter):
             operand, array = self.operand(op, a)
             operands.append(operand)
             arrays.append(array)
-        out, call = self.run(op, arrays, params)
+        if op.keeps_state and state.grad_enabled:
+            out, call = self.run_recorded(op, operands, arrays, params)
+        else:
+            out, call = self.run(op, arrays, params)
         mask = 0
         if state.grad_enabled and op.differentiable:
             for k, a in enumerate(operands):
@@ -66,11 +69,8 @@ class RecordingInterpreter(BaseInterpreter):
         standins = tuple(
             Tensor(a._array, a.dtype.kind in "fc") if isinstance(a, Tensor) else a for a in args
         )
-        before = state.set(**RECORDING)
-        try:
+        with ThreadSettings(**RECORDING):
             out = self.bind(op, standins, params)
-        finally:
-            state.set(**before)
         forgotten = map(Tensor, [y._array for y in _outputs(out)])  # without the graph
         return tuple(forgotten) if isinstance(out, tuple) else next(forgotten), _call_of(out)
 
@@ -81,6 +81,12 @@ class RecordingInterpreter(BaseInterpreter):
     @abstractmethod
     def run(self, op: Op, arrays: list[Any], params: dict[str, Any]) -> tuple[Any, Call]:
         """The result, or several, and the record of the call."""
+
+    def run_recorded(
+        self, op: Op, operands: list[Any], arrays: list[Any], params: dict[str, Any]
+    ) -> tuple[Any, Call]:
+        """The same of an operation that computes more if a backward may follow."""
+        return self.run(op, arrays, params)
 
 
 def _outputs(out: Any) -> tuple:
@@ -127,7 +133,7 @@ def _node(call: Call, mask: int, operands: Sequence[Any], out: Any) -> Node:
                     else keep(operands[names.index(name)])
                 )
             else:
-                values.append(call.aux[call.op.auxiliaries.index(name)])
+                values.append(call.auxiliary(name))
         saved = tuple(values)
     edges: list[Any] = [None] * len(operands)
     for k, a in enumerate(operands):

@@ -15,9 +15,14 @@ from numgrad.core.op import OPS, Op
 from numgrad.operations import lazy_operations
 from numgrad.tensors import inplace as methods
 from numgrad.tensors.attributes import TensorAttributes
-from numgrad.tensors.conversions import TensorConversions
+from numgrad.tensors.conversions import (
+    COMPARISONS,
+    TensorConversions,
+    acceptable,
+    operator,
+    reflected,
+)
 from numgrad.tensors.eager import EagerInterpreter
-from numgrad.tensors.operators import COMPARISONS, acceptable, operator, reflected
 
 assert _operations is not None
 

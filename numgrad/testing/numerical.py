@@ -9,8 +9,6 @@ dL/dy of ``L = Re(conj(v) * output)``, so its parts are the entries of that row.
 derivatives both directions are checked in this way, holomorphic or not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -288,9 +286,9 @@ def _units(shape: tuple[int, ...], dtype: np.dtype) -> list[np.ndarray]:
     """Arrays with a 1 at one element, i for its imaginary part: the columns of Jacobians."""
     units = []
     for index in np.ndindex(shape):
-        for part in _parts(dtype):
+        for component in _parts(dtype):
             unit = np.zeros(shape, dtype)
-            unit[index] = part
+            unit[index] = component
             units.append(unit)
     return units
 

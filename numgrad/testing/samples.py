@@ -5,8 +5,6 @@ operations along axes take any operand, others list ``samples``: pairs of operan
 parameters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -4,7 +4,7 @@ Note [Loops in eager code]
 --------------------------
 They are Python loops on the tape. What a loop carries along has one dtype, shape and nesting
 throughout: Note [Dtypes of a carry] in ``carried``. Inside ``vmap`` a ``while_loop`` goes on until
-all examples are done: Note [Examples that part ways] in ``divergent_batches``.
+all examples are done: Note [Examples that part ways] in ``carried``.
 """
 
 from __future__ import annotations
@@ -22,19 +22,21 @@ from numgrad.core.tree import Nesting, align, flatten, map_leaves, paths, unflat
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_index, as_operand
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.argnums import check_function
-from numgrad.transforms.carried import CarryingLoop, copied, nested_alike
-from numgrad.transforms.checkpointing import STATES, Save, in_segments, recomputed, steps_between
-from numgrad.transforms.divergent_batches import (
+from numgrad.transforms.call import check_function
+from numgrad.transforms.carried import (
+    CarryingLoop,
     advanced,
     branched,
     check_shapes,
+    copied,
     decided,
     leaf,
+    nested_alike,
     numbered,
     refuse_nesting,
     truth,
 )
+from numgrad.transforms.checkpointing import STATES, Save, in_segments, recomputed, steps_between
 
 
 def scan(

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.batching.examples import beneath, levels, raised
+from numgrad.autograd.batching.selected import beneath, levels, raised
 from numgrad.autograd.function import Function
 from numgrad.autograd.modes import enable_grad
 from numgrad.core.abstract import zeros
@@ -33,7 +33,7 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.argnums import check_function
+from numgrad.transforms.call import check_function
 from numgrad.transforms.linearization import Linearization
 
 

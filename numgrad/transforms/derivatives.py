@@ -18,8 +18,14 @@ from numgrad.core.wrappers import wrapper
 from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradRuntimeError
 from numgrad.tensors.random_state import RandomState
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.argnums import Argnames, Argnums, ArgnumsLike, choose, compiled_whole
-from numgrad.transforms.call import TransformedCall
+from numgrad.transforms.call import (
+    Argnames,
+    Argnums,
+    ArgnumsLike,
+    TransformedCall,
+    choose,
+    compiled_whole,
+)
 from numgrad.transforms.linearization import (
     dual_columns,
     filled,

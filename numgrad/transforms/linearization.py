@@ -37,7 +37,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from numgrad.autograd.batching.batch import BatchingInterpreter
-from numgrad.autograd.batching.examples import beneath, levels_of, lowered, raised
+from numgrad.autograd.batching.selected import beneath, levels_of, lowered, raised
 from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.engine.task import edge_of, reachable
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual

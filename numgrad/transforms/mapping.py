@@ -20,7 +20,7 @@ from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.argnums import check_function, compiled_whole
+from numgrad.transforms.call import check_function, compiled_whole
 
 
 def vmap(

@@ -15,8 +15,7 @@ from numgrad.core.tree import Nesting, align, map_leaves, unflatten
 from numgrad.core.wrappers import recorded_wrapper, wrapper
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.argnums import Argnums, check_function, choose, jitted_in
-from numgrad.transforms.call import TransformedCall
+from numgrad.transforms.call import Argnums, TransformedCall, check_function, choose, jitted_in
 from numgrad.transforms.linearization import filled
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from numgrad.autograd.batching.examples import beneath, levels, spread
+from numgrad.autograd.batching.selected import beneath, levels, spread
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor

@@ -34,8 +34,7 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.argnums import Argnums
-from numgrad.transforms.call import TransformedCall
+from numgrad.transforms.call import Argnums, TransformedCall
 from numgrad.transforms.linearization import Linearization, is_of_the_table
 
 Pattern: TypeAlias = Any

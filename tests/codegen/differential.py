@@ -18,9 +18,9 @@ from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.intrinsics import HAS_FMA
 from numgrad.codegen.library import COMPLEX_LIBRARY, EXTERNALS, LIBRARY, WITH_RARE
-from numgrad.codegen.native import entry
+from numgrad.codegen.native import kernel
+from numgrad.codegen.native.kernel import translate
 from numgrad.codegen.native.signature import parse
-from numgrad.codegen.native.translation import translate
 from numgrad.codegen.symbols import Reader
 
 FLOATS = [np.dtype(np.float32), np.dtype(np.float64)]
@@ -84,8 +84,8 @@ def native_form(source: str, signature: str, externals: Sequence[str] = ()) -> C
         linker.link(external)
     unique = f"test_{next(_numbers)}"
     body = translate(source, parse(signature), has_fma=HAS_FMA)
-    payload = entry.assemble(body, signature, unique, verify=True)
-    return entry.bind(payload, unique, signature).entry
+    payload = kernel.assemble(body, signature, unique, verify=True)
+    return kernel.bind(payload, unique, signature).entry
 
 
 def differences(

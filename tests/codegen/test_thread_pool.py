@@ -10,7 +10,7 @@ PROGRAM = '''
 import os, sys
 import numpy as np
 from numgrad.codegen import threads
-from numgrad.codegen.native import entry, thread_pool
+from numgrad.codegen.native import thread_pool, kernel
 
 BODY = """
 declare i32 @numgrad_parallel_for(ptr, ptr, i64)
@@ -34,8 +34,8 @@ SIGNATURE = "int64(int64[::1])"
 
 def prepared():
     threads.prepare_pool()
-    payload = entry.assemble(BODY, SIGNATURE, "indices", verify=True)
-    return entry.bind(payload, "indices", SIGNATURE, nogil=True).entry
+    payload = kernel.assemble(BODY, SIGNATURE, "indices", verify=True)
+    return kernel.bind(payload, "indices", SIGNATURE, nogil=True).entry
 
 
 def native(kernel, count):
@@ -119,7 +119,7 @@ WAITS = '''
 import ctypes
 import numpy as np
 from numgrad.codegen import threads
-from numgrad.codegen.native import entry, thread_pool
+from numgrad.codegen.native import thread_pool, kernel
 
 # task 0 waits until all others have run: whoever has time must take those of its share
 BODY = """
@@ -146,7 +146,7 @@ define i32 @body(ptr %a, i64 %n, ptr %r) {
 }
 """
 threads.prepare_pool()
-kernel = entry.bind(entry.assemble(BODY, "int64(int64[::1])", "waits", verify=True),
+kernel = kernel.bind(kernel.assemble(BODY, "int64(int64[::1])", "waits", verify=True),
                     "waits", "int64(int64[::1])", nogil=True).entry
 x = np.zeros(100, "i8")
 thread_pool.set_num_threads(2)

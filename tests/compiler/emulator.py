@@ -42,10 +42,7 @@ UNWRITTEN = {
 """What memory holds that nobody wrote, by size of a real number."""
 
 
-CUTTING = (
-    "lanes", "write", "nest", "kernel", "pieces", "index_set_splitting", "hoisting",
-    "block_products", "tasks",
-)  # fmt: skip
+CUTTING = ("lanes", "write", "nest", "kernel", "index_set_splitting", "block_products", "tasks")
 """Modules that cut what is computed into tasks and blocks."""
 COMPILING = ("run.specialise", "loops.program", "loops.body")
 """Modules that compile graphs."""

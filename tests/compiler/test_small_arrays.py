@@ -31,7 +31,7 @@ def source(fast):
 
 @pytest.mark.parametrize("piece", [3, 20, 500])
 def test_steps_in_pieces(monkeypatch, piece):
-    monkeypatch.setattr("numgrad.codegen.nests.pieces.PIECE", piece)
+    monkeypatch.setattr("numgrad.codegen.nests.tasks.PIECE", piece)
     both = ng.value_and_grad(lorenz, argnums=(0, 1))
     value, (by_state, by_p) = both(*POINT)
     with emulating(piece=piece):

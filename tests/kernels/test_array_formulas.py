@@ -5,7 +5,7 @@ import pytest
 
 from numgrad.codegen import cache, threads
 from numgrad.codegen.array_formulas import array_formula
-from numgrad.codegen.nests import formulas
+from numgrad.codegen.nests import arrays
 
 
 def scaled(x, weight, shift, *, with_sum):
@@ -83,7 +83,7 @@ def test_the_text_is_kept_on_disk(monkeypatch, tmp_path):
     def refused(*given, **options):
         raise AssertionError("the text is written again")
 
-    monkeypatch.setattr(formulas, "formula_kernel", refused)
+    monkeypatch.setattr(arrays, "formula_kernel", refused)
     again = computed(array_formula("nci", SIGNATURE)(scaled), x, None, 0.5, True)
     for a, b in zip(first, again, strict=True):
         np.testing.assert_array_equal(a, b)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from numgrad.cli.cache import describe
-from numgrad.codegen import cache, file_lock
+from numgrad.codegen import cache, locks
 from numgrad.codegen import compile as jit
 
 ROOT = str(Path(cache.__file__).parents[2])
@@ -191,8 +191,8 @@ def test_the_lock_of_a_process_that_was_killed_is_free(tmp_path, holder):
     holder.kill()
     holder.wait()
     began = time.monotonic()
-    with file_lock.held(tmp_path / "lock", "a"):
-        assert time.monotonic() - began < file_lock.PATIENCE / 2
+    with locks.held(tmp_path / "lock", "a"):
+        assert time.monotonic() - began < locks.PATIENCE / 2
 
 
 def test_a_lock_is_not_waited_for_for_ever_and_waiting_can_be_interrupted(
@@ -203,10 +203,10 @@ def test_a_lock_is_not_waited_for_for_ever_and_waiting_can_be_interrupted(
 
     with monkeypatch.context() as patch:
         patch.setattr(time, "sleep", interrupted)
-        with pytest.raises(KeyboardInterrupt), file_lock.held(tmp_path / "lock", "a"):
+        with pytest.raises(KeyboardInterrupt), locks.held(tmp_path / "lock", "a"):
             pass
-    monkeypatch.setattr(file_lock, "PATIENCE", 0.01)
-    with file_lock.held(tmp_path / "lock", "a"):
+    monkeypatch.setattr(locks, "FILE_PATIENCE", 0.01)
+    with locks.held(tmp_path / "lock", "a"):
         assert holder.poll() is None
 
 
@@ -215,10 +215,10 @@ def test_without_locks_everybody_goes_on(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, "no locks here")
 
     pytest.importorskip("fcntl")
-    monkeypatch.setattr(file_lock.fcntl, "lockf", unsupported)
+    monkeypatch.setattr(locks.fcntl, "lockf", unsupported)
     entered = []
     for path in (tmp_path / "lock", tmp_path / "missing" / "lock", None):
-        with file_lock.held(path, "a"):
+        with locks.held(path, "a"):
             entered.append(path)
     assert len(entered) == 3
 

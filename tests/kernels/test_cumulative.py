@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 
 from numgrad.codegen import threads
-from numgrad.codegen.argreduce import BLOCK, argreduce_kernel
-from numgrad.codegen.cumulative import TILE, cumprod_backward_kernel, cumulative_kernel
+from numgrad.codegen.axis_sweeps import (
+    BLOCK,
+    TILE,
+    argreduce_kernel,
+    cumprod_backward_kernel,
+    cumulative_kernel,
+)
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from llvmlite.binding.newpassmanagers import PassBuilder
 from llvmlite.binding.object_file import ObjectFileRef
 
 from numgrad.codegen import compile as jit
-from numgrad.codegen import interrupts
+from numgrad.codegen import locks
 from numgrad.codegen.native import machine
 
 ROOT = str(Path(jit.__file__).parents[2])
@@ -42,7 +42,7 @@ def seen():
 
 def test_handlers_are_called_at_the_end_and_put_back(seen):
     handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with interrupts.deferred():
+    with locks.deferred():
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
             signal.raise_signal(number)
         assert seen == []
@@ -53,8 +53,8 @@ def test_handlers_are_called_at_the_end_and_put_back(seen):
 
 
 def test_a_nested_deferral_waits_for_the_outer_one(seen):
-    with interrupts.deferred():
-        with interrupts.deferred():
+    with locks.deferred():
+        with locks.deferred():
             signal.raise_signal(signal.SIGINT)
         assert seen == []
     assert seen == [signal.SIGINT]
@@ -64,7 +64,7 @@ def test_an_exception_of_one_handler_keeps_no_other_from_being_called(seen):
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def work():
-        with interrupts.deferred():
+        with locks.deferred():
             signal.raise_signal(signal.SIGTERM)
             signal.raise_signal(signal.SIGINT)
 
@@ -78,7 +78,7 @@ def test_an_error_inside_is_the_context_of_the_interrupt(seen):
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def work():
-        with interrupts.deferred():
+        with locks.deferred():
             signal.raise_signal(signal.SIGINT)
             raise ValueError("inside")
 
@@ -90,7 +90,7 @@ def test_an_error_inside_is_the_context_of_the_interrupt(seen):
 @pytest.mark.parametrize("action", [signal.SIG_IGN, signal.SIG_DFL])
 def test_signals_without_a_handler_are_left_alone(seen, action):
     signal.signal(signal.SIGTERM, action)
-    with interrupts.deferred():
+    with locks.deferred():
         assert signal.getsignal(signal.SIGTERM) == action
 
 
@@ -98,7 +98,7 @@ def test_in_other_threads_there_is_nothing_to_defer(seen):
     handlers = []
 
     def work():
-        with interrupts.deferred():
+        with locks.deferred():
             handlers.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=work)
@@ -286,7 +286,7 @@ def test_an_interrupt_while_memory_is_given_up_comes_later(given_up, what):
             function(*args)
 
     if what == "load":
-        with suppress(KeyboardInterrupt), interrupts.deferred():
+        with suppress(KeyboardInterrupt), locks.deferred():
             payload = machine.compile_ir(ADD, "given_up")
         given_up.clear()
         interrupted(machine.load, payload)
@@ -327,8 +327,8 @@ def test_a_handler_that_raises_while_handlers_are_put_back(seen):
             signal.raise_signal(number)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(interrupts.signal, "signal", interrupting)
-        with pytest.raises(KeyboardInterrupt), interrupts.deferred():
+        patched.setattr(locks.signal, "signal", interrupting)
+        with pytest.raises(KeyboardInterrupt), locks.deferred():
             pass
     assert all(signal.getsignal(number) is raising for number in handlers)
 
@@ -336,12 +336,12 @@ def test_a_handler_that_raises_while_handlers_are_put_back(seen):
 def test_a_fork_by_another_thread_defers(seen):
     """In the child that thread is the main one."""
     found = []
-    with interrupts.deferred():
-        thread = threading.Thread(target=lambda: found.append(interrupts._deferring))
+    with locks.deferred():
+        thread = threading.Thread(target=lambda: found.append(locks._deferring))
         thread.start()
         thread.join()
         assert found == [threading.get_ident()]
-    assert interrupts._deferring is None
+    assert locks._deferring is None
 
 
 OFTEN = """

@@ -255,13 +255,13 @@ def test_what_is_for_compiled_functions_cannot_be_called_by_python():
 
 
 def test_a_key_covers_what_a_source_imports_and_no_other_file():
-    from numgrad.codegen import sources
+    from numgrad.codegen import cache
 
     def files(source):
-        pending, found = sources._imported(source), set()
+        pending, found = cache._imported(source), set()
         while pending:
             found |= pending
-            pending = {p for path in pending for p in sources._read(path)[1]} - found
+            pending = {p for path in pending for p in cache._content(path)[1]} - found
         return {os.path.basename(path) for path in found}
 
     found = files("from numgrad.kernels.vmath.exponential import exp_f64 as exp_f64\n")
@@ -273,19 +273,19 @@ def test_a_key_covers_what_a_source_imports_and_no_other_file():
 
 
 def test_a_change_of_a_library_file_changes_the_key(monkeypatch):
-    from numgrad.codegen import sources
+    from numgrad.codegen import cache
 
     source = "from numgrad.kernels.vmath.roots import cbrt_f64\n"
-    before, other = sources.library_digest(source), sources.library_digest("import numpy\n")
-    read = sources._read
+    before, other = cache.library_digest(source), cache.library_digest("import numpy\n")
+    read = cache._content
 
     def edited(path):
         digest, imports = read(path)
         return (b"edited" if os.path.basename(path) == "exponential.py" else digest), imports
 
-    monkeypatch.setattr(sources, "_read", edited)
-    assert sources.library_digest(source) != before
-    assert sources.library_digest("import numpy\n") == other
+    monkeypatch.setattr(cache, "_content", edited)
+    assert cache.library_digest(source) != before
+    assert cache.library_digest("import numpy\n") == other
 
 
 ONLY_DOUBLE = np.float64(2.0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.codegen import estimate, threads, trials
+from numgrad.codegen import threads, trials
 from numgrad.codegen.native import thread_pool
 from numgrad.core.op import OPS
 
@@ -111,31 +111,31 @@ def test_small_work_uses_one_thread_and_large_as_many_as_pay(monkeypatch):
 
 
 def test_bytes_cost_what_the_cache_that_holds_them_costs(monkeypatch):
-    monkeypatch.setattr(estimate, "cache_sizes", lambda: (1 << 20, 32 << 20))
-    monkeypatch.setattr(estimate, "moving_ns", lambda held: held * 1e-9)
-    assert estimate.serial_ns(500.0, 1000) == 500.0 + 1000 * (1 << 19) * 1e-9
-    prices = [estimate.byte_ns(size) for size in (1 << 20, (1 << 20) + 1, 16 << 20, 17 << 20)]
+    monkeypatch.setattr(threads, "cache_sizes", lambda: (1 << 20, 32 << 20))
+    monkeypatch.setattr(threads, "moving_ns", lambda held: held * 1e-9)
+    assert threads.serial_ns(500.0, 1000) == 500.0 + 1000 * (1 << 19) * 1e-9
+    prices = [threads.byte_ns(size) for size in (1 << 20, (1 << 20) + 1, 16 << 20, 17 << 20)]
     second, third = (1 << 19) * 1e-9, (1 << 22) * 1e-9
-    assert prices == [second, third, third, estimate.MEMORY_NS]
+    assert prices == [second, third, third, threads.MEMORY_NS]
 
 
 def test_what_a_byte_costs_is_the_quickest_of_some_measurements(monkeypatch):
     times = iter([k * 10_000 + 3_000 * (k == 6) for k in range(20)])
-    monkeypatch.setattr(estimate, "perf_counter_ns", lambda: next(times))
-    assert estimate.moving_ns.__wrapped__(3 * 1_000_000) == 7_000 / 3_000_000
+    monkeypatch.setattr(threads, "perf_counter_ns", lambda: next(times))
+    assert threads.moving_ns.__wrapped__(3 * 1_000_000) == 7_000 / 3_000_000
     times = iter(range(0, 20_000_000, 1_000_000))
-    assert estimate.moving_ns.__wrapped__(24) == estimate.MEMORY_NS
+    assert threads.moving_ns.__wrapped__(24) == threads.MEMORY_NS
 
 
 def test_caches_have_sizes_on_every_system(monkeypatch, tmp_path):
-    second, third = estimate.cache_sizes()
+    second, third = threads.cache_sizes()
     assert 1 << 15 <= second <= third
-    monkeypatch.setattr(estimate, "Path", lambda _: tmp_path)
-    assert estimate.cache_sizes.__wrapped__() == (1 << 20, 16 << 20)
+    monkeypatch.setattr(threads, "Path", lambda _: tmp_path)
+    assert threads.cache_sizes.__wrapped__() == (1 << 20, 16 << 20)
     for name, content in (("level", "2"), ("type", "Unified"), ("size", "2048K")):
         (tmp_path / "index2").mkdir(exist_ok=True)
         (tmp_path / "index2" / name).write_text(content + "\n")
-    assert estimate.cache_sizes.__wrapped__() == (2 << 20, 16 << 20)
+    assert threads.cache_sizes.__wrapped__() == (2 << 20, 16 << 20)
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def two_threads(monkeypatch):
 
 
 def test_moving_bytes_is_work(two_threads, monkeypatch):
-    monkeypatch.setattr(estimate, "moving_ns", lambda held: 0.035)
+    monkeypatch.setattr(threads, "moving_ns", lambda held: 0.035)
     counts = []
     monkeypatch.setattr(threads, "launch", lambda entry, count, *given: counts.append(count))
     for size in (10_003, 100_003):
@@ -298,7 +298,7 @@ def test_a_launch_of_nothing_takes_some_time():
 
 
 def test_all_of_a_formula_is_work(monkeypatch):
-    monkeypatch.setattr(estimate, "moving_ns", lambda held: 0.01)
+    monkeypatch.setattr(threads, "moving_ns", lambda held: 0.01)
     works = []
 
     def choose(serial, parallel, work_ns, released=None):

@@ -108,10 +108,7 @@ MODEL = re.compile(r"^Model:(.*?)^\s*Starting values", re.MULTILINE | re.DOTALL 
 FORMULA = re.compile(r"^\s*(\w+\s*=|\w+\[y\]\s*=).*", re.MULTILINE | re.DOTALL)
 COLUMNS = re.compile(r"^Data:\s+(y(?:\s+x\d*)+)\s*$", re.MULTILINE)
 
-RESPONSES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "y": np.asarray,
-    "log[y]": np.log,
-}
+RESPONSES: dict[str, Callable[[np.ndarray], np.ndarray]] = {"y": np.asarray, "log[y]": np.log}
 
 
 @dataclasses.dataclass(frozen=True)

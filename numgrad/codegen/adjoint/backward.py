@@ -174,8 +174,9 @@ class Backward:
         for k, operand in enumerate(s.operands):
             if operand not in self.activity:
                 continue
+            is_sum = function.homes[str(operand)].loop is not s.home.loop
             template = self.operations.partial(
-                s.operation, k, dtypes, function.dtypes[s.name], s.operands
+                s.operation, k, dtypes, function.dtypes[s.name], s.operands, is_sum
             )
             if template is None:
                 continue
@@ -244,7 +245,8 @@ class Backward:
         if s in self.tapes.stacks(self.tapes.root(s)):
             out += [f"pos{key}_ -= n{key}_", f"base{key}_ = pos{key}_"]
         inner = [self.texts.counted(s, s.variable), *copies, *body]
-        out += [f"for k{key}_ in range(n{key}_ - 1, -1, -1):", inner]
+        word = "prange" if s.parallel else "range"
+        out += [f"for k{key}_ in {word}(n{key}_ - 1, -1, -1):", inner]
         for c in carried:
             self.add(out, c.start, bar(c.name))
 

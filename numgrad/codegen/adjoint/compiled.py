@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from numgrad.codegen import threads
 from numgrad.codegen.adjoint.operations import INSTRUCTIONS, NAMED, Operations
+from numgrad.codegen.adjoint.parallel import IMPORTS, ParallelText
 from numgrad.codegen.adjoint.representation import KernelFunction
+from numgrad.codegen.adjoint.vectors import NameFacts, VectorText, vector_form
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.library import COMPLEX_LIBRARY, EXTERNALS, LIBRARY, SLOW_FOR_ALL, WITH_RARE
 from numgrad.codegen.native.ir import Unsupported
+from numgrad.codegen.native.kernel import CHECK_BOUNDS
 from numgrad.errors import NumgradKernelError
 
 _COLUMNS = ("::1", ":,::1", ":,:,::1", ":,:,:,::1", ":,:,:,:,::1")
@@ -25,8 +29,8 @@ class Text:
 
     Attributes
     ----------
-    source
-        The text as a person reads it: a definition of ``kernel``.
+    plain
+        The text as it was written: a definition of ``kernel``.
     kinds
         For each argument its dtype and rank; 0 for a number.
     """
@@ -34,17 +38,43 @@ class Text:
     def __init__(
         self,
         name: str,
-        source: str,
+        plain: str,
         kinds: Sequence[tuple[np.dtype, int]],
         operations: Operations,
+        facts: NameFacts,
     ) -> None:
-        self.name, self.source, self.kinds, self.operations = name, source, kinds, operations
+        self.name, self.plain, self.kinds, self.operations = name, plain, kinds, operations
+        self.facts = facts
+
+    def _in_vectors(self, source: str) -> VectorText:
+        """A text with its innermost loops in vector form; as it is if indices are checked."""
+        return VectorText(source, []) if CHECK_BOUNDS else vector_form(source, self.facts)
+
+    @cached_property
+    def source(self) -> str:
+        """The text as a person reads it."""
+        return self._in_vectors(self.plain).source
+
+    @cached_property
+    def parallel(self) -> ParallelText:
+        """The text with its parallel loops cut into chunks."""
+        return ParallelText(self.plain)
+
+    @cached_property
+    def vectors(self) -> VectorText:
+        """The text as it is compiled: parallel loops in chunks, innermost ones in vector form."""
+        return self._in_vectors(self.parallel.text)
 
     @cached_property
     def whole(self) -> tuple[str, set[str]]:
         """The text with imports and the functions that it calls, and what the linker finds."""
-        text = self.operations.with_definitions(self.source)
-        imports = ["import numpy as np", "from numgrad.codegen.intrinsics import grow, growing"]
+        text = self.operations.with_definitions(self.vectors.source)
+        imports = [
+            "import numpy as np",
+            "from numgrad.codegen.intrinsics import add_any_order, grow, growing",
+        ]
+        if self.parallel.is_parallel:
+            imports += IMPORTS
         functions: list[str] = []
         externals: set[str] = set()
         for operation, suffix in sorted(set(NAMED.findall(text))):
@@ -70,12 +100,14 @@ class Text:
     def entry(self) -> Callable[..., Any]:
         """The compiled function."""
         source, externals = self.whole
+        is_parallel = self.parallel.is_parallel
         try:
-            return compile_kernel(
+            entry = compile_kernel(
                 re.sub(r"\W", "_", self.name),
                 source,
                 self.signature,
                 externals=sorted(externals),
+                parallel=is_parallel,
                 nogil=True,
                 hosted=False,
             ).entry
@@ -83,6 +115,7 @@ class Text:
             raise NumgradKernelError(
                 f"{self.name}: is not compiled, as it has {reason}; write it in other words"
             ) from reason
+        return partial(threads.launch_in_chunks, entry) if is_parallel else entry
 
 
 def _bound(operation: str, suffix: str) -> tuple[list[str], list[str], set[str]]:

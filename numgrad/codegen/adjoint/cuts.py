@@ -16,6 +16,7 @@ from numgrad.codegen.adjoint.representation import (
     values_of,
     walk,
 )
+from numgrad.codegen.adjoint.rotations import cycle_of
 
 _MANY = 200
 """Kept values of a block from which on no minimum is looked for."""
@@ -44,7 +45,9 @@ def _graph(
     assert loop is not None
     if block is loop.body:
         sources += [
-            c.name for c in loop.carried if c.moves and c.name != loop.variable and c.step is None
+            c.name
+            for c in loop.carried
+            if c.moves and c.name != loop.variable and c.step is None and not cycle_of(loop, c)
         ]
     for s in block.statements:
         if isinstance(s, Define | Load):

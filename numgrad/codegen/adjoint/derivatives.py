@@ -24,6 +24,7 @@ from numgrad.codegen.adjoint.representation import (
     KernelBranch,
     KernelFunction,
     KernelLoop,
+    KernelStatement,
     Load,
 )
 from numgrad.codegen.adjoint.text import Line, Texts, joined_lines
@@ -48,6 +49,11 @@ def differentiable_numbers(function: KernelFunction) -> list[str]:
         for n in function.parameters
         if n not in function.arrays and function.dtypes[n].kind in "fc"
     ]
+
+
+def with_derivatives(function: KernelFunction) -> list[str]:
+    """Arrays of floats, then numbers with derivatives."""
+    return [*differentiable_arrays(function), *differentiable_numbers(function)]
 
 
 def definition(function: KernelFunction, names: Sequence[str], lines: Iterable[Line]) -> str:
@@ -102,14 +108,19 @@ class ForwardSweep:
                 case KernelLoop():
                     out += self._loop(s)
                 case _:
-                    out.append(self.texts.statement(s))
+                    out += self._plain(s)
                     if isinstance(s, Define | Load):
                         out += self._keeping(s.name)
                     elif isinstance(s, Allocate):
                         out += self._cotangents(s)
         return out
 
+    def _plain(self, s: KernelStatement) -> list[Line]:
+        """A statement without blocks."""
+        return [self.texts.statement(s)]
+
     def _keeping(self, name: str) -> list[Line]:
+        """The lines that keep a value that was just computed."""
         loop = self.tapes.loops.get(name)
         if loop is not None and self.tapes.root(loop) is None:
             return [f"{self.tapes.element(name, loop)} = {name}"]
@@ -151,9 +162,16 @@ def gradient_text(function: KernelFunction, operations: Operations, backward: Ba
     lines += [f"pos{loop.key}_ = 0" for loop in tapes.stacks(None)]
     lines += ForwardSweep(function, backward.texts, backward).lines(function.body)
     lines += backward.lines
+    names, ends = gradient_ends(function, backward)
+    return definition(function, [*parameters(function), *names], [*lines, *ends])
+
+
+def gradient_ends(function: KernelFunction, backward: Backward) -> tuple[list[str], list[Line]]:
+    """The names of cotangents that a text takes, and the lines that set those of numbers."""
     names = [bar(name) for name in differentiable_arrays(function)]
+    lines: list[Line] = []
     for name in differentiable_numbers(function):
         names.append(f"{name}__o")
         if name in backward.touched:
             lines.append(f"{name}__o[0] = {bar(name)}")
-    return definition(function, [*parameters(function), *names], lines)
+    return names, lines

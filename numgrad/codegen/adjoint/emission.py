@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -12,7 +13,9 @@ from numgrad.codegen.adjoint.operations import Operations
 from numgrad.codegen.adjoint.representation import (
     COMPARISONS,
     COMPLEX128,
+    Allocate,
     Block,
+    CallCheck,
     Define,
     Expression,
     KernelArray,
@@ -35,12 +38,25 @@ class StatementEmitter:
     ----------
     dtypes, homes, arrays
         What ``representation.Function`` has.
-    block
-        The block that statements are added to.
+    block, top
+        The block that statements are added to; the outermost one.
+    written
+        Parameters that may be overwritten.
     scopes
         The function under reading and those that it is inlined in.
     lowest
         Known lower bounds of integers.
+    following
+        Statements after the one that is read, innermost last; a loop stands for its next iteration.
+    promoted, unbounded
+        Names that loops carry: dtypes that turned out wider than at the start, and integers
+        without a lower bound.
+    buffers
+        Arrays that take turns, by scope and set of names.
+    reshaped
+        Copies whose elements NumPy may share: the copy, the array, the node of the syntax.
+    is_generated
+        Whether the function is one of our own texts.
     """
 
     def __init__(self, operations: Operations) -> None:
@@ -49,14 +65,23 @@ class StatementEmitter:
         self.homes: dict[str, Block] = {}
         self.arrays: dict[str, KernelArray] = {}
         self.constants: dict[str, np.ndarray] = {}
-        self.checks: list[tuple[Value, Value, str]] = []
+        self.checks: list[CallCheck] = []
         self.captured: dict[str, np.ndarray] = {}
         self.lowest: dict[str, int] = {}
         self.scopes: list[Scope] = []
         self.block = Block()
         self.reserved: set[str] = set()
+        self.top = self.block
+        self.written: frozenset[str] = frozenset()
         self.count = 0
         self.line = 0
+        self.results: list[Any] = []
+        self.following: list[Sequence[ast.stmt]] = []
+        self.promoted: dict[str, np.dtype] = {}
+        self.unbounded: set[str] = set()
+        self.buffers: dict[tuple[int, str], Allocate] = {}
+        self.reshaped: list[tuple[str, str, Any]] = []
+        self.is_generated = False
 
     # ---------------------------------------------------------------------------------- names
 
@@ -67,7 +92,7 @@ class StatementEmitter:
     def fresh(self, stem: str, dtype: np.dtype) -> str:
         """A new name of a scalar of this block."""
         stem = stem.rstrip("_0123456789") or "v"
-        if stem.startswith("tape_"):
+        if stem.startswith(("tape_", "kept_")):
             stem = "v"
         while True:
             self.count += 1
@@ -178,8 +203,10 @@ class StatementEmitter:
 
 
 _OF_TEXTS = re.compile(
-    r"(k|n|pos|base)\d+_|result\d+_?|tape_.*|.*__[bdos]|.*_(f32|f64|c64|c128)|kernel|growing|grow|"
-    r"np|prange|range|len|int|float|bool|complex|abs|min|max|round"
+    r"(k|n|pos|base|chunk|chunks|size|block|q|s|m|row|sum|terms)\d+_|result\d+_?|"
+    r"(tape|kept)_.*|.*__([bdos]|in|own|sums|b_sum)|.*_(f32|f64|c64|c128)|kernel|growing|grow|np|"
+    r"prange|range|len|int|float|bool|complex|abs|min|max|round|add_any_order|add_chunks|"
+    r"blocks_of|chunk_of|clear_chunk|cut_in_chunks|partial_sums|tasks"
 )
 
 

@@ -89,5 +89,33 @@ class ResultLengths:
             "read from an array; give it as an argument, or pass an array that is written"
         )
 
+    def is_integer(self, value: Value) -> bool:
+        """Whether a value follows from lengths and integers of the arguments alone.
+
+        Then it is the same wherever it is computed; of numbers that come from floats rounding may
+        make another integer.
+        """
+        if isinstance(value, Expression):
+            if value.operation == "shape":
+                array, axis = value.operands
+                own = self.function.arrays[array]
+                is_given = own.role in ("argument", "constant")
+                return is_given or (bool(own.shape) and self.is_integer(own.shape[axis]))
+            return all(map(self.is_integer, value.operands))
+        if not isinstance(value, str):
+            return not isinstance(value, float | complex)
+        if self.function.dtypes[value].kind not in "iub":
+            return False
+        if value in self.function.parameters:
+            return True
+        maker = self.makers.get(value)
+        if isinstance(maker, Load):
+            array = self.function.arrays[maker.array]
+            is_given = array.role == "argument" and not self._is_written(maker)
+            return is_given and all(map(self.is_integer, maker.index))
+        if not isinstance(maker, Define) or maker.operation not in ("cast", "copy", "max", "min"):
+            return False
+        return all(map(self.is_integer, maker.operands))
+
     def _is_written(self, load: Load) -> bool:
         return any(isinstance(s, Store) and s.array == load.array for s in walk(self.function.body))

@@ -184,9 +184,21 @@ class Operations:
         return self.table.types(operation, dtypes)
 
     def partial(
-        self, operation: str, k: int, dtypes: Sequence[np.dtype], out: np.dtype, operands: Sequence
+        self,
+        operation: str,
+        k: int,
+        dtypes: Sequence[np.dtype],
+        out: np.dtype,
+        operands: Sequence,
+        is_sum: bool = False,
     ) -> str | None:
-        """The derivative by operand ``k``: Note [Templates]; None if it is zero."""
+        """The derivative by operand ``k``: Note [Templates]; None if it is zero.
+
+        ``is_sum`` says that the loop around only adds to the cotangent of this operand.
+        """
+        if operation == "divide" and k == 1 and {out.kind, *[d.kind for d in dtypes]} == {"f"}:
+            # the first has one division less, which a chain of cotangents would wait for
+            return "(-({g} / {b})) * {t}" if is_sum else "(-{g}) * ({t} / {b})"
         power = operands[1] if operation == "power" else None
         if k == 0 and isinstance(power, int | float) and out.kind == "f":
             return _of_power(power, out)

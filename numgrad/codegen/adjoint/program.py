@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numgrad.codegen.adjoint.backward import Backward
 from numgrad.codegen.adjoint.compiled import Text, kinds_of
 from numgrad.codegen.adjoint.derivatives import (
     backward_of,
@@ -17,19 +18,22 @@ from numgrad.codegen.adjoint.derivatives import (
     forward_text,
     gradient_text,
     parameters,
+    with_derivatives,
 )
 from numgrad.codegen.adjoint.lengths import ResultLengths
 from numgrad.codegen.adjoint.operations import Operations, OperationTable
+from numgrad.codegen.adjoint.outputs import WrittenParameters
 from numgrad.codegen.adjoint.placement import raise_allocations, stays_in_branch
-from numgrad.codegen.adjoint.reading import Kind, number, read_function
+from numgrad.codegen.adjoint.reading import MOST_AXES, Kind, number, read_function
 from numgrad.codegen.adjoint.reports import KernelReport, report_of
 from numgrad.codegen.adjoint.representation import KernelFunction
-from numgrad.codegen.adjoint.scopes import TEXT, check_statements, scope_of
+from numgrad.codegen.adjoint.scopes import TEXT, Scope, check_statements, scope_of
+from numgrad.codegen.adjoint.simplification import simplify
+from numgrad.codegen.adjoint.split import ForwardState, SplitProgram
 from numgrad.codegen.adjoint.tangent import tangent_text
+from numgrad.codegen.adjoint.vectors import facts_of
 from numgrad.codegen.intrinsics import grow, growing
 from numgrad.errors import NumgradKernelError, NumgradValueError
-
-MOST_AXES = 4
 
 
 class Output(NamedTuple):
@@ -46,24 +50,20 @@ class KernelDefinition:
 
     Attributes
     ----------
-    writes
-        Parameters that it overwrites, in the order of the outputs.
+    written
+        Parameters that it overwrites.
+    parameters
+        Those that callers pass.
     """
 
-    def __init__(
-        self, function: Callable[..., Any], writes: Sequence[str], table: OperationTable
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], writes: Any, table: OperationTable) -> None:
         self.scope = scope_of(function)
-        self.writes = tuple(writes)
+        names = self.scope.parameters
+        self.written = WrittenParameters.declared(self.scope.name, writes, names)
+        self.parameters = tuple([name for name in names if name not in self.written.made])
         self.operations = Operations(table)
         self._programs: dict[tuple, DerivativeProgram] = {}
         self.last: DerivativeProgram | None = None
-        unknown = [name for name in self.writes if name not in self.scope.parameters]
-        if unknown:
-            raise NumgradValueError(
-                f"{self.scope.name}: writes names {unknown[0]}, which is no parameter; it has "
-                f"{', '.join(self.scope.parameters)}"
-            )
         check_syntax(self)
 
     @property
@@ -84,7 +84,7 @@ def check_syntax(definition: KernelDefinition) -> None:
     """Raise for what is seen without dtypes: arguments that are overwritten and not named."""
     scope = definition.scope
     check_statements(scope)
-    names = set(scope.parameters) - set(definition.writes)
+    names = set(scope.parameters) - set(definition.written.names)
     assigned = {
         n.id
         for n in ast.walk(scope.tree)
@@ -117,12 +117,11 @@ class DerivativeProgram:
                     f"{definition.name}: an array of {rank} axes; kernels take arrays of up to "
                     f"{MOST_AXES}, so reshape it"
                 )
-        self.function = self._read(definition.scope, kinds, definition.writes)
+        self.function = self._read(definition.scope, kinds, definition.written)
         self.names = self.function.parameters
-        written = [
-            self.names[definition.scope.parameters.index(name)] for name in definition.writes
-        ]
-        self.outputs = [self._output(name) for name in (*self.function.results, *written)]
+        written = self.function.written
+        returned = [name for name in self.function.results if name not in written]
+        self.outputs = [self._output(name) for name in (*returned, *written)]
         if not self.outputs:
             raise NumgradKernelError(
                 f"{definition.name}: returns nothing and writes nothing; return a value, or name "
@@ -130,11 +129,16 @@ class DerivativeProgram:
             )
         self.lengths = ResultLengths(self.function, self.operations)
         self._gradients: dict[tuple[str, ...], Text] = {}
+        self._backwards: dict[tuple[str, ...], Backward] = {}
+        self._splits: dict[tuple[str, ...], SplitProgram | None] = {}
         self._tangents_of_gradients: dict[tuple[str, ...], tuple[Text, KernelFunction]] = {}
 
-    def _read(self, scope: Any, kinds: Sequence[Kind], writes: Sequence[str]) -> KernelFunction:
-        function = read_function(scope, kinds, writes, self.operations)
+    def _read(
+        self, scope: Scope, kinds: Sequence[Kind], written: WrittenParameters
+    ) -> KernelFunction:
+        function = read_function(scope, kinds, written, self.operations)
         raise_allocations(function)
+        simplify(function)
         number(function)
         for allocation in stays_in_branch(function):
             raise NumgradKernelError(
@@ -159,11 +163,12 @@ class DerivativeProgram:
                 kinds.append((array.dtype, array.ndim))
             else:
                 kinds.append((function.dtypes[name], 1 if word == "backward" else 0))
-        return Text(f"{function.name}_{word}", source, kinds, self.operations)
+        facts = facts_of(function)
+        return Text(f"{function.name}_{word}", source, kinds, self.operations, facts)
 
     @property
     def _with_derivatives(self) -> list[str]:
-        return [*differentiable_arrays(self.function), *differentiable_numbers(self.function)]
+        return with_derivatives(self.function)
 
     @cached_property
     def forward(self) -> Text:
@@ -178,11 +183,26 @@ class DerivativeProgram:
         source = tangent_text(self.function, self.operations)
         return self._text("tangent", source, self._with_derivatives, self.function)
 
+    def backward(self, inputs: tuple[str, ...]) -> Backward:
+        """The backward sweep, for these parameters."""
+        backward = self._backwards.get(inputs)
+        if backward is None:
+            backward = backward_of(self.function, self.operations, inputs)
+            self._backwards[inputs] = backward
+        return backward
+
+    def split(self, inputs: tuple[str, ...]) -> SplitProgram | None:
+        """The function in split mode, for these parameters; None if it has no such form."""
+        if inputs not in self._splits:
+            split = SplitProgram(self.function, self.operations, self.backward(inputs), inputs)
+            self._splits[inputs] = split if split.is_possible else None
+        return self._splits[inputs]
+
     def gradient(self, inputs: tuple[str, ...]) -> Text:
         """The joint forward and backward sweep, for these parameters."""
         text = self._gradients.get(inputs)
         if text is None:
-            backward = backward_of(self.function, self.operations, inputs)
+            backward = self.backward(inputs)
             source = gradient_text(self.function, self.operations, backward)
             text = self._text("backward", source, self._with_derivatives, self.function)
             self._gradients[inputs] = text
@@ -193,15 +213,15 @@ class DerivativeProgram:
         known = self._tangents_of_gradients.get(inputs)
         if known is None:
             gradient = self.gradient(inputs)
-            text = self.operations.with_definitions(gradient.source)
+            text = self.operations.with_definitions(gradient.plain)
             space: dict[str, Any] = {"growing": growing, "grow": grow}
             space |= self.operations.namespace(text)
-            exec(gradient.source, space)
+            exec(gradient.plain, space)
             function = space["kernel"]
-            setattr(function, TEXT, gradient.source)
-            names = gradient.source.partition("(")[2].partition(")")[0].split(", ")
+            setattr(function, TEXT, gradient.plain)
+            names = gradient.plain.partition("(")[2].partition(")")[0].split(", ")
             scope = scope_of(function)
-            read = self._read(scope, gradient.kinds, names)
+            read = self._read(scope, gradient.kinds, WrittenParameters(tuple(names)))
             source = tangent_text(read, self.operations)
             names = [*differentiable_arrays(read), *differentiable_numbers(read)]
             known = self._text("second", source, names, read), read
@@ -211,19 +231,23 @@ class DerivativeProgram:
     def source(self, word: str) -> str:
         """A program as text: "forward", "backward" or "tangent"."""
         if word == "forward":
-            return self.forward.source
+            return self.forward.parallel.text
         if word == "tangent":
-            return self.tangent.source
+            return self.tangent.parallel.text
         if word == "backward":
-            return self.gradient(self.all_inputs).source
+            return self.gradient(self.all_inputs).parallel.text
         raise NumgradValueError(
             f"source: no program is called {word!r}; it is forward, backward or tangent"
         )
 
     def report(self) -> KernelReport:
         """List the values that the gradient keeps and the loops that run again."""
-        backward = backward_of(self.function, self.operations, self.all_inputs)
-        return report_of(backward, self.definition.scope)
+        texts = {
+            "function": self.forward.parallel,
+            "tangents": self.tangent.parallel,
+            "gradient": self.gradient(self.all_inputs).parallel,
+        }
+        return report_of(self.backward(self.all_inputs), self.definition.scope, texts)
 
     @property
     def all_inputs(self) -> tuple[str, ...]:
@@ -236,28 +260,30 @@ class DerivativeProgram:
         """Arguments by name, with copies of those that are overwritten."""
         given = dict(zip(self.names, arguments, strict=True))
         for check in self.function.checks:
-            one, other, word = check
             try:
-                lengths = [max(0, self.lengths.value(n, given)) for n in (one, other)]
+                holds = self.lengths.value(check.condition, given)
+                operands = [self.lengths.value(n, given) for n in check.operands]
             except NumgradKernelError:  # they follow from what is computed
                 # a new list: other threads may go through this one
                 self.function.checks = [c for c in self.function.checks if c is not check]
                 continue
-            if lengths[0] != lengths[1]:
-                raise NumgradValueError(
-                    f"{self.function.name}: {word} have different lengths, "
-                    f"{lengths[0]} and {lengths[1]}"
-                )
+            if not holds:
+                message = check.message.format(*operands)
+                if check.error is not None:
+                    raise check.error(message)
+                raise NumgradValueError(f"{self.function.name}: {message}")
         for output in self.outputs:
             if output.array in given:
                 given[output.array] = given[output.array].copy()
         return given
 
     def _results(self, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        return {
-            name: np.empty(self.lengths.shape(name, given), self.function.arrays[name].dtype)
-            for name in self.function.results
-        }
+        results = {}
+        for name in self.function.results:
+            maker = np.zeros if name in self.function.written else np.empty
+            dtype = self.function.arrays[name].dtype
+            results[name] = maker(self.lengths.shape(name, given), dtype)
+        return results
 
     def _outputs_of(self, arrays: Mapping[str, Any]) -> list[np.ndarray]:
         return [
@@ -277,10 +303,19 @@ class DerivativeProgram:
 
     def _cotangents(self, arrays: Mapping[str, Any], seeds: Sequence[Any]) -> dict[str, np.ndarray]:
         """Arrays of cotangents at the end of the forward sweep."""
-        out = {name: np.zeros_like(arrays[name]) for name in differentiable_arrays(self.function)}
+        out: dict[str, np.ndarray] = {}
         for output, seed in zip(self.outputs, seeds, strict=True):
-            if seed is not None and output.array in out:
-                out[output.array] += seed  # an array may be returned twice
+            name = output.array
+            if seed is not None and self.function.arrays[name].differentiable:
+                shape, dtype = arrays[name].shape, arrays[name].dtype
+                if name in out:  # an array may be returned twice
+                    out[name] += seed
+                else:
+                    out[name] = np.array(np.broadcast_to(seed, shape), dtype, order="C")
+        out = {
+            name: out[name] if name in out else np.zeros(arrays[name].shape, arrays[name].dtype)
+            for name in differentiable_arrays(self.function)
+        }
         for name in differentiable_numbers(self.function):
             out[name] = np.zeros(1, self.function.dtypes[name])
         return out
@@ -294,6 +329,51 @@ class DerivativeProgram:
         results = self._results(given)
         bars = self._cotangents({**given, **results}, seeds)
         self.gradient(inputs).entry(*self._first(given, results), *bars.values())
+        return self._gradients_of(bars, inputs)
+
+    def forward_sweep(
+        self, arguments: Sequence[Any], inputs: tuple[str, ...]
+    ) -> tuple[list[np.ndarray], ForwardState | None]:
+        """The outputs, and what ``backward_sweep`` needs of them; None if it has no such form."""
+        split = self.split(inputs)
+        if split is None:
+            return self.call(*arguments), None
+        given = self._given(arguments)
+        results = self._results(given)
+        state = split.new_state(given)
+        text = self.forward if split.is_empty else split.forward
+        text.entry(*self._first(given, results), *state.arrays)
+        return self._outputs_of({**given, **results}), state
+
+    def backward_sweep(
+        self,
+        arguments: Sequence[Any],
+        outputs: Sequence[np.ndarray] | None,
+        state: ForwardState,
+        seeds: Sequence[Any],
+    ) -> list[Any]:
+        """The gradients, as ``vjp`` gives them, by the inputs that the forward sweep ran for.
+
+        ``outputs`` may be None where ``SplitProgram.reads`` is empty.
+        """
+        split = self.split(state.inputs)
+        assert split is not None
+        given = dict(zip(self.names, arguments, strict=True))
+        results = {}
+        for k, output in enumerate(self.outputs):
+            if outputs is not None:
+                own = outputs[k].reshape(1) if output.is_number else outputs[k]
+                (given if output.array in given else results)[output.array] = own
+            elif output.array not in given:  # its lengths may be read
+                results[output.array] = np.empty(
+                    self.lengths.shape(output.array, given), output.dtype
+                )
+        results = {name: results[name] for name in self.function.results}
+        bars = self._cotangents({**given, **results}, seeds)
+        split.reverse.entry(*self._first(given, results), *state.arrays, *bars.values())
+        return self._gradients_of(bars, state.inputs)
+
+    def _gradients_of(self, bars: Mapping[str, np.ndarray], inputs: tuple[str, ...]) -> list[Any]:
         return [
             None
             if n not in inputs

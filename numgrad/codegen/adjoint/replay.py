@@ -21,6 +21,7 @@ from numgrad.codegen.adjoint.representation import (
     Value,
     names_in,
 )
+from numgrad.codegen.adjoint.rotations import cycle_of, cycle_text
 from numgrad.codegen.adjoint.text import Line, Texts
 
 
@@ -118,6 +119,9 @@ class Recomputation:
             elif step is not None:
                 self._want(c.start)
                 text = f"{self.texts.value(c.start)} + {self.texts.value(step)} * k{loop.key}_"
+            elif (cycle := cycle_of(loop, c)) is not None:
+                self._want(*cycle)
+                text = cycle_text([self.texts.value(v) for v in cycle], f"k{loop.key}_")
             else:
                 text = self.tapes.element(c.name, loop)
             lines.append(f"{c.name} = {text}")
@@ -269,7 +273,8 @@ def loop_lines(
         if not is_flat:
             count = f"pos{key}_" if is_stack else f"n{key}_"
             lines += [f"grow(tape_{t}, {count})" for t in own]
-        lines += [f"for k{key}_ in range(n{key}_):", [texts.counted(s, s.variable), *inner]]
+        word = "prange" if s.parallel else "range"
+        lines += [f"for k{key}_ in {word}(n{key}_):", [texts.counted(s, s.variable), *inner]]
         return lines
     if not tapes.is_bounded(s):
         inner = [*[f"grow(tape_{t}, {tapes.place(s)} + 1)" for t in own], *inner]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from numgrad.codegen.adjoint.backward import Backward
+from numgrad.codegen.adjoint.parallel import ParallelText
+from numgrad.codegen.adjoint.representation import KernelLoop, walk
 from numgrad.codegen.adjoint.scopes import Scope
 
 
@@ -31,8 +34,38 @@ class KeptValue:
 
 
 @dataclass(frozen=True)
+class LoopInSweep:
+    """A loop that is written with ``prange``, in one of a kernel's programs.
+
+    Attributes
+    ----------
+    line
+        Where it begins.
+    sweep
+        "function", "tangents", "forward sweep" or "backward sweep".
+    obstacle
+        What keeps it from being parallel; empty if nothing does.
+    copies
+        Arrays of which each task has a sum of its own. The loop is serial in calls where these
+        would cost more than an eighth of its work.
+    """
+
+    line: int
+    sweep: str
+    obstacle: str
+    copies: tuple[str, ...]
+
+    def __str__(self) -> str:
+        where = f"prange in line {self.line}, {self.sweep}"
+        if self.obstacle:
+            return f"{where}: serial, as {self.obstacle}"
+        copies = f", with sums of {', '.join(self.copies)} in each task" if self.copies else ""
+        return f"{where}: parallel{copies}"
+
+
+@dataclass(frozen=True)
 class KernelReport:
-    """Values that the gradient of a kernel keeps, and loops that run again.
+    """Values that the gradient of a kernel keeps, loops that run again, parallel loops.
 
     Attributes
     ----------
@@ -40,11 +73,14 @@ class KernelReport:
         Values that are kept of the forward sweep.
     again
         Lines of loops of which each iteration runs again before it is reversed.
+    parallel
+        The loops that are written with ``prange``, for each program.
     """
 
     name: str
     kept: tuple[KeptValue, ...]
     again: tuple[int, ...]
+    parallel: tuple[LoopInSweep, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"{self.name}: the gradient keeps {len(self.kept) or 'nothing'}"]
@@ -57,11 +93,12 @@ class KernelReport:
                 f"{value.line}{nested}"
             )
         lines += [f"    iterations of the loop in line {line} run again" for line in self.again]
+        lines += [f"    {loop}" for loop in self.parallel]
         return "\n".join(lines)
 
 
-def report_of(backward: Backward, scope: Scope) -> KernelReport:
-    """The report of a backward sweep."""
+def report_of(backward: Backward, scope: Scope, texts: Mapping[str, ParallelText]) -> KernelReport:
+    """The report of a backward sweep, and of programs by name."""
     tapes = backward.tapes
 
     def line(loop_line: int) -> int:
@@ -72,4 +109,20 @@ def report_of(backward: Backward, scope: Scope) -> KernelReport:
         for name, loop in tapes.loops.items()
     ]
     again = sorted({line(loop.line) for loop in tapes.replayed})
-    return KernelReport(scope.name, tuple(kept), tuple(again))
+    lines: dict[str, int] = {}
+    for s in walk(backward.function.body):
+        if isinstance(s, KernelLoop):
+            lines |= {s.variable: line(s.line), f"k{s.key}_": line(s.line)}
+    parallel = []
+    for word, text in texts.items():
+        for loop in text.loops:
+            sweep = f"{'backward' if loop.backwards else 'forward'} sweep"
+            parallel.append(
+                LoopInSweep(
+                    lines[loop.variable],
+                    sweep if word == "gradient" else word,
+                    loop.obstacle,
+                    tuple(loop.sums),
+                )
+            )
+    return KernelReport(scope.name, tuple(kept), tuple(again), tuple(parallel))

@@ -182,7 +182,8 @@ class Forward:
         condition = self.texts.value(s.condition)
         if s.test is None:
             bounds = self.texts.values([s.low, s.high, s.step])
-            lines += [f"for {s.variable} in range({bounds}):", body]
+            word = "prange" if s.parallel else "range"
+            lines += [f"for {s.variable} in {word}({bounds}):", body]
         elif test := self.lines(s.test):
             lines += ["while True:", [*test, f"if not {condition}:", ["break"], *body]]
         else:

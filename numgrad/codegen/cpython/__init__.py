@@ -20,8 +20,8 @@ templates in ``tensors.entries``, the loop of ``autograd.engine.walk``.
 walks that begin after it are done in Python, and kernels loaded after it get their entry in Python.
 ``python -m numgrad doctor`` says which form is in use, and why.
 
-``hot_paths`` says when the functions come into use. A function's text is in the language of
-kernels with the instructions of ``objects``; ``builtin`` makes a function of it, ``records`` what
-it has to know in advance, ``c_api`` calls Python's C functions. The room knows no Tensor: who uses
-it hands in the classes (``tensors.recorder``, ``autograd.engine.walk``).
+A function's text is in the language of kernels with the instructions of ``objects``; ``builtin``
+makes a function of it, ``hot_paths`` says when it comes into use, ``records`` what it has to know,
+``c_api`` calls Python's C functions. The room knows no Tensor: who uses it hands in the classes
+(``tensors.recorder``, ``autograd.engine.walk``).
 """

@@ -18,9 +18,8 @@ from typing import NamedTuple
 
 from numgrad import config
 from numgrad.codegen import compile as compiler
-from numgrad.codegen.hosted import tell
-from numgrad.codegen.interrupts import deferred
-from numgrad.codegen.locks import KERNELS, give_way
+from numgrad.codegen.compile import tell
+from numgrad.codegen.locks import KERNELS, deferred, give_way
 
 ENOUGH = 50
 """Calls that Python has done when machine code is made for further ones."""

@@ -5,7 +5,7 @@ Note [Entries]
 All kernels have the same entry: a function of CPython's (``METH_FASTCALL``) in machine code,
 compiled once and kept on disk. The description of its kernel is its ``self``. It reads the fields
 of arrays where NumPy's public structure has them, and puts them into slots of eight bytes;
-``@packed`` of the kernel (``native.entry``) takes these, and gives them to the body where that has
+``@packed`` of the kernel (``native.kernel``) takes these, and gives them to the body where that has
 other callers or a result. What is not plain, such as a subclass of ``numpy.ndarray``, an array of
 another rank or a float for an integer, it leaves to the slow entry, written in Python, which
 converts it or says what is wrong. The slow entry serves alone where objects are not to be read

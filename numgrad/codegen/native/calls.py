@@ -19,7 +19,6 @@ from numgrad.codegen.intrinsics import grow, growing
 from numgrad.codegen.linker import external_symbol
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
-from numgrad.codegen.native.accesses import Lanes, NotVector, may_overlap
 from numgrad.codegen.native.expressions import ExpressionWriter
 from numgrad.codegen.native.instructions import NUMPY, instruction
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
@@ -30,11 +29,14 @@ from numgrad.codegen.native.values import (
     INT64,
     Array,
     Known,
+    Lanes,
+    NotVector,
     Number,
     Value,
     in_lanes,
     integer,
     kind_of,
+    may_overlap,
     memory_type,
     scalar_type,
     vector_type,

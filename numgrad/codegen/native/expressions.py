@@ -9,7 +9,6 @@ import numpy as np
 
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
-from numgrad.codegen.native.accesses import Lanes, NotVector, one_of
 from numgrad.codegen.native.instructions import power_of_floats
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.source import SourceFunction
@@ -23,6 +22,8 @@ from numgrad.codegen.native.values import (
     Array,
     GrowingVector,
     Known,
+    Lanes,
+    NotVector,
     Number,
     Value,
     constant,
@@ -31,6 +32,7 @@ from numgrad.codegen.native.values import (
     integer,
     kind_of,
     memory_type,
+    one_of,
     scalar_type,
 )
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
-from numgrad.codegen.native.accesses import NotVector
 from numgrad.codegen.native.calls import CallWriter, flat
 from numgrad.codegen.native.expressions import OPERATORS
 from numgrad.codegen.native.ir import FunctionWriter, ModuleText, Unsupported
@@ -22,6 +21,7 @@ from numgrad.codegen.native.values import (
     INT64,
     Array,
     GrowingVector,
+    NotVector,
     Number,
     Value,
     in_lanes,
@@ -277,6 +277,7 @@ class FunctionBody(CallWriter):
         f.branch(f.value(f"icmp eq ptr {data}, null"), "missing", there)
         f.fails = f.lacks = True
         f.begin(there)
+        _use_large_pages(f, data, total.part)
         return Array(dtype, data, numbers, None, data)
 
     def growing_call(self, longer: bool, node: ast.Call) -> Value:
@@ -313,6 +314,7 @@ class FunctionBody(CallWriter):
             f.branch(f.value(f"icmp eq ptr {new}, null"), "missing", enough)
             f.fails = f.lacks = True
             f.begin(enough)
+            _use_large_pages(f, new, room)
             f.effect(f"store ptr {new}, ptr {owned}")
             f.effect(f"store ptr {new}, ptr {vector.data}")
             f.effect(f"store i64 {size.part}, ptr {vector.length}")
@@ -423,6 +425,45 @@ entry:
   ret ptr %given
 }}"""
 """Memory that begins with a line of the cache, for one of what a function owns; null if none is."""
+
+
+_LARGE = 1 << 25
+"""Bytes from which on pages are large: Note [Large pages]."""
+_LARGE_PAGES = """define private void @use_large_pages(ptr %data, i64 %size) #0 noinline {{
+entry:
+  %large = icmp uge i64 %size, {least}
+  br i1 %large, label %advise, label %done
+advise:
+  %number = ptrtoint ptr %data to i64
+  %beyond = add i64 %number, 4095
+  %first = and i64 %beyond, -4096
+  %end = add i64 %number, %size
+  %length = sub i64 %end, %first
+  %page = inttoptr i64 %first to ptr
+  %ignored = call i32 @madvise(ptr %page, i64 %length, i32 14)
+  br label %done
+done:
+  ret void
+}}"""
+
+
+def _use_large_pages(f: FunctionWriter, data: str, size: str) -> None:
+    """Ask Linux for large pages.
+
+    Note [Large pages]
+    ------------------
+    glibc asks the system for each block above 32 MB anew (Note [Freed memory] in
+    ``codegen.memory``), and Linux fetches its pages when they are first written: 35 ms for 73 MB in
+    pages of 4 kB, 9 in pages of 2 MB. NumPy asks for these too.
+    """
+    if not f.module.large_pages:
+        return
+    text = _LARGE_PAGES.format(least=_LARGE)
+    if text not in f.module.functions:
+        f.module.functions.append(text)
+        f.module.unique("use_large_pages")
+        f.module.declare("madvise", "i32", ["ptr", "i64", "i32"])
+    f.effect(f"call void @use_large_pages(ptr {data}, i64 {size})")
 
 
 def _allocate(module: ModuleText, *, zero: bool) -> str:

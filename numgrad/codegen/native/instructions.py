@@ -16,7 +16,6 @@ import numpy as np
 from numgrad.codegen.device import Instruction
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
-from numgrad.codegen.native.accesses import Lanes, NotVector
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.source import library_function
 from numgrad.codegen.native.values import (
@@ -25,6 +24,8 @@ from numgrad.codegen.native.values import (
     INT32,
     INT64,
     Array,
+    Lanes,
+    NotVector,
     Number,
     constant,
     in_lanes,

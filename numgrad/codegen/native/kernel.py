@@ -1,4 +1,13 @@
-"""A kernel on the way from its text to a Python function."""
+"""A kernel on the way from its text to a Python function: LLVM IR, its entries, machine code.
+
+Note [Native entries]
+---------------------
+``@packed`` takes a kernel's arguments from slots of eight bytes, as the entry for Python puts them
+there: Note [Entries] in ``cpython.kernel_entry``.
+
+``@numba_entry`` is for other machine code, and has Numba's calling convention. Only kernels without
+arrays have one.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +16,134 @@ import hashlib
 import os
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from numgrad.codegen.cpython import kernel_entry
-from numgrad.codegen.native import entry, machine
-from numgrad.codegen.native.ir import Unsupported
-from numgrad.codegen.native.signature import parse
+import numpy as np
+
+from numgrad.codegen.cpython import kernel_entry, offsets
+from numgrad.codegen.intrinsics import HAS_FMA
+from numgrad.codegen.native import machine
+from numgrad.codegen.native.function import write_body
+from numgrad.codegen.native.ir import ModuleText, Unsupported
+from numgrad.codegen.native.loops import write_loop
+from numgrad.codegen.native.signature import Signature, in_slot, llvm_type, narrow, parse
+from numgrad.codegen.native.source import KernelText
 from numgrad.errors import NumgradIndexError, NumgradTypeError
+
+
+def with_entries(body: str, signature: Signature | str) -> str:
+    """The LLVM IR of a kernel with that of its entries."""
+    signature = parse(signature) if isinstance(signature, str) else signature
+    entries = "" if "define i32 @packed(" in body else _packed(signature)
+    if signature.scalar:
+        entries += _numba_entry(signature)
+    return f"{body}\n{entries}"
+
+
+def _packed(signature: Signature) -> str:
+    """A call of the body with arguments that lie in slots: Note [Native entries]."""
+    lines, given = ["define i32 @packed(ptr %slots) #0 {"], []
+    for k, (kind, _, role) in enumerate(signature.parameters()):
+        if role == "result":
+            given.append(f"ptr %s{k}")
+            continue
+        wide = in_slot(kind)
+        lines += [
+            f"  %p{k} = getelementptr inbounds i64, ptr %slots, i64 {k}",
+            f"  %w{k} = load {wide}, ptr %p{k}",
+        ]
+        if kind != wide:
+            lines.append(f"  %n{k} = {narrow(wide)} {wide} %w{k} to {kind}")
+        given.append(f"{kind} %{'w' if kind == wide else 'n'}{k}")
+    if signature.result is not None:
+        lines.append(f"  %s{len(given) - 1} = alloca [2 x i64], align 16")
+    lines.append(f"  %failed = call i32 @body({', '.join(given)}) noinline")
+    if signature.result is not None:
+        lines += _result(signature.result, len(given) - 1)
+    return "\n".join([*lines, "  ret i32 %failed", "}\n"])
+
+
+def _result(dtype: np.dtype, slot: int) -> list[str]:
+    """Put the result into its slot, a complex number into two."""
+    kind = llvm_type(dtype)
+    wide = "double" if dtype.kind in "fc" else "i64"
+    extend = "fpext" if dtype.kind in "fc" else "sext" if dtype.kind == "i" else "zext"
+    lines = []
+    for half in range(2 if dtype.kind == "c" else 1):
+        lines += [
+            f"  %rp{half} = getelementptr inbounds {kind}, ptr %s{slot}, i64 {half}",
+            f"  %rn{half} = load {kind}, ptr %rp{half}",
+            f"  %rs{half} = getelementptr inbounds i64, ptr %slots, i64 {slot + half}",
+        ]
+        if kind != wide:
+            lines.append(f"  %rw{half} = {extend} {kind} %rn{half} to {wide}")
+        name = "rn" if kind == wide else "rw"
+        lines.append(f"  store {wide} %{name}{half}, ptr %rs{half}")
+    return lines
+
+
+def _numba_entry(signature: Signature) -> str:
+    """A call by Numba's convention: places for the result and for an exception, then arguments."""
+    kinds = [kind for kind, _, role in signature.parameters() if role != "result"]
+    given = [f"{kind} %a{number}" for number, kind in enumerate(kinds)]
+    parameters = ["ptr %result", "ptr %error", *given]
+    if signature.result is not None:
+        given.append("ptr %result")
+    return "\n".join(
+        [
+            f"define i32 @numba_entry({', '.join(parameters)}) #0 {{",
+            f"  %failed = call i32 @body({', '.join(given)}) noinline",
+            "  ret i32 %failed",
+            "}\n",
+        ]
+    )
+
+
+class Bound(NamedTuple):
+    """A kernel that is ready: the callable, and where its entry for other machine code is."""
+
+    entry: Callable[..., Any]
+    address: int | None
+
+
+def assemble(
+    body: str,
+    signature: Signature | str,
+    unique: str,
+    *,
+    speed: int = 1,
+    effort: int = 2,
+    unroll: bool = False,
+    verify: bool = False,
+) -> bytes:
+    """Compile a body with its entries: see ``machine.compile_ir``."""
+    text = with_entries(body, signature)
+    return machine.compile_ir(
+        text, unique, speed=speed, effort=effort, unroll=unroll, verify=verify
+    )
+
+
+def bind(
+    payload: bytes,
+    name: str,
+    signature: Signature | str,
+    *,
+    nogil: bool = False,
+    lasting: bool = True,
+) -> Bound:
+    """Load what ``assemble`` returned, given the same signature and options.
+
+    Unless it is ``lasting``, the callable owns the machine code.
+    """
+    signature = parse(signature) if isinstance(signature, str) else signature
+    engine = None if lasting else machine.new_engine()
+    addresses = machine.load(payload, engine)
+    packed = addresses["packed"]
+    entry: Callable[..., Any] = kernel_entry.SlowEntry(name, signature, packed, nogil, engine)
+    if offsets.is_readable():
+        entry = kernel_entry.python_function(name, signature, packed, entry, nogil)
+    return Bound(entry, addresses.get("numba_entry"))
+
 
 CHECK_BOUNDS = os.environ.get("NUMGRAD_BOUNDSCHECK", "0") not in ("", "0")
 """Whether kernels check indices: Note [Bounds] in ``memory``."""
@@ -35,7 +165,6 @@ class NativeCode:
     def translated(self) -> str:
         """The kernel in LLVM's language, with its entries, before optimisation."""
         # thirty modules, which a kernel that comes from disk does without
-        from numgrad.codegen.native.translation import translate
 
         kernel = self.kernel
         try:
@@ -48,7 +177,7 @@ class NativeCode:
         except (AttributeError, TypeError, ValueError, KeyError, IndexError) as error:
             # such as an operator that an array has and a number has not
             raise Unsupported(f"{type(error).__name__}: {error}") from error
-        return entry.with_entries(body, self.signature)
+        return with_entries(body, self.signature)
 
     def compile(self, unique: str) -> bytes:
         """Make the object."""
@@ -64,7 +193,7 @@ class NativeCode:
         kernel = self.kernel
         if CHECK_BOUNDS:
             _link_report()
-        bound = entry.bind(
+        bound = bind(
             payload, kernel.name, self.signature, nogil=kernel.nogil or kernel.parallel,
             lasting=kernel.lasting,
         )  # fmt: skip
@@ -135,3 +264,30 @@ def _reporting(name: str, run: Callable[..., Any]) -> Callable[..., Any]:
             ) from None
 
     return entry
+
+
+LONG, VERY_LONG = 60_000, 100_000
+"""Characters of a text from which on functions are called and not written in place, and from which
+on LLVM is to take less time."""
+
+
+def translate(
+    source: str,
+    signature: Signature,
+    *,
+    has_fma: bool = HAS_FMA,
+    parallel: bool = False,
+    check_bounds: bool = False,
+) -> str:
+    """The module of a kernel whose text defines ``kernel``: its body is ``@body``."""
+    module = ModuleText(
+        long=len(source) > LONG,
+        very_long=len(source) > VERY_LONG,
+        least_masked=machine.least_masked(),
+        wide=machine.vector_bits() == 512,
+        check_bounds=check_bounds,
+        large_pages=machine.has_large_pages(),
+    )
+    kernel = KernelText(source).functions["kernel"]
+    write_body(module, kernel, signature, write_loop, has_fma=has_fma, parallel=parallel)
+    return module.text()

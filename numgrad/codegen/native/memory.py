@@ -18,12 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.native.accesses import LanePlace, Lanes, NotVector
 from numgrad.codegen.native.arithmetic import binary, cast, compare, select
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.values import (
     INT64,
     Array,
+    LanePlace,
+    Lanes,
+    NotVector,
     Number,
     in_lanes,
     integer,

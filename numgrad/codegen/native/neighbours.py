@@ -21,12 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.codegen.native.accesses import Lanes
 from numgrad.codegen.native.function import FunctionBody
 from numgrad.codegen.native.ir import FunctionWriter
-from numgrad.codegen.native.syntax import assigned, calls, used_names, uses
-from numgrad.codegen.native.totals import reads
-from numgrad.codegen.native.values import INT64, Known, Number, integer, kind_of
+from numgrad.codegen.native.syntax import assigned, calls, reads, used_names, uses
+from numgrad.codegen.native.values import INT64, Known, Lanes, Number, integer, kind_of
 
 MOST = 200
 """Statements up to which a loop is looked at."""

@@ -171,25 +171,27 @@ def _all_uses(statement: ast.stmt) -> tuple[tuple[str, bool], ...]:
 
 def read_first(statements: Sequence[ast.stmt], before: Set[str] = frozenset()) -> set[str]:
     """The names whose value from before the statements they read, if not among ``before``."""
-    known, reads = set(before), set[str]()
+    known, names = set(before), set[str]()
     for statement in statements:
         if isinstance(statement, ast.For):
-            reads |= _read(statement.iter) - known
-            reads |= read_first(statement.body, known | _written(statement.target))
+            names |= reads(statement.iter) - known
+            names |= read_first(statement.body, known | _written(statement.target))
         elif isinstance(statement, ast.If | ast.While):
-            reads |= _read(statement.test) - known
-            reads |= read_first(statement.body, known) | read_first(statement.orelse, known)
+            names |= reads(statement.test) - known
+            names |= read_first(statement.body, known) | read_first(statement.orelse, known)
             if isinstance(statement, ast.If):
                 known.update(set(assigned(statement.body)) & set(assigned(statement.orelse)))
         else:
             uses = _all_uses(statement)
-            reads |= {name for name, writes in uses if not writes and name not in known}
+            names |= {name for name, writes in uses if not writes and name not in known}
             known.update(name for name, writes in uses if writes)
-    return reads
+    return names
 
 
-def _read(node: ast.AST) -> set[str]:
-    return {name for _, name, writes in _names(node, ()) if not writes}
+@cached_on_node
+def reads(node: ast.AST) -> frozenset[str]:
+    """The names that a statement reads."""
+    return frozenset([name for name, writes in uses(node) if not writes])
 
 
 def _written(node: ast.AST) -> set[str]:

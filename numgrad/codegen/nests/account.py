@@ -8,7 +8,7 @@ Note [Finding loops again]
 Optimised IR does not say which line a loop comes from. But accesses through ``intrinsics.load`` and
 ``store`` carry a scope each (Note [Alias scopes] in ``intrinsics``), which survives optimisation;
 what a loop reads and stores tells loops of one function apart. The body of a loop that LLVM
-vectorised is called ``vector.body``, that of one written in lanes by ``native.lanes`` ``full``;
+vectorised is called ``vector.body``, that of one written in lanes by ``native.loops`` ``full``;
 ``vec.epilog.vector.body`` does the rest of the same loop in shorter vectors.
 """
 
@@ -23,8 +23,7 @@ from typing import Any
 
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.library import LIBRARY
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import add, constant, multiply
+from numgrad.codegen.nests.polynomial import Length, add, constant, multiply
 from numgrad.codegen.nests.statements import Statement, loops_behind
 from numgrad.codegen.nests.terms import PART, PRODUCT, REDUCE, SCAN, SCATTER, Term, count
 from numgrad.codegen.nests.tree import Item, Loop, paths

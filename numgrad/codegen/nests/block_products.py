@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from numgrad.codegen.dtypes import type_name
-from numgrad.codegen.nests.hoisting import MOST_HOISTED, InvariantHoisting
+from numgrad.codegen.nests.index_set_splitting import MOST_HOISTED, InvariantHoisting
 from numgrad.codegen.nests.indices import loops_in
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import add, constant, multiply
+from numgrad.codegen.nests.polynomial import Length, add, constant, multiply
 from numgrad.codegen.nests.statements import Bodies, Statement
 from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE
 from numgrad.codegen.nests.tree import Loop, coefficient

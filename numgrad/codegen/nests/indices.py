@@ -21,8 +21,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import add, atoms_of, constant, divide, multiply, value_of
+from numgrad.codegen.nests.polynomial import (
+    Length,
+    add,
+    atoms_of,
+    constant,
+    divide,
+    multiply,
+    value_of,
+)
 from numgrad.codegen.nests.terms import ONE, Term, ravel
 
 Index = tuple[Length, ...]

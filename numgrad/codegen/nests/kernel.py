@@ -6,6 +6,9 @@ A program that was unrolled from a Python loop has hundreds of temporary arrays 
 are rows of one array, which is a single allocation to compile and to run. Lengths of rows are
 whole lines of the CPU's caches, and a line lies in between: rows of a power of two would compete
 for the same places there.
+
+Kernels of eager operations (``array_kernel``) have terms over arrays that are handed over flat, in
+a fixed order. Lengths of axes are arguments behind these, so one kernel serves every shape.
 """
 
 from __future__ import annotations
@@ -19,11 +22,9 @@ import numpy as np
 
 from numgrad.codegen.dtypes import numpy_name, type_name
 from numgrad.codegen.emitter import Emitter
-from numgrad.codegen.estimate import L3_NS
 from numgrad.codegen.nests.block_products import ProductCode
 from numgrad.codegen.nests.lanes import choose_lanes, choose_tiles
 from numgrad.codegen.nests.nest import Nest, NestWriter
-from numgrad.codegen.nests.pieces import RunWriter
 from numgrad.codegen.nests.polynomial import constant, multiply, value_of
 from numgrad.codegen.nests.statements import (
     Bodies,
@@ -32,10 +33,11 @@ from numgrad.codegen.nests.statements import (
     expensive,
     make_statements,
 )
-from numgrad.codegen.nests.tasks import TaskWriter, Work
+from numgrad.codegen.nests.tasks import RunWriter, TaskWriter, Work
 from numgrad.codegen.nests.terms import PART, PRODUCT, Term, Terms, count
 from numgrad.codegen.nests.tree import Item, Loop, build, paths
 from numgrad.codegen.nests.write import text
+from numgrad.codegen.threads import L3_NS
 
 ROWS = 16
 """Arrays of a kernel's own of one length from which on they are rows of one array."""

@@ -29,7 +29,7 @@ from numgrad.codegen.dtypes import numpy_name, type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.nests.block_products import ProductCode
 from numgrad.codegen.nests.kernel import KernelWriter, variant
-from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import Length
 from numgrad.codegen.nests.terms import CONSTANT, SCALAR, SIZE, Term, Terms, count
 from numgrad.codegen.nests.write import text
 

@@ -7,24 +7,24 @@ from functools import lru_cache
 from typing import Any
 
 Atom = tuple[Any, ...]
-"""``("axis", k)``, or ``("//", a, b)`` and ``("%", a, b)`` where ``a`` and ``b`` are terms."""
-Terms = tuple[tuple[tuple[Atom, ...], int], ...]
-"""Products of atoms with their coefficients, sorted; the constant belongs to the empty product."""
+"""``("axis", k)``, or ``("//", a, b)`` and ``("%", a, b)`` where ``a`` and ``b`` are lengths."""
+Length = tuple[tuple[tuple[Atom, ...], int], ...]
+"""A polynomial: products of atoms with their coefficients, sorted; the constant has no atom."""
 
 
-def _sorted(factors: dict[tuple[Atom, ...], int]) -> Terms:
+def _sorted(factors: dict[tuple[Atom, ...], int]) -> Length:
     if len(factors) < 2:
         return tuple([(k, c) for k, c in factors.items() if c])
     return tuple(sorted(((k, c) for k, c in factors.items() if c), key=repr))
 
 
-def constant(value: int) -> Terms:
-    """A number as terms."""
+def constant(value: int) -> Length:
+    """A number as a polynomial."""
     return (((), value),) if value else ()
 
 
 @lru_cache(8192)
-def add(a: Terms, b: Terms, factor: int = 1) -> Terms:
+def add(a: Length, b: Length, factor: int = 1) -> Length:
     """``a + factor * b``."""
     if not b:
         return a
@@ -35,7 +35,7 @@ def add(a: Terms, b: Terms, factor: int = 1) -> Terms:
 
 
 @lru_cache(8192)
-def multiply(a: Terms, b: Terms) -> Terms:
+def multiply(a: Length, b: Length) -> Length:
     """``a * b``."""
     if not a or not b:
         return ()
@@ -52,14 +52,14 @@ def multiply(a: Terms, b: Terms) -> Terms:
     return _sorted(total)
 
 
-def value_of(terms: Terms) -> int | None:
+def value_of(terms: Length) -> int | None:
     """The number, if there is no atom."""
     if not terms:
         return 0
     return terms[0][1] if len(terms) == 1 and not terms[0][0] else None
 
 
-def axis_of(terms: Terms) -> Atom | None:
+def axis_of(terms: Length) -> Atom | None:
     """The axis that the terms are, if they are nothing else."""
     if len(terms) == 1 and terms[0][1] == 1 and len(terms[0][0]) == 1:
         atom = terms[0][0][0]
@@ -67,7 +67,7 @@ def axis_of(terms: Terms) -> Atom | None:
     return None
 
 
-def atoms_of(terms: Terms) -> set[Atom]:
+def atoms_of(terms: Length) -> set[Atom]:
     """Every axis that the terms depend on."""
     atoms: set[Atom] = set()
     for product, _ in terms:
@@ -76,7 +76,7 @@ def atoms_of(terms: Terms) -> set[Atom]:
     return atoms
 
 
-def evaluate(terms: Terms, lengths: Mapping[int, int] | Sequence[int]) -> int:
+def evaluate(terms: Length, lengths: Mapping[int, int] | Sequence[int]) -> int:
     """The number that the terms are where axis ``k`` has the length ``lengths[k]``."""
     total = 0
     for product, coefficient in terms:
@@ -91,7 +91,7 @@ def evaluate(terms: Terms, lengths: Mapping[int, int] | Sequence[int]) -> int:
     return total
 
 
-def least(terms: Terms, bounds: Mapping[Atom, int]) -> int | None:
+def least(terms: Length, bounds: Mapping[Atom, int]) -> int | None:
     """A bound from below, where it is plain: axes are at least 2, or what ``bounds`` says."""
     total = 0
     for product, coefficient in terms:
@@ -116,7 +116,7 @@ def _least_of(atom: Atom, bounds: Mapping[Atom, int]) -> int | None:
     return 0 if fits else None
 
 
-def solve(terms: Terms) -> tuple[Atom, Terms] | None:
+def solve(terms: Length) -> tuple[Atom, Length] | None:
     """An atom, and what it equals where the terms are 0.
 
     Axes come before quotients and remainders, of several axes the last one.
@@ -138,7 +138,7 @@ def _rank(atom: Atom) -> int:
     return atom[1] if atom[0] == "axis" else -1
 
 
-def _contains(terms: Terms, wanted: Atom) -> bool:
+def _contains(terms: Length, wanted: Atom) -> bool:
     return any(
         atom == wanted or (atom[0] != "axis" and any(_contains(side, wanted) for side in atom[1:]))
         for product, _ in terms
@@ -146,7 +146,7 @@ def _contains(terms: Terms, wanted: Atom) -> bool:
     )
 
 
-def divide(sign: str, a: Terms, b: Terms) -> Terms:
+def divide(sign: str, a: Length, b: Length) -> Length:
     """Quotient rounded down, or remainder, done as far as coefficients go."""
     x, y = value_of(a), value_of(b)
     if x is not None and y is not None:
@@ -170,7 +170,7 @@ def divide(sign: str, a: Terms, b: Terms) -> Terms:
     return ((((sign, a, b),), 1),)
 
 
-def _exact(a: Terms, b: Terms) -> Terms | None:
+def _exact(a: Length, b: Length) -> Length | None:
     """``a / b`` for a product ``b`` that every term of ``a`` contains."""
     if len(b) != 1:
         return None
@@ -188,9 +188,9 @@ def _exact(a: Terms, b: Terms) -> Terms | None:
     return _sorted(dict(out))
 
 
-def substitute(terms: Terms, values: Mapping[Atom, Terms]) -> Terms:
+def substitute(terms: Length, values: Mapping[Atom, Length]) -> Length:
     """Replace some atoms by terms, until none of these atoms is left."""
-    total: Terms = ()
+    total: Length = ()
     for product, coefficient in terms:
         part = constant(coefficient)
         for atom in product:
@@ -199,7 +199,7 @@ def substitute(terms: Terms, values: Mapping[Atom, Terms]) -> Terms:
     return total
 
 
-def _substitute(atom: Atom, values: Mapping[Atom, Terms]) -> Terms:
+def _substitute(atom: Atom, values: Mapping[Atom, Length]) -> Length:
     if atom[0] != "axis":
         terms = divide(atom[0], *(substitute(side, values) for side in atom[1:]))
         if len(terms) != 1 or len(terms[0][0]) != 1 or terms[0][1] != 1:
@@ -209,7 +209,7 @@ def _substitute(atom: Atom, values: Mapping[Atom, Terms]) -> Terms:
     return (((atom,), 1),) if value is None else substitute(value, values)
 
 
-def text_of(terms: Terms, names: Callable[[int], str]) -> str:
+def text_of(terms: Length, names: Callable[[int], str]) -> str:
     """Terms as an expression that Python and Numba read alike."""
     if not terms:
         return "0"

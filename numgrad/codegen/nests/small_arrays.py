@@ -4,10 +4,10 @@ Note [Small arrays]
 -------------------
 A term of fixed shape with few elements is computed as scalars: its elements are symbols, views of
 it cost nothing, a reduction is a tree of scalar steps. ``Elements`` reads terms so, an ndarray of
-symbols for each; ``pieces`` writes the symbols as straight-line functions.
+symbols for each; ``tasks`` writes the symbols as straight-line functions.
 
 Sums are put together as those of a loop in lanes are (Note [Loops in lanes] in
-``codegen.native.lanes``): element ``k`` to element ``k + half``, then again in the lower half.
+``codegen.native.loops``): element ``k`` to element ``k + half``, then again in the lower half.
 
 ``Elimination`` writes the loops of ``kernels.matrices.small`` on arrays of symbols. Factors and
 pivots are those of Note [Factors] in ``kernels.matrices.systems``, so what a compiled loop computes
@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import BOOL
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import constant, value_of
+from numgrad.codegen.nests.polynomial import Length, constant, value_of
 from numgrad.codegen.nests.terms import (
     CHOOSE,
     CONSTANT,

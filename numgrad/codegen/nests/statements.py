@@ -30,8 +30,7 @@ from numgrad.codegen.nests.indices import (
     source_index,
     walking_loop,
 )
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import divide
+from numgrad.codegen.nests.polynomial import Length, divide
 from numgrad.codegen.nests.small_arrays import Elements, small_terms
 from numgrad.codegen.nests.terms import (
     CHOOSE,

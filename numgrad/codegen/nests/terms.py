@@ -23,8 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from numgrad.codegen.library import LIBRARY
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import add, constant, multiply
+from numgrad.codegen.nests.polynomial import Length, add, constant, multiply
 
 ONE = constant(1)
 
@@ -55,7 +54,7 @@ class Term:
     """An array that is ``op`` of other arrays.
 
     ``op`` is one of the names above, or a scalar function of ``codegen.emitter`` whose operands
-    broadcast. ``shape`` holds lengths as polynomials (``polynomial.Terms``).
+    broadcast. ``shape`` holds lengths as polynomials (``polynomial.Length``).
 
     Attributes
     ----------

@@ -29,8 +29,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from numgrad.codegen.nests.indices import Index, loop_index, loops_in, single_loop
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import multiply
+from numgrad.codegen.nests.polynomial import Length, multiply
 from numgrad.codegen.nests.statements import Bodies, Loops, Statement
 from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE, Term
 

@@ -16,8 +16,7 @@ import numpy as np
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.nests.indices import COMPUTED, LOOP, Index, loops_in
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import add, constant, multiply, text_of
+from numgrad.codegen.nests.polynomial import Length, add, constant, multiply, text_of
 from numgrad.codegen.nests.statements import Bodies, Statement
 from numgrad.codegen.nests.terms import ONE, PART, SCATTER, Term, ravel
 from numgrad.codegen.nests.tree import Loop, coefficient, paths

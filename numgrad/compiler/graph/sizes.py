@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.nests import polynomial
-from numgrad.codegen.nests.polynomial import Atom, Terms
 from numgrad.compiler.messages import user_line
 from numgrad.core.abstract import AbstractLength, broadcast_lengths
 from numgrad.errors import NumgradValueError
@@ -36,8 +35,8 @@ class SizeGuard:
     """A relation between sizes that a kernel relies on: ``left sign right``."""
 
     sign: str
-    left: Terms
-    right: Terms
+    left: polynomial.Length
+    right: polynomial.Length
 
     def text(self, names: Callable[[int], str]) -> str:
         """The relation as a Python expression."""
@@ -64,9 +63,9 @@ class Sizes:
     fixed: dict[str, int] = field(default_factory=dict)
     on_number: Callable[[Size], Any] | None = None
     """Makes a traced number of a size, for true division."""
-    _known: dict[Atom, Terms] = field(default_factory=dict)
-    _resolved: dict[Terms, Terms] = field(default_factory=dict)
-    _bounds: dict[Atom, int] = field(default_factory=dict)
+    _known: dict[polynomial.Atom, polynomial.Length] = field(default_factory=dict)
+    _resolved: dict[polynomial.Length, polynomial.Length] = field(default_factory=dict)
+    _bounds: dict[polynomial.Atom, int] = field(default_factory=dict)
 
     def axis(self, length: int) -> int | Size:
         """A new symbol for the length of an axis; 0 and 1 stay what they are."""
@@ -94,8 +93,8 @@ class Sizes:
             return value
         return length if terms is length.terms else Size(self, terms)
 
-    def known(self, terms: Terms) -> Terms:
-        """Terms with atoms replaced by what they were found to equal."""
+    def known(self, terms: polynomial.Length) -> polynomial.Length:
+        """Length with atoms replaced by what they were found to equal."""
         if not self._known:
             return terms
         cached = self._resolved.get(terms)
@@ -112,7 +111,7 @@ class Sizes:
         """The length in the call that is traced."""
         return self.hint_of(terms_of(length))
 
-    def hint_of(self, terms: Terms) -> int:
+    def hint_of(self, terms: polynomial.Length) -> int:
         """The value of terms in the call that is traced."""
         return polynomial.evaluate(terms, self.hints)
 
@@ -149,11 +148,11 @@ class Sizes:
             return self._decided("<", right, left) is False
         return self._decided(sign, left, right) is True
 
-    def exceeds(self, length: Terms, number: int) -> bool:
+    def exceeds(self, length: polynomial.Length, number: int) -> bool:
         """Whether a length is certain to be more than a number; nothing is noted."""
         return self._decided("<", polynomial.constant(number), length) is True
 
-    def _decided(self, sign: str, left: Terms, right: Terms) -> bool | None:
+    def _decided(self, sign: str, left: polynomial.Length, right: polynomial.Length) -> bool | None:
         """Whether ``left sign right`` (``==`` or ``<``) in every call, None if that depends."""
         if left == right:
             return sign == "=="
@@ -169,18 +168,18 @@ class Sizes:
             return sign == "<"
         return None
 
-    def _bound(self, larger: Terms, smaller: Terms) -> None:
+    def _bound(self, larger: polynomial.Length, smaller: polynomial.Length) -> None:
         """Remember how long an axis is at least, from ``larger >= smaller``."""
         axis, number = polynomial.axis_of(larger), polynomial.value_of(smaller)
         if axis is not None and number is not None:
             self._bounds[axis] = max(number, self._bounds.get(axis, 2))
 
-    def _note(self, sign: str, left: Terms, right: Terms) -> None:
+    def _note(self, sign: str, left: polynomial.Length, right: polynomial.Length) -> None:
         guard = SizeGuard(sign, left, right)
         if guard not in self.guards:
             self.guards.append(guard)
 
-    def equate(self, left: Terms, right: Terms) -> None:
+    def equate(self, left: polynomial.Length, right: polynomial.Length) -> None:
         """Rely on the equality of two lengths from now on."""
         self._note("==", self.known(left), self.known(right))
         while (result := self._news()) is not None:
@@ -190,7 +189,7 @@ class Sizes:
             self._known[atom] = terms
             self._resolved.clear()
 
-    def _news(self) -> tuple[Atom, Terms] | None:
+    def _news(self) -> tuple[polynomial.Atom, polynomial.Length] | None:
         """The value of an atom, from an equation that does not hold by what is known."""
         for guard in self.guards:
             if guard.sign == "==":
@@ -247,10 +246,10 @@ class Size(AbstractLength):
 
     __slots__ = ("sizes", "terms")
 
-    def __init__(self, sizes: Sizes, terms: Terms) -> None:
+    def __init__(self, sizes: Sizes, terms: polynomial.Length) -> None:
         self.sizes, self.terms = sizes, terms
 
-    def _of(self, terms: Terms) -> int | Size:
+    def _of(self, terms: polynomial.Length) -> int | Size:
         return self.sizes.resolve(Size(self.sizes, terms))
 
     def __repr__(self) -> str:
@@ -452,24 +451,15 @@ class Size(AbstractLength):
 
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "floor_divide": operator.floordiv,
-    "remainder": operator.mod,
-    "negative": operator.neg,
-    "absolute": operator.abs,
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
-}
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "negative": operator.neg,
+    "absolute": operator.abs, "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt,
+    "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
+}  # fmt: skip
 """Functions that NumPy's scalars call instead of what Python's numbers do."""
 
 
-def _operand(value: Any) -> Terms | None:
+def _operand(value: Any) -> polynomial.Length | None:
     if isinstance(value, Size):
         return value.sizes.known(value.terms)
     return (
@@ -477,7 +467,7 @@ def _operand(value: Any) -> Terms | None:
     )
 
 
-def terms_of(length: int | Size) -> Terms:
+def terms_of(length: int | Size) -> polynomial.Length:
     """A length as terms."""
     return length.terms if isinstance(length, Size) else polynomial.constant(length)
 

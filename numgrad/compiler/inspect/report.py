@@ -11,7 +11,6 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.codegen import threads
-from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.nests.account import (
     Account,
     SourceLoop,
@@ -24,14 +23,14 @@ from numgrad.codegen.nests.account import (
     vector_loops,
 )
 from numgrad.codegen.nests.nest import Nest
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import text_of, value_of
+from numgrad.codegen.nests.polynomial import Length, text_of, value_of
 from numgrad.codegen.nests.statements import Statement
 from numgrad.codegen.nests.terms import BUFFER, PRODUCT, Term
 from numgrad.codegen.nests.terms import SCALAR as SCALAR_TERM
 from numgrad.codegen.tasks import LANES
+from numgrad.codegen.threads import serial_ns
 from numgrad.compiler.call import signature
-from numgrad.compiler.call.call_layout import CallLayout, Input
+from numgrad.compiler.call.signature import CallLayout, Input
 from numgrad.compiler.call.source import CONTENT, IDENTITY, VALUE, Source
 from numgrad.compiler.graph.graph import CALL, TracedNode
 from numgrad.compiler.passes import Record

@@ -26,9 +26,8 @@ from scipy import sparse
 from numgrad.autograd.modes import enable_grad
 from numgrad.codegen.nests import terms
 from numgrad.codegen.nests.polynomial import value_of
-from numgrad.compiler.graph.body_primitive import BodyOperation
 from numgrad.compiler.graph.evaluate import compute
-from numgrad.compiler.graph.graph import Graph, TracedNode, Value
+from numgrad.compiler.graph.graph import BodyOperation, Graph, TracedNode, Value
 from numgrad.compiler.lower.expand import Expansion
 from numgrad.compiler.lower.matrices import ProductSizes
 from numgrad.compiler.passes import optimize
@@ -38,8 +37,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.tree import flatten, unflatten
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.argnums import ArgnumsLike, choose
-from numgrad.transforms.call import TransformedCall
+from numgrad.transforms.call import ArgnumsLike, TransformedCall, choose
 from numgrad.transforms.derivatives import grad
 
 Pattern = Any

@@ -21,23 +21,23 @@ from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.graph.body_primitive import has_derivatives
 from numgrad.compiler.graph.graph import (
     CONSTANT,
     INPUT,
     SIZE,
     Graph,
     Value,
+    has_derivatives,
     length_arrays,
     lengths_read,
     results_of,
     with_lengths,
 )
 from numgrad.compiler.passes import optimize
-from numgrad.compiler.passes.common import graph_key
+from numgrad.compiler.passes.rewriting import graph_key
 from numgrad.compiler.run.program import compile_graph
-from numgrad.compiler.run.replay import replay
-from numgrad.compiler.trace import generators
+from numgrad.compiler.run.specialise import replay
+from numgrad.compiler.trace import tracer
 from numgrad.compiler.trace.body import TracedBody, trace_body
 from numgrad.compiler.trace.cut import ancestors, extract
 from numgrad.core.abstract import zeros
@@ -198,7 +198,7 @@ class Body:
         """Results for all examples, and these as they came out, batched or not.
 
         ``(B.a or a)[n] -> (B.y)[m], (B.y or y)[m]``. ``own`` says whether each example draws random
-        numbers of its own: Note [Generators that are carried] in ``generators``.
+        numbers of its own: Note [Generators that are carried] in ``tracer``.
         """
         with BatchingInterpreter(size, examples=True) as level:
             inner = [level.wrap(v) if b else v for v, b in zip(operands, batched, strict=True)]
@@ -299,7 +299,7 @@ class LoopBody(Body):
         """A step for all examples, of inputs of which some have an axis of examples."""
         whole, each = self.batch(operands, batched, size, own)
         return [
-            generators.one_of_all(each[k], size) if k in self.states_made else x
+            tracer.one_of_all(each[k], size) if k in self.states_made else x
             for k, x in enumerate(whole)
         ]
 
@@ -365,7 +365,7 @@ def states_read(graph: Graph) -> set[Value]:
     """The values of a graph that are states of generators, from which something draws."""
     states: set[Value] = set()
     for node in graph.nodes:
-        if node.op is generators.draw_from:
+        if node.op is tracer.draw_from:
             states.update(node.inputs[: len(node.params["draws"].sources)])
         for body in (node.params.get("body"), *node.params.get("parts", ())):
             if isinstance(body, Body):
@@ -389,9 +389,7 @@ def draws_before(body: TracedBody) -> list[Draw | Draws]:
     """The draws of a body in terms of what is around it: Note [Draws of a body] in ``draws``."""
 
     def computed(x: Any, dtype: np.dtype) -> Any:
-        return generators.parameter(
-            replay(x, body.outside)[0] if isinstance(x, Graph) else x, dtype
-        )
+        return tracer.parameter(replay(x, body.outside)[0] if isinstance(x, Graph) else x, dtype)
 
     return [draw.on(computed) for draw in body.draws]
 

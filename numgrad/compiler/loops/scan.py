@@ -24,8 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.graph.body_primitive import BodyPrimitive, has_derivatives
-from numgrad.compiler.graph.graph import Graph, TracedNode, Value
+from numgrad.compiler.graph.graph import BodyPrimitive, Graph, TracedNode, Value, has_derivatives
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.loops.body import (
     LoopBody,
@@ -37,8 +36,8 @@ from numgrad.compiler.loops.body import (
     without_invariants,
 )
 from numgrad.compiler.loops.program import LoopProgram
-from numgrad.compiler.passes.common import join_common
-from numgrad.compiler.trace import generators
+from numgrad.compiler.passes.rewriting import join_common
+from numgrad.compiler.trace import tracer
 from numgrad.compiler.trace.body import DependentDrawError, own_memory
 from numgrad.compiler.trace.cut import extract
 from numgrad.core.abstract import zeros
@@ -274,7 +273,7 @@ class Scan(BodyPrimitive):
         for k, operand in enumerate(operands):
             value = operand.repeated(size) if k < c else operand.value
             if k in body.states:
-                value = generators.one_of_all(operand, size)
+                value = tracer.one_of_all(operand, size)
             values.append(OPS["moveaxis"](value, 0, 1) if c <= k < x and batched[k] else value)
         out = []
         for k, v in enumerate(call(loop, (*values, *besides), params)):
@@ -395,7 +394,7 @@ def compiled_scan(
     sources = traced.sources
     if sources:
         traced = carrying(traced, len(carry), len(xs))
-        carry = [*carry, *generators.generator_states(sources)]
+        carry = [*carry, *tracer.generator_states(sources)]
     join_common(traced.graph)
     graph, outside = traced.graph, traced.outside
     if not (
@@ -408,5 +407,5 @@ def compiled_scan(
     out = bind(scan, operands, {"body": body, **params})
     rows = out[len(carry) : len(out) - len(carry)]
     count = len(carry) - len(sources)
-    generators.put_generator_states(sources, out[count : len(carry)])
+    tracer.put_generator_states(sources, out[count : len(carry)])
     return list(out[:count]), list(rows)

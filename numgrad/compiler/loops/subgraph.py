@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.graph.body_primitive import BodyPrimitive, has_derivatives
-from numgrad.compiler.graph.graph import Value
+from numgrad.compiler.graph.graph import BodyPrimitive, Value, has_derivatives
 from numgrad.compiler.loops.body import Subgraph, dense, draws_before, is_zero
-from numgrad.compiler.trace import generators
+from numgrad.compiler.trace import tracer
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.body import DependentDrawError, TracedBody, trace_body
 from numgrad.compiler.trace.cut import extract
@@ -193,7 +192,7 @@ def _with_states(out: list[Any], count: int, operands: Sequence[BatchOperand], s
     """Results of which the last are states of generators, batched if they were."""
     for k in range(len(out) - count, len(out)):
         if not operands[1].batched:
-            out[k] = BatchOperand(generators.one_of_all(BatchOperand(out[k], True), size), False)
+            out[k] = BatchOperand(tracer.one_of_all(BatchOperand(out[k], True), size), False)
     return tuple(out)
 
 
@@ -212,7 +211,7 @@ def _of_each(
 ) -> Any:
     """Results of the part that each example chooses: ``(B n, [B a or a]) -> [B y]``.
 
-    Note [Examples that part ways] in ``divergent_batches``. A part that no example chooses does not
+    Note [Examples that part ways] in ``carried``. A part that no example chooses does not
     run.
     """
     which = OPS["clip"](operands[0].value, 0, len(parts) - 1)
@@ -227,7 +226,7 @@ def _of_each(
             x = operand.value
             if k and number < states:  # those that the part before has left
                 x = results[len(results) - states + number]
-                x = x if operand.batched else generators.one_of_all(BatchOperand(x, True), size)
+                x = x if operand.batched else tracer.one_of_all(BatchOperand(x, True), size)
             point.append(select(on, x, OPS["take"](x, first, axis=0)) if operand.batched else x)
         made, besides = _batch((part,), batched, size)
         any_on = OPS["astype"](OPS["any"](on), np.int64)
@@ -294,10 +293,10 @@ def compiled_branches(
         numbers = drawn_together(of_branches([draws_before(body) for body in bodies], which))
     sources = list({id(source): source for body in bodies for source in body.sources}.values())
     parts = [_with_all(body, sources) for body in bodies] if sources else _given_all(bodies)
-    states = generators.generator_states(sources)
+    states = tracer.generator_states(sources)
     whole, besides = joined([(p, b.outside) for p, b in zip(parts, bodies, strict=True)])
     results = call(whole, (which, *states, *numbers, *besides)) if places or sources else ()
-    generators.put_generator_states(sources, results[len(results) - len(sources) :])
+    tracer.put_generator_states(sources, results[len(results) - len(sources) :])
     made = iter(results)
     out: list[Tensor | None] = [None if k in absent else next(made) for k in range(count)]
     for k, column in zip(places, columns, strict=True):
@@ -329,7 +328,7 @@ def _with_all(body: TracedBody, sources: Sequence[Any]) -> Subgraph:
     results = graph.outputs[: len(graph.outputs) - own]
     last = graph.outputs[len(results) :]
     pairs = {id(s): pair for s, *pair in zip(body.sources, rest[:own], last, strict=True)}
-    for source, meta in zip(sources, generators.state_metas(sources), strict=True):
+    for source, meta in zip(sources, tracer.state_metas(sources), strict=True):
         if id(source) not in pairs:
             value = graph.input(meta.shape, meta.dtype)
             pairs[id(source)] = [value, value]

@@ -18,14 +18,13 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import BOOL, FLOAT32, FLOAT64
-from numgrad.codegen.nests.formulas import absorb
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import constant
+from numgrad.codegen.nests.arrays import absorb
+from numgrad.codegen.nests.polynomial import Length, constant
 from numgrad.codegen.nests.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
 from numgrad.codegen.symbols import AXIS, Reader, Symbol
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
 from numgrad.compiler.graph.sizes import Size, same_shape, terms_of
-from numgrad.compiler.lower import lookup, matrices, placing  # noqa: F401 (for what they declare)
+from numgrad.compiler.lower import lookup, matrices  # noqa: F401 (for what they declare)
 from numgrad.compiler.lower.lowering import LOWERINGS, find_lowering, lowering, shape_of
 from numgrad.core.axis import AxisOp
 from numgrad.core.documentation import DESCRIBERS

@@ -7,7 +7,7 @@ from importlib import import_module
 
 import numpy as np
 
-from numgrad.codegen.nests.polynomial import Terms as Length
+from numgrad.codegen.nests.polynomial import Length
 from numgrad.codegen.nests.terms import Term, Terms
 from numgrad.compiler.graph.graph import TracedNode
 

@@ -22,8 +22,7 @@ import numpy as np
 
 from numgrad.codegen.dtypes import BOOL
 from numgrad.codegen.nests.block_products import ProductCode
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import value_of
+from numgrad.codegen.nests.polynomial import Length, value_of
 from numgrad.codegen.nests.small_arrays import INT32, MOST_ELEMENTS, extents
 from numgrad.codegen.nests.terms import FUSED, MATRIX, ONE, PRODUCT, VIEW, Term, Terms, count
 from numgrad.compiler.graph.graph import TracedNode

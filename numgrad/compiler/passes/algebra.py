@@ -9,6 +9,10 @@ and so does all that sums in another order. Sums of a product with a factor that
 run over stay as well: ``sum(g * x)`` is NaN for ``g = inf, x = [1, 0]``, ``g * sum(x)`` infinite.
 Sums over rows or columns of a matrix product become a product with fewer rows or columns only where
 the user allows it (``contract``): see ``reductions``.
+
+Broadcasting comes after computing: what broadcasts by itself is not repeated first, and a result
+that repeats is computed once: ``exp(broadcast_to(x, n))`` becomes ``broadcast_to(exp(x), n)``. So
+arrays of one number are that number wherever something is computed from them.
 """
 
 from __future__ import annotations
@@ -18,9 +22,60 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.compiler.graph.graph import SIZE, Graph, TracedNode, Value
-from numgrad.compiler.passes.broadcasts import constant_of, source
-from numgrad.compiler.passes.rewriting import Rewriting, rewrite
+from numgrad.compiler.graph.graph import CONSTANT, SIZE, Graph, TracedNode, Value
+from numgrad.compiler.graph.sizes import same_shape
+from numgrad.compiler.passes.rewriting import Rewriting, is_one, rewrite
+from numgrad.core.elementwise import Elementwise
+
+
+def move_broadcasts(graph: Graph) -> int:
+    """Broadcast results instead of operands."""
+    return rewrite(graph, _unbroadcast_rule)
+
+
+def _unbroadcast_rule(to: Rewriting, node: TracedNode) -> Value | None:
+    if not isinstance(node.op, Elementwise):
+        return None
+    if all(v.node.name not in REPEATING for v in node.inputs):
+        return None
+    results = [v if (s := source(v)) is v else to.strong(s) for v in node.inputs]
+    if all(a is b for a, b in zip(results, node.inputs, strict=True)):
+        return None
+    (out,) = node.outputs
+    return to.broadcast(to.elementwise(node.op, results, out), out.shape)
+
+
+# ----------------------------------------------------------------------------------------- uniform
+
+
+REPEATING = ("broadcast_to", "reshape")
+"""Operations whose result may be a smaller value repeated."""
+
+
+def source(value: Value) -> Value:
+    """The smallest value that broadcasts to ``value``, axes matched from the right."""
+    while True:
+        node = value.node
+        if node.name == "broadcast_to" or (node.name == "reshape" and _adds_leading_ones(value)):
+            value = node.inputs[0]
+        else:
+            return value
+
+
+def _adds_leading_ones(value: Value) -> bool:
+    (before,) = value.node.inputs
+    lead = value.ndim - before.ndim
+    return (
+        lead > 0
+        and all(map(is_one, value.shape[:lead]))
+        and same_shape(before.shape, value.shape[lead:])
+    )
+
+
+def constant_of(value: Value) -> Any:
+    """The number that all elements are, if that is known, else None."""
+    result = source(value)
+    return result.node.params["value"] if result.node.op == CONSTANT else None
 
 
 def simplify_algebra(graph: Graph) -> int:
@@ -212,23 +267,13 @@ _RULES: dict[str, Callable[[Rewriting, TracedNode, Value], Value | None]] = {
     "add": _add,
     "subtract": _subtract,
     "negative": _negative,
-    "positive": _identity,
-    "detached": _identity,
-    "unrecorded": _identity,
-    "written_detached": _second,
-    "written_unrecorded": _second,
-    "copy": _identity,
+    **dict.fromkeys(("positive", "detached", "unrecorded", "copy"), _identity),
+    **dict.fromkeys(("written_detached", "written_unrecorded"), _second),
     "conjugate": _conjugate,
     "absolute": _absolute,
     "square": _even,
     "logical_not": _logical_not,
     "where": _where,
-    "maximum": _of_equals,
-    "minimum": _of_equals,
-    "fmax": _of_equals,
-    "fmin": _of_equals,
-    "logical_and": _of_bools,
-    "logical_or": _of_bools,
-    "bitwise_and": _of_bools,
-    "bitwise_or": _of_bools,
+    **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), _of_equals),
+    **dict.fromkeys(("logical_and", "logical_or", "bitwise_and", "bitwise_or"), _of_bools),
 }

@@ -13,35 +13,11 @@ from numgrad.compiler.passes.rewriting import Rewriting, is_convertible, rewrite
 from numgrad.core.elementwise import Elementwise
 
 _EXACT = {
-    "add": np.add,
-    "subtract": np.subtract,
-    "multiply": np.multiply,
-    "divide": np.divide,
-    "negative": np.negative,
-    "absolute": np.absolute,
-    "square": np.square,
-    "sqrt": np.sqrt,
-    "sign": np.sign,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "trunc": np.trunc,
-    "rint": np.rint,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "where": np.where,
-    "equal": np.equal,
-    "not_equal": np.not_equal,
-    "less": np.less,
-    "less_equal": np.less_equal,
-    "greater": np.greater,
-    "greater_equal": np.greater_equal,
-    "logical_and": np.logical_and,
-    "logical_or": np.logical_or,
-    "logical_not": np.logical_not,
-    "isnan": np.isnan,
-    "isinf": np.isinf,
-    "isfinite": np.isfinite,
-}
+    "add", "subtract", "multiply", "divide", "negative", "absolute", "square", "sqrt", "sign",
+    "floor", "ceil", "trunc", "rint", "maximum", "minimum", "where", "equal", "not_equal", "less",
+    "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_not", "isnan",
+    "isinf", "isfinite",
+}  # fmt: skip
 
 
 def fold_constants(graph: Graph) -> int:
@@ -56,17 +32,15 @@ def _rule(to: Rewriting, node: TracedNode) -> Value | None:
         (x,) = node.inputs
         dtype = node.outputs[0].dtype
         return to.astype(x, dtype) if is_convertible(x, dtype) else None
-    function = _EXACT.get(node.name)
-    if function is None:
+    if node.name not in _EXACT:
         return None
     assert isinstance(node.op, Elementwise)
     loop, _ = node.op.result_types([v.operand for v in node.inputs])
     (out,) = node.outputs
-    if any(d.kind == "c" for d in loop):
+    pairs = list(zip(node.inputs, loop, strict=True))
+    if any(d.kind == "c" for d in loop) or not all(is_convertible(v, d) for v, d in pairs):
         return None
-    if not all(is_convertible(v, d) for v, d in zip(node.inputs, loop, strict=True)):
-        return None
-    numbers = [np.asarray(v.constant).astype(d) for v, d in zip(node.inputs, loop, strict=True)]
+    numbers = [np.asarray(v.constant).astype(d) for v, d in pairs]
     with np.errstate(all="ignore"):
-        result = np.asarray(function(*numbers)).astype(out.dtype)
+        result = np.asarray(getattr(np, node.name)(*numbers)).astype(out.dtype)
     return to.constant(result.item(), out.dtype, out.weak)

@@ -1,8 +1,13 @@
-"""Leave out what is never read."""
+"""Leave out what is never read.
+
+Loops compute what is read of them: carries, collected arrays and operands that are not, go.
+"""
 
 from __future__ import annotations
 
-from numgrad.compiler.graph.graph import INPUT, Graph
+from typing import Any
+
+from numgrad.compiler.graph.graph import INPUT, BodyOperation, Graph, TracedNode, Value
 
 
 def drop_dead(graph: Graph) -> int:
@@ -17,3 +22,44 @@ def drop_dead(graph: Graph) -> int:
     dropped = len(graph.nodes) - len(nodes)
     graph.nodes = nodes[::-1]
     return dropped
+
+
+def trim_loops(graph: Graph) -> int:
+    """Leave out of loops what nothing depends on; collect equal values once."""
+    loops = [n for n in graph.nodes if isinstance(n.op, BodyOperation) and n.op.rules.trims]
+    if not loops:
+        return 0
+    _join_equal(graph, loops)
+    read = {v for node in graph.nodes for v in node.inputs} | set(graph.roots())
+    changed = 0
+    for node in loops:
+        before = node.params["body"]
+        results = node.outputs[: len(before.graph.outputs)]
+        trimmed = before.trimmed([v in read for v in results])
+        if trimmed is None:
+            continue
+        body, inputs, outputs = trimmed
+        node.inputs = tuple([node.inputs[k] for k in inputs])
+        rest = node.outputs[len(before.graph.outputs) :]
+        node.outputs = (*(node.outputs[k] for k in outputs), *rest)
+        for number, value in enumerate(node.outputs):
+            value.number = number
+        known = dict(zip(before.axes, node.params["lengths"], strict=True))
+        node.params = {**node.params, "body": body, "lengths": body.lengths(known)}
+        changed += 1
+    bodies: dict[tuple, Any] = {}
+    for node in loops:  # equal steps are compiled once
+        body = node.params["body"]
+        node.params = {**node.params, "body": bodies.setdefault(body.structure_key, body)}
+    return changed
+
+
+def _join_equal(graph: Graph, loops: list[TracedNode]) -> None:
+    same: dict[Value, Value] = {}
+    for node in loops:
+        body = node.params["body"]
+        known: dict[Value, Value] = {}
+        for k, value in enumerate(body.graph.outputs):
+            if k >= body.carries:
+                same[node.outputs[k]] = known.setdefault(value, node.outputs[k])
+    graph.replace(lambda v: same.get(v, v))

@@ -26,7 +26,7 @@ from numgrad import config
 from numgrad.autograd.variable import TENSORS, Tensor, refresh
 from numgrad.autograd.versions import mark_written
 from numgrad.compiler.call import signature
-from numgrad.compiler.call.call_layout import PLAIN, RECORDING, CallLayout, Input, Result
+from numgrad.compiler.call.signature import PLAIN, RECORDING, CallLayout, Input, Result
 from numgrad.compiler.call.source import CONTENT, FIXED, IDENTITY, READERS, Source
 from numgrad.compiler.graph.sizes import Size, lengths_in
 from numgrad.core.interpreter import state

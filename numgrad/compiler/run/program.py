@@ -35,12 +35,10 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.dtypes import BOOL
-from numgrad.codegen.estimate import MEMORY_NS
 from numgrad.codegen.locks import ENTRIES
 from numgrad.codegen.memory import collection_later
 from numgrad.codegen.nests.kernel import KernelWriter
-from numgrad.codegen.nests.polynomial import Terms as Length
-from numgrad.codegen.nests.polynomial import text_of, value_of
+from numgrad.codegen.nests.polynomial import Length, text_of, value_of
 from numgrad.codegen.nests.terms import (
     BUFFER,
     CHOOSE,
@@ -54,6 +52,7 @@ from numgrad.codegen.nests.terms import (
     first_stored,
     reachable,
 )
+from numgrad.codegen.threads import MEMORY_NS
 from numgrad.compiler.graph import evaluate
 from numgrad.compiler.graph.graph import CALL, Graph
 from numgrad.compiler.graph.sizes import lengths_in

@@ -20,14 +20,13 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.compile import Kernel, compile_kernel
-from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.memory import collection_later
 from numgrad.codegen.nests.kernel import Written
 from numgrad.codegen.nests.terms import Term
+from numgrad.codegen.threads import serial_ns
 from numgrad.codegen.trials import VariantTrial
-from numgrad.compiler.graph.body_primitive import BodyOperation
 from numgrad.compiler.graph.evaluate import compute
-from numgrad.compiler.graph.graph import TracedNode
+from numgrad.compiler.graph.graph import BodyOperation, TracedNode
 from numgrad.compiler.graph.sizes import Sizes
 from numgrad.compiler.messages import announced, name_line, no_internal_error
 from numgrad.errors import NumgradError

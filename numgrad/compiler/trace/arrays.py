@@ -22,8 +22,8 @@ from numgrad.autograd.batching.batch import Batched, refuse
 from numgrad.autograd.engine.task import edge_of, place_of
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.call_layout import Result
 from numgrad.compiler.call.captures import Captures
+from numgrad.compiler.call.signature import Result
 from numgrad.compiler.call.source import Source
 from numgrad.compiler.graph.evaluate import parameters
 from numgrad.compiler.graph.graph import Shape, Value
@@ -33,13 +33,14 @@ from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.compiler.trace.views import (
     CONSTANTS,
     Step,
+    put_at,
     shares_memory,
     steps_between,
     to_axes,
     written,
 )
 from numgrad.core.abstract import AbstractArray
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import ThreadSettings, state
 from numgrad.core.op import OPS
 from numgrad.core.primitive import View
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError, NumgradTypeError
@@ -105,13 +106,10 @@ class TracedArray(AbstractArray):
     def view(self, value: Value) -> TracedArray:
         """An array made of this one by views: one of its base if it shares memory, as NumPy's."""
         tail = steps_between(self.value, value)
-        if tail is None:
-            return TracedArray(self.tracer, value)
         base = self if self.base is None else self.base
-        shares, contiguous = shares_memory(self.contiguous, tail)
-        if not shares:
+        if tail is None or not (shared := shares_memory(self.contiguous, tail))[0]:
             return TracedArray(self.tracer, value)
-        return TracedArray(self.tracer, value, base, (*self.steps, *tail), contiguous)
+        return TracedArray(self.tracer, value, base, (*self.steps, *tail), shared[1])
 
     def write(self, value: Value) -> None:
         """Replace the elements."""
@@ -124,13 +122,7 @@ class TracedArray(AbstractArray):
             if self.row_of is not None:
                 self.row_of.owed, self.unpaid = self, True
             return
-        chain = [base._value]
-        for step in self.steps[:-1]:
-            chain.append(step.apply(self.tracer, chain[-1]))
-        part = value
-        for step, before in zip(reversed(self.steps), reversed(chain), strict=False):
-            part = step.put(self.tracer, before, part)
-        base.write(part)
+        base.write(put_at(self.tracer, self.steps, base._value, value))
         self._value, self._seen = value, base.version
 
     def stand_for(self, value: Value) -> None:
@@ -209,8 +201,7 @@ class TracedArray(AbstractArray):
         return result
 
     def __repr__(self) -> str:
-        value = self._value
-        return f"<traced {value.dtype} {value.shape}>"
+        return f"<traced {self._value.dtype} {self._value.shape}>"
 
 
 def settle(array: Any, written: Any) -> None:
@@ -424,15 +415,12 @@ class Views:
     def __call__(self, owner: Any, lengths: dict[int, int], as_tensor: bool) -> Any:
         """The views of an ndarray or a Tensor."""
         tensor = owner if isinstance(owner, Tensor) else Tensor(owner)
-        before = state.set(grad_enabled=state.grad_enabled and self.recorded)
-        try:
+        with ThreadSettings(grad_enabled=state.grad_enabled and self.recorded):
             if not self.recorded:
                 tensor = tensor.detach()
             for step in self.steps:
                 params = parameters(step, lambda n: self.sizes.evaluate(n, lengths))  # pyright: ignore
                 tensor = OPS[step.name](tensor, **params)
-        finally:
-            state.set(**before)
         return tensor if as_tensor else tensor._array
 
 
@@ -509,17 +497,13 @@ def _is_history_of(view: Tensor, whole: Any) -> bool:
     if not _records(whole):
         return False
     origin, edge = edge_of(whole), edge_of(view)
-    while not _same_edge(edge, origin):
+    while type(edge) is not type(origin) or place_of(edge) != place_of(origin):
         node = edge[0] if type(edge) is tuple else edge
         if type(node) is not Node or node.extras is not None or not isinstance(node.call.op, View):
             return False
         edge = node.edges[0]
     is_argument = type(whole._array) is TracedArray
     return not (is_argument and whole._grad_fn is None and whole._extra is not None)
-
-
-def _same_edge(a: Any, b: Any) -> bool:
-    return type(a) is type(b) and place_of(a) == place_of(b)
 
 
 def _records(leaf: Any) -> bool:

@@ -39,16 +39,23 @@ from numgrad.autograd.function.levels import call_function
 from numgrad.autograd.hooks import RemovableHandle, node_extras
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.graph.body_primitive import BodyOperation, BodyPrimitive
 from numgrad.compiler.graph.evaluate import operands
-from numgrad.compiler.graph.graph import CONSTANT, INPUT, Graph, TracedNode, Value
+from numgrad.compiler.graph.graph import (
+    CONSTANT,
+    INPUT,
+    BodyOperation,
+    BodyPrimitive,
+    Graph,
+    TracedNode,
+    Value,
+)
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.cut import ancestors
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.compiler.trace.views import CONSTANTS
 from numgrad.core.batching import BatchOperand
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
+from numgrad.core.interpreter import ThreadSettings, bind, state
 from numgrad.core.op import OPS, Op
 from numgrad.core.primitive import View
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError
@@ -136,11 +143,8 @@ class Ruled:
         traced = [operand(ruled, args[k])[1] for k in rule.places]
         sources = [TracedArray(a.tracer, a.value) for a in traced]  # before anything is written
         self.sources = sources
-        before = state.set(constant=True)
-        try:
+        with ThreadSettings(constant=True):
             returned = as_tensors(self.function.run_forward(ctx, args, keywords), args)
-        finally:
-            state.set(**before)
         if ctx._dirty:
             dirty = {"rule": Ended(f"{self.__name__}: {_DIRTY}"), "count": len(sources)}
             for t in ctx._dirty:

@@ -16,10 +16,20 @@ from numgrad.autograd.engine import backward as engine
 from numgrad.autograd.engine.task import edge_of
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.call_layout import GradientResult, Input, Result
 from numgrad.compiler.call.captures import Captures, made_by_trace
 from numgrad.compiler.call.process_state import clocks_watched
-from numgrad.compiler.call.signature import DEEPEST, NUMBER, SCALAR, STATIC, TENSOR, Arguments, Leaf
+from numgrad.compiler.call.signature import (
+    DEEPEST,
+    NUMBER,
+    SCALAR,
+    STATIC,
+    TENSOR,
+    Arguments,
+    GradientResult,
+    Input,
+    Leaf,
+    Result,
+)
 from numgrad.compiler.call.source import CONTENT, READ, Source, is_atom
 from numgrad.compiler.graph.graph import CALL, Graph, Value
 from numgrad.compiler.graph.sizes import Size

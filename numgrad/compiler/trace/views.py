@@ -79,14 +79,10 @@ def _reshape(tracer: GraphBuilder, x: Value, *, shape: Any, order: str = "C") ->
     total = prod(lengths)
     unknown = [k for k, n in enumerate(target) if type(n) is int and n == -1]
     known = prod(n for k, n in enumerate(target) if k not in unknown)
-    fits = len(unknown) <= 1
-    if fits and unknown:
-        fits = known != 0 and total % known == 0
-        if fits:
-            target[unknown[0]] = total // known
-    elif fits:
-        fits = total == known
-    if not fits:
+    fits = total == known if not unknown else known != 0 and total % known == 0
+    if len(unknown) == 1 and fits:
+        target[unknown[0]] = total // known
+    if len(unknown) > 1 or not fits:
         raise NumgradValueError(
             f"reshape: an array of shape {hinted(lengths)} cannot take shape "
             f"{hinted(tuple(target))}: the number of elements differs"
@@ -345,8 +341,7 @@ def _diagonal(
     rows = lengths[a] + min(offset, 0)
     columns = lengths[b] - max(offset, 0)
     shortest = rows if same(rows, columns) or rows <= columns else columns
-    if shortest < 0:
-        shortest = 0
+    shortest = 0 if shortest < 0 else shortest
     shape = [n for k, n in enumerate(lengths) if k not in (a, b)] + [shortest]
     return _add(tracer, "diagonal", x, {"offset": offset, "axis1": a, "axis2": b}, shape)
 
@@ -378,24 +373,12 @@ def _imag(tracer: GraphBuilder, x: Value) -> Value:
 
 
 VIEWS: dict[str, Callable[..., Any]] = {
-    "reshape": _reshape,
-    "ravel": _ravel,
-    "expand_dims": _expand_dims,
-    "squeeze": _squeeze,
-    "broadcast_to": _broadcast_to,
-    "permute_dims": _permute_dims,
-    "swapaxes": _swapaxes,
-    "moveaxis": _moveaxis,
-    "matrix_transpose": _matrix_transpose,
-    "getitem": _getitem,
-    "flip": _flip,
-    "split_at": _split_at,
-    "unstack": _unstack,
-    "diagonal": _diagonal,
-    "astype": _astype,
-    "real": _real,
-    "imag": _imag,
-}
+    "reshape": _reshape, "ravel": _ravel, "expand_dims": _expand_dims, "squeeze": _squeeze,
+    "broadcast_to": _broadcast_to, "permute_dims": _permute_dims, "swapaxes": _swapaxes,
+    "moveaxis": _moveaxis, "matrix_transpose": _matrix_transpose, "getitem": _getitem,
+    "flip": _flip, "split_at": _split_at, "unstack": _unstack, "diagonal": _diagonal,
+    "astype": _astype, "real": _real, "imag": _imag,
+}  # fmt: skip
 """How each view of the table is written with canonical ones."""
 
 
@@ -467,6 +450,16 @@ class Step:
         return tracer.add(OPS["diagonal_backward"], (part,), params, meta)[0]
 
 
+def put_at(tracer: GraphBuilder, steps: Sequence[Step], x: Value, part: Value) -> Value:
+    """``x`` whose part that all steps view is replaced by ``part``."""
+    chain = [x]
+    for step in steps[:-1]:
+        chain.append(step.apply(tracer, chain[-1]))
+    for step, before in zip(reversed(steps), reversed(chain), strict=False):
+        part = step.put(tracer, before, part)
+    return part
+
+
 def written(tracer: GraphBuilder, constant: str, old: Value, new: Value) -> Value:
     """The value of memory where ``new`` is written, which requires grad no more than told."""
     if old.dtype.kind not in "fc":
@@ -477,10 +470,8 @@ def written(tracer: GraphBuilder, constant: str, old: Value, new: Value) -> Valu
 def _summed(tracer: GraphBuilder, value: Value, shape: Shape) -> Value:
     """The sum over the axes along which ``shape`` was broadcast to that of the value."""
     lengths, lead = tracer.resolved(value.shape), value.ndim - len(shape)
-    axes = (
-        *range(lead),
-        *[lead + k for k, n in enumerate(shape) if n == 1 and lengths[lead + k] != 1],
-    )
+    ones = [lead + k for k, n in enumerate(shape) if n == 1 and lengths[lead + k] != 1]
+    axes = (*range(lead), *ones)
     if axes:
         params = {"axis": axes, "dtype": None, "keepdims": False}
         rest = tuple([n for k, n in enumerate(lengths) if k not in axes])
@@ -503,16 +494,9 @@ def steps_between(whole: Value, part: Value) -> tuple[Step, ...] | None:
 CONSTANTS = ("detached", "unrecorded")
 """Views that say only what derivatives do not follow."""
 
-_STEPS = (
-    "reshape",
-    "permute_dims",
-    "getitem",
-    "real",
-    "imag",
-    "diagonal",
-    "broadcast_to",
-    *CONSTANTS,
-)
+_STEPS = {
+    "reshape", "permute_dims", "getitem", "real", "imag", "diagonal", "broadcast_to", *CONSTANTS,
+}  # fmt: skip
 
 
 def shares_memory(contiguous: bool, steps: tuple[Step, ...]) -> tuple[bool, bool]:
@@ -541,12 +525,9 @@ def _leading(step: Step) -> bool:
         if not isinstance(part, slice):
             if sliced:
                 return False
-        elif sliced:
-            if not (part.step == 1 and part.start == 0 and part.stop == n):
-                return False
+        elif part.step != 1 or (sliced and not (part.start == 0 and part.stop == n)):
+            return False
         else:
-            if part.step != 1:
-                return False
             sliced = True
     return True
 
@@ -567,16 +548,11 @@ class TracedRegion:
 
     def replace(self, tracer: GraphBuilder, x: Value, source: Value) -> Value:
         """``x`` with other elements at the place."""
-        chain = [x]
-        for step in self.steps[:-1]:
-            chain.append(step.apply(tracer, chain[-1]))
         part = fitted(tracer, source, self.part.shape, x.dtype if not self.steps else None)
         kind = self.part.dtype.kind
         if part.dtype != self.part.dtype and (part.dtype.kind == "c") == (kind == "c"):
             part = tracer.strong(part, self.part.dtype)
-        for step, before in zip(reversed(self.steps), reversed(chain), strict=False):
-            part = step.put(tracer, before, part)
-        return part
+        return put_at(tracer, self.steps, x, part)
 
     def scatter(self, tracer: GraphBuilder, source: Value) -> Value:
         """Zeros like the whole, with ``source`` added at the place."""

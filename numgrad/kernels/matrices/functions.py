@@ -3,8 +3,6 @@
 Where a result comes with info, that is None, or for each matrix a number of ``outcomes``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Their signs are those of NumPy's functions: Note [Signs of vectors] in ``decompositions``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any

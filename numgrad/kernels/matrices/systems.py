@@ -12,8 +12,6 @@ factored by ``elimination``. Others are left to LAPACK, one after the other, wit
 itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from math import prod

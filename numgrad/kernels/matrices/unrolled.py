@@ -5,8 +5,6 @@ loop left is the one over the stack. Operations and their order are those of ``s
 bits, whether a stack is long enough for this or not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, partial
 

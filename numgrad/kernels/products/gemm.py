@@ -33,8 +33,6 @@ wherever it lies; only with a vector, where rows are contiguous, in several lane
 or columns of a small product, computed apart, have the bits of the whole.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -21,8 +21,6 @@ The linear layer ``x @ w.T + b``: the bias is added while the product is in cach
 the column sums of ``g``, is taken in the same kernel as the other two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -305,9 +303,9 @@ def _dot(dtype: np.dtype, conjugated: bool) -> str:
     header = _HEADER.format(type=name)
     if dtype.kind != "c":
         return header + _DOT.format(type=name, block=BLOCK)
-    part = f"float{dtype.itemsize * 4}"
-    text = _DOT_COMPLEX.format(type=name, part=part, minus="-" if conjugated else "", block=BLOCK)
-    return f"{header}from numba import {part}\n{text}"
+    real = f"float{dtype.itemsize * 4}"
+    text = _DOT_COMPLEX.format(type=name, part=real, minus="-" if conjugated else "", block=BLOCK)
+    return f"{header}from numba import {real}\n{text}"
 
 
 @cache

@@ -9,18 +9,13 @@ point or frequency stands at an edge and else 1, the matrices are ``W C1 = (W C1
 the last), sines of the types 2 and 3 at the last; the type 1 of sines is symmetric.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.abstract import made
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, Meta, composite, made, primitive
 from numgrad.errors import NumgradValueError
 from numgrad.operations.fourier import spectra
 from numgrad.operations.shape import as_operand, copy

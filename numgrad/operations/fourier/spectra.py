@@ -10,8 +10,6 @@ spectrum of real numbers and real numbers from a spectrum are each other's adjoi
 gradients of any order are one transform each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,10 +17,7 @@ import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.codegen.symbols import real_dtype
-from numgrad.core.axis import normalize_axes
-from numgrad.core.batching import BatchOperand, with_parameters
-from numgrad.core.declare import primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import BatchOperand, Meta, normalize_axes, primitive, with_parameters
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.extend import pad_constant
 from numgrad.operations.index import getitem

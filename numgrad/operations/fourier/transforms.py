@@ -1,14 +1,10 @@
 """The functions of ``numpy.fft``, and the Hermitian ones over several axes of ``scipy.fft``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import made
-from numgrad.core.declare import composite
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, composite, made
 from numgrad.errors import NumgradValueError
 from numgrad.operations.arrangement import roll
 from numgrad.operations.fourier import spectra

@@ -1,14 +1,11 @@
 """Operands of functions of images: dtypes, parameters for each axis, elements beyond the edges."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import made
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, made
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.extend import pad_constant
 from numgrad.operations.shape import as_operand
@@ -103,6 +100,6 @@ def extended(
             here[axis] = width
             x = pad_constant(x, widths=tuple(here), values=cval)
         else:
-            places = np.pad(np.arange(x.shape[axis]), width, mode=MODES[mode])  # pyright: ignore
-            x = take(x, made(places), axis=axis)
+            indices = np.pad(np.arange(x.shape[axis]), width, mode=MODES[mode])  # pyright: ignore
+            x = take(x, made(indices), axis=axis)
     return x

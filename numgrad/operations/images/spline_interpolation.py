@@ -10,8 +10,6 @@ the edges. All of this is written with operations, so that there are gradients w
 points and coordinates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from itertools import product
@@ -20,10 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes
-from numgrad.core.declare import composite
-from numgrad.core.op import OPS
+from numgrad.core.declare import OPS, composite, made, normalize_axes
 from numgrad.errors import NumgradValueError
 from numgrad.operations.extend import pad_constant
 from numgrad.operations.images.operands import MODES, cast, each, extended, image, number, operands
@@ -38,10 +33,7 @@ _POLES = {
     1: [],
     2: [sqrt(8) - 3],
     3: [sqrt(3) - 2],
-    4: [
-        sqrt(664 - sqrt(438976)) + sqrt(304) - 19,
-        sqrt(664 + sqrt(438976)) - sqrt(304) - 19,
-    ],
+    4: [sqrt(664 - sqrt(438976)) + sqrt(304) - 19, sqrt(664 + sqrt(438976)) - sqrt(304) - 19],
     5: [
         sqrt(67.5 - sqrt(4436.25)) + sqrt(26.25) - 6.5,
         sqrt(67.5 + sqrt(4436.25)) - sqrt(26.25) - 6.5,
@@ -301,9 +293,9 @@ def _with_margin(x: Any, mode: str, cval: Any) -> Any:
 
 def _finished(out: Any, insides: Sequence[Any], cval: Any, dtype: np.dtype, output: Any) -> Any:
     inside: Any = None
-    for part in insides:
-        if part is not None:
-            inside = part if inside is None else OPS["logical_and"](inside, part)
+    for mask in insides:
+        if mask is not None:
+            inside = mask if inside is None else OPS["logical_and"](inside, mask)
     if inside is not None:
         out = OPS["where"](inside, out, cval)
         if out.dtype.kind != "c" and out.dtype != dtype and dtype.kind == "f":
@@ -335,8 +327,8 @@ def _scattered(
     for combination in product(*result):
         index: Any = 0
         weight: Any = None
-        for (place, factor), stride in zip(combination, strides, strict=True):
-            index = OPS["add"](index, OPS["multiply"](place, int(stride)))
+        for (position, factor), stride in zip(combination, strides, strict=True):
+            index = OPS["add"](index, OPS["multiply"](position, int(stride)))
             weight = factor if weight is None else OPS["multiply"](weight, factor)
         term = take(flat, index)
         if order:
@@ -359,8 +351,8 @@ def _gridded(
         shape = [1] * len(lengths)
         shape[axis] = -1
         total: Any = None
-        for place, weight in taps:
-            term = take(out, place, axis=axis)
+        for indices, weight in taps:
+            term = take(out, indices, axis=axis)
             if order:
                 term = OPS["multiply"](term, reshape(weight, tuple(shape)))
             total = term if total is None else OPS["add"](total, term)
@@ -592,13 +584,13 @@ def affine_transform(
         factors = _for_axes(name, matrix, ndim, "matrix")
         grid = []
         for n, factor, start in zip(shape, factors, offsets, strict=True):
-            places = made(np.arange(float(n)))
-            grid.append(OPS["add"](OPS["multiply"](places, factor), start))
+            points = made(np.arange(float(n)))
+            grid.append(OPS["add"](OPS["multiply"](points, factor), start))
         return _gridded(name, x, grid, order, mode, cval, prefilter, output)
     rows = []
     for k, row in enumerate(offsets):
-        for axis, places in enumerate(_grid(shape)):  # in SciPy's order, for the same rounding
-            row = OPS["add"](row, OPS["multiply"](getitem(matrix, (k, axis)), made(places)))
+        for axis, points in enumerate(_grid(shape)):  # in SciPy's order, for the same rounding
+            row = OPS["add"](row, OPS["multiply"](getitem(matrix, (k, axis)), made(points)))
         rows.append(row)
     return _scattered(name, x, rows, order, mode, cval, prefilter, output)
 
@@ -649,10 +641,10 @@ def rotate(
         raise NumgradValueError(
             f"{name}: axes={axes!r} of an image of shape {tuple(x.shape)}; give two of them"
         )
-    places = [as_index(name, a) for a in axes]
-    if any(not -ndim <= a < ndim for a in places) or len({a % ndim for a in places}) < 2:
+    indices = [as_index(name, a) for a in axes]
+    if any(not -ndim <= a < ndim for a in indices) or len({a % ndim for a in indices}) < 2:
         raise NumgradValueError(f"{name}: axes={axes!r} of an image of shape {tuple(x.shape)}")
-    first, second = sorted(a % ndim for a in places)
+    first, second = sorted(a % ndim for a in indices)
     sizes = [int(n) for n in x.shape]
     plane = np.array([sizes[first], sizes[second]])
     radians = angle * (np.pi / 180)

@@ -1,25 +1,16 @@
 """Determinants, and their logarithms."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from numgrad.codegen.symbols import real_dtype
-from numgrad.core.batching import broadcasting_rule
-from numgrad.core.declare import composite, prepared, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, broadcasting_rule, composite, prepared, primitive
 from numgrad.errors import NumgradLinAlgError
 from numgrad.kernels.matrices import systems
 from numgrad.operations.linear_algebra import matrices
-from numgrad.operations.linear_algebra.solve import (
-    factored_solve,
-    factors_shape,
-    inv,
-    substituted,
-)
+from numgrad.operations.linear_algebra.solve import factored_solve, factors_shape, inv, substituted
 from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import as_operand
 from numgrad.operations.shared_rules import of_matrices
@@ -191,8 +182,7 @@ adjugate_derivative.batch(broadcasting_rule)
 
 
 adjugate_derivative.vjp(
-    t=lambda g, a: adjugate_derivative(matrices.adjoint(a), g),
-    a=_third_derivative,
+    t=lambda g, a: adjugate_derivative(matrices.adjoint(a), g), a=_third_derivative
 )
 
 

@@ -9,16 +9,13 @@ spaces that vectors span, not on the vectors, is not told apart: its gradient is
 eigenvalues.
 """
 
-from __future__ import annotations
-
 import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from numgrad.codegen.symbols import real_dtype
-from numgrad.core.declare import composite, prepared, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, composite, prepared, primitive
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.matrices import functions, spectral
 from numgrad.operations.linear_algebra import matrices
@@ -199,8 +196,8 @@ def _eigen_of_pair(
             v = solve_triangle(factor, v, lower=True, of_adjoint=True)
     if subset == (None, None):
         return w, v
-    part = _part(name, w, *subset)
-    return w[..., part], None if v is None else v[..., part]
+    subset_slice = _part(name, w, *subset)
+    return w[..., subset_slice], None if v is None else v[..., subset_slice]
 
 
 def _congruent(a: Any, factor: Any, kind: int) -> Any:

@@ -4,8 +4,6 @@ Results do not depend on most of them: what is overwritten, how it is computed. 
 asks for that these functions do not do raises, and says what does it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import prod
@@ -13,11 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
-from numgrad.core.op import OPS, Op
-from numgrad.core.plan import conform, sum_to_shape
+from numgrad.core.declare import OPS, Meta, Op, broadcast_lengths, conform, state, sum_to_shape
 from numgrad.errors import NumgradLinAlgError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.matrices import elementary
 from numgrad.operations.arrangement import matrix_transpose
@@ -135,8 +129,8 @@ def which(info: Any, batch: tuple[int, ...]) -> str:
     """Name the first matrix of a stack with which something went wrong."""
     if not batch:
         return "the matrix"
-    place = np.unravel_index(int(np.flatnonzero(info)[0]), batch)
-    return f"matrix {tuple(map(int, place))} of a stack of shape {batch}"
+    index = np.unravel_index(int(np.flatnonzero(info)[0]), batch)
+    return f"matrix {tuple(map(int, index))} of a stack of shape {batch}"
 
 
 def stacked(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -327,9 +321,7 @@ _ONE_VALUE: dict[str, dict[str, tuple]] = {
 }  # fmt: skip
 """Functions -> parameters of SciPy's -> the values that they may have."""
 
-_INSTEAD = {
-    "return_rank": "; matrix_rank gives the rank",
-}
+_INSTEAD = {"return_rank": "; matrix_rank gives the rank"}
 
 
 def _of(name: str) -> dict[str, Callable[[Any], dict[str, Any]]]:

@@ -9,15 +9,12 @@ those by others follow from it (T.-C. Kao, G. Hennequin, "Automatic differentiat
 Lyapunov, and algebraic Riccati equations", 2020).
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, composite, primitive
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.operations.linear_algebra import matrices
 from numgrad.operations.linear_algebra.matrix_functions import solve_sylvester
@@ -226,21 +223,21 @@ def _discrete(g: Any, a: Any, b: Any, r: Any, y: Any) -> tuple[Any, Any, Any]:
     return gain, s, matrices.product(matrices.product(y, loop), s + matrices.adjoint(s))
 
 
-def _formulas(parts: Any) -> dict[str, Any]:
+def _formulas(terms: Any) -> dict[str, Any]:
     """Gradient formulas of an equation."""
 
     def of_b(g, a, b, r, y):
-        gain, _, common = parts(g, a, b, r, y)
+        gain, _, common = terms(g, a, b, r, y)
         return -matrices.product(common, matrices.adjoint(gain))
 
     def of_r(g, a, b, r, y):
-        gain, s, _ = parts(g, a, b, r, y)
+        gain, s, _ = terms(g, a, b, r, y)
         return matrices.product(matrices.product(gain, s), matrices.adjoint(gain))
 
     return {
-        "a": lambda g, a, b, r, y: parts(g, a, b, r, y)[2],
+        "a": lambda g, a, b, r, y: terms(g, a, b, r, y)[2],
         "b": of_b,
-        "q": lambda g, a, b, r, y: parts(g, a, b, r, y)[1],
+        "q": lambda g, a, b, r, y: terms(g, a, b, r, y)[1],
         "r": of_r,
     }
 

@@ -14,8 +14,6 @@ back. Where ``t`` is not finite the factor is NaN, and so is the derivative.
 All are sums of exponentials, as in SciPy, so that gradients of any order are those of ``expm``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -23,10 +21,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.symbols import real_dtype
-from numgrad.core.batching import broadcasting_rule
-from numgrad.core.declare import Composite, composite, primitive
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
+from numgrad.core.declare import Composite, Meta, broadcasting_rule, composite, primitive, state
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.matrices import functions
 from numgrad.operations.join import concat

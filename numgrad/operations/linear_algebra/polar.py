@@ -10,13 +10,10 @@ the inverse of ``p``. That is right where singular values are equal, at which de
 singular vectors are not defined.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from numgrad.codegen.symbols import real_dtype
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, composite, primitive
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.operations.linear_algebra import matrices
 from numgrad.operations.linear_algebra.matrix_functions import solve_sylvester

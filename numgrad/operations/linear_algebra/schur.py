@@ -12,15 +12,12 @@ adjoints as in N. Kramer et al., "Gradients of functions of large matrices", 202
 element below the diagonal is 0, where they are not unique.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.declare import composite, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, composite, primitive
 from numgrad.errors import (
     NumgradLinAlgError,
     NumgradNotImplementedError,

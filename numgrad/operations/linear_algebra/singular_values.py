@@ -4,16 +4,13 @@ What Note [Repeated eigenvalues] in ``eigenvalues`` says holds for singular valu
 belong to the value 0 have no derivative either.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from numgrad.codegen.symbols import real_dtype
-from numgrad.core.declare import Primitive, composite, prepared, primitive
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, Primitive, composite, prepared, primitive
 from numgrad.errors import (
     NumgradError,
     NumgradLinAlgError,
@@ -165,8 +162,7 @@ def singular_values_alone(a):
 def _values_shape(a):
     matrices.check_matrices("svdvals", a)
     return Meta(
-        (*a.shape[:-2], min(a.shape[-2:])),
-        real_dtype(matrices.computing_dtype("svdvals", a)),
+        (*a.shape[:-2], min(a.shape[-2:])), real_dtype(matrices.computing_dtype("svdvals", a))
     )
 
 

@@ -7,8 +7,6 @@ gradients go to what is read. ``solve`` and ``inv`` come here with the parameter
 functions have (``Op.wider``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
@@ -16,11 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.batching import BatchOperand, apply
-from numgrad.core.declare import composite, prepared
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
-from numgrad.core.op import Op
+from numgrad.core.declare import BatchOperand, Meta, Op, apply, bind, composite, prepared
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.matrices import systems
 from numgrad.operations.arrangement import matrix_transpose

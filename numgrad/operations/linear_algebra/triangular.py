@@ -1,7 +1,5 @@
 """Triangular systems, and Cholesky's factors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from math import prod
@@ -10,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.symbols import real_dtype
-from numgrad.core.batching import broadcasting_rule
-from numgrad.core.declare import composite, prepared
-from numgrad.core.formula import Meta
+from numgrad.core.declare import Meta, broadcasting_rule, composite, prepared
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.kernels.matrices import systems
 from numgrad.operations.diagonal import tril, triu

@@ -5,16 +5,13 @@ Of order ``n`` the derivative of a cylinder function ``f`` is ``2**-n`` times a 
 that which falls.
 """
 
-from __future__ import annotations
-
 import math
 from operator import index
 from typing import Any, Protocol
 
 import numpy as np
 
-from numgrad.core.declare import composite
-from numgrad.core.op import Op
+from numgrad.core.declare import Op, composite
 from numgrad.errors import NumgradValueError
 from numgrad.operations.error_gamma_logistic import floating
 from numgrad.operations.shape import as_array

@@ -16,8 +16,6 @@ Kernels take the same differences where they can: Note [Differences in a paramet
 ``kernels.differences``. A derivative of one of these loses two digits more.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Sequence
 from functools import partial, reduce, wraps
@@ -26,12 +24,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.batching import broadcasting_rule
-from numgrad.core.elementwise import Elementwise
+from numgrad.core.declare import Elementwise, Op, Primitive, broadcast_lengths, broadcasting_rule
 from numgrad.core.formula import GradientFormula, Meta
-from numgrad.core.op import Op
-from numgrad.core.primitive import Primitive
 from numgrad.errors import NumgradTypeError
 from numgrad.kernels import differences as _differences  # noqa: F401 (what kernels call)
 from numgrad.kernels.differences import STEP, WEIGHTS

@@ -180,13 +180,12 @@ def _place(a, b):
 
 
 def _owens_t_b(g, a, b):
-    place = _place(a, b)
-    return g * np.exp(-0.5 * (a * a + place * place)) / (2 * math.pi * (1 + b * b))
+    product = _place(a, b)
+    return g * np.exp(-0.5 * (a * a + product * product)) / (2 * math.pi * (1 + b * b))
 
 
 owens_t.vjp(
-    a=lambda g, a, b: g * (-0.5 * normal_density(a) * erf(_ROOT_HALF * _place(a, b))),
-    b=_owens_t_b,
+    a=lambda g, a, b: g * (-0.5 * normal_density(a) * erf(_ROOT_HALF * _place(a, b))), b=_owens_t_b
 )
 
 

@@ -1,7 +1,5 @@
 """Elementary functions of SciPy's names: entropies, losses, powers, degrees, log-sums."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -27,8 +25,7 @@ def xlogy(a, b):
 
 
 xlogy.vjp(
-    a=lambda g, b: g * np.log(b),
-    b=lambda g, a, b: g * (a / np.where((a == 0) & (b == 0), 1, b)),
+    a=lambda g, b: g * np.log(b), b=lambda g, a, b: g * (a / np.where((a == 0) & (b == 0), 1, b))
 )
 
 

@@ -29,7 +29,7 @@ READING = {
 }
 """Words by which code is known that reads objects as C does."""
 ELSEWHERE = {
-    ("codegen/native/division.py", "memory of objects"): "of LLVM's buffers",
+    ("codegen/native/machine.py", "memory of objects"): "of LLVM's buffers",
     ("codegen/native/kernel.py", "memory of objects"): "of a text in machine code",
     ("codegen/native/machine.py", "offsets"): "the head of objects is part of the cache's key",
 }

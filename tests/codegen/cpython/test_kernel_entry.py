@@ -11,7 +11,7 @@ import pytest
 
 from numgrad.codegen.cpython import offsets
 from numgrad.codegen.cpython.kernel_entry import SlowEntry
-from numgrad.codegen.native import entry, machine
+from numgrad.codegen.native import kernel, machine
 from numgrad.codegen.native.signature import Argument, llvm_type, parse
 
 ECHO = """\
@@ -24,8 +24,8 @@ define i32 @body({parameters}) #0 {{
 
 def bound(body: str, signature: str, unique: str, nogil: bool = False) -> list[Callable[..., Any]]:
     """The fast and the slow entry of a body."""
-    payload = entry.assemble(body, signature, unique, verify=True)
-    fast = entry.bind(payload, unique, signature, nogil=nogil)
+    payload = kernel.assemble(body, signature, unique, verify=True)
+    fast = kernel.bind(payload, unique, signature, nogil=nogil)
     slow = SlowEntry(unique, parse(signature), machine.load(payload)["packed"], nogil)
     return [fast.entry, slow]
 
@@ -81,8 +81,8 @@ def test_this_python_has_the_fast_entry() -> None:
 
 def test_the_slow_entry_serves_where_the_fast_one_is_not_possible(monkeypatch) -> None:
     monkeypatch.setattr(offsets, "obstacle", lambda: "a reason")
-    payload = entry.assemble(echo("float64(float64)"), "float64(float64)", "only_slow")
-    call = entry.bind(payload, "only_slow", "float64(float64)").entry
+    payload = kernel.assemble(echo("float64(float64)"), "float64(float64)", "only_slow")
+    call = kernel.bind(payload, "only_slow", "float64(float64)").entry
     assert type(call) is SlowEntry
     assert call(2.5) == 2.5
 
@@ -181,8 +181,8 @@ def test_other_machine_code_calls_a_kernel_by_numbas_convention() -> None:
     from llvmlite import binding
 
     signature = "complex64(int64, boolean, complex64)"
-    payload = entry.assemble(echo(signature), signature, "callee", verify=True)
-    address = entry.bind(payload, "callee", signature).address
+    payload = kernel.assemble(echo(signature), signature, "callee", verify=True)
+    address = kernel.bind(payload, "callee", signature).address
     assert address
     binding.add_symbol("callee_for_a_test", address)
     caller = """\
@@ -194,10 +194,10 @@ define i32 @body(float %a, float %b, ptr %result) #0 {
 """
     for call in bound(caller, "complex64(complex64)", "caller"):
         assert call(1.5 - 2.25j) == 1.5 - 2.25j
-    arrays = entry.assemble(
+    arrays = kernel.assemble(
         "define i32 @body(ptr %a, i64 %n) { ret i32 0 }", "void(int64[::1])", "n"
     )
-    assert entry.bind(arrays, "n", "void(int64[::1])").address is None
+    assert kernel.bind(arrays, "n", "void(int64[::1])").address is None
 
 
 def test_the_entry_keeps_references() -> None:
@@ -216,14 +216,14 @@ NOTHING = "define i32 @body() { ret i32 0 }"
 def test_a_symbol_that_is_nowhere_is_an_error() -> None:
     call = "call void @no_such_thing() ret"
     body = f"declare void @no_such_thing()\n{NOTHING.replace('ret', call)}"
-    payload = entry.assemble(body, "void()", "lost")
+    payload = kernel.assemble(body, "void()", "lost")
     with pytest.raises(machine.Unresolved, match="no_such_thing"):
-        entry.bind(payload, "lost", "void()")
+        kernel.bind(payload, "lost", "void()")
 
 
 def test_text_that_is_not_llvms_is_an_error() -> None:
     with pytest.raises(RuntimeError):
-        entry.assemble("define i32 @body() { ret i64 0 }", "void()", "wrong")
+        kernel.assemble("define i32 @body() { ret i64 0 }", "void()", "wrong")
 
 
 def test_the_same_object_may_be_loaded_twice_and_names_be_alike() -> None:
@@ -241,8 +241,8 @@ define i32 @body(double %x, ptr %r) {{
 }}
 """
     signature = "float64(float64)"
-    payloads = [entry.assemble(text.format(f"{k}.0"), signature, f"alike{k}") for k in (2, 3)]
-    calls = [entry.bind(payloads[k], "alike", signature).entry for k in (0, 1, 0, 1)]
+    payloads = [kernel.assemble(text.format(f"{k}.0"), signature, f"alike{k}") for k in (2, 3)]
+    calls = [kernel.bind(payloads[k], "alike", signature).entry for k in (0, 1, 0, 1)]
     assert [call(5.0) for call in calls] == [10.0, 15.0, 10.0, 15.0]
 
 
@@ -262,19 +262,19 @@ def run(program: str, given: bytes = b"", **environment: str) -> str:
 WITHOUT_NUMBA = """\
 import sys
 import numpy as np
-from numgrad.codegen.native import entry, machine
+from numgrad.codegen.native import machine, kernel
 signature = "void(float64[::1])"
 x, y = np.zeros(2), np.zeros(2)
-entry.bind(sys.stdin.buffer.read(), "three", signature).entry(x)
+kernel.bind(sys.stdin.buffer.read(), "three", signature).entry(x)
 body = "define i32 @body(ptr %a, i64 %n) { store double 4.0, ptr %a ret i32 0 }"
-entry.bind(entry.assemble(body, signature, "four"), "four", signature).entry(y)
+kernel.bind(kernel.assemble(body, signature, "four"), "four", signature).entry(y)
 print(x[0], y[0], "numba" in sys.modules)
 """
 
 
 def test_another_process_without_numba_loads_what_one_compiled() -> None:
     body = "define i32 @body(ptr %a, i64 %n) { store double 3.0, ptr %a ret i32 0 }"
-    payload = entry.assemble(body, "void(float64[::1])", "three")
+    payload = kernel.assemble(body, "void(float64[::1])", "three")
     assert run(WITHOUT_NUMBA, payload) == "3.0 4.0 False\n"
 
 

@@ -1,0 +1,403 @@
+"""Reading of statements: assignments, branches, arrays that take turns.
+
+Note [Arrays that take turns]
+-----------------------------
+Names of arrays that a loop assigns to one another, as ``u, v = v, u`` does, are parts of one array
+with one more axis, and a name is an integer, its place there. So an exchange exchanges integers,
+which loops carry as they do others, and for all that follows a name means one array for ever. What
+was an argument is copied in at the start and, if it is overwritten, out at the end.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.adjoint.calls import CallReader
+from numgrad.codegen.adjoint.emission import SCALARS
+from numgrad.codegen.adjoint.representation import (
+    Allocate,
+    Block,
+    CallCheck,
+    Define,
+    Expression,
+    KernelBranch,
+    Load,
+    Value,
+    names_in,
+)
+from numgrad.codegen.adjoint.scopes import is_docstring
+from numgrad.codegen.adjoint.values import (
+    ArrayExpression,
+    ArrayView,
+    IndexSpan,
+    Items,
+    LocalFunction,
+    Made,
+    Selection,
+)
+from numgrad.codegen.native.syntax import read_first
+from numgrad.errors import NumgradAssertionError
+
+
+class StatementReader(CallReader):
+    """Reads statements other than loops."""
+
+    def statements(self, body: Sequence[ast.stmt], env: dict[str, Any]) -> None:
+        for k, statement in enumerate(body):
+            self.following.append(body[k + 1 :])
+            if len(self.scopes) == 1:
+                self.line = getattr(statement, "lineno", self.line)
+            method = getattr(self, f"_do_{type(statement).__name__}", None)
+            if method is None:
+                word = type(statement).__name__.lower()
+                self.refuse(
+                    statement,
+                    f"a statement with {word}",
+                    "kernels have assignments, for, while, if and return",
+                )
+            method(statement, env)
+            self.following.pop()
+
+    def read_later(self) -> set[str]:
+        """Names of which statements after the one that is read may use the value."""
+        return read_first([s for level in reversed(self.following) for s in level])
+
+    def unset(self, dtype: np.dtype | None) -> Value:
+        """The value of a name to which nothing was assigned, once its dtype is known."""
+        if dtype is None:
+            return False
+        return {"f": math.nan, "c": complex(math.nan), "b": False}.get(dtype.kind, 0)
+
+    def _do_Pass(self, node: ast.Pass, env: dict[str, Any]) -> None:
+        pass
+
+    def _do_Expr(self, node: ast.Expr, env: dict[str, Any]) -> None:
+        if is_docstring(node):
+            return
+        if not isinstance(node.value, ast.Call):
+            self.refuse(node, "an expression without effect", "remove it")
+        self.value(node.value, env)
+
+    def _do_Assert(self, node: ast.Assert, env: dict[str, Any]) -> None:
+        message = ast.unparse(node.test)
+        if isinstance(node.msg, ast.Constant):
+            message = f"{node.msg.value}: {message}"
+        condition = self.truth(self.scalar(node.test, env))
+        message = f"{self.scopes[-1].name}: assertion {message}, {self.scopes[-1].line(node)}"
+        self._check_at_call(node, condition, message, NumgradAssertionError)
+
+    def _do_Raise(self, node: ast.Raise, env: dict[str, Any]) -> None:
+        self._check_at_call(node, False, *self._raised(node, env))
+
+    def _raised(self, node: ast.Raise, env: dict[str, Any]) -> tuple[str, type[Exception]]:
+        """The message and the class of an error that a kernel raises."""
+        error, message = node.exc, ""
+        if isinstance(error, ast.Call):
+            if error.args:
+                given = error.args[0]
+                message = given.value if isinstance(given, ast.Constant) else ast.unparse(given)
+            error = error.func
+        kind = self.value(error, env) if error is not None else None
+        if not isinstance(kind, type) or not issubclass(kind, Exception):
+            self.refuse(node, "raise of what is no class of errors", "raise ValueError(...)")
+        return str(message), kind
+
+    def _check_at_call(
+        self, node: Any, condition: Value, message: str, error: type[Exception]
+    ) -> None:
+        """Have calls raise if a condition of their arguments is not so."""
+        if condition is True:
+            return
+        if self.block.parent is not None or not self.follows_from_arguments(condition):
+            word = "an assertion" if isinstance(node, ast.Assert) else "raise"
+            self.refuse(node, f"{word} in a loop or branch, or about what is computed",
+                        "check arguments at the start, or before the call")  # fmt: skip
+        message = message.replace("{", "{{").replace("}", "}}")
+        self.checks.append(CallCheck(condition, message, (), error))
+
+    def follows_from_arguments(self, value: Any) -> bool:
+        """Whether a call knows a value before the kernel runs."""
+        if isinstance(value, Expression):
+            if value.operation == "shape":
+                array = self.arrays[value.operands[0]]
+                return array.role in ("argument", "constant")
+            return all(self.follows_from_arguments(o) for o in value.operands)
+        if not isinstance(value, str):
+            return True
+        for s in self.top.statements:
+            if isinstance(s, Define) and s.name == value:
+                return all(self.follows_from_arguments(o) for o in s.operands)
+            if isinstance(s, Load) and s.name == value:
+                array = self.arrays[s.array]
+                known = array.role == "argument" and s.array not in self.written
+                return known and all(self.follows_from_arguments(o) for o in s.index)
+        return self.homes[value] is self.top and value in self.reserved
+
+    def _do_FunctionDef(self, node: ast.FunctionDef, env: dict[str, Any]) -> None:
+        env[node.name] = LocalFunction(node, self.scopes[-1], env)
+
+    def _do_AnnAssign(self, node: ast.AnnAssign, env: dict[str, Any]) -> None:
+        if node.value is not None:
+            self.assign(node.target, self.value(node.value, env), env, node)
+
+    def _do_Assign(self, node: ast.Assign, env: dict[str, Any]) -> None:
+        value = self.value(node.value, env)
+        for target in node.targets:
+            self.assign(target, value, env, node)
+            if isinstance(target, ast.Name):  # which may have named it
+                value = env[target.id]
+
+    def assign(self, target: ast.expr, value: Any, env: dict[str, Any], node: Any) -> None:
+        if isinstance(target, ast.Tuple | ast.List):
+            if isinstance(value, ArrayView) and value.ndim == 1:
+                value = Items(self.load(value, (k,)) for k in range(len(target.elts)))
+            if not isinstance(value, Items) or len(value) != len(target.elts):
+                self.refuse(node, f"unpacking in {ast.unparse(node)}", "unpack shapes and tuples")
+            for part, item in zip(target.elts, value, strict=True):
+                self.assign(part, item, env, node)
+            return
+        if isinstance(target, ast.Subscript):
+            base = self.value(target.value, env)
+            if not isinstance(base, ArrayView):
+                self.refuse(node, f"an assignment to {ast.unparse(target)}", "assign to arrays")
+            self._put(self._target(base, target, env), value, node)
+            return
+        if not isinstance(target, ast.Name):
+            self.refuse(node, f"an assignment to {ast.unparse(target)}", "use names and arrays")
+        env[target.id] = self._named(target.id, value, env, node)
+
+    def _target(
+        self, base: ArrayView, node: ast.Subscript, env: dict[str, Any]
+    ) -> ArrayView | Selection:
+        part = self.part(base, node, env)
+        assert isinstance(part, ArrayView | Selection)
+        return part
+
+    def _taken(self, selection: Selection, node: Any) -> ArrayView:
+        """The chosen elements as they are before an assignment, in an array of their own."""
+        if selection.mask is not None:
+            selection = Selection(selection.view, 0, tuple(self._places_of(selection.mask, node)))
+        return self.stored(self.selected(selection), node)
+
+    def _put(self, view: ArrayView | Selection, value: Any, node: Any) -> None:
+        """Give an element or a part of an array a value."""
+        if isinstance(view, Selection):
+            self.fill_selected(view, value, node)
+            return
+        if isinstance(value, Made):
+            value = self.allocated("part", value, node)
+        if view.ndim:
+            if isinstance(value, Items):
+                for k, item in enumerate(value):
+                    rest = [IndexSpan(0, n) for n in view.shape[1:]]
+                    self._put(view.part([k, *rest]), item, node)
+                return
+            self.fill(view, value, node)
+            return
+        if not isinstance(value, SCALARS):
+            self.refuse(node, f"an array assigned to an element in {ast.unparse(node)}", "use one")
+        self.store(view.array, view.at(()), value)
+
+    def _named(self, name: str, value: Any, env: dict[str, Any], node: Any) -> Any:
+        """The value that a name gets."""
+        group = self.scopes[-1].rotated.get(name)
+        if isinstance(value, ArrayExpression):
+            value = self.copy_of(value)
+        if isinstance(value, Items) and any(isinstance(v, Made) for v in value):
+            value = Items(
+                self.allocated(name, v, node) if isinstance(v, Made) else v for v in value
+            )
+        if isinstance(value, Made):
+            if group is not None:
+                return self._turning(group, name, value, node)
+            return self.allocated(name, value, node)
+        if isinstance(value, Items) and any(
+            isinstance(v, str) and v not in self.dtypes for v in value
+        ):
+            self.refuse(node, f"{name} is a string", "use numbers")
+        if not isinstance(value, SCALARS):
+            return value
+        if name in self.promoted and len(self.scopes) == 1:
+            value = self.cast(value, self.promoted[name])
+        if isinstance(value, str) and not any(_mentions(v, value) for v in env.values()):
+            value = self.renamed(value, name)
+        return value
+
+    def _raises(self, node: ast.If, condition: Value, env: dict[str, Any]) -> bool:
+        """Read a branch of which one side is an error; whether it is one."""
+        for side, rest, fulfilled in (
+            (node.body, node.orelse, self.negation(condition)),
+            (node.orelse, node.body, condition),
+        ):
+            if len(side) == 1 and isinstance(side[0], ast.Raise):
+                self._check_at_call(side[0], fulfilled, *self._raised(side[0], env))
+                self.statements(rest, env)
+                return True
+        return False
+
+    def _do_AugAssign(self, node: ast.AugAssign, env: dict[str, Any]) -> None:
+        if isinstance(node.target, ast.Subscript):
+            base = self.value(node.target.value, env)
+            if not isinstance(base, ArrayView):
+                self.refuse(node, f"an assignment to {ast.unparse(node.target)}", "use arrays")
+            view = self._target(base, node.target, env)
+            value = self.value(node.value, env)
+            if isinstance(view, Selection):
+                self._put(view, self.binary(node, node.op, self._taken(view, node), value), node)
+                return
+            if view.ndim:
+                self._put(view, self.binary(node, node.op, view, value), node)
+                return
+            floating = self.arrays[view.array].differentiable and isinstance(value, SCALARS)
+            if floating and isinstance(node.op, ast.Add | ast.Sub):
+                dtype = self.arrays[view.array].dtype
+                common = np.result_type(dtype, self.dtype_of(value))
+                if common == dtype:
+                    value = self.cast(value, dtype)
+                    if isinstance(node.op, ast.Sub):
+                        value = self._negated(value)
+                    self.store(view.array, view.at(()), value, add=True)
+                    return
+            old = self.load(view)
+            self._put(view, self.binary(node, node.op, old, value), node)
+            return
+        if not isinstance(node.target, ast.Name):
+            self.refuse(node, f"an assignment to {ast.unparse(node.target)}", "use names, arrays")
+        load = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
+        old = self.value(load, env)
+        value = self.value(node.value, env)
+        new = self.binary(node, node.op, old, value)
+        if isinstance(old, ArrayView):  # the array itself changes
+            self.fill(old, new, node)
+            return
+        self.assign(node.target, new, env, node)
+
+    def _do_Return(self, node: ast.Return, env: dict[str, Any]) -> None:
+        if node.value is None:
+            self.results = []
+            return
+        value = self.value(node.value, env)
+        if value is None:
+            self.results = []
+            return
+        self.results = list(value) if isinstance(value, Items) else [value]
+
+    def _do_If(self, node: ast.If, env: dict[str, Any]) -> None:
+        condition = self.truth(self.scalar(node.test, env))
+        if not isinstance(condition, bool) and self._raises(node, condition, env):
+            return
+        if isinstance(condition, bool):
+            self.statements(node.body if condition else node.orelse, env)
+            return
+        before, envs, blocks = self.block, [], []
+        for part in (node.body, node.orelse):
+            inner = dict(env)
+            self.block = Block(before.loop, before)
+            self.statements(part, inner)
+            envs.append(inner)
+            blocks.append(self.block)
+        self.block = before
+        pairs: list[tuple[str, Any, Any]] = []
+        read_later: set[str] | None = set() if self.is_generated else None
+        views: dict[str, ArrayView] = {}
+        for name in sorted(set(envs[0]) | set(envs[1])):
+            then, other = envs[0].get(name), envs[1].get(name)
+            if _take_turns(then, other):
+                views[name] = then
+                pairs.append((name, then.index[0], other.index[0]))
+                continue
+            if isinstance(then, ArrayView | Items) or isinstance(other, ArrayView | Items):
+                same = then is other or then == other
+                if isinstance(then, ArrayView):
+                    same = then.same_as(other)
+                env[name] = then if same else None
+                continue
+            if then is other or (then == other and type(then) is type(other)):
+                env[name] = then
+                continue
+            if not isinstance(then, SCALARS) and not isinstance(other, SCALARS):
+                env[name] = None
+                continue
+            if not isinstance(then, SCALARS) or not isinstance(other, SCALARS):
+                # set on one side only: of any value on the other
+                later = read_later if read_later is not None else self.read_later()
+                read_later = later
+                if not self.is_generated and name not in later:
+                    env[name] = None
+                    continue
+                known: Any = then if isinstance(then, SCALARS) else other
+                zero = self.unset(self.dtype_of(known))
+                then, other = (known, zero) if known is then else (zero, known)
+            pairs.append((name, then, other))
+        joined = self.joined(blocks, pairs)
+        for (name, *_), (label, *_) in zip(pairs, joined, strict=True):
+            if name in views:
+                view = views[name]
+                env[name] = ArrayView(
+                    view.array, [label, *view.index[1:]], view.order, rotates=True
+                )
+            else:
+                env[name] = label
+        self.emit(KernelBranch(condition, blocks[0], blocks[1], joined))
+
+    def _turning(self, group: str, name: str, made: Made, node: Any) -> ArrayView:
+        """A place among arrays that take turns, for an array that is made."""
+        key = (id(self.scopes[-1]), group)
+        buffer = self.buffers.get(key)
+        if buffer is None or buffer.home is not self.block:
+            view = self.allocated(
+                f"{name}_turns", Made("empty", made.dtype, (1, *made.shape)), node
+            )
+            statement = self.block.statements[-1]
+            assert isinstance(statement, Allocate)
+            buffer = self.buffers[key] = statement
+            count = 1
+        else:
+            array = self.arrays[buffer.array]
+            if made.dtype != array.dtype or len(made.shape) != array.ndim - 1:
+                self.refuse(node, f"{name} takes turns with an array of another dtype or rank",
+                            "make them alike")  # fmt: skip
+            for own, other in zip(made.shape, buffer.shape[1:], strict=True):
+                if own != other:
+                    equal = Expression("==", (own, other))
+                    message = f"{name} and arrays that it takes turns with have different lengths, "
+                    self.checks.append(CallCheck(equal, message + "{} and {}", (own, other)))
+            count = int(buffer.shape[0]) + 1  # pyright: ignore
+            buffer.shape = (count, *buffer.shape[1:])
+            array.shape = buffer.shape
+        lengths = self.arrays[buffer.array].shape[1:]
+        view = ArrayView(
+            buffer.array, [count - 1, *[IndexSpan(0, n) for n in lengths]], rotates=True
+        )
+        content = made.content
+        if content is None and made.maker != "empty":
+            content = 0 if made.maker == "zeros" else 1
+        if content is not None:
+            self.fill(view, content, node)
+        return view
+
+
+def _take_turns(one: Any, other: Any) -> bool:
+    """Whether two values are different arrays of a set that takes turns."""
+    if not isinstance(one, ArrayView) or not isinstance(other, ArrayView) or one.same_as(other):
+        return False
+    return one.rotates and other.rotates and one.array == other.array
+
+
+def _mentions(value: Any, name: str) -> bool:
+    """Whether what a name stands for contains a value."""
+    if isinstance(value, Items):
+        return any(_mentions(v, name) for v in value)
+    if isinstance(value, ArrayView):
+        parts = [
+            p for part in value.index for p in (part if isinstance(part, IndexSpan) else (part,))
+        ]
+        return any(_mentions(p, name) for p in parts)
+    if isinstance(value, ArrayExpression):
+        return True
+    return name in names_in(value)

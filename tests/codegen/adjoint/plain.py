@@ -1,0 +1,82 @@
+"""Runs the generated programs of kernels as plain Python: no compiler, so thousands in minutes.
+
+``python -m tests.codegen.adjoint.plain 5000 --first 1000000 --compiled 10`` judges as many drawn
+programs, every tenth of them compiled, and prints those that are wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.adjoint.compiled import Text
+from numgrad.codegen.intrinsics import grow, growing
+from numgrad.errors import NumgradError
+
+COMPILED = Text.entry
+
+
+def entry_of(text: Text) -> Callable[..., Any]:
+    """A text as the Python function that it defines."""
+    whole = text.operations.with_definitions(text.source)
+    space: dict[str, Any] = {"growing": growing, "grow": grow, "prange": range}
+    space |= text.operations.namespace(whole)
+    exec(text.source, space)
+    function = space["kernel"]
+
+    def entry(*arguments: Any) -> None:
+        with np.errstate(all="ignore"):
+            function(*arguments)
+
+    return entry
+
+
+@contextlib.contextmanager
+def plainly() -> Iterator[None]:
+    """Programs are run by Python instead of compiled."""
+    Text.entry = property(entry_of)  # pyright: ignore
+    try:
+        yield
+    finally:
+        Text.entry = COMPILED
+
+
+def main(arguments: list[str]) -> int:
+    """Judge drawn programs; the number of those that are wrong."""
+    from tests.codegen.adjoint.test_drawn_programs import check
+    from tests.codegen.adjoint.writer import Writer
+
+    parser = argparse.ArgumentParser(prog="tests.codegen.adjoint.plain", description=__doc__)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--first", type=int, default=1_000_000)
+    parser.add_argument("--compiled", type=int, default=10, help="one in so many is compiled")
+    given = parser.parse_args(arguments)
+    seen: Counter[str] = Counter()
+    begin = time.perf_counter()
+    for seed in range(given.first, given.first + given.count):
+        compiled = seed % given.compiled == 0
+        try:
+            with contextlib.nullcontext() if compiled else plainly():
+                word = "right" if check(seed, small=False) else "near a tie"
+        except Exception as error:
+            word = "refused" if isinstance(error, NumgradError) else "wrong"
+            print(f"\n==== seed {seed}, {word}: {type(error).__name__}: {str(error)[:600]}")
+            print(Writer(seed).write().text, flush=True)
+        seen[word] += 1
+        seen["compiled"] += compiled and word == "right"
+        if seed % 500 == 499:
+            minutes = (time.perf_counter() - begin) / 60
+            print(f"{seed - given.first + 1}: {dict(seen)}, {minutes:.0f} minutes", flush=True)
+    print(dict(seen))
+    return seen["wrong"]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]) > 0)

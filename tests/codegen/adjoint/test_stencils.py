@@ -1,0 +1,40 @@
+"""Random stencils in time: all modes against exact derivatives of the plain function."""
+
+import pytest
+
+import numgrad as ng
+from tests.codegen.adjoint.judge import exact, judge
+from tests.codegen.adjoint.stencils import StencilWriter
+
+FEW = 16
+MANY = 600
+
+
+def check(seed: int) -> None:
+    stencil = StencilWriter(seed).write()
+    function = stencil.function()
+    written = ["ukw".index(name) for name in stencil.writes]
+    for attempt in range(3):
+        arguments = stencil.draw(attempt)
+        truth = exact(function, arguments, written, seed)
+        if truth is not None:
+            kernel = ng.kernel(function, writes=stencil.writes)
+            tolerance = 2e-3 if stencil.dtype == "f4" else 1e-9
+            judge(kernel, truth[0], truth[1], arguments, tolerance=tolerance)
+            return
+
+
+@pytest.mark.parametrize("seed", range(FEW))
+def test_stencils_have_right_derivatives(seed):
+    check(seed)
+
+
+@pytest.mark.slow(cases=0)
+@pytest.mark.parametrize("first", range(1000, 1000 + MANY, 10))
+def test_many_stencils_have_right_derivatives(first):
+    for seed in range(first, first + 10):
+        try:
+            check(seed)
+        except Exception as error:
+            error.add_note(f"seed {seed}\n{StencilWriter(seed).write().text}")
+            raise
