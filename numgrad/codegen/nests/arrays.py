@@ -135,7 +135,7 @@ class ArrayKernelWriter(KernelWriter):
         return [*names, *(f"r{t.number}" for t in self.scalars), *self.lengths]
 
 
-class KernelText(NamedTuple):
+class ArrayKernel(NamedTuple):
     """What ``compile_kernel`` takes."""
 
     name: str
@@ -161,19 +161,19 @@ def array_kernel(
     parallel: bool,
     emitter: Emitter | None = None,
     once: Sequence[Term] = (),
-) -> KernelText:
+) -> ArrayKernel:
     """The text of the kernel of an eager operation.
 
     Returns
     -------
-    KernelText
+    ArrayKernel
         Its entry point takes the operands and the results, contiguous and with one axis, then
         numbers and the lengths of the axes.
     """
     written = ArrayKernelWriter(terms, results, emitter or Emitter(), once).write()
     arguments = [f"{type_name(t.dtype)}[::1]" for t in (*written.arrays, *written.results)]
     arguments += [type_name(t.dtype) for t in written.scalars]
-    return KernelText(
+    return ArrayKernel(
         f"{name}{'_p' if parallel else ''}",
         written.source(parallel=parallel),
         f"void({', '.join([*arguments, *['int64'] * len(written.lengths)])})",
@@ -274,7 +274,7 @@ def formula_kernel(
     options: Mapping[str, Any],
     *,
     parallel: bool,
-) -> tuple[KernelText, list[bool]]:
+) -> tuple[ArrayKernel, list[bool]]:
     """The text of the kernel of a formula, and which results there are.
 
     Parameters
