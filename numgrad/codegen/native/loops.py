@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -367,7 +367,13 @@ def _width(body: FunctionBody, name: str) -> int:
     for suffix, size in (("64", 8), ("128", 8), ("32", 4)):
         if name.endswith(suffix):
             return size
-    return 1
+    try:
+        number = None if name in body.variables else body.function.look_up(name)
+    except AttributeError:  # an index
+        return 1
+    if not isinstance(number, np.inexact):
+        return 1
+    return number.itemsize // (2 if number.dtype.kind == "c" else 1)
 
 
 def _is_dear(body: FunctionBody, node: ast.Call) -> bool:
@@ -545,7 +551,9 @@ def _write_task(
         place = f.pure(f"getelementptr {context}, ptr %context, i32 0, i32 {k}")
         loaded.append(f.pure(f"load {kind}, ptr {place}"))
     f.failed = loaded.pop(0)
-    fixed: dict[str, Value] = {k: rebuilt(value, loaded) for k, value in given.items()}
+    fixed: dict[str, Value] = {
+        k: _with_literals(rebuilt(value, loaded), value) for k, value in given.items()
+    }
     inner.variables = body.variables - set(fixed)
     inner.names.update(fixed)
     for key, value in body.names.items():
@@ -558,3 +566,12 @@ def _write_task(
     if result != "void":
         raise Unsupported("a result of a task")
     module.functions.append(f.text("void"))
+
+
+def _with_literals(value: Value, like: Value) -> Value:
+    """A value whose lengths, where those of a like one are known numbers, are these."""
+    if not isinstance(value, Array) or not isinstance(like, Array):
+        return like if isinstance(like, Number) and like.literal is not None else value
+    pairs = zip(value.shape, like.shape, strict=True)
+    shape = tuple([own if n.literal is None else n for own, n in pairs])
+    return replace(value, shape=shape)

@@ -129,13 +129,13 @@ def which(info: Any, batch: tuple[int, ...]) -> str:
     """Name the first matrix of a stack with which something went wrong."""
     if not batch:
         return "the matrix"
-    place = np.unravel_index(int(np.flatnonzero(info)[0]), batch)
-    return f"matrix {tuple(map(int, place))} of a stack of shape {batch}"
+    index = np.unravel_index(int(np.flatnonzero(info)[0]), batch)
+    return f"matrix {tuple(map(int, index))} of a stack of shape {batch}"
 
 
 def stacked(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A new array (count, rows, columns) of the matrices, row-major."""
-    return np.array(a, dtype, order="C").reshape(prod(a.shape[:-2]), *a.shape[-2:])
+    return as_stack(np.array(a, dtype, order="C"), dtype)
 
 
 def spread(a: np.ndarray, batch: tuple[int, ...], axes: int = 2) -> np.ndarray:
