@@ -8,7 +8,7 @@ a function of what it gets: it may be computed again, derived and batched.
 
 Where that cannot be, since the loop itself decides how often it draws, or computes with what
 parameters, the state of the generator is part of its carry, and an operation draws from a state
-(``draw_from``): Note [Generators that are carried] in ``compiler.trace.tracer``.
+(``draw_from``): Note [Generators that are carried].
 """
 
 from __future__ import annotations
