@@ -189,8 +189,8 @@ def end_total(body: FunctionBody, total: Total, count: int) -> None:
     """Put the lanes together in halves, and to what was there before."""
     f = body.f
     scalar = scalar_type(total.dtype)
-    part = f.value(f"load <{count} x {scalar}>, ptr {total.slots[0]}")
-    value = do.reduce_halves(f, Number(total.dtype, (part,), count), total.step)
+    vector = f.value(f"load <{count} x {scalar}>, ptr {total.slots[0]}")
+    value = do.reduce_halves(f, Number(total.dtype, (vector,), count), total.step)
     before = body.as_number(body.get(total.name))
     body.set(total.name, do.cast(f, total.step(before, value), total.dtype))
 
@@ -367,7 +367,13 @@ def _width(body: FunctionBody, name: str) -> int:
     for suffix, size in (("64", 8), ("128", 8), ("32", 4)):
         if name.endswith(suffix):
             return size
-    return 1
+    try:
+        number = None if name in body.variables else body.function.look_up(name)
+    except AttributeError:  # an index
+        return 1
+    if not isinstance(number, np.inexact):
+        return 1
+    return number.itemsize // (2 if number.dtype.kind == "c" else 1)
 
 
 def _is_dear(body: FunctionBody, node: ast.Call) -> bool:
