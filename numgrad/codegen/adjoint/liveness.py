@@ -55,17 +55,17 @@ def assigned_names(statements: Iterable[ast.stmt]) -> set[str]:
     }
 
 
-class Summary(NamedTuple):
+class NameUse(NamedTuple):
     """The names that statements read before they set them, and those that they set in any case."""
 
     reads: Names
     sets: Names
 
 
-_NOTHING = Summary(frozenset(), frozenset())
+_NOTHING = NameUse(frozenset(), frozenset())
 
 
-def summary_of(statements: Sequence[ast.stmt]) -> Summary:
+def summary_of(statements: Sequence[ast.stmt]) -> NameUse:
     """What statements read from before them, and set.
 
     A loop may run no iteration; what one sets, and reads in the next, it reads from before it too.
@@ -75,11 +75,11 @@ def summary_of(statements: Sequence[ast.stmt]) -> Summary:
         one = _summary(statement)
         reads |= one.reads - sets
         sets |= one.sets
-    return Summary(frozenset(reads), frozenset(sets))
+    return NameUse(frozenset(reads), frozenset(sets))
 
 
 @cached_on_node
-def _summary(statement: ast.stmt) -> Summary:
+def _summary(statement: ast.stmt) -> NameUse:
     match statement:
         case ast.Assign() | ast.AugAssign():
             targets = list(targets_of(statement))
@@ -90,20 +90,20 @@ def _summary(statement: ast.stmt) -> Summary:
                 base = statement.target
                 base = base.value if isinstance(base, ast.Subscript) else base
                 reads |= {base.id} if isinstance(base, ast.Name) else set()
-            return Summary(reads, names)
+            return NameUse(reads, names)
         case ast.If():
             then, other = summary_of(statement.body), summary_of(statement.orelse)
             reads = read_names(statement.test) | then.reads | other.reads
-            return Summary(reads, then.sets & other.sets)
+            return NameUse(reads, then.sets & other.sets)
         case ast.For():
             inner = summary_of(statement.body).reads - {statement.target.id}  # pyright: ignore
-            return Summary(read_names(statement.iter) | inner, frozenset())
+            return NameUse(read_names(statement.iter) | inner, frozenset())
         case ast.While():
             inner = summary_of(statement.body).reads
-            return Summary(read_names(statement.test) | inner, frozenset())
+            return NameUse(read_names(statement.test) | inner, frozenset())
         case ast.Break() | ast.Continue():
             return _NOTHING
-    return Summary(read_names(statement), frozenset())
+    return NameUse(read_names(statement), frozenset())
 
 
 class Liveness:
