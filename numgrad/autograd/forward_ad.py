@@ -15,8 +15,8 @@ for by ``bind_recorded``, level by level: one that were passed over would lose w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ContextDecorator, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ContextDecorator
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -30,7 +30,7 @@ from numgrad.autograd.variable import Extra, Tensor, extra, root
 from numgrad.autograd.versions import shared_version
 from numgrad.core.abstract import zeros
 from numgrad.core.arguments import complete
-from numgrad.core.interpreter import Interpreter, bind, bind_recorded, state
+from numgrad.core.interpreter import Interpreter, ThreadSettings, bind, bind_recorded, state
 from numgrad.core.op import OPS, Op
 from numgrad.core.plan import Call
 from numgrad.core.primitive import Composite
@@ -68,14 +68,9 @@ class ForwardInterpreter(Interpreter):
         # found: {node: {slot: tangent}}.
         self._places: WeakKeyDictionary[Node, dict[int, Tensor]] = WeakKeyDictionary()
 
-    @contextmanager
-    def below(self) -> Iterator[None]:
+    def below(self) -> ThreadSettings:
         """Make calls inside without this level."""
-        before = state.set(interpreters=self._below)
-        try:
-            yield
-        finally:
-            state.set(**before)
+        return ThreadSettings(interpreters=self._below)
 
     def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
         if isinstance(op, Composite):

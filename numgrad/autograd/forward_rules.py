@@ -31,7 +31,7 @@ from numgrad.core.abstract import filled, zeros
 from numgrad.core.axis import AxisOp
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
+from numgrad.core.interpreter import ThreadSettings, bind, state
 from numgrad.core.op import OPS, Op
 from numgrad.core.plan import Call
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
@@ -182,8 +182,7 @@ def _transposed(
         Tensor(zeros(y.shape, y.dtype), requires_grad=y.dtype.kind in "fc") for y in outs
     )
     vjps, cotangents = [], []
-    before = state.set(**RECORDING)
-    try:
+    with ThreadSettings(**RECORDING):
         for k, t in enumerate(tangents):
             if t is None:
                 continue
@@ -191,8 +190,6 @@ def _transposed(
             if isinstance(value, Tensor) and value.requires_grad:
                 vjps.append(conform_tensor(value, call.metas[k]))
                 cotangents.append(t)
-    finally:
-        state.set(**before)
     if not vjps:
         return None
     inputs = [u for u in dummies if u.requires_grad]

@@ -13,15 +13,14 @@ its accumulator hang on the leaf.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, Self
 from weakref import WeakKeyDictionary, ref
 
 from numgrad.autograd.row_sparse_tensor import RowSparseTensor
 from numgrad.autograd.variable import Tensor, extra
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import ThreadSettings, state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 
 _numbers = count().__next__
@@ -277,14 +276,9 @@ def _check_requires_grad(operation: str, tensor: Tensor) -> None:
 # ------------------------------------------------------------------------------------ calling
 
 
-@contextmanager
-def user_code(recording: bool, task: Any) -> Iterator[None]:
+def user_code(recording: bool, task: Any) -> ThreadSettings:
     """Run a user's code from within a backward: its grad mode, and the depth of nesting."""
-    before = state.set(grad_enabled=recording, depth=state.depth + 1, task=task)
-    try:
-        yield
-    finally:
-        state.set(**before)
+    return ThreadSettings(grad_enabled=recording, depth=state.depth + 1, task=task)
 
 
 def name_of(hook: Any) -> str:

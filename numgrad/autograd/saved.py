@@ -32,7 +32,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.autograd.versions import INFERENCE, version_of
-from numgrad.core.interpreter import Changing, state
+from numgrad.core.interpreter import Changing, ThreadSettings, state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 COPY_BYTES = 32 * 1024
@@ -159,14 +159,9 @@ class Packed:
         return array
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet() -> ThreadSettings:
     """No hooks and no recording inside a hook."""
-    before = state.set(saved_hooks=(), grad_enabled=False)
-    try:
-        yield
-    finally:
-        state.set(**before)
+    return ThreadSettings(saved_hooks=(), grad_enabled=False)
 
 
 def pack(value: Any, pair: tuple[Callable[..., Any], Callable[..., Any]] | None) -> Any:
@@ -299,11 +294,8 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """
     if state.saved_hooks:
         raise NumgradRuntimeError(error_message)
-    before = state.set(saved_hooks_disabled=error_message)
-    try:
+    with ThreadSettings(saved_hooks_disabled=error_message):
         yield
-    finally:
-        state.set(**before)
 
 
 # --------------------------------------------------------------------- writes to saved tensors
@@ -367,9 +359,5 @@ def allow_mutation_on_saved_tensors() -> Iterator[Mutations]:
             "allow_mutation_on_saved_tensors: is active already; one context is enough"
         )
     mutations = Mutations()
-    with saved_tensors_hooks(mutations.pack, mutations.unpack):
-        before = state.set(mutation=mutations)
-        try:
-            yield mutations
-        finally:
-            state.set(**before)
+    with saved_tensors_hooks(mutations.pack, mutations.unpack), ThreadSettings(mutation=mutations):
+        yield mutations

@@ -185,8 +185,8 @@ def _print_table(fits: list[Fit], seconds: float) -> None:
 def _line(cells) -> str:
     """One line of the table: words to the left, numbers to the right."""
     words = ("", "", ">", "", ">", ">", ">", ">", ">")
-    parts = (f"{c:{side}{w}}" for c, side, w in zip(cells, words, WIDTHS, strict=True))
-    return "  ".join(parts).rstrip()
+    columns = (f"{c:{side}{w}}" for c, side, w in zip(cells, words, WIDTHS, strict=True))
+    return "  ".join(columns).rstrip()
 
 
 def _draw(path: Path | None, problems, fits: list[Fit]) -> int:

@@ -5,6 +5,8 @@ See Note [Chunks] in ``adjoint.parallel``.
 
 from numgrad.codegen.device import device, instruction
 
+FEW_CHUNKS = 16
+"""Chunks that are few."""
 MOST_CHUNKS = 128
 """Chunks of a loop at most."""
 BLOCK = 8192
@@ -17,7 +19,8 @@ FEW = 100_000
 def cut_in_chunks(total, work, least, copying):
     """Iterations of a chunk, and the number of chunks, for iterations of so much work each.
 
-    A chunk has ``least`` work at least, and ``copying``, for what is private to each.
+    A chunk has ``least`` work at least, and ``copying``, for what is private to each. A few chunks
+    are an even number, which two threads share.
     """
     if total <= 0:
         return 1, 0
@@ -25,15 +28,17 @@ def cut_in_chunks(total, work, least, copying):
     count = min(total, min(whole // max(least, copying), MOST_CHUNKS))
     if count < 2:
         return total, 1
+    if count < FEW_CHUNKS:
+        count -= count % 2
     size = -(-total // count)
     return size, -(-total // size)
 
 
 @device
-def clear_chunk(sums, chunk, chunks, length):
-    """Set the private copy of a chunk to zero; of a single chunk there is none."""
-    if chunks > 1:
-        for place in range(chunk * length, chunk * length + length):
+def clear_chunk(sums, chunk, length):
+    """Set the private copy of a chunk to zero; the first one has none."""
+    if chunk > 0:
+        for place in range((chunk - 1) * length, chunk * length):
             sums[place] = 0
 
 
@@ -53,8 +58,8 @@ def add_chunks(total, sums, chunks, length, block):
     blocks = blocks_of(chunks, length)
     low = block * length // blocks
     high = (block + 1) * length // blocks
-    for chunk in range(chunks):
-        first = chunk * length
+    for chunk in range(1, chunks):
+        first = (chunk - 1) * length
         for place in range(low, high):
             total[place] += sums[first + place]
 
@@ -65,5 +70,5 @@ def partial_sums(count, like):
 
 
 @instruction
-def chunk_of(whole, sums, chunk, chunks):
-    """The private copy of a chunk, in the shape of an array; of a single chunk the array itself."""
+def chunk_of(whole, sums, chunk):
+    """The private copy of a chunk, in the shape of an array; of the first one the array itself."""

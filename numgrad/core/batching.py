@@ -138,7 +138,7 @@ def by_example(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any],
     columns = [apply("unstack", o.value) if o.batched else (o.value,) * size for o in operands]
     rows = [bind(op, row, dict(params)) for row in zip(*columns, strict=True)]
     if isinstance(rows[0], tuple):
-        return tuple([apply("stack", *parts) for parts in zip(*rows, strict=True)])
+        return tuple([apply("stack", *column) for column in zip(*rows, strict=True)])
     return apply("stack", *rows)
 
 
@@ -151,8 +151,8 @@ def first_example(op: Op, operands: Sequence[BatchOperand], params: dict[str, An
 def of_examples(draws: Any, operand: Callable[[Any], BatchOperand], size: int) -> Any:
     """A draw for all examples: their axis is the first of every single draw."""
     if isinstance(draws, Draws):
-        parts = tuple([of_examples(part, operand, size) for part in draws.parts])
-        return replace(draws, parts=parts, extra=tuple([operand(a).value for a in draws.extra]))
+        members = tuple([of_examples(member, operand, size) for member in draws.parts])
+        return replace(draws, parts=members, extra=tuple([operand(a).value for a in draws.extra]))
     function, shape, dtype = draws.function, draws.shape, draws.dtype
     operands = [operand(a) for a in draws.operands]
     if draws.independent:

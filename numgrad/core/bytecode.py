@@ -181,7 +181,7 @@ def facts(code: CodeType) -> CodeFacts:
         elif isinstance(value, bool):
             joined[name] = any(values)
         elif isinstance(value, tuple):
-            joined[name] = tuple(dict.fromkeys(x for part in values for x in part))
+            joined[name] = tuple(dict.fromkeys(x for facts_of_one in values for x in facts_of_one))
         else:
             joined[name] = frozenset[Any]().union(*values)
     return CodeFacts(**joined)
@@ -441,9 +441,9 @@ class PlainReads:
         done.add((code, name))
         inner = all_codes(code) if name in code.co_cellvars else [code]
         return all(
-            self._explained(array, part, start, above, done)
-            for part in inner
-            for start, above in _uses(part, name)
+            self._explained(array, code_object, start, above, done)
+            for code_object in inner
+            for start, above in _uses(code_object, name)
         )
 
     def _returned(

@@ -251,12 +251,12 @@ def _pull_back(tape: Sequence[TapedValue], result: TapedValue, g: Any, leaf: Tap
         g = gradients.get(taped)
         if g is None or taped.pull is None:
             continue
-        for parent, part in zip(taped.parents, taped.pull(g), strict=True):
-            if part is None:
+        for parent, cotangent in zip(taped.parents, taped.pull(g), strict=True):
+            if cotangent is None:
                 continue
-            part = _fitted(part, parent.value)
+            cotangent = _fitted(cotangent, parent.value)
             before = gradients.get(parent)
-            gradients[parent] = part if before is None else before + part
+            gradients[parent] = cotangent if before is None else before + cotangent
     return gradients.get(leaf)
 
 

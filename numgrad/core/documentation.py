@@ -190,11 +190,11 @@ def page(op: Any) -> str:
 
 def authored(op: Any) -> dict[str, str]:
     """The sections of the docstring in the declaration; what comes before them under ``""``."""
-    parts = re.split(
+    blocks = re.split(
         r"^(\w[\w ]*)\n-{3,}\n", inspect.cleandoc(op.function.__doc__ or ""), flags=re.M
     )
-    sections = {"": parts[0].strip()}
-    sections.update({k: v.strip("\n") for k, v in zip(parts[1::2], parts[2::2], strict=True)})
+    sections = {"": blocks[0].strip()}
+    sections.update({k: v.strip("\n") for k, v in zip(blocks[1::2], blocks[2::2], strict=True)})
     return {name: text for name, text in sections.items() if text}
 
 
@@ -210,14 +210,14 @@ def returned(op: Any) -> str:
 
 def missing(op: Any) -> list[str]:
     """Parts of the page that the author of an operation has to write still."""
-    parts = [] if summary(op).endswith(".") else ["a summary sentence"]
+    lacking = [] if summary(op).endswith(".") else ["a summary sentence"]
     if ">>>" not in authored(op).get("Examples", ""):
-        parts.append("an example")
+        lacking.append("an example")
     if _returns(op) == "Tensor":
-        parts.append("a description of the result")
+        lacking.append("a description of the result")
     described = _described(op)
     names = signature(op).parameters
-    return parts + [f"a description of {name}" for name in names if not described[name][1]]
+    return lacking + [f"a description of {name}" for name in names if not described[name][1]]
 
 
 def signature(op: Any) -> inspect.Signature:
@@ -340,8 +340,8 @@ def _dtypes(op: Any) -> str:
             "Its dtype is that of the operands." if only == "the same" else f"Of dtype {only}."
         ]
     else:
-        parts = [f"{dtype} for {_listed(names)}" for dtype, names in groups.items()]
-        texts = [f"Its dtype: {'; '.join(parts)} operands."]
+        phrases = [f"{dtype} for {_listed(names)}" for dtype, names in groups.items()]
+        texts = [f"Its dtype: {'; '.join(phrases)} operands."]
     refused = [_KINDS[name] for name in _KINDS if name not in dtypes]
     if refused:
         texts.append(f"{_listed(refused).capitalize()} operands are refused.")

@@ -8,7 +8,7 @@ a function of what it gets: it may be computed again, derived and batched.
 
 Where that cannot be, since the loop itself decides how often it draws, or computes with what
 parameters, the state of the generator is part of its carry, and an operation draws from a state
-(``draw_from``): Note [Generators that are carried] in ``compiler.trace.tracer``.
+(``draw_from``): Note [Generators that are carried].
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Draws:
     @property
     def sources(self) -> list[np.random.BitGenerator]:
         """The generators they draw from, each once."""
-        return list({id(s): s for part in self.parts for s in part.sources}.values())
+        return list({id(s): s for member in self.parts for s in member.sources}.values())
 
     @property
     def results(self) -> list[tuple[tuple[Any, ...], np.dtype]]:
@@ -112,40 +112,40 @@ class Draws:
     @property
     def leads(self) -> list[int]:
         """How many axes of each result are those of draws around it."""
-        return [len(self.lead) + n for part in self.parts for n in part.leads]
+        return [len(self.lead) + n for member in self.parts for n in member.leads]
 
     @property
     def data(self) -> list[Any]:
         """The arrays and numbers that are read when they are drawn."""
-        return [*self.extra, *(x for part in self.parts for x in part.data)]
+        return [*self.extra, *(x for member in self.parts for x in member.data)]
 
     @property
     def lengths(self) -> list[Any]:
         """The lengths that are read when they are drawn."""
-        return [*self.lead, *(n for part in self.parts for n in part.lengths)]
+        return [*self.lead, *(n for member in self.parts for n in member.lengths)]
 
     def on(self, change: Callable[[Any, np.dtype], Any]) -> Draws:
         """The same with other operands, made of these and of the dtype of what is drawn."""
-        parts = tuple([part.on(change) for part in self.parts])
+        members = tuple([member.on(change) for member in self.parts])
         extra = tuple([change(x, np.dtype(np.int64)) for x in self.extra])
-        return replace(self, parts=parts, extra=extra)
+        return replace(self, parts=members, extra=extra)
 
     def of(self, data: Iterator[Any], lengths: Iterator[Any]) -> Draws:
         """The same of other data and lengths, which are taken from iterators."""
         extra = tuple([next(data) for _ in self.extra])
         lead = tuple([next(lengths) for _ in self.lead])
-        parts = tuple([part.of(data, lengths) for part in self.parts])
-        return replace(self, parts=parts, lead=lead, extra=extra)
+        members = tuple([member.of(data, lengths) for member in self.parts])
+        return replace(self, parts=members, lead=lead, extra=extra)
 
     def __call__(self) -> list[np.ndarray]:
         """Draw."""
         arrays = [
-            [np.zeros((*self.lead, *shape), dtype) for shape, dtype in part.results]
-            for part in self.parts
+            [np.zeros((*self.lead, *shape), dtype) for shape, dtype in member.results]
+            for member in self.parts
         ]
-        for k, place in self.order(self.extra, self.lead):
-            for whole, part in zip(arrays[k], self.parts[k](), strict=True):
-                whole[place] = part
+        for k, index in self.order(self.extra, self.lead):
+            for whole, member in zip(arrays[k], self.parts[k](), strict=True):
+                whole[index] = member
         return [array for each in arrays for array in each]
 
 
@@ -164,15 +164,15 @@ def without_operands(draws: Draw | Draws) -> Draw | Draws:
     return draws.of(iter([None] * len(draws.data)), iter([0] * len(draws.lengths)))
 
 
-def of_steps(parts: Sequence[Draw | Draws], length: Any, reverse: bool) -> Draws:
+def of_steps(members: Sequence[Draw | Draws], length: Any, reverse: bool) -> Draws:
     """Draws of all steps of a loop."""
 
     def order(_: tuple[Any, ...], lead: tuple[int, ...]) -> Iterator[tuple[int, Any]]:
         for k in range(lead[0])[::-1] if reverse else range(lead[0]):
-            for number in range(len(parts)):
+            for number in range(len(members)):
                 yield number, k
 
-    return Draws(tuple(parts), order, (length,))
+    return Draws(tuple(members), order, (length,))
 
 
 def of_branches(groups: Sequence[Sequence[Draw | Draws]], which: Any) -> Draws:
@@ -185,7 +185,7 @@ def of_branches(groups: Sequence[Sequence[Draw | Draws]], which: Any) -> Draws:
             if k in indices:
                 yield number, ...
 
-    return Draws(tuple([part for group in groups for part in group]), order, (), (which,))
+    return Draws(tuple([member for group in groups for member in group]), order, (), (which,))
 
 
 WORD = np.dtype(np.uint64)
@@ -208,21 +208,21 @@ def words_of(source: np.random.BitGenerator) -> np.ndarray:
     return np.array(words, WORD)
 
 
-def _collect(part: Any, words: list[Any]) -> None:
-    if isinstance(part, dict):
-        for each in part.values():
+def _collect(node: Any, words: list[Any]) -> None:
+    if isinstance(node, dict):
+        for each in node.values():
             _collect(each, words)
-    elif isinstance(part, np.ndarray):
-        words.extend(part.ravel().tolist())
-    elif not isinstance(part, str):
-        number = int(part)
+    elif isinstance(node, np.ndarray):
+        words.extend(node.ravel().tolist())
+    elif not isinstance(node, str):
+        number = int(node)
         words += [number & (1 << _BITS) - 1, number >> _BITS]
 
 
 def _state(like: Any, words: Iterator[int]) -> Any:
     """The state that words stand for, like that of a generator of the same kind."""
     if isinstance(like, dict):
-        return {name: _state(part, words) for name, part in like.items()}
+        return {name: _state(value, words) for name, value in like.items()}
     if isinstance(like, np.ndarray):
         return np.array([next(words) for _ in range(like.size)], like.dtype).reshape(like.shape)
     if isinstance(like, str):

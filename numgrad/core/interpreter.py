@@ -223,7 +223,7 @@ class BaseInterpreter(Interpreter):
     # ---------------------------------------------------------------------------------- indices
 
     @abstractmethod
-    def index_part(self, part: Any, shape: tuple) -> Any:
+    def index_part(self, entry: Any, shape: tuple) -> Any:
         """A part of an index that is no plain integer, slice, None or Ellipsis."""
 
     def selected(self, x: Any, mask: Any) -> Any:
@@ -282,8 +282,8 @@ class BaseInterpreter(Interpreter):
         """Tensors of what ``draws`` of a body give: Note [Draws of a body] in ``draws``."""
         raise NotImplementedError
 
-    def shows_row(self, whole: Any, part: Any) -> None:
-        """``part`` was read at an integer whose number comes later; else it would be a view."""
+    def shows_row(self, whole: Any, row: Any) -> None:
+        """``row`` was read at an integer whose number comes later; else it would be a view."""
 
     @abstractmethod
     def seed(self) -> Any:
@@ -375,6 +375,21 @@ class State(threading.local):
 state = State()
 
 
+class ThreadSettings:
+    """ThreadSettings of the thread, by name, for one ``with`` block."""
+
+    __slots__ = ("_before", "_changes")
+
+    def __init__(self, **changes: Any) -> None:
+        self._changes = changes
+
+    def __enter__(self) -> None:
+        self._before = state.set(**self._changes)
+
+    def __exit__(self, *exception: object) -> None:
+        state.set(**self._before)
+
+
 class Changing:
     """A context manager that changes settings of the thread; threads may share one.
 
@@ -403,11 +418,11 @@ class Changing:
             state.put({**before, "entered": state.entered})
 
     def _changes(self) -> dict[str, Any]:
-        """Settings inside, by name, in a dictionary of its own."""
+        """ThreadSettings inside, by name, in a dictionary of its own."""
         raise NotImplementedError
 
     def _before(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """Settings to which its exit returns."""
+        """ThreadSettings to which its exit returns."""
         return {name: getattr(state, name) for name in changes}
 
 
@@ -429,7 +444,7 @@ class ChangingAtOnce(Changing):
         return self._undone() or super()._before(changes)
 
     def _undone(self) -> dict[str, Any] | None:
-        """Settings before it was made, once, in the thread that made it."""
+        """ThreadSettings before it was made, once, in the thread that made it."""
         outer = self._outer
         if outer is None or outer[0] != get_ident():
             return None

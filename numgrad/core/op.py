@@ -189,8 +189,8 @@ class Op(Documented):
         A user's own may be declared anew, as notebooks do; one of this package by the same line,
         which runs again after an import of its module that something interrupted.
         """
-        places = [(op.__module__, op.function.__qualname__) for op in (self, by)]
-        return places[0] == places[1] and (self.is_users or self._line == by._line)
+        origins = [(op.__module__, op.function.__qualname__) for op in (self, by)]
+        return origins[0] == origins[1] and (self.is_users or self._line == by._line)
 
     @property
     def names(self) -> tuple[str, ...]:

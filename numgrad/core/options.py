@@ -97,7 +97,11 @@ class Option:
         if self.one_of:
             none = ["None"] if "None" in self.annotation else []
             return " or ".join([*map(repr, self.one_of), *none])
-        kinds = [part for part in self.annotation.split(" | ") if part not in ("None", "Tensor")]
+        kinds = [
+            kind_name
+            for kind_name in self.annotation.split(" | ")
+            if kind_name not in ("None", "Tensor")
+        ]
         known = _KINDS.get(kinds[0], "") if len(kinds) == 1 else ""
         return known or ("a number" if self.range else "")
 
@@ -110,11 +114,11 @@ class Option:
                     f"{owner}: {self.name} is {value!r}; it must be {len(self.default)} numbers, "
                     f"as {self.default}"
                 )
-            for number, part in enumerate(value):
-                if part is not self.default[number]:  # a None
+            for number, element in enumerate(value):
+                if element is not self.default[number]:  # a None
                     name = f"{self.name}[{number}]"
                     replace(self, default=REQUIRED, name=name, annotation="float").check(
-                        owner, part
+                        owner, element
                     )
             return
         if type(value) in _NUMBERS and self.kind == "a number":  # as nearly always

@@ -129,13 +129,13 @@ class PreparedCall(PrimitiveCall):
         That takes operands, auxiliaries and the result in one tuple.
         """
         names = (*self.op.inputs, *self.op.auxiliaries, "y")
-        places = [names.index(name) for name in self.saves(mask)]
-        keeps = sum(1 << k for k in places if k < len(self.metas))
-        if len(places) > 1:
-            getter: Any = itemgetter(*places)
+        positions = [names.index(name) for name in self.saves(mask)]
+        keeps = sum(1 << k for k in positions if k < len(self.metas))
+        if len(positions) > 1:
+            getter: Any = itemgetter(*positions)
         else:  # a slice gives a tuple of one, or of nothing
-            first = places[0] if places else 0
-            getter = itemgetter(slice(first, first + len(places)))
+            first = positions[0] if positions else 0
+            getter = itemgetter(slice(first, first + len(positions)))
         self.picks[mask] = keeps, getter
         return keeps, getter
 

@@ -51,10 +51,10 @@ class Container(NamedTuple):
         return f"[{keys[k]!r}]" if self is MAPPING else f"[{k}]"
 
 
-SEQUENCE = Container(lambda x: (None, x), lambda kind, _, parts: kind(parts))
+SEQUENCE = Container(lambda x: (None, x), lambda kind, _, children: kind(children))
 MAPPING = Container(
     lambda x: (tuple(x), tuple(x.values())),
-    lambda kind, keys, parts: kind(zip(keys, parts, strict=True)),
+    lambda kind, keys, children: kind(zip(keys, children, strict=True)),
 )
 
 
@@ -82,11 +82,13 @@ class _Labels:
 
 
 _LABELLED = Container(
-    lambda x: (_Labels(x), (x.data,)), lambda kind, labels, parts: labels.around(*parts), ("data",)
+    lambda x: (_Labels(x), (x.data,)),
+    lambda kind, labels, children: labels.around(*children),
+    ("data",),
 )
 
 _REGISTERED: dict[type, Container] = {
-    _Nothing: Container(lambda x: (None, ()), lambda kind, keys, parts: None)
+    _Nothing: Container(lambda x: (None, ()), lambda kind, keys, children: None)
 }
 
 
@@ -128,10 +130,10 @@ def register(
         raise NumgradTypeError(f"register: takes a class, got a {type(kind).__name__}")
 
     def split_it(x: Any) -> tuple[Any, Sequence[Any]]:
-        parts, rest = split(x)
-        return rest, tuple(parts)
+        children, rest = split(x)
+        return rest, tuple(children)
 
-    _REGISTERED[kind] = Container(split_it, lambda _, rest, parts: join(rest, parts))
+    _REGISTERED[kind] = Container(split_it, lambda _, rest, children: join(rest, children))
     container_of.cache_clear()
     return kind
 
@@ -149,7 +151,7 @@ def container_of(kind: type) -> Container | None:
         return MAPPING
     names = getattr(kind, "_fields", None)
     if issubclass(kind, tuple) and names is not None:
-        return Container(SEQUENCE.split, lambda kind, _, parts: kind(*parts), names)
+        return Container(SEQUENCE.split, lambda kind, _, children: kind(*children), names)
     if issubclass(kind, tuple | list):
         return SEQUENCE
     if dataclasses.is_dataclass(kind):
@@ -160,11 +162,11 @@ def container_of(kind: type) -> Container | None:
     return None
 
 
-def _filled(kind: type, _: Any, parts: list[Any]) -> Any:
+def _filled(kind: type, _: Any, children: list[Any]) -> Any:
     """An instance of a dataclass with these fields."""
     made = object.__new__(kind)
-    for field, part in zip(dataclasses.fields(kind), parts, strict=True):
-        object.__setattr__(made, field.name, part)
+    for field, child in zip(dataclasses.fields(kind), children, strict=True):
+        object.__setattr__(made, field.name, child)
     return made
 
 
@@ -186,10 +188,10 @@ def flatten(tree: Any, leaves: list[Any], deepest: int = DEEPEST, depth: int = 0
             f"a {kind.__name__} is nested more than {deepest} levels deep, or contains itself; "
             "give a flatter nesting of arrays"
         )
-    keys, parts = container.split(tree)
+    keys, children = container.split(tree)
     if container is MAPPING and kind is not OrderedDict:
         kind = dict
-    return kind, keys, tuple([flatten(part, leaves, deepest, depth + 1) for part in parts])
+    return kind, keys, tuple([flatten(child, leaves, deepest, depth + 1) for child in children])
 
 
 def flatten_arrays(tree: Any, leaves: list[Any]) -> Nesting:
@@ -209,17 +211,17 @@ def _without_nothing(nesting: Nesting, result: Iterator[Any], leaves: list[Any])
             return _Nothing, None, ()
         leaves.append(leaf)
         return None
-    kind, keys, parts = nesting
-    return kind, keys, tuple([_without_nothing(part, result, leaves) for part in parts])
+    kind, keys, children = nesting
+    return kind, keys, tuple([_without_nothing(child, result, leaves) for child in children])
 
 
 def unflatten(nesting: Nesting, leaves: Iterator[Any]) -> Any:
     """The tree of that nesting with the next leaves."""
     if nesting is None:
         return next(leaves)
-    kind, keys, parts = nesting
+    kind, keys, children = nesting
     container: Any = container_of(kind)
-    return container.join(kind, keys, [unflatten(part, leaves) for part in parts])
+    return container.join(kind, keys, [unflatten(child, leaves) for child in children])
 
 
 def align(nesting: Nesting, tree: Any, leaves: list[Any], start: str) -> str | None:
@@ -231,7 +233,7 @@ def align(nesting: Nesting, tree: Any, leaves: list[Any], start: str) -> str | N
     if nesting is None:
         leaves.append(tree)
         return None if container is None else start
-    kind, keys, parts = nesting
+    kind, keys, children = nesting
     if kind is _Nothing:
         return None if tree is None else start
     if container is not container_of(kind) or (container is SEQUENCE and type(tree) is not kind):
@@ -239,10 +241,10 @@ def align(nesting: Nesting, tree: Any, leaves: list[Any], start: str) -> str | N
     its_keys, its_parts = container.split(tree)
     if container is MAPPING and set(its_keys) == set(keys):
         its_keys, its_parts = keys, [tree[key] for key in keys]
-    if its_keys != keys or len(its_parts) != len(parts):
+    if its_keys != keys or len(its_parts) != len(children):
         return start
-    for k, (part, its_part) in enumerate(zip(parts, its_parts, strict=True)):
-        where = align(part, its_part, leaves, start + container.path(keys, k))
+    for k, (child, its_part) in enumerate(zip(children, its_parts, strict=True)):
+        where = align(child, its_part, leaves, start + container.path(keys, k))
         if where is not None:
             return where
     return None
@@ -253,10 +255,10 @@ def paths(nesting: Nesting, start: str) -> Iterator[str]:
     if nesting is None:
         yield start
         return
-    kind, keys, parts = nesting
+    kind, keys, children = nesting
     container: Any = container_of(kind)
-    for k, part in enumerate(parts):
-        yield from paths(part, start + container.path(keys, k))
+    for k, child in enumerate(children):
+        yield from paths(child, start + container.path(keys, k))
 
 
 def leaves(tree: Any) -> list[Any]:

@@ -19,8 +19,8 @@ def found_by_name(value: Any, function: Any) -> str | None:
     """The name by which pickle finds what a decorator put in place of a function, if it does."""
     name = getattr(function, "__qualname__", "")
     holder: Any = sys.modules.get(getattr(function, "__module__", None) or "")
-    for part in name.split("."):
-        holder = getattr(holder, part, None)
+    for segment in name.split("."):
+        holder = getattr(holder, segment, None)
     return name if holder is value else None
 
 

@@ -135,8 +135,8 @@ class Reduction:
         if self._order is not None:
             flat[...] = _reorder(result).view(flat.dtype)
         if self._op is ReduceOp.AVG and size != 1:
-            parts = real_parts(flat)
-            np.divide(parts, size, out=parts)
+            numbers = real_parts(flat)
+            np.divide(numbers, size, out=numbers)
         unify_nans(flat)
 
 
@@ -155,9 +155,9 @@ def unify_nans(flat: np.ndarray) -> None:
     """Make each NaN of a flat array the same."""
     if flat.dtype.kind not in "fc" or not flat.size:
         return
-    parts = real_parts(flat)
-    if np.isnan(parts.min()):  # as most arrays are not: a pass is faster than two
-        parts[np.isnan(parts)] = np.nan
+    numbers = real_parts(flat)
+    if np.isnan(numbers.min()):  # as most arrays are not: a pass is faster than two
+        numbers[np.isnan(numbers)] = np.nan
 
 
 @cache

@@ -352,11 +352,11 @@ def _check_matching(name: str, group: ProcessGroup, sent: list[str], expected: l
     every: list[Any] = [None] * group.size
     all_gather_object(every, (sent, expected), group)
     for k, (theirs, _) in enumerate(every):
-        for j, (_, places) in enumerate(every):
-            if theirs[j] != places[k]:
+        for j, (_, expected_here) in enumerate(every):
+            if theirs[j] != expected_here[k]:
                 raise NumgradRuntimeError(
                     f"{name}: rank {group.ranks[k]} gives {theirs[j]} to rank {group.ranks[j]}, "
-                    f"which has a place for {places[k]}; nothing was sent"
+                    f"which has a place for {expected_here[k]}; nothing was sent"
                 )
 
 

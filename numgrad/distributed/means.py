@@ -74,13 +74,13 @@ class Means(ABC):
         For each list of which a part is done, the positions of arrays that some rank reached.
     """
 
-    def __init__(self, sizes: Sizes, parts: Sequence[tuple[int, Collection[int]]]) -> None:
+    def __init__(self, sizes: Sizes, pieces: Sequence[tuple[int, Collection[int]]]) -> None:
         self.sizes = sizes
         self._parts_of: list[list[list[int]]] = [[[] for _ in lengths] for lengths, _ in sizes]
-        for part, (number, positions) in enumerate(parts):
+        for piece, (number, positions) in enumerate(pieces):
             for position in positions:
-                self._parts_of[number][position].append(part)
-        self._needs = [len(positions) for _, positions in parts]
+                self._parts_of[number][position].append(piece)
+        self._needs = [len(positions) for _, positions in pieces]
         self.begin(1, [[0] * len(lengths) for lengths, _ in sizes])
 
     def begin(self, divisor: int, reached: Sequence[Sequence[int]]) -> None:
@@ -104,9 +104,9 @@ class Means(ABC):
     def give(self, number: int, position: int, array: np.ndarray) -> None:
         """A contiguous array of this rank, which belongs to this until all is done."""
         flat = self.flats[number][position] = real_parts(array.reshape(-1))
-        for part in self._parts_of[number][position]:
-            self._copy(part, position, flat)
-            self._missing[part] -= 1
+        for piece in self._parts_of[number][position]:
+            self._copy(piece, position, flat)
+            self._missing[piece] -= 1
             while self._sent < len(self._missing) and not self._missing[self._sent]:
                 self._send(self._sent)
                 self._sent += 1
@@ -122,11 +122,11 @@ class Means(ABC):
         """Let others know what this rank reached."""
 
     @abstractmethod
-    def _copy(self, part: int, position: int, flat: np.ndarray) -> None:
+    def _copy(self, piece: int, position: int, flat: np.ndarray) -> None:
         """Put what a part has of an array where it is sent from."""
 
     @abstractmethod
-    def _send(self, part: int) -> None:
+    def _send(self, piece: int) -> None:
         """All arrays of the next part were given."""
 
     @abstractmethod
@@ -152,15 +152,15 @@ class MeansByMessages(Means):
         for flat, marks in zip(self._flat, reached, strict=True):
             flat[flat.size - len(marks) :] = marks
 
-    def _copy(self, part: int, position: int, flat: np.ndarray) -> None:
-        np.copyto(self._place(part, position), flat)
+    def _copy(self, piece: int, position: int, flat: np.ndarray) -> None:
+        np.copyto(self._place(piece, position), flat)
 
     def _place(self, number: int, position: int) -> np.ndarray:
         start, end = self._offsets[number][position : position + 2]
         return self._flat[number][start:end]
 
-    def _send(self, part: int) -> None:
-        mpi, array = self._mpi, self._flat[part]
+    def _send(self, piece: int) -> None:
+        mpi, array = self._mpi, self._flat[piece]
         self._requests.append(self._comm.Iallreduce(mpi.IN_PLACE, array, mpi.SUM))
 
     def done(self) -> bool:
@@ -198,11 +198,11 @@ class MeansInMemory(Means):
         for mine, marks in zip(self._mine, reached, strict=True):
             mine[...] = marks
 
-    def _copy(self, part: int, position: int, flat: np.ndarray) -> None:
-        for numbers, place in self._pieces[part].copied[position]:
-            np.copyto(place, flat[numbers])
+    def _copy(self, piece: int, position: int, flat: np.ndarray) -> None:
+        for numbers, target in self._pieces[piece].copied[position]:
+            np.copyto(target, flat[numbers])
 
-    def _send(self, part: int) -> None:
+    def _send(self, piece: int) -> None:
         self._here.append(self._comm.Ibarrier())
 
     def done(self) -> bool:
@@ -224,13 +224,13 @@ class MeansInMemory(Means):
         for position in self.used[number]:
             for numbers, before, after in piece.added.get(position, ()):
                 own = arrays[position][numbers]
-                places = [*before, *after]
-                terms, total = [*before, own, *after], places[0]
+                targets = [*before, *after]
+                terms, total = [*before, own, *after], targets[0]
                 np.add(terms[0], terms[1], out=total)
                 for term in terms[2:]:
                     np.add(total, term, out=total)
-                for place in places[1:]:
-                    np.copyto(place, total)
+                for target in targets[1:]:
+                    np.copyto(target, total)
                 self._mean(total, out=own)
 
     def _receive(self, piece: _Piece) -> None:
@@ -286,8 +286,14 @@ def _cut(
                     copied.append((slice(a - start, b - start), every[rank][a:b]))
                 for c in range(a, b, block) if owner == rank else ():
                     d = min(c + block, b)
-                    places = [flat[c:d] for flat in every]
-                    added.append((slice(c - start, d - start), places[:rank], places[rank + 1 :]))
+                    shares_of_ranks = [flat[c:d] for flat in every]
+                    added.append(
+                        (
+                            slice(c - start, d - start),
+                            shares_of_ranks[:rank],
+                            shares_of_ranks[rank + 1 :],
+                        )
+                    )
         pieces.append(piece)
     return pieces
 

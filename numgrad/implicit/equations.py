@@ -89,7 +89,7 @@ class Root(Equation):
     def residual(self, z: Parts, inputs: Parts) -> list[Tensor]:
         """Call the function."""
         residuals = self._evaluate(z, self._split(inputs)[1])
-        equations, unknowns = (sum(int(x.size) for x in parts) for parts in (residuals, z))
+        equations, unknowns = (sum(int(x.size) for x in arrays) for arrays in (residuals, z))
         if equations != unknowns:
             raise NumgradValueError(
                 f"{self.name}: the function returned {equations} numbers for {unknowns} unknowns "
@@ -232,10 +232,10 @@ _COMMON = """
 """
 
 
-def _documented(**parts: str) -> Callable[[Callable], Callable]:
+def _documented(**sections: str) -> Callable[[Callable], Callable]:
     def decorate(function: Callable) -> Callable:
         head, _, examples = (function.__doc__ or "").partition("\n\n    Examples")
-        middle = _COMMON.format(**parts).rstrip()
+        middle = _COMMON.format(**sections).rstrip()
         function.__doc__ = f"{head}\n{middle}\n\n    Examples{examples}"
         return function
 

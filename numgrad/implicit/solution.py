@@ -109,12 +109,12 @@ class Solution(Function):
             )
         with eagerly(grad_enabled=True, inference=False):
             solution = equation.solve([Tensor(x._array) for x in known])
-        parts = tuple(map(Tensor, solution))
-        ctx.equation, ctx.count, ctx.parts = equation, count, len(parts)
+        tensors = tuple(map(Tensor, solution))
+        ctx.equation, ctx.count, ctx.parts = equation, count, len(tensors)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*parts, *inputs)
-        ctx.save_for_forward(*parts, *inputs)
-        return parts
+        ctx.save_for_backward(*tensors, *inputs)
+        ctx.save_for_forward(*tensors, *inputs)
+        return tensors
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple, *args: Any) -> tuple[Any, Any]:
@@ -225,7 +225,7 @@ class _Local:
         """Gradients of the inputs and closures."""
         g = [filled(g, z.shape, z.dtype) for g, z in zip(grads, self.z, strict=True)]
         w = self._solved(g, self.residual, adjoint=True)
-        products = iter(self.by_rest.pull([-part for part in w]))
+        products = iter(self.by_rest.pull([-weight for weight in w]))
         by_inputs = [next(products) if x.requires_grad else None for x in self.inputs]
         return [g if need else None for g, need in zip((*by_inputs, *products), needs, strict=True)]
 
@@ -245,7 +245,7 @@ class _Local:
         matrix = _matrix([self.by_z.rows(k) for k in range(len(self.residual))], self)
         if adjoint:
             matrix = OPS["matrix_transpose"](matrix)
-        vector = OPS["concat"]([OPS["reshape"](part, (-1,)) for part in right])
+        vector = OPS["concat"]([OPS["reshape"](array, (-1,)) for array in right])
         try:
             x = solve(matrix, vector)
         except NumgradLinAlgError as error:
@@ -254,10 +254,10 @@ class _Local:
                 f"of shape {matrix.shape}, is singular at the solution, so the solution has no "
                 "derivative there; is it unique?"
             ) from error
-        ends = np.cumsum([0, *[int(part.size) for part in like]])
+        ends = np.cumsum([0, *[int(array.size) for array in like]])
         return [
-            OPS["reshape"](x[a:b], part.shape)
-            for a, b, part in zip(ends[:-1], ends[1:], like, strict=True)
+            OPS["reshape"](x[a:b], array.shape)
+            for a, b, array in zip(ends[:-1], ends[1:], like, strict=True)
         ]
 
 
@@ -265,12 +265,12 @@ def _matrix(rows: Sequence[Sequence[Tensor | None]], local: _Local) -> Tensor:
     """The derivative by ``z`` as one matrix."""
     blocks = []
     for row, r in zip(rows, local.residual, strict=True):
-        parts = [
-            filled(part, r.shape + z.shape, z.dtype) for part, z in zip(row, local.z, strict=True)
+        matrices = [
+            filled(block, r.shape + z.shape, z.dtype) for block, z in zip(row, local.z, strict=True)
         ]
         flat = [
-            OPS["reshape"](part, (int(r.size), int(z.size)))
-            for part, z in zip(parts, local.z, strict=True)
+            OPS["reshape"](block, (int(r.size), int(z.size)))
+            for block, z in zip(matrices, local.z, strict=True)
         ]
         blocks.append(OPS["concat"](flat, axis=1))
     return OPS["concat"](blocks, axis=0)

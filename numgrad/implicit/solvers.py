@@ -82,7 +82,7 @@ def krylov(apply: Map, b: Sequence[np.ndarray], method: Linear) -> list[np.ndarr
     """Solutions by SciPy's iterative methods, or a function of the caller's."""
     name = LinearSystem.name
     dtype = np.result_type(*b)
-    ends = np.cumsum([0, *[part.size for part in b]])
+    ends = np.cumsum([0, *[array.size for array in b]])
 
     def parts(v: np.ndarray) -> list[Tensor]:
         cut = zip(ends[:-1], ends[1:], b, strict=True)
@@ -92,7 +92,7 @@ def krylov(apply: Map, b: Sequence[np.ndarray], method: Linear) -> list[np.ndarr
         products = apply(parts(np.asarray(v).ravel()))
         return np.concatenate([np.asarray(y._array).ravel() for y in products])
 
-    vector = np.concatenate([part.ravel() for part in b])
+    vector = np.concatenate([array.ravel() for array in b])
     if callable(method):
         x = method(matvec, vector)
         x = np.asarray(x._array if isinstance(x, Tensor) else x)
@@ -260,8 +260,8 @@ def _check_linear(apply: Callable[[Tensor], Tensor], matrix: Tensor, x: Tensor) 
         )
 
 
-def _raveled(parts: Sequence[Tensor]) -> Tensor:
-    return OPS["concat"]([OPS["reshape"](x, (-1,)) for x in parts])
+def _raveled(arrays: Sequence[Tensor]) -> Tensor:
+    return OPS["concat"]([OPS["reshape"](x, (-1,)) for x in arrays])
 
 
 _POLISHED = 500

@@ -69,16 +69,16 @@ class UnknownParts:
     def value(self, residual: Residual, vector: np.ndarray) -> np.ndarray:
         """The residual at a vector."""
         with no_grad():
-            parts = residual([Tensor(a) for a in self.arrays(vector)])
-        return self.vector([part._array for part in parts]).astype(np.float64)
+            residuals = residual([Tensor(a) for a in self.arrays(vector)])
+        return self.vector([tensor._array for tensor in residuals]).astype(np.float64)
 
     def jacobian(self, residual: Residual, vector: np.ndarray) -> np.ndarray:
         """The derivative of the residual at a vector."""
         z = [Tensor(a, True) for a in self.arrays(vector)]
         with enable_grad():
-            parts = residual(z)
-        linear = Linearization(parts, z)
-        rows = [linear.rows(k) for k in range(len(parts))]
+            residuals = residual(z)
+        linear = Linearization(residuals, z)
+        rows = [linear.rows(k) for k in range(len(residuals))]
         return np.concatenate(
             [
                 np.concatenate(
@@ -88,7 +88,7 @@ class UnknownParts:
                     ],
                     axis=1,
                 )
-                for row, r in zip(rows, parts, strict=True)
+                for row, r in zip(rows, residuals, strict=True)
             ]
         ).astype(np.float64)
 
@@ -102,10 +102,10 @@ def as_array(name: str, x: Any) -> Any:
         If the lists are no rows of one array.
     """
 
-    def plain(part: Any) -> bool:
-        if type(part) in (list, tuple):
-            return all(map(plain, part))
-        return isinstance(part, int | float | complex | np.number)
+    def plain(value: Any) -> bool:
+        if type(value) in (list, tuple):
+            return all(map(plain, value))
+        return isinstance(value, int | float | complex | np.number)
 
     if type(x) not in (list, tuple) or not x or not plain(x):
         return x

@@ -246,8 +246,8 @@ class Solver:
         rtol, atol = self.options.rtol, self.options.atol
         for k, (error, a, b) in enumerate(zip(errors, y, new, strict=True)):
             allowed = atol[k] + rtol[k] * np.maximum(abs(a), abs(b))
-            part = np.sum(np.square(abs(error) / allowed))
-            total = total + part if k else part
+            share = np.sum(np.square(abs(error) / allowed))
+            total = total + share if k else share
             count = count + error.size
         if type(count) is int:  # a product is there sooner than a quotient
             return stop_gradient(total * (1.0 / max(count, 1)))
@@ -277,10 +277,12 @@ class Solver:
 
     def _within(self, step: TakenStep, t: Any) -> Leaves:
         """The state at a time within a step, or at times within as many steps."""
-        part = (t - step.t) / step.h
+        fraction = (t - step.t) / step.h
         weights: list[Any] = []
         for a, b, c, d in self.tableau.dense:
-            weights.append(part * (a + part * (b + part * (c + part * d))) if a or b else 0.0)
+            weights.append(
+                fraction * (a + fraction * (b + fraction * (c + fraction * d))) if a or b else 0.0
+            )
         return self.motion.moved(step.y, step.h, weights, step.slopes)
 
     def _before(self, target: Any, t: Any) -> Any:
@@ -389,7 +391,9 @@ class Solver:
         goals = stop_gradient(targets) * self.direction
         goals = goals - self.spacing * abs(goals)
         interval = np.minimum(np.searchsorted(ends, goals), length - 1)
-        at = TakenStep(*_take(interval, steps[:2]), *(_take(interval, part) for part in steps[2:]))
+        at = TakenStep(
+            *_take(interval, steps[:2]), *(_take(interval, field) for field in steps[2:])
+        )
         at = at._replace(h=np.where(at.h == 0, 1.0, at.h).astype(at.h.dtype))
         y = self._within(at, targets)
         return self._valid(np.logical_and(goals <= ends[-1], self.ordered), y)

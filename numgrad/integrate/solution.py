@@ -257,7 +257,7 @@ def _sensitivities(run: Run, times: np.ndarray, initial: int) -> np.ndarray:
         np.tile(np.maximum(np.broadcast_to(run.settings.atol, (n,)), 1e-3 * run.settings.rtol * d),
                 count)
     )  # fmt: skip
-    ordered, places = np.unique(times * _sign(run.t0, times), return_inverse=True)
+    ordered, inverse = np.unique(times * _sign(run.t0, times), return_inverse=True)
     ordered = ordered * _sign(run.t0, times)
     if ordered[-1] == run.t0:
         columns = np.broadcast_to(start.ravel()[:, None], (start.size, ordered.size))
@@ -266,7 +266,7 @@ def _sensitivities(run: Run, times: np.ndarray, initial: int) -> np.ndarray:
             settings, fun, (run.t0, ordered[-1]), start.ravel(), ordered, jac=jac, slopes=slopes
         )
         columns = _steps(whole, "the sensitivities").y
-    return (columns.T.reshape(-1, count, n) / scale[:, None])[places.ravel()]
+    return (columns.T.reshape(-1, count, n) / scale[:, None])[inverse.ravel()]
 
 
 @dataclass(frozen=True)
@@ -403,8 +403,8 @@ class PullSolution(Function):
             products.append(_fitted(by_y0, y0.shape, y0.dtype))
         start = 0
         for t in run.slopes.like:
-            part = by_rest[start : start + t.size]
-            products.append(_fitted(part, t.shape, t.dtype))
+            chunk = by_rest[start : start + t.size]
+            products.append(_fitted(chunk, t.shape, t.dtype))
             start += t.size
         return tuple(products)
 

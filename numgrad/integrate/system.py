@@ -131,17 +131,17 @@ def unravelled(
     """A state of a vector; with ``batch`` several, along the last axis or in front."""
     if nesting is None and len(shapes[0]) == 1:
         return OPS["swapaxes"](y, 0, 1) if batch and not front else y
-    parts, start = [], 0
+    chunks, start = [], 0
     for shape, is_real in zip(shapes, real, strict=True):
         stop = start + prod(shape)
-        part = y[..., start:stop]
-        if is_real and part.dtype.kind == "c":
-            part = OPS["real"](part)
-        lead = (part.shape[0],) if batch else ()
-        part = OPS["reshape"](part, (*lead, *shape))
-        parts.append(OPS["moveaxis"](part, 0, -1) if batch and not front else part)
+        chunk = y[..., start:stop]
+        if is_real and chunk.dtype.kind == "c":
+            chunk = OPS["real"](chunk)
+        lead = (chunk.shape[0],) if batch else ()
+        chunk = OPS["reshape"](chunk, (*lead, *shape))
+        chunks.append(OPS["moveaxis"](chunk, 0, -1) if batch and not front else chunk)
         start = stop
-    return unflatten(nesting, iter(parts))
+    return unflatten(nesting, iter(chunks))
 
 
 def ravelled(out: Any, nesting: Nesting, shapes: tuple, kind: np.dtype) -> Tensor:
@@ -159,9 +159,9 @@ def ravelled(out: Any, nesting: Nesting, shapes: tuple, kind: np.dtype) -> Tenso
             f"solve_ivp: the function returned a {type(out).__name__} that is at {where} nested "
             "otherwise than y0; return the derivative of each part, nested as y0"
         )
-    parts = []
-    for part, shape in zip(leaves, shapes, strict=True):
-        t = part if isinstance(part, Tensor) else _array(part)
+    columns = []
+    for leaf, shape in zip(leaves, shapes, strict=True):
+        t = leaf if isinstance(leaf, Tensor) else _array(leaf)
         if tuple(t.shape) != shape:
             raise NumgradValueError(
                 f"solve_ivp: the function returned shape {tuple(t.shape)} for a state of shape "
@@ -173,8 +173,8 @@ def ravelled(out: Any, nesting: Nesting, shapes: tuple, kind: np.dtype) -> Tenso
                 "complex y0, such as y0.astype(complex)"
             )
         t = OPS["astype"](t, kind) if t.dtype != kind else t
-        parts.append(t if t.ndim == 1 else OPS["reshape"](t, (t.size,)))
-    return parts[0] if len(parts) == 1 else OPS["concat"](parts)
+        columns.append(t if t.ndim == 1 else OPS["reshape"](t, (t.size,)))
+    return columns[0] if len(columns) == 1 else OPS["concat"](columns)
 
 
 def _array(x: Any) -> Tensor:
@@ -454,12 +454,12 @@ class Motion:
 
     def __init__(self, f: Callable[..., Any], y0: Any, args: tuple) -> None:
         self.f, self.args = f, args
-        parts: list[Any] = []
+        initial: list[Any] = []
         self.as_tensors = any(isinstance(x, Tensor) for x in leaves((y0, args)))
-        self.nesting = flatten(_vector(y0), parts)
-        if not parts:
+        self.nesting = flatten(_vector(y0), initial)
+        if not initial:
             raise NumgradValueError("odeint: y0 has no array in it; give a state")
-        self.start = [self._inexact(lifted("y0", x)) for x in parts]
+        self.start = [self._inexact(lifted("y0", x)) for x in initial]
         self.kinds = [y.dtype for y in self.start]
         self.reals = [np.finfo(kind).dtype for kind in self.kinds]
 
@@ -494,8 +494,8 @@ class Motion:
                 "otherwise than y0; return the derivative of each part, nested as y0"
             )
         made = []
-        for path, part, like in zip(paths(self.nesting, "y"), leaves, y, strict=True):
-            slope = lifted("what the function returned", part)
+        for path, derivative, like in zip(paths(self.nesting, "y"), leaves, y, strict=True):
+            slope = lifted("what the function returned", derivative)
             if tuple(slope.shape) != tuple(like.shape):
                 raise NumgradValueError(
                     f"odeint: the function returned shape {tuple(slope.shape)} for {path} of "

@@ -166,14 +166,14 @@ class _Packer:
             self._keys.count(key)
         except ValueError as error:
             raise NumgradValueError(f"save: the dictionary at {_spell(path)} has {error}") from None
-        parts = [key]
-        for part in parts:  # grows while we go through it
-            if type(part) is tuple:
-                parts += part
-            elif part is not None and type(part) not in (bool, int, float, complex, str, bytes):
+        items = [key]
+        for item in items:  # grows while we go through it
+            if type(item) is tuple:
+                items += item
+            elif item is not None and type(item) not in (bool, int, float, complex, str, bytes):
                 raise NumgradTypeError(
                     f"save: the dictionary at {_spell(path)} has a key of type "
-                    f"{type(part).__name__}; keys are strings, numbers, bytes, None and tuples of "
+                    f"{type(item).__name__}; keys are strings, numbers, bytes, None and tuples of "
                     "these"
                 )
         return type(key) is tuple
@@ -183,11 +183,11 @@ class _Packer:
         kind = CONTAINERS[type(value)]
         if not isinstance(value, dict):
             return [kind, [self._reference(v, (path, k)) for k, v in enumerate(value)]]
-        parts = [
+        items = [
             [self._reference(k, path), self._reference(v, (path, k))] for k, v in value.items()
         ]
         notes = [self._reference(v, (path, k)) for k, v in _notes(value, path).items()]
-        return [kind, parts, *notes]
+        return [kind, items, *notes]
 
     def _reference(self, value: Any, path: Path) -> Any:
         """A value as JSON: itself if that has it, else an object with what it is."""
@@ -374,20 +374,20 @@ class _Unpacker:
             raise ValueError(f"no tensor is a {kind}")
         return (base if first else base.detach()).requires_grad_(requires_grad)
 
-    def _container(self, kind: str, parts: Iterable[Any], *notes: Any) -> Any:
+    def _container(self, kind: str, items: Iterable[Any], *notes: Any) -> Any:
         if kind == "OrderedDict":
-            mapping = OrderedDict((self._key(k), self.value(v)) for k, v in parts)
+            mapping = OrderedDict((self._key(k), self.value(v)) for k, v in items)
             for note in notes:
                 setattr(mapping, NOTES, self.value(note))
             return mapping
         if notes:
             raise ValueError(f"no {kind} has notes")
         if kind == "dict":
-            return {self._key(k): self.value(v) for k, v in parts}
+            return {self._key(k): self.value(v) for k, v in items}
         if kind == "tuple":
-            return tuple(map(self.value, parts))
+            return tuple(map(self.value, items))
         if kind == "list":
-            return list(map(self.value, parts))
+            return list(map(self.value, items))
         raise ValueError(f"no container is a {kind}")
 
     def _key(self, reference: Any) -> Any:

@@ -22,13 +22,13 @@ from numgrad.kernels.vmath.complex_inverse import log_c128
 from numgrad.kernels.vmath.exponential import exp_f64
 from numgrad.kernels.vmath.inverse_trigonometric import atan2_f64
 from numgrad.kernels.vmath.logarithm import log_f64
+from numgrad.kernels.vmath.precision import float64s
 
 MODULE = "numgrad.kernels.carlson"
 _REST = np.float64(40.0)  # what is left out is exp(-40) of the whole
 _WIDEST = np.float64(2 * math.pi * math.pi / 40)  # the step for positive arguments
 _PI, _STEP = np.float64(math.pi), np.float64(2 * math.pi / 40)
-_HALF, _TWO, _ONE, _ZERO = np.float64(0.5), np.float64(2.0), np.float64(1.0), np.float64(0.0)
-_LEAST, _MOST = np.float64(-745.0), np.float64(709.0)
+_HALF, _TWO, _ONE, _ZERO, _LEAST, _MOST = float64s("0.5 2.0 1.0 0.0 -745.0 709.0")
 
 
 @device

@@ -114,17 +114,17 @@ def _choose_kernel(gradients: bool, work_ns: float) -> Callable[..., None]:
 
 def interpolate(x: np.ndarray, xp: np.ndarray, fp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Values at ``x``, and their places: Note [Places of numbers]; all on one axis, of float64."""
-    out, place = np.empty(x.size), np.empty(x.size, np.int64)
-    _choose_kernel(False, x.size * _FOUND_NS)(x, xp, fp, out, place)
-    return out, place
+    out, interval = np.empty(x.size), np.empty(x.size, np.int64)
+    _choose_kernel(False, x.size * _FOUND_NS)(x, xp, fp, out, interval)
+    return out, interval
 
 
 def interpolate_backward(
-    x: np.ndarray, xp: np.ndarray, fp: np.ndarray, place: np.ndarray, g: np.ndarray
+    x: np.ndarray, xp: np.ndarray, fp: np.ndarray, interval: np.ndarray, g: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gradients of ``x`` and of the points."""
-    parts = PARTS if x.size >= PARTS * max(xp.size, PIECE) else 1
-    gx, gxp, gfp = np.empty(x.size), np.zeros((parts, xp.size)), np.zeros((parts, xp.size))
-    work_ns = x.size * _ADDED_NS if parts > 1 else 0.0
-    _choose_kernel(True, work_ns)(x, xp, fp, place, g, gx, gxp, gfp)
+    chunks = PARTS if x.size >= PARTS * max(xp.size, PIECE) else 1
+    gx, gxp, gfp = np.empty(x.size), np.zeros((chunks, xp.size)), np.zeros((chunks, xp.size))
+    work_ns = x.size * _ADDED_NS if chunks > 1 else 0.0
+    _choose_kernel(True, work_ns)(x, xp, fp, interval, g, gx, gxp, gfp)
     return gx, gxp.sum(0), gfp.sum(0)

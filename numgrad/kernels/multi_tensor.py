@@ -348,15 +348,15 @@ def sum_of_squares(arrays: Sequence[np.ndarray], dtype: np.dtype, factor: float 
     """
     listed = list(arrays)
     call = listed, len(listed), 1, 0, dtype
-    places = addresses(*call) or copied_addresses(*call)
+    table = addresses(*call) or copied_addresses(*call)
     entry = partial(_entry, np.finfo(dtype).dtype)
     run = threads.choose(
         entry,
         partial(entry, parallel=True),
-        serial_ns(places.total * _COST_NS, places.total * np.dtype(dtype).itemsize),
+        serial_ns(table.total * _COST_NS, table.total * np.dtype(dtype).itemsize),
         partial(entry, nogil=True),
     )
-    return run(places.pointers, places.starts, factor)
+    return run(table.pointers, table.starts, factor)
 
 
 @cache

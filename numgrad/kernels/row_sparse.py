@@ -144,8 +144,8 @@ def sort_rows(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
     n = indices.size
     order, rows, *spare = (np.empty(n, np.int64) for _ in range(5))
-    starts, places = np.empty(n + 1, np.int64), np.empty(1 << DIGIT, np.int64)
-    count = _sort_kernel()(indices, order, starts, rows, *spare, places)
+    starts, heads = np.empty(n + 1, np.int64), np.empty(1 << DIGIT, np.int64)
+    count = _sort_kernel()(indices, order, starts, rows, *spare, heads)
     return order, starts[: count + 1], rows[:count]
 
 

@@ -69,22 +69,22 @@ def place_of(a, v, right):
 
 
 @outlined
-def bisect(a, v, places, first, last, right):
+def bisect(a, v, positions, first, last, right):
     """Places of numbers, all of them between two known places."""
     for i in range(v.size):
-        places[i] = first
+        positions[i] = first
     count = last - first
     while count > 0:
         half = (count + 1) // 2
         for i in range(v.size):
-            p = places[i]
-            places[i] = select(is_before(a[p + half - 1], v[i], right), p + half, p)
+            p = positions[i]
+            positions[i] = select(is_before(a[p + half - 1], v[i], right), p + half, p)
         count -= half
     return 0
 
 
 @outlined
-def places_of_floats(a, v, places, right):
+def places_of_floats(a, v, positions, right):
     """Places of a row of floats in a sorted one: Note [Binary search of blocks]."""
     for lo in range(0, v.size, BLOCK):
         hi = min(lo + BLOCK, v.size)
@@ -97,12 +97,12 @@ def places_of_floats(a, v, places, right):
         first, last = 0, a.size
         if least == least:  # without NaN
             first, last = place_of(a, least, right), place_of(a, most, right)
-        bisect(a, some, places[lo:hi], first, last, right)
+        bisect(a, some, positions[lo:hi], first, last, right)
     return 0
 
 
 @outlined
-def places_of_integers(a, v, places, right):
+def places_of_integers(a, v, positions, right):
     """The same of integers."""
     for lo in range(0, v.size, BLOCK):
         hi = min(lo + BLOCK, v.size)
@@ -113,7 +113,7 @@ def places_of_integers(a, v, places, right):
         for i in range(some.size):
             most = larger(most, some[i])
         first, last = place_of(a, least, right), place_of(a, most, right)
-        bisect(a, some, places[lo:hi], first, last, right)
+        bisect(a, some, positions[lo:hi], first, last, right)
     return 0
 
 
@@ -341,57 +341,57 @@ def _halves(dtype: np.dtype) -> Callable[..., int]:
 
 def sorted_rows(x: np.ndarray) -> np.ndarray:
     """A contiguous copy of real numbers, ``2 * LEAST`` at least, in order along the last axis."""
-    parts = min(config.get_num_threads(), x.size // LEAST)
+    pieces = min(config.get_num_threads(), x.size // LEAST)
     length = x.shape[-1]
     if length < x.size:
         out = np.array(x, order="C")
-        _sort_rows(out.reshape(-1, length), parts)
+        _sort_rows(out.reshape(-1, length), pieces)
         return out
     row = np.ascontiguousarray(x).reshape(-1)
-    out = _sorted_row(row, parts)
+    out = _sorted_row(row, pieces)
     if out.dtype.kind == "f":
         _settle(out, row)
     return out.reshape(x.shape)
 
 
-def _sorted_row(row: np.ndarray, parts: int) -> np.ndarray:
+def _sorted_row(row: np.ndarray, pieces: int) -> np.ndarray:
     """Note [Halves]."""
-    if parts < 2 or row.dtype.itemsize < 4 or not row.dtype.isnative:
+    if pieces < 2 or row.dtype.itemsize < 4 or not row.dtype.isnative:
         return np.sort(row)
     some = np.sort(row[:: row.size // _SAMPLE])
-    lower = parts // 2
-    place = some.size * lower // parts
+    lower = pieces // 2
+    pivot = some.size * lower // pieces
     out = np.empty_like(row)
-    middle = _halves(row.dtype)(row, out, some[place : place + 1])
+    middle = _halves(row.dtype)(row, out, some[pivot : pivot + 1])
     _at_once(
-        lambda: _sort_parts(out[:middle], lower), lambda: _sort_parts(out[middle:], parts - lower)
+        lambda: _sort_parts(out[:middle], lower), lambda: _sort_parts(out[middle:], pieces - lower)
     )
     return out
 
 
-def _sort_parts(row: np.ndarray, parts: int) -> None:
+def _sort_parts(row: np.ndarray, pieces: int) -> None:
     """Sort a row in place."""
-    parts = min(parts, row.size // LEAST)
-    if parts < 2:
+    pieces = min(pieces, row.size // LEAST)
+    if pieces < 2:
         row.sort()
         return
-    lower = parts // 2
-    middle = row.size * lower // parts
+    lower = pieces // 2
+    middle = row.size * lower // pieces
     row.partition(middle)
     _at_once(
-        lambda: _sort_parts(row[:middle], lower), lambda: _sort_parts(row[middle:], parts - lower)
+        lambda: _sort_parts(row[:middle], lower), lambda: _sort_parts(row[middle:], pieces - lower)
     )
 
 
-def _sort_rows(rows: np.ndarray, parts: int) -> None:
+def _sort_rows(rows: np.ndarray, pieces: int) -> None:
     """Sort each of several rows in place."""
-    if parts < 2 or len(rows) < 2:
+    if pieces < 2 or len(rows) < 2:
         rows.sort(axis=-1)
         return
-    lower = parts // 2
-    middle = len(rows) * lower // parts
+    lower = pieces // 2
+    middle = len(rows) * lower // pieces
     _at_once(
-        lambda: _sort_rows(rows[:middle], lower), lambda: _sort_rows(rows[middle:], parts - lower)
+        lambda: _sort_rows(rows[:middle], lower), lambda: _sort_rows(rows[middle:], pieces - lower)
     )
 
 

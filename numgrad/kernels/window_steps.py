@@ -65,43 +65,43 @@ def separate(x, start, distance, samples, length, extra, out):
 
 
 @outlined
-def unfold(x, columns, samples, top, rows, left, places, sizes):
+def unfold(x, columns, samples, top, rows, left, positions, sizes):
     """Columns of places in some rows of the output: what the kernel covers, zero in padding."""
     height, width, kernel_rows, kernel_columns = sizes[2], sizes[3], sizes[5], sizes[6]
     stride_rows, stride_columns = sizes[7], sizes[8]
     before_rows, before_columns = sizes[9], sizes[10]
     step_rows, step_columns = sizes[11], sizes[12]
-    line, whole = places * samples, samples - samples % 4
+    line, whole = positions * samples, samples - samples % 4
     for j in range(kernel_columns):
         shift = left * stride_columns + j * step_columns - before_columns
-        lo, hi, first = inside(shift, stride_columns, places, width)
+        lo, hi, first = inside(shift, stride_columns, positions, width)
         for i in range(kernel_rows):
             upper = top * stride_rows + i * step_rows - before_rows
             for c in range(sizes[1] // sizes[13]):
                 at = ((c * kernel_rows + i) * kernel_columns + j) * rows * line
                 for row in range(upper, upper + rows * stride_rows, stride_rows):
-                    part = columns[at : at + line]
+                    line_of = columns[at : at + line]
                     at += line
                     if row < 0 or row >= height:
                         for k in range(line):
-                            part[k] = 0
+                            line_of[k] = 0
                         continue
                     for k in range(lo * samples):
-                        part[k] = 0
+                        line_of[k] = 0
                     for k in range(hi * samples, line):
-                        part[k] = 0
+                        line_of[k] = 0
                     start = ((c * height + row) * width + first) * samples
                     if stride_columns == 1:
-                        run, seen = x[start:], part[lo * samples :]
+                        run, seen = x[start:], line_of[lo * samples :]
                         for k in range((hi - lo) * samples):
                             seen[k] = run[k]
                     elif samples == 1:
-                        run, seen = x[start:], part[lo:]
+                        run, seen = x[start:], line_of[lo:]
                         for q in range(hi - lo):
                             seen[q] = run[q * stride_columns]
                     else:
                         for q in range(lo, hi):
-                            run, seen = x[start:], part[q * samples :]
+                            run, seen = x[start:], line_of[q * samples :]
                             for k in range(0, whole, 4):  # too few for a loop in lanes to pay
                                 r0, r1, r2, r3 = run[k], run[k + 1], run[k + 2], run[k + 3]
                                 seen[k], seen[k + 1], seen[k + 2], seen[k + 3] = r0, r1, r2, r3
@@ -111,37 +111,37 @@ def unfold(x, columns, samples, top, rows, left, places, sizes):
 
 
 @outlined
-def fold(x, columns, samples, top, rows, left, places, sizes):
+def fold(x, columns, samples, top, rows, left, positions, sizes):
     """Add columns back to where ``unfold`` takes them from."""
     height, width, kernel_rows, kernel_columns = sizes[2], sizes[3], sizes[5], sizes[6]
     stride_rows, stride_columns = sizes[7], sizes[8]
     before_rows, before_columns = sizes[9], sizes[10]
     step_rows, step_columns = sizes[11], sizes[12]
-    line, whole = places * samples, samples - samples % 4
+    line, whole = positions * samples, samples - samples % 4
     for j in range(kernel_columns):
         shift = left * stride_columns + j * step_columns - before_columns
-        lo, hi, first = inside(shift, stride_columns, places, width)
+        lo, hi, first = inside(shift, stride_columns, positions, width)
         for i in range(kernel_rows):
             upper = top * stride_rows + i * step_rows - before_rows
             for c in range(sizes[1] // sizes[13]):
                 at = ((c * kernel_rows + i) * kernel_columns + j) * rows * line
                 for row in range(upper, upper + rows * stride_rows, stride_rows):
-                    part = columns[at + lo * samples : at + hi * samples]
+                    line_of = columns[at + lo * samples : at + hi * samples]
                     at += line
                     if row < 0 or row >= height:
                         continue
                     start = ((c * height + row) * width + first) * samples
                     if stride_columns == 1:
                         run = x[start:]
-                        for k in range(part.size):
-                            run[k] += part[k]
+                        for k in range(line_of.size):
+                            run[k] += line_of[k]
                     elif samples == 1:
                         run = x[start:]
                         for q in range(hi - lo):
-                            run[q * stride_columns] += part[q]
+                            run[q * stride_columns] += line_of[q]
                     else:
                         for q in range(hi - lo):
-                            run, seen = x[start:], part[q * samples :]
+                            run, seen = x[start:], line_of[q * samples :]
                             for k in range(0, whole, 4):
                                 s0, s1, s2, s3 = seen[k], seen[k + 1], seen[k + 2], seen[k + 3]
                                 r0, r1, r2, r3 = run[k], run[k + 1], run[k + 2], run[k + 3]
@@ -153,10 +153,10 @@ def fold(x, columns, samples, top, rows, left, places, sizes):
 
 
 @device
-def inside(shift, stride, places, width):
+def inside(shift, stride, positions, width):
     """The places ``lo <= q < hi`` with ``q * stride + shift`` inside the image; that for ``lo``."""
-    lo = min(places, max(0, -(shift // stride)))
-    hi = min(places, max(lo, (width - 1 - shift) // stride + 1))
+    lo = min(positions, max(0, -(shift // stride)))
+    hi = min(positions, max(lo, (width - 1 - shift) // stride + 1))
     return lo, hi, lo * stride + shift
 
 
@@ -209,8 +209,8 @@ def convolve(x, w, bias, out, sizes, task):
         rows = min(strip, rows_in_all - top)
         for left in range(0, places_in_row, segment):
             breadth = min(segment, places_in_row - left)
-            places = rows * breadth
-            across = places * count
+            positions = rows * breadth
+            across = positions * count
             if not pointwise:
                 unfold(inputs, columns, count, top, rows, left, breadth, sizes)
             seen = inputs if pointwise else columns
@@ -218,13 +218,13 @@ def convolve(x, w, bias, out, sizes, task):
             multiply(weights, seen, y[: outputs * across].reshape(outputs, across))
             for o in range(outputs):
                 extra = bias[group * outputs + o]
-                part = y[o * across : (o + 1) * across]
+                line_of = y[o * across : (o + 1) * across]
                 if alone:
                     for k in range(across):
-                        part[k] += extra
+                        line_of[k] += extra
                 else:
                     start = y_start + o * area + top * places_in_row + left
-                    separate(part, start, sizes[4] * area, count, places, extra, out)
+                    separate(line_of, start, sizes[4] * area, count, positions, extra, out)
 
 
 @outlined
@@ -255,13 +255,13 @@ def pull(mask, g, x, w, gx, gw, sizes, task):
         rows = min(strip, rows_in_all - top)
         for left in range(0, places_in_row, segment):
             breadth = min(segment, places_in_row - left)
-            places = rows * breadth
-            across = places * count
+            positions = rows * breadth
+            across = positions * count
             if not alone:
                 for o in range(outputs):
                     start = y_start + o * area + top * places_in_row + left
-                    part = together[o * across : (o + 1) * across]
-                    interleave(g, start, sizes[4] * area, count, places, part)
+                    line_of = together[o * across : (o + 1) * across]
+                    interleave(g, start, sizes[4] * area, count, positions, line_of)
             pulled = y[: outputs * across].reshape(outputs, across)
             if mask & 2:
                 if not pointwise:
@@ -295,9 +295,9 @@ def largest(x, y, indices, rows, columns, steps, width, area, image):
     for r in range(rows.shape[0]):
         top, many_rows = np.uint64(rows[r, 0] * width), rows[r, 1]
         for c in range(columns.shape[0]):
-            start = place = top + np.uint64(columns[c, 0])
+            start = position = top + np.uint64(columns[c, 0])
             many_columns = columns[c, 1]
-            best = x[place]
+            best = x[position]
             for _ in range(many_rows):
                 k = start
                 for _ in range(many_columns):
@@ -305,11 +305,11 @@ def largest(x, y, indices, rows, columns, steps, width, area, image):
                     # no branches, which would be taken at random
                     better = (value > best) | (value != value)
                     best = select(better, value, best)
-                    place = select(better, k, place)
+                    position = select(better, k, position)
                     k += across
                 start += down
             y[at] = best
-            indices[at] = np.int64(place)
+            indices[at] = np.int64(position)
             at += np.uint64(1)
 
 

@@ -542,8 +542,8 @@ def _real_result(operands):
         x = np.dtype(x)
     if x.kind == "c":
         return [x], np.dtype(f"f{x.itemsize // 2}")
-    (_, part), out = resolve(np.arctan2, (int, x))  # NumPy's imaginary part is the number 0
-    return [part], out
+    (_, dtype), out = resolve(np.arctan2, (int, x))  # NumPy's imaginary part is the number 0
+    return [dtype], out
 
 
 @elementwise(ref=np.angle, types=_real_result)
@@ -565,10 +565,10 @@ angle.kink(x=([0j, 2j], [0, -0.5]))
 
 def _complex_result(operands):
     try:
-        (_, part), out = resolve(np.copysign, operands)  # real operands only, floating result
+        (_, dtype), out = resolve(np.copysign, operands)  # real operands only, floating result
     except NumgradTypeError:
         raise NumgradTypeError("from_parts: the parts of complex numbers are real") from None
-    return [part, part], np.dtype(f"c{out.itemsize * 2}")
+    return [dtype, dtype], np.dtype(f"c{out.itemsize * 2}")
 
 
 def _assembled(a, b):

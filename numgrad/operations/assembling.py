@@ -169,15 +169,15 @@ def trim_zeros(x, trim="fb", axis=None):
     if sides not in ("fb", "bf", "f", "b"):
         raise NumgradValueError(f"trim_zeros: trim is 'f', 'b' or 'fb', got {trim!r}")
     axes = normalize_axes("trim_zeros", axis, len(x.shape))
-    places = np.argwhere(numbers_of("trim_zeros", x))
-    parts = [slice(None)] * len(x.shape)
+    positions = np.argwhere(numbers_of("trim_zeros", x))
+    slices = [slice(None)] * len(x.shape)
     for k in axes:
-        if len(places):
-            low, high = int(places[:, k].min()), int(places[:, k].max()) + 1
+        if len(positions):
+            low, high = int(positions[:, k].min()), int(positions[:, k].max()) + 1
         else:  # nothing but zeros: trimmed from the back, or from the front, all are gone
             low, high = (x.shape[k], x.shape[k]) if sides == "f" else (0, 0)
-        parts[k] = slice(low if "f" in sides else None, high if "b" in sides else None)
-    return getitem(x, tuple(parts))
+        slices[k] = slice(low if "f" in sides else None, high if "b" in sides else None)
+    return getitem(x, tuple(slices))
 
 
 def _depth(arrays: Any) -> int:
@@ -190,7 +190,7 @@ def _depth(arrays: Any) -> int:
         return 0
     if not arrays:
         raise NumgradValueError("block: an empty list in the nesting has no shape")
-    depths = {_depth(part) for part in arrays}
+    depths = {_depth(item) for item in arrays}
     if len(depths) > 1:
         raise NumgradValueError(
             f"block: lists are nested to depths {sorted(depths)}; every array must be as deep"
@@ -202,13 +202,13 @@ def _assembled(arrays: Any, rank: int, level: int) -> Any:
     if not isinstance(arrays, list):
         array = as_operand(arrays)
         return reshape(array, (1,) * (rank - len(array.shape)) + tuple(array.shape))
-    parts = [_assembled(part, rank, level - 1) for part in arrays]
-    return parts[0] if len(parts) == 1 else concat(parts, axis=-level)
+    blocks = [_assembled(item, rank, level - 1) for item in arrays]
+    return blocks[0] if len(blocks) == 1 else concat(blocks, axis=-level)
 
 
 def _ranks(arrays: Any) -> list[int]:
     if isinstance(arrays, list):
-        return [rank for part in arrays for rank in _ranks(part)]
+        return [rank for item in arrays for rank in _ranks(item)]
     return [len(as_operand(arrays).shape)]
 
 
@@ -343,8 +343,8 @@ def rollaxis(x, axis, start=0):
     rank = len(x.shape)
     axis = one_axis("rollaxis", as_index("rollaxis", axis), rank)
     start = as_index("rollaxis", start, "start")
-    place = one_axis("rollaxis", start, rank + 1) if start >= 0 else start + rank
-    if place < 0:
+    target = one_axis("rollaxis", start, rank + 1) if start >= 0 else start + rank
+    if target < 0:
         raise NumgradValueError(f"rollaxis: start {start} of an operand of {rank} axes")
-    place -= axis < place
-    return permute_dims(x, tuple(range(rank))) if place == axis else moveaxis(x, axis, place)
+    target -= axis < target
+    return permute_dims(x, tuple(range(rank))) if target == axis else moveaxis(x, axis, target)

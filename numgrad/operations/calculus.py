@@ -114,7 +114,7 @@ def gradient(f, *varargs, axis=None, edge_order=1):
 
 
 def _uniform(f: Any, h: Any, a: int, edge_order: int) -> Any:
-    parts = [(_cut(f, a, 2, None) - _cut(f, a, None, -2)) / (2 * h)]
+    inner = [(_cut(f, a, 2, None) - _cut(f, a, None, -2)) / (2 * h)]
     if edge_order == 1:
         first = (_cut(f, a, 1, 2) - _cut(f, a, 0, 1)) / h
         last = (_cut(f, a, -1, None) - _cut(f, a, -2, -1)) / h
@@ -126,7 +126,7 @@ def _uniform(f: Any, h: Any, a: int, edge_order: int) -> Any:
             0.5 / h * _cut(f, a, -3, -2) - 2.0 / h * _cut(f, a, -2, -1)
             + 1.5 / h * _cut(f, a, -1, None)
         )  # fmt: skip
-    return concat(first, *parts, last, axis=a)
+    return concat(first, *inner, last, axis=a)
 
 
 def _uneven(f: Any, x: Any, a: int, edge_order: int) -> Any:
@@ -181,18 +181,18 @@ def ediff1d(x, to_end=None, to_begin=None):
     x = reshape(as_operand(x), (-1,))
     if x.dtype.kind == "b":
         raise NumgradTypeError("ediff1d: bools have no difference; convert them with astype(int)")
-    parts = [diff(x) if x.shape[0] else x]
-    for end, place in ((to_begin, 0), (to_end, 2)):
+    pieces = [diff(x) if x.shape[0] else x]
+    for end, position in ((to_begin, 0), (to_end, 2)):
         if end is None:
             continue
         end = reshape(as_operand(end), (-1,))
         if not np.can_cast(end.dtype, x.dtype, "same_kind"):
             raise NumgradTypeError(
-                f"ediff1d: {('to_begin', '', 'to_end')[place]} of dtype {end.dtype} does not go "
+                f"ediff1d: {('to_begin', '', 'to_end')[position]} of dtype {end.dtype} does not go "
                 f"into {x.dtype}"
             )
-        parts.insert(place, end.astype(x.dtype))
-    return parts[0] if len(parts) == 1 else concat(parts, axis=0)
+        pieces.insert(position, end.astype(x.dtype))
+    return pieces[0] if len(pieces) == 1 else concat(pieces, axis=0)
 
 
 @composite(ref=np.unwrap, method=False, smooth=True)
@@ -404,22 +404,22 @@ def _of_x(g, x, xp, fp, place):
     return np.where(lost, g, g * _interval(x, xp, fp, place)[2])
 
 
-def _of_points(g: Any, x: Any, before: Any, after: Any, part: Any, n: Any) -> Any:
+def _of_points(g: Any, x: Any, before: Any, after: Any, fraction: Any, n: Any) -> Any:
     lost = _lost(x, n)
     g = np.where(lost, 0.0, g)
-    part = np.where(lost, 0.0, part)
-    at_first = take_backward(g * (1 - part), before, shape=(n,))
-    return at_first + take_backward(g * part, after, shape=(n,))
+    fraction = np.where(lost, 0.0, fraction)
+    at_first = take_backward(g * (1 - fraction), before, shape=(n,))
+    return at_first + take_backward(g * fraction, after, shape=(n,))
 
 
 def _of_xp(g, x, xp, fp, place):
-    before, after, slope, part = _interval(x, xp, fp, place)
-    return _of_points(-g * slope, x, before, after, part, xp.shape[0])
+    before, after, slope, fraction = _interval(x, xp, fp, place)
+    return _of_points(-g * slope, x, before, after, fraction, xp.shape[0])
 
 
 def _of_fp(g, x, xp, fp, place):
-    before, after, _, part = _interval(x, xp, fp, place)
-    return _of_points(g, x, before, after, part, xp.shape[0])
+    before, after, _, fraction = _interval(x, xp, fp, place)
+    return _of_points(g, x, before, after, fraction, xp.shape[0])
 
 
 piecewise_linear.vjp(x=_of_x, xp=_of_xp, fp=_of_fp)
@@ -498,11 +498,11 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     if not xp.shape[0]:
         raise NumgradValueError("interp: needs at least one point")
     if fp.dtype.kind == "c":
-        parts = [
-            interp(x, xp, part(fp), _part(part, left), _part(part, right), period)
-            for part in (np.real, np.imag)
+        components = [
+            interp(x, xp, component(fp), _part(component, left), _part(component, right), period)
+            for component in (np.real, np.imag)
         ]
-        return parts[0] + 1j * parts[1]
+        return components[0] + 1j * components[1]
     x, xp, fp = (a if a.dtype == _FLOAT64 else a.astype(_FLOAT64) for a in (x, xp, fp))
     if period is not None:
         if period == 0:
@@ -521,8 +521,8 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     return y if right is None else np.where(x > getitem(xp, -1), right, y)
 
 
-def _part(part: Any, value: Any) -> Any:
-    return None if value is None else part(value)
+def _part(component: Any, value: Any) -> Any:
+    return None if value is None else component(value)
 
 
 interp.kink(x=([1.0], [1.0]), xp=([0.0, 1.0, 2.0], None), fp=([0.0, 2.0, 3.0], None))

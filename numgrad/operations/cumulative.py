@@ -365,10 +365,10 @@ def diff(x, n=1, axis=-1, prepend=None, append=None):
         return x
     axis = one_axis("diff", axis, len(x.shape))
     one = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
-    parts = [as_operand(part) for part in (prepend, x, append) if part is not None]
-    if len(parts) > 1:
-        parts = [part if len(part.shape) else broadcast_to(part, one) for part in parts]
-        x = concat(parts, axis=axis)
+    pieces = [as_operand(piece) for piece in (prepend, x, append) if piece is not None]
+    if len(pieces) > 1:
+        pieces = [piece if len(piece.shape) else broadcast_to(piece, one) for piece in pieces]
+        x = concat(pieces, axis=axis)
     lead = (slice(None),) * axis
     for _ in range(n):
         later, earlier = getitem(x, (*lead, slice(1, None))), getitem(x, (*lead, slice(None, -1)))

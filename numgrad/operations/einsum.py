@@ -255,7 +255,7 @@ def _contract(first: tuple[str, Any], second: tuple[str, Any], needed: set[str])
         a = reshape(a, (*a.shape, *[1] * len(own_b))) if own_b else a
         if own_a:
             sizes = [length[c] for c in batch], [1] * len(own_a), [length[c] for c in own_b]
-            b = reshape(b, tuple(n for part in sizes for n in part))
+            b = reshape(b, tuple(n for group in sizes for n in group))
         return result, OPS["multiply"](a, b)
 
     def sizes_of(names: str) -> list[int]:

@@ -71,11 +71,13 @@ def given_edges(edges):
 given_edges.shape(lambda edges: edges)
 
 
-def _sums_at(places: Any, length: Any, dtype: Any, weights: Any) -> Any:
+def _sums_at(bin_indices: Any, length: Any, dtype: Any, weights: Any) -> Any:
     """Counts, or sums of weights, of what is at each of ``length`` places; -1 is none of them."""
-    source = ones(places.shape, dtype) if weights is None else reshape(weights, places.shape)
-    places = where(places < 0, length, places)
-    total = OPS["index_add"](zeros((length + 1,), dtype), places, source, axis=0)
+    source = (
+        ones(bin_indices.shape, dtype) if weights is None else reshape(weights, bin_indices.shape)
+    )
+    bin_indices = where(bin_indices < 0, length, bin_indices)
+    total = OPS["index_add"](zeros((length + 1,), dtype), bin_indices, source, axis=0)
     return getitem(total, slice(None, -1))
 
 
@@ -97,10 +99,10 @@ def _places(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
     n = len(edges) - 1
     if (edges[:-1] > edges[1:]).any():
         raise NumgradValueError("histogram: edges must increase monotonically")
-    places = np.searchsorted(edges, x, side="right") - 1
-    places[x == edges[-1]] = n - 1  # the last interval has both ends
-    places[~((x >= edges[0]) & (x <= edges[-1]))] = -1
-    return places
+    bin_indices = np.searchsorted(edges, x, side="right") - 1
+    bin_indices[x == edges[-1]] = n - 1  # the last interval has both ends
+    bin_indices[~((x >= edges[0]) & (x <= edges[-1]))] = -1
+    return bin_indices
 
 
 # -------------------------------------------------------------------------------------- one axis
@@ -147,8 +149,8 @@ def _sums_result(x, weights, *, bins, range):
 
 
 def _sums_vjp(g, x, meta_weights, bins, range):
-    places = histogram_places(x, histogram_edges(x, bins=bins, range=range))
-    return reshape(take(_padded(g), places), meta_weights.shape)
+    bin_indices = histogram_places(x, histogram_edges(x, bins=bins, range=range))
+    return reshape(take(_padded(g), bin_indices), meta_weights.shape)
 
 
 histogram_sums.no_derivative("x")
@@ -268,9 +270,9 @@ def histogramdd_places(x, *, bins, range):
     edges = _ours("histogramdd", np.histogramdd, x, bins, range)[1]
     result, outside = np.zeros(len(x), np.int64), np.zeros(len(x), bool)
     for column, e in zip(x.T, edges, strict=True):
-        place = _places(column, e)
-        outside |= place < 0
-        result = result * (len(e) - 1) + place
+        bin_index = _places(column, e)
+        outside |= bin_index < 0
+        result = result * (len(e) - 1) + bin_index
     return np.where(outside, -1, result)
 
 
@@ -307,9 +309,13 @@ def _between_edges(sample: Any, bins: Any, range: Any, weights: Any) -> tuple[An
         else:
             e = histogram_edges(x, None, bins=binning, range=None if range is None else range[k])
         edges.append(e.astype(np.float64))
-        place = histogram_places(x, edges[-1])
+        bin_index = histogram_places(x, edges[-1])
         length = edges[-1].shape[0] - 1
-        result, inside, total = place + result * length, (place >= 0) & inside, total * length
+        result, inside, total = (
+            bin_index + result * length,
+            (bin_index >= 0) & inside,
+            total * length,
+        )
     sums = _sums_at(where(inside, result, -1), total, np.dtype(np.float64), weights)
     return reshape(sums, tuple([e.shape[0] - 1 for e in edges])), edges
 

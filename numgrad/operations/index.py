@@ -39,17 +39,17 @@ def is_basic(index: Any) -> bool:
     if kind is slice or kind is int or index is None or index is Ellipsis:
         return True
     if kind is tuple:
-        for part in index:
-            kind = type(part)
-            if not (kind is slice or kind is int or part is None or part is Ellipsis):
+        for entry in index:
+            kind = type(entry)
+            if not (kind is slice or kind is int or entry is None or entry is Ellipsis):
                 return False
         return True
     return False
 
 
-def is_basic_part(part: Any) -> bool:
+def is_basic_part(entry: Any) -> bool:
     """Whether a part of an index is an integer, a slice, None or Ellipsis."""
-    return type(part) in _BASIC or isinstance(part, AbstractLength)
+    return type(entry) in _BASIC or isinstance(entry, AbstractLength)
 
 
 class Subscript(View):
@@ -61,12 +61,12 @@ class Subscript(View):
 
     def __call__(self, x: Any, index: Any) -> Any:
         x = as_operand(x)
-        parts = index if type(index) is tuple else (index,)
-        if not all(map(is_basic_part, parts)):
-            parts = tuple([plain_part(part, x.shape) for part in parts])
-            if not all(map(is_basic_part, parts)):
-                return _advanced(x, parts)
-        return bind(self, (x,), {"index": parts})
+        entries = index if type(index) is tuple else (index,)
+        if not all(map(is_basic_part, entries)):
+            entries = tuple([plain_part(entry, x.shape) for entry in entries])
+            if not all(map(is_basic_part, entries)):
+                return _advanced(x, entries)
+        return bind(self, (x,), {"index": entries})
 
 
 def _subscript(**options: Any) -> Any:
@@ -129,29 +129,29 @@ def _batched_getitem_backward(
 # ------------------------------------------------------------------------------ any other index
 
 
-def plain_part(part: Any, shape: tuple[int, ...]) -> Any:
+def plain_part(entry: Any, shape: tuple[int, ...]) -> Any:
     """A part of an index as an integer, slice, None, Ellipsis, array of integers or of bools."""
-    if is_basic_part(part) or isinstance(part, slice):
-        return part
-    return state.ground.index_part(part, shape)
+    if is_basic_part(entry) or isinstance(entry, slice):
+        return entry
+    return state.ground.index_part(entry, shape)
 
 
-def index_array(part: Any, shape: tuple[int, ...]) -> Any:
+def index_array(entry: Any, shape: tuple[int, ...]) -> Any:
     """A part of an index as an integer or an array of integers or bools."""
-    array = getattr(part, "_array", None)
+    array = getattr(entry, "_array", None)
     if array is None:
-        if part.__class__ is not np.ndarray:
-            refuse_mask("getitem", part)
-        if isinstance(part, list | tuple):
-            part = [getattr(p, "_array", p) for p in part]
+        if entry.__class__ is not np.ndarray:
+            refuse_mask("getitem", entry)
+        if isinstance(entry, list | tuple):
+            entry = [getattr(p, "_array", p) for p in entry]
         try:
-            array = np.asarray(part)
+            array = np.asarray(entry)
         except ValueError as error:
-            raise NumgradIndexError(f"getitem: {part!r} is no index: {error}") from None
-        if array.size == 0 and isinstance(part, list):
+            raise NumgradIndexError(f"getitem: {entry!r} is no index: {error}") from None
+        if array.size == 0 and isinstance(entry, list):
             array = array.astype(np.int64)
     if array.dtype.kind not in "iub":
-        kind = f"of dtype {array.dtype}" if array.dtype.kind in "fc" else type(part).__name__
+        kind = f"of dtype {array.dtype}" if array.dtype.kind in "fc" else type(entry).__name__
         raise NumgradIndexError(
             f"getitem: an index {kind} into shape {shape}; indices are integers, slices, None, "
             "Ellipsis, and arrays of integers or booleans"
@@ -159,64 +159,64 @@ def index_array(part: Any, shape: tuple[int, ...]) -> Any:
     if array.ndim == 0 and array.dtype.kind in "iu":
         return int(array)
     # the caller may change the array before the backward reads it
-    return array.copy() if array is part or hasattr(part, "_array") else array
+    return array.copy() if array is entry or hasattr(entry, "_array") else array
 
 
-def _advanced(x: Any, parts: tuple) -> Any:
+def _advanced(x: Any, entries: tuple) -> Any:
     whole, shape = x, tuple(x.shape)
-    if len(parts) == 1 and without_numbers(parts[0]):
-        return state.ground.selected(x, parts[0])
-    parts = _expand(parts, shape)
+    if len(entries) == 1 and without_numbers(entries[0]):
+        return state.ground.selected(x, entries[0])
+    entries = _expand(entries, shape)
     # the basic part keeps the axes that arrays index, masks expanded to one array for each axis
     basic: list[Any] = []
     arrays: list[tuple[int, np.ndarray]] = []  # axis of the view, indices
     axis = source = 0  # in the view, in ``x``
     first = last = None  # positions of the first and last array part, as written
     separated = compared = False
-    for position, part in enumerate(parts):
-        if isinstance(part, AbstractLength):
-            part = part.as_number()
-        if _is_array(part) or type(part) is int:
+    for position, entry in enumerate(entries):
+        if isinstance(entry, AbstractLength):
+            entry = entry.as_number()
+        if _is_array(entry) or type(entry) is int:
             if last is not None and position != last + 1:
                 separated = True
             first = position if first is None else first
             last = position
-        if part is Ellipsis:
+        if entry is Ellipsis:
             continue
-        if part is None:
+        if entry is None:
             basic.append(None)
             axis += 1
-        elif isinstance(part, slice):
-            basic.append(part)
+        elif isinstance(entry, slice):
+            basic.append(entry)
             axis += 1
             source += 1
-        elif type(part) is int:
-            arrays.append((axis, np.asarray(part)))
+        elif type(entry) is int:
+            arrays.append((axis, np.asarray(entry)))
             basic.append(slice(None))
             axis += 1
             source += 1
-        elif part.dtype.kind == "b":
-            if not isinstance(part, np.ndarray):
-                part = part._array.outside("indexing with a mask", _MASK)
+        elif entry.dtype.kind == "b":
+            if not isinstance(entry, np.ndarray):
+                entry = entry._array.outside("indexing with a mask", _MASK)
                 compared = True
-            span = part.ndim
+            span = entry.ndim
             lengths = shape[source : source + span]
-            if part.shape != lengths and not _chooses_nothing(part.shape, lengths):
+            if entry.shape != lengths and not _chooses_nothing(entry.shape, lengths):
                 raise NumgradIndexError(
-                    f"getitem: a mask of shape {part.shape} meets axes of lengths "
+                    f"getitem: a mask of shape {entry.shape} meets axes of lengths "
                     f"{lengths} of shape {shape}; they must be equal"
                 )
             if span == 0:  # x[True] is x[None], x[False] is empty
                 basic.append(None)
-                arrays.append((axis, np.arange(int(part))))
+                arrays.append((axis, np.arange(int(entry))))
                 axis += 1
-            for result in part.nonzero() if span else ():
+            for result in entry.nonzero() if span else ():
                 arrays.append((axis, result))
                 basic.append(slice(None))
                 axis += 1
                 source += 1
         else:
-            arrays.append((axis, part))
+            arrays.append((axis, entry))
             basic.append(slice(None))
             axis += 1
             source += 1
@@ -227,15 +227,15 @@ def _advanced(x: Any, parts: tuple) -> Any:
     if compared and isinstance(flat, np.ndarray):
         flat = made(flat)
     # NumPy puts the new axes first if something stands between the arrays
-    place = 0 if separated else axes[0]
+    target = 0 if separated else axes[0]
     rest = [a for a in range(len(x.shape)) if a not in axes]
-    order = (*rest[:place], *axes, *rest[place:])
+    order = (*rest[:target], *axes, *rest[target:])
     if order != tuple(range(len(order))):
         x = permute_dims(x, order)
     if len(axes) > 1:
-        inside = prod(x.shape[place : place + len(axes)])
-        x = reshape(x, (*x.shape[:place], inside, *x.shape[place + len(axes) :]))
-    result = take(x, flat, axis=place)
+        inside = prod(x.shape[target : target + len(axes)])
+        x = reshape(x, (*x.shape[:target], inside, *x.shape[target + len(axes) :]))
+    result = take(x, flat, axis=target)
     if all(len(a.shape) == 0 for _, a in arrays) and not isinstance(flat, np.ndarray):
         state.ground.shows_row(whole, result)
     return result
@@ -247,41 +247,41 @@ def _chooses_nothing(mask: tuple[int, ...], lengths: tuple[int, ...]) -> bool:
     return empty and all(k == 0 or k == n for k, n in zip(mask, lengths, strict=True))
 
 
-def without_numbers(part: Any) -> bool:
+def without_numbers(entry: Any) -> bool:
     """Whether a part of an index is a mask whose numbers come later, or differ by example."""
-    if isinstance(part, np.ndarray) or not _is_array(part) or part.dtype.kind != "b":
+    if isinstance(entry, np.ndarray) or not _is_array(entry) or entry.dtype.kind != "b":
         return False
     try:
-        part._array.outside("indexing with a mask", _MASK)
+        entry._array.outside("indexing with a mask", _MASK)
     except NumgradError:
         return True
     return False
 
 
-def _is_array(part: Any) -> bool:
+def _is_array(entry: Any) -> bool:
     """Whether a part of an index is an array; in a trace, one of which the numbers come later."""
-    return isinstance(part, np.ndarray) or hasattr(part, "grad_fn")
+    return isinstance(entry, np.ndarray) or hasattr(entry, "grad_fn")
 
 
-def _expand(parts: tuple, shape: tuple[int, ...]) -> tuple:
+def _expand(entries: tuple, shape: tuple[int, ...]) -> tuple:
     """The index with slices for what Ellipsis stands for, covering every axis."""
     used = sum(
         (p.ndim if _is_array(p) and p.dtype.kind == "b" else 1)
-        for p in parts
+        for p in entries
         if p is not None and p is not Ellipsis
     )
     if used > len(shape):
         raise NumgradIndexError(
             f"getitem: {used} indices for an operand of shape {shape}, which has {len(shape)} axes"
         )
-    dots = [k for k, p in enumerate(parts) if p is Ellipsis]
+    dots = [k for k, p in enumerate(entries) if p is Ellipsis]
     if len(dots) > 1:
         raise NumgradIndexError("getitem: an index can have one Ellipsis (...) only")
     fill = (slice(None),) * (len(shape) - used)
     if not dots:
-        return (*parts, *fill)
+        return (*entries, *fill)
     # an Ellipsis of no axes stays: it stands between what is written before and after it
-    return (*parts[: dots[0]], *(fill or (Ellipsis,)), *parts[dots[0] + 1 :])
+    return (*entries[: dots[0]], *(fill or (Ellipsis,)), *entries[dots[0] + 1 :])
 
 
 def _merge(shape: tuple[int, ...], arrays: list[tuple[int, np.ndarray]]) -> np.ndarray:

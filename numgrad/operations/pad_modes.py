@@ -18,8 +18,8 @@ STATISTICS = ("maximum", "mean", "median", "minimum")
 Widths = tuple[tuple[int, int], ...]
 
 
-def _part(x: Any, axis: int, part: slice) -> Any:
-    return getitem(x, (*(slice(None),) * axis, part))
+def _part(x: Any, axis: int, chunk: slice) -> Any:
+    return getitem(x, (*(slice(None),) * axis, chunk))
 
 
 def _along(values: np.ndarray, axis: int, rank: int) -> Any:
@@ -58,7 +58,7 @@ def ramp(x: Any, widths: Widths, ends: Any) -> Any:
     whole = dtype.kind not in "fc"
     ends = _pairs("end_values", ends, rank)
     for axis, pair in enumerate(widths):
-        parts = [x]
+        pieces = [x]
         for k, width in enumerate(pair):
             if not width:
                 continue
@@ -69,8 +69,8 @@ def ramp(x: Any, widths: Widths, ends: Any) -> Any:
                 steps, end = steps.astype(dtype), astype(end, dtype=dtype)
             line = end + multiply((edge - end) / width, _along(steps, axis, rank))
             line = astype(np.floor(line) if whole else line, dtype=dtype)
-            parts.insert(0, line) if k == 0 else parts.append(line)
-        x = concat(parts, axis=axis)
+            pieces.insert(0, line) if k == 0 else pieces.append(line)
+        x = concat(pieces, axis=axis)
     return x
 
 
@@ -86,8 +86,8 @@ sorting_places.shape(lambda x, *, axis: Meta(x.shape, np.dtype(np.int64)))
 def _median(x: Any, axis: int) -> Any:
     n = x.shape[axis]
     middle = np.array([(n - 1) // 2, n // 2])
-    places = take(sorting_places(x, axis=axis), made(middle), axis=axis)
-    return OPS["mean"](take_along_axis(x, places, axis=axis), axis=axis, keepdims=True)
+    indices = take(sorting_places(x, axis=axis), made(middle), axis=axis)
+    return OPS["mean"](take_along_axis(x, indices, axis=axis), axis=axis, keepdims=True)
 
 
 def statistics(x: Any, widths: Widths, mode: str, lengths: Any) -> Any:
@@ -101,20 +101,20 @@ def statistics(x: Any, widths: Widths, mode: str, lengths: Any) -> Any:
         near = (n, n) if counts is None else [min(int(k), n) for k in counts[axis]]
         if mode != "mean" and 0 in near:
             raise NumgradValueError(f"pad: stat_length of 0 has no {mode}; give a positive one")
-        parts = [x]
+        pieces = [x]
         for k, width in enumerate((before, after)):
-            part = _part(x, axis, slice(near[0]) if k == 0 else slice(n - near[1], None))
+            chunk = _part(x, axis, slice(near[0]) if k == 0 else slice(n - near[1], None))
             if mode == "median":
-                number = _median(part, axis)
+                number = _median(chunk, axis)
             else:
                 op = OPS[{"maximum": "max", "minimum": "min"}.get(mode, mode)]
-                number = op(part, axis=axis, keepdims=True)
+                number = op(chunk, axis=axis, keepdims=True)
             if dtype.kind in "iu" and number.dtype != dtype:
                 number = np.rint(number)
             number = astype(number, dtype=dtype, copy=False)
             wide = broadcast_to(number, (*x.shape[:axis], width, *x.shape[axis + 1 :]))
-            parts.insert(0, wide) if k == 0 else parts.append(wide)
-        x = concat(parts, axis=axis)
+            pieces.insert(0, wide) if k == 0 else pieces.append(wide)
+        x = concat(pieces, axis=axis)
     return x
 
 
@@ -129,8 +129,8 @@ def odd_reflection(x: Any, widths: Widths, mode: str) -> Any:
     for axis, (before, after) in enumerate(widths):
         n = x.shape[axis]
         m = n - 1 if mode == "reflect" else n
-        places = np.arange(-before, n + after)
-        rounds, rest = np.divmod(places, 2 * m) if m else (0 * places, 0 * places)
+        positions = np.arange(-before, n + after)
+        rounds, rest = np.divmod(positions, 2 * m) if m else (0 * positions, 0 * positions)
         mirrored = rest > n - 1
         mirror = 2 * m - rest - (mode == "symmetric")
         inner = take(x, made(np.where(mirrored, mirror, rest)), axis=axis)

@@ -149,8 +149,8 @@ def polydiv(a, b):
         d = getitem(r, k) / getitem(b, 0)
         results.append(d)
         rest = getitem(r, slice(k, k + n + 1)) - d * b
-        parts = [getitem(r, slice(None, k)), rest, getitem(r, slice(k + n + 1, None))]
-        r = concat(parts, axis=0)
+        pieces = [getitem(r, slice(None, k)), rest, getitem(r, slice(k + n + 1, None))]
+        r = concat(pieces, axis=0)
     q = stack(results) if results else zeros((1,), dtype)
     known = state.ground.numbers(r)
     if known is None:
@@ -513,10 +513,10 @@ def roots(p):
         p = p.reshape((1,))
     known = state.ground.numbers(p)
     if known is not None:
-        (places,) = np.nonzero(known)
+        (nonzero,) = np.nonzero(known)
         if not np.isfinite(known).all():
             raise NumgradLinAlgError("roots: coefficients must be finite, got NaN or infinity")
-        p = getitem(p, slice(places[0] if len(places) else len(known), None))
+        p = getitem(p, slice(nonzero[0] if len(nonzero) else len(known), None))
     if p.shape[0] < 2:  # none
         return getitem(polynomial_roots(concat(p, ones((2,), p.dtype), axis=0)), slice(0, 0))
     return polynomial_roots(p)

@@ -360,9 +360,9 @@ class ProductPlan(Plan):
                 scale(g, give_a(a)) if mask & 2 else None,
             )
         # matrix and vector; the matrix is operand 0 of mv and 1 of vm
-        place = 0 if form == "mv" else 1
-        matrix = self._kernel("matrix", mask) if mask >> place & 1 else None
-        vector = self._kernel("vector", mask) if mask >> (1 - place) & 1 else None
+        bit = 0 if form == "mv" else 1
+        matrix = self._kernel("matrix", mask) if mask >> bit & 1 else None
+        vector = self._kernel("vector", mask) if mask >> (1 - bit) & 1 else None
         stored = (m, inner) if form == "mv" else (inner, n)
         if self.ta or self.tb:
             stored = stored[::-1]
@@ -370,11 +370,11 @@ class ProductPlan(Plan):
         def gradients(g: Any, a: Any, b: Any) -> Any:
             results: list[Any] = [None, None]
             if matrix is not None:
-                out = results[place] = empty(stored, dtype)
-                matrix(g, give_b(b) if place == 0 else give_a(a), out)
+                out = results[bit] = empty(stored, dtype)
+                matrix(g, give_b(b) if bit == 0 else give_a(a), out)
             if vector is not None:
-                out = results[1 - place] = empty(inner, dtype)
-                vector(give_a(a) if place == 0 else give_b(b), g, out)
+                out = results[1 - bit] = empty(inner, dtype)
+                vector(give_a(a) if bit == 0 else give_b(b), g, out)
             return results
 
         return gradients
@@ -405,8 +405,8 @@ class ProductPlan(Plan):
 
 def _which(own: tuple[int, ...], batch: tuple[int, ...]) -> np.ndarray:
     """For each matrix of the result, the place of the operand's matrix it is made of."""
-    places = np.arange(prod(own), dtype=np.int64).reshape(own)
-    return np.ascontiguousarray(np.broadcast_to(places, batch)).ravel()
+    positions = np.arange(prod(own), dtype=np.int64).reshape(own)
+    return np.ascontiguousarray(np.broadcast_to(positions, batch)).ravel()
 
 
 def _choose(kernel: Callable[[bool], Any], work: float) -> Callable[..., Any]:

@@ -46,15 +46,15 @@ def order_places(x, ranks):
     first = ranks.reshape(-1, count)[0]
     if count > _FEW or (ranks != first).any():
         return np.take_along_axis(stable_order(x, x.ndim - 1), ranks, -1)
-    places = np.argpartition(x, np.unique(first), axis=-1)[..., first]
+    positions = np.argpartition(x, np.unique(first), axis=-1)[..., first]
     for k, rank in enumerate(first):
-        value = np.take_along_axis(x, places[..., k : k + 1], -1)
+        value = np.take_along_axis(x, positions[..., k : k + 1], -1)
         same = x == value
         if (np.count_nonzero(same, axis=-1) > 1).any():
             nth = rank - np.count_nonzero(x < value, axis=-1, keepdims=True) + 1
             result = np.argmax(np.cumsum(same, axis=-1) == nth, axis=-1)
-            places[..., k] = np.where(same.any(axis=-1), result, places[..., k])  # not of NaN
-    return places
+            positions[..., k] = np.where(same.any(axis=-1), result, positions[..., k])  # not of NaN
+    return positions
 
 
 order_places.shape(lambda x, ranks: Meta((*x.shape[:-1], ranks.shape[-1]), _INT64))
@@ -114,15 +114,15 @@ def found_at(x: Any, ranks: Sequence[Any], ignore_nan: bool) -> list[Any]:
         ]
     joined = ranks[0] if len(ranks) == 1 else concat(ranks, axis=-1)
     result = take_along_axis(x, order_places(x, joined), axis=-1)
-    parts, start = [], 0
+    results, start = [], 0
     for count in counts:
-        part = getitem(result, (Ellipsis, slice(start, start + count)))
+        selected = getitem(result, (Ellipsis, slice(start, start + count)))
         if heeds:
             last = _last(result)
-            part = np.where(np.isnan(last), last, part)
-        parts.append(part)
+            selected = np.where(np.isnan(last), last, selected)
+        results.append(selected)
         start += count
-    return parts
+    return results
 
 
 # ---------------------------------------------------------------------------------------- median
@@ -142,10 +142,10 @@ def _median(name: str, x: Any, axis: Any, keepdims: bool, ignore_nan: bool) -> A
         ranks = [_place(n // 2)]
     else:
         ranks = [_place(n // 2 - 1), _place(n // 2)]
-    parts = found_at(flat, ranks, ignore_nan)
+    values = found_at(flat, ranks, ignore_nan)
     if x.dtype.kind not in "fc":
-        parts = [part * 1.0 for part in parts]
-    y = parts[0] if len(parts) == 1 else (parts[0] + parts[1]) / 2
+        values = [value * 1.0 for value in values]
+    y = values[0] if len(values) == 1 else (values[0] + values[1]) / 2
     return reshape(y, reduced if keepdims else without)
 
 
@@ -209,10 +209,10 @@ def _rounded(index: Any, stays: Callable[[Any, Any], Any]) -> Any:
 
 
 _PLACES: dict[str, Callable[..., Any]] = {
-    "inverted_cdf": lambda n, q: _rounded(n * q - 1, lambda part, _: part == 0),
+    "inverted_cdf": lambda n, q: _rounded(n * q - 1, lambda fraction, _: fraction == 0),
     "averaged_inverted_cdf": lambda n, q: n * q - 1,
     "closest_observation": lambda n, q: _rounded(
-        n * q - 1.5, lambda part, floor: (part == 0) & (floor % 2 == 1)
+        n * q - 1.5, lambda fraction, floor: (fraction == 0) & (floor % 2 == 1)
     ),
     "interpolated_inverted_cdf": _continuous(0, 1),
     "hazen": _continuous(0.5, 0.5),
@@ -231,13 +231,13 @@ _WHOLE = {"inverted_cdf", "closest_observation", "lower", "higher", "nearest"}
 """Methods whose places are those of elements."""
 
 
-def _weight(method: str, part: Any) -> Any:
-    """Share of the later of two elements, for a place that is ``part`` behind the earlier."""
+def _weight(method: str, fraction: Any) -> Any:
+    """Share of the later of two elements, for a place that is ``fraction`` behind the earlier."""
     if method == "averaged_inverted_cdf":
-        return np.where(part == 0, 0.5, 1.0).astype(part.dtype)
+        return np.where(fraction == 0, 0.5, 1.0).astype(fraction.dtype)
     if method == "midpoint":
-        return np.where(part == 0, 0.0, 0.5).astype(part.dtype)
-    return part
+        return np.where(fraction == 0, 0.0, 0.5).astype(fraction.dtype)
+    return fraction
 
 
 @primitive(internal=True, method=False, differentiable=False)
@@ -255,13 +255,13 @@ def weighted_places(x, weights, q):
     result = np.empty((*x.shape[:-1], q.size), np.int64)
     for lane in np.ndindex(x.shape[:-1]):
         result[lane] = np.searchsorted(share[lane], q, side="left")
-    places = np.take_along_axis(order, np.minimum(result, x.shape[-1] - 1), -1)
+    positions = np.take_along_axis(order, np.minimum(result, x.shape[-1] - 1), -1)
     if x.dtype.kind == "f":
         last = order[..., -1:]
         heeded = np.isnan(np.take_along_axis(x, last, -1))
         heeded &= np.take_along_axis(weights, last, -1) != 0  # nanquantile gives NaN no weight
-        places = np.where(heeded, last, places)
-    return places
+        positions = np.where(heeded, last, positions)
+    return positions
 
 
 weighted_places.shape(lambda x, weights, q: Meta((*x.shape[:-1], q.shape[0]), _INT64))
@@ -351,21 +351,21 @@ def _interpolated(x: Any, q: Any, method: str, ignore_nan: bool, weak: bool) -> 
     if ignore_nan and x.dtype.kind == "f":
         n = sum(~np.isnan(x), axis=-1, keepdims=True)
         n = n.astype(q.dtype) if q.dtype.kind == "f" else n
-    place = _PLACES[method](n, q)
+    position = _PLACES[method](n, q)
     whole = method in _WHOLE or (method == "linear" and q.dtype.kind in "iu")
     if whole:
-        rank = np.minimum(np.maximum(place, 0), last).astype(np.int64)
+        rank = np.minimum(np.maximum(position, 0), last).astype(np.int64)
         return found_at(x, [_as_constant(rank)], ignore_nan)[0]
-    behind, before = place < 0, place >= n - 1
-    floor = np.where(before, n - 1, np.where(behind, 0, np.floor(place)))
+    behind, before = position < 0, position >= n - 1
+    floor = np.where(before, n - 1, np.where(behind, 0, np.floor(position)))
     rank = np.minimum(np.maximum(floor, 0), last).astype(np.int64)
     after = np.where(before | behind, rank, np.minimum(rank + 1, last)).astype(np.int64)
     a, b = found_at(x, [_as_constant(rank), _as_constant(after)], ignore_nan)
-    part = _as_constant(_weight(method, place - floor))
+    fraction = _as_constant(_weight(method, position - floor))
     if weak and x.dtype.kind == "f":
-        part = part.astype(x.dtype)
+        fraction = fraction.astype(x.dtype)
     d = b - a
-    return np.where(part >= 0.5, b - d * (1 - part), a + d * part)
+    return np.where(fraction >= 0.5, b - d * (1 - fraction), a + d * fraction)
 
 
 @composite(ref=np.quantile)

@@ -25,13 +25,13 @@ class Region:
 
     __slots__ = ("extent", "offset", "origin", "part", "strides", "whole", "whole_strides")
 
-    def __init__(self, whole: np.ndarray, part: np.ndarray) -> None:
+    def __init__(self, whole: np.ndarray, view: np.ndarray) -> None:
         self.whole, self.whole_strides = Meta(whole.shape, whole.dtype), whole.strides
-        self.part, self.strides = Meta(part.shape, part.dtype), part.strides
+        self.part, self.strides = Meta(view.shape, view.dtype), view.strides
         steps = [s * (n - 1) for s, n in zip(whole.strides, whole.shape, strict=True) if n]
         self.origin = -sum(s for s in steps if s < 0)
         self.extent = sum(map(abs, steps)) + whole.itemsize
-        self.offset = self.origin + _address(part) - _address(whole)
+        self.offset = self.origin + _address(view) - _address(whole)
 
     def find(self, array: np.ndarray) -> np.ndarray:
         """The place in an array with the shape of the whole: a view if the layout is the same."""

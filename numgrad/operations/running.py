@@ -42,8 +42,8 @@ running_extremes.batch(along_axis)
 
 
 def _running_vjp(g, x, axis, largest):
-    places = running_places(x, axis=axis, largest=largest)
-    return gather_along_backward(g, places, shape=tuple(x.shape), axis=axis)
+    positions = running_places(x, axis=axis, largest=largest)
+    return gather_along_backward(g, positions, shape=tuple(x.shape), axis=axis)
 
 
 def _running_jvp(t_x, x, axis, largest):

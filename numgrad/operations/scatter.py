@@ -229,17 +229,17 @@ index_fill.vjp(x=lambda g, index, axis: index_fill(g, index, 0, axis=axis), valu
 def flat_positions(indices, *, shape, axis, caller):
     """Positions in C order of what indices for one axis, and their own place, point at."""
     indices = write.check_indices(caller, indices, shape, axis)
-    places = indices
+    wrapped = indices
     if indices.size and indices.min() < 0:
-        places = np.where(indices < 0, indices + shape[axis], indices)
+        wrapped = np.where(indices < 0, indices + shape[axis], indices)
     if len(shape) == 1:
-        return places.copy()
+        return wrapped.copy()
     stride = 1
     positions = np.zeros(indices.shape, np.int64)
     for k in reversed(range(len(shape))):
         lengths = (-1, *(1,) * (len(shape) - k - 1))
         positions += stride * (
-            places if k == axis else np.arange(indices.shape[k]).reshape(lengths)
+            wrapped if k == axis else np.arange(indices.shape[k]).reshape(lengths)
         )
         stride *= shape[k]
     return positions
@@ -393,12 +393,12 @@ def group_ranks(positions):
     The order that sorts them, how many of its group are before and behind each in that order, and
     the order that sorts back.
     """
-    places = positions.ravel()
-    order = np.argsort(places, kind="stable")
-    places = places[order]
-    each = np.arange(places.size)
-    before = each - np.searchsorted(places, places, "left")
-    behind = np.searchsorted(places, places, "right") - 1 - each
+    flat = positions.ravel()
+    order = np.argsort(flat, kind="stable")
+    flat = flat[order]
+    each = np.arange(flat.size)
+    before = each - np.searchsorted(flat, flat, "left")
+    behind = np.searchsorted(flat, flat, "right") - 1 - each
     return order, before, behind, np.argsort(order)
 
 
@@ -427,10 +427,10 @@ def _factors(g, x, positions, values):
     """Gradient of the factors: the operand times the other factors, without a division."""
     shape = tuple(positions.shape)
     order, before, behind, back = group_ranks(positions)
-    places = take(ravel(positions), order)
+    targets = take(ravel(positions), order)
     factors = take(ravel(broadcast_to(values, shape)), order)
     others = _products_before(factors, before, 1) * _products_before(factors, behind, -1)
-    result = take(g, places) * np.conj(take(x, places) * others)
+    result = take(g, targets) * np.conj(take(x, targets) * others)
     return reshape(take(result, back), shape)
 
 

@@ -22,10 +22,10 @@ def extreme_at(x, positions, values, *, largest, include_self):
     if x.dtype.kind == "c":
         raise NumgradTypeError(f"extreme_at: not defined for {x.dtype}: there is no larger one")
     out = np.array(x, order="C")
-    flat, places = out.reshape(-1), positions.ravel()
+    flat, targets = out.reshape(-1), positions.ravel()
     if not include_self:
-        flat[places] = values.ravel()  # any of those that meet there will do to begin with
-    (np.maximum if largest else np.minimum).at(flat, places, values.ravel())
+        flat[targets] = values.ravel()  # any of those that meet there will do to begin with
+    (np.maximum if largest else np.minimum).at(flat, targets, values.ravel())
     return out
 
 

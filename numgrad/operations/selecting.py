@@ -276,11 +276,11 @@ def bincount(x, weights=None, *, minlength=0, length=None):
         sums = _sums(x, weights, minlength)
         if sums is not None:
             return sums
-    places = x
+    bins = x
     if x.dtype == np.uint64 and x.max() <= np.iinfo(np.int64).max:  # not taken before NumPy 2.3
-        places = x.astype(np.int64)
+        bins = x.astype(np.int64)
     try:
-        return np.bincount(places, weights, minlength)
+        return np.bincount(bins, weights, minlength)
     except (TypeError, ValueError) as error:
         kind = NumgradTypeError if isinstance(error, TypeError) else NumgradValueError
         raise kind(f"bincount: {error}; got dtype {x.dtype} and shape {x.shape}") from None
@@ -428,10 +428,10 @@ def choose(x, choices, mode="raise"):
 
 def _true_places(operation: str, condition: Any, length: Any) -> Any:
     """Indices at which a condition holds, which may be shorter than the axis."""
-    places = numbers_of(operation, condition)
-    if places.ndim != 1:
-        raise NumgradValueError(f"{operation}: the condition must be a vector, got {places.ndim}-d")
-    (result,) = places.nonzero()
+    chosen = numbers_of(operation, condition)
+    if chosen.ndim != 1:
+        raise NumgradValueError(f"{operation}: the condition must be a vector, got {chosen.ndim}-d")
+    (result,) = chosen.nonzero()
     if result.size and int(result[-1]) >= length:
         raise NumgradIndexError(
             f"{operation}: the condition holds at index {result[-1]}, and the axis has length "
@@ -487,5 +487,5 @@ def extract(condition, x):
     tensor([1., 3.])
     """
     x = ravel(as_operand(x))
-    places = numbers_of("extract", condition).ravel()
-    return take(x, _true_places("extract", places, x.shape[0]))
+    chosen = numbers_of("extract", condition).ravel()
+    return take(x, _true_places("extract", chosen, x.shape[0]))

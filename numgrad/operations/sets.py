@@ -36,8 +36,8 @@ def distinct(x, *, axis, equal_nan):
 
 
 def _distinct_vjp(g, x, axis, equal_nan):
-    places = distinct_places(x, axis=axis, equal_nan=equal_nan)
-    return take_backward(g, places, shape=tuple(x.shape), axis=axis)
+    positions = distinct_places(x, axis=axis, equal_nan=equal_nan)
+    return take_backward(g, positions, shape=tuple(x.shape), axis=axis)
 
 
 def _distinct_jvp(t_x, x, axis, equal_nan):
@@ -111,7 +111,7 @@ def unique(
         return distinct(x, axis=axis, equal_nan=equal_nan)
     result = distinct_all(x, axis=axis, equal_nan=equal_nan)
     values = take(x, result[0], axis=axis)
-    return (values, *[part for part, wanted in zip(result, requested, strict=True) if wanted])
+    return (values, *[value for value, wanted in zip(result, requested, strict=True) if wanted])
 
 
 @primitive(internal=True, method=False, differentiable=False, outputs=True)
@@ -122,8 +122,8 @@ def runs(x, *, axis):
     others = tuple(range(1, x.ndim))
     starts = np.ones(len(first), bool)
     starts[1:] = (first[1:] != first[:-1]).any(others)
-    places = np.flatnonzero(starts)
-    return places, np.cumsum(starts) - 1, np.diff(places, append=len(first))
+    heads = np.flatnonzero(starts)
+    return heads, np.cumsum(starts) - 1, np.diff(heads, append=len(first))
 
 
 runs.shape(no_shape("unique_consecutive", _REMEDY))
@@ -159,8 +159,8 @@ def unique_consecutive(x, return_inverse=False, return_counts=False, axis=None):
     if axis is None:
         x = reshape(x, (-1,))
     axis_ = 0 if axis is None else one_axis("unique_consecutive", axis, len(shape))
-    places, inverse, counts = runs(x, axis=axis_)
-    values = take(x, places, axis=axis_)
+    heads, inverse, counts = runs(x, axis=axis_)
+    values = take(x, heads, axis=axis_)
     more = []
     if return_inverse:
         more.append(reshape(inverse, shape) if axis is None else inverse)

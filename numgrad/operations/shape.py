@@ -17,21 +17,21 @@ from numgrad.operations.shared_rules import integers
 def holds_tensors(sequence: list | tuple) -> bool:
     """Whether there is a Tensor, or the length of an axis, in a sequence or those in it."""
     return any(
-        isinstance(part, AbstractLength)
-        or hasattr(part, "grad_fn")
-        or (isinstance(part, list | tuple) and holds_tensors(part))
-        for part in sequence
+        isinstance(item, AbstractLength)
+        or hasattr(item, "grad_fn")
+        or (isinstance(item, list | tuple) and holds_tensors(item))
+        for item in sequence
     )
 
 
 def stacked(sequence: list | tuple) -> Any:
     """A nested sequence as one Tensor, through which gradients flow."""
-    parts = []
-    for part in sequence:
-        if isinstance(part, list | tuple):
-            part = stacked(part) if holds_tensors(part) else np.asarray(part)
-        parts.append(part)
-    return bind(OPS["stack"], tuple(parts), {})
+    items = []
+    for item in sequence:
+        if isinstance(item, list | tuple):
+            item = stacked(item) if holds_tensors(item) else np.asarray(item)
+        items.append(item)
+    return bind(OPS["stack"], tuple(items), {})
 
 
 def as_operand(x: Any) -> Any:

@@ -31,8 +31,8 @@ def _windows(operation: str, x: Any, axis: int, size: int, step: int) -> Any:
         raise NumgradValueError(
             f"{operation}: a window of {size} elements along axis {axis} of shape {tuple(x.shape)}"
         )
-    places = np.arange(0, n - size + 1, step)[:, None] + np.arange(size)
-    return moveaxis(take(x, made(places), axis=axis), axis + 1, -1)
+    indices = np.arange(0, n - size + 1, step)[:, None] + np.arange(size)
+    return moveaxis(take(x, made(indices), axis=axis), axis + 1, -1)
 
 
 @composite(ref=np.lib.stride_tricks.sliding_window_view, method=False, smooth=True)

@@ -99,8 +99,8 @@ def stable_order(x: np.ndarray, axis: int) -> np.ndarray:
     rows = np.ascontiguousarray(np.moveaxis(x, axis, -1))
     out = np.empty(rows.shape, np.int64)
     length = rows.shape[-1]
-    for row, places in zip(rows.reshape(-1, length), out.reshape(-1, length), strict=True):
-        order_row(row, places)
+    for row, indices in zip(rows.reshape(-1, length), out.reshape(-1, length), strict=True):
+        order_row(row, indices)
     return np.moveaxis(out, -1, axis)
 
 
@@ -392,9 +392,9 @@ def argtopk(x, *, k, axis, largest, ordered):
     if k > n // 8:  # one sort is cheaper than a partition and a sort
         result = _order(x, x.ndim - 1, None, True, largest)[..., :k]
     else:
-        place = max(k - 1, 0)
-        part = np.argpartition(x, n - 1 - place if largest else place, axis=-1)
-        result = part[..., n - k :] if largest else part[..., :k]
+        rank = max(k - 1, 0)
+        partition = np.argpartition(x, n - 1 - rank if largest else rank, axis=-1)
+        result = partition[..., n - k :] if largest else partition[..., :k]
         if ordered:
             result = np.sort(result, axis=-1)
             order = _order(np.take_along_axis(x, result, -1), x.ndim - 1, None, True, largest)

@@ -56,14 +56,14 @@ class SparsePattern:
         self._factors: tuple[tuple[np.ndarray, Any], ...] = ()
         sparse = import_module("scipy.sparse")
         if matrix.format == "csr":
-            parts = np.empty(0, bool), matrix.indices, matrix.indptr
+            pattern = np.empty(0, bool), matrix.indices, matrix.indptr
         else:
             coo = matrix.tocoo()
             self._order = np.lexsort((coo.col, coo.row))
             starts = np.concatenate([[0], np.cumsum(np.bincount(coo.row, minlength=self.shape[0]))])
-            parts = np.empty(0, bool), coo.col[self._order], starts.astype(coo.col.dtype)
+            pattern = np.empty(0, bool), coo.col[self._order], starts.astype(coo.col.dtype)
         self._empty: Any = sparse.csr_array(self.shape, dtype=bool)
-        self._empty.data, self._empty.indices, self._empty.indptr = parts
+        self._empty.data, self._empty.indices, self._empty.indptr = pattern
 
     @property
     def is_ordered(self) -> bool:
@@ -128,8 +128,10 @@ class SparsePattern:
             return np.zeros(b.shape, dtype)
         factors = self._factor(data.astype(of_matrix, copy=False))
         if of_matrix.kind != "c" and b.dtype.kind == "c":
-            parts = [np.ascontiguousarray(part(b), of_matrix) for part in (np.real, np.imag)]
-            x, y = (_substituted(factors, part, adjoint) for part in parts)
+            components = [
+                np.ascontiguousarray(component(b), of_matrix) for component in (np.real, np.imag)
+            ]
+            x, y = (_substituted(factors, component, adjoint) for component in components)
             return (x + 1j * y).astype(dtype, copy=False)
         return _substituted(factors, b.astype(of_matrix), adjoint).astype(dtype, copy=False)
 
@@ -138,7 +140,7 @@ class SparsePattern:
         for known, factors in self._factors:
             if known.dtype == data.dtype and np.array_equal(known, data):
                 return factors
-        sparse, linalg = (import_module(f"scipy.sparse{part}") for part in ("", ".linalg"))
+        sparse, linalg = (import_module(f"scipy.sparse{module}") for module in ("", ".linalg"))
         matrix = self.matrix(data)
         transposed = sparse.csc_array(
             (matrix.data, matrix.indices.copy(), matrix.indptr.copy()), shape=self.shape
@@ -161,8 +163,8 @@ class SparsePattern:
         return factors
 
 
-def _of_places(ones: np.ndarray, places: tuple[np.ndarray, np.ndarray], shape: Any) -> Any:
-    return SparsePattern(import_module("scipy.sparse").coo_array((ones, places), shape=shape))
+def _of_places(ones: np.ndarray, indices: tuple[np.ndarray, np.ndarray], shape: Any) -> Any:
+    return SparsePattern(import_module("scipy.sparse").coo_array((ones, indices), shape=shape))
 
 
 def _substituted(factors: Any, b: np.ndarray, adjoint: bool) -> np.ndarray:
@@ -203,9 +205,9 @@ def sparse_outer(a, b, *, pattern):
     out = np.empty(len(rows), dtype)
     count = max(1, _AT_ONCE // max(1, a.shape[1]))
     for start in range(0, len(rows), count):
-        part = slice(start, start + count)
-        left, right = a[rows[part]], np.conj(b[columns[part]])
-        out[part] = np.einsum("ij,ij->i", left, right)
+        chunk = slice(start, start + count)
+        left, right = a[rows[chunk]], np.conj(b[columns[chunk]])
+        out[chunk] = np.einsum("ij,ij->i", left, right)
     return out
 
 
@@ -253,11 +255,11 @@ def _outer_batch(
     op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
 ) -> Any:
     pattern = params["pattern"]
-    parts = [
-        apply("take", o.value, places, axis=1 if o.batched else 0)
-        for o, places in zip(operands, pattern.places(False), strict=True)
+    factors = [
+        apply("take", o.value, indices, axis=1 if o.batched else 0)
+        for o, indices in zip(operands, pattern.places(False), strict=True)
     ]
-    result = apply("multiply", parts[0], apply("conjugate", parts[1]))
+    result = apply("multiply", factors[0], apply("conjugate", factors[1]))
     return apply("sum", result, axis=-1) if operands[0].ndim > 1 else result
 
 
@@ -265,8 +267,8 @@ def example() -> SparsePattern:
     """A pattern that tests use, with an empty row and an element given in two parts."""
     from scipy.sparse import coo_array
 
-    places = np.array([2, 0, 0, 2, 3]), np.array([0, 2, 1, 0, 2])
-    return SparsePattern(coo_array((np.ones(5), places), shape=(4, 3)))
+    indices = np.array([2, 0, 0, 2, 3]), np.array([0, 2, 1, 0, 2])
+    return SparsePattern(coo_array((np.ones(5), indices), shape=(4, 3)))
 
 
 @primitive(internal=True, method=False, smooth=True)
@@ -375,8 +377,8 @@ def matmul(data: Any, pattern: Any, x: Any) -> Any:
     >>> ng.sparse.matmul(ng.tensor([1.0, 2.0, 3.0]), p, [1.0, 10.0])
     tensor([21., 30.])
     """
-    places = as_pattern(pattern)
-    return _product("sparse.matmul", _elements("sparse.matmul", data, places), places, x, False)
+    sparsity = as_pattern(pattern)
+    return _product("sparse.matmul", _elements("sparse.matmul", data, sparsity), sparsity, x, False)
 
 
 def spsolve(data: Any, pattern: Any, b: Any) -> Any:
@@ -420,19 +422,19 @@ def spsolve(data: Any, pattern: Any, b: Any) -> Any:
     >>> ng.grad(first)(np.array([2.0, 1.0, 4.0]))
     array([-0.5 , -1.  ,  0.25])
     """
-    places = as_pattern(pattern)
-    if places.shape[0] != places.shape[1]:
+    sparsity = as_pattern(pattern)
+    if sparsity.shape[0] != sparsity.shape[1]:
         raise NumgradLinAlgError(
-            f"spsolve: the matrix has shape {places.shape}; only a system with as many equations "
+            f"spsolve: the matrix has shape {sparsity.shape}; only a system with as many equations "
             "as unknowns has one solution"
         )
-    data, b = _elements("spsolve", data, places), as_operand(b)
-    if len(b.shape) not in (1, 2) or b.shape[0] != places.shape[0]:
+    data, b = _elements("spsolve", data, sparsity), as_operand(b)
+    if len(b.shape) not in (1, 2) or b.shape[0] != sparsity.shape[0]:
         raise NumgradValueError(
-            f"spsolve: b has shape {tuple(b.shape)}, the matrix {places.shape}; b is a vector with "
-            "an element for each row, or a matrix with a row for each"
+            f"spsolve: b has shape {tuple(b.shape)}, the matrix {sparsity.shape}; b is a vector "
+            "with an element for each row, or a matrix with a row for each"
         )
-    return sparse_solve(data, b, pattern=places)
+    return sparse_solve(data, b, pattern=sparsity)
 
 
 def product(a: Any, b: Any) -> Any:
@@ -447,21 +449,21 @@ def product(a: Any, b: Any) -> Any:
     of_vector = matrix.ndim == 1
     if of_vector:
         matrix = matrix.reshape(1, -1) if left else matrix.reshape(-1, 1)
-    places = SparsePattern(matrix)
-    data = _constant_elements(a if left else b, matrix, places)
+    pattern = SparsePattern(matrix)
+    data = _constant_elements(a if left else b, matrix, pattern)
     if not left and data.dtype.kind == "c":
         data = OPS["conjugate"](data)
     if left:
-        out = _product("matmul", data, places, x, False)
+        out = _product("matmul", data, pattern, x, False)
         return OPS["squeeze"](out, 0 if len(x.shape) < 2 else -2) if of_vector else out
     turned = x if len(x.shape) < 2 else OPS["matrix_transpose"](x)
-    out = _product("matmul", data, places, turned, True)
+    out = _product("matmul", data, pattern, turned, True)
     if of_vector:
         return OPS["squeeze"](out, 0 if len(x.shape) < 2 else -2)
     return out if len(x.shape) < 2 else OPS["matrix_transpose"](out)
 
 
-def _constant_elements(operand: Any, matrix: Any, places: SparsePattern) -> Any:
+def _constant_elements(operand: Any, matrix: Any, pattern: SparsePattern) -> Any:
     """The elements of ``matrix``, which has two axes: if possible read where ``given`` has them."""
     around = state.ground.found(getattr(operand, "data", None))
     if around and operand is matrix and matrix.format in ("csr", "csc", "coo"):
@@ -472,7 +474,7 @@ def _constant_elements(operand: Any, matrix: Any, places: SparsePattern) -> Any:
             "the compiled function as they are now; those of csr, csc and coo matrices with two "
             "axes are read at each call, so convert it with tocsr()"
         )
-    return state.ground.made(matrix.data if places.is_ordered else matrix.tocoo().data)
+    return state.ground.made(matrix.data if pattern.is_ordered else matrix.tocoo().data)
 
 
 def _elements(name: str, data: Any, pattern: SparsePattern) -> Any:

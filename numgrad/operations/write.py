@@ -234,16 +234,16 @@ class IndexPut(Primitive):
         (x, values), params = complete(self, args, params)
         x, values = as_operand(x), as_operand(values)
         shape = tuple(x.shape)
-        parts = index_parts(self.name, shape, params["index"])
+        entries = index_parts(self.name, shape, params["index"])
         check_cast(self.name, values, x.dtype)
-        if all(map(is_basic_part, parts)):
-            region = state.ground.selected_shape(self.name, shape, parts)
-            return bind(self, (x, _fitted(self.name, values, region)), params | {"index": parts})
-        if _is_mask(parts) and (
-            len(values.shape) <= len(shape) - len(parts[0].shape) or without_numbers(parts[0])
+        if all(map(is_basic_part, entries)):
+            region = state.ground.selected_shape(self.name, shape, entries)
+            return bind(self, (x, _fitted(self.name, values, region)), params | {"index": entries})
+        if _is_mask(entries) and (
+            len(values.shape) <= len(shape) - len(entries[0].shape) or without_numbers(entries[0])
         ):
-            return _put_masked(x, values, parts[0], params["accumulate"])
-        positions = state.ground.positions(self.name, shape, parts)
+            return _put_masked(x, values, entries[0], params["accumulate"])
+        positions = state.ground.positions(self.name, shape, entries)
         region = tuple(positions.shape)
         values = _fitted(self.name, values, region)
         if tuple(values.shape) not in ((), region):
@@ -251,8 +251,8 @@ class IndexPut(Primitive):
         return put(x, positions, values, accumulate=params["accumulate"])
 
 
-def _is_mask(parts: tuple) -> bool:
-    return len(parts) == 1 and hasattr(parts[0], "grad_fn") and parts[0].dtype.kind == "b"
+def _is_mask(entries: tuple) -> bool:
+    return len(entries) == 1 and hasattr(entries[0], "grad_fn") and entries[0].dtype.kind == "b"
 
 
 def _put_masked(x: Any, values: Any, mask: Any, accumulate: bool) -> Any:
@@ -413,10 +413,10 @@ def slice_scatter(x, source, *, axis=0, start=None, end=None, step=1):
     """
     x, source = as_operand(x), as_operand(source)
     axis = index_axis("slice_scatter", axis, len(x.shape))
-    part = slice(start, end, step)
-    length = len(checked("slice_scatter", x, range(x.shape[axis]).__getitem__, part))
+    target = slice(start, end, step)
+    length = len(checked("slice_scatter", x, range(x.shape[axis]).__getitem__, target))
     _check_source("slice_scatter", x, source, (*x.shape[:axis], length, *x.shape[axis + 1 :]))
-    return index_put(x, source, index=(*(slice(None),) * axis, part))
+    return index_put(x, source, index=(*(slice(None),) * axis, target))
 
 
 @composite(keeps_dtype=True, smooth=True)

@@ -76,20 +76,20 @@ def _match(name: str, like: Any, bounds: Any, matches: dict[int, Any], where: st
     if container is None:
         matches[like] = bounds
         return
-    keys, parts = container.split(like)
+    keys, children = container.split(like)
     if isinstance(like, dict) and isinstance(bounds, dict) and set(bounds) <= set(like):
         bound_parts: Any = [bounds.get(key) for key in keys]
     elif not isinstance(like, dict) and container_of(type(bounds)) is not None:
         bound_parts = container_of(type(bounds)).split(bounds)[1]  # pyright: ignore
     else:
         bound_parts = ()
-    if len(bound_parts) != len(parts):
+    if len(bound_parts) != len(children):
         raise NumgradValueError(
             f"{name}: {where} is {bounds!r}; nest bounds as x0, with None or a pair (low, high) in "
             "place of each array"
         )
-    for k, (part, bound) in enumerate(zip(parts, bound_parts, strict=True)):
-        _match(name, part, bound, matches, where + container.path(keys, k))
+    for k, (child, bound) in enumerate(zip(children, bound_parts, strict=True)):
+        _match(name, child, bound, matches, where + container.path(keys, k))
 
 
 def fill_bounds(

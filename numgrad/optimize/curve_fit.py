@@ -390,7 +390,7 @@ def _plain(leaf: Any) -> Any:
 def _arrays(x: Any) -> Any:
     """A list of numbers, or of columns of one length, as SciPy takes it."""
     try:
-        return np.array([_plain(part) for part in x], dtype=np.float64)
+        return np.array([_plain(item) for item in x], dtype=np.float64)
     except (ValueError, TypeError):
         return map_leaves(_plain, x)
 

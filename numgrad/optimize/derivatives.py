@@ -137,7 +137,7 @@ def number(name: str, value: Any) -> Any:
     value = unlabelled(value)
     if type(value) is Tensor and value._array.shape == () and value._array.dtype.kind == "f":
         return value
-    if isinstance(value, tuple | list) and any(isinstance(part, Tensor) for part in value):
+    if isinstance(value, tuple | list) and any(isinstance(item, Tensor) for item in value):
         raise NumgradTypeError(
             f"{name}: the function returned a {type(value).__name__} of {len(value)}; it returns "
             "one real number. Gradients are taken here: of what returns a value and a gradient, "
@@ -159,21 +159,21 @@ def number(name: str, value: Any) -> Any:
 
 def vector(name: str, value: Any) -> Any:
     """Values of a function that returns several, as one vector."""
-    parts = leaves(value)
-    for part in parts:
-        dtype = (part if isinstance(part, Tensor) else np.asarray(part)).dtype
+    numbers = leaves(value)
+    for leaf in numbers:
+        dtype = (leaf if isinstance(leaf, Tensor) else np.asarray(leaf)).dtype
         if dtype.kind not in "biuf":
             raise NumgradTypeError(
-                f"{name}: the function returned a {type(part).__name__} of dtype {dtype}; it "
+                f"{name}: the function returned a {type(leaf).__name__} of dtype {dtype}; it "
                 "returns real numbers "
                 "(of complex ones return real and imaginary part)"
             )
-    if len(parts) == 1:
-        (part,) = parts
-        if getattr(part, "ndim", None) == 1:
-            return part
-        return part.reshape(-1) if hasattr(part, "reshape") else np.array([part], np.float64)
-    flat = [OPS["reshape"](part, (-1,)) for part in parts]
+    if len(numbers) == 1:
+        (leaf,) = numbers
+        if getattr(leaf, "ndim", None) == 1:
+            return leaf
+        return leaf.reshape(-1) if hasattr(leaf, "reshape") else np.array([leaf], np.float64)
+    flat = [OPS["reshape"](leaf, (-1,)) for leaf in numbers]
     return OPS["concat"](flat) if flat else np.zeros(0)
 
 

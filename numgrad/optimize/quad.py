@@ -202,8 +202,8 @@ class Integral:
 
             _, product = vjp(function, *[parameters[k] for k in numbers])
             grads = product(w)
-            parts = grads if len(numbers) > 1 else (grads,)
-            return OPS["concat"]([part.reshape(-1) for part in parts])
+            several = grads if len(numbers) > 1 else (grads,)
+            return OPS["concat"]([grad.reshape(-1) for grad in several])
 
         return self.of(gradients, 1 + len(self._tensors()))
 
@@ -269,8 +269,8 @@ class Quad(Function):
             start = 0
             for k in numbers:
                 size, like = parameters[k].size, parameters[k]
-                part = whole[start : start + size].reshape(like.shape)
-                by_parameters[k] = part.astype(like.dtype) if like.dtype != part.dtype else part
+                chunk = whole[start : start + size].reshape(like.shape)
+                by_parameters[k] = chunk.astype(like.dtype) if like.dtype != chunk.dtype else chunk
                 start += size
         return None, None, *by_ends, *by_parameters
 

@@ -45,12 +45,12 @@ class Packing:
 
     def name(self, k: int, names: Sequence[str]) -> str:
         """Element ``k`` of the vector as a reader would write it, given names of the arrays."""
-        part = next(
+        leaf = next(
             p for p, elements in enumerate(self.slices) if elements.start <= k < elements.stop
         )
-        offset = (k - self.slices[part].start) // (2 if self.dtypes[part].kind == "c" else 1)
-        index = np.unravel_index(offset, self.shapes[part])
-        return names[part] + (f"[{', '.join(map(str, index))}]" if index else "")
+        offset = (k - self.slices[leaf].start) // (2 if self.dtypes[leaf].kind == "c" else 1)
+        index = np.unravel_index(offset, self.shapes[leaf])
+        return names[leaf] + (f"[{', '.join(map(str, index))}]" if index else "")
 
     def unpack(self, vector: np.ndarray) -> list[np.ndarray]:
         """New arrays, of the shapes and dtypes of the Tensors."""
@@ -143,18 +143,18 @@ class Unknowns:
         """Read a point of a solver or the caller: a vector, or a nesting like the start."""
         if isinstance(x, np.ndarray) and x.shape == self.x0.shape and x.dtype == np.float64:
             return x
-        parts: list[Any] = []
+        values: list[Any] = []
         array = None if self._nested and not hasattr(x, "shape") else as_array(name, x)
         if array is not None and np.shape(array) == self.x0.shape:
-            parts = [array]
+            values = [array]
             return np.array(_numbers(name, "x", array), np.float64)
-        where = align(self.nesting, x if self._nested else array, parts, "x")
+        where = align(self.nesting, x if self._nested else array, values, "x")
         if where is not None:
             raise NumgradValueError(
                 f"{name}: at {where} the nesting is another than that of the start; give one like "
                 f"{self.outline()}, or the vector of its {self.x0.size} numbers"
             )
-        arrays = [_numbers(name, "x", part) for part in parts]
+        arrays = [_numbers(name, "x", leaf) for leaf in values]
         for array, shape, called in zip(arrays, self.packing.shapes, self.names, strict=True):
             if array.shape != shape:
                 raise NumgradValueError(

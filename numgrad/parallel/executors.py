@@ -333,7 +333,7 @@ def evaluate(
     executor: Any,
     remote: Remote,
     cut: Partition,
-    place: Callable[[tuple[Any, ...]], tuple[Any, ...]],
+    position_arguments: Callable[[tuple[Any, ...]], tuple[Any, ...]],
     kwargs: dict[str, Any],
 ) -> list[Any]:
     """Results of all pieces in their order.
@@ -351,13 +351,13 @@ def evaluate(
         What the function raised, with a note that names the piece.
     """
     if is_dask_client(executor):
-        return _on_dask(executor, remote, cut, place, kwargs)
+        return _on_dask(executor, remote, cut, position_arguments, kwargs)
     if cut.on_dask:
         raise NumgradTypeError(
             f"{remote.name}: Dask arrays need a client of Dask as the executor, got "
             f"{type(executor).__name__}; or give x.compute()"
         )
-    calls = [place(cut.arguments(piece)) for piece in cut.pieces()]
+    calls = [position_arguments(cut.arguments(piece)) for piece in cut.pieces()]
     if executor is None:
         here = (partial(remote, args, kwargs) for args in calls)
         return [_noted(cut, k, call) for k, call in enumerate(here)]
@@ -409,7 +409,7 @@ def _on_dask(
     client: Any,
     remote: Remote,
     cut: Partition,
-    place: Callable[[tuple[Any, ...]], tuple[Any, ...]],
+    position_arguments: Callable[[tuple[Any, ...]], tuple[Any, ...]],
     kwargs: dict[str, Any],
 ) -> list[Any]:
     """Tasks of Dask, where the blocks of its arrays are; it repeats those of lost workers."""
@@ -422,7 +422,7 @@ def _on_dask(
     remote.by_value = True
     call = delayed(_here, pure=False)
     sent = client.scatter(remote, hash=False) if len(remote.pickled(True)) > LARGE else remote
-    tasks = [call(sent, place(cut.arguments(piece)), kwargs) for piece in cut.pieces()]
+    tasks = [call(sent, position_arguments(cut.arguments(piece)), kwargs) for piece in cut.pieces()]
     futures = client.compute(tasks)
     try:
         return [_noted(cut, k, future.result) for k, future in enumerate(futures)]

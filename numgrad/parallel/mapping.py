@@ -192,7 +192,7 @@ def map(
         raise NumgradValueError(f"{name}: the function returns different structures for rows")
     columns = list(zip(*(leaves for leaves, _ in results), strict=True))
     for column in columns:
-        shapes = {part.shape[1:] for part in column}
+        shapes = {leaf.shape[1:] for leaf in column}
         if len(shapes) > 1:
             raise NumgradValueError(
                 f"{name}: the function returns shapes {' and '.join(str(s) for s in shapes)} for "

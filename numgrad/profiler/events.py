@@ -130,10 +130,10 @@ class _Lookups:
 
     def parts(self, program: Any, step: Any) -> list[tuple[str, str, Any]]:
         """Names, lines and work of the nests and matrix products of a kernel."""
-        parts = self._parts.get(id(step))
-        if parts is None:
-            parts = self._parts[id(step)] = _parts(program, step)
-        return parts
+        nests = self._parts.get(id(step))
+        if nests is None:
+            nests = self._parts[id(step)] = _parts(program, step)
+        return nests
 
 
 def _of_thread(
@@ -222,7 +222,7 @@ def _nests(
 
     What was compiled for it comes before.
     """
-    parts = known.parts(program, step)
+    nests = known.parts(program, step)
     sizes = program.graph.sizes
 
     def amount(terms: Any) -> float:
@@ -231,15 +231,15 @@ def _nests(
         except KeyError:  # an axis that no argument of the kernel has
             return sizes.hint_of(terms)
 
-    moved = [amount(work.moved) for _, _, work in parts]
+    moved = [amount(work.moved) for _, _, work in nests]
     shares = [
         serial_ns(amount(work.picoseconds) / 1000, bytes_)
-        for (_, _, work), bytes_ in zip(parts, moved, strict=True)
+        for (_, _, work), bytes_ in zip(nests, moved, strict=True)
     ]
     total = sum(shares) or 1.0
     start = max((child.end for child in kernel.children), default=kernel.begin)
     time, done = kernel.end - start, 0.0
-    for (name, line, _), share, bytes_ in zip(parts, shares, moved, strict=True):
+    for (name, line, _), share, bytes_ in zip(nests, shares, moved, strict=True):
         begin = start + round(time * done / total)
         done += share
         event = Event(
@@ -259,15 +259,15 @@ def _parts(program: Any, step: Any) -> list[tuple[str, str, Any]]:
         for item in written.writer.items
         if not isinstance(item, Statement) or item.term.op == PRODUCT
     ]
-    parts = []
+    described = []
     nests = iter(written.nests)
     for item, work in zip(items, written.works, strict=True):
         nodes = account(item, written.writer, program.expansion.origin).nodes
         names = ", ".join(dict.fromkeys(node.name for node in nodes))
         head = "matrix product" if isinstance(item, Statement) else f"nest {next(nests).number}"
         line = next((node.line for node in nodes if node.line), "")
-        parts.append((f"{head} ({names})" if names else head, line, work))
-    return parts
+        described.append((f"{head} ({names})" if names else head, line, work))
+    return described
 
 
 # -------------------------------------------------------------------------------------- memory

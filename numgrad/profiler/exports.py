@@ -83,11 +83,11 @@ def to_text(rows: Sequence[Summary], sort: str, most: int | None) -> str:
     widths = [max(map(len, (head, *texts))) for head, _, texts in cells]
 
     def line(texts: Sequence[str]) -> str:
-        parts = [
+        cells_of_row = [
             text.ljust(width) if left else text.rjust(width)
             for text, width, (_, left, _) in zip(texts, widths, cells, strict=True)
         ]
-        return "  ".join(parts).rstrip()
+        return "  ".join(cells_of_row).rstrip()
 
     lines = [line([head for head, _, _ in cells])]
     lines += [line(texts) for texts in zip(*(texts for _, _, texts in cells), strict=True)]
@@ -144,14 +144,14 @@ class Flame:
     def add(self, event: Event) -> None:
         """Lay another event with its parts on top."""
         key = event.kind, event.name
-        part = self.parts.get(key)
-        if part is None:
-            part = self.parts[key] = Flame(*key, line=event.line)
-        part.calls += 1
-        part.total_ns += event.total_ns
-        part.bytes += event.bytes
+        flame = self.parts.get(key)
+        if flame is None:
+            flame = self.parts[key] = Flame(*key, line=event.line)
+        flame.calls += 1
+        flame.total_ns += event.total_ns
+        flame.bytes += event.bytes
         for child in event.children:
-            part.add(child)
+            flame.add(child)
 
 
 def flames(events: Iterable[Event]) -> Flame:
@@ -160,7 +160,7 @@ def flames(events: Iterable[Event]) -> Flame:
     for event in events:
         if event.parent is None:
             root.add(event)
-    root.total_ns = sum(part.total_ns for part in root.parts.values())
+    root.total_ns = sum(child.total_ns for child in root.parts.values())
     return root
 
 
@@ -176,9 +176,9 @@ def to_svg(root: Flame) -> str:
             continue
         depth = max(depth, level + 1)
         drawn += _box(flame, x, level, scale, root.total_ns)
-        for part in sorted(flame.parts.values(), key=lambda part: -part.total_ns):
-            stack.append((part, x, level + 1))
-            x += part.total_ns * scale
+        for child in sorted(flame.parts.values(), key=lambda child: -child.total_ns):
+            stack.append((child, x, level + 1))
+            x += child.total_ns * scale
     height = depth * HEIGHT
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH:g}" height="{height:g}" '
@@ -210,18 +210,18 @@ def to_html(events: Sequence[Event], rows: Sequence[Summary]) -> str:
     """A document's part with the picture and the table."""
     shown = arranged(rows, "self", ROWS)
     cells = columns(shown, sum(row.self_ns for row in rows))
-    parts = ["<div>", to_svg(flames(events)), "<table><thead><tr>"]
-    parts += [f"<th>{_text(head)}</th>" for head, _, _ in cells]
-    parts.append("</tr></thead><tbody>")
+    pieces = ["<div>", to_svg(flames(events)), "<table><thead><tr>"]
+    pieces += [f"<th>{_text(head)}</th>" for head, _, _ in cells]
+    pieces.append("</tr></thead><tbody>")
     for number in range(len(shown)):
-        parts.append("<tr>")
+        pieces.append("<tr>")
         for _, left, texts in cells:
             side = "left" if left else "right"
-            parts.append(f'<td style="text-align:{side}">{_text(texts[number])}</td>')
-        parts.append("</tr>")
+            pieces.append(f'<td style="text-align:{side}">{_text(texts[number])}</td>')
+        pieces.append("</tr>")
     left = len(rows) - len(shown)
     more = f"<p>and {left} rows more: <code>print(p.table(rows=None))</code></p>" if left else ""
-    return "".join([*parts, "</tbody></table>", more, "</div>"])
+    return "".join([*pieces, "</tbody></table>", more, "</div>"])
 
 
 def _text(text: str) -> str:
@@ -311,10 +311,10 @@ def trace_events(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
         yield _meta("thread_name", process, number, name)
     recorded: dict[int, Event] = {}
     for event in events:
-        place = {"pid": process, "tid": numbers[event.thread]}
+        thread = {"pid": process, "tid": numbers[event.thread]}
         yield {
             "ph": "X", "name": event.name, "cat": event.kind, "ts": event.begin / 1e3,
-            "dur": event.total_ns / 1e3, **place, "args": _arguments(event),
+            "dur": event.total_ns / 1e3, **thread, "args": _arguments(event),
         }  # fmt: skip
         if event.kind == OPERATION and event.sequence >= 0:
             recorded[event.sequence] = event

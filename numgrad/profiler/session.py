@@ -79,12 +79,12 @@ def schedule(
     length = wait + warmup + active
 
     def action(step: int) -> ProfilerAction:
-        cycle, place = divmod(step - skip_first, length)
-        if step < skip_first or (repeat and cycle >= repeat) or place < wait:
+        cycle, position = divmod(step - skip_first, length)
+        if step < skip_first or (repeat and cycle >= repeat) or position < wait:
             return ProfilerAction.NONE
-        if place < wait + warmup:
+        if position < wait + warmup:
             return ProfilerAction.WARMUP
-        last = place == length - 1
+        last = position == length - 1
         return ProfilerAction.RECORD_AND_SAVE if last else ProfilerAction.RECORD
 
     return action

@@ -432,8 +432,8 @@ class Generator:
         along = 0 if axis is None else normalize_axes("random.permuted", axis, row.ndim)[0]
 
         def draw(shape: Any) -> Any:
-            places = np.arange(shape[along]).reshape((-1,) + (1,) * (len(shape) - along - 1))
-            return method(np.broadcast_to(places, shape), axis=along)
+            positions = np.arange(shape[along]).reshape((-1,) + (1,) * (len(shape) - along - 1))
+            return method(np.broadcast_to(positions, shape), axis=along)
 
         order = asked(method, draw, (), tuple(row.shape), np.int64, independent=False)
         return OPS["reshape"](OPS["take_along_axis"](row, order, axis=along), tuple(x.shape))

@@ -204,8 +204,8 @@ class SkewNormal(Continuous):
         return np.where(result < 0, 0.0, result)
 
     def _sample(self, rng, size, a):
-        part = np.abs(rng.standard_normal(size))
-        return (a * part + rng.standard_normal(size)) / np.sqrt(1 + a * a)
+        half_normal = np.abs(rng.standard_normal(size))
+        return (a * half_normal + rng.standard_normal(size)) / np.sqrt(1 + a * a)
 
     def _entropy(self, a):
         # both factors of the density together fall off as that of a normal number v
@@ -367,8 +367,8 @@ class TruncatedNormal(Continuous):
         end = np.where(left, a, -b)
         endless = np.isinf(end)
         end = np.where(endless, -math.inf, log_ndtr(np.where(endless, 0.0, end)))
-        part = np.where(left, np.log(q), np.log1p(-q)) + mass
-        result = ndtri_exp(np.logaddexp(end, part))
+        log_share = np.where(left, np.log(q), np.log1p(-q)) + mass
+        result = ndtri_exp(np.logaddexp(end, log_share))
         return np.where(left, result, -result)
 
     def _isf(self, q, a, b):

@@ -120,9 +120,9 @@ def over_widths(df: Any, far: Any) -> tuple[Any, Any]:
     unit = 1 / np.sqrt(1 + half)
     knee = np.minimum(np.log1p(far * far) / unit, 9 + 40 / (half * unit))
     low, high = -knee - 1 - np.log1p(40 / (half * unit)), 9 + np.log1p(45 / half) / unit
-    place = low + (high - low) * constant(_STEPS.astype(half.dtype))
-    dense = np.exp(-place - knee)
-    log = unit * (place - dense)
+    grid = low + (high - low) * constant(_STEPS.astype(half.dtype))
+    dense = np.exp(-grid - knee)
+    log = unit * (grid - dense)
     # the logarithm of the density less its greatest, without cancellation near it
     near = np.abs(log) < 0.01
     few, many = np.where(near, log, 0.0), np.where(near, 1.0, log)

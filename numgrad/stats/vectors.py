@@ -205,8 +205,8 @@ class MultivariateNormal(_Elliptical):
     def entropy(self, mean: Any = None, cov: Any = 1.0) -> Any:
         """Differential entropy."""
         cov = as_operand(cov)
-        places = cov if len(cov.shape) or mean is None else as_operand(mean)
-        length = places.shape[-1] if len(places.shape) else 1
+        known = cov if len(cov.shape) or mean is None else as_operand(mean)
+        length = known.shape[-1] if len(known.shape) else 1
         factor = cholesky(_matrix(cov, length))
         return 0.5 * (length * (LOG_2_PI + 1) + _log_determinant(factor))
 
@@ -272,8 +272,8 @@ class MultivariateT(_Elliptical):
     def entropy(self, loc: Any = None, shape: Any = 1.0, df: Any = 1.0) -> Any:
         """Differential entropy."""
         shape, df = as_operand(shape), as_operand(df)
-        places = shape if len(shape.shape) or loc is None else as_operand(loc)
-        length = places.shape[-1] if len(places.shape) else 1
+        known = shape if len(shape.shape) or loc is None else as_operand(loc)
+        length = known.shape[-1] if len(known.shape) else 1
         factor = cholesky(_matrix(shape, length))
         half, more = 0.5 * df, 0.5 * (df + length)
         height = gammaln(half) - gammaln(more) + 0.5 * length * np.log(math.pi * df)

@@ -17,7 +17,7 @@ from numgrad.autograd.saved import keep
 from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor, root
 from numgrad.autograd.versions import INFERENCE, Version
 from numgrad.core.arguments import complete
-from numgrad.core.interpreter import BaseInterpreter, state
+from numgrad.core.interpreter import BaseInterpreter, ThreadSettings, state
 from numgrad.core.op import Op
 from numgrad.core.plan import Call
 from numgrad.core.primitive import Composite, View
@@ -69,11 +69,8 @@ class RecordingInterpreter(BaseInterpreter):
         standins = tuple(
             Tensor(a._array, a.dtype.kind in "fc") if isinstance(a, Tensor) else a for a in args
         )
-        before = state.set(**RECORDING)
-        try:
+        with ThreadSettings(**RECORDING):
             out = self.bind(op, standins, params)
-        finally:
-            state.set(**before)
         forgotten = map(Tensor, [y._array for y in _outputs(out)])  # without the graph
         return tuple(forgotten) if isinstance(out, tuple) else next(forgotten), _call_of(out)
 

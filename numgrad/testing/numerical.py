@@ -286,9 +286,9 @@ def _units(shape: tuple[int, ...], dtype: np.dtype) -> list[np.ndarray]:
     """Arrays with a 1 at one element, i for its imaginary part: the columns of Jacobians."""
     units = []
     for index in np.ndindex(shape):
-        for part in _parts(dtype):
+        for component in _parts(dtype):
             unit = np.zeros(shape, dtype)
-            unit[index] = part
+            unit[index] = component
             units.append(unit)
     return units
 

@@ -18,8 +18,8 @@ def wait_for(result: Any) -> None:
     if wait is not None:
         wait()
     elif isinstance(result, tuple | list | dict):
-        for part in result.values() if isinstance(result, dict) else result:
-            wait_for(part)
+        for item in result.values() if isinstance(result, dict) else result:
+            wait_for(item)
 
 
 @pytest.fixture

@@ -41,7 +41,14 @@ from numgrad.autograd.versions import write_count
 from numgrad.core.abstract import AbstractLength
 from numgrad.core.foreign import refuse_mask
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import Interpreter, bind, bind_recorded, interpreter, state
+from numgrad.core.interpreter import (
+    Interpreter,
+    ThreadSettings,
+    bind,
+    bind_recorded,
+    interpreter,
+    state,
+)
 from numgrad.core.op import OPS
 from numgrad.core.tree import Nesting, align, flatten, map_leaves, paths, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
@@ -243,14 +250,9 @@ class _Watching(Interpreter):
             arrays = (*args, *(out if isinstance(out, tuple) else (out,)))
             self.met = any(getattr(x, "dtype", _FLOAT) not in DEFAULTS for x in arrays)
 
-    @contextmanager
-    def _below(self) -> Iterator[None]:
+    def _below(self) -> ThreadSettings:
         stack = state.interpreters
-        before = state.set(interpreters=stack[: stack.index(self)] if self in stack else stack)
-        try:
-            yield
-        finally:
-            state.set(**before)
+        return ThreadSettings(interpreters=stack[: stack.index(self)] if self in stack else stack)
 
 
 class CarryingLoop:

@@ -224,11 +224,11 @@ def _saved_tensors(node: GraphNode) -> Iterator[tuple[str, Any]]:
             )
         if node.call.opaque:
             saved = tuple(node.saved_tensors)
-        parts = saved if isinstance(saved, tuple) else (saved,)
-        for k, part in enumerate(parts):
-            value = part
-            if isinstance(part, Guard):
-                value = part.array if part.tensor is None else part.tensor
+        items = saved if isinstance(saved, tuple) else (saved,)
+        for k, item in enumerate(items):
+            value = item
+            if isinstance(item, Guard):
+                value = item.array if item.tensor is None else item.tensor
             if isinstance(value, Tensor | np.ndarray | Packed):
                 yield (f"{name}[{k}]" if isinstance(saved, tuple) else name), value
 

@@ -47,6 +47,7 @@ from numgrad.core.draws import Draw, Draws
 from numgrad.core.foreign import NO_ARRAY, asked_by_product
 from numgrad.core.interpreter import (
     Interpreter,
+    ThreadSettings,
     above_ground,
     bind,
     bind_recorded,
@@ -272,15 +273,10 @@ class BatchingInterpreter(Interpreter):
             )
         return by_example(op, operands, params, self.size)
 
-    @contextmanager
-    def _below(self) -> Iterator[None]:
+    def _below(self) -> ThreadSettings:
         """Let the interpreters below this one bind."""
         stack = state.interpreters
-        before = state.set(interpreters=stack[: stack.index(self)] if self in stack else stack)
-        try:
-            yield
-        finally:
-            state.set(**before)
+        return ThreadSettings(interpreters=stack[: stack.index(self)] if self in stack else stack)
 
 
 class Outline:

@@ -24,7 +24,7 @@ from numgrad.autograd.variable import TENSORS, Tensor, constant, refresh
 from numgrad.core.abstract import ones, zeros
 from numgrad.core.foreign import refuse_mask
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import ThreadSettings, state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError, warn
 
@@ -329,22 +329,16 @@ def _run_for_user(create_graph: bool, run: Callable[..., Any], *args: Any) -> An
     """
     if not state.ground.deferred or state.constant is not create_graph:
         return run(*args)
-    before = state.set(constant=not create_graph)
-    try:
+    with ThreadSettings(constant=not create_graph):
         return run(*args)
-    finally:
-        state.set(**before)
 
 
 def _in_mode(recording: bool, run: Callable[..., Any], *args: Any) -> Any:
     """The result of ``run(*args)`` where operations are recorded, or are not."""
     if state.grad_enabled is recording:
         return run(*args)
-    before = state.set(grad_enabled=recording)
-    try:
+    with ThreadSettings(grad_enabled=recording):
         return run(*args)
-    finally:
-        state.set(**before)
 
 
 def _run_batched(

@@ -10,7 +10,7 @@ from typing import Any
 from numgrad.autograd.function.function_call import FunctionCtx, as_tensors
 from numgrad.autograd.function.levels import call_function
 from numgrad.autograd.variable import Tensor
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import ThreadSettings
 from numgrad.errors import (
     NumgradNotImplementedError,
     NumgradRuntimeError,
@@ -268,10 +268,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(backward)
     def once(ctx: FunctionCtx, *grads: Any) -> Any:
         ctx._once = True
-        before = state.set(grad_enabled=False)
-        try:
+        with ThreadSettings(grad_enabled=False):
             return backward(ctx, *grads)
-        finally:
-            state.set(**before)
 
     return once

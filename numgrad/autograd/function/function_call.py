@@ -45,7 +45,7 @@ from numgrad.autograd.versions import (
 )
 from numgrad.core.abstract import zeros
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import ThreadSettings, state
 from numgrad.core.op import Op
 from numgrad.core.plan import Call, conform
 from numgrad.core.row_gradients import RowSparseArray
@@ -428,11 +428,8 @@ def run(definition: Definition, args: tuple, keywords: dict[str, Any]) -> tuple[
     edges = tuple([edge_of(a) if mask >> k & 1 else None for k, a in enumerate(args)])
     versions = {id(a): write_count(a) for a in args if isinstance(a, Tensor)}
     ctx = FunctionCtx(definition.__name__, needs)
-    before = state.set(grad_enabled=False)
-    try:
+    with ThreadSettings(grad_enabled=False):
         returned = as_tensors(definition.run_forward(ctx, args, keywords), args)
-    finally:
-        state.set(**before)
     outputs = _Outputs(ctx, args, returned)
     outputs.count_writes(versions)
     if mask and outputs.differentiable:

@@ -10,8 +10,8 @@ user's code on examples. So the graph and the levels below see whole batches onl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -22,7 +22,7 @@ from numgrad.autograd.function import function_call
 from numgrad.autograd.node import conform_tensor
 from numgrad.autograd.variable import Tensor, constant
 from numgrad.core.abstract import zeros
-from numgrad.core.interpreter import bind, interpreter, state
+from numgrad.core.interpreter import ThreadSettings, bind, interpreter, state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError
 
@@ -55,14 +55,9 @@ def call_function(
     return active.apply_function(function, args, keywords)
 
 
-@contextmanager
-def _below() -> Iterator[None]:
+def _below() -> ThreadSettings:
     """Leave what is called inside to the interpreters below the one on top."""
-    before = state.set(interpreters=state.interpreters[:-1])
-    try:
-        yield
-    finally:
-        state.set(**before)
+    return ThreadSettings(interpreters=state.interpreters[:-1])
 
 
 def _as_tuple(values: Any) -> tuple:

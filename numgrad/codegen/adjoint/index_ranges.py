@@ -24,6 +24,7 @@ from numgrad.codegen.adjoint.liveness import (
     statements_in,
     targets_of,
 )
+from numgrad.codegen.native.syntax import nodes
 from numgrad.codegen.nests.polynomial import Length, add, constant, multiply, substitute
 
 _DEEPEST = 40
@@ -118,8 +119,8 @@ class IterationSpace:
 
     def is_shared(self, node: ast.expr) -> bool:
         """Whether an expression has the same value in all iterations, and reads no memory."""
-        if any(isinstance(n, ast.Subscript) and not _is_length(n) for n in ast.walk(node)) or any(
-            isinstance(n, ast.Call) and not _is_plain(n) for n in ast.walk(node)
+        if any(isinstance(n, ast.Subscript) and not _is_length(n) for n in nodes(node)) or any(
+            isinstance(n, ast.Call) and not _is_plain(n) for n in nodes(node)
         ):
             return False
         return not read_names(node) & self.changing
@@ -129,9 +130,7 @@ class IterationSpace:
         for _ in range(_DEEPEST):
             if self.is_shared(node):
                 return node
-            inner = [
-                n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in self.changing
-            ]
+            inner = [n.id for n in nodes(node) if isinstance(n, ast.Name) and n.id in self.changing]
             if not inner or any(name not in self.makers for name in inner):
                 return None
             node = _Replacement({name: self.makers[name] for name in inner}).visit(

@@ -9,20 +9,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from numgrad.codegen.native.syntax import used_names
+
 Names = frozenset[str]
 _NONE: Names = frozenset()
 
 
-def read_names(*nodes: ast.AST | None) -> Names:
+def read_names(*expressions: ast.AST | None) -> Names:
     """The names that expressions read; of an element that is set, those of its index."""
-    names = set()
-    for node in nodes:
-        if node is None:
-            continue
-        for each in ast.walk(node):
-            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
-                names.add(each.id)
-    return frozenset(names)
+    return frozenset(
+        [
+            name.id
+            for expression in expressions
+            if expression is not None
+            for name in used_names(expression)
+            if isinstance(name.ctx, ast.Load)
+        ]
+    )
 
 
 def targets_of(statement: ast.stmt) -> Iterator[ast.expr]:

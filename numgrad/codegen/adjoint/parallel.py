@@ -19,8 +19,8 @@ for any number of these.
 
 The number is the work by ``CHUNK``, in halves of nanoseconds as estimated from the text, where an
 inner loop of unknown length counts as ``UNKNOWN_TRIPS`` iterations; and so few that clearing and
-adding up private copies takes an eighth of the work (``COPY``). A loop of one chunk is no launch
-and has no copies.
+adding up private copies takes an eighth of the work or so (``COPY``). The first chunk adds to the
+array itself, so a loop of one chunk has no copies, and is no launch.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ from numgrad.codegen.adjoint.liveness import (
     read_before_set,
     statements_in,
 )
+from numgrad.codegen.native.syntax import nodes
 
 CHUNK = 40_000
 """Work of a chunk at least, in halves of nanoseconds."""
-COPY = 16
+COPY = 24
 """Work, in halves of nanoseconds, that is worth a private copy of an element at least."""
 UNKNOWN_TRIPS = 16
 """Iterations that an inner loop has by estimate where none is known before."""
@@ -206,10 +207,10 @@ class ParallelText:
         block = f"block{number}_"
         for name, length in lengths.items():
             copy = f"{name}__sums"
-            head.append(f"{copy} = partial_sums({chunks} * ({length}) * ({chunks} > 1), {name})")
+            head.append(f"{copy} = partial_sums(max(0, {chunks} - 1) * ({length}), {name})")
             start += [
-                f"clear_chunk({copy}, {chunk}, {chunks}, {length})",
-                f"{name}__own = chunk_of({name}, {copy}, {chunk}, {chunks})",
+                f"clear_chunk({copy}, {chunk}, {length})",
+                f"{name}__own = chunk_of({name}, {copy}, {chunk})",
             ]
             flat = f"{name}.reshape({length})" if ranks[name] > 1 else name
             after += [
@@ -286,7 +287,7 @@ def _grown_vectors(node: ast.For) -> set[str]:
 def _lines_of_names(function: ast.FunctionDef) -> dict[str, set[int]]:
     """The lines in which each name is used; that in which a growing vector is made left out."""
     lines: dict[str, set[int]] = {}
-    for node in ast.walk(function):
+    for node in nodes(function):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             lines.setdefault(node.id, set()).add(node.lineno)
     return lines
@@ -302,7 +303,7 @@ class Estimate:
         own, parts = 0, []
         for statement in statements:
             heads = self._heads(statement)
-            own += sum(_cost(node) for head in heads for node in ast.walk(head))
+            own += sum(_cost(node) for head in heads for node in nodes(head))
             for block in (getattr(statement, "body", ()), getattr(statement, "orelse", ())):
                 if not block:
                     continue

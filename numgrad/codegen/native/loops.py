@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -545,7 +545,9 @@ def _write_task(
         place = f.pure(f"getelementptr {context}, ptr %context, i32 0, i32 {k}")
         loaded.append(f.pure(f"load {kind}, ptr {place}"))
     f.failed = loaded.pop(0)
-    fixed: dict[str, Value] = {k: rebuilt(value, loaded) for k, value in given.items()}
+    fixed: dict[str, Value] = {
+        k: _with_literals(rebuilt(value, loaded), value) for k, value in given.items()
+    }
     inner.variables = body.variables - set(fixed)
     inner.names.update(fixed)
     for key, value in body.names.items():
@@ -558,3 +560,12 @@ def _write_task(
     if result != "void":
         raise Unsupported("a result of a task")
     module.functions.append(f.text("void"))
+
+
+def _with_literals(value: Value, like: Value) -> Value:
+    """A value whose lengths, where those of a like one are known numbers, are these."""
+    if not isinstance(value, Array) or not isinstance(like, Array):
+        return like if isinstance(like, Number) and like.literal is not None else value
+    pairs = zip(value.shape, like.shape, strict=True)
+    shape = tuple([own if n.literal is None else n for own, n in pairs])
+    return replace(value, shape=shape)

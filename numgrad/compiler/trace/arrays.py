@@ -40,7 +40,7 @@ from numgrad.compiler.trace.views import (
     written,
 )
 from numgrad.core.abstract import AbstractArray
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import ThreadSettings, state
 from numgrad.core.op import OPS
 from numgrad.core.primitive import View
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError, NumgradTypeError
@@ -415,15 +415,12 @@ class Views:
     def __call__(self, owner: Any, lengths: dict[int, int], as_tensor: bool) -> Any:
         """The views of an ndarray or a Tensor."""
         tensor = owner if isinstance(owner, Tensor) else Tensor(owner)
-        before = state.set(grad_enabled=state.grad_enabled and self.recorded)
-        try:
+        with ThreadSettings(grad_enabled=state.grad_enabled and self.recorded):
             if not self.recorded:
                 tensor = tensor.detach()
             for step in self.steps:
                 params = parameters(step, lambda n: self.sizes.evaluate(n, lengths))  # pyright: ignore
                 tensor = OPS[step.name](tensor, **params)
-        finally:
-            state.set(**before)
         return tensor if as_tensor else tensor._array
 
 

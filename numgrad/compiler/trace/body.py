@@ -28,7 +28,7 @@ from numgrad.compiler.trace.side_effects import SideEffects
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.core.draws import Draw, Draws, words_of
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import ThreadSettings, state
 from numgrad.errors import NumgradTraceError
 
 _OWN = (
@@ -239,14 +239,11 @@ def trace_body(
     tracer = BodyTracer(sizes, carries)
     flags = [*weak, *[False] * (len(metas) - len(weak))]
     with TraceInterpreter(tracer):
-        before = state.set(grad_enabled=False, constant=False, mutation=None)
-        try:
+        with ThreadSettings(grad_enabled=False, constant=False, mutation=None):
             inputs = [tracer.given(m, weak=w) for m, w in zip(metas, flags, strict=True)]
             with effects or nullcontext():
                 results = function(inputs)
             outputs = [tracer.value(x) for x in results]
-        finally:
-            state.set(**before)
         body = tracer.finished(len(metas), outputs)
         tracer.release()
     if effects is not None and effects.grown and not again:

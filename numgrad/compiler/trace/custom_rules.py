@@ -55,7 +55,7 @@ from numgrad.compiler.trace.tracer import Tracer
 from numgrad.compiler.trace.views import CONSTANTS
 from numgrad.core.batching import BatchOperand
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
+from numgrad.core.interpreter import ThreadSettings, bind, state
 from numgrad.core.op import OPS, Op
 from numgrad.core.primitive import View
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError
@@ -143,11 +143,8 @@ class Ruled:
         traced = [operand(ruled, args[k])[1] for k in rule.places]
         sources = [TracedArray(a.tracer, a.value) for a in traced]  # before anything is written
         self.sources = sources
-        before = state.set(constant=True)
-        try:
+        with ThreadSettings(constant=True):
             returned = as_tensors(self.function.run_forward(ctx, args, keywords), args)
-        finally:
-            state.set(**before)
         if ctx._dirty:
             dirty = {"rule": Ended(f"{self.__name__}: {_DIRTY}"), "count": len(sources)}
             for t in ctx._dirty:

@@ -26,15 +26,15 @@ from numgrad.kernels.products.blas import lapack
 def real_eigen(a, w, v, upper, vectors, alone):
     """Eigenvalues, and in ``v`` eigenvectors in columns if asked for, of what one triangle says."""
     n = a.shape[0]
-    length, places = 1 + 70 * n + 2 * n * n, 3 + 5 * n
+    length, integers = 1 + 70 * n + 2 * n * n, 3 + 5 * n
     b, values = np.empty((n, n), np.float64), np.empty(n, np.float64)
     work, room, info = (
-        np.empty(length, np.float64), np.empty(places, np.int32), np.empty(1, np.int32),
+        np.empty(length, np.float64), np.empty(integers, np.int32), np.empty(1, np.int32),
     )  # fmt: skip
     job = 86 if vectors else 78  # V, N
     letter = 85 if upper else 76  # U, L
     copy(a.T, b)
-    lapack(b.dtype, "syevd", job, letter, n, b, n, values, work, length, room, places, info)
+    lapack(b.dtype, "syevd", job, letter, n, b, n, values, work, length, room, integers, info)
     for i in range(n):
         w[i] = values[i]
     if vectors:
@@ -46,15 +46,15 @@ def real_eigen(a, w, v, upper, vectors, alone):
 def complex_eigen(a, w, v, upper, vectors, alone):
     """The same of a Hermitian matrix."""
     n = a.shape[0]
-    length, more, places = 1 + 70 * n + n * n, 1 + 5 * n + 2 * n * n, 3 + 5 * n
+    length, more, integers = 1 + 70 * n + n * n, 1 + 5 * n + 2 * n * n, 3 + 5 * n
     b, values = np.empty((n, n), np.complex128), np.empty(n, np.float64)
     work, reals = np.empty(length, np.complex128), np.empty(more, np.float64)
-    room, info = np.empty(places, np.int32), np.empty(1, np.int32)
+    room, info = np.empty(integers, np.int32), np.empty(1, np.int32)
     job = 86 if vectors else 78
     letter = 85 if upper else 76
     copy(a.T, b)
     lapack(
-        b.dtype, "heevd", job, letter, n, b, n, values, work, length, reals, more, room, places,
+        b.dtype, "heevd", job, letter, n, b, n, values, work, length, reals, more, room, integers,
         info,
     )  # fmt: skip
     for i in range(n):

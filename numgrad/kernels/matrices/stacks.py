@@ -58,9 +58,9 @@ class StackKernel:
     """
 
     def __init__(
-        self, place: str, kinds: str, lapack: str = "", products: str = "T", in_double: bool = False
+        self, home: str, kinds: str, lapack: str = "", products: str = "T", in_double: bool = False
     ) -> None:
-        self.module, _, self.name = place.partition(":")
+        self.module, _, self.name = home.partition(":")
         self.kinds, self.lapack = kinds.split(), lapack.split()
         self.products, self.in_double = products, in_double
         self.serial: dict[np.dtype, Callable[..., int]] = {}
@@ -246,14 +246,14 @@ def _lapack_kernel(name: str, dtype: np.dtype, parallel: bool) -> Callable[..., 
         types["R"] = f"float{dtype.itemsize * 4}"
     names, signature, arguments = [], [], []
     for word in words:
-        kind, place = word
+        kind, slot = word
         if kind in "cs":
-            arguments.append(f"{'codes' if kind == 'c' else 'sizes'}[{place}:].ctypes.data")
+            arguments.append(f"{'codes' if kind == 'c' else 'sizes'}[{slot}:].ctypes.data")
             continue
         names.append(f"x{len(names)}")
-        axes = {".": 1, "*": 2}.get(place) or int(place)
+        axes = {".": 1, "*": 2}.get(slot) or int(slot)
         signature.append(f"{types[kind]}[{':,' * (axes - 1)}::1]")
-        index = {".": "", "*": "[task]", "1": "[i:]"}.get(place, "[i]")
+        index = {".": "", "*": "[task]", "1": "[i:]"}.get(slot, "[i]")
         arguments.append(f"{names[-1]}{index}.ctypes.data")
     own = f"{_LETTERS[dtype.name]}{name}"
     source = (

@@ -62,12 +62,12 @@ class _Code:
         return self.add(address, do.binary(self.f, "*", index, step))
 
     def load(self, address: Number, lanes: int = 0, offset: int = 0) -> Number:
-        kind, place = kind_of(self.number("", lanes)), self._pointer(address, offset)
-        return self.number(self.f.value(f"load {kind}, ptr {place}, align {self.size}"), lanes)
+        kind, pointer = kind_of(self.number("", lanes)), self._pointer(address, offset)
+        return self.number(self.f.value(f"load {kind}, ptr {pointer}, align {self.size}"), lanes)
 
     def store(self, x: Number, address: Number, offset: int = 0) -> None:
-        place = self._pointer(address, offset)
-        self.f.effect(f"store {kind_of(x)} {x.part}, ptr {place}, align {self.size}")
+        pointer = self._pointer(address, offset)
+        self.f.effect(f"store {kind_of(x)} {x.part}, ptr {pointer}, align {self.size}")
 
     def _pointer(self, address: Number, offset: int) -> str:
         return self.f.pure(f"inttoptr i64 {self.add(address, integer(offset)).part} to ptr")
@@ -90,7 +90,7 @@ class _Code:
         """The columns of a square of vectors, by as many interleavings of halves as it has."""
         half, lanes = len(rows) // 2, self.lanes
         low, high = ([*range(k, k + lanes // 2)] for k in (0, lanes // 2))
-        orders = [[x for k in part for x in (k, k + lanes)] for part in (low, high)]
+        orders = [[x for k in operands for x in (k, k + lanes)] for operands in (low, high)]
         for _ in range(half.bit_length()):
             rows = [
                 self.shuffled(x, y, order)
@@ -101,25 +101,25 @@ class _Code:
 
     def shuffled(self, x: Number, y: Number, order: list[int]) -> Number:
         kind = kind_of(x)
-        places = ", ".join(f"i32 {k}" for k in order)
-        pattern = f"<{len(order)} x i32> <{places}>"
+        indices = ", ".join(f"i32 {k}" for k in order)
+        pattern = f"<{len(order)} x i32> <{indices}>"
         text = f"shufflevector {kind} {x.part}, {kind} {y.part}, {pattern}"
         return self.number(self.f.pure(text), x.lanes)
 
     def slot(self, first: Number) -> tuple[str, int]:
         """Where a sum lies while a loop runs."""
-        place = self.f.slot(kind_of(first)), first.lanes
-        self.put(place, first)
-        return place
+        slot = self.f.slot(kind_of(first)), first.lanes
+        self.put(slot, first)
+        return slot
 
-    def get(self, place: tuple[str, int]) -> Number:
-        name, lanes = place
+    def get(self, slot: tuple[str, int]) -> Number:
+        name, lanes = slot
         return self.number(
             self.f.value(f"load {kind_of(self.number('', lanes))}, ptr {name}"), lanes
         )
 
-    def put(self, place: tuple[str, int], x: Number) -> None:
-        self.f.effect(f"store {kind_of(x)} {x.part}, ptr {place[0]}")
+    def put(self, slot: tuple[str, int], x: Number) -> None:
+        self.f.effect(f"store {kind_of(x)} {x.part}, ptr {slot[0]}")
 
     def rows(self, address: Number, pitch: Number, count: int, left: Number) -> list[Number]:
         """Addresses of ``count`` rows; the last of those left stands for what lies behind it."""
@@ -169,8 +169,8 @@ class _Code:
 
 
 def stack(body: InstructionContext, size: Number) -> Number:
-    place = body.f.slot(f"[{size.literal} x i8], align {ALIGNMENT}")
-    return Number(INT64, (body.f.pure(f"ptrtoint ptr {place} to i64"),))
+    slot = body.f.slot(f"[{size.literal} x i8], align {ALIGNMENT}")
+    return Number(INT64, (body.f.pure(f"ptrtoint ptr {slot} to i64"),))
 
 
 def tile(
@@ -227,10 +227,10 @@ def _tile(
     sources = code.rows(a, row_a, height, left)
     targets = code.rows(c, row_c, height, left)
     offsets = [v * code.width for v in range(width)]
-    places = [(target, offset) for target in targets for offset in offsets]
-    sums = [code.slot(code.zero(lanes)) for _ in places]
+    targets_of_sums = [(target, offset) for target in targets for offset in offsets]
+    sums = [code.slot(code.zero(lanes)) for _ in targets_of_sums]
     with code.where(add):
-        for total, (target, offset) in zip(sums, places, strict=True):
+        for total, (target, offset) in zip(sums, targets_of_sums, strict=True):
             code.put(total, code.load(target, lanes, offset))
     with code.loop(count) as at:
         row = code.along(b, at, row_b)
@@ -240,7 +240,7 @@ def _tile(
             for v, factor in enumerate(factors):
                 total = sums[r * width + v]
                 code.put(total, code.multiply_add(x, factor, code.get(total)))
-    for total, (target, offset) in zip(sums, places, strict=True):
+    for total, (target, offset) in zip(sums, targets_of_sums, strict=True):
         code.store(code.get(total), target, offset)
 
 
@@ -326,9 +326,9 @@ def gather(
     code = _Code(body, body.dtype_of(like))
     with code.loop(columns) as j:
         first = code.along(source, j, step)
-        place = code.along(target, j, integer(code.size))
+        goal = code.along(target, j, integer(code.size))
         with code.loop(rows) as i:
-            code.store(code.load(code.along(first, i, row)), code.along(place, i, pitch))
+            code.store(code.load(code.along(first, i, row)), code.along(goal, i, pitch))
 
 
 def gather_rows(
@@ -351,17 +351,17 @@ def turn(
     done = do.binary(code.f, "*", squares, lanes)
     with code.loop(squares) as at:
         given = [code.along(source, at, integer(width.literal))]
-        place = [code.along(target, do.binary(code.f, "*", at, lanes), pitch)]
+        addresses = [code.along(target, do.binary(code.f, "*", at, lanes), pitch)]
         for _ in range(1, code.lanes):
             given.append(code.add(given[-1], column))
-            place.append(code.add(place[-1], pitch))
+            addresses.append(code.add(addresses[-1], pitch))
         turned = code.turned([code.load(each, code.lanes) for each in given])
-        for row, there in zip(turned, place, strict=True):
+        for row, there in zip(turned, addresses, strict=True):
             code.store(row, there)
     size = integer(code.size)
-    first, place = code.along(source, done, size), code.along(target, done, pitch)
+    first, addresses = code.along(source, done, size), code.along(target, done, pitch)
     with code.loop(lanes) as j:
-        given, there = code.along(first, j, column), code.along(place, j, size)
+        given, there = code.along(first, j, column), code.along(addresses, j, size)
         with code.loop(do.binary(code.f, "-", rows, done)) as k:
             code.store(code.load(code.along(given, k, size)), code.along(there, k, pitch))
 
@@ -371,8 +371,8 @@ def clear(body: InstructionContext, address: Number, size: Number) -> None:
         raise NotVector("an instruction with effects")
     f = body.f
     function = f.module.declare("llvm.memset.p0.i64", "void", ["ptr", "i8", "i64", "i1"])
-    place = f.pure(f"inttoptr i64 {address.part} to ptr")
-    f.effect(f"call void {function}(ptr {place}, i8 0, i64 {size.part}, i1 false)")
+    pointer = f.pure(f"inttoptr i64 {address.part} to ptr")
+    f.effect(f"call void {function}(ptr {pointer}, i8 0, i64 {size.part}, i1 false)")
 
 
 def lapack(
@@ -387,14 +387,14 @@ def lapack(
             return value.data
         if isinstance(value, Known):
             return f.module.constant(f'[1 x i8] c"{value.value}"')
-        place = f.slot("i32")
-        f.effect(f"store i32 {do.cast(f, value, INT32).part}, ptr {place}")
-        return place
+        slot = f.slot("i32")
+        f.effect(f"store i32 {do.cast(f, value, INT32).part}, ptr {slot}")
+        return slot
 
     places = [address(value) for value in given]
     symbol = external_symbol(lapack_external(name.value, body.dtype_of(like)))
     function = f.module.declare(symbol, "void", ["ptr"] * len(places))
-    f.effect(f"call void {function}({', '.join(f'ptr {place}' for place in places)})")
+    f.effect(f"call void {function}({', '.join(f'ptr {slot}' for slot in places)})")
 
 
 def blas_gemm(
@@ -414,15 +414,15 @@ def blas_gemm(
     def number(x: Number) -> str:
         kind = f"i{bits.literal}"
         text = x.part if bits.literal == 64 else f.pure(f"trunc i64 {x.part} to {kind}")
-        place = f.slot(kind)
-        f.effect(f"store {kind} {text}, ptr {place}")
-        return place
+        slot = f.slot(kind)
+        f.effect(f"store {kind} {text}, ptr {slot}")
+        return slot
 
     def known(value: int) -> str:
         kind = scalar_type(dtype)
-        parts = constant(value, dtype).parts
+        elements = constant(value, dtype).parts
         return f.module.constant(
-            f"[{len(parts)} x {kind}] [{', '.join(f'{kind} {part}' for part in parts)}]"
+            f"[{len(elements)} x {kind}] [{', '.join(f'{kind} {element}' for element in elements)}]"
         )
 
     def address(x: Number) -> str:

@@ -71,12 +71,12 @@ def _one_by_one(like, size, a, row_a, step_a, b, row_b, count, c, row_c, rows, c
     """The same sums, of which each is added up by itself."""
     for i in range(rows):
         for j in range(columns):
-            place = c + i * row_c + j * size
-            total = load(like, place, 0, 0, 1) if add else like(0)
+            address = c + i * row_c + j * size
+            total = load(like, address, 0, 0, 1) if add else like(0)
             for k in range(count):
                 x = load(like, a + i * row_a + k * step_a, 0, 0, 1)
                 total = mul_add(x, load(like, b + k * row_b + j * size, 0, 0, 1), total)
-            store(total, place, 0, 0, 1)
+            store(total, address, 0, 0, 1)
 
 
 block_product.for_numba = _one_by_one

@@ -303,9 +303,9 @@ def _dot(dtype: np.dtype, conjugated: bool) -> str:
     header = _HEADER.format(type=name)
     if dtype.kind != "c":
         return header + _DOT.format(type=name, block=BLOCK)
-    part = f"float{dtype.itemsize * 4}"
-    text = _DOT_COMPLEX.format(type=name, part=part, minus="-" if conjugated else "", block=BLOCK)
-    return f"{header}from numba import {part}\n{text}"
+    real = f"float{dtype.itemsize * 4}"
+    text = _DOT_COMPLEX.format(type=name, part=real, minus="-" if conjugated else "", block=BLOCK)
+    return f"{header}from numba import {real}\n{text}"
 
 
 @cache

@@ -17,6 +17,7 @@ import numpy as np
 from numgrad.codegen.device import device, outlined
 from numgrad.codegen.intrinsics import copysign, fabs, floor, rint, select
 from numgrad.kernels.vmath.complex_inverse import log_of_modulus
+from numgrad.kernels.vmath.error_free import two_prod_f64
 from numgrad.kernels.vmath.exponential import (
     D_ONE,
     D_TWO,
@@ -35,7 +36,7 @@ from numgrad.kernels.vmath.hyperbolic import cosh_f64, sinh_f64
 from numgrad.kernels.vmath.inverse_trigonometric import atan2_f64
 from numgrad.kernels.vmath.logarithm import log1p_f64
 from numgrad.kernels.vmath.power import pow_slow_f64
-from numgrad.kernels.vmath.precision import through_complex128, two_prod_f64
+from numgrad.kernels.vmath.precision import through_complex128
 from numgrad.kernels.vmath.roots import hypot_f64
 from numgrad.kernels.vmath.trigonometric import sincos_f64
 

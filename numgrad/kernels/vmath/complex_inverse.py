@@ -20,14 +20,14 @@ import numpy as np
 from numgrad.codegen import intrinsics
 from numgrad.codegen.device import device, outlined
 from numgrad.codegen.intrinsics import copysign, fabs, select
+from numgrad.kernels.vmath.error_free import fast_two_sum, two_prod_f64, two_sum
 from numgrad.kernels.vmath.hyperbolic import asinh_f64
 from numgrad.kernels.vmath.inverse_trigonometric import atan2_f64
 from numgrad.kernels.vmath.logarithm import log1p_f64, log_f64, log_of_sum_f64
-from numgrad.kernels.vmath.precision import fast_two_sum, through_complex128, two_prod_f64, two_sum
+from numgrad.kernels.vmath.precision import float64s, through_complex128
 from numgrad.kernels.vmath.roots import hypot_f64
 
-D_ZERO, D_HALF, D_ONE, D_TWO = (np.float64(0.0), np.float64(0.5), np.float64(1.0), np.float64(2.0))
-D_INF, D_NAN = np.float64(np.inf), np.float64(np.nan)
+D_ZERO, D_HALF, D_ONE, D_TWO, D_INF, D_NAN = float64s("0.0 0.5 1.0 2.0 inf nan")
 LARGE, SMALL = np.float64(2.0**1000), np.float64(2.0**-900)
 QUARTER, UP, ROOT_DOWN, DOWN = (
     np.float64(2.0**-2),
@@ -119,8 +119,7 @@ sqrt_c64, sign_c64, reciprocal_c64 = (
 
 LOG_LARGE, LOG_SMALL = np.float64(2.0**500), np.float64(2.0**-400)
 LOG_UP, LOG_DOWN, TWICE_K = np.float64(2.0**600), np.float64(2.0**-600), np.float64(1200.0)
-LOG2_E = np.float64(1.4426950408889634)
-LOG10_E = np.float64(0.4342944819032518)
+LOG2_E, LOG10_E = float64s("1.4426950408889634 0.4342944819032518")
 
 
 @device
@@ -194,8 +193,7 @@ log_c64, log2_c64, log10_c64 = (
 log1p_c64, logit_c64 = through_complex128(log1p_c128), through_complex128(logit_c128)
 
 
-D_QUARTER, D_FOUR = np.float64(0.25), np.float64(4.0)
-PI_2, LN2 = np.float64(1.5707963267948966), np.float64(0.6931471805599453)
+D_QUARTER, D_FOUR, PI_2, LN2 = float64s("0.25 4.0 1.5707963267948966 0.6931471805599453")
 FAR, NEAR = np.float64(2.0**28), np.float64(2.0**-28)  # 1 / z**2, or z**2, does not count
 VERY_FAR = np.float64(2.0**60)  # 1 / z does not count
 LEAST = np.float64(2.0**-500)  # its square is a normal number

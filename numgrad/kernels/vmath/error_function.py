@@ -20,15 +20,9 @@ import numpy as np
 from numgrad.codegen.device import device
 from numgrad.codegen.intrinsics import bits, estrin, fabs, from_bits, mul_add, select
 from numgrad.kernels.vmath import exponential
+from numgrad.kernels.vmath.error_free import exact_mul_add_f64, fast_two_sum
 from numgrad.kernels.vmath.exponential import reduce_f64, scale_f64, square_terms_f64
-from numgrad.kernels.vmath.precision import (
-    INT,
-    exact_mul_add_f64,
-    fast_two_sum,
-    float32s,
-    float64s,
-    single,
-)
+from numgrad.kernels.vmath.precision import INT, float32s, float64s, single
 
 _SHIFT_F64, _SHIFT_F32 = exponential.SHIFT, exponential.F_SHIFT
 _SHIFT_ONCE_F64, _SHIFT_ONCE_F32 = exponential.SHIFT_ONCE, exponential.F_SHIFT_ONCE
@@ -38,8 +32,7 @@ _ZERO_F64, _ONE_F64, _TWO_F64 = np.float64(0.0), np.float64(1.0), np.float64(2.0
 _EDGE_F64 = np.float64(0.8203125)  # 105 / 128
 _ERF_MOST_F64 = np.float64(6.0)  # erf of it rounds to 1
 _ERFC_MOST_F64 = np.float64(27.3)  # erfc of it rounds to 0
-_NEAR_ZERO_F64 = np.float64(0.75)
-_ERFC_CENTRE_F64 = np.float64(4.0)
+_NEAR_ZERO_F64, _ERFC_CENTRE_F64 = float64s("0.75 4.0")
 _HALF_F64, _ROOT_HALF_F64 = np.float64(0.5), np.float64(0.7071067811865476)
 _NDTR_MOST_F64 = np.float64(39.0)  # x ndtr(-x) of it rounds to 0
 # erf(x) / x - 1 in x**2 on x <= 105/128
@@ -70,8 +63,7 @@ _ZERO_F32, _ONE_F32, _TWO_F32 = np.float32(0.0), np.float32(1.0), np.float32(2.0
 _EDGE_F32 = np.float32(0.8203125)  # 105 / 128
 _ERF_MOST_F32 = np.float32(4.0)  # erf of it rounds to 1
 _ERFC_MOST_F32 = np.float32(10.2)  # erfc of it rounds to 0
-_NEAR_ZERO_F32 = np.float32(0.75)
-_ERFC_CENTRE_F32 = np.float32(3.0)
+_NEAR_ZERO_F32, _ERFC_CENTRE_F32 = float32s("0.75 3.0")
 _HALF_F32, _ROOT_HALF_F32 = np.float32(0.5), np.float32(0.7071067811865476)
 _NDTR_MOST_F32 = np.float32(14.6)  # x ndtr(-x) of it rounds to 0
 # erf(x) / x - 1 in x**2 on x <= 105/128

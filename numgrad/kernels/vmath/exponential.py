@@ -18,113 +18,74 @@ import numpy as np
 
 from numgrad.codegen.device import device
 from numgrad.codegen.intrinsics import bits, fabs, from_bits, mul_add, select
-from numgrad.kernels.vmath.precision import (
-    INT,
+from numgrad.kernels.vmath.error_free import (
     exact_mul_add_f32,
     exact_mul_add_f64,
     fast_two_sum,
-    single,
     two_prod_f64,
     two_sum,
 )
+from numgrad.kernels.vmath.precision import INT, float32s, float64s, single
 
-D_ONE, D_TWO = np.float64(1.0), np.float64(2.0)
-LOG2E = np.float64(1.4426950408889634)
+D_ONE, D_TWO, LOG2E = float64s("1.0 2.0 1.4426950408889634")
 LN2_HI = np.float64.fromhex("0x1.62e42feep-1")  # 32 bits: k * LN2_HI is exact for |k| < 2**21
-LN2_LO = np.float64.fromhex("0x1.a39ef35793c76p-33")
-LN2 = np.float64.fromhex("0x1.62e42fefa39efp-1")
+LN2_LO, LN2 = float64s("0x1.a39ef35793c76p-33 0x1.62e42fefa39efp-1")
 LN2_TAIL = np.float64.fromhex("0x1.abc9e3b39803fp-56")  # ln 2 - LN2
 # The low 12 bits of SHIFT are 2 * 1023, the two exponent biases of Note [Scaling in two steps].
 SHIFT = np.float64(1.5 * 2.0**52 + 2046)
 SHIFT_ONCE = np.float64(1.5 * 2.0**52 + 1023)
 SHIFT_HALF = np.float64(1.5 * 2.0**52 + 1022)  # 2**(k - 1)
 SHIFT_SIGMOID = np.float64(1.5 * 2.0**52 + 1023 - 64)
-EXP_HIGH, EXP_LOW = np.float64(710.0), np.float64(-746.0)
-EXP2_HIGH, EXP2_LOW = np.float64(1025.0), np.float64(-1080.0)
+EXP_HIGH, EXP_LOW, EXP2_HIGH, EXP2_LOW = float64s("710.0 -746.0 1025.0 -1080.0")
 FRACTION_BITS, I1 = np.int64(52), np.int64(1)
 EXPONENT_MASK = np.int64(0x7FF0000000000000)
 # cosh(r) = 1 + r**2 (C0 + C1 r**2 + ...), error 2**-69; sinh(r) = r + r**3 (S0 + ...), 2**-61
-C0 = np.float64(0.5)
-C1 = np.float64.fromhex("0x1.5555555555558p-5")
-C2 = np.float64.fromhex("0x1.6c16c16c14ffap-10")
-C3 = np.float64.fromhex("0x1.a01a01ad808ffp-16")
-C4 = np.float64.fromhex("0x1.27e4cc0cfd37ap-22")
-C5 = np.float64.fromhex("0x1.1f8be227dc394p-29")
-S0 = np.float64.fromhex("0x1.5555555555559p-3")
-S1 = np.float64.fromhex("0x1.111111110f62ap-7")
-S2 = np.float64.fromhex("0x1.a01a01b01b320p-13")
-S3 = np.float64.fromhex("0x1.71ddf7ccb99f3p-19")
-S4 = np.float64.fromhex("0x1.af5fa59c6d2b8p-26")
+C0, C1, C2, C3, C4, C5 = float64s("""
+    0.5 0x1.5555555555558p-5 0x1.6c16c16c14ffap-10 0x1.a01a01ad808ffp-16 0x1.27e4cc0cfd37ap-22
+    0x1.1f8be227dc394p-29""")
+S0, S1, S2, S3, S4 = float64s("""
+    0x1.5555555555559p-3 0x1.111111110f62ap-7 0x1.a01a01b01b320p-13 0x1.71ddf7ccb99f3p-19
+    0x1.af5fa59c6d2b8p-26""")
 SIGMOID_HIGH = np.float64(50.0)  # above it the result is 1
 BOOST_BELOW, BOOST, UNBOOST = np.float64(-650.0), np.float64(64.0), np.float64(2.0**-64)
 D_ZERO = np.float64(0.0)
 # 2 sqrt(2 / pi) and 0.044715 times that, as pairs
-D_GATE_LINEAR = np.float64(1.5957691216057308)
-D_GATE_LINEAR_LOW = np.float64(-9.96930880911092e-17)
-D_GATE_CUBIC, D_GATE_CUBIC_LOW = (
-    np.float64(0.07135481627260025),
-    np.float64(-4.1218577217431825e-18),
-)
+D_GATE_LINEAR, D_GATE_LINEAR_LOW = float64s("1.5957691216057308 -9.96930880911092e-17")
+D_GATE_CUBIC, D_GATE_CUBIC_LOW = float64s("0.07135481627260025 -4.1218577217431825e-18")
 D_GATE_MOST = np.float64(23.0)  # beyond it the gate is 0 or 1
 # log(1 + e) = 2 s + s**3 (L0 + L1 s**2 + ...), s = e / (2 + e), on 0 <= e <= 1: error 2**-64
-L0 = np.float64.fromhex("0x1.5555555555556p-1")
-L1 = np.float64.fromhex("0x1.9999999999656p-2")
-L2 = np.float64.fromhex("0x1.24924924ba525p-2")
-L3 = np.float64.fromhex("0x1.c71c71a9a9af3p-3")
-L4 = np.float64.fromhex("0x1.745d1d718d4e7p-3")
-L5 = np.float64.fromhex("0x1.3b12e3a25b7bep-3")
-L6 = np.float64.fromhex("0x1.11226c874198bp-3")
-L7 = np.float64.fromhex("0x1.dff3fbc7d466dp-4")
-L8 = np.float64.fromhex("0x1.c100ed797a129p-4")
-L9 = np.float64.fromhex("0x1.200e5c12753bfp-4")
-L10 = np.float64.fromhex("0x1.5004bd6ad37c8p-3")
+L0, L1, L2, L3, L4, L5, L6, L7, L8, L9, L10 = float64s("""
+    0x1.5555555555556p-1 0x1.9999999999656p-2 0x1.24924924ba525p-2 0x1.c71c71a9a9af3p-3
+    0x1.745d1d718d4e7p-3 0x1.3b12e3a25b7bep-3 0x1.11226c874198bp-3 0x1.dff3fbc7d466dp-4
+    0x1.c100ed797a129p-4 0x1.200e5c12753bfp-4 0x1.5004bd6ad37c8p-3""")
 EXPM1_LOW = np.float64(-40.0)
 TINY = np.float64(2.0**-54)
-F_ZERO, F_ONE, F_TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
-F_LOG2E = np.float32(1.44269504)
+F_ZERO, F_ONE, F_TWO, F_LOG2E = float32s("0.0 1.0 2.0 1.44269504")
 F_LN2_HI = np.float32(0.693145751953125)  # 16 bits
-F_LN2_LO = np.float32(1.4286068203094173e-06)
-F_LN2 = np.float32(0.6931471805599453)
+F_LN2_LO, F_LN2 = float32s("1.4286068203094173e-06 0.6931471805599453")
 F_LN2_TAIL = np.float32(0.6931471805599453 - float(np.float32(0.6931471805599453)))
 F_SHIFT = np.float32(1.5 * 2.0**23 + 254)
 F_SHIFT_ONCE = np.float32(1.5 * 2.0**23 + 127)
 F_SHIFT_HALF = np.float32(1.5 * 2.0**23 + 126)
 F_SHIFT_SIGMOID = np.float32(1.5 * 2.0**23 + 127 - 32)
-F_EXP_HIGH, F_EXP_LOW = np.float32(89.0), np.float32(-105.0)
-F_EXP2_HIGH, F_EXP2_LOW = np.float32(129.0), np.float32(-155.0)
-F_EXPM1_LOW = np.float32(-20.0)
-F_UNREDUCED = np.float32(0.45)
+F_EXP_HIGH, F_EXP_LOW, F_EXP2_HIGH, F_EXP2_LOW = float32s("89.0 -105.0 129.0 -155.0")
+F_EXPM1_LOW, F_UNREDUCED = float32s("-20.0 0.45")
 F_TINY = np.float32(2.0**-25)
 F_FRACTION_BITS, F_I1, F_EXPONENT_MASK = np.int32(23), np.int32(1), np.int32(0x7F800000)
 # exp(r) - 1 - r = r**2 (P0 + P1 r + ...), error 2**-28
-F_P0 = np.float32(0.49999994)
-F_P1 = np.float32(0.16666517)
-F_P2 = np.float32(0.041668247)
-F_P3 = np.float32(0.008369085)
-F_P4 = np.float32(0.0013817343)
+F_P0, F_P1, F_P2, F_P3, F_P4 = float32s("""
+    0.49999994 0.16666517 0.041668247 0.008369085 0.0013817343""")
 # cosh and sinh as above, errors 2**-33 and 2**-34
-F_HALF = np.float32(0.5)
-F_C1 = np.float32(0.04166646)
-F_C2 = np.float32(0.0013935429)
-F_S0 = np.float32(0.16666667)
-F_S1 = np.float32(0.0083331754)
-F_S2 = np.float32(0.00019974097)
+F_HALF, F_C1, F_C2 = float32s("0.5 0.04166646 0.0013935429")
+F_S0, F_S1, F_S2 = float32s("0.16666667 0.0083331754 0.00019974097")
 F_SIGMOID_HIGH = np.float32(25.0)
 # 2 sqrt(2 / pi) and 0.044715 times that, as pairs
-F_GATE_LINEAR, F_GATE_LINEAR_LOW = (
-    np.float32(1.5957691669464111),
-    np.float32(-4.534068054340423e-08),
-)
-F_GATE_CUBIC = np.float32(0.07135481387376785)
-F_GATE_CUBIC_LOW = np.float32(2.3988324659995897e-09)
+F_GATE_LINEAR, F_GATE_LINEAR_LOW = float32s("1.5957691669464111 -4.534068054340423e-08")
+F_GATE_CUBIC, F_GATE_CUBIC_LOW = float32s("0.07135481387376785 2.3988324659995897e-09")
 F_GATE_MOST = np.float32(12.0)  # beyond it the gate is 0 or 1
 F_BOOST_BELOW, F_BOOST, F_UNBOOST = np.float32(-60.0), np.float32(32.0), np.float32(2.0**-32)
 # log(1 + e) as above, error 2**-33
-F_L0 = np.float32(0.66666675)
-F_L1 = np.float32(0.3999895)
-F_L2 = np.float32(0.28615215)
-F_L3 = np.float32(0.21443817)
-F_L4 = np.float32(0.24245642)
+F_L0, F_L1, F_L2, F_L3, F_L4 = float32s("0.66666675 0.3999895 0.28615215 0.21443817 0.24245642")
 
 
 @device

@@ -26,6 +26,7 @@ from numgrad.codegen.intrinsics import (
     select,
     sqrt,
 )
+from numgrad.kernels.vmath.error_free import exact_mul_add_f64, fast_two_sum, two_prod_f64, two_sum
 from numgrad.kernels.vmath.exponential import (
     C0,
     C1,
@@ -54,29 +55,20 @@ from numgrad.kernels.vmath.exponential import (
     square_terms_f64,
 )
 from numgrad.kernels.vmath.logarithm import log_of_sum_f64, special_cases_f64
-from numgrad.kernels.vmath.precision import (
-    exact_mul_add_f64,
-    fast_two_sum,
-    single,
-    two_prod_f64,
-    two_sum,
-)
+from numgrad.kernels.vmath.precision import float32s, float64s, single
 
-D_ZERO, D_HALF, D_ONE, D_TWO = (np.float64(0.0), np.float64(0.5), np.float64(1.0), np.float64(2.0))
-D_INF, D_NAN = np.float64(np.inf), np.float64(np.nan)
+D_ZERO, D_HALF, D_ONE, D_TWO, D_INF, D_NAN = float64s("0.0 0.5 1.0 2.0 inf nan")
 FRACTION_BITS = np.int64(52)
 SINH_HIGH, TANH_HIGH = np.float64(710.6), np.float64(44.0)
 LAST_K = np.float64(60.0)  # beyond it 2**-k does not count
 TINY = np.float64(2.0**-27)  # below it x**3 / 6 does not count
 BIG = np.float64(2.0**28)  # above it the root of x**2 +- 1 is |x|
-F_ZERO, F_HALF, F_ONE, F_TWO = (np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0))
-F_INF, F_NAN = np.float32(np.inf), np.float32(np.nan)
+F_ZERO, F_HALF, F_ONE, F_TWO, F_INF, F_NAN = float32s("0.0 0.5 1.0 2.0 inf nan")
 F_FRACTION_BITS = np.int32(23)
 F_SINH_HIGH, F_TANH_HIGH, F_TANH_SMALL = np.float32(89.5), np.float32(10.0), np.float32(0.95)
 F_TWO_LOG2E, F_HALF_LN2 = np.float32(2.88539), np.float32(0.3465736)
 # (tanh(a) / a - 1) / t = (N1 t - 1) / (3 + D1 t + D2 t**2), t = a**2 < 0.91: error 2**-32
-F_N1 = np.float32(-0.044123143)
-F_D0, F_D1, F_D2 = np.float32(3.0), np.float32(1.3323692), np.float32(0.04723462)
+F_N1, F_D0, F_D1, F_D2 = float32s("-0.044123143 3.0 1.3323692 0.04723462")
 F_EXP_2R = (  # (exp(2 r) - 1 - 2 r) / r**2 on |r| <= ln(2) / 4
     np.float32(1.9999999),
     np.float32(1.333321),
@@ -96,7 +88,11 @@ def halves_f64(a):
     down = power_of_two_f64(-select(k > LAST_K, LAST_K, k) - D_TWO)
     t = r * r
     t2 = t * t
-    even = mul_add(t2, mul_add(t2, mul_add(t, C5, C4), mul_add(t, C3, C2)), mul_add(t, C1, C0))
+    even = mul_add(
+        t2,
+        mul_add(t2, mul_add(t, C5, C4), mul_add(t, C3, C2)),
+        mul_add(t, C1, C0),
+    )
     odd = mul_add(t2, mul_add(t2, S4, mul_add(t, S3, S2)), mul_add(t, S1, S0))
     return up, down, r, c, t * even, (r * t) * odd
 

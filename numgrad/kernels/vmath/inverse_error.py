@@ -65,8 +65,7 @@ _FAR_CENTRE, _FAR_SCALE = np.float64(0.5 * (_LOW + _HIGH)), np.float64(2 / (_HIG
 _ROOT_2 = np.float64(1.4142135623730951)
 _LEAST_F64, _LEAST_F32 = np.float64(0.00194), np.float32(0.00194)  # of rest, up to w = 6.25
 D_ONE, D_TWO = np.float64(1), np.float64(2)
-F_ZERO, F_ONE, F_TWO, F_FOUR = np.float32(0), np.float32(1), np.float32(2), np.float32(4)
-F_HALF, F_ROOT_2 = np.float32(0.5), np.float32(1.4142135623730951)
+F_ZERO, F_ONE, F_TWO, F_FOUR, F_HALF, F_ROOT_2 = float32s("0 1 2 4 0.5 1.4142135623730951")
 CENTRE, F_CENTRE = np.float64(3.125), np.float32(3.125)
 SCALE, F_SCALE = np.float64(0.32), np.float32(0.32)
 
@@ -107,11 +106,11 @@ def _inverse_f32(x, rest):
     """The same for any ``x``."""
     w = -log_f32(rest)
     s = sqrt(maximum(w, F_ONE))
-    place = minimum(s, np.float32(4.25)) - np.float32(3.375)
-    tail = x * estrin(place * np.float32(1 / 0.875), _TAIL_F32)
+    centred = minimum(s, np.float32(4.25)) - np.float32(3.375)
+    tail = x * estrin(centred * np.float32(1 / 0.875), _TAIL_F32)
     near = select(rest > _LEAST_F32, _centre_f32(x, w), tail)
-    place = minimum(s, np.float32(10.25)) - np.float32(7.125)
-    far = estrin(place * np.float32(0.32), _FAR_F32)
+    centred = minimum(s, np.float32(10.25)) - np.float32(7.125)
+    far = estrin(centred * np.float32(0.32), _FAR_F32)
     far = select(x < F_ZERO, -far, far)
     result = select(s > np.float32(4.2), far, near)
     return select(rest == F_ZERO, x * np.float32(np.inf), result)

@@ -21,10 +21,10 @@ import numpy as np
 
 from numgrad.codegen.device import device
 from numgrad.codegen.intrinsics import bits, estrin, fabs, from_bits, mul_add, select, sqrt
-from numgrad.kernels.vmath.precision import INT, exact_mul_add_f64, fast_two_sum, float64s, single
+from numgrad.kernels.vmath.error_free import exact_mul_add_f64, fast_two_sum
+from numgrad.kernels.vmath.precision import INT, float32s, float64s, single
 
-_ZERO_F64, _HALF_F64, _ONE_F64 = np.float64(0.0), np.float64(0.5), np.float64(1.0)
-_TWO_F64, _FOUR_F64, _INF_F64 = np.float64(2.0), np.float64(4.0), np.float64(np.inf)
+_ZERO_F64, _HALF_F64, _ONE_F64, _TWO_F64, _FOUR_F64, _INF_F64 = float64s("0.0 0.5 1.0 2.0 4.0 inf")
 _PI_F64, _PI_LOW_F64 = np.float64(3.141592653589793), np.float64(1.2246467991473532e-16)
 _PIO2_F64, _PIO2_LOW_F64 = np.float64(1.5707963267948966), np.float64(6.123233995736766e-17)
 _PIO4_F64, _PIO4_LOW_F64 = np.float64(0.7853981633974483), np.float64(3.061616997868383e-17)
@@ -44,8 +44,7 @@ _ATAN_F64 = float64s("""
     -0.333333333333332 0.19999999999953805 -0.14285714280218256 0.11111110784530559
     -0.09090897787903314 0.07692060737243041 -0.06663109785355795 0.058479293574157744
     -0.050394769359976575 0.03806871901771638 -0.017911521473853404""")
-_ZERO_F32, _HALF_F32, _ONE_F32 = np.float32(0.0), np.float32(0.5), np.float32(1.0)
-_TWO_F32, _FOUR_F32, _INF_F32 = np.float32(2.0), np.float32(4.0), np.float32(np.inf)
+_ZERO_F32, _HALF_F32, _ONE_F32, _TWO_F32, _FOUR_F32, _INF_F32 = float32s("0.0 0.5 1.0 2.0 4.0 inf")
 _PI_F32, _PI_LOW_F32 = np.float32(3.1415927410125732), np.float32(-8.742277657347586e-08)
 _PIO2_F32, _PIO2_LOW_F32 = np.float32(1.5707963705062866), np.float32(-4.371138828673793e-08)
 _PIO4_F32, _PIO4_LOW_F32 = np.float32(0.7853981852531433), np.float32(-2.1855694143368964e-08)

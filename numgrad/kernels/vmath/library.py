@@ -4,62 +4,23 @@ from numgrad.codegen import library
 from numgrad.codegen.linker import special_function
 
 _KERNELS = "numgrad.kernels"
+# By module; ``a=b`` is a function whose kernel is called ``b``.
 _REAL = {
-    "exp": ("vmath.exponential", "exp"),
-    "exp2": ("vmath.exponential", "exp2"),
-    "expm1": ("vmath.exponential", "expm1"),
-    "exp_product": ("vmath.exponential", "exp_product"),
-    "sigmoid": ("vmath.exponential", "sigmoid"),
-    "softplus": ("vmath.exponential", "softplus"),
-    "log": ("vmath.logarithm", "log"),
-    "log2": ("vmath.logarithm", "log2"),
-    "log10": ("vmath.logarithm", "log10"),
-    "log1p": ("vmath.logarithm", "log1p"),
-    "sin": ("vmath.trigonometric", "sin"),
-    "cos": ("vmath.trigonometric", "cos"),
-    "tan": ("vmath.trigonometric", "tan"),
-    "arcsin": ("vmath.inverse_trigonometric", "asin"),
-    "arccos": ("vmath.inverse_trigonometric", "acos"),
-    "arctan": ("vmath.inverse_trigonometric", "atan"),
-    "arctan2": ("vmath.inverse_trigonometric", "atan2"),
-    "sinh": ("vmath.hyperbolic", "sinh"),
-    "cosh": ("vmath.hyperbolic", "cosh"),
-    "tanh": ("vmath.hyperbolic", "tanh"),
-    "arcsinh": ("vmath.hyperbolic", "asinh"),
-    "arccosh": ("vmath.hyperbolic", "acosh"),
-    "arctanh": ("vmath.hyperbolic", "atanh"),
-    "power": ("vmath.power", "pow"),
-    "float_power": ("vmath.power", "pow"),
-    "cbrt": ("vmath.roots", "cbrt"),
-    "hypot": ("vmath.roots", "hypot"),
-    "logit": ("vmath.logarithm", "logit"),
-    "erf": ("vmath.error_function", "erf"),
-    "erfc": ("vmath.error_function", "erfc"),
-    "ndtr": ("vmath.error_function", "ndtr"),
-    "gelu": ("vmath.error_function", "gelu"),
-    "gelu_gate": ("vmath.exponential", "gelu_gate"),
-    "gammaln": ("vmath.gamma", "gammaln"),
-    "gamma": ("scipy_functions", "gamma"),
-    "digamma": ("vmath.gamma", "digamma"),
-    "zeta": ("zeta", "zeta"),
-    "zeta_s": ("zeta", "zeta_s"),
-    "zeta_ss": ("zeta", "zeta_ss"),
-    "erfinv": ("vmath.inverse_error", "erfinv"),
-    "erfcinv": ("vmath.inverse_error", "erfcinv"),
-    "ndtri": ("vmath.inverse_error", "ndtri"),
-    "i0e": ("vmath.bessel", "i0e"),
-    "logaddexp": ("vmath.scalar", "logaddexp"),
-    "logaddexp2": ("vmath.scalar", "logaddexp2"),
-    "remainder": ("vmath.scalar", "remainder"),
-    "fmod": ("vmath.scalar", "fmod"),
-    "floor_divide": ("vmath.scalar", "floor_divide"),
-    "sign": ("vmath.scalar", "sign"),
-    **{
-        f"to_{kind}": ("vmath.scalar", f"to_{kind}")
-        for kind in ("int32", "int64", "uint32", "uint64")
-    },
-    "fmax": ("vmath.scalar", "fmax"),
-    "fmin": ("vmath.scalar", "fmin"),
+    "vmath.exponential": "exp exp2 expm1 exp_product sigmoid softplus gelu_gate",
+    "vmath.logarithm": "log log2 log10 log1p logit",
+    "vmath.trigonometric": "sin cos tan",
+    "vmath.inverse_trigonometric": "arcsin=asin arccos=acos arctan=atan arctan2=atan2",
+    "vmath.hyperbolic": "sinh cosh tanh arcsinh=asinh arccosh=acosh arctanh=atanh",
+    "vmath.power": "power=pow float_power=pow",
+    "vmath.roots": "cbrt hypot",
+    "vmath.error_function": "erf erfc ndtr gelu",
+    "vmath.gamma": "gammaln digamma",
+    "scipy_functions": "gamma",
+    "zeta": "zeta zeta_s zeta_ss",
+    "vmath.inverse_error": "erfinv erfcinv ndtri",
+    "vmath.bessel": "i0e",
+    "vmath.scalar": "logaddexp logaddexp2 remainder fmod floor_divide sign fmax fmin "
+    "to_int32 to_int64 to_uint32 to_uint64",
 }
 _COMPLEX = {
     name: f"vmath.complex_{module}"
@@ -80,7 +41,10 @@ _EXTERNALS = {
     for name, function in {"gammaln": "gammaln", "gamma": "gamma", "digamma": "psi"}.items()
 }
 
-library.LIBRARY.update({name: (f"{_KERNELS}.{m}", f) for name, (m, f) in _REAL.items()})
+for _module, _entries in _REAL.items():
+    for _entry in _entries.split():
+        _name, _, _kernel = _entry.partition("=")
+        library.LIBRARY[_name] = f"{_KERNELS}.{_module}", _kernel or _name
 library.COMPLEX_LIBRARY.update({name: f"{_KERNELS}.{m}" for name, m in _COMPLEX.items()})
 _INVERSE = {"erfinv", "erfcinv", "ndtri"}
 library.WITH_RARE.update(

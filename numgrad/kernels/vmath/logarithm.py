@@ -12,17 +12,10 @@ import numpy as np
 
 from numgrad.codegen.device import device
 from numgrad.codegen.intrinsics import bits, fabs, from_bits, mul_add, select
-from numgrad.kernels.vmath.precision import (
-    INT,
-    exact_mul_add_f64,
-    fast_two_sum,
-    single,
-    two_prod_f64,
-    two_sum,
-)
+from numgrad.kernels.vmath.error_free import exact_mul_add_f64, fast_two_sum, two_prod_f64, two_sum
+from numgrad.kernels.vmath.precision import INT, float32s, float64s, single
 
-D_ZERO, D_HALF, D_ONE, D_TWO = (np.float64(0.0), np.float64(0.5), np.float64(1.0), np.float64(2.0))
-D_INF, D_NAN = np.float64(np.inf), np.float64(np.nan)
+D_ZERO, D_HALF, D_ONE, D_TWO, D_INF, D_NAN = float64s("0.0 0.5 1.0 2.0 inf nan")
 LEAST_NORMAL = np.float64(2.0**-1022)
 SUBNORMAL_SCALE, SUBNORMAL_K = np.float64(2.0**54), np.float64(-54.0)
 TINY = np.float64(2.0**-54)
@@ -32,28 +25,14 @@ FRACTION = np.int64(0x000FFFFFFFFFFFFF)
 FRACTION_BITS, TWO_BIASES = np.int64(52), np.int64(2047)
 INT_IN_FLOAT = np.int64(0x4330000000000000)  # bits of 2**52: or-ing n < 2**52 in gives 2**52 + n
 BIAS_IN_FLOAT = np.float64(2.0**52 + 1023)
-LN2_HI = np.float64.fromhex("0x1.62e42feep-1")
-LN2_LO = np.float64.fromhex("0x1.a39ef35793c76p-33")
-LOG10_2_HI = np.float64.fromhex("0x1.34413508p-2")
-LOG10_2_LO = np.float64.fromhex("0x1.f79fef311f12bp-34")
-LOG2_E, LOG2_E_LO = (
-    np.float64.fromhex("0x1.71547652b82fep+0"),
-    np.float64.fromhex("0x1.777d0ffda0d24p-56"),
-)
-LOG10_E, LOG10_E_LO = (
-    np.float64.fromhex("0x1.bcb7b1526e50ep-2"),
-    np.float64.fromhex("0x1.95355baaafad3p-57"),
-)
-L0 = np.float64.fromhex("0x1.5555555555555p-1")
-L1 = np.float64.fromhex("0x1.9999999999cccp-2")
-L2 = np.float64.fromhex("0x1.2492492439f66p-2")
-L3 = np.float64.fromhex("0x1.c71c7254ef57bp-3")
-L4 = np.float64.fromhex("0x1.745cdb00df08ap-3")
-L5 = np.float64.fromhex("0x1.3b21f8f89c038p-3")
-L6 = np.float64.fromhex("0x1.0f2fadc743c12p-3")
-L7 = np.float64.fromhex("0x1.117ba750c51e3p-3")
-F_ZERO, F_HALF, F_ONE, F_TWO = (np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0))
-F_INF, F_NAN = np.float32(np.inf), np.float32(np.nan)
+LN2_HI, LN2_LO = float64s("0x1.62e42feep-1 0x1.a39ef35793c76p-33")
+LOG10_2_HI, LOG10_2_LO = float64s("0x1.34413508p-2 0x1.f79fef311f12bp-34")
+LOG2_E, LOG2_E_LO = float64s("0x1.71547652b82fep+0 0x1.777d0ffda0d24p-56")
+LOG10_E, LOG10_E_LO = float64s("0x1.bcb7b1526e50ep-2 0x1.95355baaafad3p-57")
+L0, L1, L2, L3, L4, L5, L6, L7 = float64s("""
+    0x1.5555555555555p-1 0x1.9999999999cccp-2 0x1.2492492439f66p-2 0x1.c71c7254ef57bp-3
+    0x1.745cdb00df08ap-3 0x1.3b21f8f89c038p-3 0x1.0f2fadc743c12p-3 0x1.117ba750c51e3p-3""")
+F_ZERO, F_HALF, F_ONE, F_TWO, F_INF, F_NAN = float32s("0.0 0.5 1.0 2.0 inf nan")
 F_LEAST_NORMAL = np.float32(2.0**-126)
 F_SUBNORMAL_SCALE, F_SUBNORMAL_K = np.float32(2.0**25), np.float32(-25.0)
 F_TINY = np.float32(2.0**-25)
@@ -63,15 +42,11 @@ F_FRACTION = np.int32(0x007FFFFF)
 F_FRACTION_BITS, F_TWO_BIASES = np.int32(23), np.int32(255)
 F_INT_IN_FLOAT = np.int32(0x4B000000)
 F_BIAS_IN_FLOAT = np.float32(2.0**23 + 127)
-F_LN2_HI = np.float32(0.693115234375)
-F_LN2_LO = np.float32(3.1946184945309415e-05)
-F_LOG10_2_HI = np.float32(0.301025390625)
-F_LOG10_2_LO = np.float32(4.605038981195214e-06)
+F_LN2_HI, F_LN2_LO = float32s("0.693115234375 3.1946184945309415e-05")
+F_LOG10_2_HI, F_LOG10_2_LO = float32s("0.301025390625 4.605038981195214e-06")
 F_LOG2_E, F_LOG2_E_LO = np.float32(1.4426950216293335), np.float32(1.9259629911266175e-08)
-F_LOG10_E, F_LOG10_E_LO = np.float32(0.4342944920063019), np.float32(-1.0103050052231683e-08)
-F_L0 = np.float32(0.66666776)
-F_L1 = np.float32(0.39977568)
-F_L2 = np.float32(0.2987146)
+F_LOG10_E, F_LOG10_E_LO = float32s("0.4342944920063019 -1.0103050052231683e-08")
+F_L0, F_L1, F_L2 = float32s("0.66666776 0.39977568 0.2987146")
 
 
 @device

@@ -22,33 +22,19 @@ import numpy as np
 
 from numgrad.codegen.device import device
 from numgrad.codegen.intrinsics import bits, estrin, fabs, from_bits, mul_add, rint, select
+from numgrad.kernels.vmath.error_free import exact_mul_add_f32, exact_mul_add_f64, fast_two_sum
 from numgrad.kernels.vmath.exponential import SHIFT_ONCE, clamp, scale_f32, scale_f64
 from numgrad.kernels.vmath.logarithm import split_f64
-from numgrad.kernels.vmath.precision import (
-    FLOAT,
-    INT,
-    exact_mul_add_f32,
-    exact_mul_add_f64,
-    fast_two_sum,
-    float32s,
-    float64s,
-    single,
-)
+from numgrad.kernels.vmath.precision import FLOAT, INT, float32s, float64s, single
 
-D_ZERO, D_HALF, D_ONE, D_TWO = (np.float64(0.0), np.float64(0.5), np.float64(1.0), np.float64(2.0))
-D_INF, D_NAN = np.float64(np.inf), np.float64(np.nan)
-F_ZERO, F_HALF, F_ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
-F_INF, F_NAN = np.float32(np.inf), np.float32(np.nan)
+D_ZERO, D_HALF, D_ONE, D_TWO, D_INF, D_NAN = float64s("0.0 0.5 1.0 2.0 inf nan")
+F_ZERO, F_HALF, F_ONE, F_INF, F_NAN = float32s("0.0 0.5 1.0 inf nan")
 FRACTION_BITS, LOW_32 = np.int64(52), np.int64(0xFFFFFFFF)
 # log2(1 + ...) = s (C + t U(t)), relative error 2**-68; C = 2 log2(e) with its low part
 C, C_LOW = np.float64.fromhex("0x1.71547652b82fep+1"), np.float64.fromhex("0x1.777d0ffda0d24p-55")
-U = (
-    np.float64(0.9617966939259758),
-    np.float64(0.5770780163546069),
-    np.float64(0.4121985855033547),
-    np.float64(0.32059634599048065),
-    np.float64(0.26354338010612127),
-)
+U = float64s("""
+    0.9617966939259758 0.5770780163546069 0.4121985855033547 0.32059634599048065
+    0.26354338010612127""")
 # Centres besides 1 and their logarithms to base 2; borders between the four, bits of the lowest.
 C1, H1 = np.float64.fromhex("0x1.306fe0d70871fp+0"), np.float64.fromhex("0x1.000000fbfap-2")
 C2, H2 = np.float64.fromhex("0x1.6a09e69a03247p+0"), np.float64.fromhex("0x1.0000006623p-1")
@@ -62,9 +48,9 @@ E = float64s("""
     1.0180647772562977e-07 7.072570316554937e-09 4.0780510169429663e-10""")
 F_C, F_C_LOW = np.float32(2.885390043258667), np.float32(3.851926e-08)
 F_U = (np.float32(0.961796), np.float32(0.57820934))
-F_C1, F_H1 = np.float32(float.fromhex("0x1.2f47b2p+0")), np.float32(float.fromhex("0x1.f4cp-3"))
-F_C2, F_H2 = np.float32(float.fromhex("0x1.6a13b4p+0")), np.float32(float.fromhex("0x1.0014p-1"))
-F_C3, F_H3 = np.float32(float.fromhex("0x1.adcaf6p+0")), np.float32(float.fromhex("0x1.7eb8p-1"))
+F_C1, F_H1 = float32s("0x1.2f47b2p+0 0x1.f4cp-3")
+F_C2, F_H2 = float32s("0x1.6a13b4p+0 0x1.0014p-1")
+F_C3, F_H3 = float32s("0x1.adcaf6p+0 0x1.7eb8p-1")
 F_LOWEST = np.float32(2.0**-0.1262512).view(np.int32)
 F_BORDER1, F_BORDER2, F_BORDER3 = (  # bits above those of the lowest
     np.float32(2.0**e).view(np.int32) - F_LOWEST for e in (0.1222534, 0.3723297, 0.6238251)
@@ -74,20 +60,13 @@ F_E0 = np.float32(0.6931472)
 F_E = float32s("""
     0.2402265 0.055504058 0.009618071 0.0013337075 0.0001545798 1.4581015e-05""")
 # log2(m) = s (Q0 + Q1 t + ...), relative error 2**-45
-Q0 = np.float64.fromhex("0x1.71547652b8250p+1")
-Q1 = np.float64.fromhex("0x1.ec709dc53e777p-1")
-Q2 = np.float64.fromhex("0x1.2776c290bf8f1p-1")
-Q3 = np.float64.fromhex("0x1.a61a30e03ab04p-2")
-Q4 = np.float64.fromhex("0x1.4794fbf40cde2p-2")
-Q5 = np.float64.fromhex("0x1.21b63336faebep-2")
+Q0, Q1, Q2, Q3, Q4, Q5 = float64s("""
+    0x1.71547652b8250p+1 0x1.ec709dc53e777p-1 0x1.2776c290bf8f1p-1 0x1.a61a30e03ab04p-2
+    0x1.4794fbf40cde2p-2 0x1.21b63336faebep-2""")
 # 2**f on |f| <= 1/2, relative error 2**-29
-E0 = np.float64.fromhex("0x1.000000026235dp+0")
-E1 = np.float64.fromhex("0x1.62e430c8296c0p-1")
-E2 = np.float64.fromhex("0x1.ebfbdadb203b2p-3")
-E3 = np.float64.fromhex("0x1.c6aed4615769fp-5")
-E4 = np.float64.fromhex("0x1.3b2dbc66b62ccp-7")
-E5 = np.float64.fromhex("0x1.5f45973b18cc0p-10")
-E6 = np.float64.fromhex("0x1.41d30be0c1561p-13")
+E0, E1, E2, E3, E4, E5, E6 = float64s("""
+    0x1.000000026235dp+0 0x1.62e430c8296c0p-1 0x1.ebfbdadb203b2p-3 0x1.c6aed4615769fp-5
+    0x1.3b2dbc66b62ccp-7 0x1.5f45973b18cc0p-10 0x1.41d30be0c1561p-13""")
 WHOLE, F_WHOLE = np.float64(1.5 * 2.0**52), np.float32(1.5 * 2.0**23)  # leave no fraction bits
 WHOLE_LOW, WHOLE_HIGH = WHOLE - np.float64(1080), WHOLE + np.float64(1028)
 F_WHOLE_LOW, F_WHOLE_HIGH = F_WHOLE - np.float32(160), F_WHOLE + np.float32(132)

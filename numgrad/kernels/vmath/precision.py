@@ -1,7 +1,4 @@
-"""Pairs of floats with twice the precision, and forms of functions for single precision.
-
-Error-free transformations give a sum or product as a rounded value and its exact error: Dekker
-(1971), A floating-point technique for extending the available precision.
+"""Tables of constants, and forms of functions for single precision.
 
 Note [One body]
 ---------------
@@ -10,13 +7,6 @@ Where a function takes the same steps in both precisions it is written once, for
 counterpart there. That of ``name_f64`` is ``name_f32``, that of the constant ``NAME_F64`` is
 ``NAME_F32``, and that of any other one, ``NAME`` or ``D_NAME``, is ``F_NAME``, beside it in the
 module. ``INT`` and ``FLOAT`` are the types of numbers. A constant without counterpart is an error.
-
-Note [Exact multiply-add]
--------------------------
-``exact_mul_add`` is for uses in which the rounding error of the product must not be lost. Where the
-CPU has FMA it is one instruction. Elsewhere (Note [Multiply-add without hardware] of
-``intrinsics``) the product is taken with its error: exact if the sum cancels the leading half of
-the product, which is what error terms, remainders and argument reductions need.
 """
 
 import sys
@@ -25,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.device import DeviceFunction, device
-from numgrad.codegen.intrinsics import HAS_FMA, bits, fma, from_bits
+from numgrad.codegen.device import DeviceFunction
 from numgrad.errors import NumgradAttributeError
 
 INT, FLOAT = np.int64, np.float64
@@ -34,13 +23,13 @@ _SINGLE: dict[Any, Any] = {INT: np.int32, FLOAT: np.float32}
 
 
 def floats(text: str) -> tuple[float, ...]:
-    """A table of constants, of their decimal forms between white space."""
-    return tuple(map(float, text.split()))
+    """A table of constants, of their decimal or hexadecimal forms between white space."""
+    return tuple(float.fromhex(x) if "0x" in x else float(x) for x in text.split())
 
 
 def float64s(text: str) -> tuple[np.float64, ...]:
     """The same of float64."""
-    return tuple(map(np.float64, text.split()))
+    return tuple(map(np.float64, floats(text)))
 
 
 def float32s(text: str) -> tuple[np.float32, ...]:
@@ -107,58 +96,3 @@ def _named(narrow: Any, double: DeviceFunction, *, inline: bool) -> DeviceFuncti
     name = double.__name__.replace("f64", "f32").replace("c128", "c64")
     narrow.__name__ = narrow.__qualname__ = name  # linker symbols come from the name
     return DeviceFunction(narrow, inline=inline)
-
-
-# ------------------------------------------------------------------ error-free transformations
-
-
-@device
-def fast_two_sum(a, b):
-    """``a + b`` and its error, for ``|a| >= |b|`` or ``a == 0``."""
-    s = a + b
-    return s, b - (s - a)
-
-
-@device
-def two_sum(a, b):
-    """``a + b`` and its error, for operands in any order."""
-    s = a + b
-    t = s - a
-    return s, (a - (s - t)) + (b - t)
-
-
-_TOP_HALF_F64, _TOP_HALF_F32 = np.int64(-(1 << 27)), np.int32(-(1 << 12))
-
-if HAS_FMA:
-
-    @device
-    def two_prod_f64(a, b):
-        """``a * b`` and its error."""
-        p = a * b
-        return p, fma(a, b, -p)
-
-    @device
-    def exact_mul_add_f64(a, b, c):
-        """``a * b + c`` without the rounding error of the product: Note [Exact multiply-add]."""
-        return fma(a, b, c)
-
-else:
-    # Dekker's product; the halves come from a mask, which cannot overflow.
-    @device
-    def two_prod_f64(a, b):
-        """``a * b`` and its error."""
-        p = a * b
-        ah = from_bits(INT(bits(a) & _TOP_HALF_F64))
-        bh = from_bits(INT(bits(b) & _TOP_HALF_F64))
-        al, bl = a - ah, b - bh
-        return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
-
-    @device
-    def exact_mul_add_f64(a, b, c):
-        """``a * b + c`` without the rounding error of the product: Note [Exact multiply-add]."""
-        high, low = two_prod_f64(a, b)
-        return (high + c) + low
-
-
-two_prod_f32 = single(two_prod_f64)
-exact_mul_add_f32 = single(exact_mul_add_f64)

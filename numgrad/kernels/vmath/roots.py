@@ -10,19 +10,17 @@ import numpy as np
 from numgrad.codegen import intrinsics
 from numgrad.codegen.device import device
 from numgrad.codegen.intrinsics import bits, copysign, fabs, from_bits, mul_add, rint, select
+from numgrad.kernels.vmath.error_free import exact_mul_add_f64, fast_two_sum, two_prod_f64
 from numgrad.kernels.vmath.exponential import SHIFT_ONCE
-from numgrad.kernels.vmath.precision import exact_mul_add_f64, fast_two_sum, single, two_prod_f64
+from numgrad.kernels.vmath.precision import float64s, single
 
 D_ZERO, D_HALF, D_ONE, D_TWO = (np.float64(0.0), np.float64(0.5), np.float64(1.0), np.float64(2.0))
 D_INF, F_ZERO, F_INF = np.float64(np.inf), np.float32(0.0), np.float32(np.inf)
 FRACTION_BITS = np.int64(52)
 # m**(-1/3) on [1, 2]
-B0 = np.float64.fromhex("0x1.c7f35f91f93f7p+0")
-B1 = np.float64.fromhex("-0x1.90e72bbb4469ap+0")
-B2 = np.float64.fromhex("0x1.3e689a3e95f20p+0")
-B3 = np.float64.fromhex("-0x1.321c332652d93p-1")
-B4 = np.float64.fromhex("0x1.3fa22e9bc59a1p-3")
-B5 = np.float64.fromhex("-0x1.16d6b22dc6d05p-6")
+B0, B1, B2, B3, B4, B5 = float64s("""
+    0x1.c7f35f91f93f7p+0 -0x1.90e72bbb4469ap+0 0x1.3e689a3e95f20p+0 -0x1.321c332652d93p-1
+    0x1.3fa22e9bc59a1p-3 -0x1.16d6b22dc6d05p-6""")
 D_THREE, D_FOUR, THIRD = np.float64(3.0), np.float64(4.0), np.float64(1 / 3)
 ROOT_2, ROOT_4 = np.float64(2.0 ** (-1 / 3)), np.float64(2.0 ** (-2 / 3))
 LEAST_NORMAL, SUBNORMAL_SCALE = np.float64(2.0**-1022), np.float64(2.0**54)

@@ -26,15 +26,8 @@ import numpy as np
 
 from numgrad.codegen.device import device, outlined
 from numgrad.codegen.intrinsics import bits, estrin, fabs, from_bits, mul_add, select
-from numgrad.kernels.vmath.precision import (
-    INT,
-    exact_mul_add_f64,
-    fast_two_sum,
-    float64s,
-    single,
-    through_float64,
-    two_prod_f64,
-)
+from numgrad.kernels.vmath.error_free import exact_mul_add_f64, fast_two_sum, two_prod_f64
+from numgrad.kernels.vmath.precision import INT, float32s, float64s, single, through_float64
 
 _TWO_OVER_PI = np.array(  # 64 bits a word, after a word of zeros for the arguments below 2**55
     [
@@ -126,12 +119,9 @@ FAST_LIMIT_F32 = np.float32(2.0**17)  # k 4.4e-8 (the second part) must stay sma
 _INF_F64 = np.float64(np.inf)
 _TOP_F64, _TOP_F32 = 63, 31
 _SIGN_F64, _SIGN_F32 = -1 << 63, -1 << 31
-_ONE_F64 = np.float64(1.0)
-_HALF_F64 = np.float64(0.5)
-_TWO_OVER_PI_F64 = np.float64(0.6366197723675814)
+_ONE_F64, _HALF_F64, _TWO_OVER_PI_F64 = float64s("1.0 0.5 0.6366197723675814")
 _SHIFT_F64 = np.float64(1.5 * 2.0**52)
-_PIO2_1_F64 = np.float64(1.5707963267948966)
-_PIO2_2_F64 = np.float64(6.123233995736766e-17)
+_PIO2_1_F64, _PIO2_2_F64 = float64s("1.5707963267948966 6.123233995736766e-17")
 _PIO2_3_F64 = np.float64(-1.4973849048591698e-33)
 # (sin r - r) / r**3 in r**2; relative error of sin r 4.6e-18
 _SIN_F64 = float64s("""
@@ -141,13 +131,9 @@ _SIN_F64 = float64s("""
 _COS_F64 = float64s("""
     0.04166666666666659 -0.0013888888888871998 2.4801587288083076e-05 -2.755731393118124e-07
     2.0875664079196937e-09 -1.1356496525257206e-11""")
-_INF_F32 = np.float32(np.inf)
-_ONE_F32 = np.float32(1.0)
-_HALF_F32 = np.float32(0.5)
-_TWO_OVER_PI_F32 = np.float32(0.6366197723675814)
+_INF_F32, _ONE_F32, _HALF_F32, _TWO_OVER_PI_F32 = float32s("inf 1.0 0.5 0.6366197723675814")
 _SHIFT_F32 = np.float32(1.5 * 2.0**23)
-_PIO2_1_F32 = np.float32(1.5707963705062866)
-_PIO2_2_F32 = np.float32(-4.371138828673793e-08)
+_PIO2_1_F32, _PIO2_2_F32 = float32s("1.5707963705062866 -4.371138828673793e-08")
 _PIO2_3_F32 = np.float32(-1.7151245100058819e-15)
 _SIN_F32 = (  # relative error of sin r 4.3e-9
     np.float32(-0.16666653752326965),

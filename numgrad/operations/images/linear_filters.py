@@ -26,11 +26,11 @@ def correlated(
     if 0 in weights.shape:
         raise NumgradValueError(f"{name}: there are no weights, shape {tuple(weights.shape)}")
     widths = []
-    for n, place in zip(weights.shape, each(name, origin, ndim, "origin"), strict=True):
-        place = as_index(name, place, "origin")
+    for n, shift in zip(weights.shape, each(name, origin, ndim, "origin"), strict=True):
+        shift = as_index(name, shift, "origin")
         if turn:
-            place = -place - (n % 2 == 0)
-        before = n // 2 + place
+            shift = -shift - (n % 2 == 0)
+        before = n // 2 + shift
         if not 0 <= before < n:
             raise NumgradValueError(
                 f"{name}: origin={origin!r} lies outside of weights of shape {tuple(weights.shape)}"
@@ -59,10 +59,10 @@ def along_axis(
         )
     shape = [1] * len(x.shape)
     shape[axis] = weights.shape[0]
-    places = [0] * len(x.shape)
-    places[axis] = origin
+    origins = [0] * len(x.shape)
+    origins[axis] = origin
     weights = reshape(weights, tuple(shape))
-    return correlated(name, x, weights, mode, cval, places, output, turn)
+    return correlated(name, x, weights, mode, cval, origins, output, turn)
 
 
 @composite(ref="scipy.ndimage.correlate", method=False, smooth=True)
@@ -294,8 +294,8 @@ def laplace(input, output=None, mode="reflect", cval=0.0):
     out: Any = None
     for axis, edge in enumerate(each("laplace", mode, len(x.shape), "mode")):
         weights = made(np.array([1.0, -2.0, 1.0]))
-        part = along_axis("laplace", x, weights, axis, edge, cval, 0, None)
-        out = part if out is None else OPS["add"](out, part)
+        second = along_axis("laplace", x, weights, axis, edge, cval, 0, None)
+        out = second if out is None else OPS["add"](out, second)
     if out is None:
         raise NumgradValueError("laplace: the operand has no axis")
     return cast(out, x.dtype, output)
@@ -307,7 +307,7 @@ def _bell(name: str, sigma: Any, order: int, radius: int) -> Any:
     if order < 0:
         raise NumgradValueError(f"{name}: order must not be negative, got {order}")
     numbers = np.arange(-radius, radius + 1.0)
-    places, variance = made(numbers), sigma * sigma
+    offsets, variance = made(numbers), sigma * sigma
     density = OPS["exp"](OPS["multiply"](made(numbers**2), -0.5 / variance))
     density = OPS["divide"](density, OPS["sum"](density))
     if order == 0:
@@ -322,7 +322,7 @@ def _bell(name: str, sigma: Any, order: int, radius: int) -> Any:
         factors = longer
     polynomial: Any = 0.0
     for factor in reversed(factors):
-        polynomial = OPS["add"](OPS["multiply"](polynomial, places), factor)
+        polynomial = OPS["add"](OPS["multiply"](polynomial, offsets), factor)
     return flip(OPS["multiply"](density, polynomial), axis=0)  # of a correlation
 
 
@@ -518,6 +518,6 @@ def uniform_filter(input, size=3, output=None, mode="reflect", cval=0.0, origin=
         for value, what in ((size, "size"), (mode, "mode"), (origin, "origin"))
     ]
     out = x
-    for axis, count, edge, place in zip(filtered, *parameters, strict=True):
-        out = along_axis(name, out, _equal(name, count), axis, edge, cval, place, None)
+    for axis, count, edge, shift in zip(filtered, *parameters, strict=True):
+        out = along_axis(name, out, _equal(name, count), axis, edge, cval, shift, None)
     return cast(out, x.dtype, output)

@@ -100,6 +100,6 @@ def extended(
             here[axis] = width
             x = pad_constant(x, widths=tuple(here), values=cval)
         else:
-            places = np.pad(np.arange(x.shape[axis]), width, mode=MODES[mode])  # pyright: ignore
-            x = take(x, made(places), axis=axis)
+            indices = np.pad(np.arange(x.shape[axis]), width, mode=MODES[mode])  # pyright: ignore
+            x = take(x, made(indices), axis=axis)
     return x

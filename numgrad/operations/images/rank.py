@@ -25,11 +25,11 @@ def order_statistic(x, *, axis, rank):
     """The element of a rank along an axis, which gets the gradient."""
     if x.dtype.kind == "c":
         raise NumgradTypeError("median_filter: complex numbers have no order")
-    place = np.expand_dims(np.take(np.argpartition(x, rank, axis=axis), rank, axis=axis), axis)
+    position = np.expand_dims(np.take(np.argpartition(x, rank, axis=axis), rank, axis=axis), axis)
     shape = [1] * x.ndim
     shape[axis] = -1
-    selected = np.arange(x.shape[axis]).reshape(shape) == place
-    return np.take_along_axis(x, place, axis).squeeze(axis), (selected,)
+    selected = np.arange(x.shape[axis]).reshape(shape) == position
+    return np.take_along_axis(x, position, axis).squeeze(axis), (selected,)
 
 
 @order_statistic.shape
@@ -65,8 +65,8 @@ def _neighbours(
             f"{tuple(x.shape)}; it has as many axes and at least one place"
         )
     widths = []
-    for n, place in zip(mask.shape, each(name, origin, ndim, "origin"), strict=True):
-        before = n // 2 + as_index(name, place, "origin")
+    for n, shift in zip(mask.shape, each(name, origin, ndim, "origin"), strict=True):
+        before = n // 2 + as_index(name, shift, "origin")
         if not 0 <= before < n:
             raise NumgradValueError(f"{name}: origin={origin!r} lies outside of {mask.shape}")
         widths.append((before, n - 1 - before))
@@ -92,12 +92,12 @@ def _extreme(
             (size, "size"), (mode, "mode"), (origin, "origin"),
         )]  # fmt: skip
         passes = []
-        for k, (n, edge, place) in enumerate(zip(*values, strict=True)):
+        for k, (n, edge, shift) in enumerate(zip(*values, strict=True)):
             alone = [0] * ndim
-            alone[k] = place
+            alone[k] = shift
             passes.append(([n if a == k else 1 for a in range(ndim)], None, edge, alone))
-    for sizes, mask, edge, places in passes:
-        first, *others = _neighbours(name, out, sizes, mask, edge, cval, places)
+    for sizes, mask, edge, shifts in passes:
+        first, *others = _neighbours(name, out, sizes, mask, edge, cval, shifts)
         for other in others:
             first = OPS[kind](first, other)
         out = first

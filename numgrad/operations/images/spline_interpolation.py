@@ -293,9 +293,9 @@ def _with_margin(x: Any, mode: str, cval: Any) -> Any:
 
 def _finished(out: Any, insides: Sequence[Any], cval: Any, dtype: np.dtype, output: Any) -> Any:
     inside: Any = None
-    for part in insides:
-        if part is not None:
-            inside = part if inside is None else OPS["logical_and"](inside, part)
+    for mask in insides:
+        if mask is not None:
+            inside = mask if inside is None else OPS["logical_and"](inside, mask)
     if inside is not None:
         out = OPS["where"](inside, out, cval)
         if out.dtype.kind != "c" and out.dtype != dtype and dtype.kind == "f":
@@ -327,8 +327,8 @@ def _scattered(
     for combination in product(*result):
         index: Any = 0
         weight: Any = None
-        for (place, factor), stride in zip(combination, strides, strict=True):
-            index = OPS["add"](index, OPS["multiply"](place, int(stride)))
+        for (position, factor), stride in zip(combination, strides, strict=True):
+            index = OPS["add"](index, OPS["multiply"](position, int(stride)))
             weight = factor if weight is None else OPS["multiply"](weight, factor)
         term = take(flat, index)
         if order:
@@ -351,8 +351,8 @@ def _gridded(
         shape = [1] * len(lengths)
         shape[axis] = -1
         total: Any = None
-        for place, weight in taps:
-            term = take(out, place, axis=axis)
+        for indices, weight in taps:
+            term = take(out, indices, axis=axis)
             if order:
                 term = OPS["multiply"](term, reshape(weight, tuple(shape)))
             total = term if total is None else OPS["add"](total, term)
@@ -584,13 +584,13 @@ def affine_transform(
         factors = _for_axes(name, matrix, ndim, "matrix")
         grid = []
         for n, factor, start in zip(shape, factors, offsets, strict=True):
-            places = made(np.arange(float(n)))
-            grid.append(OPS["add"](OPS["multiply"](places, factor), start))
+            points = made(np.arange(float(n)))
+            grid.append(OPS["add"](OPS["multiply"](points, factor), start))
         return _gridded(name, x, grid, order, mode, cval, prefilter, output)
     rows = []
     for k, row in enumerate(offsets):
-        for axis, places in enumerate(_grid(shape)):  # in SciPy's order, for the same rounding
-            row = OPS["add"](row, OPS["multiply"](getitem(matrix, (k, axis)), made(places)))
+        for axis, points in enumerate(_grid(shape)):  # in SciPy's order, for the same rounding
+            row = OPS["add"](row, OPS["multiply"](getitem(matrix, (k, axis)), made(points)))
         rows.append(row)
     return _scattered(name, x, rows, order, mode, cval, prefilter, output)
 
@@ -641,10 +641,10 @@ def rotate(
         raise NumgradValueError(
             f"{name}: axes={axes!r} of an image of shape {tuple(x.shape)}; give two of them"
         )
-    places = [as_index(name, a) for a in axes]
-    if any(not -ndim <= a < ndim for a in places) or len({a % ndim for a in places}) < 2:
+    indices = [as_index(name, a) for a in axes]
+    if any(not -ndim <= a < ndim for a in indices) or len({a % ndim for a in indices}) < 2:
         raise NumgradValueError(f"{name}: axes={axes!r} of an image of shape {tuple(x.shape)}")
-    first, second = sorted(a % ndim for a in places)
+    first, second = sorted(a % ndim for a in indices)
     sizes = [int(n) for n in x.shape]
     plane = np.array([sizes[first], sizes[second]])
     radians = angle * (np.pi / 180)

@@ -196,8 +196,8 @@ def _eigen_of_pair(
             v = solve_triangle(factor, v, lower=True, of_adjoint=True)
     if subset == (None, None):
         return w, v
-    part = _part(name, w, *subset)
-    return w[..., part], None if v is None else v[..., part]
+    subset_slice = _part(name, w, *subset)
+    return w[..., subset_slice], None if v is None else v[..., subset_slice]
 
 
 def _congruent(a: Any, factor: Any, kind: int) -> Any:

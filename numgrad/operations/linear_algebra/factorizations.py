@@ -175,10 +175,10 @@ def packed_lu(a):
         from scipy.linalg.lapack import get_lapack_funcs
 
         (getrf,) = get_lapack_funcs(("getrf",), (a,))
-        for place in np.ndindex(*batch):
-            packed[place], pivots[place], _ = getrf(a[place])
-            own = order[place]
-            for i, p in enumerate(pivots[place]):
+        for index in np.ndindex(*batch):
+            packed[index], pivots[index], _ = getrf(a[index])
+            own = order[index]
+            for i, p in enumerate(pivots[index]):
                 own[i], own[p] = own[p], own[i]
     return packed, pivots, order
 
@@ -195,9 +195,9 @@ def _packed_lu_shape(a):
 
 
 def _lower(packed: Any, k: Any) -> Any:
-    part = tril(packed[..., :k], -1)
+    below = tril(packed[..., :k], -1)
     ones = np.eye(packed.shape[-2].__index__(), k.__index__(), dtype=packed.dtype)
-    return part + matrices.constant(ones)
+    return below + matrices.constant(ones)
 
 
 def _packed_lu_vjp(g, y):
@@ -246,9 +246,9 @@ def permutation_of(pivots):
     """The order that exchanges of rows make: row ``i`` with row ``pivots[i]``, one by one."""
     order = np.empty(pivots.shape, np.int64)
     order[...] = np.arange(pivots.shape[-1])
-    for place in np.ndindex(*pivots.shape[:-1]):
-        own = order[place]
-        for i, p in enumerate(pivots[place]):
+    for index in np.ndindex(*pivots.shape[:-1]):
+        own = order[index]
+        for i, p in enumerate(pivots[index]):
             own[i], own[p] = own[p], own[i]
     return order
 

@@ -129,8 +129,8 @@ def which(info: Any, batch: tuple[int, ...]) -> str:
     """Name the first matrix of a stack with which something went wrong."""
     if not batch:
         return "the matrix"
-    place = np.unravel_index(int(np.flatnonzero(info)[0]), batch)
-    return f"matrix {tuple(map(int, place))} of a stack of shape {batch}"
+    index = np.unravel_index(int(np.flatnonzero(info)[0]), batch)
+    return f"matrix {tuple(map(int, index))} of a stack of shape {batch}"
 
 
 def stacked(a: np.ndarray, dtype: np.dtype) -> np.ndarray:

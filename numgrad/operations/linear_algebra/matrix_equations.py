@@ -223,21 +223,21 @@ def _discrete(g: Any, a: Any, b: Any, r: Any, y: Any) -> tuple[Any, Any, Any]:
     return gain, s, matrices.product(matrices.product(y, loop), s + matrices.adjoint(s))
 
 
-def _formulas(parts: Any) -> dict[str, Any]:
+def _formulas(terms: Any) -> dict[str, Any]:
     """Gradient formulas of an equation."""
 
     def of_b(g, a, b, r, y):
-        gain, _, common = parts(g, a, b, r, y)
+        gain, _, common = terms(g, a, b, r, y)
         return -matrices.product(common, matrices.adjoint(gain))
 
     def of_r(g, a, b, r, y):
-        gain, s, _ = parts(g, a, b, r, y)
+        gain, s, _ = terms(g, a, b, r, y)
         return matrices.product(matrices.product(gain, s), matrices.adjoint(gain))
 
     return {
-        "a": lambda g, a, b, r, y: parts(g, a, b, r, y)[2],
+        "a": lambda g, a, b, r, y: terms(g, a, b, r, y)[2],
         "b": of_b,
-        "q": lambda g, a, b, r, y: parts(g, a, b, r, y)[1],
+        "q": lambda g, a, b, r, y: terms(g, a, b, r, y)[1],
         "r": of_r,
     }
 

@@ -47,8 +47,8 @@ def toeplitz(c, r=None):
     c = as_operand(c)
     r = np.conj(c) if r is None else as_operand(r)
     rows, columns = _lengths(c), _lengths(r)
-    places = columns - 1 + np.arange(rows)[:, None] - np.arange(columns)
-    return concat(r[..., :0:-1], c, axis=-1)[..., matrices.constant(places)]
+    indices = columns - 1 + np.arange(rows)[:, None] - np.arange(columns)
+    return concat(r[..., :0:-1], c, axis=-1)[..., matrices.constant(indices)]
 
 
 @composite(ref="scipy.linalg.hankel", method=False, smooth=True)
@@ -75,8 +75,8 @@ def hankel(c, r=None):
     """
     c = as_operand(c)
     r = np.zeros_like(c) if r is None else as_operand(r)
-    places = np.arange(_lengths(c))[:, None] + np.arange(_lengths(r))
-    return concat(c, r[..., 1:], axis=-1)[..., matrices.constant(places)]
+    indices = np.arange(_lengths(c))[:, None] + np.arange(_lengths(r))
+    return concat(c, r[..., 1:], axis=-1)[..., matrices.constant(indices)]
 
 
 @composite(ref="scipy.linalg.circulant", method=False, smooth=True)
@@ -455,12 +455,12 @@ def block_diag(*arrays):
     rows, before = [], 0
     for x in blocks:
         height, own = x.shape
-        parts = [
+        row_blocks = [
             matrices.constant(np.zeros((height, before), dtype)),
             x,
             matrices.constant(np.zeros((height, width - before - own), dtype)),
         ]
-        rows.append(concat(parts, axis=1))
+        rows.append(concat(row_blocks, axis=1))
         before += own
     return concat(rows, axis=0) if len(rows) > 1 else rows[0]
 

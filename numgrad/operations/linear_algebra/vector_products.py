@@ -174,26 +174,26 @@ def multi_dot(arrays):
     >>> ng.linalg.multi_dot([a, ng.ones((3, 4)), ng.ones(4)])
     tensor([12., 12.])
     """
-    parts = [as_operand(x) for x in arrays]
-    if len(parts) < 2:
-        raise NumgradValueError(f"multi_dot: needs two arrays at least, got {len(parts)}")
-    row, column = len(parts[0].shape) == 1, len(parts[-1].shape) == 1
+    factors = [as_operand(x) for x in arrays]
+    if len(factors) < 2:
+        raise NumgradValueError(f"multi_dot: needs two arrays at least, got {len(factors)}")
+    row, column = len(factors[0].shape) == 1, len(factors[-1].shape) == 1
     if row:
-        parts[0] = expand_dims(parts[0], 0)
+        factors[0] = expand_dims(factors[0], 0)
     if column:
-        parts[-1] = expand_dims(parts[-1], 1)
-    for k, x in enumerate(parts):
+        factors[-1] = expand_dims(factors[-1], 1)
+    for k, x in enumerate(factors):
         if len(x.shape) != 2:
             raise NumgradLinAlgError(
                 f"multi_dot: array {k} has shape {tuple(x.shape)}; takes matrices, and vectors at "
                 "the ends"
             )
-    for x, y in pairwise(parts):
+    for x, y in pairwise(factors):
         if x.shape[1] != y.shape[0]:
             raise NumgradValueError(
                 f"multi_dot: shapes {tuple(x.shape)} and {tuple(y.shape)} stand side by side"
             )
-    lengths = [int(x.shape[0]) for x in parts] + [int(parts[-1].shape[1])]
+    lengths = [int(x.shape[0]) for x in factors] + [int(factors[-1].shape[1])]
 
     @cache
     def cost(i: int, j: int) -> tuple[int, int]:
@@ -207,11 +207,11 @@ def multi_dot(arrays):
 
     def product(i: int, j: int) -> Any:
         if i == j:
-            return parts[i]
+            return factors[i]
         k = cost(i, j)[1]
         return matmul(product(i, k), product(k + 1, j))
 
-    result = product(0, len(parts) - 1)
+    result = product(0, len(factors) - 1)
     if row:
         result = squeeze(result, 0)
     return squeeze(result, -1) if column else result

@@ -120,11 +120,11 @@ def _directly(a: np.ndarray, b: np.ndarray, axes: Sequence[int], mode: str) -> n
             a, b = b, a
         a = np.pad(a, [((b.shape[k] - 1,) * 2 if k in axes else (0, 0)) for k in range(a.ndim)])
     taps = [b.shape[k] for k in axes]
-    places = [a.shape[k] - n + 1 for k, n in zip(axes, taps, strict=True)]
+    counts = [a.shape[k] - n + 1 for k, n in zip(axes, taps, strict=True)]
     shape = list(np.broadcast_shapes(*[_without(x.shape, axes) for x in (a, b)]))
-    for k, n in zip(axes, places, strict=True):
+    for k, n in zip(axes, counts, strict=True):
         shape[k] = n
-    if len(axes) == 1 and b.size == taps[0] and taps[0] <= places[0] and a.dtype.kind in "fc":
+    if len(axes) == 1 and b.size == taps[0] and taps[0] <= counts[0] and a.dtype.kind in "fc":
         (axis,) = axes
         x, out = np.ascontiguousarray(a), np.empty(shape, a.dtype)
         sizes = prod(a.shape[:axis]), a.shape[axis], prod(a.shape[axis + 1 :])
@@ -141,15 +141,15 @@ def _directly(a: np.ndarray, b: np.ndarray, axes: Sequence[int], mode: str) -> n
         return tuple(result)
 
     ones = [1] * len(axes)
-    if prod(taps) <= prod(places):
+    if prod(taps) <= prod(counts):
         term = np.empty_like(out)
         for tap in product(*map(range, taps)):
-            np.multiply(a[part(tap, places)], b[part(tap, ones)], out=term)
+            np.multiply(a[part(tap, counts)], b[part(tap, ones)], out=term)
             out += term
     else:
-        for place in product(*map(range, places)):
-            window = a[part(place, taps)] * b
-            out[part(place, ones)] = np.sum(window, axis=tuple(axes), keepdims=True)
+        for corner in product(*map(range, counts)):
+            window = a[part(corner, taps)] * b
+            out[part(corner, ones)] = np.sum(window, axis=tuple(axes), keepdims=True)
     return out
 
 

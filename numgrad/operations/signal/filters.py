@@ -317,8 +317,8 @@ def _forth_and_back(
         longer = pad(x, widths, "edge" if padtype == "constant" else "reflect")
         if padtype == "odd":
             turn = pad(x, widths, "edge") * 2 - longer
-            parts = [_along(turn, axis, None, edge), x, _along(turn, axis, edge + n, None)]
-            longer = concat(parts, axis=axis)
+            pieces = [_along(turn, axis, None, edge), x, _along(turn, axis, edge + n, None)]
+            longer = concat(pieces, axis=axis)
         x = longer
     for _ in range(2):
         first = _along(x, axis, 0, 1)
@@ -455,8 +455,8 @@ def savgol_coeffs(window_length, polyorder, deriv=0, delta=1.0, pos=None, use="c
 
 def _ends(n: int, polyorder: int, deriv: int, delta: float) -> np.ndarray:
     """The matrix from the points of a window to the values of their polynomial at each."""
-    places = np.arange(n) - (n - 1) / 2
-    powers = np.polynomial.polynomial.polyvander(places, polyorder)
+    offsets = np.arange(n) - (n - 1) / 2
+    powers = np.polynomial.polynomial.polyvander(offsets, polyorder)
     values = powers
     if deriv:
         derivative = np.polynomial.polynomial.polyder(np.eye(polyorder + 1), deriv, axis=0)
@@ -529,8 +529,8 @@ def savgol_filter(
         middle = getitem(middle, (*lead, slice(1, None)))
     matrix = _ends(size, polyorder, deriv, delta).astype(kind)
 
-    def end(part: slice, rows: slice) -> Any:
-        points = moveaxis(getitem(x, (*lead, part)), axis, -1)
+    def end(span: slice, rows: slice) -> Any:
+        points = moveaxis(getitem(x, (*lead, span)), axis, -1)
         return moveaxis(OPS["matmul"](points, made(matrix[rows].T)), -1, axis)
 
     if not half:

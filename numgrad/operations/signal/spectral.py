@@ -109,10 +109,10 @@ def detrend(data, axis=-1, type="linear", bp=0):
     starts = sorted({0, n, *[as_index("detrend", b, "bp") for b in np.atleast_1d(bp).tolist()]})
     if starts[0] < 0 or starts[-1] > n:
         raise NumgradValueError(f"detrend: bp={bp!r} lies outside of {n} elements")
-    parts = [
+    pieces = [
         _removed("detrend", getitem(x, (Ellipsis, slice(a, b))), type) for a, b in pairwise(starts)
     ]
-    return moveaxis(concat(parts, axis=-1) if len(parts) > 1 else parts[0], -1, axis)
+    return moveaxis(concat(pieces, axis=-1) if len(pieces) > 1 else pieces[0], -1, axis)
 
 
 def floating(x: Any) -> Any:
@@ -506,16 +506,16 @@ def istft(
     if nfft is None and input_onesided and nperseg == default + 1:  # an odd number of points
         nfft = nperseg
     segments = Segments(name, window, nperseg, noverlap, default if nfft is None else nfft)
-    parts = irfft(z, segments.points) if input_onesided else ifft(z, segments.points)
-    parts = getitem(parts, (Ellipsis, slice(0, segments.length)))
+    frames = irfft(z, segments.points) if input_onesided else ifft(z, segments.points)
+    frames = getitem(frames, (Ellipsis, slice(0, segments.length)))
     total = segments.length + (count - 1) * segments.step
-    parts = OPS["multiply"](parts, segments.window(parts.dtype))
-    places = segments.places(total).ravel()
-    shape = (*parts.shape[:-2], total)
-    flat = reshape(parts, (*parts.shape[:-2], count * segments.length))
-    signal = OPS["index_add"](made(np.zeros(shape, flat.dtype)), made(places), flat, axis=-1)
+    frames = OPS["multiply"](frames, segments.window(frames.dtype))
+    positions = segments.places(total).ravel()
+    shape = (*frames.shape[:-2], total)
+    flat = reshape(frames, (*frames.shape[:-2], count * segments.length))
+    signal = OPS["index_add"](made(np.zeros(shape, flat.dtype)), made(positions), flat, axis=-1)
     norm = np.zeros(total)
-    np.add.at(norm, places, np.tile(segments.weights**2, count))
+    np.add.at(norm, positions, np.tile(segments.weights**2, count))
     factor = segments.scale(scaling, fs) ** -0.5 / np.where(norm > 1e-10, norm, 1.0)
     if signal.dtype in (np.float32, np.complex64):
         factor = factor.astype(np.float32)
@@ -611,19 +611,19 @@ def resample(x, num, t=None, axis=0):
         spectrum = fft(x)
         first = getitem(spectrum, (Ellipsis, slice(0, (common + 1) // 2)))
         last = getitem(spectrum, (Ellipsis, slice(n - (common - 1) // 2, n)))
-        parts = [first]
+        bands = [first]
         if common % 2 == 0:
             both = getitem(spectrum, (Ellipsis, slice(middle, middle + 1)))
             if num < n:
                 both = both + getitem(spectrum, (Ellipsis, slice(n - middle, n - middle + 1)))
-            parts.append(both / 2 if num > n else both)
+            bands.append(both / 2 if num > n else both)
         if num > n:
             twice = common % 2 == 0
             zeros = num - common - twice
-            parts.append(made(np.zeros((*x.shape[:-1], zeros), spectrum.dtype)))
+            bands.append(made(np.zeros((*x.shape[:-1], zeros), spectrum.dtype)))
             if twice:
-                parts.append(parts[1])
-        y = ifft(concat(*parts, last, axis=-1))
+                bands.append(bands[1])
+        y = ifft(concat(*bands, last, axis=-1))
     y = moveaxis(multiply(y, num / n), -1, axis)
     if t is None:
         return y

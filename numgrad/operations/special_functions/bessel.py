@@ -160,8 +160,8 @@ _declare_derivatives(ive, lambda f, v, z: 0.5 * (f(v - 1, z) + f(v + 1, z)) - np
 _declare_derivatives(kve, lambda f, v, z: f(v, z) - 0.5 * (f(v - 1, z) + f(v + 1, z)))
 
 
-def _scaled_by_part(f, slope, part, direction):
-    """A gradient where the scale is by one ``part`` of a complex number: no derivative, but two.
+def _scaled_by_part(f, slope, component, direction):
+    """A gradient where the scale is by a ``component`` of complex numbers: no derivative, but two.
 
     ``slope`` is that of the function without the scale, ``direction`` that in which it changes.
     """
@@ -170,7 +170,7 @@ def _scaled_by_part(f, slope, part, direction):
     def vjp(g, v, z):
         if not _at_complex_place(z):
             return of_real(g, v, z)
-        scale = np.sign(part(z)) * np.real(g * np.conj(f(v, z)))
+        scale = np.sign(component(z)) * np.real(g * np.conj(f(v, z)))
         return g * np.conj(slope(f, v, z)) - direction * scale
 
     f.holomorphic = False

@@ -180,8 +180,8 @@ def _place(a, b):
 
 
 def _owens_t_b(g, a, b):
-    place = _place(a, b)
-    return g * np.exp(-0.5 * (a * a + place * place)) / (2 * math.pi * (1 + b * b))
+    product = _place(a, b)
+    return g * np.exp(-0.5 * (a * a + product * product)) / (2 * math.pi * (1 + b * b))
 
 
 owens_t.vjp(

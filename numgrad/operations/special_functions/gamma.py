@@ -220,13 +220,13 @@ def gamma_density(a, x):
         np.exp(xlogy(a - 1, np.where(end, 1, x)) - x - gammaln(a)),
     )
     large, inside = a > _LARGE, x > 0
-    shape, place = np.where(large, a, 20), np.where(large & inside, x, 20)
+    shape, point = np.where(large, a, 20), np.where(large & inside, x, 20)
     inverse = 1 / shape
     square = inverse * inverse
     rest = 1 / 1260 - square * (1 / 1680 - square * (1 / 1188 - square * (691 / 360360)))
     correction = inverse * (1 / 12 - square * (1 / 360 - square * rest))
-    away = (place - shape) * inverse
-    height = np.sqrt(shape / (2 * math.pi)) / place
+    away = (point - shape) * inverse
+    height = np.sqrt(shape / (2 * math.pi)) / point
     around = np.where(inside, height * np.exp(shape * (np.log1p(away) - away) - correction), 0)
     return np.where(endless, 0, np.where(large, around, small))
 
@@ -505,30 +505,30 @@ def _of_powers(s: np.ndarray, order: int) -> np.ndarray:
 def _on_circle(s: np.ndarray, order: int) -> np.ndarray:
     """A derivative by values around a place."""
     turns = np.exp(2j * np.pi * (np.arange(_POINTS) + 0.5) / _POINTS).reshape(-1, *(1,) * s.ndim)
-    places = s + turns
+    points = s + turns
     try:
-        values = (places - 1) * importlib.import_module("scipy.special").zeta(places)
+        values = (points - 1) * importlib.import_module("scipy.special").zeta(points)
     except TypeError:
         raise NumgradNotImplementedError(
             "zeta: derivatives with respect to 's' need SciPy 1.15 or later, which computes zeta "
             "of complex numbers; update it, or detach() s"
         ) from None
-    values = np.where(places == 1, 1, values)
+    values = np.where(points == 1, 1, values)
     series = np.array([np.mean(values * turns**-k, axis=0) for k in range(order + 1)])
     return math.factorial(order) * _product(series, _reciprocal(s - 1, order))[order]
 
 
 def _derivative(s: np.ndarray, *, n: int) -> np.ndarray:
     """The derivative of order ``n`` of Riemann's zeta function."""
-    place = np.asarray(s, np.complex128)
-    right = place.real > _RIGHT
-    result = np.empty(place.shape, np.complex128)
+    point = np.asarray(s, np.complex128)
+    right = point.real > _RIGHT
+    result = np.empty(point.shape, np.complex128)
     with np.errstate(all="ignore"):
         if right.any():
-            result[right] = _of_powers(place[right], n)
+            result[right] = _of_powers(point[right], n)
         if not right.all():
-            result[~right] = _on_circle(place[~right], n)
-    result = np.where(place == np.inf, 0, result)
+            result[~right] = _on_circle(point[~right], n)
+    result = np.where(point == np.inf, 0, result)
     return result if np.iscomplexobj(s) else np.real(result)
 
 

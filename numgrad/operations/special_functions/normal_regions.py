@@ -43,8 +43,8 @@ def _pair(h: np.ndarray, k: np.ndarray, r: np.ndarray) -> np.ndarray:
     h, k, r = (np.ravel(a) for a in np.broadcast_arrays(h, k, r))
     result = np.maximum(_one(-k, h), 0)  # where they are opposite
     for first in range(0, h.size, _AT_ONCE):
-        part = slice(first, first + _AT_ONCE)
-        result[part] += _since_opposite(*(a[part, None] for a in (h, k, r)))
+        chunk = slice(first, first + _AT_ONCE)
+        result[chunk] += _since_opposite(*(a[chunk, None] for a in (h, k, r)))
     return np.where(np.isnan(h + k + r), np.nan, result)
 
 
@@ -92,12 +92,12 @@ def _by_lattice(
 
     It is NaN where a density underflows.
     """
-    parts = importlib.import_module("scipy.stats._qmvnt")
+    module = importlib.import_module("scipy.stats._qmvnt")
     low = np.maximum(low, -1e3)  # of deviations; infinity less infinity is NaN
     sign = (-1) ** np.count_nonzero(high < low)
     with np.errstate(all="ignore"):
-        return sign * parts._qauto(
-            parts._qmvn, correlation, np.minimum(low, high), np.maximum(low, high), rng,
+        return sign * module._qauto(
+            module._qmvn, correlation, np.minimum(low, high), np.maximum(low, high), rng,
             error=abseps, limit=maxpts or 1_000_000 * len(high), n_batches=10,
         )[0]  # fmt: skip
 
@@ -190,8 +190,8 @@ def _bends(limits: Any, correlation: Any, options: dict[str, Any]) -> Any:
     both = np.sum(_slopes(others, partial, options), axis=-2) / wide[..., None, :, :]
     result = 0.5 * np.sum(_densities(limits)[..., None] * both, axis=-3)
     row, column = np.indices((n, n))
-    place = row * (n - 1) + np.minimum(column - (column > row), n - 2)
-    return np.reshape(result, (*result.shape[:-2], n * (n - 1)))[..., constant(place)] * constant(
+    index = row * (n - 1) + np.minimum(column - (column > row), n - 2)
+    return np.reshape(result, (*result.shape[:-2], n * (n - 1)))[..., constant(index)] * constant(
         row != column
     )
 

@@ -33,7 +33,7 @@ def _fluid(rng, n):
 def lennard_jones(x, neighbours, counts, epsilon, sigma, cutoff):
     """Potential energy of a fluid with a list of neighbours."""
     energy = 0.0
-    for i in range(x.shape[0]):
+    for i in prange(x.shape[0]):
         for k in range(counts[i]):
             j = neighbours[i, k]
             dx = x[i, 0] - x[j, 0]
