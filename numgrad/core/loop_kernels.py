@@ -258,7 +258,8 @@ class KernelOperation(Primitive):
         *arguments
             As those of ``source``.
         """
-        return self._program_for(arguments).report()
+        given = plain(self.arrays(arguments)) if arguments else ()
+        return self._program_for(arguments).report(given)
 
     def _program_for(self, arguments: Sequence[Any]) -> DerivativeProgram:
         if arguments:

@@ -64,12 +64,19 @@ def loops_over_time(tapes: Tapes) -> list[KernelLoop]:
 def put_in_segments(function: KernelFunction, tapes: Tapes, refuse: Refuse) -> list[KernelLoop]:
     """Put the loops over time of a function into segments: Note [Checkpoints].
 
-    ``tapes`` are those of its gradient as it stands. Returned are the loops over segments.
+    ``tapes`` are those of its gradient as it stands. Returned are the loops over segments. A loop
+    that cannot have any stays as it is if another one can.
     """
     segments = []
+    problem: _NoSegments | None = None
     for loop in loops_over_time(tapes):
-        segments.append(_Segments(function, loop, refuse).write())
-        number(function)
+        try:
+            segments.append(_Segments(function, loop).write())
+            number(function)
+        except _NoSegments as reason:
+            problem = problem or reason
+    if problem is not None and not segments:
+        refuse(problem.line, *problem.words)
     return segments
 
 
@@ -85,20 +92,30 @@ def check_segments(segments: Sequence[KernelLoop], tapes: Tapes, refuse: Refuse)
             )
 
 
+class _NoSegments(Exception):
+    """A loop that is not put into segments: what is the matter, and what to do."""
+
+    def __init__(self, line: int, *words: str) -> None:
+        super().__init__(*words)
+        self.line, self.words = line, words
+
+
 class _Segments:
     """Segments of one loop."""
 
-    def __init__(self, function: KernelFunction, loop: KernelLoop, refuse: Refuse) -> None:
+    def __init__(self, function: KernelFunction, loop: KernelLoop) -> None:
         self.function, self.loop = function, loop
         self.count = len(function.dtypes) + len(function.arrays)
         if loop.test is not None or not isinstance(loop.step, int):
-            refuse(
+            raise _NoSegments(
                 loop.line,
                 "the number of steps of this loop is not known before it",
                 'save="less" keeps the states of loops over ranges whose step is a number',
             )
         if loop.home is not function.body:
-            refuse(loop.line, "this loop is in a branch", 'save="less" needs it outside of it')
+            raise _NoSegments(
+                loop.line, "this loop is in a branch", 'save="less" needs it outside of it'
+            )
         self.step: int = loop.step
         inside = list(walk(loop.body))
         own = {s.array for s in inside if isinstance(s, Allocate)}
@@ -109,7 +126,7 @@ class _Segments:
         self.state = sorted((stored & loaded) - own)
         for name in self.state:
             if function.arrays[name].grows:
-                refuse(
+                raise _NoSegments(
                     loop.line, f"{name} grows in this loop", 'call the kernel without save="less"'
                 )
 

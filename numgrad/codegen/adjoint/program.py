@@ -26,7 +26,7 @@ from numgrad.codegen.adjoint.operations import Operations, OperationTable
 from numgrad.codegen.adjoint.outputs import WrittenParameters
 from numgrad.codegen.adjoint.placement import raise_allocations, stays_in_branch
 from numgrad.codegen.adjoint.reading import MOST_AXES, Kind, number, read_function
-from numgrad.codegen.adjoint.reports import KernelReport, report_of
+from numgrad.codegen.adjoint.reports import KernelReport, kept_bytes, report_of
 from numgrad.codegen.adjoint.representation import KernelFunction, KernelLoop
 from numgrad.codegen.adjoint.scopes import TEXT, Scope, check_statements, scope_of
 from numgrad.codegen.adjoint.simplification import simplify
@@ -256,23 +256,26 @@ class DerivativeProgram:
     def source(self, word: str) -> str:
         """A program as text: "forward", "backward" or "tangent"."""
         if word == "forward":
-            return self.forward.parallel.text
+            return self.forward.source
         if word == "tangent":
-            return self.tangent.parallel.text
+            return self.tangent.source
         if word == "backward":
-            return self.gradient(self.all_inputs).parallel.text
+            return self.gradient(self.all_inputs).source
         raise NumgradValueError(
             f"source: no program is called {word!r}; it is forward, backward or tangent"
         )
 
-    def report(self) -> KernelReport:
+    def report(self, arguments: Sequence[Any] = ()) -> KernelReport:
         """List the values that the gradient keeps and the loops that run again."""
         texts = {
-            "function": self.forward.parallel,
-            "tangents": self.tangent.parallel,
-            "gradient": self.gradient(self.all_inputs).parallel,
+            "function": self.forward,
+            "tangents": self.tangent,
+            "gradient": self.gradient(self.all_inputs),
         }
-        return report_of(self.backward(self.all_inputs), self.definition.scope, texts)
+        split = self.split(self.all_inputs) if arguments else None
+        size = None if split is None else kept_bytes(split, self._given(arguments))
+        scope = self.definition.scope
+        return report_of(self.function, self.backward(self.all_inputs), scope, texts, size)
 
     @property
     def all_inputs(self) -> tuple[str, ...]:
