@@ -1,106 +1,113 @@
-"""Reading of calls: makers of arrays, conversions, reductions, functions of numbers, helpers."""
+"""Reading of calls: conversions, functions of numbers, helpers."""
 
 from __future__ import annotations
 
 import ast
 import builtins
 import inspect
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.adjoint.array_functions import REDUCTIONS
-from numgrad.codegen.adjoint.emission import NUMBERS, SCALARS
-from numgrad.codegen.adjoint.expressions import ExpressionReader
+from numgrad.codegen.adjoint.array_calls import CASTS, ArrayCallReader, is_array
+from numgrad.codegen.adjoint.array_functions import OF_NUMBERS, logarithm
+from numgrad.codegen.adjoint.emission import SCALARS
 from numgrad.codegen.adjoint.operations import ScalarFunction
-from numgrad.codegen.adjoint.representation import (
-    COMPLEX128,
-    Block,
-    Define,
-    Ensure,
-    Expression,
-    Value,
-    subtract,
-)
+from numgrad.codegen.adjoint.representation import Block, Define, Ensure, Expression
 from numgrad.codegen.adjoint.scopes import plain_function, scope_of
-from numgrad.codegen.adjoint.values import ArrayExpression, ArrayView, IndexSpan, Items, Made
-from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64, KERNEL_DTYPES
+from numgrad.codegen.adjoint.values import (
+    Items,
+    LocalFunction,
+    Made,
+)
+from numgrad.codegen.dtypes import BOOL, FLOAT64
 from numgrad.codegen.intrinsics import grow, growing
 from numgrad.errors import NumgradTypeError
 
-_MAKERS = ("zeros", "empty", "ones", "full")
-_CASTS: dict[str, np.dtype] = {
-    "float": FLOAT64, "int": INT64, "bool": BOOL, "complex": COMPLEX128, "intp": INT64,
-    "bool_": BOOL,
-} | {dtype.name: dtype for dtype in KERNEL_DTYPES}  # fmt: skip
 _ROUNDED = {"floor": "floor", "ceil": "ceil", "trunc": "trunc"}
+_COMPARED = {
+    "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==",
+    "not_equal": "!=",
+}  # fmt: skip
+_OPERATORS: dict[str, ast.operator] = {
+    "add": ast.Add(), "subtract": ast.Sub(), "multiply": ast.Mult(), "divide": ast.Div(),
+    "true_divide": ast.Div(), "power": ast.Pow(), "remainder": ast.Mod(), "mod": ast.Mod(),
+    "floor_divide": ast.FloorDiv(), "bitwise_and": ast.BitAnd(), "bitwise_or": ast.BitOr(),
+    "bitwise_xor": ast.BitXor(), "left_shift": ast.LShift(), "right_shift": ast.RShift(),
+    "bitwise_left_shift": ast.LShift(), "bitwise_right_shift": ast.RShift(),
+}  # fmt: skip
+_REFUSED: dict[Any, str] = {
+    print: "print what the kernel returns",
+    input: "pass it as an argument",
+    open: "read before the call",
+    sorted: "sort before the call",
+    getattr: "pass the value as an argument",
+    isinstance: "write a kernel for each kind",
+}
 
 
-class CallReader(ExpressionReader):
+class CallReader(ArrayCallReader):
     """Reads calls."""
 
     def _of_Call(self, node: ast.Call, env: dict[str, Any]) -> Any:
-        method = self._method(node, env)
+        method = self.method(node, env)
         if method is not None:
             return method
         target = self.value(node.func, env)
         name = getattr(target, "__name__", "")
-        is_numpy = getattr(np, name, None) is target if name else False
-        if is_numpy and name.removesuffix("_like") in _MAKERS:
-            return self._maker(node, name, env)
-        if is_numpy and len(node.args) == 1 and [k.arg for k in node.keywords] == ["axis"]:
-            base = self.value(node.args[0], env)
-            return self._along_axis(node, name, base, self.value(node.keywords[0].value, env))
-        if node.keywords and not self._is_function(target):
-            self.refuse(node, f"keywords in {ast.unparse(node)}", "give them by position")
+        if isinstance(target, LocalFunction):
+            return self.inline_local(node, target, [self.value(a, env) for a in node.args], env)
+        if target.__hash__ is not None and target in _REFUSED:
+            self.refuse(node, f"{ast.unparse(node.func)} in a kernel", _REFUSED[target])
         arguments = [self.value(a, env) for a in node.args]
-        if isinstance(target, np.dtype):
-            target, name = target.type, target.type.__name__
+        options = {str(k.arg): self.value(k.value, env) for k in node.keywords}
         if target is growing:
             return Made("growing", self.dtype_named(node, arguments[0]), (0,))
         if target is grow:
             array, length = arguments
             self.emit(Ensure(array.array, length))
             return 0
-        if isinstance(target, type) and name in _CASTS:
-            return self._conversion(node, name, arguments)
-        if is_numpy and name in ("dot", "vdot", "matmul"):
-            if name == "vdot":
-                return self.inline(node, _vdot(), arguments)
-            if len(arguments) != 2:
-                self.refuse(node, f"the arguments of {ast.unparse(node)}", "give two")
-            return self.product(arguments[0], arguments[1], node)
-        if is_numpy and name == "outer" and len(arguments) == 2:
-            return self._outer(node, arguments[0], arguments[1])
-        if is_numpy and name == "array" and len(arguments) == 1 and isinstance(arguments[0], Items):
-            return self._array_of(node, arguments[0])
-        if is_numpy or (getattr(target, "__module__", None) or "").startswith("numpy"):
-            whole = self._of_whole_arrays(node, name, arguments)
-            if whole is not None:
-                return whole
-        if target in (sum, max, min) and len(arguments) == 1:
-            whole = self._of_whole_arrays(node, name, arguments)
-            if whole is not None:
-                return whole
+        if isinstance(target, np.dtype):
+            target, name = target.type, target.type.__name__
+        if isinstance(target, type) and name in CASTS and not options:
+            return self.conversion(node, name, arguments)
+        if self._is_numpy(target) or target in (sum, max, min, abs):
+            if target in (max, min) and len(arguments) == 1 and isinstance(arguments[0], Items):
+                arguments = list(arguments[0])
+            result = self.array_call(node, target, name, arguments, options)
+            if result is not None:
+                return result
         if self._is_function(target) and self.operations.table.name_of(target) is None:
-            return self.inline(node, target, self._complete(node, target, arguments, env))
-        if name == "len":
+            return self.inline(node, target, self._complete(node, target, arguments, options))
+        if target.__hash__ is not None and target in OF_NUMBERS:
+            function = OF_NUMBERS[target]
+            return self.inline(node, function, self._complete(node, function, arguments, options))
+        if options:
+            self.refuse(node, f"keywords in {ast.unparse(node)}", "give them by position")
+        if target is len:
             if isinstance(arguments[0], Items):
                 return len(arguments[0])
-            if not isinstance(arguments[0], ArrayView | ArrayExpression):
+            if not is_array(arguments[0]):
                 self.refuse(node, f"{ast.unparse(node)} of a number", "pass an array")
             return arguments[0].shape[0]
         if target is range:
             self.refuse(node, "range outside of a for", "loop over it")
-        return self._scalar_call(node, target, name, arguments)
+        if target is divmod and len(arguments) == 2:
+            return Items(self.binary(node, op, *arguments) for op in (ast.FloorDiv(), ast.Mod()))
+        if target is math.log and len(arguments) == 2:
+            return self.inline(node, logarithm, arguments)
+        return self.scalar_call(node, target, name, arguments)
 
-    def _array_of(self, node: Any, items: Items) -> Made:
-        """A vector of numbers."""
-        if not all(isinstance(item, SCALARS) for item in items):
-            self.refuse(node, "an array of arrays", "make it with np.zeros and store in it")
-        dtype = np.result_type(*[self.dtype_of(item) for item in items])
-        return Made("empty", dtype, (len(items),), items)
+    @staticmethod
+    def _is_numpy(target: Any) -> bool:
+        name = getattr(target, "__name__", "")
+        module = getattr(target, "__module__", None) or ""
+        return bool(name) and (
+            getattr(np, name, None) is target or module.startswith("numpy.")
+            or isinstance(target, np.ufunc)
+        ) and not isinstance(target, type)  # fmt: skip
 
     @staticmethod
     def _is_function(target: Any) -> bool:
@@ -109,195 +116,33 @@ class CallReader(ExpressionReader):
         return inspect.isfunction(inner) and module.partition(".")[0] not in ("numpy", "math")
 
     def _complete(
-        self, node: ast.Call, target: Any, arguments: Sequence[Any], env: dict[str, Any]
+        self, node: ast.Call, target: Any, arguments: Sequence[Any], options: dict[str, Any]
     ) -> list[Any]:
         """Arguments in their order, with keywords and defaults."""
         scope = scope_of(getattr(target, "__kernel__", None) or target)
         names = scope.parameters
-        given = dict(zip(names, arguments, strict=False))
-        given |= {k.arg: self.value(k.value, env) for k in node.keywords if k.arg}
-        defaults = scope.tree.args.defaults
-        values = scope.function.__defaults__ or ()
-        for name, value in zip(names[len(names) - len(defaults) :], values, strict=False):
+        positional = len(names) - len(scope.tree.args.kwonlyargs)
+        made = getattr(getattr(target, "definition", None), "written", None)
+        passed = [n for n in names if made is None or n not in made.made]
+        given = dict(zip(passed, arguments, strict=False)) | options
+        for name, value in scope.defaults.items():
             given.setdefault(name, self.constant(name, value, node))
-        if set(given) != set(names) or len(arguments) > len(names):
+        if set(given) != set(passed) or len(arguments) > positional:
             self.refuse(node, f"the arguments of {ast.unparse(node)}", "give each parameter one")
-        return [given[name] for name in names]
+        return [given[name] for name in passed]
 
-    def _method(self, node: ast.Call, env: dict[str, Any]) -> Any:
-        """The result of a method of an array or number; None if it is none."""
-        if not isinstance(node.func, ast.Attribute):
-            return None
-        word = node.func.attr
-        if word not in ("copy", "sum", "max", "min", "mean", "prod", "dot", "conjugate", "conj",
-                        "fill", "astype", "transpose", "item", "argmax", "argmin"):  # fmt: skip
-            return None
-        base = self.value(node.func.value, env)
-        if isinstance(base, SCALARS):
-            if word in ("conjugate", "conj"):
-                return self._scalar_call(node, np.conj, "conjugate", [base])
-            return base if word == "item" else None
-        if not isinstance(base, ArrayView | ArrayExpression):
-            return None
-        arguments = [self.value(a, env) for a in node.args]
-        if not arguments and [k.arg for k in node.keywords] == ["axis"]:
-            return self._along_axis(node, word, base, self.value(node.keywords[0].value, env))
-        if node.keywords:
-            self.refuse(node, f"keywords in {ast.unparse(node)}", "write the loop")
-        if word == "copy":
-            return Made("empty", self.element_dtype(base), base.shape, base)
-        if word == "astype":
-            dtype = self.dtype_named(node, arguments[0])
-            return Made("empty", dtype, base.shape, base)
-        if word == "transpose" and isinstance(base, ArrayView) and not arguments:
-            return ArrayView(base.array, base.index, base.order[::-1])
-        if word == "fill" and isinstance(base, ArrayView):
-            self.fill(base, arguments[0], node)
-            return 0
-        if word == "dot":
-            return self.product(base, arguments[0], node)
-        if word in ("conjugate", "conj"):
-            return self._of_whole_arrays(node, "conjugate", [base])
-        if not arguments:
-            return self._of_whole_arrays(node, word, [base])
-        self.refuse(node, f"arguments of {ast.unparse(node)}", "write the loop")
-
-    def _along_axis(self, node: Any, name: str, base: Any, axis: Any) -> ArrayExpression:
-        """A reduction of a matrix along one axis."""
-        function = REDUCTIONS.get((name, 1))
-        if isinstance(base, Made):
-            base = self.allocated("part", base, node)
-        if isinstance(base, ArrayExpression):
-            base = self.stored(base, node)
-        is_known = isinstance(axis, int) and isinstance(base, ArrayView) and base.ndim == 2
-        if function is None or not is_known or not -2 <= axis < 2:
-            self.refuse(node, f"{ast.unparse(node)} along an axis", "write the loop")
-        matrix: ArrayView = base
-        along = axis % 2
-
-        def at(places: Sequence[Value]) -> Value:
-            parts: list[Value | IndexSpan] = [IndexSpan(0, matrix.shape[along])] * 2
-            parts[1 - along] = places[0]
-            return self.inline(node, function, [matrix.part(parts)])
-
-        return ArrayExpression((matrix.shape[1 - along],), at, {matrix.array})
-
-    def _outer(self, node: Any, left: Any, right: Any) -> ArrayExpression:
-        """The products of all pairs of elements of two vectors."""
-        views: list[ArrayView] = []
-        for operand in (left, right):
-            if isinstance(operand, Made):
-                operand = self.allocated("part", operand, node)
-            if isinstance(operand, ArrayExpression):
-                operand = self.stored(operand, node)
-            if not isinstance(operand, ArrayView) or operand.ndim != 1:
-                self.refuse(node, f"{ast.unparse(node)} of other than vectors", "write the loops")
-            views.append(operand)
-        one, other = views
-
-        def at(places: Sequence[Value]) -> Value:
-            a, b = self.load(one, places[:1]), self.load(other, places[1:])
-            return self.arithmetic(node, ast.Mult(), a, b)
-
-        return ArrayExpression((one.shape[0], other.shape[0]), at, {one.array, other.array})
-
-    def dtype_named(self, node: Any, value: Any) -> np.dtype:
-        """The dtype that an argument stands for."""
-        if isinstance(value, np.dtype):
-            dtype = value
-        elif isinstance(value, type) or (isinstance(value, Items) and isinstance(value[0], str)):
-            dtype = np.dtype(value[0] if isinstance(value, Items) else value)
-        elif (name := getattr(value, "name", None)) in _CASTS:  # a type of Numba's
-            dtype = _CASTS[str(name)]
-        else:
-            self.refuse(node, "a dtype that is computed", "name it, as np.float64")
-        if dtype not in KERNEL_DTYPES:
-            self.refuse(node, f"the dtype {dtype}", "use floats, complex numbers, integers, bools")
-        return dtype
-
-    def _maker(self, node: ast.Call, name: str, env: dict[str, Any]) -> Made:
-        arguments = [self.value(a, env) for a in node.args]
-        options = {k.arg: self.value(k.value, env) for k in node.keywords}
-        first = arguments[0] if arguments else options.pop("shape", None)
-        maker = name.removesuffix("_like")
-        rest = arguments[1:]
-        content: Any = None
-        if maker == "full":
-            content = rest.pop(0) if rest else options.pop("fill_value")
-        if maker == "ones":
-            content = 1.0
-        if content is not None:
-            maker = "empty"
-        if name.endswith("_like"):
-            if not isinstance(first, ArrayView | ArrayExpression):
-                self.refuse(node, f"{ast.unparse(node)} of no array", "give an array")
-            shape, dtype = first.shape, self.element_dtype(first)
-        else:
-            lengths = first if isinstance(first, Items) else (first,)
-            shape = tuple([self.integer(n) for n in lengths])
-            dtype = FLOAT64 if content is None else self.element_dtype(content)
-        given = rest[0] if rest else options.pop("dtype", None)
-        options.pop("order", None)
-        if options or len(rest) > 1:
-            self.refuse(node, f"options of {ast.unparse(node)}", "give shape and dtype")
-        if given is not None:
-            dtype = self.dtype_named(node, given)
-        return Made(maker, dtype, tuple(shape), content)
-
-    def _conversion(self, node: ast.Call, name: str, arguments: Sequence[Any]) -> Any:
-        dtype = _CASTS[name]
-        if len(arguments) == 2 and dtype.kind == "c":
-            part = np.dtype(f"f{dtype.itemsize // 2}")
-            if all(isinstance(a, NUMBERS) for a in arguments):
-                return complex(*arguments)
-            return self.defined("from_parts", [self.cast(a, part) for a in arguments], dtype)
-        value = arguments[0] if len(arguments) == 1 else None
-        if isinstance(value, ArrayView | ArrayExpression):
-            return self.by_elements(lambda x: self.cast(x, dtype), [value], node)
-        if not isinstance(value, SCALARS):
-            self.refuse(node, f"the conversion {ast.unparse(node)}", "convert one number")
-        if dtype.kind in "iu":
-            if dtype.itemsize < 8 and self.dtype_of(value).kind in "fiu":
-                return self.integer(value)
-            return self.integer(value)
-        return self.cast(value, dtype)
-
-    def _of_whole_arrays(self, node: ast.Call, name: str, arguments: Sequence[Any]) -> Any:
-        """The result of a function of NumPy's that was given arrays; None if it was not."""
-        arrays = [a for a in arguments if isinstance(a, ArrayView | ArrayExpression | Made)]
-        if not arrays:
-            return None
-        arguments = [
-            self.allocated("part", a, node) if isinstance(a, Made) else a for a in arguments
-        ]
-        if len(arguments) == 1:
-            base = arguments[0]
-            function = REDUCTIONS.get((name, base.ndim))
-            if function is not None:
-                view = self.stored(base, node) if isinstance(base, ArrayExpression) else base
-                return self.inline(node, function, [view])
-            if name in ("copy", "array", "ascontiguousarray", "asarray"):
-                return Made("empty", self.element_dtype(base), base.shape, base)
-            if name == "transpose" and isinstance(base, ArrayView):
-                return ArrayView(base.array, base.index, base.order[::-1])
-            if name == "flip" and isinstance(base, ArrayView) and base.ndim == 1:
-                length = base.shape[0]
-                return base.part([IndexSpan(subtract(length, 1), length, -1)])
-        if name == "where":
-            self.refuse(node, f"{ast.unparse(node)} of arrays", "write the loop with an if")
-        target = getattr(np, name, None)
-        if isinstance(target, np.ufunc) and self.operations.table.name_of(target) is not None:
-            return self.by_elements(
-                lambda *values: self._scalar_call(node, target, name, values), arguments, node
-            )
-        self.refuse(node, f"{ast.unparse(node.func)} of whole arrays", "write the loop")
-
-    def _scalar_call(self, node: Any, target: Any, name: str, arguments: Sequence[Any]) -> Any:
+    def scalar_call(self, node: Any, target: Any, name: str, arguments: Sequence[Any]) -> Any:
         for a in arguments:
             if not isinstance(a, SCALARS):
                 self.refuse(
                     node, f"{ast.unparse(node)} of what is no number", "call it by elements"
                 )
+        if name in _OPERATORS and isinstance(target, np.ufunc) and len(arguments) == 2:
+            return self.arithmetic(node, _OPERATORS[name], *arguments)
+        if name in _COMPARED and isinstance(target, np.ufunc):
+            return self.compared(_COMPARED[name], *arguments)
+        if name.startswith("logical_") and isinstance(target, np.ufunc):
+            return self._logical(name.removeprefix("logical_"), arguments)
         kinds = {self.dtype_of(a).kind for a in arguments}
         module = (getattr(target, "__module__", "") or "").partition(".")[0]
         whole = not kinds & set("fc")
@@ -326,9 +171,16 @@ class CallReader(ExpressionReader):
                 return self.integer(arguments[0])
             return self.integer(self.define(_ROUNDED[name], *arguments))
         if target is round:
-            if len(arguments) > 1:
+            if len(arguments) != 1:
                 self.refuse(node, "round to digits", "write floor(x * 10**k + 0.5) / 10**k")
             return arguments[0] if whole else self.integer(self.define("rint", *arguments))
+        if name == "clip" and len(arguments) == 3:
+            bounded = self.scalar_call(node, np.maximum, "maximum", arguments[:2])
+            return self.scalar_call(node, np.minimum, "minimum", [bounded, arguments[2]])
+        if target in (np.real, np.imag):
+            return self._part(arguments[0], name)
+        if target in (np.round, np.around) and len(arguments) == 1:
+            return arguments[0] if whole else self.define("rint", *arguments)
         if target is np.where:
             condition = self.truth(arguments[0])
             blocks = [Block(self.block.loop, self.block) for _ in range(2)]
@@ -370,8 +222,19 @@ class CallReader(ExpressionReader):
             self.refuse(node, f"{ast.unparse(node)}: {error}", "use another function")
         return value
 
+    def _logical(self, word: str, arguments: Sequence[Any]) -> Any:
+        truths = [self.truth(a) for a in arguments]
+        if word == "not":
+            return self.negation(truths[0])
+        if word == "xor":
+            return self.compared("!=", *truths)
+        if any(isinstance(t, bool) for t in truths):
+            known, other = truths if isinstance(truths[0], bool) else truths[::-1]
+            return other if known == (word == "and") else known
+        return Expression(word, tuple(truths))
 
-def _vdot() -> Any:
-    from numgrad.codegen.adjoint.array_functions import vdot_1_1
-
-    return vdot_1_1
+    def inline_local(
+        self, node: Any, function: LocalFunction, arguments: Sequence[Any], env: dict[str, Any]
+    ) -> Any:
+        """Read a function that was defined inside in place of a call."""
+        raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -14,6 +15,7 @@ from numgrad.codegen.adjoint.representation import (
     COMPLEX128,
     Allocate,
     Block,
+    CallCheck,
     Define,
     Expression,
     KernelArray,
@@ -36,17 +38,23 @@ class StatementEmitter:
     ----------
     dtypes, homes, arrays
         What ``representation.Function`` has.
-    block
-        The block that statements are added to.
+    block, top
+        The block that statements are added to; the outermost one.
+    written
+        Parameters that may be overwritten.
     scopes
         The function under reading and those that it is inlined in.
     lowest
         Known lower bounds of integers.
+    following
+        Statements after the one that is read, innermost last; a loop stands for its next iteration.
     promoted, unbounded
         Names that loops carry: dtypes that turned out wider than at the start, and integers
         without a lower bound.
     buffers
         Arrays that take turns, by scope and set of names.
+    reshaped
+        Copies whose elements NumPy may share: the copy, the array, the node of the syntax.
     is_generated
         Whether the function is one of our own texts.
     """
@@ -57,18 +65,22 @@ class StatementEmitter:
         self.homes: dict[str, Block] = {}
         self.arrays: dict[str, KernelArray] = {}
         self.constants: dict[str, np.ndarray] = {}
-        self.checks: list[tuple[Value, Value, str]] = []
+        self.checks: list[CallCheck] = []
         self.captured: dict[str, np.ndarray] = {}
         self.lowest: dict[str, int] = {}
         self.scopes: list[Scope] = []
         self.block = Block()
         self.reserved: set[str] = set()
+        self.top = self.block
+        self.written: frozenset[str] = frozenset()
         self.count = 0
         self.line = 0
         self.results: list[Any] = []
+        self.following: list[Sequence[ast.stmt]] = []
         self.promoted: dict[str, np.dtype] = {}
         self.unbounded: set[str] = set()
         self.buffers: dict[tuple[int, str], Allocate] = {}
+        self.reshaped: list[tuple[str, str, Any]] = []
         self.is_generated = False
 
     # ---------------------------------------------------------------------------------- names

@@ -144,9 +144,28 @@ class _Exits:
             other, two = self._block(node.orelse, breaking, skipping)
             body: list[ast.stmt] = then or [_placed(ast.Pass(), node)]
             return [ast.copy_location(ast.If(node.test, body, other), node)], one | two
-        if isinstance(node, ast.For | ast.While) and any(_leaves(s) for s in node.body):
-            return self._loop(node)
+        if isinstance(node, ast.For | ast.While):
+            if node.orelse and _leaves(node):
+                return self._with_else(node, breaking, skipping)
+            if any(_leaves(s) for s in node.body):
+                return self._loop(node)
         return [node], set()
+
+    def _with_else(
+        self, node: ast.For | ast.While, breaking: str, skipping: str
+    ) -> tuple[list[ast.stmt], set[str]]:
+        """A loop, and what follows it unless it was left by ``break``."""
+        alone = type(node)(**{f: getattr(node, f) for f in node._fields})
+        alone.orelse = []
+        stop = f"stop{self.count + 1}_"
+        loop, flags = self._statement(ast.copy_location(alone, node), breaking, skipping)
+        rest, more = self._block(node.orelse, breaking, skipping)
+        assigned = {n.id for s in loop for n in ast.walk(s) if isinstance(n, ast.Name)}
+        guards = sorted(flags | ({stop} & assigned))
+        if guards:
+            test = ast.parse(" and ".join(f"not {flag}" for flag in guards), mode="eval").body
+            rest = [_placed(ast.If(test, rest, []), node)]
+        return [*loop, *rest], flags | more
 
     def _loop(self, node: ast.For | ast.While) -> tuple[list[ast.stmt], set[str]]:
         self.count += 1

@@ -10,23 +10,26 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.adjoint.array_functions import PRODUCTS
-from numgrad.codegen.adjoint.emission import NUMBERS, SCALARS, StatementEmitter, safe_name
+from numgrad.codegen.adjoint.array_functions import whole_power
+from numgrad.codegen.adjoint.emission import NUMBERS, SCALARS
+from numgrad.codegen.adjoint.indexing import IndexReader
 from numgrad.codegen.adjoint.representation import (
-    Allocate,
     Block,
     Expression,
     KernelArray,
     KernelBranch,
-    KernelLoop,
-    Load,
-    Store,
     Value,
     add,
     multiply,
     subtract,
 )
-from numgrad.codegen.adjoint.values import ArrayExpression, ArrayView, IndexSpan, Items, Made
+from numgrad.codegen.adjoint.values import (
+    ArrayExpression,
+    ArrayView,
+    Items,
+    LocalFunction,
+    Made,
+)
 from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64, KERNEL_DTYPES
 
 BINARY = {
@@ -40,19 +43,22 @@ _INTEGER = {
 _COMPARE = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
+_TRUTHS: dict[type, str] = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "!="}
 FOLD: dict[str, Callable[..., Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv,
     "%": operator.mod, "**": operator.pow, "&": operator.and_, "|": operator.or_,
     "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift, "<": operator.lt,
     "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+    "and": operator.and_, "or": operator.or_,
 }  # fmt: skip
 _PYTHON: dict[type, str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Pow: "pow",
     ast.Mod: "mod", ast.FloorDiv: "floordiv",
 }  # fmt: skip
+_MOST_FACTORS = 4
 
 
-class ExpressionReader(StatementEmitter):
+class ExpressionReader(IndexReader):
     """Reads expressions: names, elements, operators, whole arrays."""
 
     # ----------------------------------------------------------------------------- expressions
@@ -74,13 +80,6 @@ class ExpressionReader(StatementEmitter):
         if isinstance(value, SCALARS):
             return value
         self.refuse(node, f"{ast.unparse(node)} is no number", "write it with scalars")
-
-    def whole(self, node: ast.expr, env: dict[str, Any]) -> Value:
-        """The value of an expression that is an integer."""
-        value = self.scalar(node, env)
-        if self.dtype_of(value).kind in "fc":
-            self.refuse(node, f"{ast.unparse(node)} is no integer", "convert it with int()")
-        return self.integer(value)
 
     def _of_Constant(self, node: ast.Constant, env: dict[str, Any]) -> Any:
         if node.value is not None and not isinstance(node.value, (*NUMBERS, str)):
@@ -122,12 +121,6 @@ class ExpressionReader(StatementEmitter):
             self.refuse(node, f"{name} is a captured {type(value).__name__}", "pass it as argument")
         return value
 
-    def whole_view(self, array: str) -> ArrayView:
-        """All of an array."""
-        known = self.arrays[array]
-        lengths = known.shape or [Expression("shape", (array, k)) for k in range(known.ndim)]
-        return ArrayView(array, [IndexSpan(0, length) for length in lengths])
-
     def _of_Tuple(self, node: ast.Tuple, env: dict[str, Any]) -> Items:
         return Items(self.value(e, env) for e in node.elts)
 
@@ -136,8 +129,41 @@ class ExpressionReader(StatementEmitter):
             self.refuse(node, "a list", "use an array")
         return Items(self.value(e, env) for e in node.elts)
 
+    def _of_Lambda(self, node: ast.Lambda, env: dict[str, Any]) -> LocalFunction:
+        return LocalFunction(node, self.scopes[-1], env)
+
+    def _of_ListComp(self, node: ast.ListComp | ast.GeneratorExp, env: dict[str, Any]) -> Any:
+        """A list as an array, computed by elements."""
+        if len(node.generators) > 1 or node.generators[0].ifs:
+            self.refuse(node, "a comprehension with several loops or conditions", "write the loop")
+        part = node.generators[0]
+        loop = ast.copy_location(ast.For(part.target, part.iter, [], []), node)
+        length, set_names = self.items(loop, env)
+
+        def at(places: Sequence[Value]) -> Value:
+            inner = dict(env)
+            set_names(places[0], inner)
+            return self.scalar(node.elt, inner)
+
+        content = ArrayExpression((length,), at, set(self.arrays))
+        return Made("empty", self.element_dtype(content), (length,), content)
+
+    _of_GeneratorExp = _of_ListComp
+
+    def flattened(self, base: ArrayView | ArrayExpression, node: Any) -> ArrayExpression:
+        """The elements of an array as a vector."""
+        raise NotImplementedError
+
+    def items(self, node: ast.For, env: dict[str, Any]) -> tuple[Value, Callable[..., None]]:
+        """How many items a loop has, and what gives the target item number ``k``."""
+        raise NotImplementedError
+
     def _of_Attribute(self, node: ast.Attribute, env: dict[str, Any]) -> Any:
         base = self.value(node.value, env)
+        if isinstance(base, Made):
+            base = self.allocated("part", base, node)
+        if isinstance(base, ArrayExpression) and node.attr in ("T", "dtype"):
+            base = self.stored(base, node)
         if isinstance(base, ArrayView | ArrayExpression):
             if node.attr == "shape":
                 return Items(base.shape)
@@ -149,7 +175,9 @@ class ExpressionReader(StatementEmitter):
                     size = multiply(size, length)
                 return size
             if isinstance(base, ArrayView) and node.attr == "T":
-                return ArrayView(base.array, base.index, base.order[::-1])
+                return base.permuted(range(base.ndim)[::-1])
+            if node.attr == "flat":
+                return self.flattened(base, node)
             if isinstance(base, ArrayView) and node.attr == "dtype":
                 return self.arrays[base.array].dtype
             if node.attr in ("real", "imag"):
@@ -170,130 +198,31 @@ class ExpressionReader(StatementEmitter):
             return value if word == "real" else 0.0
         return self.defined(word, [value], np.dtype(f"f{dtype.itemsize // 2}"))
 
-    # --------------------------------------------------------------------------------- elements
-
-    def _of_Subscript(self, node: ast.Subscript, env: dict[str, Any]) -> Any:
-        base = self.value(node.value, env)
-        if isinstance(base, Items):
-            if isinstance(node.slice, ast.Slice):
-                parts = (node.slice.lower, node.slice.upper, node.slice.step)
-                bounds = [None if p is None else self.value(p, env) for p in parts]
-                return Items(base[slice(*bounds)])
-            at = self.value(node.slice, env)
-            if not isinstance(at, int) or not -len(base) <= at < len(base):
-                self.refuse(node, "an index of a tuple that is no constant", "use an array")
-            return base[at]
-        if isinstance(base, ArrayExpression):
-            base = self.stored(base, node)
-        if not isinstance(base, ArrayView):
-            self.refuse(node, f"the subscript {ast.unparse(node)}", "index arrays only")
-        view = self.part(base, node, env)
-        return view if view.ndim else self.load(view)
-
-    def load(self, view: ArrayView, places: Sequence[Value] = ()) -> Value:
-        """An element."""
-        array = self.arrays[view.array]
-        dtype = INT64 if array.dtype.kind in "iu" else array.dtype
-        name = self.fresh(array.name, dtype)
-        self.emit(Load(name, array.name, view.at(places)))
-        return name
-
-    def part(self, base: ArrayView, node: ast.Subscript, env: dict[str, Any]) -> ArrayView:
-        """The part of an array that a subscript gives."""
-        given: list[Any] = []
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        for part in parts:
-            if isinstance(part, ast.Constant) and part.value is Ellipsis:
-                given += [None] * (base.ndim - len(parts) + 1)
-            elif isinstance(part, ast.Slice):
-                given.append(part)
-            else:
-                at = self.value(part, env)
-                given += at if isinstance(at, Items) else [at]
-        if len(given) > base.ndim:
-            self.refuse(node, f"too many indices in {ast.unparse(node)}", "index existing axes")
-        given += [None] * (base.ndim - len(given))
-        places: list[Value | IndexSpan] = []
-        for axis, part in enumerate(given):
-            length = base.span(axis).length
-            if part is None:
-                places.append(IndexSpan(0, length))
-            elif isinstance(part, ast.Slice):
-                places.append(self._slice(part, length, env))
-            elif isinstance(part, str | Expression | int):
-                if self.dtype_of(part).kind not in "iu":
-                    self.refuse(node, f"an index of {ast.unparse(node)} is no integer", "use int()")
-                places.append(self._wrapped(part, length))
-            else:
-                self.refuse(
-                    node, f"{ast.unparse(node)} indexes by an array", "write a loop over its places"
-                )
-        return base.part(places)
-
-    def _wrapped(self, place: Value, length: Value) -> Value:
-        """A place that may count from the end."""
-        lowest = self.lower_bound(place)
-        if lowest is not None and lowest >= 0:
-            return place
-        if isinstance(place, int):
-            return add(length, place)
-        return Expression("wrap", (place, length))
-
-    def _slice(self, node: ast.Slice, length: Value, env: dict[str, Any]) -> IndexSpan:
-        step = 1 if node.step is None else self.whole(node.step, env)
-        if not isinstance(step, int) or step == 0:
-            self.refuse(node, "a slice whose step is no constant", "write a loop over its places")
-        low = None if node.lower is None else self.whole(node.lower, env)
-        high = None if node.upper is None else self.whole(node.upper, env)
-        if step < 0:
-            if low is not None or high is not None:
-                self.refuse(node, "a slice from back to front", "write a loop over its places")
-            count = self._count(length, -step)
-            return IndexSpan(subtract(length, 1), count, step)
-        start = 0 if low is None else self._bound(low, length)
-        stop = length if high is None else self._bound(high, length)
-        span = subtract(stop, start)
-        if not (start == 0 and high is None):
-            span = self._positive(span)
-        return IndexSpan(start, self._count(span, step), step)
-
-    def _bound(self, place: Value, length: Value) -> Value:
-        """A bound of a slice, from the start and within the axis."""
-        if isinstance(place, int) and place < 0:
-            place = add(length, place)
-            return self._positive(place)
-        lowest = self.lower_bound(place)
-        if lowest is None or lowest < 0:
-            place = Expression("max", (Expression("wrap", (place, length)), 0))
-        return place if place == 0 else Expression("min", (place, length))
-
-    def _positive(self, length: Value) -> Value:
-        lowest = self.lower_bound(length)
-        return length if lowest is not None and lowest >= 0 else Expression("max", (length, 0))
-
-    @staticmethod
-    def _count(span: Value, step: int) -> Value:
-        if step == 1:
-            return span
-        return Expression("//", (add(span, step - 1), step))
-
     # -------------------------------------------------------------------------------- operators
 
     def _of_UnaryOp(self, node: ast.UnaryOp, env: dict[str, Any]) -> Any:
         value = self.value(node.operand, env)
+        if isinstance(value, Made):
+            value = self.allocated("part", value, node)
         if isinstance(value, ArrayView | ArrayExpression):
-            if not isinstance(node.op, ast.USub):
-                self.refuse(node, f"{ast.unparse(node)} of an array", "write the loop")
-            return self.by_elements(lambda x: self._negated(x), [value], node)
+            if isinstance(node.op, ast.UAdd):
+                return value
+            if isinstance(node.op, ast.Not):
+                self.refuse(node, f"{ast.unparse(node)} of an array", "use ~, or write the loop")
+            apply = self._negated if isinstance(node.op, ast.USub) else self._inverted
+            return self.by_elements(apply, [value], node)
         if isinstance(node.op, ast.Not):
             return self.negation(self.truth(value))
         if isinstance(node.op, ast.UAdd):
             return value
         if isinstance(node.op, ast.Invert):
-            if self.dtype_of(value).kind == "b":
-                return self.negation(value)
-            return -value - 1 if isinstance(value, int) else subtract(-1, value)
+            return self._inverted(value)
         return self._negated(value)
+
+    def _inverted(self, value: Value) -> Value:
+        if self.dtype_of(value).kind == "b":
+            return self.negation(value)
+        return -value - 1 if isinstance(value, int) else subtract(-1, value)
 
     @staticmethod
     def negation(value: Value) -> Value:
@@ -341,11 +270,14 @@ class ExpressionReader(StatementEmitter):
                 a, b = float(a.real), float(b.real)
                 kinds = "ff"
         if not set(kinds) & set("fc"):
-            if kinds == "bb" and isinstance(op, ast.BitAnd | ast.BitOr):
-                return Expression("and" if isinstance(op, ast.BitAnd) else "or", (a, b))
-            negative = isinstance(op, ast.Pow) and (self.lower_bound(b) or 0) < 0
-            if type(op) in _INTEGER and not negative:
-                return self._integers(_INTEGER[type(op)], self.integer(a), self.integer(b))
+            if kinds == "bb" and isinstance(op, ast.BitAnd | ast.BitOr | ast.BitXor):
+                return self.compared(_TRUTHS[type(op)], a, b)
+            if isinstance(op, ast.Pow):
+                power = self._whole_power(self.integer(a), self.integer(b), node)
+                if power is not None:
+                    return power
+            elif type(op) in _INTEGER:
+                return self.integers(_INTEGER[type(op)], self.integer(a), self.integer(b))
         if type(op) not in BINARY:
             self.refuse(node, f"the operator of {ast.unparse(node)}", "use it with integers")
         if isinstance(op, ast.Pow) and isinstance(b, int | float) and float(b).is_integer():
@@ -354,12 +286,12 @@ class ExpressionReader(StatementEmitter):
                 return power
         if "c" in kinds and isinstance(op, ast.Mod | ast.FloorDiv):
             self.refuse(node, f"{ast.unparse(node)} of complex numbers", "use real numbers")
-        if isinstance(op, ast.Div) and not set(kinds) & set("fc"):
+        if isinstance(op, ast.Div | ast.Pow) and not set(kinds) & set("fc"):
             a, b = self.cast(a, FLOAT64), self.cast(b, FLOAT64)
         common = np.result_type(self.dtype_of(a), self.dtype_of(b))
         return self.define(BINARY[type(op)], self.cast(a, common), self.cast(b, common))
 
-    def _integers(self, operation: str, a: Value, b: Value) -> Value:
+    def integers(self, operation: str, a: Value, b: Value) -> Value:
         if isinstance(a, int) and isinstance(b, int) and not (operation in "//%" and b == 0):
             return FOLD[operation](a, b)
         if operation == "+":
@@ -369,6 +301,31 @@ class ExpressionReader(StatementEmitter):
         if operation == "*":
             return multiply(a, b)
         return Expression(operation, (a, b))
+
+    def _whole_power(self, a: Value, power: Value, node: Any) -> Value | None:
+        """A power of integers; None if it may be negative, so that the result is no integer."""
+        if a == -1:
+            return subtract(1, multiply(2, Expression("&", (power, 1))))
+        lowest = self.lower_bound(power)
+        if lowest is None and self.follows_from_arguments(power) and self.block.parent is None:
+            check = Expression(">=", (power, 0))
+            self.check_call(
+                check, "an integer to the power of {}, which is negative", node, (power,)
+            )
+        elif lowest is None or lowest < 0:
+            return None
+        if isinstance(power, int) and power <= _MOST_FACTORS:
+            result: Value = 1
+            for _ in range(power):
+                result = multiply(result, a)
+            return result
+        if a == 2:
+            return Expression("<<", (1, power))
+        return self.inline(node, whole_power, [a, power])
+
+    def follows_from_arguments(self, value: Any) -> bool:
+        """Whether a call knows a value before the kernel runs."""
+        raise NotImplementedError
 
     def _power(self, a: Value, power: int) -> Value | None:
         """A small whole power as products."""
@@ -391,9 +348,18 @@ class ExpressionReader(StatementEmitter):
             right = self.value(node.comparators[0], env)
             if right is None or left is None:
                 return (left is right) == isinstance(node.ops[0], ast.Is)
-        left, result = self.scalar(node.left, env), None
-        for op, right_node in zip(node.ops, node.comparators, strict=True):
-            right = self.scalar(right_node, env)
+        operands = [self.value(n, env) for n in (node.left, *node.comparators)]
+        if any(isinstance(o, ArrayView | ArrayExpression | Made) for o in operands):
+            if len(operands) > 2 or type(node.ops[0]) not in _COMPARE:
+                self.refuse(node, f"the comparison {ast.unparse(node)}", "compare two arrays")
+            operation = _COMPARE[type(node.ops[0])]
+            operands = [self.as_view(o, node) if isinstance(o, Made) else o for o in operands]
+            return self.by_elements(lambda a, b: self.compared(operation, a, b), operands, node)
+        for operand, part in zip(operands, (node.left, *node.comparators), strict=True):
+            if not isinstance(operand, SCALARS):
+                self.refuse(part, f"{ast.unparse(part)} is no number", "write it with scalars")
+        left, result = operands[0], None
+        for op, right in zip(node.ops, operands[1:], strict=True):
             if type(op) not in _COMPARE:
                 self.refuse(node, f"the comparison {ast.unparse(node)}", "compare numbers")
             one = self.compared(_COMPARE[type(op)], left, right)
@@ -471,163 +437,3 @@ class ExpressionReader(StatementEmitter):
                 self.lowest[name] = min(b for b in bounds if b is not None)
             joined.append((name, values[0], values[1]))
         return joined
-
-    # ----------------------------------------------------------------------------- whole arrays
-
-    def by_elements(
-        self, apply: Callable[..., Value], operands: Sequence[Any], node: Any
-    ) -> ArrayExpression:
-        """An operation on each element of arrays and numbers."""
-        arrays = [o for o in operands if isinstance(o, ArrayView | ArrayExpression)]
-        longest = max(arrays, key=lambda a: a.ndim)
-        reads: set[str] = set()
-        for a in arrays:
-            reads |= {a.array} if isinstance(a, ArrayView) else a.reads
-
-        def at(places: Sequence[Value]) -> Value:
-            values = []
-            for operand in operands:
-                if isinstance(operand, ArrayView | ArrayExpression):
-                    own = places[len(places) - operand.ndim :]
-                    own = [0 if n == 1 else p for n, p in zip(operand.shape, own, strict=True)]
-                    is_view = isinstance(operand, ArrayView)
-                    values.append(self.load(operand, own) if is_view else operand.at(own))
-                else:
-                    values.append(operand)
-            return apply(*values)
-
-        shape = list(longest.shape)
-        for a in arrays:
-            for axis, length in enumerate(a.shape, len(shape) - a.ndim):
-                if shape[axis] == 1:
-                    shape[axis] = length
-                elif length != 1:
-                    self.check_lengths(shape[axis], length, node)
-        return ArrayExpression(tuple(shape), at, reads)
-
-    def check_lengths(self, one: Value, other: Value, node: Any) -> None:
-        """Have calls raise where two axes differ in length, unless it is in a branch."""
-        block = self.block
-        while block.parent is not None:
-            if block.loop is None or block.loop.body is not block:
-                return
-            block = block.parent
-        if one != other:
-            self.checks.append((one, other, f"arrays of {self.scopes[-1].line(node)}"))
-
-    def stored(self, elements: ArrayExpression, node: Any) -> ArrayView:
-        """An expression of arrays in an array of its own."""
-        return self.allocated(
-            "part", Made("empty", self.element_dtype(elements), elements.shape, elements), node
-        )
-
-    def element_dtype(self, content: Any) -> np.dtype:
-        """The dtype of the elements of an array or expression, without writing any."""
-        if isinstance(content, ArrayView):
-            return self.arrays[content.array].dtype
-        if not isinstance(content, ArrayExpression):
-            return self.dtype_of(content)
-        before, self.block = self.block, Block(self.block.loop, self.block)
-        dtype = self.dtype_of(content.at([0] * content.ndim))
-        self.block = before
-        return dtype
-
-    def allocated(self, stem: str, made: Made, node: Any) -> ArrayView:
-        """An array of the function's own."""
-        name = safe_name(stem)
-        while name in self.arrays or name in self.dtypes or name in self.reserved:
-            self.count += 1
-            name = f"{stem.rstrip('_0123456789') or 'v'}_{self.count}"
-        grows = made.maker == "growing"
-        shape = () if grows else tuple(made.shape)
-        self.arrays[name] = KernelArray(
-            name, made.dtype, len(made.shape), "local", self.block, shape, grows
-        )
-        self.emit(Allocate(name, made.maker, tuple(made.shape)))
-        view = self.whole_view(name)
-        if made.content is not None:
-            self.fill(view, made.content, node)
-        return view
-
-    def fill(self, view: ArrayView, content: Any, node: Any) -> None:
-        """``view[...] = content``, by loops."""
-        if isinstance(content, Items):
-            for k, item in enumerate(content):
-                self.store(view.array, view.at((k,)), item)
-            return
-        reads = content.reads if isinstance(content, ArrayExpression) else set()
-        if isinstance(content, ArrayView):
-            if content.same_as(view):
-                return
-            reads = {content.array}
-        if view.array in reads and not view.is_apart_from(content):
-            # it is read whole before it is written
-            content = self.allocated(
-                "part",
-                Made("empty", self.element_dtype(content), content.shape, content),
-                node,
-            )
-        if isinstance(content, ArrayView | ArrayExpression) and content.ndim > view.ndim:
-            self.refuse(node, "an array of more axes than what it is assigned to", "write the loop")
-        if isinstance(content, ArrayView | ArrayExpression):
-            for axis, length in enumerate(content.shape, view.ndim - content.ndim):
-                if length != 1:
-                    self.check_lengths(view.shape[axis], length, node)
-        before, places = self.block, []
-        for length in view.shape:
-            places.append(self.open_loop(length).variable)
-        if isinstance(content, ArrayView | ArrayExpression):
-            own = places[len(places) - content.ndim :]
-            own = [0 if n == 1 else p for n, p in zip(content.shape, own, strict=True)]
-            value = self.load(content, own) if isinstance(content, ArrayView) else content.at(own)
-        else:
-            value = content
-        self.store(view.array, view.at(places), value)
-        self.block = before
-
-    def open_loop(self, length: Value, stem: str = "k") -> KernelLoop:
-        """Begin a loop over a length; what follows is its body."""
-        body = Block(None, self.block)
-        loop = KernelLoop("", 0, length, 1, body)
-        body.loop = loop
-        self.emit(loop)
-        self.block = body
-        loop.variable = self.fresh(stem, INT64)
-        self.lowest[loop.variable] = 0
-        return loop
-
-    def store(self, array: str, index: Sequence[Value], value: Value, *, add: bool = False) -> None:
-        dtype = self.arrays[array].dtype
-        if dtype.kind in "fc":
-            value = self.cast(value, dtype)
-        elif dtype.kind == "b":
-            value = self.truth(value)
-        else:
-            value = self.integer(value)
-        self.emit(Store(array, tuple(index), value, add))
-
-    def product(self, left: Any, right: Any, node: Any) -> Any:
-        """``left @ right``."""
-        ranks = []
-        operands: list[ArrayView] = []
-        for operand in (left, right):
-            if isinstance(operand, ArrayExpression):
-                operand = self.stored(operand, node)
-            if not isinstance(operand, ArrayView):
-                self.refuse(node, "a product of matrices with a number", "use *")
-            operands.append(operand)
-            ranks.append(operand.ndim)
-        function = PRODUCTS.get((ranks[0], ranks[1]))
-        if function is None:
-            self.refuse(node, "a product of arrays of more than two axes", "write the loops")
-        if ranks == [1, 1]:
-            return self.inline(node, function, operands)
-        shape = (*operands[0].shape[:-1], *operands[1].shape[1:])
-        dtype = np.result_type(*[self.element_dtype(o) for o in operands])
-        out = self.allocated("product", Made("empty", dtype, shape), node)
-        self.inline(node, function, [*operands, out])
-        return out
-
-    def inline(self, node: Any, function: Any, arguments: Sequence[Any]) -> Any:
-        """Read another function's statements in place of a call."""
-        raise NotImplementedError

@@ -22,19 +22,20 @@ from numgrad.codegen.adjoint.representation import (
 )
 from numgrad.codegen.adjoint.scopes import assigned_names
 from numgrad.codegen.adjoint.statements import StatementReader
-from numgrad.codegen.adjoint.values import ArrayExpression, ArrayView, IndexSpan
+from numgrad.codegen.adjoint.values import ArrayExpression, ArrayView, IndexSpan, Items, Made
 from numgrad.codegen.dtypes import INT64
 from numgrad.codegen.native.syntax import read_first
 
 _MOST_READINGS = 40
+_MOST_ITEMS = 16
 
 
 class _Reread(Exception):
-    """A loop is read again, as a name in it has another dtype or is not bounded from below."""
+    """A loop is read again: a name is of another dtype, not bounded from below, or an array."""
 
-    def __init__(self, name: str, dtype: np.dtype | None) -> None:
+    def __init__(self, name: str, dtype: np.dtype | None, *, is_array: bool = False) -> None:
         super().__init__(name)
-        self.name, self.dtype = name, dtype
+        self.name, self.dtype, self.is_array = name, dtype, is_array
 
 
 class LoopRange:
@@ -57,14 +58,29 @@ class LoopReader(StatementReader):
     """Reads loops."""
 
     def _do_While(self, node: ast.While, env: dict[str, Any]) -> None:
-        if node.orelse:
-            self.refuse(node, "while ... else", "use a flag")
         self._repeat(node, env, None)
+        self.statements(node.orelse, env)
 
     def _do_For(self, node: ast.For, env: dict[str, Any]) -> None:
-        if node.orelse:
-            self.refuse(node, "for ... else", "use a flag")
-        self._repeat(node, env, self._range(node, env))
+        items = self._tuple_of(node.iter, env)
+        if items is None:
+            self._repeat(node, env, self._range(node, env))
+        else:  # a few things of any kind: the statements once for each
+            self.following.append([node])
+            for item in items:
+                self.assign(node.target, item, env, node)
+                self.statements(node.body, env)
+            self.following.pop()
+        self.statements(node.orelse, env)
+
+    def _tuple_of(self, node: ast.expr, env: dict[str, Any]) -> Items | None:
+        """The items of a tuple that a loop goes through, if it is one."""
+        known = isinstance(node, ast.Name) and isinstance(env.get(node.id), Items)
+        if not isinstance(node, ast.Tuple | ast.List) and not known:
+            return None
+        items = self.value(node, env)
+        few = len(items) <= _MOST_ITEMS or not all(isinstance(item, SCALARS) for item in items)
+        return items if few else None
 
     def _range(self, node: ast.For, env: dict[str, Any]) -> LoopRange:
         """The range that a loop goes through."""
@@ -76,16 +92,17 @@ class LoopReader(StatementReader):
                     self.refuse(node, "several names for one range", "use one name")
                 return self._of_range(iterated, targets.id, env)
             if word == "enumerate" and isinstance(targets, ast.Tuple) and len(targets.elts) == 2:
-                start = self.whole(iterated.args[1], env) if len(iterated.args) > 1 else 0
+                given = [*iterated.args[1:], *[k.value for k in iterated.keywords]]
+                start = self.whole(given[0], env) if given else 0
                 inner = ast.copy_location(ast.For(targets.elts[1], iterated.args[0], [], []), node)
-                length, set_names = self._items(inner, env)
+                length, set_names = self.items(inner, env)
 
                 def set_both(k: Value, inner_env: dict[str, Any]) -> None:
                     self.assign(targets.elts[0], add(k, start), inner_env, node)
                     set_names(k, inner_env)
 
                 return LoopRange(0, length, 1, "k", set_both)
-        length, set_names = self._items(node, env)
+        length, set_names = self.items(node, env)
         return LoopRange(0, length, 1, "k", set_names)
 
     @staticmethod
@@ -102,7 +119,7 @@ class LoopReader(StatementReader):
         parallel = self._word(call.func) == "prange"
         return LoopRange(low, high, step, name, set_name, parallel)
 
-    def _items(self, node: ast.For, env: dict[str, Any]) -> tuple[Value, Callable[..., None]]:
+    def items(self, node: ast.For, env: dict[str, Any]) -> tuple[Value, Callable[..., None]]:
         """How many items a loop has, and what gives the target item number ``k``."""
         iterated, target = node.iter, node.target
         if isinstance(iterated, ast.Call):
@@ -119,7 +136,7 @@ class LoopReader(StatementReader):
                 )
             if word == "zip" and isinstance(target, ast.Tuple):
                 parts = [
-                    self._items(ast.copy_location(ast.For(t, i, [], []), node), env)
+                    self.items(ast.copy_location(ast.For(t, i, [], []), node), env)
                     for t, i in zip(target.elts, iterated.args, strict=True)
                 ]
                 lengths = tuple([n for n, _ in parts])
@@ -130,9 +147,16 @@ class LoopReader(StatementReader):
                         set_one(k, inner)
 
                 return lengths[0] if alike else Expression("min", lengths), set_all
+            if word == "reversed" and len(iterated.args) == 1:
+                inner = ast.copy_location(ast.For(target, iterated.args[0], [], []), node)
+                length, set_one = self.items(inner, env)
+                last = subtract(length, 1)
+                return length, lambda k, inner: set_one(subtract(last, k), inner)
+            if word in ("ndindex", "ndenumerate"):
+                return self._all_indices(node, word, [self.value(a, env) for a in iterated.args])
         value = self.value(iterated, env)
-        if isinstance(value, ArrayExpression):
-            value = self.stored(value, node)
+        if isinstance(value, ArrayExpression | Made | Items):
+            value = self.as_view(value, node)
         if not isinstance(value, ArrayView):
             self.refuse(
                 node, f"a loop over {ast.unparse(iterated)}", "loop over range, prange or an array"
@@ -145,6 +169,29 @@ class LoopReader(StatementReader):
 
         return value.shape[0], set_item
 
+    def _all_indices(
+        self, node: ast.For, word: str, given: list[Any]
+    ) -> tuple[Value, Callable[..., None]]:
+        """The items of ``np.ndindex`` and ``np.ndenumerate``."""
+        view = self.as_view(given[0], node) if word == "ndenumerate" else None
+        shape = view.shape if view is not None else given
+        if view is None and isinstance(given[0], Items):
+            shape = given[0]
+        count: Value = 1
+        for length in shape:
+            count = multiply(count, length)
+
+        def set_indices(k: Value, inner: dict[str, Any]) -> None:
+            places: list[Value] = []
+            for length in shape[:0:-1]:
+                places.append(self.integers("%", k, length))
+                k = self.integers("//", k, length)
+            index = Items([k, *places[::-1]])
+            item = index if view is None else Items([index, self.load(view, index)])
+            self.assign(node.target, item, inner, node)
+
+        return count, set_indices
+
     def _repeat(
         self, node: ast.For | ast.While, env: dict[str, Any], span: LoopRange | None
     ) -> None:
@@ -152,20 +199,37 @@ class LoopReader(StatementReader):
         before = self.block
         statements = list(before.statements)
         promoted, unbounded = dict(self.promoted), set(self.unbounded)
+        unset = self._unset_names(node, env)
         for _ in range(_MOST_READINGS):
+            outer = env | {name: self.unset(self.promoted.get(name)) for name in unset}
             try:
-                self._read_loop(node, dict(env), env, span)
+                self._read_loop(node, outer, env, span)
                 break
             except _Reread as again:
                 self.block = before
                 before.statements = list(statements)
-                if again.dtype is None:
+                if again.is_array:
+                    if again.name not in unset:
+                        raise AssertionError(again.name) from again
+                    unset.discard(again.name)
+                elif again.dtype is None:
                     self.unbounded.add(again.name)
                 else:
                     self.promoted[again.name] = again.dtype
         else:
             self.refuse(node, "a loop whose names change their dtypes", "start them with floats")
         self.promoted, self.unbounded = promoted, unbounded
+
+    def _unset_names(self, node: ast.For | ast.While, env: dict[str, Any]) -> set[str]:
+        """Names without a value before a loop that iterations hand on, or that are read after."""
+        if self.is_generated:
+            return set()
+        targets = [node.target] if isinstance(node, ast.For) else []
+        assigned = [n for n in assigned_names([*targets, *node.body]) if env.get(n) is None]
+        if not assigned:
+            return set()
+        wanted = self.read_later() | read_first([node])
+        return {name for name in assigned if name in wanted}
 
     def _read_loop(
         self,
@@ -221,8 +285,12 @@ class LoopReader(StatementReader):
             span.set_names(loop.variable, inner)
         else:
             count = Carried(loop.variable, 0, Expression("+", (loop.variable, 1)))
+        self.following.append([node])
         self.statements(node.body, inner)
+        self.following.pop()
         for name, one in carried:
+            if name not in env and not isinstance(inner[name], SCALARS):
+                raise _Reread(name, None, is_array=True)
             self._end(name, one, inner[name], outer[name], node)
         changed = self._changed(node, outer, inner, {name for name, _ in carried})
         # numbers that were not there before have none after, or those of the last iteration

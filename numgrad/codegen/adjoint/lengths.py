@@ -115,8 +115,9 @@ class ResultLengths:
             array = self.function.arrays[maker.array]
             is_given = array.role == "argument" and not self._is_written(maker)
             return is_given and all(map(self.is_integer, maker.index))
-        is_simple = isinstance(maker, Define) and maker.operation in ("cast", "copy", "max", "min")
-        return is_simple and all(map(self.is_integer, maker.operands))
+        if not isinstance(maker, Define) or maker.operation not in ("cast", "copy", "max", "min"):
+            return False
+        return all(map(self.is_integer, maker.operands))
 
     def _is_written(self, load: Load) -> bool:
         return any(isinstance(s, Store) and s.array == load.array for s in walk(self.function.body))

@@ -288,18 +288,18 @@ class DerivativeProgram:
         """Arguments by name, with copies of those that are overwritten."""
         given = dict(zip(self.names, arguments, strict=True))
         for check in self.function.checks:
-            one, other, word = check
             try:
-                lengths = [max(0, self.lengths.value(n, given)) for n in (one, other)]
+                holds = self.lengths.value(check.condition, given)
+                operands = [self.lengths.value(n, given) for n in check.operands]
             except NumgradKernelError:  # they follow from what is computed
                 # a new list: other threads may go through this one
                 self.function.checks = [c for c in self.function.checks if c is not check]
                 continue
-            if lengths[0] != lengths[1]:
-                raise NumgradValueError(
-                    f"{self.function.name}: {word} have different lengths, "
-                    f"{lengths[0]} and {lengths[1]}"
-                )
+            if not holds:
+                message = check.message.format(*operands)
+                if check.error is not None:
+                    raise check.error(message)
+                raise NumgradValueError(f"{self.function.name}: {message}")
         for output in self.outputs:
             if output.array in given:
                 given[output.array] = given[output.array].copy()

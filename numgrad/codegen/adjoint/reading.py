@@ -29,10 +29,17 @@ from numgrad.codegen.adjoint.scopes import (
     TEXT,
     Scope,
     check_statements,
+    is_docstring,
     rotated_names,
     scope_of,
 )
-from numgrad.codegen.adjoint.values import ArrayExpression, ArrayView, Items, Made
+from numgrad.codegen.adjoint.values import (
+    ArrayExpression,
+    ArrayView,
+    Items,
+    LocalFunction,
+    Made,
+)
 from numgrad.codegen.dtypes import INT64
 from numgrad.errors import NumgradKernelError
 
@@ -59,7 +66,6 @@ class FunctionReader(LoopReader):
         own = _own_names(scope.parameters)
         self.written = frozenset(own[name] for name in written.names)
         self.reserved = set(own.values()) | {f"result{k}" for k in range(100)}
-        self.top = self.block
         passed = [name for name in scope.parameters if name not in written.made]
         env: dict[str, Any] = {}
         for user, (dtype, rank) in zip(passed, kinds, strict=True):
@@ -89,6 +95,7 @@ class FunctionReader(LoopReader):
         )  # fmt: skip
         self._check_writes(scope)
         number(self.result)
+        self._check_reshaped()
 
     # ---------------------------------------------------------------------- start and end
 
@@ -96,9 +103,17 @@ class FunctionReader(LoopReader):
         self, name: str, user: str, declaration: OutputLike, env: dict[str, Any]
     ) -> ArrayView:
         """An array that is written and that callers do not pass."""
-        node, model = self.scopes[0].tree, env[declaration.argument]
+        lengths, dtype = self._declared(user, declaration, env, self.scopes[0].tree)
+        self.arrays[name] = KernelArray(name, dtype, len(lengths), "result", None, tuple(lengths))
+        return self.whole_view(name)
+
+    def _declared(
+        self, user: str, declaration: OutputLike, env: dict[str, Any], node: Any
+    ) -> tuple[list[Value], np.dtype]:
+        """The shape and dtype of an array that ``ng.like`` declares."""
+        model = env[declaration.argument]
         is_array = isinstance(model, ArrayView)
-        dtype = declaration.dtype or (self.element_dtype(model) if is_array else self.dtypes[model])
+        dtype = declaration.dtype or self.element_dtype(model)
         if declaration.shape is not None:
             lengths = [self._declared_length(n, user, env) for n in declaration.shape]
         elif is_array:
@@ -108,8 +123,7 @@ class FunctionReader(LoopReader):
                         "give it a shape")  # fmt: skip
         if len(lengths) > MOST_AXES:
             self.refuse(node, f"{user} has {len(lengths)} axes", f"give it at most {MOST_AXES}")
-        self.arrays[name] = KernelArray(name, dtype, len(lengths), "result", None, tuple(lengths))
-        return self.whole_view(name)
+        return lengths, dtype
 
     def _declared_length(self, length: int | str, user: str, env: dict[str, Any]) -> Value:
         if isinstance(length, int):
@@ -181,6 +195,21 @@ class FunctionReader(LoopReader):
 
     # -------------------------------------------------------------------------------- functions
 
+    def _check_reshaped(self) -> None:
+        """Refuse to write to an array, or its copy, whose elements NumPy would share."""
+        statements = list(walk(self.top))
+        for copy, source, node in self.reshaped:
+            made = next(
+                (s for s in statements if isinstance(s, Allocate) and s.array == copy), None
+            )
+            if made is None:  # in a loop that was read again
+                continue
+            stores = [s for s in statements if isinstance(s, Store)]
+            later = any(s.array == source and s.place > made.place for s in stores)
+            if later or sum(s.array == copy for s in stores) > 1:
+                self.refuse(node, f"{ast.unparse(node)} shares elements with {source}, and one of "
+                            "them is overwritten", "copy it, as x.copy().reshape(...)")  # fmt: skip
+
     def inline(self, node: Any, function: Any, arguments: Sequence[Any]) -> Any:
         scope = scope_of(getattr(function, "__kernel__", None) or function)
         if any(s.function is scope.function for s in self.scopes):
@@ -188,27 +217,79 @@ class FunctionReader(LoopReader):
         if len(self.scopes) > _DEEPEST:
             self.refuse(node, "functions that call others without end", "write loops")
         arguments = [
-            self.allocated("part", a, node) if isinstance(a, Made)
-            else self.stored(a, node) if isinstance(a, ArrayExpression) else a
-            for a in arguments
-        ]  # fmt: skip
+            self.as_view(a, node) if isinstance(a, Made | ArrayExpression) else a for a in arguments
+        ]
+        definition = getattr(function, "definition", None)
+        if isinstance(getattr(definition, "written", None), WrittenParameters):
+            return self._inline_kernel(node, definition, arguments)
         if len(arguments) != len(scope.parameters):
             self.refuse(node, f"{scope.name} takes {len(scope.parameters)} arguments", "give them")
-        body = without_exits(scope.statements, scope.refuse)
+        return self._inlined(scope, dict(zip(scope.parameters, arguments, strict=True)))
+
+    def _inline_kernel(self, node: Any, definition: Any, arguments: Sequence[Any]) -> Any:
+        """Another kernel, which is a function: it overwrites copies and returns them."""
+        scope, written = definition.scope, definition.written
+        if len(arguments) != len(definition.parameters):
+            self.refuse(node, f"{scope.name} takes {len(definition.parameters)} arguments",
+                        "give them")  # fmt: skip
+        env = dict(zip(definition.parameters, arguments, strict=True))
+        outputs = []
+        for name in written.names:
+            if name in written.made:
+                declaration = written.made[name]
+                shape, dtype = self._declared(name, declaration, env, node)
+                env[name] = self.allocated(name, Made("zeros", dtype, tuple(shape)), node)
+            elif isinstance(env[name], ArrayView):
+                env[name] = self.allocated(name, self.copy_of(env[name]), node)
+            outputs.append(env[name])
+        results = self._inlined(scope, dict(env))
+        returned = [] if results is None else results if isinstance(results, Items) else [results]
+        values = [*returned, *outputs]
+        return values[0] if len(values) == 1 else Items(values)
+
+    def _inlined(self, scope: Scope, env: dict[str, Any]) -> Any:
+        """Read the statements of a function, and what it returns."""
+        check_statements(scope)
+        scope.rotated = rotated_names(scope.tree.body)
+        return self._run(without_exits(scope.statements, scope.refuse), scope, env)
+
+    def _run(self, body: list[ast.stmt], scope: Scope, env: dict[str, Any]) -> Any:
         outer, self.results = self.results, []
         promoted, self.promoted = self.promoted, {}
+        following, self.following = self.following, []
         self.scopes.append(scope)
-        scope.rotated = rotated_names(scope.tree.body)
-        check_statements(scope)
         try:
-            self.statements(body, dict(zip(scope.parameters, arguments, strict=True)))
+            self.statements(body, env)
         finally:
             self.scopes.pop()
-            self.promoted = promoted
+            self.promoted, self.following = promoted, following
         results, self.results = self.results, outer
         if not results:
             return None
         return results[0] if len(results) == 1 else Items(results)
+
+    def inline_local(
+        self, node: Any, function: LocalFunction, arguments: Sequence[Any], env: dict[str, Any]
+    ) -> Any:
+        tree, scope = function.tree, function.scope
+        given = tree.args
+        names = [a.arg for a in (*given.posonlyargs, *given.args)]
+        if given.vararg or given.kwarg or given.kwonlyargs or given.defaults:
+            self.refuse(node, "a function in a function with defaults or *", "define it outside")
+        if len(names) != len(arguments):
+            self.refuse(node, f"the arguments of {ast.unparse(node)}", "give each parameter one")
+        if sum(s is scope for s in self.scopes) > _DEEPEST:
+            self.refuse(node, "functions that call others without end", "write loops")
+        around = env if scope is self.scopes[-1] else function.env
+        inner = around | dict(zip(names, arguments, strict=True))
+        if isinstance(tree, ast.Lambda):
+            self.scopes.append(scope)
+            try:
+                return self.value(tree.body, inner)
+            finally:
+                self.scopes.pop()
+        body = [s for s in tree.body if not is_docstring(s)]
+        return self._run(without_exits(body, scope.refuse), scope, inner)
 
 
 def _own_names(parameters: Sequence[str]) -> dict[str, str]:

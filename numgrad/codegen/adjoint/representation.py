@@ -246,6 +246,25 @@ class KernelArray:
         return self.dtype.kind in "fc"
 
 
+class CallCheck(NamedTuple):
+    """A condition that the arguments of a call must fulfil.
+
+    Attributes
+    ----------
+    condition
+        What must be true, if it follows from arguments.
+    message, operands
+        The message, with places for these values.
+    error
+        The class of the error, by default ``NumgradValueError``.
+    """
+
+    condition: Value
+    message: str
+    operands: tuple[Value, ...] = ()
+    error: type[Exception] | None = None
+
+
 @dataclass(eq=False)
 class KernelFunction:
     """A function for arguments of known dtypes and ranks.
@@ -261,7 +280,7 @@ class KernelFunction:
     constants
         Arrays that it captured, by name.
     checks
-        Pairs of lengths that a caller must find equal, and what to say.
+        What is looked at when it is called.
     written
         Parameters that it overwrites, and results that are parameters of the user's function and
         start with zeros, in the order of the outputs.
@@ -276,7 +295,7 @@ class KernelFunction:
     results: list[str] = field(default_factory=list)
     scalars: set[str] = field(default_factory=set)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
-    checks: list[tuple[Value, Value, str]] = field(default_factory=list)
+    checks: list[CallCheck] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
 
     def dtype_of(self, value: Value) -> np.dtype:

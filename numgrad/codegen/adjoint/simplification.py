@@ -93,8 +93,11 @@ class _CommonValues:
         for array in self.function.arrays.values():
             array.shape = tuple([substituted(n, self.names) for n in array.shape])
         self.function.checks = [
-            (substituted(a, self.names), substituted(b, self.names), word)
-            for a, b, word in self.function.checks
+            check._replace(
+                condition=substituted(check.condition, self.names),
+                operands=tuple([substituted(o, self.names) for o in check.operands]),
+            )
+            for check in self.function.checks
         ]
 
     def _block(self, block: Block, known: dict[Any, str]) -> None:

@@ -11,6 +11,7 @@ was an argument is copied in at the start and, if it is overwritten, out at the 
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,18 +22,34 @@ from numgrad.codegen.adjoint.emission import SCALARS
 from numgrad.codegen.adjoint.representation import (
     Allocate,
     Block,
+    CallCheck,
+    Define,
+    Expression,
     KernelBranch,
+    Load,
+    Value,
     names_in,
 )
 from numgrad.codegen.adjoint.scopes import is_docstring
-from numgrad.codegen.adjoint.values import ArrayExpression, ArrayView, IndexSpan, Items, Made
+from numgrad.codegen.adjoint.values import (
+    ArrayExpression,
+    ArrayView,
+    IndexSpan,
+    Items,
+    LocalFunction,
+    Made,
+    Selection,
+)
+from numgrad.codegen.native.syntax import read_first
+from numgrad.errors import NumgradAssertionError
 
 
 class StatementReader(CallReader):
     """Reads statements other than loops."""
 
     def statements(self, body: Sequence[ast.stmt], env: dict[str, Any]) -> None:
-        for statement in body:
+        for k, statement in enumerate(body):
+            self.following.append(body[k + 1 :])
             if len(self.scopes) == 1:
                 self.line = getattr(statement, "lineno", self.line)
             method = getattr(self, f"_do_{type(statement).__name__}", None)
@@ -44,6 +61,17 @@ class StatementReader(CallReader):
                     "kernels have assignments, for, while, if and return",
                 )
             method(statement, env)
+            self.following.pop()
+
+    def read_later(self) -> set[str]:
+        """Names of which statements after the one that is read may use the value."""
+        return read_first([s for level in reversed(self.following) for s in level])
+
+    def unset(self, dtype: np.dtype | None) -> Value:
+        """The value of a name to which nothing was assigned, once its dtype is known."""
+        if dtype is None:
+            return False
+        return {"f": math.nan, "c": complex(math.nan), "b": False}.get(dtype.kind, 0)
 
     def _do_Pass(self, node: ast.Pass, env: dict[str, Any]) -> None:
         pass
@@ -56,7 +84,62 @@ class StatementReader(CallReader):
         self.value(node.value, env)
 
     def _do_Assert(self, node: ast.Assert, env: dict[str, Any]) -> None:
-        self.refuse(node, "an assertion", "check arguments before the call")
+        message = ast.unparse(node.test)
+        if isinstance(node.msg, ast.Constant):
+            message = f"{node.msg.value}: {message}"
+        condition = self.truth(self.scalar(node.test, env))
+        message = f"{self.scopes[-1].name}: assertion {message}, {self.scopes[-1].line(node)}"
+        self._check_at_call(node, condition, message, NumgradAssertionError)
+
+    def _do_Raise(self, node: ast.Raise, env: dict[str, Any]) -> None:
+        self._check_at_call(node, False, *self._raised(node, env))
+
+    def _raised(self, node: ast.Raise, env: dict[str, Any]) -> tuple[str, type[Exception]]:
+        """The message and the class of an error that a kernel raises."""
+        error, message = node.exc, ""
+        if isinstance(error, ast.Call):
+            if error.args:
+                given = error.args[0]
+                message = given.value if isinstance(given, ast.Constant) else ast.unparse(given)
+            error = error.func
+        kind = self.value(error, env) if error is not None else None
+        if not isinstance(kind, type) or not issubclass(kind, Exception):
+            self.refuse(node, "raise of what is no class of errors", "raise ValueError(...)")
+        return str(message), kind
+
+    def _check_at_call(
+        self, node: Any, condition: Value, message: str, error: type[Exception]
+    ) -> None:
+        """Have calls raise if a condition of their arguments is not so."""
+        if condition is True:
+            return
+        if self.block.parent is not None or not self.follows_from_arguments(condition):
+            word = "an assertion" if isinstance(node, ast.Assert) else "raise"
+            self.refuse(node, f"{word} in a loop or branch, or about what is computed",
+                        "check arguments at the start, or before the call")  # fmt: skip
+        message = message.replace("{", "{{").replace("}", "}}")
+        self.checks.append(CallCheck(condition, message, (), error))
+
+    def follows_from_arguments(self, value: Any) -> bool:
+        """Whether a call knows a value before the kernel runs."""
+        if isinstance(value, Expression):
+            if value.operation == "shape":
+                array = self.arrays[value.operands[0]]
+                return array.role in ("argument", "constant")
+            return all(self.follows_from_arguments(o) for o in value.operands)
+        if not isinstance(value, str):
+            return True
+        for s in self.top.statements:
+            if isinstance(s, Define) and s.name == value:
+                return all(self.follows_from_arguments(o) for o in s.operands)
+            if isinstance(s, Load) and s.name == value:
+                array = self.arrays[s.array]
+                known = array.role == "argument" and s.array not in self.written
+                return known and all(self.follows_from_arguments(o) for o in s.index)
+        return self.homes[value] is self.top and value in self.reserved
+
+    def _do_FunctionDef(self, node: ast.FunctionDef, env: dict[str, Any]) -> None:
+        env[node.name] = LocalFunction(node, self.scopes[-1], env)
 
     def _do_AnnAssign(self, node: ast.AnnAssign, env: dict[str, Any]) -> None:
         if node.value is not None:
@@ -82,15 +165,30 @@ class StatementReader(CallReader):
             base = self.value(target.value, env)
             if not isinstance(base, ArrayView):
                 self.refuse(node, f"an assignment to {ast.unparse(target)}", "assign to arrays")
-            view = self.part(base, target, env)
-            self._put(view, value, node)
+            self._put(self._target(base, target, env), value, node)
             return
         if not isinstance(target, ast.Name):
             self.refuse(node, f"an assignment to {ast.unparse(target)}", "use names and arrays")
         env[target.id] = self._named(target.id, value, env, node)
 
-    def _put(self, view: ArrayView, value: Any, node: Any) -> None:
+    def _target(
+        self, base: ArrayView, node: ast.Subscript, env: dict[str, Any]
+    ) -> ArrayView | Selection:
+        part = self.part(base, node, env)
+        assert isinstance(part, ArrayView | Selection)
+        return part
+
+    def _taken(self, selection: Selection, node: Any) -> ArrayView:
+        """The chosen elements as they are before an assignment, in an array of their own."""
+        if selection.mask is not None:
+            selection = Selection(selection.view, 0, tuple(self._places_of(selection.mask, node)))
+        return self.stored(self.selected(selection), node)
+
+    def _put(self, view: ArrayView | Selection, value: Any, node: Any) -> None:
         """Give an element or a part of an array a value."""
+        if isinstance(view, Selection):
+            self.fill_selected(view, value, node)
+            return
         if isinstance(value, Made):
             value = self.allocated("part", value, node)
         if view.ndim:
@@ -109,7 +207,7 @@ class StatementReader(CallReader):
         """The value that a name gets."""
         group = self.scopes[-1].rotated.get(name)
         if isinstance(value, ArrayExpression):
-            value = Made("empty", self.element_dtype(value), value.shape, value)
+            value = self.copy_of(value)
         if isinstance(value, Items) and any(isinstance(v, Made) for v in value):
             value = Items(
                 self.allocated(name, v, node) if isinstance(v, Made) else v for v in value
@@ -130,13 +228,28 @@ class StatementReader(CallReader):
             value = self.renamed(value, name)
         return value
 
+    def _raises(self, node: ast.If, condition: Value, env: dict[str, Any]) -> bool:
+        """Read a branch of which one side is an error; whether it is one."""
+        for side, rest, fulfilled in (
+            (node.body, node.orelse, self.negation(condition)),
+            (node.orelse, node.body, condition),
+        ):
+            if len(side) == 1 and isinstance(side[0], ast.Raise):
+                self._check_at_call(side[0], fulfilled, *self._raised(side[0], env))
+                self.statements(rest, env)
+                return True
+        return False
+
     def _do_AugAssign(self, node: ast.AugAssign, env: dict[str, Any]) -> None:
         if isinstance(node.target, ast.Subscript):
             base = self.value(node.target.value, env)
             if not isinstance(base, ArrayView):
                 self.refuse(node, f"an assignment to {ast.unparse(node.target)}", "use arrays")
-            view = self.part(base, node.target, env)
+            view = self._target(base, node.target, env)
             value = self.value(node.value, env)
+            if isinstance(view, Selection):
+                self._put(view, self.binary(node, node.op, self._taken(view, node), value), node)
+                return
             if view.ndim:
                 self._put(view, self.binary(node, node.op, view, value), node)
                 return
@@ -176,6 +289,8 @@ class StatementReader(CallReader):
 
     def _do_If(self, node: ast.If, env: dict[str, Any]) -> None:
         condition = self.truth(self.scalar(node.test, env))
+        if not isinstance(condition, bool) and self._raises(node, condition, env):
+            return
         if isinstance(condition, bool):
             self.statements(node.body if condition else node.orelse, env)
             return
@@ -188,6 +303,7 @@ class StatementReader(CallReader):
             blocks.append(self.block)
         self.block = before
         pairs: list[tuple[str, Any, Any]] = []
+        read_later: set[str] | None = set() if self.is_generated else None
         views: dict[str, ArrayView] = {}
         for name in sorted(set(envs[0]) | set(envs[1])):
             then, other = envs[0].get(name), envs[1].get(name)
@@ -209,11 +325,13 @@ class StatementReader(CallReader):
                 continue
             if not isinstance(then, SCALARS) or not isinstance(other, SCALARS):
                 # set on one side only: of any value on the other
-                if not self.is_generated:
+                later = read_later if read_later is not None else self.read_later()
+                read_later = later
+                if not self.is_generated and name not in later:
                     env[name] = None
                     continue
                 known: Any = then if isinstance(then, SCALARS) else other
-                zero = self.dtype_of(known).type(0).item()
+                zero = self.unset(self.dtype_of(known))
                 then, other = (known, zero) if known is then else (zero, known)
             pairs.append((name, then, other))
         joined = self.joined(blocks, pairs)
@@ -246,7 +364,9 @@ class StatementReader(CallReader):
                             "make them alike")  # fmt: skip
             for own, other in zip(made.shape, buffer.shape[1:], strict=True):
                 if own != other:
-                    self.checks.append((own, other, f"{name} and arrays that it takes turns with"))
+                    equal = Expression("==", (own, other))
+                    message = f"{name} and arrays that it takes turns with have different lengths, "
+                    self.checks.append(CallCheck(equal, message + "{} and {}", (own, other)))
             count = int(buffer.shape[0]) + 1  # pyright: ignore
             buffer.shape = (count, *buffer.shape[1:])
             array.shape = buffer.shape

@@ -84,6 +84,11 @@ class ArrayView:
                 index[axis] = span.at(part)
         return ArrayView(self.array, index, order, rotates=self.rotates)
 
+    def permuted(self, order: Sequence[int]) -> ArrayView:
+        """The view with its axes in another order."""
+        axes = [self.order[k] for k in order]
+        return ArrayView(self.array, self.index, axes, rotates=self.rotates)
+
     def is_apart_from(self, other: Any) -> bool:
         """Whether another value takes turns with this one, and is known to be another array."""
         if not (isinstance(other, ArrayView) and self.rotates and other.rotates):
@@ -114,6 +119,52 @@ class ArrayExpression:
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+
+class Reshaped(ArrayExpression):
+    """An expression whose elements NumPy may share with an array: a part of it in another shape.
+
+    ``source`` is that array.
+    """
+
+    def __init__(
+        self, shape: tuple[Value, ...], at: Callable[[Sequence[Value]], Value], source: str
+    ) -> None:
+        super().__init__(shape, at, {source})
+        self.source = source
+
+
+class Selection(NamedTuple):
+    """Elements of an array that arrays of integers choose, or truths if there is a ``mask``.
+
+    Attributes
+    ----------
+    view
+        The part of the array that is indexed.
+    first
+        Its first axis that an array indexes; the others follow.
+    indices
+        The arrays, one for an axis, of the same shape.
+    """
+
+    view: ArrayView
+    first: int
+    indices: tuple[ArrayView, ...]
+    mask: ArrayView | None = None
+
+    @property
+    def shape(self) -> tuple[Value, ...]:
+        lengths = self.view.shape
+        after = lengths[self.first + len(self.indices) :]
+        return (*lengths[: self.first], *self.indices[0].shape, *after)
+
+
+class LocalFunction(NamedTuple):
+    """A function that is defined inside of another: its syntax, that one, the names around it."""
+
+    tree: Any
+    scope: Any
+    env: dict[str, Any]
 
 
 class Items(tuple):

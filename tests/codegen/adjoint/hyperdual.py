@@ -157,6 +157,9 @@ class HyperDual:
     def conjugate(self):
         return self.linear(np.conj)
 
+    def sqrt(self):
+        return sqrt(self)
+
     # what control flow looks at
 
     def _difference(self, other):
@@ -480,6 +483,7 @@ def _exact(function, known):
         function.__code__, space, function.__name__, function.__defaults__, function.__closure__
     )
     known[function] = copy
+    copy.__kwdefaults__ = function.__kwdefaults__
     for name, value in function.__globals__.items():
         space[name] = _replaced(value, known)
     if function.__closure__:
@@ -489,6 +493,7 @@ def _exact(function, known):
         copy = types.FunctionType(
             function.__code__, space, function.__name__, function.__defaults__, tuple(cells)
         )
+        copy.__kwdefaults__ = function.__kwdefaults__
     return copy
 
 

@@ -28,7 +28,7 @@ def mapped(x):
 
 
 def comprehended(x):
-    return sum([x[i] for i in range(len(x))])  # here
+    return sum([x[i] for i in range(len(x)) if x[i] > 0.0])  # here
 
 
 def worded(x):
@@ -78,12 +78,14 @@ def protected(x):
 
 
 def asserting(x):
-    assert x[0] > 0.0  # here
+    for i in range(len(x)):
+        assert x[i] > 0.0  # here
     return x[0]
 
 
 def raising(x):
-    if x[0] < 0.0:
+    s = np.sum(x)
+    if s < 0.0:
         raise ValueError("negative")  # here
     return x[0]
 
@@ -99,10 +101,17 @@ def managed(x):
 
 
 def nested(x):
-    def inner(u):  # here
-        return u * u
+    def inner(u, k=2.0):
+        return u * u * k
 
-    return inner(x[0])
+    return inner(x[0])  # here
+
+
+def walrus(x):
+    k = 0
+    while (v := x[k]) < 0.5:  # here
+        k += 1
+    return v
 
 
 def objects(x):
@@ -118,28 +127,27 @@ def becomes_another(x, y):
     return w[0]
 
 
-def masked(x):
-    s = 0.0
-    y = x[x > 0.5]  # here
-    for i in range(len(y)):
-        s += y[i]
-    return s
-
-
 def fancy(x, q):
-    y = x[q]  # here
+    z = np.outer(x, x)
+    y = np.outer(x, x).reshape(6, 3, 2)[1, :, q]  # here
+    return y[0, 0] * z[0, 0]
+
+
+def reshaped_and_written(x):
+    y = x.copy()
+    z = y.reshape(2, 3)  # here
+    z[0, 0] = 1.0
     return y[0]
 
 
-def grown(x):
-    y = np.append(x, 1.0)  # here
-    return y[0]
+def array_after_its_loop(x):
+    for i in range(3):
+        y = x[i:] * 2.0
+    return y[0]  # here
 
 
 def reads_unassigned(x):
-    if x[0] > 0.5:
-        t = x[0]
-    return t  # here
+    return t  # here  # noqa: F821
 
 
 def float_index(x):
@@ -168,8 +176,9 @@ REFUSED = {
     listed: (X,), mapped: (X,), comprehended: (X,), worded: (X,), recursive: (X, 2),
     without_rule: (X,), sorting: (X,), solving: (X,), drawing: (X,), printing: (X,),
     protected: (X,), asserting: (X,), raising: (X,), generating: (X,), managed: (X,),
-    nested: (X,), objects: (X,),
-    becomes_another: (X, X.copy()), masked: (X,), fancy: (X, np.array([1, 2])), grown: (X,),
+    nested: (X,), walrus: (X,), objects: (X,),
+    becomes_another: (X, X.copy()), reshaped_and_written: (X,),
+    array_after_its_loop: (X,), fancy: (X, np.array([1, 0])),
     reads_unassigned: (X,), float_index: (X,), starred: (X,), returns_differ: (X,),
     global_changed: (X,),
 }  # fmt: skip

@@ -1,0 +1,252 @@
+"""Statements of whole arrays as loops: expressions by elements, local arrays, products."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.adjoint.array_functions import PRODUCTS
+from numgrad.codegen.adjoint.emission import StatementEmitter, safe_name
+from numgrad.codegen.adjoint.representation import (
+    Allocate,
+    Block,
+    CallCheck,
+    Expression,
+    KernelArray,
+    KernelLoop,
+    Load,
+    Store,
+    Value,
+)
+from numgrad.codegen.adjoint.values import (
+    ArrayExpression,
+    ArrayView,
+    IndexSpan,
+    Items,
+    Made,
+    Reshaped,
+)
+from numgrad.codegen.dtypes import INT64
+
+
+class ArrayEmitter(StatementEmitter):
+    """Adds loops for statements of whole arrays."""
+
+    def whole_view(self, array: str) -> ArrayView:
+        """All of an array."""
+        known = self.arrays[array]
+        lengths = known.shape or [Expression("shape", (array, k)) for k in range(known.ndim)]
+        return ArrayView(array, [IndexSpan(0, length) for length in lengths])
+
+    def by_elements(
+        self, apply: Callable[..., Value], operands: Sequence[Any], node: Any
+    ) -> ArrayExpression:
+        """An operation on each element of arrays and numbers."""
+        arrays = [o for o in operands if isinstance(o, ArrayView | ArrayExpression)]
+        longest = max(arrays, key=lambda a: a.ndim)
+        reads: set[str] = set()
+        for a in arrays:
+            reads |= {a.array} if isinstance(a, ArrayView) else a.reads
+
+        def at(places: Sequence[Value]) -> Value:
+            return apply(*[self.element(operand, places) for operand in operands])
+
+        shape = list(longest.shape)
+        for a in arrays:
+            for axis, length in enumerate(a.shape, len(shape) - a.ndim):
+                if shape[axis] == 1:
+                    shape[axis] = length
+                elif length != 1:
+                    self.check_lengths(shape[axis], length, node)
+        return ArrayExpression(tuple(shape), at, reads)
+
+    def check_lengths(self, one: Value, other: Value, node: Any) -> None:
+        """Have calls raise where two axes differ in length, unless it is in a branch."""
+        if one != other:
+            equal = Expression("==", (one, other))
+            message = "arrays have different lengths, {} and {}"
+            self.check_call(equal, message, node, (one, other))
+
+    def check_call(
+        self, condition: Value, message: str, node: Any, operands: tuple[Value, ...] = ()
+    ) -> None:
+        """Have calls raise where a condition of their arguments is not so, outside of branches."""
+        block = self.block
+        while block.parent is not None:
+            if block.loop is None or block.loop.body is not block:
+                return
+            block = block.parent
+        where = self.scopes[-1].line(node)
+        self.checks.append(CallCheck(condition, f"{message}, {where}", operands))
+
+    def element(self, content: Any, places: Sequence[Value]) -> Value:
+        """An element of what is broadcast to more places, or a number."""
+        if not isinstance(content, ArrayView | ArrayExpression):
+            return content
+        own = places[len(places) - content.ndim :]
+        own = [0 if n == 1 else p for n, p in zip(content.shape, own, strict=True)]
+        return self.load(content, own) if isinstance(content, ArrayView) else content.at(own)
+
+    def check_fits(
+        self, content: ArrayView | ArrayExpression, shape: Sequence[Value], node: Any
+    ) -> None:
+        """Have calls raise where an array is assigned to a place of other lengths."""
+        if content.ndim > len(shape):
+            self.refuse(node, "an array of more axes than what it is assigned to", "write the loop")
+        for axis, length in enumerate(content.shape, len(shape) - content.ndim):
+            if length != 1:
+                self.check_lengths(shape[axis], length, node)
+
+    def elements(self, content: ArrayView | ArrayExpression) -> ArrayExpression:
+        """An array as an expression."""
+        if isinstance(content, ArrayExpression):
+            return content
+        return ArrayExpression(content.shape, lambda p: self.load(content, p), {content.array})
+
+    def stored(self, elements: ArrayExpression, node: Any) -> ArrayView:
+        """An expression of arrays in an array of its own."""
+        return self.allocated("part", self.copy_of(elements), node)
+
+    def copy_of(self, content: ArrayView | ArrayExpression) -> Made:
+        """A copy of an array that is to be made."""
+        return Made("empty", self.element_dtype(content), content.shape, content)
+
+    def made_of(self, items: Items) -> Made:
+        """An array of numbers, arrays or tuples of such that is to be made."""
+        shape: list[Value] = []
+        inner: Any = items
+        while isinstance(inner, Items):
+            shape.append(len(inner))
+            inner = inner[0] if inner else 0.0
+        if isinstance(inner, ArrayView | ArrayExpression):
+            shape += inner.shape
+
+        def dtypes(value: Any) -> list[np.dtype]:
+            if isinstance(value, Items):
+                return [d for part in value for d in dtypes(part)]
+            return [self.element_dtype(value)]
+
+        return Made("empty", np.result_type(*dtypes(items)), tuple(shape), items)
+
+    def as_view(self, value: Any, node: Any) -> ArrayView:
+        """An array in memory for anything that is one."""
+        if isinstance(value, Items):
+            value = self.made_of(value)
+        if isinstance(value, Made):
+            return self.allocated("part", value, node)
+        return self.stored(value, node) if isinstance(value, ArrayExpression) else value
+
+    def element_dtype(self, content: Any) -> np.dtype:
+        """The dtype of the elements of an array or expression, without writing any."""
+        if isinstance(content, ArrayView):
+            return self.arrays[content.array].dtype
+        if not isinstance(content, ArrayExpression):
+            return self.dtype_of(content)
+        before, self.block = self.block, Block(self.block.loop, self.block)
+        dtype = self.dtype_of(content.at([0] * content.ndim))
+        self.block = before
+        return dtype
+
+    def allocated(self, stem: str, made: Made, node: Any) -> ArrayView:
+        """An array of the function's own."""
+        name = safe_name(stem)
+        while name in self.arrays or name in self.dtypes or name in self.reserved:
+            self.count += 1
+            name = f"{stem.rstrip('_0123456789') or 'v'}_{self.count}"
+        grows = made.maker == "growing"
+        shape = () if grows else tuple(made.shape)
+        self.arrays[name] = KernelArray(
+            name, made.dtype, len(made.shape), "local", self.block, shape, grows
+        )
+        self.emit(Allocate(name, made.maker, tuple(made.shape)))
+        view = self.whole_view(name)
+        if made.content is not None:
+            self.fill(view, made.content, node)
+        if isinstance(made.content, Reshaped):
+            self.reshaped.append((name, made.content.source, node))
+        return view
+
+    def fill(self, view: ArrayView, content: Any, node: Any) -> None:
+        """``view[...] = content``, by loops."""
+        if isinstance(content, Items):
+            for k, item in enumerate(content):
+                self.fill(view.part([k, *[IndexSpan(0, n) for n in view.shape[1:]]]), item, node)
+            return
+        if isinstance(content, Made):
+            content = self.allocated("part", content, node)
+        reads = content.reads if isinstance(content, ArrayExpression) else set()
+        if isinstance(content, ArrayView):
+            if content.same_as(view):
+                return
+            reads = {content.array}
+        if view.array in reads and not view.is_apart_from(content):
+            # it is read whole before it is written
+            content = self.stored(self.elements(content), node)
+        if isinstance(content, ArrayView | ArrayExpression):
+            self.check_fits(content, view.shape, node)
+        before, places = self.block, []
+        for length in view.shape:
+            places.append(self.open_loop(length).variable)
+        self.store(view.array, view.at(places), self.element(content, places))
+        self.block = before
+
+    def open_loop(self, length: Value, stem: str = "k") -> KernelLoop:
+        """Begin a loop over a length; what follows is its body."""
+        body = Block(None, self.block)
+        loop = KernelLoop("", 0, length, 1, body)
+        body.loop = loop
+        self.emit(loop)
+        self.block = body
+        loop.variable = self.fresh(stem, INT64)
+        self.lowest[loop.variable] = 0
+        return loop
+
+    def store(self, array: str, index: Sequence[Value], value: Value, *, add: bool = False) -> None:
+        dtype = self.arrays[array].dtype
+        if dtype.kind in "fc":
+            value = self.cast(value, dtype)
+        elif dtype.kind == "b":
+            value = self.truth(value)
+        else:
+            value = self.integer(value)
+        self.emit(Store(array, tuple(index), value, add))
+
+    def product(self, left: Any, right: Any, node: Any) -> Any:
+        """``left @ right``."""
+        ranks = []
+        operands: list[ArrayView] = []
+        for operand in (left, right):
+            operand = self.as_view(operand, node)
+            if not isinstance(operand, ArrayView):
+                self.refuse(node, "a product of matrices with a number", "use *")
+            operands.append(operand)
+            ranks.append(operand.ndim)
+        function = PRODUCTS.get((ranks[0], ranks[1]))
+        if function is None:
+            self.refuse(node, "a product of arrays of more than two axes", "write the loops")
+        if ranks == [1, 1]:
+            return self.inline(node, function, operands)
+        shape = (*operands[0].shape[:-1], *operands[1].shape[1:])
+        dtype = np.result_type(*[self.element_dtype(o) for o in operands])
+        out = self.allocated("product", Made("empty", dtype, shape), node)
+        self.inline(node, function, [*operands, out])
+        return out
+
+    def load(self, view: ArrayView, places: Sequence[Value] = ()) -> Value:
+        """An element."""
+        array = self.arrays[view.array]
+        dtype = INT64 if array.dtype.kind in "iu" else array.dtype
+        name = self.fresh(array.name, dtype)
+        self.emit(Load(name, array.name, view.at(places)))
+        return name
+
+    def value(self, node: ast.expr, env: dict[str, Any]) -> Any:
+        """Read an expression."""
+        raise NotImplementedError
+
+    def inline(self, node: Any, function: Any, arguments: Sequence[Any]) -> Any:
+        """Read another function's statements in place of a call."""
+        raise NotImplementedError
