@@ -1,7 +1,7 @@
 """Loops over time in segments, of which the gradient keeps the states at the starts only.
 
-Note [Checkpoints]
-------------------
+Note [Checkpoints of loops]
+---------------------------
 A loop over time whose iterations are reversed needs values of all of them, last first. With
 ``save="less"`` it runs in segments of as many iterations as there are segments, the square root of
 all. What it keeps are *checkpoints*: the state at the start of each segment, that is the arrays
@@ -62,7 +62,7 @@ def loops_over_time(tapes: Tapes) -> list[KernelLoop]:
 
 
 def put_in_segments(function: KernelFunction, tapes: Tapes, refuse: Refuse) -> list[KernelLoop]:
-    """Put the loops over time of a function into segments: Note [Checkpoints].
+    """Put the loops over time of a function into segments: Note [Checkpoints of loops].
 
     ``tapes`` are those of its gradient as it stands. Returned are the loops over segments. A loop
     that cannot have any stays as it is if another one can.

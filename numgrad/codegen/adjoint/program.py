@@ -58,7 +58,7 @@ class KernelDefinition:
     parameters
         Those that callers pass.
     save
-        "all" values that the gradient needs of loops over time, or "less": Note [Checkpoints] in
+        "all" values that the gradient needs of loops over time, or "less": Note [Checkpoints of loops] in
         ``checkpoints``.
     """
 
