@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from tests.crossed import each_first
 
 POINT = np.array([1.1, 0.7])
 WEIGHT = ng.tensor([0.3, -1.2], requires_grad=True)
@@ -200,10 +201,12 @@ def zeros_filled_under_no_grad(x):
     return (y * x**2).sum()
 
 
-@pytest.mark.parametrize("f", CASES.values(), ids=CASES)
-def test_second_derivatives_of_a_compiled_function_are_those_of_eager_code(f):
-    np.testing.assert_allclose(ng.hessian(ng.jit(f))(POINT), ng.hessian(f)(POINT), atol=1e-12)
-    np.testing.assert_allclose(ng.jit(ng.hessian(f))(POINT), ng.hessian(f)(POINT), atol=1e-12)
+@pytest.mark.slow(cases=len(CASES))
+@pytest.mark.parametrize(("name", "inside"), each_first([*CASES], [True, False]))
+def test_second_derivatives_of_a_compiled_function_are_those_of_eager_code(name, inside):
+    f = CASES[name]
+    found = ng.hessian(ng.jit(f)) if inside else ng.jit(ng.hessian(f))
+    np.testing.assert_allclose(found(POINT), ng.hessian(f)(POINT), atol=1e-12)
 
 
 @pytest.mark.parametrize("f", WRITES.values(), ids=WRITES)
@@ -414,7 +417,6 @@ RULES: dict[str, Callable[[Any], Any]] = {
     "two": lambda x: (Two.apply(x)[0] ** 2 * Two.apply(x)[1]).sum(),
 }
 LOOPS: dict[str, Callable[[Callable[[Any], Any]], Callable[[Any], Any]]] = {
-    "none": lambda f: lambda x: 2 * f(x),
     "scan": lambda f: lambda x: ng.scan(lambda c, _: (c, f(c)), x, None, length=2)[1].sum(),
     "cond": lambda f: lambda x: 2 * ng.cond(x.sum() > 0, f, lambda t: t.sum(), x),
     "while": lambda f: (
@@ -422,26 +424,24 @@ LOOPS: dict[str, Callable[[Callable[[Any], Any]], Callable[[Any], Any]]] = {
             lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1], c[2] + f(c[1])), (0, x, 0.0 * x.sum())
         )[2]
     ),
+    "none": lambda f: lambda x: 2 * f(x),
 }
 
 
-PAIRS = [
-    pytest.param(rule, loop, marks=() if loop == "scan" or rule == "vjp" else pytest.mark.slow)
-    for rule in RULES
-    for loop in LOOPS
-]
-
-
-@pytest.mark.parametrize(("rule", "loop"), sorted(PAIRS, key=lambda p: bool(p.marks)))
-def test_rules_hold_in_compiled_loops_and_branches(rule, loop):
+@pytest.mark.slow(cases=2 * len(RULES))
+@pytest.mark.parametrize(
+    ("rule", "loop", "inside"),
+    each_first([*RULES], [*LOOPS], [True, False]),
+)
+def test_rules_hold_in_compiled_loops_and_branches(rule, loop, inside):
     def twice(x):
         return 2 * RULES[rule](x)
 
     looped = LOOPS[loop](RULES[rule])
     for derivative in (ng.grad, ng.hessian):
         expected = derivative(twice)(POINT)
-        np.testing.assert_allclose(derivative(ng.jit(looped))(POINT), expected)
-        np.testing.assert_allclose(ng.jit(derivative(looped))(POINT), expected)
+        found = derivative(ng.jit(looped)) if inside else ng.jit(derivative(looped))
+        np.testing.assert_allclose(found(POINT), expected)
 
 
 @pytest.mark.parametrize("rule", [by_vjp, by_jvp, Own.apply])

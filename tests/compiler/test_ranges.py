@@ -57,7 +57,7 @@ def looked_up(x: Any) -> Any:
     return np.take(x, place, axis=0) + np.pad(x[1:], (0, 1))
 
 
-FUNCTIONS = [roll, padded, joined, strided, triangles, plane, summed, looked_up]
+FUNCTIONS = [roll, padded, joined, strided, plane, triangles, summed, looked_up]
 
 
 def _gradient(f: Callable[..., Any]) -> Callable[..., Any]:

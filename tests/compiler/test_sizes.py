@@ -202,7 +202,8 @@ def test_what_python_does_with_integers(sizes):
             divide(n, 0)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint64"])
+@pytest.mark.slow(cases=2)
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "uint8", "int16"])
 def test_narrow_indices_and_lengths_they_cannot_hold(dtype):
     x, k = np.arange(40000.0).reshape(400, 100), np.array([3, 90, 99], dtype)
     for f in (

@@ -58,9 +58,9 @@ def test_every_operation_traces_with_its_gradients(op):
     for dtype in dtypes:
         for case in cases(op, dtype):
             outputs, gradients, tracer = traced_case(case)
-            static, *_ = traced_case(case, dynamic=False)
-            assert [hinted(tracer, v) for v in outputs] == [v.shape for v in static]
-            if dtype is np.float64:
+            if dtype is np.float64:  # shapes do not depend on it
+                static, *_ = traced_case(case, dynamic=False)
+                assert [hinted(tracer, v) for v in outputs] == [v.shape for v in static]
                 eager = case.function(*map(ng.asarray, case.operands))
                 eager = eager if isinstance(eager, list | tuple) else [eager]
                 assert [(v.shape, v.dtype) for v in static] == [(y.shape, y.dtype) for y in eager]

@@ -7,6 +7,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.errors import NumgradValueError
+from tests.crossed import each_first
 
 COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
 VALUES = (0, -1, 1000, -1000, 2**63 - 1, 2**63, -(2**63) - 1, 2**64 - 1, 2**70, -(2**70))
@@ -16,17 +17,21 @@ def answers(x, value):
     return np.stack([f(x, value) for f in COMPARISONS] + [np.less(value, x)])
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64", "float32"])
-def test_comparisons(dtype):
+FORMS = {"eager": lambda f: f, "jit": ng.jit, "vmap": ng.vmap}
+DTYPES = ["int8", "uint64", "float32", "uint8", "int64"]
+
+
+@pytest.mark.slow(cases=len(DTYPES))
+@pytest.mark.parametrize(("dtype", "form"), each_first(DTYPES, [*FORMS]))
+def test_comparisons(dtype, form):
     limits = np.iinfo(dtype) if dtype != "float32" else np.iinfo("int8")
     x = np.array([0, 1, limits.min, limits.max], dtype)
     expected = [answers(x, value) for value in VALUES]
-    for form in (lambda f: f, ng.jit, ng.vmap):
-        found = form(lambda x: tuple(np.swapaxes(answers(x, v), 0, -1) for v in VALUES))(
-            ng.tensor(x)
-        )
-        for a, b in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(a.numpy().T, b)
+    found = FORMS[form](lambda x: tuple(np.swapaxes(answers(x, v), 0, -1) for v in VALUES))(
+        ng.tensor(x)
+    )
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a.numpy().T, b)
 
 
 @pytest.mark.parametrize("form", [lambda f: f, ng.jit])

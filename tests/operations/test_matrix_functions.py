@@ -11,6 +11,7 @@ import scipy.special
 
 import numgrad as ng
 from numgrad import linalg
+from tests.crossed import each_first
 from tests.operations.matrices import adjoint, array
 
 rng = np.random.default_rng(0)
@@ -57,10 +58,10 @@ def agrees_with_differences(gradient, f, x, step=1e-5):
         np.testing.assert_allclose(found, slope, rtol=1e-6, atol=1e-7 * size)
 
 
-@pytest.mark.parametrize("x", [A, Z], ids=["real", "complex"])
-@pytest.mark.parametrize("name", CASES)
-def test_against_scipy(name, x):
-    case = CASES[name]
+@pytest.mark.slow(cases=len(CASES))
+@pytest.mark.parametrize(("name", "kind"), each_first([*CASES], ["complex", "real"]))
+def test_against_scipy(name, kind):
+    case, x = CASES[name], {"real": A, "complex": Z}[kind]
     expected = case(x, scipy.linalg)
 
     def f(a):

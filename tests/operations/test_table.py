@@ -21,6 +21,8 @@ from tests.operations.reference import ELEMENTWISE, by_name, reference, with_ref
 from tests.quiet import quiet
 
 OTHERS = [op for op in TABLE if op not in ELEMENTWISE]
+ELSEWHERE = {"nextafter", "spacing", "histogram_sums", "histogramdd_sums", "bincount", "distinct"}
+"""Whose gradients have tests of their own: operands decide the shape, or they are steps."""
 
 
 # elementwise ones share the loops around their formulas, which test_formulas.py goes through
@@ -31,10 +33,24 @@ def test_gradient(op):
 
 
 @pytest.mark.parametrize("op", **by_name(OTHERS))
-def test_derivatives_along_a_direction(op):
-    """First and second ones, of every case: a wrong number anywhere changes them."""
+def test_derivatives_along_a_direction(op, monkeypatch):
+    """First and second ones, of every case: a wrong number anywhere changes them.
+
+    Every gradient formula is met by some case; of elementwise ones ``test_formulas.py`` sees to it.
+    """
+    met, gradient = set(), Call.gradient
+
+    def noted(call, k, *arguments):
+        if call.op is op:
+            met.add(call.input_name(k))
+        return gradient(call, k, *arguments)
+
+    monkeypatch.setattr(Call, "gradient", noted)
     for case in cases(op):
         check_along_a_direction(case)
+    # those along axes have one, of which kernels are made; some have one for all operands
+    if op.name not in ELSEWHERE and not isinstance(op, AxisOp) and op.joint_gradients is None:
+        assert {name for name in op.formulas if name not in op.refused} <= met
 
 
 FURTHER = [

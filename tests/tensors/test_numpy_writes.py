@@ -5,6 +5,7 @@ import pytest
 
 import numgrad as ng
 from tests.compiler.emulator import emulating
+from tests.crossed import each_first
 
 X = np.array([0.5, 1.1, 0.7, 1.3, 0.2, 0.9])
 ROWS = np.stack([X, X[::-1], X * 0.9])
@@ -122,9 +123,14 @@ PLAIN = np.array([0, 7, -9, 2])
 FLAGS = np.array([True, False, True, True, False, False])
 
 
-@pytest.mark.parametrize("mode", ["clip", "wrap"])
-@pytest.mark.parametrize("indices", [PLAIN, [0, 7, -9, 2], 7], ids=["array", "list", "number"])
-def test_put_by_indices_out_of_range(indices, mode):
+PLACES = {"array": PLAIN, "list": [0, 7, -9, 2], "number": 7}
+
+
+@pytest.mark.slow(cases=len(PLACES))
+@pytest.mark.parametrize(("name", "mode"), each_first([*PLACES], ["clip", "wrap"]))
+def test_put_by_indices_out_of_range(name, mode):
+    indices = PLACES[name]
+
     def f(x, i):
         y = x * 1.0
         np.put(y, i, x * 2, mode=mode)

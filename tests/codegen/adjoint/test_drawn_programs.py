@@ -39,6 +39,7 @@ def check(seed: int, small: bool) -> bool:
     return True
 
 
+@pytest.mark.slow(cases=FEW // 2)
 @pytest.mark.parametrize("seed", range(FEW))
 def test_small_programs_have_right_derivatives(seed):
     check(seed, small=True)

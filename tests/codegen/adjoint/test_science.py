@@ -30,11 +30,25 @@ def drawn(name):
     return case, arguments, truth, directions
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_derivatives(name):
+def judged(name, **options):
     case, arguments, truth, directions = drawn(name)
     kernel = ng.kernel(case.function, writes=case.writes)
-    judge(kernel, truth, directions, arguments, tolerance=1e-9)
+    judge(kernel, truth, directions, arguments, tolerance=1e-9, **options)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_derivatives(name):
+    judged(name, second=False)
+
+
+SPREAD = [name for k in range(4) for name in [*CASES][k::4]]
+"""All names; the first quarter has some of each field."""
+
+
+@pytest.mark.slow(cases=len(CASES) // 4)
+@pytest.mark.parametrize("name", SPREAD)
+def test_second_derivatives(name):
+    judged(name)
 
 
 @pytest.mark.parametrize("name", CASES)
