@@ -58,8 +58,8 @@ class KernelDefinition:
     parameters
         Those that callers pass.
     save
-        "all" values that the gradient needs of loops over time, or "less": Note [Checkpoints of loops] in
-        ``checkpoints``.
+        "all" values that the gradient needs of loops over time, or "less": Note [Checkpoints of
+        loops] in ``checkpoints``.
     """
 
     def __init__(
