@@ -8,6 +8,10 @@ is one (`handwritten/kernels.py`); and how long the first call took. What is com
     python perf/kernels.py thomas garch          # any of `tests.codegen.adjoint.science`
     python perf/kernels.py --all                 # each of them
     python perf/kernels.py heat --seconds 5
+    python perf/kernels.py lennard_jones barrier_option pruning --threads 2
+
+With ``--threads`` two columns more: how many times faster the function and the gradient are with so
+many threads than with one, by wall-clock time in turns, the best run and the median.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -45,6 +50,25 @@ def clock(calls: dict[str, Callable[[], Any]], seconds: float) -> dict[str, floa
             call()
             least[name] = min(least[name], time.process_time() - start)
     return least
+
+
+def speedups(calls: dict[str, Callable[[], Any]], threads: int, seconds: float) -> list[str]:
+    """The time with one thread by that with several: of the best runs, and of the medians."""
+    times: dict[tuple[str, int], list[float]] = {}
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times.get(("gradient", 1), ())) < 5:
+        for name in ("function", "gradient"):
+            for count in (1, threads):
+                ng.set_num_threads(count)
+                start = time.perf_counter()
+                calls[name]()
+                times.setdefault((name, count), []).append(time.perf_counter() - start)
+    ng.set_num_threads(1)
+    return [
+        f"{min(times[name, 1]) / min(times[name, threads]):.2f} "
+        f"({median(times[name, 1]) / median(times[name, threads]):.2f})"
+        for name in ("function", "gradient")
+    ]
 
 
 def statements(case: Case, name: str) -> tuple[dict[str, Callable[[], Any]], float]:
@@ -90,16 +114,24 @@ def main() -> None:
     parser.add_argument("names", nargs="*", choices=[[], *CASES], help="kernels")
     parser.add_argument("--all", action="store_true", help="each kernel of science")
     parser.add_argument("--seconds", type=float, default=3.0, help="CPU seconds for each")
+    parser.add_argument("--threads", type=int, default=1, help="threads to compare with one")
     options = parser.parse_args()
     ng.set_num_threads(1)
-    print(f"{'kernel':22}{'function':>12}{'gradient':>10}{'by hand':>9}{'first call':>12}")
+    heads = [f"{word} x{options.threads}" for word in ("function", "gradient")]
+    more = "".join(f"{head:>16}" for head in heads) if options.threads > 1 else ""
+    print(f"{'kernel':22}{'function':>12}{'gradient':>10}{'by hand':>9}{'first call':>12}{more}")
     for name in options.names or (CASES if options.all else TABLE):
         calls, spent = statements(CASES[name], name)
         least = clock(calls, options.seconds)
         base = least["function"]
         ratios = [f"{least[k] / base:.2f}" if k in least else "" for k in ("gradient", "by hand")]
+        more = ""
+        if options.threads > 1:
+            rows = speedups(calls, options.threads, options.seconds)
+            more = "".join(f"{text:>16}" for text in rows)
         print(
-            f"{name:22}{base * 1e3:9.2f} ms{ratios[0]:>10}{ratios[1]:>9}{spent:10.2f} s", flush=True
+            f"{name:22}{base * 1e3:9.2f} ms{ratios[0]:>10}{ratios[1]:>9}{spent:10.2f} s{more}",
+            flush=True,
         )
 
 

@@ -220,9 +220,23 @@ def launch(entry: Callable[..., Any], threads: int, *arguments: Any) -> Any:
     return result
 
 
-def launch_in_chunks(entry: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a parallel kernel that decides by itself which of its loops are worth a launch."""
-    return launch(entry, 1 if _forked else config.get_num_threads(), *arguments)
+class ChunkLauncher:
+    """A parallel kernel that itself decides which of its loops are worth a launch.
+
+    What the last call took stands for the work of this one where launches do not pay.
+    """
+
+    def __init__(self, entry: Callable[..., Any]) -> None:
+        self.entry, self.last_ns = entry, 0
+
+    def __call__(self, *arguments: Any) -> Any:
+        count = 1 if _forked else config.get_num_threads()
+        if count > 1 and self.last_ns and _is_avoided(self.last_ns, count):
+            count = 1
+        begin = perf_counter_ns()
+        result = launch(self.entry, count, *arguments)
+        self.last_ns = perf_counter_ns() - begin
+        return result
 
 
 def _learn(lost: float, overhead: float) -> None:

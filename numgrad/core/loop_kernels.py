@@ -22,12 +22,14 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from numgrad.codegen.adjoint.batches import BatchDefinition
 from numgrad.codegen.adjoint.outputs import OutputLike
 from numgrad.codegen.adjoint.program import DerivativeProgram, KernelDefinition
 from numgrad.codegen.adjoint.reports import KernelReport
 from numgrad.codegen.adjoint.scopes import plain_function, returned_count
 from numgrad.codegen.adjoint.split import ForwardState
 from numgrad.codegen.dtypes import check_dtype
+from numgrad.core.batching import BatchOperand
 from numgrad.core.formula import GradientFormula, Meta
 from numgrad.core.interpreter import bind, state
 from numgrad.core.kernel_operations import TABLE
@@ -58,11 +60,18 @@ class KernelOperation(Primitive):
 
     keeps_state = True
 
-    def __init__(self, function: Callable[..., Any], writes: Writes, save: str = "all") -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        writes: Writes,
+        save: str = "all",
+        definition: KernelDefinition | BatchDefinition | None = None,
+    ) -> None:
         function = plain_function(function)
-        self.definition = KernelDefinition(function, writes, TABLE, save)
+        self.definition = definition or KernelDefinition(function, writes, TABLE, save)
         self.writes = writes
         self.__kernel__ = function
+        self._batches: dict[tuple[bool, ...], BatchedKernel] = {}
         count = returned_count(self.definition.scope) + len(self.definition.written.names)
         self.count = len(self.definition.parameters)
         super().__init__(
@@ -82,6 +91,7 @@ class KernelOperation(Primitive):
         self.backward_kernel = self._backward
         self.jvp_formula = self._tangent_formula()
         self.shape_rule = self._shapes
+        self.batching = self._batch_rule
 
     def __reduce__(self) -> Any:
         function = self.__kernel__
@@ -236,6 +246,43 @@ class KernelOperation(Primitive):
         results = tuple([next(outs) if o.dtype.kind in "fc" else None for o in program.outputs])
         return results if self.outputs else results[0]
 
+    # --------------------------------------------------------------------------------- batches
+
+    def batched(self, mask: Sequence[bool]) -> BatchedKernel:
+        """The kernel for batches, given which operands differ by example."""
+        key = tuple(mask)
+        known = self._batches.get(key)
+        if known is None:
+            known = self._batches.setdefault(key, BatchedKernel(self, key))
+        return known
+
+    def _batch_rule(
+        self, op: Any, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+    ) -> Any:
+        own, mask = self._batch(operands, (), size)
+        if own is None:
+            return NotImplemented
+        try:
+            return bind(self.batched(mask), own, params)
+        except NumgradKernelError:  # such as a length that is computed from an example
+            return NotImplemented
+
+    def _batch(
+        self, operands: Sequence[BatchOperand], more: Sequence[int], size: int
+    ) -> tuple[tuple[Any, ...] | None, tuple[bool, ...]]:
+        """Operands and which of them differ by example; None if there is no form for a batch.
+
+        Those that are written, and ``more``, have an axis of examples in any case.
+        """
+        if isinstance(self, BatchedKernel):  # an outer batch goes by example
+            return None, ()
+        written = self.definition.written.names
+        names = self.definition.parameters
+        pairs = enumerate(zip(names, operands, strict=True))
+        mask = tuple([o.batched or k in more or name in written for k, (name, o) in pairs])
+        both = zip(operands, mask, strict=True)
+        return tuple([o.repeated(size) if own else o.value for o, own in both]), mask
+
     # ------------------------------------------------------------------------------- inspection
 
     def source(self, word: str = "backward", *arguments: Any) -> str:
@@ -270,6 +317,19 @@ class KernelOperation(Primitive):
                 f"{self.__name__}: give arguments, as the kernel was not called yet"
             )
         return program
+
+
+class BatchedKernel(KernelOperation):
+    """A kernel for batches of examples: Note [Batch loop] in ``codegen.adjoint.batches``."""
+
+    def __init__(self, kernel: KernelOperation, mask: tuple[bool, ...]) -> None:
+        assert isinstance(kernel.definition, KernelDefinition)
+        self.kernel, self.mask = kernel, mask
+        definition = BatchDefinition(kernel.definition, mask)
+        super().__init__(kernel.__kernel__, kernel.writes, definition=definition)
+
+    def __reduce__(self) -> Any:
+        return _find_batched, (self.kernel, self.mask)
 
 
 class KernelCall(PrimitiveCall):
@@ -320,6 +380,23 @@ class _Derivative(Primitive):
         exec(text, space)
         self.jvp_formula = space["tangent"]
         self.shape_rule = self._shapes
+        self.batching = self._batch_rule
+
+    def _batch_rule(
+        self, op: Any, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+    ) -> Any:
+        """Everything that is differentiated, or moves, has an axis of examples."""
+        count = self.kernel.count
+        own, mask = self.kernel._batch(
+            operands[:count], (*params.get("wanted", ()), *params.get("moving", ())), size
+        )
+        if own is None:
+            return NotImplemented
+        more = [o.repeated(size) for o in operands[count:]]
+        try:
+            return bind(self.kernel.batched(mask).derivatives[self.word], (*own, *more), params)
+        except NumgradKernelError:
+            return NotImplemented
 
     def __reduce__(self) -> Any:
         return _find_derivative, (self.kernel, self.word)
@@ -407,7 +484,9 @@ class _Derivative(Primitive):
         )
 
 
-def _form_of(function: Callable[..., Any], definition: KernelDefinition) -> Callable[..., Any]:
+def _form_of(
+    function: Callable[..., Any], definition: KernelDefinition | BatchDefinition
+) -> Callable[..., Any]:
     """A function with the parameters that callers pass."""
     if not definition.written.made:
         return function
@@ -466,6 +545,10 @@ def _find_kernel(module: str, name: str, writes: Writes, save: str = "all") -> K
     return value if isinstance(value, KernelOperation) else KernelOperation(value, writes, save)
 
 
+def _find_batched(kernel: KernelOperation, mask: tuple[bool, ...]) -> BatchedKernel:
+    return kernel.batched(mask)
+
+
 def _find_derivative(kernel: KernelOperation, word: str) -> _Derivative:
     return kernel.derivatives[word]
 
@@ -500,7 +583,8 @@ def kernel(
     save
         "all" values that the gradient needs of each step of a loop over time, or "less": the states
         at the starts of segments, as many as a segment has steps. Steps are then computed once
-        more, and memory grows with the square root of their number. ``report`` has both.
+        more, and memory grows with the square root of their number; ``report`` says how many bytes.
+        Batches of ``ng.vmap`` keep all.
 
     Raises
     ------
@@ -513,6 +597,15 @@ def kernel(
     As with Numba, values from outside of the function are those of the first call, and indices are
     not checked: one out of range reads or writes memory of others. ``NUMGRAD_BOUNDSCHECK=1`` in the
     environment has each compared, and raises ``IndexError``. Integers divided by 0 give 0.
+
+    A loop over Numba's ``prange`` runs on several threads, in the function and in its derivatives,
+    where its iterations are proved independent: numbers that they add to, multiply, or put into
+    ``max(s, ...)`` and ``min(s, ...)`` and read nowhere else; numbers and arrays that each makes
+    for itself; arrays that they read, write at places that belong to one iteration, or only add to
+    (``a[k[i]] += ...``). Any other runs as ``range`` does, so it is never a race: ``report()``
+    says why. Of nested ones the outermost is parallel. Results have the same bits for any number
+    of threads; sums are not grouped as those of ``range``. Under ``ng.vmap`` the batch is such a
+    loop around the function.
 
     Examples
     --------

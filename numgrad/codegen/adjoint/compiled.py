@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -122,7 +122,7 @@ class Text:
             raise NumgradKernelError(
                 f"{self.name}: is not compiled, as it has {reason}; write it in other words"
             ) from reason
-        return partial(threads.launch_in_chunks, entry) if is_parallel else entry
+        return threads.ChunkLauncher(entry) if is_parallel else entry
 
 
 def _bound(operation: str, suffix: str) -> tuple[list[str], list[str], set[str]]:

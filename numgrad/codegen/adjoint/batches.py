@@ -1,0 +1,192 @@
+"""Functions for batches of examples: the batch as a parallel loop around everything.
+
+Note [Batch loop]
+-----------------
+An argument that differs by example, and every result, has an axis more in front. The function's
+body becomes that of a loop over the examples, which begin their indices with its variable: what
+``vmap`` does to a function, as a transformation of its loops. Derivatives are derived from the
+loop, so the gradient of what all examples share is summed over them, and the loop is cut into
+chunks like one that is written with ``prange``: Note [Chunks] in ``parallel``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from numgrad.codegen.adjoint.program import DerivativeProgram, KernelDefinition
+from numgrad.codegen.adjoint.reading import Kind, number
+from numgrad.codegen.adjoint.representation import (
+    Allocate,
+    Block,
+    Carried,
+    Define,
+    Ensure,
+    Expression,
+    KernelArray,
+    KernelBranch,
+    KernelFunction,
+    KernelLoop,
+    KernelStatement,
+    Load,
+    Store,
+    Value,
+    blocks_of,
+    walk,
+)
+from numgrad.codegen.dtypes import INT64
+
+
+class BatchDefinition:
+    """A kernel's definition for batches, with the attributes that programs need of one.
+
+    Attributes
+    ----------
+    batched
+        For each parameter that callers pass, whether it differs by example.
+    """
+
+    def __init__(self, definition: KernelDefinition, batched: Sequence[bool]) -> None:
+        self.scope, self.written = definition.scope, definition.written
+        self.parameters, self.operations = definition.parameters, definition.operations
+        self.batched = tuple(batched)
+        self.save = "all"  # of one example at a time, where the loop over examples runs again
+        self._programs: dict[tuple, BatchProgram] = {}
+        self.last: DerivativeProgram | None = None
+
+    @property
+    def name(self) -> str:
+        return self.scope.name
+
+    def specialize(self, kinds: Sequence[Kind]) -> DerivativeProgram:
+        """The program for arguments of these dtypes and ranks, that of the batch counted."""
+        key = tuple(kinds)
+        program = self._programs.get(key)
+        if program is None:
+            program = self._programs[key] = BatchProgram(self, key)
+        self.last = program
+        return program
+
+
+class BatchProgram(DerivativeProgram):
+    """A function for batches, with its derivatives: Note [Batch loop]."""
+
+    definition: Any
+
+    def __init__(self, definition: BatchDefinition, kinds: Sequence[Kind]) -> None:
+        pairs = zip(kinds, definition.batched, strict=True)
+        super().__init__(
+            definition,  # pyright: ignore[reportArgumentType]
+            [(dtype, rank - own) for (dtype, rank), own in pairs],
+        )
+
+    def _read(self, scope: Any, kinds: Sequence[Kind], written: Any) -> KernelFunction:
+        function = super()._read(scope, kinds, written)
+        if scope is not self.definition.scope:  # a text with its tangents
+            return function
+        pairs = zip(function.parameters, self.definition.batched, strict=True)
+        return _Batching(function, [name for name, own in pairs if own]).function
+
+
+class _Batching:
+    """Turns a function into one for batches, in place."""
+
+    def __init__(self, function: KernelFunction, names: Sequence[str]) -> None:
+        self.function = function
+        self.arrays = {n for n in names if n in function.arrays} | set(function.results)
+        self.variable = "example"
+        while self.variable in function.dtypes or self.variable in function.arrays:
+            self.variable += "_"
+        inner = function.body
+        loads = [self._number(name, inner) for name in names if name not in function.arrays]
+        first = loads[0].array if loads else next(n for n in names if n in function.arrays)
+        for s in walk(inner):
+            self._rewrite(s)
+        for name, array in function.arrays.items():
+            array.shape = tuple(map(self._value, array.shape))
+            if name in self.arrays:
+                self._widen(array, Expression("shape", (first, 0)))
+        function.checks = [(self._value(a), self._value(b), c) for a, b, c in function.checks]
+        function.scalars = set()
+        outer = Block()
+        length = Expression("shape", (first, 0))
+        loop = KernelLoop(self.variable, 0, length, 1, inner, parallel=True)
+        loop.home, loop.line = outer, 1
+        outer.statements = [loop]
+        inner.parent = outer
+        self._enter(inner, loop)
+        inner.statements[:0] = loads
+        function.dtypes[self.variable], function.homes[self.variable] = INT64, inner
+        for name in function.parameters:
+            if name in function.homes:
+                function.homes[name] = outer
+        function.body = outer
+        number(function)
+
+    def _number(self, name: str, block: Block) -> Load:
+        """A number of each example, read from a vector."""
+        function = self.function
+        rows = f"{name}_rows"
+        while rows in function.dtypes or rows in function.arrays:
+            rows += "_"
+        function.parameters[function.parameters.index(name)] = rows
+        function.arrays[rows] = KernelArray(rows, function.dtypes[name], 1, "argument")
+        load = Load(name, rows, (self.variable,))
+        load.home, load.line = block, 1
+        return load
+
+    def _widen(self, array: KernelArray, examples: Value) -> None:
+        """Give an array the axis of the batch, a result that is a number that axis alone."""
+        is_number = array.name in self.function.scalars
+        array.ndim += not is_number
+        if array.shape or is_number:
+            array.shape = (examples,) if is_number else (examples, *array.shape)
+
+    def _enter(self, block: Block, loop: KernelLoop) -> None:
+        """Note that a block without a loop is in this one."""
+        if block.loop is None:
+            block.loop = loop
+            for s in block.statements:
+                if not isinstance(s, KernelLoop):
+                    for inner in blocks_of(s):
+                        self._enter(inner, loop)
+
+    def _value(self, value: Value) -> Value:
+        if not isinstance(value, Expression):
+            return value
+        if value.operation == "shape":
+            array, axis = value.operands
+            return Expression("shape", (array, axis + 1)) if array in self.arrays else value
+        return Expression(value.operation, tuple(map(self._value, value.operands)))
+
+    def _index(self, array: str, index: Sequence[Value]) -> tuple[Value, ...]:
+        places = tuple(map(self._value, index))
+        if array not in self.arrays:
+            return places
+        return (self.variable, *(() if array in self.function.scalars else places))
+
+    def _rewrite(self, s: KernelStatement) -> None:
+        match s:
+            case Define():
+                s.operands = tuple(map(self._value, s.operands))
+            case Load():
+                s.index = self._index(s.array, s.index)
+            case Store():
+                s.index, s.value = self._index(s.array, s.index), self._value(s.value)
+            case Allocate():
+                s.shape = tuple(map(self._value, s.shape))
+            case Ensure():
+                s.length = self._value(s.length)
+            case KernelBranch():
+                s.condition = self._value(s.condition)
+                s.joined = [(n, self._value(a), self._value(b)) for n, a, b in s.joined]
+            case KernelLoop():
+                s.low, s.high, s.step = map(self._value, (s.low, s.high, s.step))
+                s.condition = self._value(s.condition)
+                if s.at_most is not None:
+                    s.at_most = self._value(s.at_most)
+                s.carried = [self._carried(c) for c in s.carried]
+
+    def _carried(self, c: Carried) -> Carried:
+        return replace(c, start=self._value(c.start), end=self._value(c.end))
