@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.adjoint.array_functions import FUNCTIONS, OF_SOME, interp, reduction
+from numgrad.codegen.adjoint.array_functions import (
+    FUNCTIONS,
+    OF_SOME,
+    READ_ONCE,
+    interp,
+    reduction,
+)
 from numgrad.codegen.adjoint.array_functions import searchsorted as searchsorted_of_numbers
 from numgrad.codegen.adjoint.emission import NUMBERS, SCALARS
 from numgrad.codegen.adjoint.expressions import ExpressionReader
@@ -20,6 +26,7 @@ from numgrad.codegen.adjoint.representation import (
     multiply,
     subtract,
 )
+from numgrad.codegen.adjoint.scopes import Scope, scope_of
 from numgrad.codegen.adjoint.values import (
     ArrayExpression,
     ArrayView,
@@ -119,10 +126,10 @@ class ArrayCallReader(ExpressionReader):
         if len(arguments) == 1:
             function = reduction(name, arguments[0].ndim)
             if function is not None:
-                view = self.as_view(arguments[0], node)
+                base = arguments[0] if name in READ_ONCE else self.as_view(arguments[0], node)
                 if name in OF_SOME:
-                    self.check_some(view, node, name)
-                return self.inline(node, function, [view])
+                    self.check_some(base, node, name)
+                return self.inlined(scope_of(function), {"a": base})
         if self.is_elementwise(target, name):
             return self.by_elements(
                 lambda *values: self.scalar_call(node, target, name, values), arguments, node
@@ -134,6 +141,10 @@ class ArrayCallReader(ExpressionReader):
         if target in _ELEMENTWISE or self.operations.table.name_of(target) is not None:
             return True
         return isinstance(target, np.ufunc) and name.startswith(_FURTHER_UFUNCS)
+
+    def inlined(self, scope: Scope, env: dict[str, Any]) -> Any:
+        """Read the statements of a function, and what it returns."""
+        raise NotImplementedError
 
     def scalar_call(self, node: Any, target: Any, name: str, arguments: Sequence[Any]) -> Any:
         """A function of numbers."""
@@ -190,10 +201,10 @@ class ArrayCallReader(ExpressionReader):
                 raise
             self.refuse(node, f"the arguments of {ast.unparse(node)}", f"give {', '.join(names)}")
 
-    def check_some(self, view: ArrayView, node: Any, name: str) -> None:
+    def check_some(self, base: ArrayView | ArrayExpression, node: Any, name: str) -> None:
         """Have calls raise where an array has no elements, if it is not in a branch."""
         size: Value = 1
-        for length in view.shape:
+        for length in base.shape:
             size = multiply(size, length)
         if isinstance(size, int) and size > 0:
             return

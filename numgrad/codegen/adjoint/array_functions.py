@@ -42,6 +42,9 @@ _FOLDS: dict[str, tuple[str, str, str]] = {
 }  # fmt: skip
 """By NumPy's name what stands before the loops, in them, and what is returned."""
 _SAME = {"amax": "max", "amin": "min", "product": "prod"}
+READ_ONCE = ("sum", "prod", "mean", "max", "min", "amax", "amin", "any", "all", "count_nonzero",
+             "norm")  # fmt: skip
+"""Reductions that read each element once, so that nothing keeps those of an expression."""
 OF_SOME = ("max", "min", "argmax", "argmin", "ptp")
 """Reductions that NumPy refuses for arrays without elements."""
 
@@ -92,12 +95,10 @@ def places_of(rank: int) -> Callable[..., Any]:
     text = "\n".join(
         [
             "def places(mask):",
-            "    n = 0",
-            _loops(rank, "mask", f"if {element}:\n    n += 1"),
-            *[f"    {name} = np.empty(n, np.int64)" for name in names],
+            *[f"    {name} = np.empty(mask.size, np.int64)" for name in names],
             "    n = 0",
             _loops(rank, "mask", f"if {element}:\n{stores}\n    n += 1"),
-            f"    return {', '.join(names)}\n",
+            f"    return {', '.join(f'{name}[:n]' for name in names)}\n",
         ]
     )
     return _written("places", text)

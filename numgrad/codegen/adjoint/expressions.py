@@ -162,7 +162,7 @@ class ExpressionReader(IndexReader):
         base = self.value(node.value, env)
         if isinstance(base, Made):
             base = self.allocated("part", base, node)
-        if isinstance(base, ArrayExpression) and node.attr in ("T", "dtype"):
+        if isinstance(base, ArrayExpression) and node.attr == "T":
             base = self.stored(base, node)
         if isinstance(base, ArrayView | ArrayExpression):
             if node.attr == "shape":
@@ -178,8 +178,8 @@ class ExpressionReader(IndexReader):
                 return base.permuted(range(base.ndim)[::-1])
             if node.attr == "flat":
                 return self.flattened(base, node)
-            if isinstance(base, ArrayView) and node.attr == "dtype":
-                return self.arrays[base.array].dtype
+            if node.attr == "dtype":
+                return self.element_dtype(base)
             if node.attr in ("real", "imag"):
                 return self.by_elements(lambda x: self._part(x, node.attr), [base], node)
         elif isinstance(base, SCALARS):

@@ -46,6 +46,9 @@ class IndexReader(ArrayEmitter):
                 self.refuse(node, "an index of a tuple that is no constant", "use an array")
             base = self.allocated("items", self.made_of(base), node)
         elif isinstance(base, ArrayExpression | Made):
+            element = self._element_of(base, node, env)
+            if element is not None:
+                return element
             base = self.as_view(base, node)
         if not isinstance(base, ArrayView):
             self.refuse(node, f"the subscript {ast.unparse(node)}", "index arrays only")
@@ -55,6 +58,18 @@ class IndexReader(ArrayEmitter):
         if isinstance(part, ArrayExpression):
             return part
         return part if part.ndim else self.load(part)
+
+    def _element_of(self, base: Any, node: ast.Subscript, env: dict[str, Any]) -> Value | None:
+        """One element of an expression of arrays, of which no other is needed."""
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if not isinstance(base, ArrayExpression) or len(parts) != base.ndim:
+            return None
+        if any(isinstance(p, ast.Slice) or _is_new_axis(p) for p in parts):
+            return None
+        places = [self.value(p, env) for p in parts]
+        if not all(isinstance(p, SCALARS) and self.dtype_of(p).kind == "i" for p in places):
+            return None
+        return base.at([self._wrapped(p, n) for p, n in zip(places, base.shape, strict=True)])
 
     def part(
         self, base: ArrayView, node: ast.Subscript, env: dict[str, Any]
@@ -186,6 +201,18 @@ class IndexReader(ArrayEmitter):
         ]
         return view, [*places[:first], *chosen, *places[first + rank :]]
 
+    def stored_within(
+        self, elements: ArrayExpression, longest: Sequence[Value], node: Any
+    ) -> ArrayView:
+        """An expression in an array of its own, which has room for the longest one."""
+        if len(longest) != elements.ndim:
+            return self.stored(elements, node)
+        dtype = self.element_dtype(elements)
+        room = self.allocated("part", Made("empty", dtype, tuple(longest)), node)
+        view = room.part([IndexSpan(0, n) for n in elements.shape])
+        self.fill(view, elements, node)
+        return view
+
     def fill_selected(self, selection: Selection, content: Any, node: Any) -> None:
         """Assign to the chosen elements, in their order."""
         view, mask = selection.view, selection.mask
@@ -199,7 +226,7 @@ class IndexReader(ArrayEmitter):
         if isinstance(content, ArrayView | ArrayExpression):
             reads = content.reads if isinstance(content, ArrayExpression) else {content.array}
             if view.array in reads:
-                content = self.stored(self.elements(content), node)
+                content = self.stored_within(self.elements(content), selection.view.shape, node)
             self.check_fits(content, selection.shape, node)
         before, places = self.block, []
         for length in selection.shape:

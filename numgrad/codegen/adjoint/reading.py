@@ -224,7 +224,7 @@ class FunctionReader(LoopReader):
             return self._inline_kernel(node, definition, arguments)
         if len(arguments) != len(scope.parameters):
             self.refuse(node, f"{scope.name} takes {len(scope.parameters)} arguments", "give them")
-        return self._inlined(scope, dict(zip(scope.parameters, arguments, strict=True)))
+        return self.inlined(scope, dict(zip(scope.parameters, arguments, strict=True)))
 
     def _inline_kernel(self, node: Any, definition: Any, arguments: Sequence[Any]) -> Any:
         """Another kernel, which is a function: it overwrites copies and returns them."""
@@ -242,13 +242,12 @@ class FunctionReader(LoopReader):
             elif isinstance(env[name], ArrayView):
                 env[name] = self.allocated(name, self.copy_of(env[name]), node)
             outputs.append(env[name])
-        results = self._inlined(scope, dict(env))
+        results = self.inlined(scope, dict(env))
         returned = [] if results is None else results if isinstance(results, Items) else [results]
         values = [*returned, *outputs]
         return values[0] if len(values) == 1 else Items(values)
 
-    def _inlined(self, scope: Scope, env: dict[str, Any]) -> Any:
-        """Read the statements of a function, and what it returns."""
+    def inlined(self, scope: Scope, env: dict[str, Any]) -> Any:
         check_statements(scope)
         scope.rotated = rotated_names(scope.tree.body)
         return self._run(without_exits(scope.statements, scope.refuse), scope, env)

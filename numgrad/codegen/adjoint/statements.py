@@ -182,7 +182,7 @@ class StatementReader(CallReader):
         """The chosen elements as they are before an assignment, in an array of their own."""
         if selection.mask is not None:
             selection = Selection(selection.view, 0, tuple(self._places_of(selection.mask, node)))
-        return self.stored(self.selected(selection), node)
+        return self.stored_within(self.selected(selection), selection.view.shape, node)
 
     def _put(self, view: ArrayView | Selection, value: Any, node: Any) -> None:
         """Give an element or a part of an array a value."""

@@ -37,7 +37,7 @@ def exact(
     ]
     try:
         truth = hyperdual.run(function, arguments, written, like, directions)
-    except (OverflowError, ValueError, ZeroDivisionError):
+    except (OverflowError, ValueError, ZeroDivisionError, UnboundLocalError):
         return None
     sizes = [
         np.max(np.abs(x), initial=0.0) for x in (*truth.gradients, *truth.products) if x is not None

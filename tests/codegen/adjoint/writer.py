@@ -8,6 +8,7 @@ in range by construction; whether it comes near a tie or jump is measured when i
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,7 @@ class Array:
     kind: str  # "real", "complex"
     root: str
     own: bool = True  # all of its memory, not a view
+    home: int = 0  # of which block it is a variable
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,7 @@ REAL = [  # (weight, text); r: real, v: a leaf, p: at least 0.2, c: complex, b: 
     (1, "LEVEL * {r}"),
     (1, "0.1 * {k}"),
     (1, "float({k}) * {r}"),
+    (2, "({p} / 2.5) ** {k}"),
 ]
 BOUNDED = [  # of any real expression, something near one
     (6, "0.9 * math.sin({r})"),
@@ -436,6 +439,8 @@ class Writer:
             (0 if self.parallel or depth > 1 else 2, lambda: self.swap_arrays(scope)),
             (0 if self.parallel else 2, lambda: self.rows(scope, depth)),
             (0 if self.parallel else 1, lambda: self.in_place_helper(scope)),
+            (0 if self.parallel else 4, lambda: self.chosen(scope)),
+            (0 if self.parallel else 3, lambda: self.reduced(scope)),
             (2 if self.complex else 0, lambda: self.assign_complex(scope)),
             (8 if depth == 0 and self.uses_parallel else 0, lambda: self.parallel_loop(scope)),
         ]
@@ -550,15 +555,29 @@ class Writer:
                 f"for {v} in range({k}):",
                 [Index(v, length)],
             )
-        if r < 0.93 and length == "n":
+        vectors = [a.name for a in self.readable(scope, "real") if a.lengths == ("n",) and a.own]
+        if r < 0.96 and vectors and not self.parallel:
+            value, of = self.name("v"), self.random.choice(vectors)
+            if self.chance(0.5):
+                return [], f"for {v}, {value} in enumerate({of}):", [Index(v, "n")]
+            return [], f"for {v}, {value} in zip(range(n), {of}[::-1]):", [Index(v, "n")]
+        if r < 0.98 and length == "n":
             return [], f"for {v} in range(q[{self.index('n', scope)}]):", [Index(v, length)]
         return [], f"for {v} in range(x.shape[0]):", [Index(v, "n")]
 
     def for_loop(self, scope: Scope, depth: int) -> list[str]:
         before, head, indices = self.head(scope)
         inner = scope.inner(indices=[*scope.indices, *indices])
+        items = re.fullmatch(r"for .*?(v\d+) in (enumerate|zip)\(.*", head)
+        if items:
+            inner.reals.append(items[1])
         lines = self.block(inner, depth + 1, loop=True)
-        return [*before, head, *indented(lines)]
+        if self.chance(0.3) and not self.parallel:  # what the last iteration leaves
+            scope.reals += [r for r in inner.reals if r not in scope.reals]
+        out = [*before, head, *indented(lines)]
+        if self.chance(0.08) and not self.parallel:
+            out += ["else:", f"    {self.target(scope)} += 0.1 * {self.leaf(scope)}"]
+        return out
 
     def while_loop(self, scope: Scope, depth: int) -> list[str]:
         r = self.random.random()
@@ -673,7 +692,7 @@ class Writer:
             form = self.random.choice(
                 ["{}.copy()", "np.empty_like({})", "np.zeros_like({})", "np.copy({})"]
             )
-            array = Array(name, of.lengths, "real", name)
+            array = Array(name, of.lengths, "real", name, home=id(scope.arrays))
             lines = [f"{name} = {form.format(of.name)}"]
             filled = "empty" not in form
         else:
@@ -696,7 +715,7 @@ class Writer:
             )
             if form == "np.full({}, 0.3)" and self.chance(0.5):
                 form = "np.full({}, " + self.leaf(scope) + ")"
-            array = Array(name, lengths, "real", name)
+            array = Array(name, lengths, "real", name, home=id(scope.arrays))
             lines = [f"{name} = {form.format(shape)}"]
             filled = "empty" not in form
         if not filled or self.chance(0.4):
@@ -790,6 +809,47 @@ class Writer:
             value = f"(0.6 + 0.3 * {value})"
         return [f"{left.name.format(to)} {op} {value}"]
 
+    def chosen(self, scope: Scope) -> list[str] | None:
+        """A statement of elements that a mask or indices choose."""
+        own = [a for a in self.readable(scope, "real") if a.lengths == ("n",) and a.own]
+        if not own:
+            return None
+        a, b = (self.random.choice(own) for _ in "ab")
+        limit = self.random.choice(["0.3", "-0.2", self.leaf_without_index(scope)])
+        mask = self.random.choice(
+            [f"{b.name} > {limit}", f"({b.name} < {limit}) | ({a.name} > 0.5)",
+             f"~({a.name} > {limit})"]
+        )  # fmt: skip
+        if self.chance(0.25):
+            name = self.name("local")
+            scope.arrays.append(Array(name, ("n",), "real", name, home=id(scope.arrays)))
+            form = self.random.choice(["{b}[q]", "np.where({m}, {a}, 0.4)"])
+            return [f"{name} = " + form.format(a=a.name, b=b.name, m=mask)]
+        self.written.add(a.root)
+        form = self.random.choice(
+            ["{a}[{m}] = 0.5 * {v}", "{a}[{m}] *= 0.7", "{a}[{m}] = 0.3 * {b}[{m}]", "{a}[q] = {b}",
+             "{a}[q] += 0.2 * {b}", "{a}[:] = np.where({m}, 0.6 * {b}, 0.5 * {a} * {a})"]
+        )  # fmt: skip
+        return [form.format(a=a.name, b=b.name, m=mask, v=self.leaf_without_index(scope))]
+
+    def reduced(self, scope: Scope) -> list[str] | None:
+        """A sum, mean or maximum of an array."""
+        arrays = [a for a in self.readable(scope, "real") if a.own]
+        if not arrays:
+            return None
+        a = self.random.choice(arrays)
+        vectors = [b for b in arrays if len(b.lengths) == 1]
+        forms = ["0.1 * np.sum({a})", "0.3 * {a}.max()", "0.3 * np.mean({a} * {a})",
+                 "0.1 * np.sum(0.5 * np.sin({a}))", "0.1 * np.min({a})"]  # fmt: skip
+        if len(a.lengths) > 1:
+            forms += ["0.1 * np.sum({a}, axis=0)" + "[0]" * (len(a.lengths) - 1)]
+        elif vectors:
+            forms += ["0.1 * np.cumsum({a})[1]", "0.1 * sum([u * u for u in {a}])",
+                      "0.1 * np.sum({a}[{a} > 0.2] ** 2)", "0.2 * np.diff({a})[0]",
+                      "0.1 * np.concatenate(({a}, {a}))[1]"]  # fmt: skip
+        name = self.target(scope)
+        return [f"{name} = 0.6 * {name} + {self.random.choice(forms).format(a=a.name)}"]
+
     def several(self, scope: Scope) -> list[str]:
         """Assignments of several names at once."""
         known = [r for r in scope.reals if r not in scope.fixed]
@@ -829,8 +889,8 @@ class Writer:
                 )
             ]
         k = self.name("whole")
-        scope.wholes.append(k)
         of = f"int(4.0 * abs({self.leaf(scope)})) % 5"
+        scope.wholes.append(k)
         return [f"{k} = {self.random.choice(['0', '1', of, 'q[1]'])}"]
 
     def swap_arrays(self, scope: Scope) -> list[str] | None:
@@ -839,7 +899,7 @@ class Writer:
             (a, b)
             for a in arrays
             for b in arrays
-            if a.name < b.name and (a.lengths, a.kind) == (b.lengths, b.kind)
+            if a.name < b.name and (a.lengths, a.kind, a.home) == (b.lengths, b.kind, b.home)
             and (a.name in self.parameters) == (b.name in self.parameters)
         ]  # fmt: skip
         if not pairs:
@@ -887,7 +947,7 @@ class Writer:
 
     def write(self) -> Program:
         parameters: list[Array] = [Array("x", SHAPES[1], "real", "x")]
-        for name, ndim, share in (("y", 1, 0.6), ("z", 2, 0.6), ("d", 3, 0.15), ("e", 4, 0.08)):
+        for name, ndim, share in (("y", 1, 0.6), ("z", 2, 0.6), ("d", 3, 0.3), ("e", 4, 0.15)):
             if self.chance(share):
                 parameters.append(Array(name, SHAPES[ndim], "real", name))
         if self.complex:
