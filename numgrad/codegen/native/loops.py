@@ -367,7 +367,13 @@ def _width(body: FunctionBody, name: str) -> int:
     for suffix, size in (("64", 8), ("128", 8), ("32", 4)):
         if name.endswith(suffix):
             return size
-    return 1
+    try:
+        number = None if name in body.variables else body.function.look_up(name)
+    except AttributeError:  # an index
+        return 1
+    if not isinstance(number, np.inexact):
+        return 1
+    return number.itemsize // (2 if number.dtype.kind == "c" else 1)
 
 
 def _is_dear(body: FunctionBody, node: ast.Call) -> bool:

@@ -67,8 +67,11 @@ class NestWriter(BlockProducts):
         body = self.lines = []
         for s in scalars:
             body.append(f"    acc{s.term.number} = {self._identity(s.term)}")
+        alike: dict[tuple, list[Statement]] = {}
         for s in rows:
-            self._clear(1, s, 0)
+            alike.setdefault((*s.loops, *self.paths[id(s)]), []).append(s)
+        for first, *others in alike.values():
+            self._clear(1, first, 0, *others)
         self._hoist(1, self.top)
         self._start_scans(1, self.top)
         self.zeros = frozenset(self.top.merged[:-1])

@@ -464,8 +464,8 @@ class Accumulating(SourceWriter):
             )
         return self.use("add" if step == "sum" else step, "codegen.accumulation")
 
-    def _clear(self, depth: int, s: Statement, first: int) -> None:
-        """Set storage that partial results are added to."""
+    def _clear(self, depth: int, s: Statement, first: int, *others: Statement) -> None:
+        """Set storage that partial results are added to, and that of others with the same loops."""
         term = s.term
         path = self.paths[id(s)][first:]
         inner = {u for loop in path for u in loop.merged if u in s.loops}
@@ -480,7 +480,8 @@ class Accumulating(SourceWriter):
         if self._side_by_side(s) and self.lane in s.loops:
             self.put(depth, "for lane in range(width):", f"    i{self.lane} = base + lane")
             depth += 1
-        self.store(depth, s, self._identity(term))
+        for each in (s, *others):
+            self.store(depth, each, self._identity(each.term))
 
     def _add_to_storage(
         self, depth: int, s: Statement, *value: str, index: Index | None = None

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import BOOL, FLOAT32, FLOAT64
+from numgrad.codegen.nests.arrays import absorb
 from numgrad.codegen.nests.polynomial import Length, constant
 from numgrad.codegen.nests.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
-from numgrad.codegen.symbols import AXIS, Reader, Symbol, in_order
+from numgrad.codegen.symbols import AXIS, Reader, Symbol
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
 from numgrad.compiler.graph.sizes import Size, same_shape, terms_of
 from numgrad.compiler.lower import lookup, matrices  # noqa: F401 (for what they declare)
@@ -183,7 +184,7 @@ class Expansion:
         known = [(a.dtype, repr(a.detail) if a.op == "const" else None) for a in operands]
         given, result = self._formulas.get((op, *known)) or self._formula(op, operands)
         self._formulas[op, *known] = given, result
-        return self._absorb(result, dict(zip(given, operands, strict=True)), ())
+        return absorb(self.terms, result, dict(zip(given, operands, strict=True)))
 
     def _within(self, op: Any, number: Term, dtype: np.dtype, infinite: list[Term]) -> Term:
         """A Python integer known only at a call, as ``within`` of the operation has it.
@@ -251,36 +252,13 @@ class Expansion:
         if dtype is not None and np.dtype(dtype).kind in "iu" and result.dtype.kind in "iu":
             result = reader.cast(result, np.dtype(dtype))
         out = node.outputs[0]
-        term = terms.cast(self._absorb(result, environment, axes, x.shape), out.dtype)
+        term = terms.cast(absorb(terms, result, environment, axes, x.shape), out.dtype)
         if op.keeps_shape or params.get("keepdims"):
             return terms.broadcast(term, self._shape(out))
         term = terms.broadcast(
             term, tuple([terms.length(1) if a in axes else n for a, n in enumerate(x.shape)])
         )
         return terms.drop(term, axes)
-
-    def _absorb(
-        self,
-        result: Symbol,
-        environment: dict[Symbol, Term],
-        axes: tuple[int, ...],
-        shape: tuple = (),
-    ) -> Term:
-        """The term of a symbol, given those of the inputs; reductions keep their axes."""
-        terms = self.terms
-        for symbol in in_order([result], environment):  # pyright: ignore
-            args = [environment[a] for a in symbol.args]
-            if symbol.op == "const":
-                term = terms.constant(symbol.detail, np.dtype(symbol.dtype))
-            elif symbol.op == "reduce":
-                full = terms.broadcast(args[0], shape)
-                term = terms.insert(terms.reduce(symbol.detail, full, axes), axes) if axes else full
-            elif symbol.op == "cast":
-                term = terms.cast(args[0], symbol.dtype)
-            else:
-                term = terms.map(symbol.op, args, symbol.dtype, symbol.detail)
-            environment[symbol] = term
-        return environment[result]
 
 
 def _is_small(value: Value) -> bool:
