@@ -148,7 +148,7 @@ def report_of(
         KeptValue(name, backward.function.dtypes[name], line(loop.line), len(tapes.chain(loop)))
         for name, loop in tapes.loops.items()
     ]
-    again = sorted({line(loop.line) for loop in tapes.replayed})
+    again = sorted({line(loop.line) for loop in tapes.replayed if loop not in backward.fused})
 
     def lines_of(text: KernelFunction) -> dict[str, int]:
         """The lines of loops, by the names of their indices in texts."""
