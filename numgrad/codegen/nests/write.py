@@ -362,8 +362,7 @@ class Accumulating(SourceWriter):
             shift = [self._shifted(i, s.scanned, u) for i, u in zip(s.index, s.loops, strict=True)]
             flag = "" if tiled else f"i{s.scanned} > 0"
             self.put(
-                depth,
-                f"{before} = {self.read(term, tuple(shift), flag, disjoint=self.disjoint)}",
+                depth, f"{before} = {self.read(term, tuple(shift), flag, disjoint=self.disjoint)}"
             )
         if factor:
             before = f"({before} * {factor[0]})"

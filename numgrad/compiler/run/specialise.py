@@ -384,8 +384,7 @@ class Specialisation:
         Tracing itself may have changed them.
         """
         form = self._form(
-            "force" if run else "force arrays",
-            lambda: self.writer.cold(captures=False, run=run),
+            "force" if run else "force arrays", lambda: self.writer.cold(captures=False, run=run)
         )
         out = arguments.parameters.on(form, arguments.values)
         if out is MISS:
