@@ -63,10 +63,7 @@ class Task:
     __slots__ = ("__weakref__", "_reached", "needed", "outputs", "passed", "roots", "targets")
 
     def __init__(
-        self,
-        roots: Sequence[Any],
-        targets: Sequence[Any] | None = None,
-        accumulating: bool = False,
+        self, roots: Sequence[Any], targets: Sequence[Any] | None = None, accumulating: bool = False
     ) -> None:
         self.roots, self.targets = roots, targets
         self._reached: set[tuple[int, int]] | None = None
@@ -127,13 +124,11 @@ class Task:
         """Whether a gradient arrives at an output of a node, or at a leaf Tensor."""
         if self._reached is None:
             self._reached = {place_of(edge) for edge in self.edges()}
-        place = (id(node), -1) if isinstance(node, Tensor) else (node.sequence, output)
-        if place not in self._reached:
+        key = (id(node), -1) if isinstance(node, Tensor) else (node.sequence, output)
+        if key not in self._reached:
             return False
         return (
-            self.needed is None
-            or place[0] in self.needed
-            or place in map(place_of, self.targets or ())
+            self.needed is None or key[0] in self.needed or key in map(place_of, self.targets or ())
         )
 
 

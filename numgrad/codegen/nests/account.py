@@ -23,10 +23,10 @@ from typing import Any
 
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.library import LIBRARY
+from numgrad.codegen.nests.loop_tree import Item, Loop, paths
 from numgrad.codegen.nests.polynomial import Length, add, constant, multiply
 from numgrad.codegen.nests.statements import Statement, loops_behind
 from numgrad.codegen.nests.terms import PART, PRODUCT, REDUCE, SCAN, SCATTER, Term, count
-from numgrad.codegen.nests.tree import Item, Loop, paths
 from numgrad.codegen.nests.write import SourceWriter, Storage
 from numgrad.codegen.symbols import in_order
 
@@ -146,8 +146,8 @@ def _count_bytes(
     bodies, term = study.bodies, statement.term
     for symbol in bodies.loads(statement):
         number, index = symbol.detail
-        read, place = bodies.terms[number], study.storage.get(number)
-        if place is None or not (place.whole and place.memory):
+        read, storage = bodies.terms[number], study.storage.get(number)
+        if storage is None or not (storage.whole and storage.memory):
             continue
         if term.op == PRODUCT:
             loops, times = frozenset(), count(read.shape)
@@ -161,13 +161,13 @@ def _count_bytes(
             out.moved = add(out.moved, multiply(times, constant(read.dtype.itemsize)))
         if read not in out.reads:
             out.reads.append(read)
-    place = study.storage[term.number]
-    if place.whole and place.memory:
+    storage = study.storage[term.number]
+    if storage.whole and storage.memory:
         size = multiply(count(term.shape), constant(term.dtype.itemsize))
         out.moved = add(out.moved, size)
         out.writes.append(term)
     else:
-        out.held.append((term, place))
+        out.held.append((term, storage))
 
 
 def stored_name(term: Term) -> int:

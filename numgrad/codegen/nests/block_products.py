@@ -20,10 +20,10 @@ from typing import Any
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.nests.index_set_splitting import MOST_HOISTED, InvariantHoisting
 from numgrad.codegen.nests.indices import loops_in
+from numgrad.codegen.nests.loop_tree import Loop, coefficient
 from numgrad.codegen.nests.polynomial import Length, add, constant, multiply
 from numgrad.codegen.nests.statements import Bodies, Statement
 from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE
-from numgrad.codegen.nests.tree import Loop, coefficient
 from numgrad.codegen.nests.write import text, without
 from numgrad.codegen.symbols import Symbol
 from numgrad.codegen.tasks import LANES
@@ -256,8 +256,8 @@ class BlockProducts(InvariantHoisting):
         size = s.term.dtype.itemsize
         loops = frozenset((rows.loop, other.loop))
 
-        def address(place: Source) -> str:
-            name, offset = place
+        def address(source: Source) -> str:
+            name, offset = source
             offset = multiply(without(offset, loops), constant(size))
             return f"{name} + {text(offset)}" if offset else name
 

@@ -24,6 +24,7 @@ from numgrad.codegen.dtypes import numpy_name, type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.nests.block_products import ProductCode
 from numgrad.codegen.nests.lanes import choose_lanes, choose_tiles
+from numgrad.codegen.nests.loop_tree import Item, Loop, build, paths
 from numgrad.codegen.nests.nest import Nest, NestWriter
 from numgrad.codegen.nests.polynomial import constant, multiply, value_of
 from numgrad.codegen.nests.statements import (
@@ -35,7 +36,6 @@ from numgrad.codegen.nests.statements import (
 )
 from numgrad.codegen.nests.tasks import RunWriter, TaskWriter, Work
 from numgrad.codegen.nests.terms import PART, PRODUCT, Term, Terms, count
-from numgrad.codegen.nests.tree import Item, Loop, build, paths
 from numgrad.codegen.nests.write import text
 from numgrad.codegen.threads import L3_NS
 
@@ -227,8 +227,8 @@ class KernelWriter(TaskWriter):
         named = {name for line in self.lines for name in _ARRAY.findall(line)}
         alike: dict[tuple[Any, ...], list[int]] = {}
         for number, term in self.terms.items():
-            place, size = self.storage[number], count(term.shape)
-            inside = place.whole and place.memory and not place.name.startswith("s_")
+            storage, size = self.storage[number], count(term.shape)
+            inside = storage.whole and storage.memory and not storage.name.startswith("s_")
             if term.op == PART or not inside or number in self.exported:
                 continue
             self.need(size)
@@ -395,11 +395,11 @@ def _worth_keeping(bodies: Bodies, items: Sequence[Item]) -> list[Term]:
             body = bodies.body(statement)
             around = {loop for each in path for loop in each.merged}
             for term, needed in expensive(body, bodies):
-                place = tuple(map(id, path))
+                key = tuple(map(id, path))
                 wasted = bool(around - needed) if path[0].lanes else _again_and_again(path, needed)
                 if term.number in bodies.stored:
                     continue  # another term may have the same value at some places
-                if wasted or seen.setdefault(term.number, place) != place:
+                if wasted or seen.setdefault(term.number, key) != key:
                     worth[term.number] = term
     return list(worth.values())
 
