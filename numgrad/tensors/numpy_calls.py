@@ -133,7 +133,7 @@ def _is_known(x: Any) -> bool:
 
 
 def _operand(x: Any) -> Any:
-    if isinstance(x, list | tuple) and any(isinstance(part, Tensor) for part in x):
+    if isinstance(x, list | tuple) and any(isinstance(item, Tensor) for item in x):
         return OPS["stack"](x)
     return x if isinstance(x, Tensor) else np.asarray(x)
 
@@ -224,9 +224,9 @@ def ufunc_at(
 def _without_masks(index: Any) -> Any:
     """An index with places instead of masks whose numbers are known."""
     parts: list[Any] = []
-    for part in index if type(index) is tuple else (index,):
-        known = isinstance(part, np.ndarray) and part.dtype == bool and part.ndim
-        parts += [made(k) for k in np.nonzero(part)] if known else [part]
+    for entry in index if type(index) is tuple else (index,):
+        known = isinstance(entry, np.ndarray) and entry.dtype == bool and entry.ndim
+        parts += [made(k) for k in np.nonzero(entry)] if known else [entry]
     return tuple(parts)
 
 

@@ -74,7 +74,7 @@ class MachineEntry:
             (type(a),) if array is None else (array.dtype, array.shape)
             for a, array in zip(args, arrays, strict=True)
         ]
-        key = tuple([part for operand in operands for part in operand])
+        key = tuple([field for operand in operands for field in operand])
         plan = self._plans.get(key)
         if plan is not None:
             record = self._records.get(key)

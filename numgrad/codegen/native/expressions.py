@@ -192,16 +192,16 @@ class ExpressionWriter:
     def _of_BoolOp(self, node: ast.BoolOp) -> Value:
         every = isinstance(node.op, ast.And)
         result = self.truth(self.value(node.values[0]))
-        for part in node.values[1:]:
+        for operand in node.values[1:]:
             if result.literal is not None:
                 if bool(result.literal) != every:
                     return result
-                result = self.truth(self.value(part))
-            elif _is_simple(part):
-                other = self.truth(self.value(part))
+                result = self.truth(self.value(operand))
+            elif _is_simple(operand):
+                other = self.truth(self.value(operand))
                 result = do.binary(self.f, "&" if every else "|", result, other)
             else:
-                result = self._branch(result, part, result, every)
+                result = self._branch(result, operand, result, every)
         return result
 
     def _branch(self, condition: Number, node: ast.expr, other: Number, when: bool) -> Number:
@@ -211,15 +211,15 @@ class ExpressionWriter:
         f = self.f
         kind = scalar_type(other.dtype)
         slots = [f.slot(kind) for _ in other.parts]
-        for slot, part in zip(slots, other.parts, strict=True):
-            f.effect(f"store {kind} {part}, ptr {slot}")
+        for slot, component in zip(slots, other.parts, strict=True):
+            f.effect(f"store {kind} {component}, ptr {slot}")
         then, after = f.label("then"), f.label("after")
         f.branch(condition.part, *((then, after) if when else (after, then)))
         f.begin(then)
         with f.inside():
             value = do.cast(f, self.number(node), other.dtype)
-            for slot, part in zip(slots, value.parts, strict=True):
-                f.effect(f"store {kind} {part}, ptr {slot}")
+            for slot, component in zip(slots, value.parts, strict=True):
+                f.effect(f"store {kind} {component}, ptr {slot}")
         f.start(after)
         parts = tuple(f.value(f"load {kind}, ptr {slot}") for slot in slots)
         return Number(other.dtype, parts)

@@ -446,7 +446,7 @@ def _complex_extreme(op: str, *, past_nan: bool = False) -> Callable[..., Number
 
 
 def _complex_rint(body: InstructionContext, x: Number) -> Number:
-    real, imag = (NUMPY["rint"](body, part) for part in (do.real(x), do.imag(x)))
+    real, imag = (NUMPY["rint"](body, component) for component in (do.real(x), do.imag(x)))
     return do.make_complex(body.f, real, imag)
 
 

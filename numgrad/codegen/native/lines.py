@@ -104,7 +104,7 @@ def _statement(line: str, margin: int) -> ast.stmt | None:
     """The syntax of a line, made by that of its form; None if the form is not a simple one."""
     pieces = _PART.split(line[margin:])
     texts, parts = tuple(pieces[::2]), tuple(pieces[1::2])
-    known = _maker(texts, tuple([part.isdigit() for part in parts]))
+    known = _maker(texts, tuple([text.isdigit() for text in parts]))
     if known is None:
         return None
     make, names = known

@@ -189,8 +189,8 @@ def end_total(body: FunctionBody, total: Total, count: int) -> None:
     """Put the lanes together in halves, and to what was there before."""
     f = body.f
     scalar = scalar_type(total.dtype)
-    part = f.value(f"load <{count} x {scalar}>, ptr {total.slots[0]}")
-    value = do.reduce_halves(f, Number(total.dtype, (part,), count), total.step)
+    vector = f.value(f"load <{count} x {scalar}>, ptr {total.slots[0]}")
+    value = do.reduce_halves(f, Number(total.dtype, (vector,), count), total.step)
     before = body.as_number(body.get(total.name))
     body.set(total.name, do.cast(f, total.step(before, value), total.dtype))
 

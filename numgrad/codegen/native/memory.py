@@ -104,13 +104,13 @@ def view(f: FunctionWriter, array: Array, index: Sequence[Number | slice]) -> Ar
     kept = [a for a, p in enumerate(index) if isinstance(p, slice)]
     shape = []
     for a in kept:
-        part = index[a]
-        assert isinstance(part, slice)
-        if part.start is None and part.stop is None:
+        component = index[a]
+        assert isinstance(component, slice)
+        if component.start is None and component.stop is None:
             shape.append(array.shape[a])
             continue
-        stop = array.shape[a] if part.stop is None else part.stop
-        if part.stop is not None:
+        stop = array.shape[a] if component.stop is None else component.stop
+        if component.stop is not None:
             stop = smaller(f, stop, array.shape[a])
         length = binary(f, "-", stop, starts[a])
         shape.append(larger(f, length, integer(0)))
@@ -146,16 +146,16 @@ def address(f: FunctionWriter, element: Element) -> str:
     return _pointer(f, element, element.offset.part)
 
 
-def _pointer(f: FunctionWriter, element: Element, offset: str, part: int = 0) -> str:
+def _pointer(f: FunctionWriter, element: Element, offset: str, component: int = 0) -> str:
     kind = "i8" if element.in_bytes else memory_type(element.dtype)
     if element.dtype.kind == "c":
         if element.in_bytes:
             base = f.pure(f"getelementptr i8, ptr {element.base}, i64 {offset}")
-            if part:
+            if component:
                 base = f.pure(f"getelementptr i8, ptr {base}, i64 {element.dtype.itemsize // 2}")
             return base
         double = f.pure(f"shl i64 {offset}, 1")
-        offset = f.pure(f"add i64 {double}, 1") if part else double
+        offset = f.pure(f"add i64 {double}, 1") if component else double
     return f.pure(f"getelementptr {kind}, ptr {element.base}, i64 {offset}")
 
 
@@ -280,9 +280,9 @@ def _read_row(f: FunctionWriter, element: Element, lanes: Lanes) -> Number:
     parts = tuple(
         f.pure(
             f"shufflevector {kind} {row}, {kind} poison, <{count} x i32> "
-            f"<{', '.join(f'i32 {2 * k + part}' for k in range(count))}>"
+            f"<{', '.join(f'i32 {2 * k + component}' for k in range(count))}>"
         )
-        for part in (0, 1)
+        for component in (0, 1)
     )
     return Number(dtype, parts, count)
 
@@ -327,7 +327,7 @@ def _masked_load(
     )
 
 
-def _places(f: FunctionWriter, element: Element, lanes: int, part: int) -> str:
+def _places(f: FunctionWriter, element: Element, lanes: int, component: int) -> str:
     """The addresses of one element a lane."""
     offset = in_lanes(element.offset, lanes, f)
     dtype = element.dtype
@@ -335,8 +335,8 @@ def _places(f: FunctionWriter, element: Element, lanes: int, part: int) -> str:
     text, vector = offset.part, f"<{lanes} x i64>"
     if dtype.kind == "c" and not element.in_bytes:
         text = f.pure(f"shl {vector} {text}, splat (i64 1)")
-        text = f.pure(f"add {vector} {text}, splat (i64 1)") if part else text
-    elif part:
+        text = f.pure(f"add {vector} {text}, splat (i64 1)") if component else text
+    elif component:
         text = f.pure(f"add {vector} {text}, splat (i64 {dtype.itemsize // 2})")
     return f.pure(f"getelementptr {kind}, ptr {element.base}, {vector} {text}")
 
@@ -361,8 +361,8 @@ def _gather(f: FunctionWriter, element: Element, lanes: int, mask: str) -> Numbe
     f.module.declare(name, kind, [f"<{lanes} x ptr>", "i32", f"<{lanes} x i1>", kind])
     zero = f.module.constant("[16 x i8] zeroinitializer, align 16")
     parts = []
-    for part in range(2 if dtype.kind == "c" else 1):
-        places = _selected(f, mask, _places(f, element, lanes, part), zero, lanes)
+    for component in range(2 if dtype.kind == "c" else 1):
+        places = _selected(f, mask, _places(f, element, lanes, component), zero, lanes)
         text = f.value(
             f"call {kind} @{name}(<{lanes} x ptr> {places}, i32 {_size(dtype)}, "
             f"<{lanes} x i1> splat (i1 true), {kind} zeroinitializer){element.metadata}"
@@ -379,8 +379,8 @@ def write(f: FunctionWriter, element: Element, value: Number, lanes: Lanes | Non
         if lanes is not None:
             raise NotVector("iterations write to one place")
         kind = memory_type(dtype)
-        for k, part in enumerate(value.parts):
-            stored = _stored(f, part, dtype, 0)
+        for k, component in enumerate(value.parts):
+            stored = _stored(f, component, dtype, 0)
             place = _pointer(f, element, offset.part, k)
             f.effect(f"store {kind} {stored}, ptr {place}, align {_size(dtype)}{element.metadata}")
         return
@@ -429,8 +429,8 @@ def _scatter(f: FunctionWriter, element: Element, value: Number, lanes: Lanes) -
     name = f"llvm.masked.scatter.{_mangled(kind)}.v{count}p0"
     f.module.declare(name, "void", [kind, f"<{count} x ptr>", "i32", f"<{count} x i1>"])
     nowhere = f.slot(memory_type(dtype)) if lanes.mask else ""
-    for part, text in enumerate(value.parts):
-        places = _selected(f, lanes.mask, _places(f, element, count, part), nowhere, count)
+    for component, text in enumerate(value.parts):
+        places = _selected(f, lanes.mask, _places(f, element, count, component), nowhere, count)
         f.effect(
             f"call void @{name}({kind} {_stored(f, text, dtype, count)}, <{count} x ptr> {places}, "
             f"i32 {_size(dtype)}, <{count} x i1> splat (i1 true)){element.metadata}"

@@ -141,12 +141,12 @@ class Neighbours:
         parts = [self._form(x) for x in operands]
         if None in parts:
             return None
-        moves = [part.by for part in parts if part is not None and part.by is not None]
+        moves = [operand.by for operand in parts if operand is not None and operand.by is not None]
         by = max(moves, default=None)
         key = [
-            (part.key, None if part.by is None or by is None else part.by - by)
-            for part in parts
-            if part is not None
+            (operand.key, None if operand.by is None or by is None else operand.by - by)
+            for operand in parts
+            if operand is not None
         ]
         return Moved((kind, *key), by)
 

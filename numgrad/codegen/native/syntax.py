@@ -149,7 +149,7 @@ def used_names(node: ast.AST) -> tuple[ast.Name, ...]:
             for field in each._fields:
                 value = facts.get(field)
                 if isinstance(value, list):
-                    rest += [part for part in value if isinstance(part, ast.AST)]
+                    rest += [child for child in value if isinstance(child, ast.AST)]
                 elif isinstance(value, _PARTS):
                     rest.append(value)
     return tuple(names)

@@ -136,8 +136,8 @@ def constant(value: Any, dtype: np.dtype) -> Number:
     """A number known now."""
     if dtype.kind == "c":
         value = complex(value)
-        part = part_dtype(dtype)
-        texts = (constant_text(value.real, part), constant_text(value.imag, part))
+        real_dtype = part_dtype(dtype)
+        texts = (constant_text(value.real, real_dtype), constant_text(value.imag, real_dtype))
         return Number(dtype, texts, literal=value)
     if dtype.kind == "f" and (dtype.itemsize < 8 or type(value) is not float):
         with np.errstate(all="ignore"):

@@ -153,7 +153,7 @@ def _count_bytes(
             loops, times = frozenset(), count(read.shape)
         else:
             parts = [index[1]] if index[:1] == ("flat",) else index
-            loops = frozenset().union(*(loops_behind(part, bodies) for part in parts))
+            loops = frozenset().union(*(loops_behind(operand, bodies) for operand in parts))
             times = _iterations(loop for loop in path if loops.intersection(loop.merged))
         key = (number, loops, tuple(map(id, path)) if loops else ())
         if key not in counted:
@@ -373,7 +373,7 @@ def vector_loops(llvm: str) -> dict[str, list[VectorLoop]]:
     """The vectorised loops of each function ``nest_<k>`` in a module, in order."""
     numbers = {node: int(scope) for node, scope in _SCOPE.findall(llvm)}
     scopes = {
-        node: {numbers[part] for part in re.findall(r"!(\d+)", listed) if part in numbers}
+        node: {numbers[number] for number in re.findall(r"!(\d+)", listed) if number in numbers}
         for node, listed in _LIST.findall(llvm)
     }
     of_nest: dict[str, list[VectorLoop]] = {}

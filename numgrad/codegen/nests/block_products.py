@@ -124,8 +124,8 @@ def _loops_of(root: Symbol) -> frozenset[int]:
             loops |= loops_in(symbol.detail)
         elif symbol.op == "load":
             index = symbol.detail[1]
-            for part in index[1:] if index[:1] == ("flat",) else index:
-                loops |= loops_in(part)
+            for entry in index[1:] if index[:1] == ("flat",) else index:
+                loops |= loops_in(entry)
         stack.extend(symbol.args)
     return frozenset(loops)
 

@@ -76,19 +76,19 @@ class _Change:
         """Where ranges end."""
         return [self.place, add(self.place, constant(1))] if self.kind == "at" else [self.place]
 
-    def restrict(self, part: Range, first: int, hint: Callable[[Length], int]) -> None:
+    def restrict(self, loop_range: Range, first: int, hint: Callable[[Length], int]) -> None:
         """Make a range that begins at ``first`` end where the condition changes."""
         place, change = hint(self.place), self.place
         after = add(self.place, constant(1)) if self.kind == "at" else self.place
         if first < place:
-            part.upper.append(change)
+            loop_range.upper.append(change)
         elif self.kind == "at" and first == place:
-            part.lower.append(change)
-            part.upper.append(after)
+            loop_range.lower.append(change)
+            loop_range.upper.append(after)
         else:
-            part.lower.append(after)
+            loop_range.lower.append(after)
         holds = {"from": first >= place, "before": first < place, "at": first == place}
-        part.known[self.symbol] = holds[self.kind]
+        loop_range.known[self.symbol] = holds[self.kind]
 
 
 def ranges(
@@ -214,16 +214,16 @@ class IndexSetSplitting(Accumulating):
         self.counter += 1
         at, to = f"at{self.counter}", f"to{self.counter}"
         ends = [(f"first{self.counter}_{k}", f"last{self.counter}_{k}") for k in range(len(parts))]
-        for (first, last), part in zip(ends, parts, strict=True):
-            self._bound(depth, first, "max", start, part.lower)
-            self._bound(depth, last, "min", stop, part.upper)
+        for (first, last), loop_range in zip(ends, parts, strict=True):
+            self._bound(depth, first, "max", start, loop_range.lower)
+            self._bound(depth, last, "min", stop, loop_range.upper)
         self.put(depth, f"{at} = {start}", f"while {at} < {stop}:")
         known, names, work = self.known, dict(self.names), self.work_ps
         works = []
-        for k, ((first, last), part) in enumerate(zip(ends, parts, strict=True)):
+        for k, ((first, last), loop_range) in enumerate(zip(ends, parts, strict=True)):
             self.put(depth + 1, f"{'elif' if k else 'if'} {at} >= {first} and {at} < {last}:")
             self.put(depth + 2, f"{to} = {last}")
-            self.known, self._assumed = {**known, **part.known}, {}
+            self.known, self._assumed = {**known, **loop_range.known}, {}
             write(depth + 2, at, to, True)
             works.append(self.work_ps)
             self.names, self.work_ps = dict(names), work

@@ -89,8 +89,8 @@ def source_index(term: Term, index: Index) -> Index:
     if kind == "getitem":
         rest = iter(index)
         return tuple(
-            part[0] if len(part) == 1 else add(part[0], multiply(next(rest), part[1]))
-            for part in detail
+            entry[0] if len(entry) == 1 else add(entry[0], multiply(next(rest), entry[1]))
+            for entry in detail
         )
     if kind == "diagonal":
         offset, axis1, axis2 = detail
@@ -183,12 +183,12 @@ def _below(value: Length, bound: Length) -> Condition:
 def _placed(x: Term, shape: Index, index: Index, parts: tuple) -> Alternative:
     at: list[Length] = []
     conditions: list[Condition] = []
-    for n, i, part in zip(shape, index, parts, strict=True):
-        if len(part) == 1:
+    for n, i, entry in zip(shape, index, parts, strict=True):
+        if len(entry) == 1:
             if n != ONE:
-                conditions.append(Condition("==", add(i, part[0], -1)))
+                conditions.append(Condition("==", add(i, entry[0], -1)))
             continue
-        start, step, length = part
+        start, step, length = entry
         distance = add(i, start, -1) if step > 0 else add(start, i, -1)
         if abs(step) != 1:
             stride = constant(abs(step))

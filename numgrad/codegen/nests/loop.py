@@ -225,9 +225,9 @@ class LoopWriter(KernelWriter):
         for k in range(self.carries):
             lines += self._copy(self.inputs[k], f"g{k}", f"a_c{k}")
         for k in self.places.shared:
-            part = next(i for i, t in enumerate(self.inputs) if t is self.returned[k])
+            position = next(i for i, t in enumerate(self.inputs) if t is self.returned[k])
             lines.append(f"    if {STEPS} > 0:")
-            copied = self._copy(self.inputs[part], f"g{part}", self._collected(k, "first"))
+            copied = self._copy(self.inputs[position], f"g{position}", self._collected(k, "first"))
             lines += ["    " + line for line in copied]
         for k in range(self.carries + self.xs, len(self.inputs)):
             lines += self._read(k, f"g{k}")

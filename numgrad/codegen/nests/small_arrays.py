@@ -199,11 +199,11 @@ class Elements:
             return x.reshape(shape)
         rest = iter(shape)
         places = []
-        for part in detail:
-            first, step = (value_of(part[0]), value_of(part[-1]))
+        for entry in detail:
+            first, step = (value_of(entry[0]), value_of(entry[-1]))
             assert first is not None
             assert step is not None
-            length = next(rest) if len(part) > 1 else 1
+            length = next(rest) if len(entry) > 1 else 1
             places.append([first + step * k for k in range(length)])
         return x[np.ix_(*places)].reshape(shape)
 
@@ -223,8 +223,8 @@ class Elements:
         while len(parts) > 1:
             upper = parts[half:]
             parts = [
-                self._step(kind, dtype, part, upper[k]) if k < len(upper) else part
-                for k, part in enumerate(parts[:half])
+                self._step(kind, dtype, partial_sum, upper[k]) if k < len(upper) else partial_sum
+                for k, partial_sum in enumerate(parts[:half])
             ]
             half >>= 1
         (total,) = parts

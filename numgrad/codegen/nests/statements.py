@@ -339,8 +339,8 @@ class Bodies:
     def _gathered(self, term: Term, index: Index, guard: Guard) -> Symbol:
         x, place = term.args
         axis, span = term.detail
-        part, _ = self.compute(self.at(place, index, guard))
-        return self.at(x, (*index[:axis], part, *index[axis + span :]), guard)
+        symbol, _ = self.compute(self.at(place, index, guard))
+        return self.at(x, (*index[:axis], symbol, *index[axis + span :]), guard)
 
 
 def loads(root: Symbol) -> list[Symbol]:
@@ -380,7 +380,7 @@ def expensive(body: Symbol, bodies: Bodies) -> list[tuple[Term, set[int]]]:
     for symbol in in_order([body], {}):
         if symbol in bodies.of_symbol:
             term, index = bodies.of_symbol[symbol]
-            result.append((term, set().union(*[loops_behind(part, bodies) for part in index])))
+            result.append((term, set().union(*[loops_behind(entry, bodies) for entry in index])))
     return result
 
 
@@ -456,15 +456,15 @@ def align(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> None
         producer = of_term.get(number)
         if producer is None or index[:1] == ("flat",):
             continue
-        for axis, (place, part) in enumerate(zip(producer.loops, index, strict=True)):
-            loop = single_loop(part)
+        for axis, (place, entry) in enumerate(zip(producer.loops, index, strict=True)):
+            loop = single_loop(entry)
             if loop is not None and place is not None and axis != producer.scattered:
                 loops.unify(place, loop)
     for number, index in accesses:
         if number in of_term or index[:1] == ("flat",):
             continue
-        for axis, part in enumerate(index):
-            loop = walking_loop(part)
+        for axis, entry in enumerate(index):
+            loop = walking_loop(entry)
             if loop is not None:
                 first = walks.setdefault((number, axis), loop)
                 loops.unify(first, loop)

@@ -159,8 +159,8 @@ def _steps(term: Term, index: Index, loops: Loops) -> dict[int, int]:
     """How far apart in memory successive iterations of each loop read."""
     steps: dict[int, int] = {}
     stride = 1
-    for n, part in zip(reversed(term.shape), reversed(index), strict=True):
-        loop = single_loop(part)
+    for n, entry in zip(reversed(term.shape), reversed(index), strict=True):
+        loop = single_loop(entry)
         if loop is not None:
             steps[loop] = max(steps.get(loop, 0), stride)
         if n != ONE:
@@ -351,7 +351,7 @@ def _made_in(producer: Statement, index: Index) -> set[int]:
     if index[:1] == ("flat",):
         return set()
     pairs = list(zip(producer.loops, index, strict=True))
-    other = {loop for loop, part in pairs if single_loop(part) != loop}
+    other = {loop for loop, entry in pairs if single_loop(entry) != loop}
     return {loop for loop, _ in pairs if loop is not None and loop not in other}
 
 

@@ -173,7 +173,7 @@ class SourceWriter:
             return loops_in(load.detail)
         _, index = load.detail
         parts = [index[1]] if index[:1] == ("flat",) else index
-        return {u for part in parts for u in loops_in(part)}
+        return {u for entry in parts for u in loops_in(entry)}
 
     def _gather(
         self,

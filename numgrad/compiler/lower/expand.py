@@ -114,15 +114,15 @@ class Expansion:
     def _branches(self, node: TracedNode, args: list[Term]) -> list[Term] | None:
         """All branches, and of each result the one that is chosen; None if they are too large."""
         parts = node.params["parts"]
-        if parts[0].axis is not None or not all(self._fits(part, node) for part in parts):
+        if parts[0].axis is not None or not all(self._fits(piece, node) for piece in parts):
             return None
         terms, which = self.terms, args[0]
         before, checks = terms.checks, []
         results: list[Term] = []
-        for k, part in reversed([*enumerate(parts)]):
+        for k, piece in reversed([*enumerate(parts)]):
             terms.checks = []
-            inner = Expansion(part.optimized, within=self, given=args)
-            values = [inner.of[v] for v in part.optimized.outputs]
+            inner = Expansion(piece.optimized, within=self, given=args)
+            values = [inner.of[v] for v in piece.optimized.outputs]
             failed, terms.checks = terms.checks, before
             if inner.opaque:
                 return None
@@ -141,21 +141,21 @@ class Expansion:
         terms.checks = before + checks
         return results
 
-    def _fits(self, part: Any, node: TracedNode) -> bool:
+    def _fits(self, piece: Any, node: TracedNode) -> bool:
         """Whether a branch may be computed beside others: Note [Branches side by side]."""
-        nodes = part.optimized.nodes
+        nodes = piece.optimized.nodes
         if len(nodes) > MOST_NODES:
             return False
         if all(_is_small(v) for each in nodes for v in each.outputs):
             return True
         return (
             self.inline
-            and part.graph.sizes is self.terms.sizes
+            and piece.graph.sizes is self.terms.sizes
             and all(
                 same_shape(v.shape, x.shape)
-                for v, x in zip(part.graph.inputs, node.inputs, strict=True)
+                for v, x in zip(piece.graph.inputs, node.inputs, strict=True)
             )
-            and not part.axes
+            and not piece.axes
         )
 
     def _shape(self, value: Value) -> tuple:
@@ -288,10 +288,10 @@ def _broadcast(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
 @lowering("getitem")
 def _getitem(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     index = tuple(
-        (terms.length(part.start), terms.length(part.step))
-        if isinstance(part, slice)
-        else (terms.length(part),)
-        for part in node.params["index"]
+        (terms.length(entry.start), terms.length(entry.step))
+        if isinstance(entry, slice)
+        else (terms.length(entry),)
+        for entry in node.params["index"]
     )
     return terms.view("getitem", args[0], index, shape_of(terms, node))
 

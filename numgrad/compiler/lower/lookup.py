@@ -187,8 +187,8 @@ def _flat_positions(terms: Terms, node: TracedNode, args: list[Term]) -> Term | 
     total, stride = terms.constant(0, INT64), ONE
     for a in range(len(shape) - 1, -1, -1):
         along = place if a == axis else terms.iota(indices.shape, a)
-        part = terms.map("multiply", (along, terms.size(stride, INT64)), INT64)
-        total = terms.map("add", (part, total), INT64)
+        offset = terms.map("multiply", (along, terms.size(stride, INT64)), INT64)
+        total = terms.map("add", (offset, total), INT64)
         stride = multiply(stride, shape[a])
     return terms.broadcast(total, indices.shape)
 
@@ -330,13 +330,13 @@ few elements may have more of them."""
 def parts_of(terms: Terms, index: tuple, shape: tuple[Length, ...]) -> tuple[tuple, ...]:
     """A canonical index into ``shape``, as terms place an array there."""
     parts: list[tuple] = []
-    for part in index:
-        if not isinstance(part, slice):
-            parts.append((terms.length(part),))
+    for entry in index:
+        if not isinstance(entry, slice):
+            parts.append((terms.length(entry),))
             continue
-        start, stop = terms.length(part.start), terms.length(part.stop)
+        start, stop = terms.length(entry.start), terms.length(entry.stop)
         distance = add(stop, start, -1)
-        parts.append((start, part.step, divide("//", distance, constant(part.step))))
+        parts.append((start, entry.step, divide("//", distance, constant(entry.step))))
     return tuple(parts)
 
 
@@ -344,12 +344,12 @@ def place(
     terms: Terms, x: Term, other: Term, parts: tuple[tuple, ...], shape: tuple[Length, ...]
 ) -> Term:
     """An array at an index of another one, to which it broadcasts."""
-    inner = tuple([part[2] for part in parts if len(part) == 3])
+    inner = tuple([entry[2] for entry in parts if len(entry) == 3])
     surplus = len(x.shape) - len(inner)
     if surplus > 0:  # axes of length 1 that the index had added
         x = terms.reshape(x, inner)
     x = terms.broadcast(x, inner)
-    if all(len(part) == 3 and part == ((), 1, n) for part, n in zip(parts, shape, strict=True)):
+    if all(len(entry) == 3 and entry == ((), 1, n) for entry, n in zip(parts, shape, strict=True)):
         return x
     return terms.choose("place", (x, other), parts, shape)
 
@@ -373,16 +373,16 @@ def _index_put(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     parts = parts_of(terms, node.params["index"], shape)
     if not node.params["accumulate"]:
         return place(terms, values, x, parts, shape)
-    inner = tuple([part[2] for part in parts if len(part) == 3])
-    there = terms.view("getitem", x, tuple([_position(part) for part in parts]), inner)
+    inner = tuple([entry[2] for entry in parts if len(entry) == 3])
+    there = terms.view("getitem", x, tuple([_position(entry) for entry in parts]), inner)
     surplus = len(values.shape) - len(inner)
     values = terms.reshape(values, inner) if surplus > 0 else values
     new = terms.map("add" if x.dtype.kind != "b" else "logical_or", (there, values), x.dtype)
     return place(terms, new, x, parts, shape)
 
 
-def _position(part: tuple) -> tuple:
-    return part if len(part) == 1 else (part[0], constant(part[1]))
+def _position(entry: tuple) -> tuple:
+    return entry if len(entry) == 1 else (entry[0], constant(entry[1]))
 
 
 @lowering("pad_constant")
