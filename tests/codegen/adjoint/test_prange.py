@@ -318,6 +318,18 @@ def test_a_carried_number_is_serial():
     assert "t_" in parallel_loops(kernel, X)["function"]
 
 
+def test_places_at_different_multiples_are_serial():
+    def f(x):
+        out = np.zeros(2 * len(x))
+        for i in prange(len(x)):
+            out[2 * i] = x[i]
+            out[i] = out[i] * x[i] + 0.1
+        return out
+
+    kernel = judged(f, X)
+    assert "same elements of out" in parallel_loops(kernel, X)["function"]
+
+
 def test_a_number_of_the_last_iteration_is_serial():
     def f(x):
         t = 0.5
