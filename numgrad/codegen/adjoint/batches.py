@@ -106,7 +106,13 @@ class _Batching:
             array.shape = tuple(map(self._value, array.shape))
             if name in self.arrays:
                 self._widen(array, Expression("shape", (first, 0)))
-        function.checks = [(self._value(a), self._value(b), c) for a, b, c in function.checks]
+        function.checks = [
+            check._replace(
+                condition=self._value(check.condition),
+                operands=tuple(map(self._value, check.operands)),
+            )
+            for check in function.checks
+        ]
         function.scalars = set()
         outer = Block()
         length = Expression("shape", (first, 0))
