@@ -157,7 +157,7 @@ def _from_parts(
             parts.append(factor * t)
     if len(parts) == 1 or parts == [None, None]:
         return parts[0]
-    real, imaginary = (0.0 if part is None else part for part in parts)
+    real, imaginary = (0.0 if component is None else component for component in parts)
     return bind(OPS["from_parts"], (real, imaginary), {})
 
 

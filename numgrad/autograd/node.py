@@ -96,7 +96,7 @@ class Node:
     def _array(self, value: Any) -> Any:
         kind = type(value)
         if kind is tuple:
-            return tuple(self._array(part) for part in value)
+            return tuple(self._array(item) for item in value)
         if kind is Packed:
             return value.unpack()
         if kind is Guard:
@@ -122,7 +122,7 @@ class Node:
         """A saved value as a Tensor with its place in the graph; numbers stay numbers."""
         kind = type(value)
         if kind is tuple:
-            return tuple(self._tensor(name, part, k + 1) for k, part in enumerate(value))
+            return tuple(self._tensor(name, item, k + 1) for k, item in enumerate(value))
         if isinstance(value, Tensor):
             check_current(self.name, value, self.sequence)
             return value
@@ -233,8 +233,8 @@ class Node:
         call = self.call
         if call.out_metas and call.materializes:
             parts = [
-                Tensor(zeros(m.shape, m.dtype)) if part is None else part
-                for part, m in zip(parts, call.out_metas, strict=True)
+                Tensor(zeros(m.shape, m.dtype)) if grad is None else grad
+                for grad, m in zip(parts, call.out_metas, strict=True)
             ]
         g: Any = tuple(parts) if call.out_metas else parts[0]
         gradients = call.gradients(self.mask, g, self.unpack_tensors())

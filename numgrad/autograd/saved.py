@@ -169,7 +169,7 @@ def pack(value: Any, pair: tuple[Callable[..., Any], Callable[..., Any]] | None)
     if pair is None:
         return value
     if type(value) is tuple:
-        return tuple(pack(part, pair) for part in value)
+        return tuple(pack(item, pair) for item in value)
     if type(value) is Guard:
         return pack(value.array if value.tensor is None else value.tensor, pair)
     return Packed(value, *pair) if isinstance(value, Tensor | np.ndarray) else value

@@ -172,12 +172,12 @@ class _Walk:
         for k, edge in enumerate(node.edges):
             if edge is None:
                 continue
-            part = gradients[k]
+            grad = gradients[k]
             if shared.shapes[k] is None:
-                self._arrive(edge, part.ndim + offset, part, bool(owned >> k & 1))
+                self._arrive(edge, grad.ndim + offset, grad, bool(owned >> k & 1))
             else:
-                part = part if offset == -1 else np.moveaxis(part, offset, -1)
-                self._arrive(edge, SHARED, part.reshape(-1, self.count), bool(owned >> k & 1))
+                grad = grad if offset == -1 else np.moveaxis(grad, offset, -1)
+                self._arrive(edge, SHARED, grad.reshape(-1, self.count), bool(owned >> k & 1))
 
     def _view(self, node: Node, axis: int, g: np.ndarray) -> None:
         """Follow the axis of points through a view, as long as it stays one."""

@@ -20,10 +20,6 @@ A benchmark is a function whose name begins with ``bench_``. It is timed as it i
         ...
 """
 
-from numgrad.benchmark.declaration import against, parametrize, setup
+from numgrad.core.namespaces import namespace as _namespace
 
-__all__ = ["against", "parametrize", "setup"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+_namespace(globals(), {"numgrad.benchmark.declaration": "against parametrize setup"})

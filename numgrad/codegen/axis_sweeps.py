@@ -66,7 +66,7 @@ def cumulative_kernel(
         ``entry(x, out, outer, length[, inner])`` with raveled arrays that do not overlap.
     """
     # imported by who makes a kernel: ``import numgrad`` needs no generator of loops
-    from numgrad.codegen.nests.kernel import ArrayTerms, array_kernel
+    from numgrad.codegen.nests.arrays import ArrayTerms, array_kernel
     from numgrad.codegen.nests.terms import SCAN
 
     terms = ArrayTerms(3 if columns else 2)
@@ -77,7 +77,8 @@ def cumulative_kernel(
         terms.reverse(x, 1)
         terms.reverse(y, 1)
     name = f"{kind}_{short(in_dtype)}_{short(out_dtype)}{'_c' if columns else '_r'}"
-    return array_kernel(name, terms, [y], parallel=parallel, nogil=parallel)
+    text = array_kernel(name, terms, [y], parallel=parallel)
+    return text.compile(parallel=parallel, nogil=parallel)
 
 
 _CUMPROD_ROWS = """

@@ -176,7 +176,7 @@ def hosted_stamp() -> str:
             config.OPT,
             config.BOUNDSCHECK,
         )
-        _stamp_text = " ".join(str(part) for part in parts)
+        _stamp_text = " ".join(str(item) for item in parts)
     return _stamp_text
 
 

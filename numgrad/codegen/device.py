@@ -192,7 +192,7 @@ class ExternalFunction(LibraryFunction):
                 else:
                     parts.append(value)
             result = context.get_value_type(signature.return_type)
-            kind = ir.FunctionType(result, [part.type for part in parts])
+            kind = ir.FunctionType(result, [component.type for component in parts])
             function = cgutils.get_or_insert_function(builder.module, kind, self.symbol)
             return builder.call(function, parts)
 

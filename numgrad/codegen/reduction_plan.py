@@ -68,7 +68,7 @@ def _slots(symbol: Symbol, number: int) -> list[Slot]:
     name = f"s{number}"
     if kind == "sum" and dtype.kind == "c":
         real = np.dtype(f"f{dtype.itemsize // 2}")
-        return [Slot(name + part[1:2], real, "sum", 0, part) for part in (".real", ".imag")]
+        return [Slot(name + suffix[1:2], real, "sum", 0, suffix) for suffix in (".real", ".imag")]
     return [Slot(name, dtype, step_of(kind, dtype), identity(kind, dtype), "")]
 
 

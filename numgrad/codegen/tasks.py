@@ -9,6 +9,8 @@ TASK = 4096
 """Innermost iterations of a task, if there are as many."""
 MAX_TASKS = 1024
 """Tasks of a loop at most."""
+LEAST_ROWS, MOST_ROWS = 32, 64
+"""Rows that a task adds up element by element, at least, and at most where they are short."""
 LANES = 128
 """Iterations of a loop whose index runs innermost that are computed side by side."""
 
@@ -17,12 +19,13 @@ LANES = 128
 def least_step(inner, row):
     """Iterations of a task at least, of ``inner`` innermost ones each.
 
-    A task is to be long against putting its ``row`` results together.
+    A task is to be long against putting its ``row`` results together, but each of these is added
+    up in order within a task, and long sums lose digits.
     """
     inner = max(inner, 1)
     least = -(-TASK // inner)
     if row > 0:
-        least = max(least, -(-8 * row // inner))
+        least = max(min(least, MOST_ROWS), -(-LEAST_ROWS * row // inner))
     return least
 
 

@@ -11,8 +11,10 @@ second derivatives is symmetric; those of ``second`` do not exist.
 
 A call that is recorded runs the augmented forward sweep, for the operands that require grad, and
 its node holds the state for the backward sweep (``KernelCall``): Note [Split mode] in
-``codegen.adjoint.split``. Under hooks of saved tensors, which see arrays only, and where there is
-no such form, the node holds the operands alone, and its backward is the joint sweep.
+``codegen.adjoint.split``. Of a result that is one number, a sum over iterations, it computes the
+gradient at once, which the backward multiplies: Note [Fused sweeps] in ``codegen.adjoint.fused``.
+Under hooks of saved tensors, which see arrays only, and where there is neither, the node holds the
+operands alone, and its backward is the joint sweep.
 """
 
 from __future__ import annotations
@@ -147,8 +149,7 @@ class KernelOperation(Primitive):
             arrays, forward = program.forward_sweep(plain(args), wanted)
             outs = tuple(arrays)
             if forward is not None:
-                split = program.split(wanted)
-                outputs = ("y",) if split is not None and split.reads_outputs else ()
+                outputs = ("y",) if program.reads_outputs(forward) else ()
                 names = (*names, *outputs, _STATE)
         call = KernelCall(self, metas, params, outs, names, forward)
         return (outs if self.outputs else outs[0]), call

@@ -5,13 +5,12 @@ the solution alone, not on how it was found, and takes one linear system. It is 
 operation, so derivatives of any order follow, in reverse and in forward mode.
 """
 
-from numgrad.implicit.equations import argmin as argmin
-from numgrad.implicit.equations import fixed_point as fixed_point
-from numgrad.implicit.equations import root as root
-from numgrad.implicit.solvers import linear_solve as linear_solve
+from numgrad.core.namespaces import namespace as _namespace
 
-__all__ = ["argmin", "fixed_point", "linear_solve", "root"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+_namespace(
+    globals(),
+    {
+        "numgrad.implicit.equations": "argmin fixed_point root",
+        "numgrad.implicit.solvers": "linear_solve",
+    },
+)

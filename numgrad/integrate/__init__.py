@@ -1,10 +1,5 @@
 """Differential equations solved, with gradients: by SciPy, and by loops that compile."""
 
-from numgrad.integrate.ivp import solve_ivp as solve_ivp
-from numgrad.integrate.ode import odeint as odeint
+from numgrad.core.namespaces import namespace as _namespace
 
-__all__ = ["odeint", "solve_ivp"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+_namespace(globals(), {"numgrad.integrate.ivp": "solve_ivp", "numgrad.integrate.ode": "odeint"})

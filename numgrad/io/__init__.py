@@ -9,11 +9,6 @@
 {'weights': [tensor([1., 1.])], 'epoch': 3}
 """
 
-from numgrad.io.files import load as load
-from numgrad.io.files import save as save
+from numgrad.core.namespaces import namespace as _namespace
 
-__all__ = ["load", "save"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+_namespace(globals(), {"numgrad.io.files": "load save"})

@@ -13,24 +13,26 @@ import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor
+from numgrad.codegen.array_formulas import array_formula
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradValueError
-from numgrad.kernels.normalization import channel_map_kernel, channel_sums_kernel
 from numgrad.nn.applied import checked
 from numgrad.nn.layer_normalization import (
-    Extents,
     _Affine,
     check_channels,
     computing_dtype,
-    flat,
-    launch,
-    per_channel,
+    gradients_by_kernel,
 )
 from numgrad.nn.module.members import Buffer
 from numgrad.operations.shape import reshape
 from numgrad.tensors.creation import asarray
+
+Extents = tuple[int, int, int]
+"""Elements as (examples, channels, rest)."""
+_BATCH = (0, 2)
+"""The axes over which a channel is normalized."""
 
 
 def _channels(operation: str, x: Any) -> Extents:
@@ -40,38 +42,53 @@ def _channels(operation: str, x: Any) -> Extents:
             f"{operation}: an operand of shape {tuple(x.shape)} has no axis of channels; give it "
             "shape (examples, channels, ...)"
         )
-    return (x.shape[0], 1, x.shape[1], prod(x.shape[2:]))
+    return (x.shape[0], x.shape[1], prod(x.shape[2:]))
 
 
-def _column(x: Any, extents: Extents) -> Any:
-    """A number for each channel, to compute with elements seen as ``extents``."""
-    return reshape(x, (1, 1, extents[2], 1))
+def _column(x: Any) -> Any:
+    """A number for each channel, to compute with elements seen as ``Extents``."""
+    return None if x is None else reshape(x, (1, prod(x.shape), 1))
 
 
-def _over_batch(x: Any, extents: Extents) -> Any:
-    return np.sum(x, axis=(0, 3), keepdims=True)
+def _affine(x, scale, weight, bias):
+    """``x * scale * weight + bias``, with what there is of these."""
+    y = x * (scale if weight is None else scale * weight)
+    return y if bias is None else y + bias
 
 
-def _scaled(
-    x: np.ndarray, mean: np.ndarray, scale: np.ndarray, shift: np.ndarray, extents: Extents
-) -> np.ndarray:
-    """``(x - mean) * scale + shift`` with coefficients of the channels."""
-    out = np.empty(x.shape, x.dtype)
-    if out.size:
-        arrays = (x.ravel(), mean, scale, shift, out.ravel())
-        launch(channel_map_kernel, ("scale", x.dtype), extents, 1, *arrays)
-    return out
+def _batch_statistics(x, eps):
+    """Elements less the mean of their channel; its mean, variance, ``1 / sqrt(variance + eps)``."""
+    mean = np.mean(x, axis=_BATCH, keepdims=True)
+    d = x - mean
+    variance = np.mean(d * d, axis=_BATCH, keepdims=True)
+    return d, mean, variance, 1 / np.sqrt(variance + eps)
 
 
-def _gradient_sums(
-    x: np.ndarray, g: np.ndarray, mean: np.ndarray, extents: Extents
-) -> tuple[np.ndarray, np.ndarray]:
-    """``g`` and ``g * (x - mean)`` summed in each channel."""
-    sums = np.zeros((2, extents[2]), g.dtype)
-    if g.size:
-        kind = ("channel_gradients", g.dtype)
-        launch(channel_sums_kernel, kind, extents, 2, x.ravel(), g.ravel(), mean, sums)
-    return sums[0], sums[1]
+@array_formula("nci", "x:nci weight:c bias:c eps -> y:nci mean:c variance:c rstd:c", units="i")
+def standardized_channels(x, weight, bias, eps):
+    """Channels less their means and times their ``rstd``, then ``* weight + bias``."""
+    d, mean, variance, rstd = _batch_statistics(x, eps)
+    return _affine(d, rstd, weight, bias), mean, variance, rstd
+
+
+@array_formula(
+    "nci",
+    "g:nci x:nci weight:c mean:c rstd:c g_mean:c g_variance:c n -> x:nci weight:c bias:c",
+    units="i",
+)
+def channel_gradients(g, x: Any, weight, mean, rstd, g_mean, g_variance, n, *, mask):
+    """The gradients in ``mask`` for ``n`` elements a channel and those of its statistics."""
+    total = np.sum(g, axis=_BATCH, keepdims=True) if mask & 5 else None
+    if mask == 4:
+        return None, None, total
+    d = x - mean
+    moment = np.sum(g * d, axis=_BATCH, keepdims=True)
+    gx = None
+    if mask & 1:
+        scale = rstd if weight is None else rstd * weight
+        slope = (2 * g_variance - scale * rstd * rstd * moment) / n
+        gx = g * scale + d * slope + (g_mean - scale * total) / n
+    return gx, moment * rstd if mask & 2 else None, total if mask & 4 else None
 
 
 @primitive(
@@ -115,26 +132,20 @@ def batch_normalize(x, weight=None, bias=None, *, eps=1e-5):
     operation = "batch_normalize"
     extents = _channels(operation, x)
     dtype = computing_dtype(operation, x, weight, bias)
-    x = np.ascontiguousarray(x, dtype)
-    width = extents[2]
-    weight = per_channel(operation, "weight", weight, width, 1, dtype)
-    bias = per_channel(operation, "bias", bias, width, 0, dtype)
-    mean, variance = np.zeros((1, width), dtype), np.zeros((1, width), dtype)
-    if x.size:
-        count = dtype.type(x.size // width)
-        launch(channel_sums_kernel, ("total", dtype), extents, 1, x.ravel(), mean)
-        mean /= count
-        kind = ("squares", dtype)
-        launch(channel_sums_kernel, kind, extents, 1, x.ravel(), mean.ravel(), variance)
-        variance /= count
-    rstd = 1 / np.sqrt(variance[0] + dtype.type(eps))
-    out = _scaled(x, mean[0], rstd * weight, bias, extents)
-    return (out, mean[0], variance[0]), (rstd,)
+    check_channels(operation, "weight", weight, extents[1])
+    check_channels(operation, "bias", bias, extents[1])
+    if not x.size:
+        zeros = np.zeros(extents[1], dtype)
+        rstd = 1 / np.sqrt(zeros + dtype.type(eps))
+        return (np.empty(x.shape, dtype), zeros, zeros.copy()), (rstd,)
+    shapes = (x.shape, *[extents[1:2]] * 3)
+    *results, rstd = standardized_channels(dtype, extents, shapes, x, weight, bias, eps)
+    return tuple(results), (rstd,)
 
 
 @batch_normalize.shape
 def _batch_result(x, weight, bias, *, eps):
-    width = _channels("batch_normalize", x)[2]
+    width = _channels("batch_normalize", x)[1]
     dtype = computing_dtype("batch_normalize", x, weight, bias)
     check_channels("batch_normalize", "weight", weight, width)
     check_channels("batch_normalize", "bias", bias, width)
@@ -142,73 +153,70 @@ def _batch_result(x, weight, bias, *, eps):
     return (Meta(x.shape, dtype), each, each), (each,)
 
 
-def _centered(x: Any, extents: Extents) -> tuple[Any, int]:
-    """Elements less the mean of their channel, seen as ``extents``, and how many a channel has."""
-    x = reshape(x, extents)
-    count = max(extents[0] * extents[3], 1)
-    return x - _over_batch(x, extents) / count, count
+def _batch_vjp(g, x, weight, meta_x, eps, mask):
+    """The gradients in ``mask``."""
+    extents = _channels("batch_normalize", meta_x)
+    mean = rstd = None
+    if x is not None:
+        x = reshape(x, extents)
+        _, mean, _, rstd = _batch_statistics(x, eps)
+    g = reshape(g[0], extents), _column(g[1]), _column(g[2])
+    n = max(extents[0] * extents[2], 1)
+    return channel_gradients.function(
+        g[0], x, _column(weight), mean, rstd, *g[1:], n, mask=mask
+    )  # fmt: skip
 
 
 def _batch_vjp_x(g, x, weight, y, meta_x, rstd, eps):
-    extents = _channels("batch_normalize", meta_x)
-    d, count = _centered(x, extents)
-    rstd = 1 / np.sqrt(_over_batch(d * d, extents) / count + eps)
-    n = reshape(g[0], extents)
-    if weight is not None:
-        n = n * _column(weight, extents)
-    h = d * rstd
-    whole, along = _over_batch(n, extents) / count, _over_batch(n * h, extents) / count
-    gx = rstd * (n - whole - h * along)
-    gx = gx + _column(g[1], extents) / count + d * (2 * _column(g[2], extents) / count)
-    return reshape(gx, meta_x.shape)
+    return reshape(_batch_vjp(g, x, weight, meta_x, eps, 1)[0], meta_x.shape)
 
 
 def _batch_vjp_weight(g, x, y, meta_x, meta_weight, rstd, eps):
-    extents = _channels("batch_normalize", meta_x)
-    d, count = _centered(x, extents)
-    rstd = 1 / np.sqrt(_over_batch(d * d, extents) / count + eps)
-    return reshape(_over_batch(reshape(g[0], extents) * d * rstd, extents), meta_weight.shape)
+    return reshape(_batch_vjp(g, x, None, meta_x, eps, 2)[1], meta_weight.shape)
 
 
 def _batch_vjp_bias(g, meta_x, meta_bias):
-    extents = _channels("batch_normalize", meta_x)
-    return reshape(_over_batch(reshape(g[0], extents), extents), meta_bias.shape)
+    return reshape(_batch_vjp(g, None, None, meta_x, 0, 4)[2], meta_bias.shape)
 
 
 batch_normalize.vjp(x=_batch_vjp_x, weight=_batch_vjp_weight, bias=_batch_vjp_bias)
 
 
 @batch_normalize.vjp_kernel
-def _batch_backward(call, mask, g, x: Any = None, weight=None, y: Any = None, rstd: Any = None):
-    meta = call.metas[0]
-    extents = _channels("batch_normalize", meta)
-    width = extents[2]
-    g, g_mean, g_variance = g
-    dtype = g.dtype
-    g = np.ascontiguousarray(g)
-    grads: list[Any] = [None, None, None]
-    if x is None:  # the bias alone
-        sums = np.zeros((1, width), dtype)
-        if g.size:
-            launch(channel_sums_kernel, ("total", dtype), extents, 1, g.ravel(), sums)
-        grads[2] = sums[0].reshape(call.metas[2].shape)
-        return grads
-    x, mean = np.ascontiguousarray(x, dtype), y[1]
-    whole, along = _gradient_sums(x, g, mean, extents)
-    if mask & 1:
-        count = dtype.type(max(g.size // max(width, 1), 1))
-        scale = rstd * per_channel("batch_normalize", "weight", weight, width, 1, dtype)
-        slope = (2 * g_variance - scale * rstd * rstd * along) / count
-        shift = (g_mean - scale * whole) / count
-        grads[0] = np.empty(meta.shape, dtype)
-        if g.size:
-            arrays = (x.ravel(), g.ravel(), mean, scale, slope, shift, grads[0].ravel())
-            launch(channel_map_kernel, ("combine", dtype), extents, 2, *arrays)
-    if mask & 2:
-        grads[1] = (along * rstd).reshape(call.metas[1].shape)
-    if mask & 4:
-        grads[2] = whole.reshape(call.metas[2].shape).copy()
-    return grads
+def _batch_backward(call, mask, g, x=None, weight=None, y=(None, None), rstd=None):
+    extents = _channels("batch_normalize", call.metas[0])
+    n = extents[0] * extents[2]
+    return gradients_by_kernel(
+        channel_gradients, call, mask, extents, g[0], x, weight, y[1], rstd, *g[1:], n
+    )
+
+
+@array_formula("nci", "x:nci mean:c variance:c weight:c bias:c eps -> y:nci", units="i")
+def normalized_by(x, mean, variance, weight, bias, eps):
+    """``(x - mean) / sqrt(variance + eps) * weight + bias``."""
+    return (_affine(x - mean, 1 / np.sqrt(variance + eps), weight, bias),)
+
+
+@array_formula(
+    "nci",
+    "g:nci x:nci mean:c variance:c weight:c eps -> x:nci mean:c variance:c weight:c bias:c",
+    units="i",
+)
+def gradients_by(g, x, mean, variance, weight, eps, *, mask):
+    """The gradients in ``mask`` of ``normalized_by``."""
+    total: Any = np.sum(g, axis=_BATCH, keepdims=True) if mask & 18 else None
+    if mask == 16:
+        return None, None, None, None, total
+    rstd = 1 / np.sqrt(variance + eps)
+    scale = rstd if weight is None else rstd * weight
+    moment: Any = np.sum(g * (x - mean), axis=_BATCH, keepdims=True) if mask & 12 else None
+    return (
+        g * scale if mask & 1 else None,
+        -(scale * total) if mask & 2 else None,
+        -0.5 * moment * scale * rstd * rstd if mask & 4 else None,
+        moment * rstd if mask & 8 else None,
+        total if mask & 16 else None,
+    )
 
 
 @primitive(
@@ -251,13 +259,11 @@ def normalize_by(x, mean, variance, weight=None, bias=None, *, eps=1e-5):
     operation = "normalize_by"
     extents = _channels(operation, x)
     dtype = computing_dtype(operation, x, mean, variance, weight, bias)
-    width = extents[2]
-    mean = per_channel(operation, "mean", mean, width, 0, dtype)
-    variance = per_channel(operation, "variance", variance, width, 1, dtype)
-    weight = per_channel(operation, "weight", weight, width, 1, dtype)
-    bias = per_channel(operation, "bias", bias, width, 0, dtype)
-    scale = weight / np.sqrt(variance + dtype.type(eps))
-    return _scaled(np.ascontiguousarray(x, dtype), mean, scale, bias, extents)
+    for name, a in (("mean", mean), ("variance", variance), ("weight", weight), ("bias", bias)):
+        check_channels(operation, name, a, extents[1])
+    if not x.size:
+        return np.empty(x.shape, dtype)
+    return normalized_by(dtype, extents, [x.shape], x, mean, variance, weight, bias, eps)[0]
 
 
 @normalize_by.shape
@@ -265,47 +271,36 @@ def _by_result(x, mean, variance, weight, bias, *, eps):
     parameters = {"mean": mean, "variance": variance, "weight": weight, "bias": bias}
     dtype = computing_dtype("normalize_by", x, *parameters.values())
     for name, value in parameters.items():
-        check_channels("normalize_by", name, value, _channels("normalize_by", x)[2])
+        check_channels("normalize_by", name, value, _channels("normalize_by", x)[1])
     return Meta(x.shape, dtype)
 
 
-def _by_scale(g, weight, variance, extents, eps):
-    """``g * weight / sqrt(variance + eps)``, seen as ``extents``."""
-    n = reshape(g, extents)
-    if weight is not None:
-        n = n * _column(weight, extents)
-    return n / np.sqrt(_column(variance, extents) + eps)
+def _by_vjp(g, x, mean, variance, weight, meta_x, eps, mask):
+    """The gradients in ``mask``."""
+    extents = _channels("normalize_by", meta_x)
+    x = None if x is None else reshape(x, extents)
+    columns = map(_column, (mean, variance, weight))
+    return gradients_by.function(reshape(g, extents), x, *columns, eps, mask=mask)
 
 
 def _by_vjp_x(g, variance, weight, meta_x, eps):
-    extents = _channels("normalize_by", meta_x)
-    return reshape(_by_scale(g, weight, variance, extents, eps), meta_x.shape)
+    return reshape(_by_vjp(g, None, None, variance, weight, meta_x, eps, 1)[0], meta_x.shape)
 
 
 def _by_vjp_mean(g, variance, weight, meta_x, meta_mean, eps):
-    extents = _channels("normalize_by", meta_x)
-    n = _by_scale(g, weight, variance, extents, eps)
-    return reshape(-_over_batch(n, extents), meta_mean.shape)
+    return reshape(_by_vjp(g, None, None, variance, weight, meta_x, eps, 2)[1], meta_mean.shape)
 
 
 def _by_vjp_variance(g, x, mean, variance, weight, meta_x, meta_variance, eps):
-    extents = _channels("normalize_by", meta_x)
-    n = _by_scale(g, weight, variance, extents, eps)
-    d = reshape(x, extents) - _column(mean, extents)
-    total = _over_batch(n * d, extents) / (_column(variance, extents) + eps)
-    return reshape(-0.5 * total, meta_variance.shape)
+    return reshape(_by_vjp(g, x, mean, variance, weight, meta_x, eps, 4)[2], meta_variance.shape)
 
 
 def _by_vjp_weight(g, x, mean, variance, meta_x, meta_weight, eps):
-    extents = _channels("normalize_by", meta_x)
-    d = reshape(x, extents) - _column(mean, extents)
-    total = _over_batch(reshape(g, extents) * d, extents)
-    return reshape(total / np.sqrt(_column(variance, extents) + eps), meta_weight.shape)
+    return reshape(_by_vjp(g, x, mean, variance, None, meta_x, eps, 8)[3], meta_weight.shape)
 
 
 def _by_vjp_bias(g, meta_x, meta_bias):
-    extents = _channels("normalize_by", meta_x)
-    return reshape(_over_batch(reshape(g, extents), extents), meta_bias.shape)
+    return reshape(_by_vjp(g, None, None, None, None, meta_x, 0, 16)[4], meta_bias.shape)
 
 
 normalize_by.vjp(
@@ -318,32 +313,10 @@ normalize_by.vjp(
 
 
 @normalize_by.vjp_kernel
-def _by_backward(call, mask, g, x=None, mean: Any = None, variance=None, weight=None):
+def _by_backward(call, mask, g, x=None, mean=None, variance=None, weight=None):
     extents = _channels("normalize_by", call.metas[0])
-    width = extents[2]
-    dtype = g.dtype
-    g = np.ascontiguousarray(g)
-    zeros = np.zeros(width, dtype)
-    grads: list[Any] = [None] * 5
-    scale = rstd = zeros
-    if variance is not None:
-        rstd = 1 / np.sqrt(flat(variance, dtype) + dtype.type(call.params["eps"]))
-        scale = rstd * per_channel("normalize_by", "weight", weight, width, 1, dtype)
-    if mask & 1:
-        grads[0] = _scaled(g, zeros, scale, zeros, extents)
-    if x is not None:
-        moved = flat(mean, dtype)
-        whole, along = _gradient_sums(np.ascontiguousarray(x, dtype), g, moved, extents)
-    else:
-        whole, along = np.zeros((1, width), dtype), zeros
-        if mask & ~1 and g.size:
-            launch(channel_sums_kernel, ("total", dtype), extents, 1, g.ravel(), whole)
-        whole = whole[0]
-    values = (None, -scale * whole, -0.5 * scale * rstd * rstd * along, along * rstd, whole)
-    for k in range(1, 5):
-        if mask >> k & 1:
-            grads[k] = np.array(values[k]).reshape(call.metas[k].shape)
-    return grads
+    eps = call.params["eps"]
+    return gradients_by_kernel(gradients_by, call, mask, extents, g, x, mean, variance, weight, eps)
 
 
 def batch_norm(

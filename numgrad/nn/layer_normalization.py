@@ -5,19 +5,35 @@ Note [Statistics in formulas]
 The backward kernels take the statistics that the forward computed: formulas name them, so that the
 tape keeps them. The formulas themselves compute the statistics again, from ``x``: a second
 derivative must see that they depend on it.
+
+Note [Extents of normalization]
+-------------------------------
+Arrays are seen as ``(outer, groups, channels, inner)``. Layer and RMS normalization treat every
+element of a row as a channel of its own (``groups == inner == 1``), group normalization has several
+channels of ``inner`` elements in a group; one *row* is ``channels * inner`` elements, with one mean
+and one standard deviation. Weights belong to channels (all those of all groups).
+
+Note [Kernels of normalization]
+-------------------------------
+The kernels are written by the generator from the formulas below (Note [Array formulas] in
+``codegen.array_formulas``). Against kernels by hand, CPU time of value and gradients on one thread,
+float32 and float64, from 16 x 16 to 1000 x 512: layer, RMS, group and instance normalization take
+0.85 to 1.09, batch normalization 0.72 to 0.97. What they cost is the first call without a cache:
+100 in place of 75 ms, as one kernel has more loops; from a cache it is 2.9 in place of 2.0 ms.
+Kernels apart for the gradient of ``x`` and for those of weights took 1.2 in the first call, too,
+and up to 1.3 in others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.codegen import threads
+from numgrad.codegen.array_formulas import ArrayFormula, array_formula
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import composite, primitive
@@ -25,7 +41,6 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.kernels.normalization import channel_sums_kernel, rows_backward_kernel, rows_kernel
 from numgrad.nn import init
 from numgrad.nn.applied import checked
 from numgrad.nn.module.members import empty_parameter
@@ -33,27 +48,7 @@ from numgrad.nn.module.module import Module
 from numgrad.operations.shape import as_operand, reshape
 
 Extents = tuple[int, int, int, int]
-"""Note [Extents of normalization] in ``kernels.normalization``."""
-
-
-_ELEMENT_NS = 0.5  # one pass over an element
-
-
-@cache
-def _entry(maker: Any, options: tuple, columns: bool, parallel: bool) -> Any:
-    return maker(*options, columns, parallel).entry
-
-
-def launch(maker: Any, options: tuple, extents: Extents, passes: int, *arguments: Any) -> None:
-    """Call a kernel; matrices are given as they are, other arrays raveled."""
-    size = prod(extents)
-    columns = extents[3] == 1
-    entry = threads.choose(
-        partial(_entry, maker, options, columns, False),
-        partial(_entry, maker, options, columns, True),
-        size * passes * _ELEMENT_NS,
-    )
-    entry(*arguments, *extents)
+"""Note [Extents of normalization]."""
 
 
 def computing_dtype(operation: str, *operands: np.ndarray | Meta | None) -> np.dtype:
@@ -68,21 +63,6 @@ def computing_dtype(operation: str, *operands: np.ndarray | Meta | None) -> np.d
     return dtype
 
 
-def flat(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The elements of ``a`` side by side."""
-    return np.ascontiguousarray(a, dtype).ravel()
-
-
-def per_channel(
-    operation: str, name: str, a: np.ndarray | None, width: int, fill: float, dtype: np.dtype
-) -> np.ndarray:
-    """A weight or bias as the kernels take it: one number for each channel."""
-    if a is None:
-        return np.full(width, fill, dtype)
-    check_channels(operation, name, a, width)
-    return flat(a, dtype)
-
-
 def check_channels(operation: str, name: str, a: Any, width: int) -> None:
     """Raise unless a weight or bias, if there is one, has a number for each channel."""
     if a is not None and prod(a.shape) != width:
@@ -90,6 +70,53 @@ def check_channels(operation: str, name: str, a: Any, width: int) -> None:
             f"{operation}: {name} of shape {a.shape} has {prod(a.shape)} elements, there are "
             f"{width} channels; give one for each"
         )
+
+
+_ROW, _CHANNEL = (2, 3), (0, 3)
+"""The axes of a row, and those over which a channel has the same weight."""
+
+
+def row_statistics(x, eps, centered):
+    """Mean and reciprocal standard deviation of each row."""
+    mean = np.mean(x, axis=_ROW, keepdims=True) if centered else 0
+    centered_x = x - mean if centered else x
+    return mean, 1 / np.sqrt(np.mean(centered_x * centered_x, axis=_ROW, keepdims=True) + eps)
+
+
+@array_formula("ogci", "x:ogci weight:gc bias:gc eps -> y:ogci mean:og rstd:og", units="gi", ns=1.5)
+def standardized_rows(x, weight, bias, eps, *, centered):
+    """Rows less their means and times their ``rstd``, then ``* weight + bias``."""
+    mean, rstd = row_statistics(x, eps, centered)
+    y = (x - mean if centered else x) * rstd
+    if weight is not None:
+        y = y * weight
+    if bias is not None:
+        y = y + bias
+    return y, mean if centered else None, rstd
+
+
+@array_formula(
+    "ogci", "g:ogci x:ogci weight:gc mean:og rstd:og -> x:ogci weight:gc bias:gc", units="gi", ns=2
+)
+def row_gradients(g, x, weight, mean, rstd, *, mask):
+    """The gradients of ``standardized_rows`` in ``mask``; without a mean rows are not centered.
+
+    With ``n = g weight`` and ``h = (x - mean) rstd`` that of a row is
+    ``(n - mean(n) - h mean(n h)) rstd``; without centering, ``mean(n)`` is left out.
+    """
+    gx = g_weight = g_bias = h = None
+    if mask & 3:
+        h = (x if mean is None else x - mean) * rstd
+    if mask & 1:
+        n = g if weight is None else g * weight
+        along = np.mean(n * h, axis=_ROW, keepdims=True)
+        moved = n if mean is None else n - np.mean(n, axis=_ROW, keepdims=True)
+        gx = rstd * (moved - h * along)
+    if mask & 2:
+        g_weight = np.sum(g * h, axis=_CHANNEL, keepdims=True)
+    if mask & 4:
+        g_bias = np.sum(g, axis=_CHANNEL, keepdims=True)
+    return gx, g_weight, g_bias
 
 
 @primitive(
@@ -109,24 +136,24 @@ def check_channels(operation: str, name: str, a: Any, width: int) -> None:
 def normalize_groups(x, weight=None, bias=None, *, extents, eps=1e-5, centered=True):
     """``(x - mean) / sqrt(var + eps)`` of each group of channels, then ``* weight + bias``.
 
-    ``extents`` says how the elements of ``x`` are seen: Note [Extents of normalization] in
-    ``kernels.normalization``. If not ``centered``, ``x / sqrt(mean(x**2) + eps)``, without bias.
+    ``extents`` says how the elements of ``x`` are seen: Note [Extents of normalization]. If not
+    ``centered``, ``x / sqrt(mean(x**2) + eps)``, without bias.
     """
     operation = "normalize_groups"
     if bias is not None and not centered:
         raise NumgradTypeError(f"{operation}: takes a bias only with centered=True; add it after")
     dtype = computing_dtype(operation, x, weight, bias)
     outer, groups, channels, _ = extents
-    width, rows = groups * channels, outer * groups
-    weight = per_channel(operation, "weight", weight, width, 1, dtype)
-    bias = per_channel(operation, "bias", bias, width, 0, dtype)
-    out, mean, rstd = np.empty(x.shape, dtype), np.empty(rows, dtype), np.empty(rows, dtype)
-    if out.size:
-        arrays = [flat(x, dtype), weight, bias, out.ravel(), mean, rstd]
-        if not centered:
-            arrays = [arrays[0], weight, out.ravel(), rstd]
-        launch(rows_kernel, (dtype, centered), extents, 3, *arrays, eps)
-    return out, (mean, rstd)
+    check_channels(operation, "weight", weight, groups * channels)
+    check_channels(operation, "bias", bias, groups * channels)
+    if not x.size:
+        rows = np.zeros(outer * groups, dtype)
+        return np.empty(x.shape, dtype), (rows, rows)
+    rows = (outer * groups,)
+    out, mean, rstd = standardized_rows(
+        dtype, tuple(extents), (x.shape, rows, rows), x, weight, bias, eps, centered=centered
+    )
+    return out, (rstd if mean is None else mean, rstd)
 
 
 @normalize_groups.shape
@@ -142,32 +169,28 @@ def _groups_result(x, weight, bias, *, extents, eps, centered):
     return Meta(x.shape, dtype), (rows, rows)
 
 
-def _standardized(x: Any, extents: Extents, eps: float, centered: bool) -> tuple[Any, Any]:
-    """Standardized operand, seen as ``extents``, and reciprocal standard deviations."""
-    x = reshape(x, extents)
-    if centered:
-        x = x - np.mean(x, axis=(2, 3), keepdims=True)
-    rstd = 1 / np.sqrt(np.mean(x * x, axis=(2, 3), keepdims=True) + eps)
-    return x * rstd, rstd
+def _groups_vjp(g, x, weight, extents, eps, centered, mask):
+    """The gradients in ``mask``, of arrays seen as ``extents``."""
+    mean = rstd = None
+    g = reshape(g, extents)
+    if x is not None:
+        x = reshape(x, extents)
+        mean, rstd = row_statistics(x, eps, centered)
+    if weight is not None:
+        weight = reshape(weight, (1, *extents[1:3], 1))
+    return row_gradients.function(g, x, weight, mean if centered else None, rstd, mask=mask)
 
 
 def _groups_vjp_x(g, x, weight, meta_x, mean, rstd, extents, eps, centered):
-    h, rstd = _standardized(x, extents, eps, centered)
-    n = reshape(g, extents)
-    if weight is not None:
-        n = n * reshape(weight, (1, *extents[1:3], 1))
-    along = np.mean(n * h, axis=(2, 3), keepdims=True)
-    whole = np.mean(n, axis=(2, 3), keepdims=True) if centered else 0
-    return reshape(rstd * (n - whole - h * along), meta_x.shape)
+    return reshape(_groups_vjp(g, x, weight, extents, eps, centered, 1)[0], meta_x.shape)
 
 
 def _groups_vjp_weight(g, x, meta_weight, mean, rstd, extents, eps, centered):
-    h, _ = _standardized(x, extents, eps, centered)
-    return reshape(np.sum(reshape(g, extents) * h, axis=(0, 3)), meta_weight.shape)
+    return reshape(_groups_vjp(g, x, None, extents, eps, centered, 2)[1], meta_weight.shape)
 
 
 def _groups_vjp_bias(g, meta_bias, extents):
-    return reshape(np.sum(reshape(g, extents), axis=(0, 3)), meta_bias.shape)
+    return reshape(_groups_vjp(g, None, None, extents, 0, True, 4)[2], meta_bias.shape)
 
 
 normalize_groups.vjp(x=_groups_vjp_x, weight=_groups_vjp_weight, bias=_groups_vjp_bias)
@@ -175,35 +198,21 @@ normalize_groups.vjp(x=_groups_vjp_x, weight=_groups_vjp_weight, bias=_groups_vj
 
 @normalize_groups.vjp_kernel
 def _groups_backward(call, mask, g, x=None, weight=None, mean=None, rstd=None):
-    extents, centered = call.params["extents"], call.params["centered"]
-    _, groups, channels, _ = extents
-    width = groups * channels
-    dtype = g.dtype
-    g = flat(g, dtype)
-    grads: list[Any] = [None, None, None]
-    statistics = [mean, rstd] if centered else [rstd]
-    if x is not None:
-        x = flat(x, dtype)
-    if mask & 1:
-        grads[0] = np.zeros(call.metas[0].shape, dtype)
-        weight = per_channel("normalize_groups", "weight", weight, width, 1, dtype)
-        if g.size:
-            arrays = [g, x, weight, *statistics, grads[0].ravel()]
-            launch(rows_backward_kernel, (dtype, centered), extents, 3, *arrays)
-    if mask & 2:
-        kind = "row_gradients" if centered else "rms_gradients"
-        sums = np.zeros((2 if centered else 1, width), dtype)
-        if g.size:
-            launch(channel_sums_kernel, (kind, dtype), extents, 2, x, g, *statistics, sums)
-        grads[1] = sums[-1].reshape(call.metas[1].shape)
-        if mask & 4:
-            grads[2] = sums[0].reshape(call.metas[2].shape).copy()
-    elif mask & 4:
-        sums = np.zeros((1, width), dtype)
-        if g.size:
-            launch(channel_sums_kernel, ("total", dtype), extents, 1, g, sums)
-        grads[2] = sums[0].reshape(call.metas[2].shape)
-    return grads
+    params = call.params
+    return gradients_by_kernel(
+        row_gradients, call, mask, tuple(params["extents"]), g, x, weight,
+        mean if params["centered"] else None, rstd,
+    )  # fmt: skip
+
+
+def gradients_by_kernel(
+    formula: ArrayFormula, call: Any, mask: int, extents: tuple[int, ...], g: Any, *operands: Any
+) -> list[Any]:
+    """What a formula gives as the gradients of a call's operands."""
+    shapes = [meta.shape for meta in call.metas]
+    if g.size:
+        return formula(g.dtype, extents, shapes, g, *operands, mask=mask)
+    return [np.zeros(s, g.dtype) if mask >> k & 1 else None for k, s in enumerate(shapes)]
 
 
 def _trailing(operation: str, x: Any, normalized_shape: Any, parameters: dict) -> Extents:

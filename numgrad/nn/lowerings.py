@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
+from numgrad.codegen.array_formulas import ArrayFormula
 from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64
+from numgrad.codegen.nests.arrays import Axes, formula_terms
 from numgrad.codegen.nests.polynomial import Length, value_of
 from numgrad.codegen.nests.terms import Term, Terms, count
 from numgrad.compiler.graph.graph import TracedNode
@@ -12,6 +17,8 @@ from numgrad.compiler.lower.lookup import gather, positions, require, scatter, s
 from numgrad.compiler.lower.lowering import Arithmetic, column, lowering, operands, shape_of
 from numgrad.compiler.lower.matrices import multiplied, swapped
 from numgrad.kernels.dropout import BITS, FIRST, SECOND, STEP
+from numgrad.nn.batch_normalization import normalized_by, standardized_channels
+from numgrad.nn.layer_normalization import standardized_rows
 
 
 @lowering("linear")
@@ -85,48 +92,51 @@ def _embedding_backward(terms: Terms, node: TracedNode, args: list[Term]) -> Ter
     return scatter(terms, x, place, 0, len(indices.shape), shape)
 
 
+def _read(
+    formula: ArrayFormula,
+    terms: Terms,
+    operands: Sequence[Term | None],
+    shape: tuple[Length, ...],
+    places: Axes,
+    **options: Any,
+) -> list[Any]:
+    """A formula whose axes are some of a shape's."""
+    return formula_terms(terms, formula.function, operands, options, shape, places)
+
+
 @lowering("batch_normalize")
 def _batch_normalize(terms: Terms, node: TracedNode, args: list[Term]) -> list[Term] | None:
-    x, weight, bias = operands(node, args, 3)
+    x, *parameters = operands(node, args, 3)
     assert x is not None
-    out = node.outputs[0]
     if value_of(count(x.shape)) == 0:
         return None
-    of, rank = Arithmetic(terms, out.dtype), len(x.shape)
-    x = of.of(x)
-    axes = tuple(a for a in range(rank) if a != 1)
-    size = of.length(count([x.shape[a] for a in axes]))
-    mean = of("divide", terms.reduce("sum", x, axes), size)
-    centered = of("subtract", x, column(terms, mean, rank, 1))
-    variance = of("divide", terms.reduce("sum", of("multiply", centered, centered), axes), size)
-    rstd = of("divide", 1.0, of("sqrt", of("add", variance, float(node.params["eps"]))))
-    scale = rstd if weight is None else of("multiply", rstd, weight)
-    result = of("multiply", centered, column(terms, scale, rank, 1))
-    if bias is not None:
-        result = of("add", result, column(terms, of.of(bias), rank, 1))
-    return [result, mean, variance, rstd]
+    of, rank = Arithmetic(terms, node.outputs[0].dtype), len(x.shape)
+    given = [of.of(x), *_columns(of, parameters, rank), of.of(float(node.params["eps"]))]
+    places = ((0,), (1,), tuple(range(2, rank)))
+    results = _read(standardized_channels, terms, given, x.shape, places)
+    return [results[0], *(terms.drop(y, (0, *places[2])) for y in results[1:])]
+
+
+def _columns(of: Arithmetic, parameters: Sequence[Term | None], rank: int) -> list[Term | None]:
+    """Numbers for each channel beside something with ``rank`` axes."""
+    return [None if a is None else column(of.terms, of.of(a), rank, 1) for a in parameters]
 
 
 @lowering("normalize_by")
 def _normalize_by(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
-    x, mean, variance, weight, bias = operands(node, args, 5)
+    x, *parameters = operands(node, args, 5)
     assert x is not None
-    assert mean is not None
-    assert variance is not None
     of, rank = Arithmetic(terms, node.outputs[0].dtype), len(x.shape)
-    parameters = (mean, variance, weight, bias)
     if any(a is not None and a.shape != (x.shape[1],) for a in parameters):
         return None
-    deviation = of("sqrt", of("add", variance, float(node.params["eps"])))
-    scale = of("divide", 1.0 if weight is None else weight, deviation)
-    centered = of("subtract", x, column(terms, of.of(mean), rank, 1))
-    result = of("multiply", centered, column(terms, scale, rank, 1))
-    return result if bias is None else of("add", result, column(terms, of.of(bias), rank, 1))
+    given = [of.of(x), *_columns(of, parameters, rank), of.of(float(node.params["eps"]))]
+    places = ((0,), (1,), tuple(range(2, rank)))
+    return _read(normalized_by, terms, given, x.shape, places)[0]
 
 
 @lowering("normalize_groups")
 def _normalize_groups(terms: Terms, node: TracedNode, args: list[Term]) -> list[Term] | None:
-    x, weight, bias = operands(node, args, 3)
+    x, *parameters = operands(node, args, 3)
     assert x is not None
     params = node.params
     extents = tuple(map(terms.length, params["extents"]))
@@ -135,29 +145,20 @@ def _normalize_groups(terms: Terms, node: TracedNode, args: list[Term]) -> list[
     of = Arithmetic(terms, node.outputs[0].dtype)
     split = _split(x.shape, extents)
     if split is None:
-        values, axes, channels = terms.reshape(of.of(x), extents), (2, 3), (1, *extents[1:3], 1)
-        channels = tuple([terms.length(n) if isinstance(n, int) else n for n in channels])
+        shape, places = extents, ((0,), (1,), (2,), (3,))
+        channels = tuple([terms.length(1), *extents[1:3], terms.length(1)])
     else:
-        values, axes = of.of(x), tuple(range(split, len(x.shape)))
-        channels = x.shape[split:]
-    size = of.length(count([values.shape[a] for a in axes]))
-
-    def average(a: Term) -> Term:
-        return of("divide", of.reduce("sum", a, axes), size)
-
-    mean = average(values) if params["centered"] else None
-    deviation = values if mean is None else of("subtract", values, mean)
-    squares = average(of("multiply", deviation, deviation))
-    rstd = of("divide", 1.0, of("sqrt", of("add", squares, float(params["eps"]))))
-    result = of("multiply", deviation, rstd)
-    if weight is not None:
-        result = of("multiply", result, terms.reshape(of.of(weight), channels))
-    if bias is not None:
-        result = of("add", result, terms.reshape(of.of(bias), channels))
+        shape, rank = x.shape, len(x.shape)
+        places, channels = (range(split), (), range(split, rank), ()), shape[split:]
+    given = [None if a is None else terms.reshape(of.of(a), channels) for a in parameters]
+    eps = of.of(float(params["eps"]))
+    operands_ = [terms.reshape(of.of(x), shape), *given, eps]
+    y, mean, rstd = _read(
+        standardized_rows, terms, operands_, shape, places, centered=params["centered"]
+    )
     rows = terms.shape(node.outputs[1].shape)
-    none = terms.broadcast(of.of(0.0), rows)
-    means = none if mean is None else terms.reshape(mean, rows)
-    return [terms.reshape(result, x.shape), means, terms.reshape(rstd, rows)]
+    statistics = [terms.reshape(a, rows) for a in (rstd if mean is None else mean, rstd)]
+    return [terms.reshape(y, x.shape), *statistics]
 
 
 def _split(shape: tuple[Length, ...], extents: tuple[Length, ...]) -> int | None:

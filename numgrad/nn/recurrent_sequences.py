@@ -67,27 +67,32 @@ def _states(kind: str, a: Any, h: Any, weight: Any, bias: Any, *cell: Any) -> tu
     check_dtype(name, dtype)
     if dtype.kind == "c":
         raise NumgradTypeError(f"{name}: complex operands have no gates; pass real ones")
-    ranks = [x.ndim for x in (a, h, weight)] == [3, 2, 2] and all(c.ndim == 2 for c in cell)
-    hidden = weight.shape[0] // gates if ranks else 0
-    steps, rows = a.shape[:2] if ranks else (0, 0)
-    fits = (
-        ranks
-        and steps > 0
-        and a.shape[2] == gates * hidden == weight.shape[0]
-        and h.shape == (rows, weight.shape[1])
-        and (weight.shape[1] == hidden or (steps == 1 and kind != "gru"))
-        and (bias is None or (bias.ndim == 1 and bias.shape[0] == gates * hidden))
-        and all(c.shape == (rows, hidden) for c in cell)
-    )
-    if not fits:
+    if not _fit(kind, a, h, weight, bias, *cell):
         shapes = ", ".join(str(x.shape) for x in operands)
         raise NumgradValueError(
             f"{name}: operands of shapes {shapes} do not fit; expected (time, batch, {gates} * "
             f"hidden) with at least one time, states (batch, hidden), a weight ({gates} * "
             f"hidden, hidden) and a bias ({gates} * hidden,)"
         )
+    (steps, rows, _), hidden = a.shape, weight.shape[0] // gates
     width = GATES[kind][1] * hidden
     return Meta((steps, rows, hidden), dtype), Meta((steps, rows, width), dtype)
+
+
+def _fit(kind: str, a: Any, h: Any, weight: Any, bias: Any, *cell: Any) -> bool:
+    """Whether operands have the ranks and lengths of one another."""
+    if [x.ndim for x in (a, h, weight)] != [3, 2, 2]:
+        return False
+    gates = GATES[kind][0]
+    (steps, rows, _), hidden = a.shape, weight.shape[0] // gates
+    return bool(
+        steps > 0
+        and a.shape[2] == gates * hidden == weight.shape[0]
+        and h.shape == (rows, weight.shape[1])
+        and (weight.shape[1] == hidden or (steps == 1 and kind != "gru"))
+        and (bias is None or bias.shape == (gates * hidden,))
+        and all(c.shape == (rows, hidden) for c in cell)
+    )
 
 
 class _Layer:

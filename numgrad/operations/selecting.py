@@ -135,13 +135,14 @@ def digitize(x, bins, *, right=False):
     if x.dtype.kind == "c" or bins.dtype.kind == "c":
         raise NumgradTypeError("digitize: complex numbers lie in no interval; use real()")
     try:
-        if x.size < _MANY or bins.ndim != 1:
+        if x.size < _MANY or bins.ndim != 1 or not bins.size:
             return np.digitize(x, bins, right=right)
         np.digitize(x.ravel()[:1], bins)  # raises unless these are in order
-        rises, falls = (bins[:1] <= bins[-1:]).all(), (bins[:1] > bins[-1:]).any()
-        if falls:
+        if bins[0] > bins[-1]:
             return bins.size - _places(bins[::-1], x, not right)
-        return _places(bins, x, not right) if rises else np.digitize(x, bins, right=right)
+        # a NaN is neither above nor below
+        in_order = bins[0] <= bins[-1]
+        return _places(bins, x, not right) if in_order else np.digitize(x, bins, right=right)
     except ValueError as error:
         raise NumgradValueError(f"digitize: bins of shape {bins.shape}: {error}") from None
 

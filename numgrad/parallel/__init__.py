@@ -9,11 +9,6 @@
 (126.0, 84.0)
 """
 
-from numgrad.parallel.mapping import map as map
-from numgrad.parallel.mapping import value_and_grad as value_and_grad
+from numgrad.core.namespaces import namespace as _namespace
 
-__all__ = ["map", "value_and_grad"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+_namespace(globals(), {"numgrad.parallel.mapping": "map value_and_grad"})

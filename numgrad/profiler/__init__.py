@@ -10,17 +10,13 @@ Names are those of ``torch.profiler`` where it has them: ``record_function``, ``
 ``step``, ``export_chrome_trace``.
 """
 
-from numgrad.profiler.exports import merge as merge_traces
-from numgrad.profiler.notes import record_collective as record_collective
-from numgrad.profiler.notes import record_function as record_function
-from numgrad.profiler.session import ProfilerAction as ProfilerAction
-from numgrad.profiler.session import profile as profile
-from numgrad.profiler.session import schedule as schedule
+from numgrad.core.namespaces import namespace as _namespace
 
-__all__ = [
-    "ProfilerAction", "merge_traces", "profile", "record_collective", "record_function", "schedule",
-]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return __all__
+_namespace(
+    globals(),
+    {
+        "numgrad.profiler.exports": "merge_traces=merge",
+        "numgrad.profiler.notes": "record_collective record_function",
+        "numgrad.profiler.session": "ProfilerAction profile schedule",
+    },
+)

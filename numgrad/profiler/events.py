@@ -16,16 +16,8 @@ from numgrad.codegen.nests.statements import Statement
 from numgrad.codegen.nests.terms import PRODUCT
 from numgrad.codegen.threads import serial_ns
 from numgrad.core.plan import Call
-from numgrad.profiler.notes import (
-    KERNEL,
-    NEST,
-    NODE,
-    OPERATION,
-    STRIDE,
-    THREADS,
-    RecordedNotes,
-    Span,
-)
+from numgrad.profiler import notes as kinds
+from numgrad.profiler.notes import RecordedNotes, Span
 
 
 @dataclass(eq=False)
@@ -98,11 +90,11 @@ def events_of(recording: RecordedNotes) -> list[Event]:
     events: list[Event] = []
     known = _Lookups()
     for number, name, notes in recording.threads:
-        length = len(notes) - len(notes) % STRIDE  # another thread may be at it
-        rows = [tuple(notes[k : k + STRIDE]) for k in range(0, length, STRIDE)]
+        length = len(notes) - len(notes) % kinds.STRIDE  # another thread may be at it
+        rows = [tuple(notes[k : k + kinds.STRIDE]) for k in range(0, length, kinds.STRIDE)]
         events += _of_thread(rows, recording.begin, (number, name), known)
     for event in events:
-        if event.kind == NODE:
+        if event.kind == kinds.NODE:
             event.line = known.recorded.get(event.sequence, "")
     if recording.samples is not None:
         _add_memory(events, sorted(recording.samples), recording.begin)
@@ -151,13 +143,13 @@ def _of_thread(
             continue
         while stack and stack[-1].end <= begin - start:
             stack.pop()
-        if type(what) is Span and what.kind == THREADS:
+        if type(what) is Span and what.kind == kinds.THREADS:
             for event in stack:
                 event.threads = max(event.threads, what.threads)
             continue
         event = _event(known, what, begin - start, end - start, *rest)
         event.thread = thread
-        if event.kind == OPERATION and event.sequence >= 0:
+        if event.kind == kinds.OPERATION and event.sequence >= 0:
             known.recorded[event.sequence] = event.line
         if stack:
             event.parent = stack[-1]
@@ -165,7 +157,7 @@ def _of_thread(
             stack[-1].children.append(event)
         stack.append(event)
         events.append(event)
-        if type(what) is Span and what.kind == KERNEL and what.detail is not None:
+        if type(what) is Span and what.kind == kinds.KERNEL and what.detail is not None:
             kernels.append((event, what.detail))
     for event, detail in kernels:
         events += _nests(event, known, *detail)
@@ -184,10 +176,10 @@ def _event(
     if type(code) is int:  # a mask
         read, written = _bytes_backward(what, code, position)
         name = _node_name(what)
-        return Event(NODE, name, begin, end, read, written, sequence=number)
+        return Event(kinds.NODE, name, begin, end, read, written, sequence=number)
     read, written = sum(map(_nbytes, what.metas)), sum(map(_nbytes, what.results))
     line = known.line(code, position)
-    return Event(OPERATION, what.op.name, begin, end, read, written, line, sequence=number)
+    return Event(kinds.OPERATION, what.op.name, begin, end, read, written, line, sequence=number)
 
 
 def _node_name(call: Call) -> str:
@@ -243,7 +235,7 @@ def _nests(
         begin = start + round(time * done / total)
         done += share
         event = Event(
-            NEST, f"{step.name}: {name}", begin,
+            kinds.NEST, f"{step.name}: {name}", begin,
             start + round(time * done / total), int(bytes_), 0, line,
             kernel.threads, kernel.thread, estimated=True, parent=kernel,
         )  # fmt: skip

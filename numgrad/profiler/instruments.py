@@ -25,20 +25,8 @@ from numgrad.errors import generated
 from numgrad.operations import index, join, shape, write
 from numgrad.operations.index import is_basic
 from numgrad.optim import optimizer as step_hooks
-from numgrad.profiler.notes import (
-    COMPILE,
-    HIT,
-    KERNEL,
-    OPERATION,
-    PROGRAM,
-    STEP,
-    THREADS,
-    TRACE,
-    WALK,
-    Recording,
-    Span,
-    use,
-)
+from numgrad.profiler import notes as kinds
+from numgrad.profiler.notes import Recording, Span, use
 from numgrad.tensors import entries, inplace
 
 Wrapper = Callable[[Recording, Any], Any]
@@ -115,7 +103,7 @@ def _of_entries(recording: Recording) -> dict[str, Any]:
             return out
         finally:
             results = out if type(out) is tuple else (out,)
-            span = Span(OPERATION, op.name)
+            span = Span(kinds.OPERATION, op.name)
             if not (isinstance(op, View) and _is_view(results)):
                 span.read, span.written = _nbytes(args), _nbytes(results)
             note(begin, span, _sequence(results[0]) if results else -1)
@@ -145,7 +133,7 @@ def _subscripted(recording: Recording, function: Any) -> Any:
             sequence = _sequence(out)
             return out
         finally:
-            recording.note(begin, Span(OPERATION, "getitem"), sequence)
+            recording.note(begin, Span(kinds.OPERATION, "getitem"), sequence)
 
     return watched_subscript
 
@@ -177,7 +165,7 @@ def _in_place(
 ) -> Any:
     if state.ground.deferred:
         return call()
-    begin, span = recording.clock(), Span(OPERATION, name)
+    begin, span = recording.clock(), Span(kinds.OPERATION, name)
     try:
         return call()
     finally:
@@ -213,7 +201,7 @@ def _nbytes(values: Sequence[Any]) -> int:
 def _walked(recording: Recording, walk: Any) -> Any:
     """A whole backward and its nodes, unless it is traced, and computed later."""
     clock, log, note = recording.clock, recording.log, recording.note
-    span = Span(WALK, "backward")
+    span = Span(kinds.WALK, "backward")
 
     def watched_walk(evaluation: Any, *arguments: Any) -> Any:
         if state.ground.deferred:
@@ -249,11 +237,11 @@ def _compiled(recording: Recording, function: Any) -> Any:
     """Compiling a kernel, or loading it from disk."""
 
     def load_or_compile(kernel: Any, *args: Any) -> Any:
-        begin, span = recording.clock(), Span(COMPILE, kernel.name)
+        begin, span = recording.clock(), Span(kinds.COMPILE, kernel.name)
         try:
             return function(kernel, *args)
         finally:
-            span.kind = HIT if kernel.from_cache else COMPILE
+            span.kind = kinds.HIT if kernel.from_cache else kinds.COMPILE
             recording.note(begin, span)
 
     return load_or_compile
@@ -267,7 +255,7 @@ def _launched(recording: Recording, function: Any) -> Any:
         try:
             return function(entry, count, *arguments)
         finally:
-            recording.note(begin, Span(THREADS, "launch", threads=count))
+            recording.note(begin, Span(kinds.THREADS, "launch", threads=count))
 
     return launch
 
@@ -282,7 +270,7 @@ def _traced(recording: Recording, function: Any) -> Any:
         try:
             function(self, number, arguments, key, options, *rest)
         finally:
-            recording.note(begin, Span(TRACE, options.name))
+            recording.note(begin, Span(kinds.TRACE, options.name))
 
     return initialise
 
@@ -301,7 +289,7 @@ def _looped(recording: Recording, function: Any) -> Any:
     """All steps of a loop of a compiled function."""
 
     def run(self: Any, operands: Sequence[Any], *rest: Any) -> Any:
-        begin, span = recording.clock(), Span(KERNEL, "loop", _nbytes(operands))
+        begin, span = recording.clock(), Span(kinds.KERNEL, "loop", _nbytes(operands))
         try:
             result = function(self, operands, *rest)
             span.written = _nbytes(result)
@@ -322,7 +310,7 @@ def _taped(recording: Recording, function: Any) -> Any:
             sequence = outputs[self.recorded[0]]._grad_fn.sequence
             return outputs
         finally:
-            recording.note(begin, Span(OPERATION, self.name), sequence)
+            recording.note(begin, Span(kinds.OPERATION, self.name), sequence)
 
     return call
 
@@ -331,10 +319,10 @@ def _of_programs(recording: Recording) -> program.ProgramWatch:
     """How compiled programs are watched."""
 
     def run(of: program.KernelProgram, function: Any) -> Any:
-        return recording.timed(Span(PROGRAM, of.options.name), function)
+        return recording.timed(Span(kinds.PROGRAM, of.options.name), function)
 
     def segment(of: program.KernelProgram, step: program.Segment, function: Any) -> Any:
-        return recording.timed(Span(OPERATION, step.node.name), function)
+        return recording.timed(Span(kinds.OPERATION, step.node.name), function)
 
     def kernel(
         of: program.KernelProgram, step: program.KernelStep, skipped: int, function: Any
@@ -353,7 +341,7 @@ def _of_programs(recording: Recording) -> program.ProgramWatch:
                 detail = of, step, dict(zip(numbers, lengths, strict=True))
                 read = _nbytes(arguments[skipped:inputs])
                 made = _nbytes(arguments[inputs:results])
-                note(begin, Span(KERNEL, step.name, read, made, detail=detail))
+                note(begin, Span(kinds.KERNEL, step.name, read, made, detail=detail))
 
         return call
 
@@ -374,7 +362,7 @@ def _around_steps(recording: Recording) -> list[Callable[[], None]]:
     def after(optimizer: Any, *arguments: Any) -> None:
         begin = begun.pop((id(optimizer), id(log.notes)), None)
         if begin is not None:
-            span = Span(STEP, f"{type(optimizer).__name__}.step", *_bytes_of_step(optimizer))
+            span = Span(kinds.STEP, f"{type(optimizer).__name__}.step", *_bytes_of_step(optimizer))
             recording.note(begin, span)
 
     return [

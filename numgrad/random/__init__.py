@@ -16,14 +16,11 @@ In a function of ``ng.jit`` a generator from outside goes on from call to call, 
 function makes begins anew at each call, as in eager code.
 """
 
-from numgrad.random.generator import Generator as Generator
-from numgrad.random.generator import default_rng as default_rng
-from numgrad.random.generator import get_state as get_state
-from numgrad.random.generator import manual_seed as manual_seed
-from numgrad.random.generator import set_state as set_state
+from numgrad.core.namespaces import namespace as _namespace
 
-__all__ = ["Generator", "default_rng", "get_state", "manual_seed", "set_state"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+_namespace(
+    globals(),
+    {
+        "numgrad.random.generator": "Generator default_rng get_state manual_seed set_state",
+    },
+)

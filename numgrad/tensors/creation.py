@@ -80,7 +80,7 @@ def tensors_in(data: Any) -> list[Tensor]:
         refuse_mask("", data)
         return []
     try:
-        return [t for part in data if type(part) is not float for t in tensors_in(part)]
+        return [t for item in data if type(item) is not float for t in tensors_in(item)]
     except RecursionError:  # for the error that names it
         return [leaf for leaf in leaves(data) if isinstance(leaf, Tensor)]
 
@@ -88,16 +88,16 @@ def tensors_in(data: Any) -> list[Tensor]:
 def _is_differentiated(data: Any) -> bool:
     """Whether something differentiable is in a nesting: then its numbers alone lose a gradient."""
     return any(
-        (part.requires_grad and state.grad_enabled) or state.interpreters
-        for part in tensors_in(data)
+        (item.requires_grad and state.grad_enabled) or state.interpreters
+        for item in tensors_in(data)
     )
 
 
 def _stacked(name: str, data: Any) -> Tensor:
     """A nesting as one Tensor, through which gradients flow."""
     if isinstance(data, list | tuple):
-        parts = [_stacked(name, part) for part in data]
-        shapes = sorted({tuple(part.shape) for part in parts})
+        parts = [_stacked(name, item) for item in data]
+        shapes = sorted({tuple(item.shape) for item in parts})
         if len(shapes) > 1:
             raise NumgradValueError(
                 f"{name}: the nested sequence is ragged; every row must have the same length, got "
@@ -113,11 +113,11 @@ def _stacked(name: str, data: Any) -> Tensor:
 
 def _refuse_gradients(name: str, data: Any) -> None:
     """Raise if a leaf made of ``data`` would lose a gradient."""
-    for part in tensors_in(data):
-        needs = part.requires_grad and state.grad_enabled
-        if needs or (state.interpreters and has_tangent(part)):
+    for item in tensors_in(data):
+        needs = item.requires_grad and state.grad_enabled
+        if needs or (state.interpreters and has_tangent(item)):
             raise NumgradRuntimeError(
-                f"{name}: makes a leaf, and its data has a Tensor of shape {part.shape} that "
+                f"{name}: makes a leaf, and its data has a Tensor of shape {item.shape} that "
                 f"{'requires grad' if needs else 'has a tangent'}; use ng.asarray or np.stack, "
                 "through which gradients flow, clone(), or detach() to drop them on purpose"
             )
@@ -358,7 +358,7 @@ def _copied(name: str, data: Any, dtype: Any, requires_grad: bool) -> Tensor:
     """A copy, without a history, of what holds numbers that are read at each call."""
     with no_grad():
         if isinstance(data, list | tuple):
-            data = OPS["stack"]([_copied(name, part, None, False) for part in data])
+            data = OPS["stack"]([_copied(name, item, None, False) for item in data])
         out = OPS["copy"](data)
         out = out if dtype is None else OPS["astype"](out, dtype=dtype)
     return finish(name, state.ground.lift(out).copy(), requires_grad)
@@ -504,10 +504,10 @@ def linspace(
         array, *step = made if retstep else (made,)
         out = finish("linspace", array, requires_grad)
         return (out, *step) if retstep else out
-    out, part = _spaced(
+    out, fraction = _spaced(
         "linspace", lambda a, b, t: a + (b - a) * t, start, stop, num, endpoint, dtype, axis
     )
-    return (out, (as_operand(stop) - as_operand(start)) * part) if retstep else out
+    return (out, (as_operand(stop) - as_operand(start)) * fraction) if retstep else out
 
 
 def logspace(
@@ -613,9 +613,9 @@ class Concatenator:
 
     def __getitem__(self, items: Any) -> Tensor:
         items = items if isinstance(items, tuple) else (items,)
-        axis, rank, place = self.axis, self.rank, self.place
+        axis, rank, position = self.axis, self.rank, self.place
         if items and isinstance(items[0], str):
-            axis, rank, place = self._directive(items[0])
+            axis, rank, position = self._directive(items[0])
             items = items[1:]
         if not items:
             raise NumgradValueError(f"{self.name}: there is nothing in the brackets to join")
@@ -623,46 +623,46 @@ class Concatenator:
         for item in items:
             if isinstance(item, str):
                 raise NumgradTypeError(f"{self.name}: a text may stand first only, got {item!r}")
-            part = _range(item) if isinstance(item, slice) else as_operand(item)
-            kinds.append(item if type(item) in (int, float, complex) else part.dtype)
-            parts.append(_with_axes(part, rank, place))
+            array = _range(item) if isinstance(item, slice) else as_operand(item)
+            kinds.append(item if type(item) in (int, float, complex) else array.dtype)
+            parts.append(_with_axes(array, rank, position))
         dtype = np.result_type(*kinds)
-        parts = [OPS["astype"](part, dtype=dtype, copy=False) for part in parts]
+        parts = [OPS["astype"](array, dtype=dtype, copy=False) for array in parts]
         return OPS["concat"](parts, axis=axis)
 
     def _directive(self, text: str) -> tuple[int, int, int]:
         parts = [self.axis, self.rank, self.place]
         try:
-            numbers = [int(part) for part in text.split(",")]
+            numbers = [int(field) for field in text.split(",")]
             parts[: len(numbers)] = numbers
-            axis, rank, place = parts
+            axis, rank, position = parts
         except ValueError:
             raise NumgradValueError(
                 f"{self.name}: the text {text!r} is not understood; it has up to three integers "
                 "as in '0,2,1', and matrices ('r', 'c') are not made"
             ) from None
-        return axis, rank, place
+        return axis, rank, position
 
 
-def _range(part: slice) -> Any:
-    start = 0 if part.start is None else part.start
-    step = 1 if part.step is None else part.step
+def _range(item: slice) -> Any:
+    start = 0 if item.start is None else item.start
+    step = 1 if item.step is None else item.step
     if isinstance(step, complex):
-        return linspace(start, part.stop, int(abs(step)))
-    if part.stop is None:
+        return linspace(start, item.stop, int(abs(step)))
+    if item.stop is None:
         raise NumgradTypeError("a range needs an end: write start:stop or start:stop:step")
-    if any(isinstance(end, Tensor) for end in (start, part.stop, step)):
+    if any(isinstance(end, Tensor) for end in (start, item.stop, step)):
         raise NumgradTypeError("the ends of a range start:stop:step are numbers, not Tensors")
-    return arange(start, part.stop, step)
+    return arange(start, item.stop, step)
 
 
-def _with_axes(x: Any, rank: int, place: int) -> Any:
+def _with_axes(x: Any, rank: int, position: int) -> Any:
     """``x`` with axes of length 1 added, so that its own come to lie at ``place``."""
     own = len(x.shape)
     added = rank - own
     if added <= 0:
         return x
-    first = place % rank if place >= 0 else place + added + 1
+    first = position % rank if position >= 0 else position + added + 1
     first = min(max(first, 0), added) if own else 0
     return OPS["reshape"](x, (1,) * first + tuple(x.shape) + (1,) * (added - first))
 

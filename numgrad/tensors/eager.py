@@ -124,9 +124,9 @@ class EagerInterpreter(RecordingInterpreter):
 
     # ---------------------------------------------------------------------------------- indices
 
-    def index_part(self, part: Any, shape: tuple) -> Any:
-        index = example_index(part)
-        return index_array(part, shape) if index is None else index
+    def index_part(self, entry: Any, shape: tuple) -> Any:
+        index = example_index(entry)
+        return index_array(entry, shape) if index is None else index
 
     def selected_shape(self, operation: str, shape: tuple, index: tuple) -> tuple:
         whole = np.broadcast_to(0, shape)

@@ -379,7 +379,7 @@ def _requires_grad(a: Any) -> bool:
 
 def positions_by_example(x: Tensor, index: Any) -> Any:
     """Positions in C order of what an index selects; None if it is the same for all examples."""
-    if not any(isinstance(part, Batched) for part in tensors_of_index(index)):
+    if not any(isinstance(entry, Batched) for entry in tensors_of_index(index)):
         return None
     return OPS["reshape"](OPS["iota"](length=x.size), x.shape)[index]
 
@@ -485,9 +485,9 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         inplace(OPS["index_put"], "setitem", self, (value,), {"index": index})
 
 
-def _as_int(part: Any) -> Any:
+def _as_int(entry: Any) -> Any:
     """A part of an index, with NumPy's integers as Python's, so that it counts as basic."""
-    return int(part) if isinstance(part, np.integer) else part
+    return int(entry) if isinstance(entry, np.integer) else entry
 
 
 def copy_(self: Tensor, source: Any) -> Tensor:

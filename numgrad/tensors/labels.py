@@ -251,7 +251,7 @@ def _equal_coordinates(a: Any, b: Any) -> bool:
 def _labelled(name: str, out: Any, index: Any) -> Any:
     """Results of an elementwise operation, with the index of their elements."""
     if isinstance(out, tuple):
-        return tuple([_labelled(name, part, index) for part in out])
+        return tuple([_labelled(name, output, index) for output in out])
     if not isinstance(out, Tensor) or out.ndim != 1 or out.shape[0] != len(index):
         return out  # of a matrix beside a Series: by place, as there is no index for both axes
     if type(out) is not Tensor:

@@ -133,7 +133,7 @@ def _is_known(x: Any) -> bool:
 
 
 def _operand(x: Any) -> Any:
-    if isinstance(x, list | tuple) and any(isinstance(part, Tensor) for part in x):
+    if isinstance(x, list | tuple) and any(isinstance(item, Tensor) for item in x):
         return OPS["stack"](x)
     return x if isinstance(x, Tensor) else np.asarray(x)
 
@@ -224,9 +224,9 @@ def ufunc_at(
 def _without_masks(index: Any) -> Any:
     """An index with places instead of masks whose numbers are known."""
     parts: list[Any] = []
-    for part in index if type(index) is tuple else (index,):
-        known = isinstance(part, np.ndarray) and part.dtype == bool and part.ndim
-        parts += [made(k) for k in np.nonzero(part)] if known else [part]
+    for entry in index if type(index) is tuple else (index,):
+        known = isinstance(entry, np.ndarray) and entry.dtype == bool and entry.ndim
+        parts += [made(k) for k in np.nonzero(entry)] if known else [entry]
     return tuple(parts)
 
 
@@ -303,13 +303,13 @@ class Translation:
         self.ours = [n for n in inspect.signature(op.function).parameters if n not in op.implied]
         renamed = _RENAMED.get(function, {})
         self.names: dict[str, str] = dict(renamed)
-        for place, p in enumerate(theirs):
+        for position, p in enumerate(theirs):
             if p.name in self.taken or p.name == "out" or p.name in renamed:
                 continue
             if p.name in self.ours:
                 self.names[p.name] = p.name
-            elif p.kind in _ANY_PLACE and p.default is p.empty and self.ours[place] not in known:
-                self.names[p.name] = self.ours[place]  # an array of another name
+            elif p.kind in _ANY_PLACE and p.default is p.empty and self.ours[position] not in known:
+                self.names[p.name] = self.ours[position]  # an array of another name
         self.same = frozenset(
             p.name for p in theirs
             if p.kind in _KEYWORDS and self.names.get(p.name) == p.name

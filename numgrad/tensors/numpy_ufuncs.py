@@ -247,18 +247,18 @@ _ASSOCIATIVE = {
 }  # fmt: skip
 
 
-def _is_known(part: Any) -> bool:
+def _is_known(entry: Any) -> bool:
     """Whether the numbers of a part of an index are known."""
-    if isinstance(part, list | tuple):
-        return all(map(_is_known, part))
-    if isinstance(part, slice):
-        return all(map(_is_known, (part.start, part.stop, part.step)))
-    return not isinstance(part, Tensor | AbstractLength) or state.ground.numbers(part) is not None
+    if isinstance(entry, list | tuple):
+        return all(map(_is_known, entry))
+    if isinstance(entry, slice):
+        return all(map(_is_known, (entry.start, entry.stop, entry.step)))
+    return not isinstance(entry, Tensor | AbstractLength) or state.ground.numbers(entry) is not None
 
 
-def _known_part(part: Any, shape: tuple[int, ...]) -> Any:
-    basic = is_basic_part(part) or isinstance(part, slice)
-    return part if basic else index_array(part, shape)
+def _known_part(entry: Any, shape: tuple[int, ...]) -> Any:
+    basic = is_basic_part(entry) or isinstance(entry, slice)
+    return entry if basic else index_array(entry, shape)
 
 
 def _positions(name: str, x: Any, index: Any) -> Any:
@@ -274,7 +274,7 @@ def _positions(name: str, x: Any, index: Any) -> Any:
         checked(name, whole, itemgetter(parts), whole)
         return positions_of(shape, itemgetter(parts))
     parts = index_parts(name, shape, index)
-    if any(isinstance(part, Tensor) and part.dtype == bool for part in parts):
+    if any(isinstance(entry, Tensor) and entry.dtype == bool for entry in parts):
         raise NumgradTypeError(
             f"{name}: how many elements a mask takes is not known before its numbers are; use "
             "np.where"

@@ -110,11 +110,11 @@ def _state(source: Any) -> Any:
 
 def _sources(value: Any, seen: set[int]) -> Iterator[Any]:
     """Objects that hold the state of the generators reached from ``value``."""
-    for part in reached(value, seen):
-        if _is_of_user(part) and id(part) not in seen:
-            seen.add(id(part))
-            yield from _sources(list(vars(part).values()), seen)
-        source = part.generator if isinstance(part, Generator) else part
+    for child in reached(value, seen):
+        if _is_of_user(child) and id(child) not in seen:
+            seen.add(id(child))
+            yield from _sources(list(vars(child).values()), seen)
+        source = child.generator if isinstance(child, Generator) else child
         if isinstance(source, np.random.Generator):
             yield source.bit_generator
         elif isinstance(source, np.random.BitGenerator | np.random.RandomState):
@@ -132,19 +132,19 @@ def reached(value: Any, seen: set[int]) -> Iterator[Any]:
         yield value
     elif id(value) not in seen:
         seen.add(id(value))
-        for part in _parts(value):
-            yield from reached(part, seen)
+        for child in _parts(value):
+            yield from reached(child, seen)
 
 
 def _parts(value: Any) -> Iterator[Any]:
     """Elements of a container, or what a callable object has at hand when it is called."""
     held = referents(value)
     if held is not None:
-        for part, kind, *_ in held:
+        for child, kind, *_ in held:
             if kind == RECEIVER:
-                yield from getattr(part, "__dict__", {}).values()
+                yield from getattr(child, "__dict__", {}).values()
             else:
-                yield part
+                yield child
         if isinstance(value, FunctionType):
             yield from _named_generators(value)
     elif not isinstance(value, type | Op):

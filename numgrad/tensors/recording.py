@@ -47,8 +47,8 @@ class RecordingInterpreter(BaseInterpreter):
         if type(out) is tuple:
             tensors = _record_many(call, mask, operands, out)
             if isinstance(op, View):
-                for number, part in enumerate(tensors):
-                    _link(part, operands[0], number + 1)
+                for number, output in enumerate(tensors):
+                    _link(output, operands[0], number + 1)
             return tensors
         tensor = _record(call, mask, operands, out) if mask else new_tensor(out)
         if isinstance(op, View) and op.shares(arrays[0], out):

@@ -61,8 +61,8 @@ def _student(z: Any, were: tuple, df: Any) -> Any:
 def _fisher(z: Any, were: tuple, dfnum: Any, dfden: Any) -> Any:
     from numgrad.operations.special_functions.distributions import beta_path
 
-    part = beta_path(0.5 * dfnum, 0.5 * dfden, were[0] * z / (were[0] * z + were[1]))
-    ratio = part / (1 - part)
+    path = beta_path(0.5 * dfnum, 0.5 * dfden, were[0] * z / (were[0] * z + were[1]))
+    ratio = path / (1 - path)
     return z * ((ratio / fixed(ratio)) * ((dfden / were[1]) / (dfnum / were[0])))
 
 

@@ -6,11 +6,6 @@
 (True, True)
 """
 
-from numgrad.testing.numerical import gradcheck as gradcheck
-from numgrad.testing.numerical import gradgradcheck as gradgradcheck
+from numgrad.core.namespaces import namespace as _namespace
 
-__all__ = ["gradcheck", "gradgradcheck"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+_namespace(globals(), {"numgrad.testing.numerical": "gradcheck gradgradcheck"})

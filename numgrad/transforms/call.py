@@ -385,8 +385,8 @@ class TransformedCall:
         The engine gives the conjugate of the derivative of a holomorphic function.
         """
         dense = [
-            filled(None, shape + t._array.shape, t._array.dtype) if part is None else part
-            for part, t in zip(product, self.tensors, strict=True)
+            filled(None, shape + t._array.shape, t._array.dtype) if result is None else result
+            for result, t in zip(product, self.tensors, strict=True)
         ]
         return list(map(OPS["conjugate"], dense)) if self.argnums.holomorphic else dense
 

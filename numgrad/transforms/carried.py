@@ -397,13 +397,13 @@ class CarryingLoop:
             results.clear()  # it may be traced again
             new, y = one(unflatten(self.nesting, iter(own_memory(values[:count]))), values[count:])
             structure = flatten(y, results)
-            return [*self.checked(new), *(part for part in results if part is not None)]
+            return [*self.checked(new), *(output for output in results if output is not None)]
 
         outputs = iter(
             trace_body(function, metas, self.weak, carries=True, watched=watched).graph.outputs
         )
         dtypes = [next(outputs).dtype for _ in range(count)]
-        kinds = [None if part is None else next(outputs) for part in results]
+        kinds = [None if output is None else next(outputs) for output in results]
         return dtypes, structure, [None if v is None else (v.shape, v.dtype) for v in kinds]
 
     def _dtype(self, k: int, made: np.dtype) -> np.dtype:

@@ -171,7 +171,7 @@ def _compiled_scan(
         new, y = one(carry, rows)
         results: list[Any] = []
         structure = flatten(y, results)
-        places[:] = [k for k, part in enumerate(results) if part is not None]
+        places[:] = [k for k, item in enumerate(results) if item is not None]
         rows = [leaf(loop.name, "what is collected", results[k]) for k in places]
         return loop.checked(new), rows
 
@@ -486,9 +486,9 @@ def _count(name: str, nesting: Nesting, leaves: Sequence[Any], length: int | Non
 
 def _stacked(name: str, parts: Sequence[Any]) -> Any:
     """The rows that were collected from one place."""
-    if all(part is None for part in parts):
+    if all(item is None for item in parts):
         return None
-    return OPS["stack"]([leaf(name, "what is collected", part) for part in parts])
+    return OPS["stack"]([leaf(name, "what is collected", item) for item in parts])
 
 
 def _of_no_step(one: Callable[..., Any], loop: CarryingLoop, inputs: Sequence[Any]) -> Any:
@@ -616,9 +616,9 @@ def _compiled_branches(
         elif (where := align(nesting, result, outputs, "the result")) is not None:
             refuse_nesting(name, where)
         made = [None if x is None else leaf(name, "what a branch returns", x) for x in outputs]
-        for place, x in enumerate(made):
+        for position, x in enumerate(made):
             if x is not None:
-                check_shapes(name, shapes.setdefault(place, x.shape), x.shape)
+                check_shapes(name, shapes.setdefault(position, x.shape), x.shape)
         return made
 
     number = OPS["astype"](which, np.int64)

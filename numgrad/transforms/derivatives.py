@@ -281,8 +281,8 @@ def _by_points(values: Sequence[Tensor], call: TransformedCall) -> list[list[Ten
     for v in values:
         results = rows_by_point(v, call.tensors)
         table.append([
-            filled(None if part is None else Tensor(part), v._array.shape + t._array.shape, t.dtype)
-            for part, t in zip(results, call.tensors, strict=True)
+            filled(block if block is None else Tensor(block), (*v.shape, *t.shape), t.dtype)
+            for block, t in zip(results, call.tensors, strict=True)
         ])  # fmt: skip
     return table
 
@@ -300,8 +300,8 @@ def _by_columns(values: list[Tensor], call: TransformedCall) -> list[list[Tensor
     columns = [linear.columns(k) for k in range(len(call.tensors))]
     return [
         [
-            OPS["astype"](filled(part, v.shape + t.shape, t.dtype), t.dtype)
-            for part, t in zip(row, call.tensors, strict=True)
+            OPS["astype"](filled(block, v.shape + t.shape, t.dtype), t.dtype)
+            for block, t in zip(row, call.tensors, strict=True)
         ]
         for v, row in zip(values, zip(*columns, strict=True), strict=True)
     ]

@@ -81,9 +81,9 @@ class Linearization:
     ) -> Product:
         """The product ``w J``; None in ``w`` is zero. The ``last`` one frees the graph."""
         pairs = [
-            (part, weight)
-            for part, weight in zip(self.y, w, strict=True)
-            if part is not None and weight is not None and part.requires_grad
+            (output, weight)
+            for output, weight in zip(self.y, w, strict=True)
+            if output is not None and weight is not None and output.requires_grad
         ]
         if not pairs:
             return [None] * len(self.x)
@@ -151,9 +151,9 @@ class Linearization:
         pairs = [(y, v) for y, v in known if y.requires_grad]
         roots = [y for y, _ in pairs]
         while start < count and count >= MANY and not uses_user_code(roots):
-            part = [v[start : start + CHUNK] for _, v in pairs]
+            chunk = [v[start : start + CHUNK] for _, v in pairs]
             try:
-                results = self._walk(roots, part, True, self.create_graph, True)
+                results = self._walk(roots, chunk, True, self.create_graph, True)
             except NumgradError:  # an error of every row shows in turn
                 break
             yield results
@@ -198,8 +198,8 @@ class Linearization:
                 return self._computed(y, count, axis, wholes)
             results = self._in_turn(y, count)
         return [
-            None if part is None else OPS["reshape"](_arranged(part, axis), whole)
-            for part, whole in zip(results, wholes, strict=True)
+            None if block is None else OPS["reshape"](_arranged(block, axis), whole)
+            for block, whole in zip(results, wholes, strict=True)
         ]
 
     def columns(self, k: int, batched: bool | None = None) -> Product:
@@ -285,7 +285,7 @@ def _along(function: Function, x: Sequence[Tensor], k: int, directions: Tensor) 
     def tangents(direction: Tensor) -> Product:
         with dual_level():
             outputs = function([*x[:k], make_dual(x[k], direction), *x[k + 1 :]])
-            return [unpack_dual(part).tangent for part in outputs]
+            return [unpack_dual(output).tangent for output in outputs]
 
     if count > 1:
         try:
@@ -328,9 +328,9 @@ def joined(parts: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else OPS["concat"](parts)
 
 
-def filled(part: Tensor | None, shape: tuple[Any, ...], dtype: Any) -> Tensor:
+def filled(tensor: Tensor | None, shape: tuple[Any, ...], dtype: Any) -> Tensor:
     """A derivative, or zeros for want of any dependence."""
-    return Tensor(zeros(shape, dtype)) if part is None else part
+    return Tensor(zeros(shape, dtype)) if tensor is None else tensor
 
 
 def one(like: Tensor) -> Tensor:
@@ -340,7 +340,7 @@ def one(like: Tensor) -> Tensor:
 
 def uses_user_code(y: Sequence[Tensor]) -> bool:
     """Whether a backward calls a ``Function`` or hooks."""
-    edges = [edge_of(beneath(part)) for part in y]
+    edges = [edge_of(beneath(output)) for output in y]
     return any(
         node.extras is not None or node.call.opaque or node.call.ruled
         for node in reachable(edges).values()
@@ -349,7 +349,7 @@ def uses_user_code(y: Sequence[Tensor]) -> bool:
 
 def is_of_the_table(y: Sequence[Tensor]) -> bool:
     """Whether a backward consists of operations of the table only."""
-    edges = [edge_of(beneath(part)) for part in y]
+    edges = [edge_of(beneath(output)) for output in y]
     return all(
         node.extras is None and OPS.get(node.call.op.name) is node.call.op
         for node in reachable(edges).values()

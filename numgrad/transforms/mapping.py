@@ -201,8 +201,8 @@ def _axes_of(what: str, axes: Any, nesting: Nesting, name: str) -> Iterator[int 
             f"vmap: {what} is {axes!r} where {name} {_outline(nesting)}; nest it as that is, or "
             "give one axis for all of it"
         )
-    for part, inner in zip(parts, nesting[2], strict=True):
-        yield from _axes_of(what, part, inner, f"a part of {name}")
+    for item, inner in zip(parts, nesting[2], strict=True):
+        yield from _axes_of(what, item, inner, f"a part of {name}")
 
 
 def _outline(nesting: Nesting) -> str:

@@ -175,7 +175,9 @@ def jvp(
             ]
             call.aux = map_leaves(_primal, aux)
         call.look_outside([*values, *moved])
-    value, product = (unflatten(call.structure, map(call.kind, part)) for part in (values, moved))
+    value, product = (
+        unflatten(call.structure, map(call.kind, outputs)) for outputs in (values, moved)
+    )
     return (value, product, call.kinds(call.aux)) if has_aux else (value, product)
 
 
@@ -305,17 +307,17 @@ def _vector(
             f"{name}: {what} (here v) is at {where} nested otherwise than what it belongs to; give "
             f"{_outline(structure, like)}"
         )
-    return [_part(name, what, part, t) for part, t in zip(parts, like, strict=True)]
+    return [_part(name, what, item, t) for item, t in zip(parts, like, strict=True)]
 
 
-def _part(name: str, what: str, part: Any, like: Tensor) -> Tensor | None:
-    if part is None:
+def _part(name: str, what: str, item: Any, like: Tensor) -> Tensor | None:
+    if item is None:
         return None
-    refuse_mask(name, part)
-    tensor = part if isinstance(part, Tensor) else Tensor(np.array(part))
+    refuse_mask(name, item)
+    tensor = item if isinstance(item, Tensor) else Tensor(np.array(item))
     if tensor.dtype.kind not in "biufc":
         raise NumgradTypeError(
-            f"{name}: {what} has a {type(part).__name__} in it; give numbers, arrays or Tensors"
+            f"{name}: {what} has a {type(item).__name__} in it; give numbers, arrays or Tensors"
         )
     if tensor.shape != like.shape or (tensor.dtype.kind == "c" and like.dtype.kind != "c"):
         raise NumgradValueError(

@@ -94,17 +94,17 @@ class Request:
             raise NumgradRuntimeError(
                 f"{self.name}: v has {len(tensors)} part(s), {what} has {len(like)}; pass one each"
             )
-        for k, (part, t) in enumerate(zip(tensors, like, strict=True)):
-            fits = part.shape == t.shape and (part.dtype.kind == "c") == (t.dtype.kind == "c")
+        for k, (tensor, t) in enumerate(zip(tensors, like, strict=True)):
+            fits = tensor.shape == t.shape and (tensor.dtype.kind == "c") == (t.dtype.kind == "c")
             if not fits:
                 raise NumgradRuntimeError(
-                    f"{self.name}: {'v' if single else f'v[{k}]'} is {part.dtype} of shape "
-                    f"{part.shape}, {what} is {t.dtype} of shape {t.shape}; pass a v of that "
+                    f"{self.name}: {'v' if single else f'v[{k}]'} is {tensor.dtype} of shape "
+                    f"{tensor.shape}, {what} is {t.dtype} of shape {t.shape}; pass a v of that "
                     "shape, complex only where that is"
                 )
         return tuple(
-            self._own(part, requires_grad=False).astype(t.dtype, copy=False)
-            for part, t in zip(tensors, like, strict=True)
+            self._own(tensor, requires_grad=False).astype(t.dtype, copy=False)
+            for tensor, t in zip(tensors, like, strict=True)
         )
 
     def _tensors(self, what: str, values: Any) -> tuple[Tensors, bool]:
@@ -152,15 +152,15 @@ class Request:
         y = value if isinstance(value, tuple) else (value,)
         if not y:
             raise NumgradTypeError(f"{self.name}: the function returned an empty tuple")
-        for k, part in enumerate(y):
-            if not isinstance(part, Tensor):
+        for k, output in enumerate(y):
+            if not isinstance(output, Tensor):
                 raise NumgradTypeError(
-                    f"{self.name}: output {k} of the function is a {type(part).__name__}; return "
+                    f"{self.name}: output {k} of the function is a {type(output).__name__}; return "
                     "a Tensor or a tuple of them, computed from the arguments without converting "
                     "these to arrays or numbers"
                 )
-            check_floating(self.name, f"output {k} of the function is", part.dtype)
-            if self.strict and not part.requires_grad:
+            check_floating(self.name, f"output {k} of the function is", output.dtype)
+            if self.strict and not output.requires_grad:
                 raise self._independent(f"output {k} of the function", "the inputs")
         return y, not isinstance(value, tuple)
 
@@ -188,27 +188,27 @@ class Request:
         result = self.linear(y, x).pull(w, last=True)
         return self.filled(result, x, what, "input {}", recorded=self.create_graph)
 
-    def pushforward(self, y: Tensors, v: Tensors, x: Tensors, whole: str, part: str) -> Tensors:
+    def pushforward(self, y: Tensors, v: Tensors, x: Tensors, whole: str, inner: str) -> Tensors:
         """The product ``J v`` for each of ``y``."""
         linear = self.linear(y, x)
         self.filled(linear.transposed.y, x, whole, "input {}", recorded=True)
         result = linear.push(v, last=True)
-        return self.filled(result, y, part, "the inputs", recorded=self.create_graph)
+        return self.filled(result, y, inner, "the inputs", recorded=self.create_graph)
 
     def rows(self, y: Tensors, x: Tensors, vectorize: bool, what: str) -> list[Tensors]:
         """Jacobian of each output by each of ``x``."""
         linear = self.linear(y, x)
         table = []
-        for k, part in enumerate(y):
-            if part.dtype.kind == "c" and part.requires_grad and part.size and not vectorize:
+        for k, output in enumerate(y):
+            if output.dtype.kind == "c" and output.requires_grad and output.size and not vectorize:
                 raise NumgradRuntimeError(
                     f"{self.name}: {what.format(k)} is complex, and a row is the derivative of one "
                     "real number; return real and imaginary part as two outputs, or pass "
                     "vectorize=True for that of the real part"
                 )
             row = linear.rows(k, vectorize)
-            like = [Meta(part.shape + t.shape, t.dtype) for t in x]
-            if part.size:  # else there is nothing to be strict about
+            like = [Meta(output.shape + t.shape, t.dtype) for t in x]
+            if output.size:  # else there is nothing to be strict about
                 row = self.filled(row, like, what.format(k), "input {}", recorded=self.create_graph)
             table.append(row)
         return table
@@ -227,16 +227,16 @@ class Request:
         Both may leave ``{}`` for the position. Derivatives that are ``recorded`` must depend on the
         inputs themselves.
         """
-        for k, part in enumerate(results):
-            if self.strict and part is None:
+        for k, grad in enumerate(results):
+            if self.strict and grad is None:
                 raise self._independent(what.format(k), by.format(k))
-            if self.strict and recorded and part is not None and not part.requires_grad:
+            if self.strict and recorded and grad is not None and not grad.requires_grad:
                 raise NumgradRuntimeError(
                     f"{self.name}: the derivative of {what.format(k)} by {by.format(k)} is "
                     "constant, so it has none itself; pass strict=False if that is meant"
                 )
         return tuple(
-            filled(part, meta.shape, meta.dtype) for part, meta in zip(results, like, strict=True)
+            filled(grad, meta.shape, meta.dtype) for grad, meta in zip(results, like, strict=True)
         )
 
     def _independent(self, what: str, by: str) -> NumgradRuntimeError:

@@ -303,10 +303,10 @@ class _Compressed:
             raise NumgradNotImplementedError("parts: no dependence")
         entries: dict[Any, np.ndarray] = {}
         parts = {}
-        for part in parts_of(values[0], tensors):
-            known = entries.get(part.key)
-            entries[part.key] = part.entries if known is None else known + part.entries
-            parts[part.key] = part
+        for cut in parts_of(values[0], tensors):
+            known = entries.get(cut.key)
+            entries[cut.key] = cut.entries if known is None else known + cut.entries
+            parts[cut.key] = cut
         shapes = tuple([t._array.shape for t in tensors])
         key = (*entries, shapes)
         places = self._places.get(key)
@@ -320,7 +320,7 @@ class _Compressed:
         starts = np.cumsum([0, *map(prod, shapes)])
         rows, width = np.arange(self.pattern.shape[0]), self.pattern.shape[1]
         entries = np.concatenate([
-            rows * width + starts[part.number] + part.places(shapes[part.number]) for part in parts
+            rows * width + starts[cut.number] + cut.places(shapes[cut.number]) for cut in parts
         ])  # fmt: skip
         order = np.argsort(entries)
         stored, columns = coordinates(self.pattern)
@@ -376,8 +376,8 @@ def _split(vectors: np.ndarray, across: Sequence[Any]) -> list[Tensor]:
     ends = np.cumsum([int(t.size) for t in across])
     parts = np.split(vectors, ends[:-1], axis=1) if across else []
     return [
-        Tensor(part.astype(t.dtype).reshape(len(vectors), *t.shape))
-        for part, t in zip(parts, across, strict=True)
+        Tensor(piece.astype(t.dtype).reshape(len(vectors), *t.shape))
+        for piece, t in zip(parts, across, strict=True)
     ]
 
 
@@ -389,10 +389,10 @@ def _product(linear: Linearization, vectors: Sequence[Tensor], dtype: Any) -> np
     row = 0
     for value in linear.pull_many(vectors) if count else ():
         column, height = 0, 1
-        for part, size in zip(value, sizes, strict=True):
-            if part is not None:
-                height = len(part._array)
-                lines[row : row + height, column : column + size] = part._array.reshape(height, -1)
+        for piece, size in zip(value, sizes, strict=True):
+            if piece is not None:
+                height = len(piece._array)
+                lines[row : row + height, column : column + size] = piece._array.reshape(height, -1)
             column += size
         row += height
     return lines

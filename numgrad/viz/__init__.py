@@ -7,11 +7,6 @@
 True
 """
 
-from numgrad.viz.drawing import Drawing as Drawing
-from numgrad.viz.drawing import make_dot as make_dot
+from numgrad.core.namespaces import namespace as _namespace
 
-__all__ = ["Drawing", "make_dot"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+_namespace(globals(), {"numgrad.viz.drawing": "Drawing make_dot"})

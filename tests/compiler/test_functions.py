@@ -287,17 +287,23 @@ def test_a_long_compilation_is_announced(monkeypatch, capsys):
     monkeypatch.setattr(messages, "PATIENCE", 0.01)
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
     right = specialise.compile_graph
-    waiting = threading.Event()
+    announced, write = threading.Event(), sys.stderr.write
+
+    def noted(text):
+        announced.set()
+        return write(text)
+
+    monkeypatch.setattr(sys.stderr, "write", noted)
 
     def slow(graph, choices):
-        waiting.wait(0.2)
+        assert announced.wait(60)
         return right(graph, choices)
 
     monkeypatch.setattr(specialise, "compile_graph", slow)
     ng.jit(plain)(np.ones(2))
     assert "numgrad: compiling plain ..." in capsys.readouterr().err
     monkeypatch.setattr(specialise, "compile_graph", right)
-    monkeypatch.setattr(messages, "PATIENCE", 10.0)
+    monkeypatch.setattr(messages, "PATIENCE", 60.0)
     ng.jit(plain)(np.ones(2))
     assert capsys.readouterr().err == ""
 

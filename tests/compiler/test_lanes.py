@@ -110,3 +110,39 @@ def test_extremes_along_the_first_axis_are_searched_side_by_side(dtype):
         fast = ng.jit(lambda x, function=function: function(x, axis=0))
         np.testing.assert_array_equal(fast(x), function(x, axis=0))
         assert "lane" in fast.source
+
+
+def standardized(x: Any, axis: int) -> Any:
+    d = x - np.mean(x, axis=axis, keepdims=True)
+    return d / np.sqrt(np.mean(d * d, axis=axis, keepdims=True)), np.max(x, axis=axis)
+
+
+def of_column_and_row(x: Any, axis: int) -> Any:
+    """Numbers for columns that wait for elements, which wait for others for columns."""
+    m = np.mean(x, axis=axis)
+    y = (x - m) * 2
+    return y, y[0] * 3 + m, np.sum(y * y, axis=axis)
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "axis"),
+    [(standardized, (70, 60), 0), (standardized, (3, 70, 60), 1), (of_column_and_row, (70, 60), 0)],
+)
+def test_columns_are_reduced_row_by_row(function, shape, axis):
+    """The innermost loops walk along rows, wherever columns are reduced: Note [Columns]."""
+    x = np.random.default_rng(1).normal(3.0, 2.0, shape)
+    with emulating():
+        fast = ng.jit(lambda x: function(x, axis))
+        results = fast(x)
+        source = fast.source
+    for ours, expected in zip(results, function(x, axis), strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-11, atol=1e-11)
+    depth, inner = 0, None
+    for line in source.splitlines():
+        indent = len(line) - len(line.lstrip())
+        if loop := re.match(r" +for (i\d+) in range", line):
+            depth, inner = indent, loop[1]
+        elif indent <= depth:
+            inner = None
+        elif inner:
+            assert f"*{inner}" not in line, "elements beside each other innermost"

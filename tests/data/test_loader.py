@@ -196,7 +196,7 @@ def no_thread_is_left():
     yield
     if running():
         gc.collect()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while running():
         assert time.monotonic() < deadline, "worker threads are left"
         time.sleep(0.01)
@@ -233,7 +233,7 @@ def test_workers_run_ahead_as_far_as_told():
     dataset = Slow(100)
     batches = iter(DataLoader(dataset, 1, num_workers=2, prefetch_factor=3))
     next(batches)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while len(dataset.asked) < 7 and time.monotonic() < deadline:
         time.sleep(0.005)
     time.sleep(0.05)
@@ -255,19 +255,19 @@ def test_leaving_the_loop_stops_the_workers():
 
 
 def test_leaving_waits_for_no_sample_and_begins_no_other():
-    go_on, asked = threading.Event(), []
+    go_on, asked, done = threading.Event(), [], []
 
     class Stuck(Squares):
         def __getitem__(self, index):
             asked.append(index)
             if index:
-                go_on.wait(10)
+                go_on.wait(60)
+            done.append(index)
             return index
 
-    began = time.monotonic()
     for _ in DataLoader(Stuck(), 1, num_workers=1, prefetch_factor=5):
         break
-    assert time.monotonic() - began < 5
+    assert done == [0]
     go_on.set()
     while running():
         time.sleep(0.005)

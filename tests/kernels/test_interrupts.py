@@ -135,7 +135,7 @@ def test_a_kernel_that_cannot_be_written_serves_its_process(tmp_path, monkeypatc
 
 
 GRADIENT = """
-import os, signal, sys, threading
+import os, signal, sys, threading, time
 import numpy as np
 import numgrad as ng
 
@@ -153,9 +153,12 @@ def interrupt(number, frame):
     if not done.is_set():
         raise KeyboardInterrupt
 
-def storm():
-    while not done.wait(float(sys.argv[1])):
-        os.kill(os.getpid(), signal.SIGINT)
+def storm():  # by the time that the process gets, which may be little
+    due = 0.0
+    while not done.wait(0.01):
+        if time.process_time() >= due:
+            due = time.process_time() + float(sys.argv[1])
+            os.kill(os.getpid(), signal.SIGINT)
 
 done = threading.Event()
 signal.signal(signal.SIGINT, interrupt)
@@ -359,8 +362,8 @@ def handler(number, frame):
 
 active, numbers, text = False, random.Random(int(sys.argv[1])), sys.argv[2]
 signal.signal(signal.SIGALRM, handler)
-end, outcomes = time.monotonic() + 1.5, {"done": 0, "stopped": 0}
-while time.monotonic() < end:
+outcomes = {"done": 0, "stopped": 0}
+while outcomes["stopped"] < 100:
     try:
         active = True
         signal.setitimer(signal.ITIMER_REAL, numbers.random() * 0.02 + 1e-4, 0.003)
@@ -373,7 +376,6 @@ while time.monotonic() < end:
         active = False
         outcomes["stopped"] += 1
 signal.setitimer(signal.ITIMER_REAL, 0)
-assert outcomes["stopped"] > 20, outcomes
 """
 
 

@@ -127,7 +127,7 @@ def test_a_module_that_another_thread_imports_can_be_imported_in_the_child(
         time.sleep(0.001)
     child = os.fork()
     if child == 0:
-        signal.alarm(20)
+        signal.alarm(120)
         os._exit(importlib.import_module(name).value - 1)
     assert os.waitpid(child, 0)[1] == 0
     thread.join()
@@ -149,7 +149,7 @@ def compile_in_a_loop():
         number(k := k + 1)
 
 def gradient(_=None):
-    signal.alarm(60)
+    signal.alarm(240)
     entry, x = number(-1).entry, np.linspace(0.1, 1.0, 5)
     entry(x)
     w = ng.tensor(x, requires_grad=True)

@@ -213,3 +213,33 @@ def test_same_bits_for_any_number_of_threads(monkeypatch):
         layer.zero_grad()
     for serial, parallel in zip(*found, strict=True):
         np.testing.assert_array_equal(serial, parallel)
+
+
+FITTING = {"a": (2, 3, 8), "h": (3, 2), "weight": (8, 2), "bias": (8,), "c": (3, 2)}
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("a", (3, 8)), ("a", (0, 3, 8)), ("a", (2, 3, 7)), ("a", (2, 4, 8)), ("h", (3,)),
+        ("h", (2, 2)), ("h", (3, 1)), ("weight", (8,)), ("weight", (7, 2)), ("weight", (8, 3)),
+        ("bias", (7,)), ("bias", (1, 8)), ("c", (3,)), ("c", (2, 2)), ("c", (3, 1)),
+    ],
+)  # fmt: skip
+def test_operands_of_a_sequence_that_do_not_fit_are_refused(name, shape):
+    from numgrad.nn.recurrent_sequences import lstm_sequence
+
+    lstm_sequence(*map(ng.ones, FITTING.values()))
+    with pytest.raises(ng.NumgradValueError, match="lstm_sequence: operands of shapes"):
+        lstm_sequence(*map(ng.ones, {**FITTING, name: shape}.values()))
+
+
+def test_a_projected_state_is_for_one_time_of_an_lstm():
+    from numgrad.nn.recurrent_sequences import gru_sequence, lstm_sequence
+
+    shapes = [(1, 3, 8), (3, 5), (8, 5), (8,), (3, 2)]
+    assert lstm_sequence(*map(ng.ones, shapes))[0].shape == (1, 3, 2)
+    with pytest.raises(ng.NumgradValueError, match="do not fit"):
+        lstm_sequence(*map(ng.ones, [(2, 3, 8), *shapes[1:]]))
+    with pytest.raises(ng.NumgradValueError, match="do not fit"):
+        gru_sequence(*map(ng.ones, [(1, 3, 6), (3, 5), (6, 5)]))

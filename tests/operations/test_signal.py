@@ -98,6 +98,24 @@ def test_recursive_filters(dtype):
             check("lfilter_zi", b, a)
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_states_of_filters_are_broadcast(axis):
+    """Along other axes than that of the filter, as SciPy's."""
+    b, a, x = draw((3,)), np.array([2.0, 0.3]), draw((4, 2, 3))
+    shape = [*x.shape]
+    shape[axis] = 2
+    for ones in range(8):
+        given = [1 if ones >> k & 1 and k != axis else n for k, n in enumerate(shape)]
+        check("lfilter", b, a, x, axis, draw(given, x.dtype, 1))
+    for k in range(3):
+        for wrong in {0, 1, 2, 5} - {shape[k]} - ({1} if k != axis else set()):
+            zi = np.ones([*shape[:k], wrong, *shape[k + 1 :]])
+            with pytest.raises(ng.NumgradValueError, match="lfilter: zi of shape"):
+                ng.signal.lfilter(b, a, x, axis, zi)
+    with pytest.raises(ng.NumgradValueError, match="lfilter: zi of shape"):
+        ng.signal.lfilter(b, a, x, axis, np.ones((1, *shape)))
+
+
 def test_filters_in_sections_and_both_directions():
     x = draw((3, 40))
     for order in (2, 3, 5):

@@ -208,8 +208,8 @@ class BatchingInterpreter(Interpreter):
             out = self._bind_batch(op, operands, params)
         if isinstance(out, tuple):
             return tuple([
-                part.value if isinstance(part, BatchOperand) else Batched(part, self)
-                for part in out
+                output.value if isinstance(output, BatchOperand) else Batched(output, self)
+                for output in out
             ])  # fmt: skip
         return Batched(out, self)
 

@@ -108,18 +108,18 @@ def _is_inside(x: Tensor, levels: Sequence[BatchingInterpreter]) -> TypeGuard[Ba
     return stack.index(x.level) > stack.index(levels[-1])
 
 
-def example_index(part: Any) -> Any:
+def example_index(index: Any) -> Any:
     """A part of an index that is different for each example, as an array; None for any other."""
-    if isinstance(part, list | tuple) and any(isinstance(p, Batched) for p in part):
-        part = OPS["stack"](part)
-    if not isinstance(part, Batched):
+    if isinstance(index, list | tuple) and any(isinstance(p, Batched) for p in index):
+        index = OPS["stack"](index)
+    if not isinstance(index, Batched):
         return None
-    if part.dtype.kind not in "iub":
+    if index.dtype.kind not in "iub":
         raise NumgradIndexError(
-            f"getitem: an index of dtype {part.dtype} that differs by example; indices are "
+            f"getitem: an index of dtype {index.dtype} that differs by example; indices are "
             "integers and masks"
         )
-    return part
+    return index
 
 
 def as_examples(made: Tensor, like: Any) -> Tensor:
@@ -222,7 +222,7 @@ class Selected(Tensor):
         if isinstance(op, Elementwise) or op.name in _KEPT:
             out = op(*(self._whole(op, a) for a in args), **params)
             if isinstance(out, tuple):
-                return tuple([Selected(part, self.flags) for part in out])
+                return tuple([Selected(output, self.flags) for output in out])
             return Selected(out, self.flags)
         refuse(op.name)
 

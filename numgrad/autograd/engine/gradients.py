@@ -79,8 +79,8 @@ class ArrayEvaluation(Evaluation):
         call = node.call
         if type(g) is list and call.materializes:
             g = [
-                np.zeros(m.shape, m.dtype) if part is None else part
-                for part, m in zip(g, call.out_metas, strict=True)
+                np.zeros(m.shape, m.dtype) if grad is None else grad
+                for grad, m in zip(g, call.out_metas, strict=True)
             ]
         values = node.unpack() if node.saved != () else ()
         if call.large:

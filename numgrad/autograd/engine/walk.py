@@ -344,11 +344,11 @@ class Visits:
 
     def _as_hooks_see(self, g: Any) -> list[Any]:
         """The gradients that wait at a node, as hooks see them."""
-        return [self.evaluation.shown(part) for part in (g if type(g) is list else [g])]
+        return [self.evaluation.shown(grad) for grad in (g if type(g) is list else [g])]
 
     def _from_hooks(self, parts: Sequence[Any], g: Any) -> Any:
         """The gradients that hooks made of ``g``, as the node gets them."""
-        changed = [self.evaluation.taken(part) for part in parts]
+        changed = [self.evaluation.taken(grad) for grad in parts]
         return changed if type(g) is list else changed[0]
 
 

@@ -271,7 +271,7 @@ class FunctionCall(Call):
     def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
         parts = g if self.out_metas else [g]
         gradients = self._run(
-            [None if part is None else Tensor(part) for part in parts], mask, False
+            [None if grad is None else Tensor(grad) for grad in parts], mask, False
         )
         arrays: list[Any] = [None if value is None else value._array for value in gradients]
         for k, meta in enumerate(self.metas):
@@ -297,9 +297,9 @@ class FunctionCall(Call):
         if self.ctx._materializes:
             parts = [
                 Tensor(zeros(meta.shape, meta.dtype))
-                if part is None and meta is not NO_TENSOR
-                else part
-                for part, meta in zip(parts, self.results, strict=True)
+                if grad is None and meta is not NO_TENSOR
+                else grad
+                for grad, meta in zip(parts, self.results, strict=True)
             ]
         with user_code(recording, state.task):
             returned = self.definition.run_backward(self.ctx, parts)
@@ -340,7 +340,7 @@ class FunctionCall(Call):
         """The gradients, with a graph that leads where theirs would, but cannot be walked."""
         node = None if self.ctx._node is None else self.ctx._node()
         edges = [edge for edge in node.edges if edge is not None] if node is not None else []
-        edges += [edge_of(part) for part in parts if part is not None and part.requires_grad]
+        edges += [edge_of(grad) for grad in parts if grad is not None and grad.requires_grad]
         call = DeadEnd(self.op.name, gradients, len(edges))
         dead = Node(call, (1 << len(edges)) - 1, tuple(edges), ())
         return [

@@ -15,7 +15,7 @@ it is not in a branch or loop.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from numgrad.codegen.adjoint.activity import Activity
 from numgrad.codegen.adjoint.operations import Operations
@@ -63,6 +63,23 @@ def contributions(lines: Iterable[Line]) -> Iterator[str]:
             yield line.name
 
 
+def makers_of(function: KernelFunction) -> dict[str, KernelStatement | Carried]:
+    """The statement, or carried value, that gives each name its value."""
+    makers: dict[str, KernelStatement | Carried] = {}
+    for s in walk(function.body):
+        if isinstance(s, Define | Load):
+            makers[s.name] = s
+        elif isinstance(s, KernelBranch):
+            makers.update({name: s for name, _, _ in s.joined})
+        elif isinstance(s, KernelLoop):
+            makers[s.variable] = s
+            for c in s.carried:
+                makers[c.out] = s
+                if c.name != s.variable:
+                    makers[c.name] = c
+    return makers
+
+
 class Backward:
     """The backward sweep of a function: Note [Backward sweep].
 
@@ -76,41 +93,34 @@ class Backward:
         Names with a cotangent.
     recompute
         Gives the lines that compute what a reversed block needs again.
+    fused
+        Loops whose iterations are reversed one by one, with the lines that give the cotangents of
+        what they carry before the loop: Note [Fused sweeps] in ``fused``. ``reversals`` has the
+        lines that end each iteration; ``early`` the names to whose cotangents these add.
     """
 
     def __init__(
         self,
         function: KernelFunction,
         operations: Operations,
-        inputs: Iterable[str],
+        activity: Activity,
         replayed: set[KernelLoop],
         recompute: Callable[[Backward, Block], list[Line]],
+        fused: Mapping[KernelLoop, list[Line]],
     ) -> None:
         self.recompute = recompute
         self.function, self.operations = function, operations
         self.texts = Texts(function, operations)
-        self.activity = Activity(function, operations, inputs)
+        self.activity, self.fused = activity, fused
         self.overwritten = Overwrites(function)
-        self.tapes = Tapes(function, self.texts, replayed)
+        self.tapes = Tapes(function, self.texts, {*replayed, *fused})
         self.needed: dict[Block, set[str]] = defaultdict(set)
         self.touched: set[str] = set()
-        self.makers: dict[str, KernelStatement | Carried] = {}
-        self._note_makers()
+        self.reversals: dict[KernelLoop, list[Line]] = {}
+        self.early: set[str] = set()
+        self.makers = makers_of(function)
         lines = self._reversed(function.body)
         self.lines = self._opened(function.body, lines)
-
-    def _note_makers(self) -> None:
-        for s in walk(self.function.body):
-            if isinstance(s, Define | Load):
-                self.makers[s.name] = s
-            elif isinstance(s, KernelBranch):
-                self.makers.update({name: s for name, _, _ in s.joined})
-            elif isinstance(s, KernelLoop):
-                self.makers[s.variable] = s
-                for c in s.carried:
-                    self.makers[c.out] = s
-                    if c.name != s.variable:
-                        self.makers[c.name] = c
 
     # ---------------------------------------------------------------------------- what is needed
 
@@ -119,8 +129,12 @@ class Backward:
         for value in values:
             for name in names_in(value):
                 block = self.function.homes[name]
-                if block.loop is not None and name != block.loop.variable:
+                if not self._is_there(block) and name != block.loop.variable:  # pyright: ignore
                     self.needed[block].add(name)
+
+    def _is_there(self, block: Block) -> bool:
+        """Whether the values of a block are there when it is reversed."""
+        return block.loop is None or block.loop in self.fused
 
     def is_gone(self, load: Load) -> bool:
         """Whether the backward sweep cannot read the element itself."""
@@ -216,7 +230,24 @@ class Backward:
         else:
             out += [f"if not {condition}:", sides[1]]
 
+    def _reverse_fused(self, s: KernelLoop, out: list[Line]) -> None:
+        """Reverse one iteration; the forward sweep has the lines in its loop."""
+        carried = [c for c in s.carried if c.name in self.activity]
+        self.touched |= {c.name for c in carried}
+        lines: list[Line] = []
+        for c in carried:
+            self.add(lines, c.end, bar(c.out))
+        lines = self._opened(s.body, lines + self._reversed(s.body))
+        homes = self.function.homes
+        self.early |= {n for n in contributions(lines) if not homes[n].is_within(s.body)}
+        self.reversals[s] = lines
+        for c in carried:
+            self.add(out, c.start, bar(c.out))
+
     def _reverse_loop(self, s: KernelLoop, out: list[Line]) -> None:
+        if s in self.fused:
+            self._reverse_fused(s, out)
+            return
         carried = [c for c in s.carried if c.name in self.activity]
         self.touched |= {c.name for c in carried}
         copies: list[Line] = []
@@ -261,6 +292,7 @@ class Backward:
         homes = self.function.homes
         moving = list(moving)
         names = {n for n in self.touched if homes[n] is block and n not in passing} | set(moving)
+        names -= self.early
         started: set[str] = set()
         zeros: list[Line] = []
 
@@ -280,7 +312,7 @@ class Backward:
         for name in moving:
             if name not in started:
                 start(name)
-        if block.loop is None:
+        if self._is_there(block):
             return zeros + out
         local: list[Line] = []
         for s in block.statements:

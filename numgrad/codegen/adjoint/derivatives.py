@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from numgrad.codegen.adjoint.backward import Backward, bar
+from numgrad.codegen.adjoint.activity import Activity
+from numgrad.codegen.adjoint.backward import Backward, bar, contributions
+from numgrad.codegen.adjoint.fused import fused_loops
 from numgrad.codegen.adjoint.operations import Operations
 from numgrad.codegen.adjoint.placement import Tapes
 from numgrad.codegen.adjoint.replay import NoReplay, branch_lines, loop_lines, recomputed_lines
@@ -27,7 +29,7 @@ from numgrad.codegen.adjoint.representation import (
     KernelStatement,
     Load,
 )
-from numgrad.codegen.adjoint.text import Line, Texts, joined_lines
+from numgrad.codegen.adjoint.text import Line, Texts, joined_lines, zero
 from numgrad.codegen.dtypes import numpy_name
 
 
@@ -62,14 +64,20 @@ def definition(function: KernelFunction, names: Sequence[str], lines: Iterable[L
 
 
 def backward_of(
-    function: KernelFunction, operations: Operations, inputs: Sequence[str]
+    function: KernelFunction, operations: Operations, inputs: Sequence[str], *, fuses: bool
 ) -> Backward:
-    """The backward sweep, with those loops replayed that have loops with tapes in them."""
+    """The backward sweep, with those loops replayed that have loops with tapes in them.
+
+    If it ``fuses``, iterations of some loops are reversed at once: Note [Fused sweeps] in
+    ``fused``.
+    """
+    activity = Activity(function, operations, inputs)
+    fused = fused_loops(function, operations, activity) if fuses else {}
     replayed: set[KernelLoop] = set()
     impossible: set[KernelLoop] = set()
     while True:
         try:
-            backward = Backward(function, operations, inputs, replayed, recomputed_lines)
+            backward = Backward(function, operations, activity, replayed, recomputed_lines, fused)
         except NoReplay as problem:
             replayed = replayed - {problem.loop}
             impossible.add(problem.loop)
@@ -77,7 +85,8 @@ def backward_of(
         more: set[KernelLoop] = set()
         for loop in backward.tapes.loops.values():
             around = loop.home.loops()
-            if backward.tapes.root(loop) is None and not replayed.intersection(around):
+            again = replayed.union(fused).intersection(around)
+            if backward.tapes.root(loop) is None and not again:
                 more |= set([a for a in around if a not in impossible][:1])
         if not more - replayed:
             return backward
@@ -89,6 +98,7 @@ class ForwardSweep:
 
     def __init__(self, function: KernelFunction, texts: Texts, backward: Backward | None) -> None:
         self.function, self.texts, self.backward = function, texts, backward
+        self.started: set[str] = set()  # names whose cotangents are zero before a fused loop
         self.tapes = backward.tapes if backward is not None else Tapes(function, texts, set())
 
     def lines(self, block: Block) -> list[Line]:
@@ -122,13 +132,20 @@ class ForwardSweep:
     def _keeping(self, name: str) -> list[Line]:
         """The lines that keep a value that was just computed."""
         loop = self.tapes.loops.get(name)
-        if loop is not None and self.tapes.root(loop) is None:
+        if loop is not None and self._keeps(loop):
             return [f"{self.tapes.element(name, loop)} = {name}"]
         return []
 
+    def _keeps(self, loop: KernelLoop) -> bool:
+        """Whether this sweep, and no replay, keeps what is kept of a loop."""
+        root = self.tapes.root(loop)
+        return self.backward is not None and (root is None or root in self.backward.fused)
+
     def _cotangents(self, s: Allocate) -> list[Line]:
-        """An array of cotangents for one that is made outside of all loops."""
-        if self.backward is None or s.home.loop is not None:
+        """An array of cotangents for one that is made outside of loops, or in a fused one."""
+        if self.backward is None:
+            return []
+        if s.home.loop is not None and s.home.loop not in self.backward.fused:
             return []
         if not self.backward.has_cotangent(s.array):
             return []
@@ -136,12 +153,31 @@ class ForwardSweep:
         return [self.texts.allocation(bar(s.array), Allocate(s.array, maker, s.shape))]
 
     def _loop(self, s: KernelLoop) -> list[Line]:
+        before: list[Line] = []
+        if self.backward is not None and s in self.backward.fused:
+            before = [*self._zeros(s, self.backward), *self.backward.fused[s]]
         test = self.lines(s.test) if s.test is not None else []
         body = self.lines(s.body)
-        keeps = self.backward is not None and self.tapes.root(s) is None
-        lines = loop_lines(self.texts, self.tapes, s, body, test, keeps=keeps)
+        if self.backward is not None and s in self.backward.fused:
+            stacks = [f"pos{loop.key}_ = 0" for loop in self.tapes.stacks(s)]
+            body = [*stacks, *body, *self.backward.reversals[s]]
+        lines = loop_lines(self.texts, self.tapes, s, body, test, keeps=self._keeps(s))
+        lines = [*before, *lines]
         for c in s.carried:
             lines += self.texts.assignment([c.out], [c.name]) + self._keeping(c.out)
+        return lines
+
+    def _zeros(self, s: KernelLoop, backward: Backward) -> list[Line]:
+        """Zero for cotangents of values from before a fused loop, if it is the first to add."""
+        lines: list[Line] = []
+        homes = self.function.homes
+        for loop, reversal in backward.reversals.items():
+            if loop is not s and not loop.home.is_within(s.body):
+                continue
+            for name in dict.fromkeys(contributions(reversal)):
+                if not homes[name].is_within(s.body) and name not in self.started:
+                    self.started.add(name)
+                    lines.append(f"{bar(name)} = {zero(self.function.dtypes[name])}")
         return lines
 
 

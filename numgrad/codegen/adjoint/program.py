@@ -129,7 +129,7 @@ class DerivativeProgram:
             )
         self.lengths = ResultLengths(self.function, self.operations)
         self._gradients: dict[tuple[str, ...], Text] = {}
-        self._backwards: dict[tuple[str, ...], Backward] = {}
+        self._backwards: dict[tuple[tuple[str, ...], bool], Backward] = {}
         self._splits: dict[tuple[str, ...], SplitProgram | None] = {}
         self._tangents_of_gradients: dict[tuple[str, ...], tuple[Text, KernelFunction]] = {}
 
@@ -183,18 +183,19 @@ class DerivativeProgram:
         source = tangent_text(self.function, self.operations)
         return self._text("tangent", source, self._with_derivatives, self.function)
 
-    def backward(self, inputs: tuple[str, ...]) -> Backward:
-        """The backward sweep, for these parameters."""
-        backward = self._backwards.get(inputs)
+    def backward(self, inputs: tuple[str, ...], *, fuses: bool = True) -> Backward:
+        """The backward sweep, for these parameters, with fused loops or with none."""
+        backward = self._backwards.get((inputs, fuses))
         if backward is None:
-            backward = backward_of(self.function, self.operations, inputs)
-            self._backwards[inputs] = backward
+            backward = backward_of(self.function, self.operations, inputs, fuses=fuses)
+            self._backwards[inputs, fuses] = backward
         return backward
 
     def split(self, inputs: tuple[str, ...]) -> SplitProgram | None:
         """The function in split mode, for these parameters; None if it has no such form."""
         if inputs not in self._splits:
-            split = SplitProgram(self.function, self.operations, self.backward(inputs), inputs)
+            backward = self.backward(inputs, fuses=False)
+            split = SplitProgram(self.function, self.operations, backward, inputs)
             self._splits[inputs] = split if split.is_possible else None
         return self._splits[inputs]
 
@@ -336,7 +337,20 @@ class DerivativeProgram:
     def forward_sweep(
         self, arguments: Sequence[Any], inputs: tuple[str, ...]
     ) -> tuple[list[np.ndarray], ForwardState | None]:
-        """The outputs, and what ``backward_sweep`` needs of them; None if it has no such form."""
+        """The outputs, and what ``backward_sweep`` needs of them; None if it has no such form.
+
+        That is the gradient itself, of a result of 1, where sweeps are fused; else the state of
+        split mode.
+        """
+        if self.is_fused(inputs):
+            given = self._given(arguments)
+            results = self._results(given)
+            arrays = {**given, **results}
+            ones = [np.ones((), o.dtype) if o.dtype.kind in "fc" else None for o in self.outputs]
+            bars = self._cotangents(arrays, ones)
+            self.gradient(inputs).entry(*self._first(given, results), *bars.values())
+            gradients = tuple([bars[n] for n in inputs])
+            return self._outputs_of(arrays), ForwardState(inputs, gradients, unit=True)
         split = self.split(inputs)
         if split is None:
             return self.call(*arguments), None
@@ -347,6 +361,15 @@ class DerivativeProgram:
         text.entry(*self._first(given, results), *state.arrays)
         return self._outputs_of({**given, **results}), state
 
+    def is_fused(self, inputs: tuple[str, ...]) -> bool:
+        """Whether the gradient is computed with the function: Note [Fused sweeps] in ``fused``."""
+        return bool(self.backward(inputs).fused)
+
+    def reads_outputs(self, state: ForwardState) -> bool:
+        """Whether ``backward_sweep`` reads elements of the outputs."""
+        split = None if state.unit else self.split(state.inputs)
+        return split is not None and split.reads_outputs
+
     def backward_sweep(
         self,
         arguments: Sequence[Any],
@@ -356,8 +379,10 @@ class DerivativeProgram:
     ) -> list[Any]:
         """The gradients, as ``vjp`` gives them, by the inputs that the forward sweep ran for.
 
-        ``outputs`` may be None where ``SplitProgram.reads`` is empty.
+        ``outputs`` may be None unless ``reads_outputs``.
         """
+        if state.unit:
+            return self._scaled(arguments, state, seeds)
         split = self.split(state.inputs)
         assert split is not None
         given = dict(zip(self.names, arguments, strict=True))
@@ -373,6 +398,25 @@ class DerivativeProgram:
         results = {name: results[name] for name in self.function.results}
         bars = self._cotangents({**given, **results}, seeds)
         split.reverse.entry(*self._first(given, results), *state.arrays, *bars.values())
+        return self._gradients_of(bars, state.inputs)
+
+    def _scaled(
+        self, arguments: Sequence[Any], state: ForwardState, seeds: Sequence[Any]
+    ) -> list[Any]:
+        """The gradients for a seed, from those for 1.
+
+        Where one of these is not finite, that may come of an overflow which the seed would prevent,
+        so the sweep runs again.
+        """
+        (seed,) = [s for s, o in zip(seeds, self.outputs, strict=True) if o.dtype.kind in "fc"]
+        with np.errstate(all="ignore"):
+            is_finite = all(np.isfinite(a.sum()) for a in state.arrays)
+        if seed is None or not (is_finite or seed == 1):
+            return self.vjp(arguments, seeds, state.inputs)
+        bars = {
+            n: a * np.asarray(seed, a.dtype)
+            for n, a in zip(state.inputs, state.arrays, strict=True)
+        }
         return self._gradients_of(bars, state.inputs)
 
     def _gradients_of(self, bars: Mapping[str, np.ndarray], inputs: tuple[str, ...]) -> list[Any]:

@@ -108,7 +108,7 @@ def report_of(backward: Backward, scope: Scope, texts: Mapping[str, ParallelText
         KeptValue(name, backward.function.dtypes[name], line(loop.line), len(tapes.chain(loop)))
         for name, loop in tapes.loops.items()
     ]
-    again = sorted({line(loop.line) for loop in tapes.replayed})
+    again = sorted({line(loop.line) for loop in tapes.replayed if loop not in backward.fused})
     lines: dict[str, int] = {}
     for s in walk(backward.function.body):
         if isinstance(s, KernelLoop):

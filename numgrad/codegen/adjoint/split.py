@@ -61,10 +61,13 @@ class ForwardState:
         The parameters that the forward sweep ran for.
     arrays
         Tapes, local arrays, and scalars by dtype, in the order of the texts.
+    unit
+        The arrays are gradients by the inputs, of a result of 1: Note [Fused sweeps] in ``fused``.
     """
 
     inputs: tuple[str, ...]
     arrays: tuple[np.ndarray, ...] = field(repr=False)
+    unit: bool = False
 
     @property
     def nbytes(self) -> int:

@@ -213,10 +213,10 @@ def imag(x: Number) -> Number:
 
 def make_complex(f: FunctionWriter, x: Number, y: Number) -> Number:
     """A complex number from its parts."""
-    part = common(x.dtype, y.dtype)
-    part = part if part.kind == "f" else FLOAT64
-    a, b = together(f, cast(f, x, part), cast(f, y, part))
-    dtype = np.dtype(f"c{2 * part.itemsize}")
+    real_dtype = common(x.dtype, y.dtype)
+    real_dtype = real_dtype if real_dtype.kind == "f" else FLOAT64
+    a, b = together(f, cast(f, x, real_dtype), cast(f, y, real_dtype))
+    dtype = np.dtype(f"c{2 * real_dtype.itemsize}")
     return Number(dtype, (a.part, b.part), a.lanes)
 
 
@@ -376,8 +376,8 @@ def cast(f: FunctionWriter, x: Number, dtype: np.dtype) -> Number:
     if dtype.kind == "b":
         return truth(f, x)
     if dtype.kind == "c":
-        part = part_dtype(dtype)
-        a, b = cast(f, real(x), part), cast(f, imag(x), part)
+        real_dtype = part_dtype(dtype)
+        a, b = cast(f, real(x), real_dtype), cast(f, imag(x), real_dtype)
         a, b = together(f, a, b)
         return Number(dtype, (a.part, b.part), a.lanes, x.literal)
     if x.dtype.kind == "c":
@@ -423,16 +423,16 @@ def reduce_halves(f: FunctionWriter, x: Number, step: Callable[[Number, Number],
     The order is written out, since each CPU's part of LLVM has another one of its own.
     """
     scalar = scalar_type(x.dtype)
-    part, count = x.part, x.lanes
+    vector, count = x.part, x.lanes
     while count > 1:
         kind, half = f"<{count} x {scalar}>", count // 2
         halves = [
             f.value(
-                f"shufflevector {kind} {part}, {kind} poison, <{half} x i32> "
+                f"shufflevector {kind} {vector}, {kind} poison, <{half} x i32> "
                 f"<{', '.join(f'i32 {k}' for k in range(first, first + half))}>"
             )
             for first in (0, half)
         ]
         joined = step(*[Number(x.dtype, (each,), half) for each in halves])
-        part, count = cast(f, joined, x.dtype).part, half
-    return Number(x.dtype, (f.value(f"extractelement <1 x {scalar}> {part}, i64 0"),))
+        vector, count = cast(f, joined, x.dtype).part, half
+    return Number(x.dtype, (f.value(f"extractelement <1 x {scalar}> {vector}, i64 0"),))

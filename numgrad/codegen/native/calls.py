@@ -180,7 +180,7 @@ class CallWriter(ExpressionWriter):
         result = f"{{ {kind}, {kind} }}" if dtype.kind == "c" else kind
         taken = [scalar_type(x.dtype) for x in numbers for _ in x.parts]
         name = self.f.module.declare(function.symbol, result, taken)
-        operands = ", ".join(f"{kind_of(x)} {part}" for x in numbers for part in x.parts)
+        operands = ", ".join(f"{kind_of(x)} {operand}" for x in numbers for operand in x.parts)
         returned = self.f.value(f"call {result} {name}({operands})")
         if dtype.kind != "c":
             return Number(dtype, (returned,))
@@ -227,8 +227,8 @@ class CallWriter(ExpressionWriter):
         parameters = {name.id: 0 for name in operands}
         for number, name in enumerate(parameters):
             parameters[name] = number
-        called = [part.func.id for part in (node.test, node.body, node.orelse)]  # pyright: ignore
-        counts = [len(part.args) for part in (node.test, node.body, node.orelse)]  # pyright: ignore
+        called = [expression.func.id for expression in (node.test, node.body, node.orelse)]  # pyright: ignore
+        counts = [len(expression.args) for expression in (node.test, node.body, node.orelse)]  # pyright: ignore
         key = (*called, *counts, *[parameters[name.id] for name in operands])
         known = self.f.module.outlined
         function = known.get(key)
@@ -255,17 +255,17 @@ class CallWriter(ExpressionWriter):
 def _operands(node: ast.IfExp) -> list[ast.Name]:
     """The operands of a choice between calls by name whose operands all are names, else none."""
     operands: list[ast.Name] = []
-    for part in (node.test, node.body, node.orelse):
-        if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Name) or part.keywords:
+    for expr in (node.test, node.body, node.orelse):
+        if not isinstance(expr, ast.Call) or not isinstance(expr.func, ast.Name) or expr.keywords:
             return []
-        if not all(isinstance(a, ast.Name) for a in part.args):
+        if not all(isinstance(a, ast.Name) for a in expr.args):
             return []
-        operands += part.args  # pyright: ignore
+        operands += expr.args  # pyright: ignore
     return operands
 
 
 def _words(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 # -------------------------------------------------------------------------------------- builtins
@@ -477,8 +477,8 @@ def _call_each(
             parts = []
             for slot in slots:
                 kind = memory_type(a.dtype)
-                place = f.pure(f"getelementptr {kind}, ptr {slot}, i64 {lane}")
-                text = f.value(f"load {kind}, ptr {place}")
+                pointer = f.pure(f"getelementptr {kind}, ptr {slot}, i64 {lane}")
+                text = f.value(f"load {kind}, ptr {pointer}")
                 parts.append(f.pure(f"trunc i8 {text} to i1") if a.dtype.kind == "b" else text)
             one.append(Number(a.dtype, tuple(parts)))
         result = call(body, function, one, lanes=False)
@@ -489,8 +489,8 @@ def _call_each(
                 kind = memory_type(x.dtype)
                 slots.append(f.slot(vector_type(kind, lanes)))
                 text = f.pure(f"zext i1 {p} to i8") if x.dtype.kind == "b" else p
-                place = f.pure(f"getelementptr {kind}, ptr {slots[-1]}, i64 {lane}")
-                f.effect(f"store {kind} {text}, ptr {place}")
+                pointer = f.pure(f"getelementptr {kind}, ptr {slots[-1]}, i64 {lane}")
+                f.effect(f"store {kind} {text}, ptr {pointer}")
         following = f.pure(f"add i64 {lane}, 1")
         f.effect(f"store i64 {following}, ptr {counter}")
         f.branch(f.pure(f"icmp slt i64 {following}, {lanes}"), head, after)

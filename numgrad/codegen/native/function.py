@@ -128,12 +128,12 @@ class FunctionBody(CallWriter):
         elif isinstance(target, ast.Tuple):
             if isinstance(value, Array) and len(value.shape) == 1:
                 places = [[integer(k)] for k in range(len(target.elts))]
-                each = [memory.element_of(self.f, value, place) for place in places]
+                each = [memory.element_of(self.f, value, position) for position in places]
                 value = tuple(memory.read(self.f, element, self.lanes) for element in each)
             if not isinstance(value, tuple) or len(value) != len(target.elts):
                 raise Unsupported("an assignment to several names")
-            for each, part in zip(target.elts, value, strict=True):
-                self.assign(each, part)
+            for each, item in zip(target.elts, value, strict=True):
+                self.assign(each, item)
         elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice):
             self._fill(target, self.as_number(value))
         elif isinstance(target, ast.Subscript):
@@ -143,13 +143,13 @@ class FunctionBody(CallWriter):
 
     def _fill(self, target: ast.Subscript, value: Number) -> None:
         """Set all elements of a part of a vector, by a loop."""
-        part = self.value(target)
+        element = self.value(target)
         if self.lanes is not None or self.inlined:
             raise NotVector("a loop")
-        if not isinstance(part, Array) or len(part.shape) != 1 or value.lanes:
+        if not isinstance(element, Array) or len(element.shape) != 1 or value.lanes:
             raise Unsupported("an assignment to a part of an array")
         around = dict(self.names)
-        self.names |= {"@part": part, "@value": value, "@count": part.shape[0]}
+        self.names |= {"@part": element, "@value": value, "@count": element.shape[0]}
         (loop,) = ast.parse("for k in range(count): part[k] = value").body
         for name in (n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id != "range"):
             name.id = f"@{name.id}"
@@ -188,8 +188,8 @@ class FunctionBody(CallWriter):
                 raise Unsupported(f"{name} changes from {dtype} to {number.dtype}")
             number = do.cast(self.f, number, dtype)
         kind = scalar_type(dtype)
-        for slot, part in zip(parts, number.parts, strict=True):
-            self.f.effect(f"store {kind} {part}, ptr {slot}")
+        for slot, component in zip(parts, number.parts, strict=True):
+            self.f.effect(f"store {kind} {component}, ptr {slot}")
 
     def _do_Return(self, node: ast.Return) -> None:
         value = None if node.value is None else self.value(node.value)
@@ -348,8 +348,8 @@ class FunctionBody(CallWriter):
         else:
             whole = "{" + ", ".join(kind for kind, _ in texts) + "}"
             built = "poison"
-            for k, (kind, part) in enumerate(texts):
-                built = f.value(f"insertvalue {whole} {built}, {kind} {part}, {k}")
+            for k, (kind, operand) in enumerate(texts):
+                built = f.value(f"insertvalue {whole} {built}, {kind} {operand}, {k}")
             f.leave(f"ret {whole} {built}")
 
     def finish(self) -> tuple[str, Any]:
@@ -533,8 +533,8 @@ def _from_slots(f: FunctionWriter, kinds: Sequence[str]) -> list[str]:
     operands = []
     for k, kind in enumerate(kinds):
         wide = in_slot(kind)
-        place = f.pure(f"getelementptr inbounds i64, ptr %slots, i64 {k}")
-        value = f.value(f"load {wide}, ptr {place}")
+        pointer = f.pure(f"getelementptr inbounds i64, ptr %slots, i64 {k}")
+        value = f.value(f"load {wide}, ptr {pointer}")
         operands.append(
             value if kind == wide else f.pure(f"{narrow(wide)} {wide} {value} to {kind}")
         )

@@ -336,8 +336,8 @@ def load(payload: bytes, engine: Any = None) -> dict[str, int]:
     if missing:
         raise Unresolved(f"kernel {unique} needs {', '.join(missing)}: not known to the linker")
     for length in map(int, sizes.split()):
-        part = payload[size : size + length]
-        with binding.ObjectFileRef.from_data(part) as code:
+        object_code = payload[size : size + length]
+        with binding.ObjectFileRef.from_data(object_code) as code:
             engine.add_object_file(code)
         size += length
     return {name: engine.get_function_address(f"{name}_{unique}") for name in defined.split()}
@@ -531,13 +531,13 @@ def divided(text: str, unique: str) -> list[str]:
 def _written(rest: str, parts: list[list[_Function]], unique: str) -> list[str]:
     constants = {match[1]: match[0] for match in _CONSTANT.finditer(rest)}
     rest = _CONSTANT.sub("", rest)
-    bodies = ["".join([f.text for f in part]) for part in parts]
+    bodies = ["".join([f.text for f in section]) for section in parts]
     reads = [set(_NAME.findall(body)) for body in bodies]
-    known = {f.name: f for part in parts for f in part}
+    known = {f.name: f for section in parts for f in section}
     shared: set[str] = set()
     pieces = []
-    for part, read in zip(parts, reads, strict=True):
-        missing = sorted((read & known.keys()) - {f.name for f in part})
+    for section, read in zip(parts, reads, strict=True):
+        missing = sorted((read & known.keys()) - {f.name for f in section})
         shared.update(name for name in missing if known[name].private)
         declared = "".join([known[name].declaration for name in missing])
         used = "".join([line for name, line in constants.items() if name[1:] in read])
@@ -548,4 +548,4 @@ def _written(rest: str, parts: list[list[_Function]], unique: str) -> list[str]:
     names = "|".join(map(re.escape, sorted(shared, key=len, reverse=True)))
     own = re.compile(rf"@({names})(?![\w.])")
     opened = re.compile(rf"^define private (.*?@(?:{names})\()", re.MULTILINE)
-    return [own.sub(rf"@\1.{unique}", opened.sub(r"define \1", part)) for part in texts]
+    return [own.sub(rf"@\1.{unique}", opened.sub(r"define \1", section)) for section in texts]

@@ -48,11 +48,11 @@ class Repetition:
         texts, parts, _ = form
         sets = type(statement) is ast.Assign
         names, operands, key = body.names, [], [texts, body.lanes is None]
-        place = len(parts) - 3 if texts[-3:] == (", ", ", ", ")") else -1
-        for k, part in enumerate(parts):
+        position = len(parts) - 3 if texts[-3:] == (", ", ", ", ")") else -1
+        for k, field in enumerate(parts):
             if k == 0 and sets:
                 continue
-            value = names.get(part)
+            value = names.get(field)
             if type(value) is Number:
                 if value.literal is not None or value.step is not None:
                     return False
@@ -60,12 +60,12 @@ class Repetition:
                     return False
                 key.append((value.dtype, value.lanes))
                 operands += value.parts
-            elif part.isdigit():
+            elif field.isdigit():
                 # a place in memory, before the array's number and how many there are
-                free = k == place and part not in ("0", "1")
-                key.append(None if free else part)
+                free = k == position and field not in ("0", "1")
+                key.append(None if free else field)
                 if free:
-                    operands.append(part)
+                    operands.append(field)
             else:
                 return False
         if (sets and parts[0] in body.variables) or len({*operands}) < len(operands):

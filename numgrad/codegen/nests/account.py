@@ -146,14 +146,14 @@ def _count_bytes(
     bodies, term = study.bodies, statement.term
     for symbol in bodies.loads(statement):
         number, index = symbol.detail
-        read, place = bodies.terms[number], study.storage.get(number)
-        if place is None or not (place.whole and place.memory):
+        read, storage = bodies.terms[number], study.storage.get(number)
+        if storage is None or not (storage.whole and storage.memory):
             continue
         if term.op == PRODUCT:
             loops, times = frozenset(), count(read.shape)
         else:
             parts = [index[1]] if index[:1] == ("flat",) else index
-            loops = frozenset().union(*(loops_behind(part, bodies) for part in parts))
+            loops = frozenset().union(*(loops_behind(operand, bodies) for operand in parts))
             times = _iterations(loop for loop in path if loops.intersection(loop.merged))
         key = (number, loops, tuple(map(id, path)) if loops else ())
         if key not in counted:
@@ -161,13 +161,13 @@ def _count_bytes(
             out.moved = add(out.moved, multiply(times, constant(read.dtype.itemsize)))
         if read not in out.reads:
             out.reads.append(read)
-    place = study.storage[term.number]
-    if place.whole and place.memory:
+    storage = study.storage[term.number]
+    if storage.whole and storage.memory:
         size = multiply(count(term.shape), constant(term.dtype.itemsize))
         out.moved = add(out.moved, size)
         out.writes.append(term)
     else:
-        out.held.append((term, place))
+        out.held.append((term, storage))
 
 
 def stored_name(term: Term) -> int:
@@ -373,7 +373,7 @@ def vector_loops(llvm: str) -> dict[str, list[VectorLoop]]:
     """The vectorised loops of each function ``nest_<k>`` in a module, in order."""
     numbers = {node: int(scope) for node, scope in _SCOPE.findall(llvm)}
     scopes = {
-        node: {numbers[part] for part in re.findall(r"!(\d+)", listed) if part in numbers}
+        node: {numbers[number] for number in re.findall(r"!(\d+)", listed) if number in numbers}
         for node, listed in _LIST.findall(llvm)
     }
     of_nest: dict[str, list[VectorLoop]] = {}

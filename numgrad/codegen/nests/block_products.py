@@ -124,8 +124,8 @@ def _loops_of(root: Symbol) -> frozenset[int]:
             loops |= loops_in(symbol.detail)
         elif symbol.op == "load":
             index = symbol.detail[1]
-            for part in index[1:] if index[:1] == ("flat",) else index:
-                loops |= loops_in(part)
+            for entry in index[1:] if index[:1] == ("flat",) else index:
+                loops |= loops_in(entry)
         stack.extend(symbol.args)
     return frozenset(loops)
 
@@ -256,8 +256,8 @@ class BlockProducts(InvariantHoisting):
         size = s.term.dtype.itemsize
         loops = frozenset((rows.loop, other.loop))
 
-        def address(place: Source) -> str:
-            name, offset = place
+        def address(source: Source) -> str:
+            name, offset = source
             offset = multiply(without(offset, loops), constant(size))
             return f"{name} + {text(offset)}" if offset else name
 

@@ -89,8 +89,8 @@ def source_index(term: Term, index: Index) -> Index:
     if kind == "getitem":
         rest = iter(index)
         return tuple(
-            part[0] if len(part) == 1 else add(part[0], multiply(next(rest), part[1]))
-            for part in detail
+            entry[0] if len(entry) == 1 else add(entry[0], multiply(next(rest), entry[1]))
+            for entry in detail
         )
     if kind == "diagonal":
         offset, axis1, axis2 = detail
@@ -166,12 +166,12 @@ def _joined(pieces: tuple[Term, ...], index: Index, axis: int) -> list[Alternati
     options = []
     start: Length = ()
     for k, piece in enumerate(pieces):
-        place = add(index[axis], start, -1)
+        position = add(index[axis], start, -1)
         start = add(start, piece.shape[axis])
-        conditions = (Condition(">=", place),) if k else ()
+        conditions = (Condition(">=", position),) if k else ()
         if k < len(pieces) - 1:
             conditions += (_below(index[axis], start),)
-        at = tuple(place if a == axis else i for a, i in enumerate(index))
+        at = tuple(position if a == axis else i for a, i in enumerate(index))
         options.append(Alternative(piece, at, conditions))
     return options
 
@@ -183,12 +183,12 @@ def _below(value: Length, bound: Length) -> Condition:
 def _placed(x: Term, shape: Index, index: Index, parts: tuple) -> Alternative:
     at: list[Length] = []
     conditions: list[Condition] = []
-    for n, i, part in zip(shape, index, parts, strict=True):
-        if len(part) == 1:
+    for n, i, entry in zip(shape, index, parts, strict=True):
+        if len(entry) == 1:
             if n != ONE:
-                conditions.append(Condition("==", add(i, part[0], -1)))
+                conditions.append(Condition("==", add(i, entry[0], -1)))
             continue
-        start, step, length = part
+        start, step, length = entry
         distance = add(i, start, -1) if step > 0 else add(start, i, -1)
         if abs(step) != 1:
             stride = constant(abs(step))
@@ -217,10 +217,10 @@ def _always(condition: Condition, index: Index, shape: Index) -> bool:
 
 def _on_diagonal(x: Term, index: Index, offset: int, axis1: int, axis2: int) -> Alternative:
     row, column = index[axis1], index[axis2]
-    place = row if offset >= 0 else column
+    position = row if offset >= 0 else column
     on = add(add(column, row, -1), constant(offset), -1)
     rest = [i for a, i in enumerate(index) if a not in (axis1, axis2)]
     conditions = [Condition("==", on)]
     if x.shape[-1] != ONE:
-        conditions.append(_below(place, x.shape[-1]))
-    return Alternative(x, (*rest, place), tuple(conditions))
+        conditions.append(_below(position, x.shape[-1]))
+    return Alternative(x, (*rest, position), tuple(conditions))

@@ -20,13 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.dtypes import numpy_name, type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.nests.block_products import ProductCode
 from numgrad.codegen.nests.lanes import choose_lanes, choose_tiles
 from numgrad.codegen.nests.nest import Nest, NestWriter
-from numgrad.codegen.nests.polynomial import Length, add, constant, evaluate, multiply, value_of
+from numgrad.codegen.nests.polynomial import constant, multiply, value_of
 from numgrad.codegen.nests.statements import (
     Bodies,
     Statement,
@@ -35,7 +34,7 @@ from numgrad.codegen.nests.statements import (
     make_statements,
 )
 from numgrad.codegen.nests.tasks import RunWriter, TaskWriter, Work
-from numgrad.codegen.nests.terms import BUFFER, ONE, PART, PRODUCT, Term, Terms, count, first_stored
+from numgrad.codegen.nests.terms import PART, PRODUCT, Term, Terms, count
 from numgrad.codegen.nests.tree import Item, Loop, build, paths
 from numgrad.codegen.nests.write import text
 from numgrad.codegen.threads import L3_NS
@@ -228,8 +227,8 @@ class KernelWriter(TaskWriter):
         named = {name for line in self.lines for name in _ARRAY.findall(line)}
         alike: dict[tuple[Any, ...], list[int]] = {}
         for number, term in self.terms.items():
-            place, size = self.storage[number], count(term.shape)
-            inside = place.whole and place.memory and not place.name.startswith("s_")
+            storage, size = self.storage[number], count(term.shape)
+            inside = storage.whole and storage.memory and not storage.name.startswith("s_")
             if term.op == PART or not inside or number in self.exported:
                 continue
             self.need(size)
@@ -253,7 +252,8 @@ class KernelWriter(TaskWriter):
         lines = []
         self._parameters()
         for term in (*self.arrays, *self.results):
-            if term in self.joined or self.storage[term.number].memory:
+            storage = self.storage.get(term.number)  # none for an operand that nothing reads
+            if term in self.joined or (storage is not None and storage.memory):
                 lines.append(f"    a{term.number} = int64(x{term.number}.ctypes.data)")
         return lines
 
@@ -395,11 +395,11 @@ def _worth_keeping(bodies: Bodies, items: Sequence[Item]) -> list[Term]:
             body = bodies.body(statement)
             around = {loop for each in path for loop in each.merged}
             for term, needed in expensive(body, bodies):
-                place = tuple(map(id, path))
+                key = tuple(map(id, path))
                 wasted = bool(around - needed) if path[0].lanes else _again_and_again(path, needed)
                 if term.number in bodies.stored:
                     continue  # another term may have the same value at some places
-                if wasted or seen.setdefault(term.number, place) != place:
+                if wasted or seen.setdefault(term.number, key) != key:
                     worth[term.number] = term
     return list(worth.values())
 
@@ -409,109 +409,3 @@ def _again_and_again(path: Sequence[Loop], needed: set[int]) -> bool:
     needs = [not needed.isdisjoint(each.merged) for each in path]
     first = needs.index(False) if False in needs else len(needs)
     return any(needs[first:])
-
-
-USUAL_LENGTH = 1000
-"""The length of an axis that loops are arranged for."""
-_NO_PRODUCTS = ProductCode("", "", str, {}, 0)
-
-
-class UnknownLengths:
-    """Lengths of axes of which nothing is known."""
-
-    def hint_of(self, terms: Length) -> int:
-        """The value of a polynomial for axes of the usual length."""
-        return evaluate(terms, _UsualLengths())
-
-    def exceeds(self, length: Length, number: int) -> bool:
-        """Whether a length is certain to be more than a number."""
-        return False
-
-
-class _UsualLengths(dict[int, int]):
-    def __missing__(self, axis: int) -> int:
-        return USUAL_LENGTH
-
-
-class ArrayTerms(Terms):
-    """Makes terms over arrays of one rank, whose axes are as long as the kernel is told.
-
-    Attributes
-    ----------
-    whole
-        The shape of which axis ``k`` is as long as argument ``k`` says.
-    """
-
-    def __init__(self, rank: int) -> None:
-        super().__init__(UnknownLengths(), constant)
-        self.whole: tuple[Length, ...] = tuple([(((("axis", k),), 1),) for k in range(rank)])
-        self.operands: list[Term] = []
-
-    def operand(self, dtype: np.dtype) -> Term:
-        """The next array that the kernel takes."""
-        operand = self.make(BUFFER, (), dtype, len(self.operands), self.whole)
-        self.operands.append(operand)
-        return operand
-
-    def reverse(self, x: Term, axis: int) -> None:
-        """Let the elements of an array in memory lie in reversed order along an axis."""
-        strides: list[Length] = [count(x.shape[a + 1 :]) for a in range(len(x.shape))]
-        offset = multiply(add(x.shape[axis], ONE, -1), strides[axis])
-        strides[axis] = multiply(strides[axis], constant(-1))
-        x.layout = tuple(strides), offset
-
-
-class ArrayKernelWriter(KernelWriter):
-    """Writes the kernel of an eager operation.
-
-    Parameters
-    ----------
-    terms
-        Those of the operation, with all operands.
-    results
-        What it computes.
-    emitter
-        Writes functions of single elements.
-    """
-
-    def __init__(self, terms: ArrayTerms, results: Sequence[Term], emitter: Emitter) -> None:
-        self.operands, self.returned, self.rank = terms.operands, results, len(terms.whole)
-        stored = list(first_stored(results).values())
-        exported = {t.number for t in results}
-        super().__init__(terms, stored, exported, emitter, _NO_PRODUCTS, tiled=True, inline=True)
-
-    def _parameters(self) -> list[str]:
-        super()._parameters()
-        self.arrays, self.results = list(self.operands), list(self.returned)
-        self.lengths = [f"n{k}" for k in range(self.rank)]
-        return [*(f"x{t.number}" for t in (*self.arrays, *self.results)), *self.lengths]
-
-
-def array_kernel(
-    name: str,
-    terms: ArrayTerms,
-    results: Sequence[Term],
-    *,
-    parallel: bool,
-    nogil: bool,
-    emitter: Emitter | None = None,
-) -> Kernel:
-    """Compile the kernel of an eager operation.
-
-    Returns
-    -------
-    Kernel
-        The entry point takes the operands and the results, contiguous and with one axis, then the
-        lengths of the axes that they have.
-    """
-    written = ArrayKernelWriter(terms, results, emitter or Emitter()).write()
-    arrays = [f"{type_name(t.dtype)}[::1]" for t in (*written.arrays, *written.results)]
-    return compile_kernel(
-        f"{name}{'_p' if parallel else ''}",
-        written.source(parallel=parallel),
-        f"void({', '.join([*arrays, *['int64'] * len(written.lengths)])})",
-        externals=written.emitter.externals,
-        functions=written.emitter.namespace,
-        parallel=parallel,
-        nogil=nogil,
-    )

@@ -34,8 +34,8 @@ from itertools import pairwise
 from numgrad.codegen.nests.block_products import block_product, extract_products
 from numgrad.codegen.nests.polynomial import Length, value_of
 from numgrad.codegen.nests.statements import Bodies, Loops, Statement, expensive
-from numgrad.codegen.nests.terms import ONE, REDUCE, SCAN, SCATTER
-from numgrad.codegen.nests.tree import Item, Loop, coefficient, paths, touched
+from numgrad.codegen.nests.terms import ONE, SCAN, SCATTER
+from numgrad.codegen.nests.tree import Item, Loop, coefficient, is_rounded, paths, touched
 
 SHORT = 48
 """Iterations below which an innermost loop does not pay."""
@@ -102,10 +102,7 @@ def choose_lanes(top: Loop, bodies: Bodies, loops: Loops, exported: Collection[i
 def _is_exact(top: Loop) -> bool:
     """Whether reductions have the same result in any order; sums of lanes lose digits if long."""
     reductions = [s.term for s in top.statements() if s.reduced]
-    return bool(reductions) and not any(
-        term.dtype.kind in "fc" and (term.op != REDUCE or term.detail[0] in ("sum", "prod"))
-        for term in reductions
-    )
+    return bool(reductions) and not any(map(is_rounded, reductions))
 
 
 def _rows_of_results(top: Loop, bodies: Bodies, loops: Loops, exported: Collection[int]) -> None:

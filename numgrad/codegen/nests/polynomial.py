@@ -80,14 +80,14 @@ def evaluate(terms: Length, lengths: Mapping[int, int] | Sequence[int]) -> int:
     """The number that the terms are where axis ``k`` has the length ``lengths[k]``."""
     total = 0
     for product, coefficient in terms:
-        part = coefficient
+        term = coefficient
         for atom in product:
             if atom[0] == "axis":
-                part *= lengths[atom[1]]
+                term *= lengths[atom[1]]
             else:
                 a, b = (evaluate(side, lengths) for side in atom[1:])
-                part *= a // b if atom[0] == "//" else a % b
-        total += part
+                term *= a // b if atom[0] == "//" else a % b
+        total += term
     return total
 
 
@@ -95,15 +95,15 @@ def least(terms: Length, bounds: Mapping[Atom, int]) -> int | None:
     """A bound from below, where it is plain: axes are at least 2, or what ``bounds`` says."""
     total = 0
     for product, coefficient in terms:
-        part = coefficient
+        term = coefficient
         for atom in product:
             bound = _least_of(atom, bounds)
             if bound is None:
                 return None
-            part *= bound
+            term *= bound
         if product and coefficient < 0:
             return None
-        total += part
+        total += term
     return total
 
 
@@ -192,10 +192,10 @@ def substitute(terms: Length, values: Mapping[Atom, Length]) -> Length:
     """Replace some atoms by terms, until none of these atoms is left."""
     total: Length = ()
     for product, coefficient in terms:
-        part = constant(coefficient)
+        term = constant(coefficient)
         for atom in product:
-            part = multiply(part, _substitute(atom, values))
-        total = add(total, part)
+            term = multiply(term, _substitute(atom, values))
+        total = add(total, term)
     return total
 
 

@@ -12,17 +12,26 @@ it, else the one whose steps in memory are the widest, so that the innermost one
 inside of others, where only some of them have to wait, the one over which less is reduced, as the
 rest would hold all partial results at once. Two loops without anything between them that walk
 through all arrays as one are merged.
+
+Note [Columns]
+--------------
+Statements that reduce columns and those that read the results could all share the loop along the
+rows, outermost: each iteration of it would walk down a column, which takes 20 times as long as
+walking along rows with the partial results of all columns in memory. So there the loop over rows is
+opened first, with what is ready for it, and runs again for what waits, apart from what has a number
+for each column only (loop distribution; Allen and Kennedy, "Optimizing compilers for modern
+architectures", 2001, section 5.3).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from numgrad.codegen.nests.indices import Index, loop_index, loops_in, single_loop
 from numgrad.codegen.nests.polynomial import Length, multiply
 from numgrad.codegen.nests.statements import Bodies, Loops, Statement
-from numgrad.codegen.nests.terms import FUSED, ONE, Term
+from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE, Term
 
 MOST_TOGETHER = 300
 """Statements among which loops are shared: what comes later starts anew, as choosing loops takes
@@ -31,6 +40,9 @@ AHEAD = 8
 """Loops that are considered though something has to be computed before them."""
 RUNS = 3
 """How often a loop may run, for the run in which the largest amount of work is shared."""
+WIDE, DEEP = 16, 48
+"""Elements of a row and of a column from which on rows are walked along: fewer of a column are cut
+into lanes."""
 
 
 @dataclass(eq=False)
@@ -104,7 +116,7 @@ class Reads:
 
 def study(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> Reads:
     """Read every body once."""
-    place = {s.term.number: k for k, s in enumerate(statements)}
+    position = {s.term.number: k for k, s in enumerate(statements)}
     waits: list[dict[int, set[int]]] = []
     strides: list[dict[int, int]] = []
     work: list[float] = []
@@ -115,8 +127,8 @@ def study(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> Read
         touched = [(statement.term, statement.index)]
         for symbol in bodies.loads(statement):
             number, index = symbol.detail
-            if number in place:
-                k = place[number]
+            if number in position:
+                k = position[number]
                 same = _made_in(statements[k], index)
                 waited[k] = waited[k] & same if k in waited else same
             if index[:1] != ("flat",):
@@ -147,8 +159,8 @@ def _steps(term: Term, index: Index, loops: Loops) -> dict[int, int]:
     """How far apart in memory successive iterations of each loop read."""
     steps: dict[int, int] = {}
     stride = 1
-    for n, part in zip(reversed(term.shape), reversed(index), strict=True):
-        loop = single_loop(part)
+    for n, entry in zip(reversed(term.shape), reversed(index), strict=True):
+        loop = single_loop(entry)
         if loop is not None:
             steps[loop] = max(steps.get(loop, 0), stride)
         if n != ONE:
@@ -218,10 +230,10 @@ def _best(
     possible: dict[int, float] = {}
     span: dict[int, tuple[int, int]] = {}
     ready: set[int] = set()
-    for place, k in enumerate(left):
+    for position, k in enumerate(left):
         for loop in remaining[k]:
             possible[loop] = possible.get(loop, 0.0) + reads.work[k]
-            span[loop] = span.get(loop, (place, 0))[0], place + 1
+            span[loop] = span.get(loop, (position, 0))[0], position + 1
         if waiting.isdisjoint(reads.waits[k]):
             ready.update(remaining[k])
     most = -1.0
@@ -237,6 +249,7 @@ def _best(
         if work == most:
             equals.append((loop, joined))
     assert equals, "a statement waits for itself"
+    equals[0] = _by_rows(*equals[0], left, remaining, statements, loops, reads, inside)
     if len(equals) == 1:
         return equals[0]
     some_wait = inside and len({loop in ready for loop, _ in equals}) > 1
@@ -250,6 +263,46 @@ def _best(
         return first, lanes, loop in ready, step, -reduced, loops.hint(loop), -loop
 
     return max(equals, key=key)
+
+
+def _by_rows(
+    along: int,
+    joined: list[int],
+    left: list[int],
+    remaining: dict[int, list[int]],
+    statements: Sequence[Statement],
+    loops: Loops,
+    reads: Reads,
+    inside: bool,
+) -> tuple[int, list[int]]:
+    """The loop to open, and its statements, in place of one across memory: Note [Columns]."""
+    if loops.hint(along) < WIDE:
+        return along, joined
+    stride = max(reads.strides[k].get(along, 0) for k in joined)
+
+    def across(k: int, among: Iterable[int | None]) -> int | None:
+        """A loop of a statement with wider steps."""
+        steps = reads.strides[k]
+        wider = (u for u in among if u is not None and steps.get(u, 0) > stride > 0)
+        return next((u for u in wider if loops.hint(u) >= DEEP), None)
+
+    for k in joined:
+        loop = across(k, [u for u in remaining[k] if u in statements[k].reduced.values()])
+        if loop is not None and (inside or is_rounded(statements[k].term)):
+            return loop, _heaviest(loop, left, remaining, reads)[0]
+    flat: list[int] = []
+    others: set[int] = set()
+    for k in joined:  # in order
+        if across(k, remaining[k]) is None and others.isdisjoint(reads.waits[k]):
+            flat.append(k)
+        else:
+            others.add(k)
+    return along, flat or joined
+
+
+def is_rounded(term: Term) -> bool:
+    """Whether the result of a reduction depends on an order; others are cut into lanes."""
+    return term.dtype.kind in "fc" and (term.op != REDUCE or term.detail[0] in ("sum", "prod"))
 
 
 def _heaviest(
@@ -298,7 +351,7 @@ def _made_in(producer: Statement, index: Index) -> set[int]:
     if index[:1] == ("flat",):
         return set()
     pairs = list(zip(producer.loops, index, strict=True))
-    other = {loop for loop, part in pairs if single_loop(part) != loop}
+    other = {loop for loop, entry in pairs if single_loop(entry) != loop}
     return {loop for loop, _ in pairs if loop is not None and loop not in other}
 
 

@@ -222,10 +222,10 @@ class Captures:
                     self.bit_generators.add(id(value))
                 if not isinstance(value, Tensor):
                     continue
-            for part in self._parts(value):
-                part.parent = source
-                part.name = f"{source.name}{part.name}" if part.name[:1] in ".[" else part.name
-                queue.append(part)
+            for child in self._parts(value):
+                child.parent = source
+                child.name = f"{source.name}{child.name}" if child.name[:1] in ".[" else child.name
+                queue.append(child)
 
     # ------------------------------------------------------------------------ what is in what
 
@@ -247,25 +247,25 @@ class Captures:
             yield Source(value.__self__, FIXED, value, "{0}.__self__", _type_name(value.__self__))
         elif isinstance(value, partial):
             names = _positional(value.func)
-            for part, kind, key, _, access in referents(value) or ():
+            for child, kind, key, _, access in referents(value) or ():
                 named = kind == ARGUMENT and key < len(names)
                 if kind != KEYWORD:
                     name = f"default {names[key]}" if named else access.removeprefix("{0}")
-                    yield fixed_place(part, value, access, name)
+                    yield fixed_place(child, value, access, name)
             yield from _of_keywords(value.keywords)
         elif isinstance(value, dict | MappingProxyType):
             self._lengths.append((value, len(value)))
             yield Source(len(value), VALUE, value, "_len({0})", "[...]")
             as_read = MappingProxyType(value)  # by the methods of its class
-            for part, _, key, _, access in referents(as_read) or ():
-                yield place_of(part, value, access, f"[{key!r}]", key)
+            for child, _, key, _, access in referents(as_read) or ():
+                yield place_of(child, value, access, f"[{key!r}]", key)
         elif isinstance(value, list | tuple | deque):
             fixed = isinstance(value, tuple)
             if not fixed:
                 yield Source(len(value), VALUE, value, "_len({0})", "[...]")
             make = fixed_place if fixed else place_of
-            for part, _, number, _, access in referents(value) or ():
-                yield make(part, value, access, f"[{number}]")
+            for child, _, number, _, access in referents(value) or ():
+                yield make(child, value, access, f"[{number}]")
         elif isinstance(value, ModuleType):
             if not _is_library(value.__name__):
                 yield from self._absent(value, value, vars(value))
@@ -292,13 +292,13 @@ class Captures:
         has = facts(code)
         names, attributes, texts = has.globals, has.attributes, has.strings
         library = _is_library(function.__globals__.get("__name__", ""))
-        for part, kind, key, holder, access in referents(function) or ():
+        for child, kind, key, holder, access in referents(function) or ():
             name = key if kind == CELL else f"default {key}"
             if kind == CELL and not library:
-                yield place_of(part, holder, access, name)
-                yield from self.process.places(part, attributes)
+                yield place_of(child, holder, access, name)
+                yield from self.process.places(child, attributes)
             elif library or kind == DEFAULT:
-                yield fixed_place(part, holder, access, name)
+                yield fixed_place(child, holder, access, name)
         if not library:
             self._note_names(code)
             self.codes.update(dict.fromkeys(all_codes(code)))
@@ -521,8 +521,8 @@ def _modules_in(function: FunctionType, known: set[str]) -> Iterator[str]:
 def _of_keywords(keywords: dict[str, Any]) -> Iterator[Source]:
     """Arguments by keyword, as defaults or from a partial, which may be changed."""
     yield Source(len(keywords), VALUE, keywords, "_len({0})", ".keywords")
-    for part, _, key, _, access in referents(keywords) or ():
-        yield place_of(part, keywords, access, f"default {key}")
+    for child, _, key, _, access in referents(keywords) or ():
+        yield place_of(child, keywords, access, f"default {key}")
 
 
 def _positional(function: Any) -> tuple[str, ...]:

@@ -69,9 +69,9 @@ def _objects(modules: dict[str, Any]) -> dict[int, tuple[Any, str, str]]:
     for module, names in modules.items():
         there = sys.modules.get(module)
         for name in names if there is not None else ():
-            part = getattr(there, name, None)
-            if part is not None:
-                objects[id(part)] = part, module, name
+            attribute = getattr(there, name, None)
+            if attribute is not None:
+                objects[id(attribute)] = attribute, module, name
     return objects
 
 
@@ -95,15 +95,15 @@ class ProcessState:
         if isinstance(value, ModuleType):
             there = vars(value)
             parts += [there[name] for name in _NAMES.intersection(attributes) if name in there]
-        for part in parts:
-            entry = self._read.get(id(part))
+        for item in parts:
+            entry = self._read.get(id(item))
             if entry is not None:
-                del self._read[id(part)]  # once is enough
+                del self._read[id(item)]  # once is enough
                 _, module, name = entry
                 read = _READERS[module][name]
                 access = "{0}({1})"
-                yield Source(read(part), VALUE, read, access, f"{module}.{name}", key=part)
-            entry = self._clocks.get(id(part))
+                yield Source(read(item), VALUE, read, access, f"{module}.{name}", key=item)
+            entry = self._clocks.get(id(item))
             if entry is not None:
                 by_method = entry[1] == "datetime"
                 self.clocked = self.clocked or not by_method or bool(_METHODS & {*attributes})

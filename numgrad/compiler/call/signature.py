@@ -414,11 +414,11 @@ class Arguments:
                 self.nestings.append(None)
             elif p.kind is p.VAR_POSITIONAL:
                 parts = [
-                    self._part(part, f"{p.name}[{k}]", {k, p.name}) for k, part in enumerate(value)
+                    self._part(item, f"{p.name}[{k}]", {k, p.name}) for k, item in enumerate(value)
                 ]
                 self.nestings.append(((tuple, None, tuple(parts)),))
             elif p.kind is p.VAR_KEYWORD:
-                parts = [self._part(part, name, {name, p.name}) for name, part in value.items()]
+                parts = [self._part(item, name, {name, p.name}) for name, item in value.items()]
                 self.nestings.append(((dict, tuple(value), tuple(parts)),))
             else:
                 self.nestings.append((self._part(value, p.name, {p.name}),))

@@ -180,10 +180,10 @@ def fixed_place(value: Any, holder: Any, access: str, name: str) -> Source:
 def is_atom(value: Any) -> bool:
     """Whether a value counts by what it is: numbers, strings, tuples of them."""
     parts = [value]
-    for part in parts:  # grows meanwhile
-        if type(part) is tuple:
-            parts.extend(part)
-        elif not isinstance(part, _ATOMS):
+    for item in parts:  # grows meanwhile
+        if type(item) is tuple:
+            parts.extend(item)
+        elif not isinstance(item, _ATOMS):
             return False
     return True
 
@@ -232,7 +232,7 @@ def _blocks(array: np.ndarray) -> Any:
     """The numbers, or a sample of those of a very large array, block by block."""
     if type(array) is not np.ndarray:  # whose methods may do otherwise: a masked array fills them
         parts = [array.view(np.ndarray), np.asarray(getattr(array, "_mask", ()))]
-        return (block for part in parts for block in _blocks(part))
+        return (block for item in parts for block in _blocks(item))
     if array.nbytes <= _BLOCK:
         return (array.tobytes(),)
     if array.nbytes > LARGE:
@@ -258,20 +258,20 @@ def of_library(value: Any, names: set[str], *, inner: bool = False) -> Iterator[
     results = vars(value) if type(getattr(value, "__dict__", None)) is dict else {}
     if len(results) > _MOST:
         return
-    sources = [(part, results, f"{{0}}[{name!r}]", name) for name, part in results.items()]
+    sources = [(child, results, f"{{0}}[{name!r}]", name) for name, child in results.items()]
     slots = (
         n for b in kind.__mro__ for n, m in vars(b).items() if isinstance(m, MemberDescriptorType)
     )
     sources += [(getattr(value, n, None), value, f"{{0}}.{n}", n) for n in slots]
-    for part, holder, access, name in sources:
-        if type(part) is not np.ndarray or part.dtype.kind not in "biufc":
-            if not inner and type(part).__module__.startswith(f"{package}."):
-                yield from of_library(part, names, inner=True)
+    for child, holder, access, name in sources:
+        if type(child) is not np.ndarray or child.dtype.kind not in "biufc":
+            if not inner and type(child).__module__.startswith(f"{package}."):
+                yield from of_library(child, names, inner=True)
             continue
         if name in names:
-            yield place_of(part, holder, access, f".{name}")
+            yield place_of(child, holder, access, f".{name}")
         else:
-            yield Source(Content(part, whole=True), CONTENT, holder, access, f".{name}")
+            yield Source(Content(child, whole=True), CONTENT, holder, access, f".{name}")
 
 
 class Labelled:
@@ -363,9 +363,9 @@ def _of_reference(value: Any, weak: dict[int, Any]) -> Iterator[Source]:
     yield Source(result is None, VALUE, None, "({1}() is None)", "()", key=value)
     if result is not None:
         weak.setdefault(id(result), value)
-        part = fixed_place(result, None, "{1}()", "()")
-        part.key = value
-        yield part
+        child = fixed_place(result, None, "{1}()", "()")
+        child.key = value
+        yield child
 
 
 def _of_proxy(value: Any, weak: dict[int, Any]) -> Iterator[Source]:

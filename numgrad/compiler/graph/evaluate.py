@@ -140,20 +140,20 @@ def with_lengths(value: Any, length: Callable[[Any], int]) -> Any:
     if isinstance(value, Size):
         return length(value)
     if isinstance(value, tuple | list):
-        return type(value)(with_lengths(part, length) for part in value)
+        return type(value)(with_lengths(item, length) for item in value)
     if isinstance(value, slice):
         parts = (value.start, value.stop, value.step)
-        return slice(*(with_lengths(part, length) for part in parts))
+        return slice(*(with_lengths(item, length) for item in parts))
     return value
 
 
 def _index(index: tuple[Any, ...], length: Callable[[Any], int]) -> tuple[Any, ...]:
     """A canonical index as NumPy understands it: it has no number for what is before the start."""
     results = []
-    for part in with_lengths(index, length):
-        if isinstance(part, slice) and part.step < 0 and part.stop < 0:
-            part = slice(part.start, None, part.step)
-        results.append(part)
+    for entry in with_lengths(index, length):
+        if isinstance(entry, slice) and entry.step < 0 and entry.stop < 0:
+            entry = slice(entry.start, None, entry.step)
+        results.append(entry)
     return tuple(results)
 
 

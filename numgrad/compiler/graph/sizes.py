@@ -477,11 +477,11 @@ def lengths_in(params: Any) -> Iterator[Size]:
     if isinstance(params, Size):
         yield params
     elif isinstance(params, dict):
-        for part in params.values():
-            yield from lengths_in(part)
+        for item in params.values():
+            yield from lengths_in(item)
     elif isinstance(params, tuple | list):
-        for part in params:
-            yield from lengths_in(part)
+        for item in params:
+            yield from lengths_in(item)
     elif isinstance(params, slice):
         yield from lengths_in((params.start, params.stop, params.step))
 

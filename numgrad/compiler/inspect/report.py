@@ -55,9 +55,9 @@ def report(name: str, specialisations: Sequence[Specialisation], statistics: Sta
             lines.append(f"  made because {specialisation.reason}")
         lines += _indented(_of_layout(specialisation.layout))
         programs = specialisation.programs
-        for part, program in zip(("forward", "backward"), programs, strict=False):
+        for phase, program in zip(("forward", "backward"), programs, strict=False):
             if isinstance(program, KernelProgram):
-                lines += [f"  {part}"] if len(programs) > 1 else []
+                lines += [f"  {phase}"] if len(programs) > 1 else []
                 lines += _indented(_of_program(program))
     return "\n".join(lines)
 

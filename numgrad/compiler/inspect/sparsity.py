@@ -98,7 +98,7 @@ class Dependence:
         if term.op == terms.OPAQUE:
             return self._of_opaque(term)
         parts = [self._patterns[a.number] for a in term.args]
-        if all(part is None for part in parts):
+        if all(pattern is None for pattern in parts):
             return None
         shape = lengths(term.shape)
         if term.op == terms.VIEW:
@@ -116,16 +116,16 @@ class Dependence:
         if term.op == terms.PRODUCT:
             return self._product(term.detail, parts)
         return self._united([
-            None if part is None else part[np.broadcast_to(places(a), shape).ravel()]
-            if a.shape != term.shape else part
-            for a, part in zip(term.args, parts, strict=True)
+            None if pattern is None else pattern[np.broadcast_to(places(a), shape).ravel()]
+            if a.shape != term.shape else pattern
+            for a, pattern in zip(term.args, parts, strict=True)
         ])  # fmt: skip
 
     def _united(self, parts: Sequence[Pattern]) -> Pattern:
         result = None
-        for part in parts:
-            if part is not None and part is not result:
-                result = part if result is None else result + part
+        for pattern in parts:
+            if pattern is not None and pattern is not result:
+                result = pattern if result is None else result + pattern
         return result
 
     def _empty(self, count: int) -> Pattern:
@@ -138,57 +138,57 @@ class Dependence:
         rows = [self._empty(n) if p is None else p for n, p in zip(counts, parts, strict=True)]
         return stacked(rows)[choose_elements(term, at).ravel()]
 
-    def _grouped(self, part: Pattern, groups: np.ndarray, count: int) -> Pattern:
+    def _grouped(self, pattern: Pattern, groups: np.ndarray, count: int) -> Pattern:
         """Rows united by the number of their group."""
         ones = np.ones(groups.size, bool)
         order = (groups.ravel(), np.arange(groups.size))
-        return sparse.csr_array((ones, order), shape=(count, groups.size)) @ part
+        return sparse.csr_array((ones, order), shape=(count, groups.size)) @ pattern
 
-    def _reduced(self, part: Pattern, x: terms.Term, axes: tuple[int, ...]) -> Pattern:
+    def _reduced(self, pattern: Pattern, x: terms.Term, axes: tuple[int, ...]) -> Pattern:
         shape = lengths(x.shape)
         rest = [1 if a in axes else n for a, n in enumerate(shape)]
         groups = np.broadcast_to(np.arange(prod(rest)).reshape(rest), shape)
-        return self._grouped(part, groups, prod(rest))
+        return self._grouped(pattern, groups, prod(rest))
 
-    def _gathered(self, term: terms.Term, part: Pattern, shape: tuple[int, ...]) -> Pattern:
-        if part is None:
+    def _gathered(self, term: terms.Term, pattern: Pattern, shape: tuple[int, ...]) -> Pattern:
+        if pattern is None:
             return None
-        x, place = term.args
+        x, positions = term.args
         axis, span = term.detail
         source = lengths(x.shape)
         index = np.ogrid[tuple(slice(n) for n in shape)]
-        result = self._positions(place, source[axis : axis + 1])
+        result = self._positions(positions, source[axis : axis + 1])
         if result is None:  # any element along the axis
-            part, result = self._reduced(part, x, (axis,)), np.zeros(shape, np.int64)
+            pattern, result = self._reduced(pattern, x, (axis,)), np.zeros(shape, np.int64)
             source = tuple(1 if a == axis else n for a, n in enumerate(source))
         at = (*index[:axis], np.broadcast_to(result, shape), *index[axis + span :])
-        return part[flat(at, source, shape).ravel()]
+        return pattern[flat(at, source, shape).ravel()]
 
-    def _scattered(self, term: terms.Term, part: Pattern, shape: tuple[int, ...]) -> Pattern:
-        if part is None:
+    def _scattered(self, term: terms.Term, pattern: Pattern, shape: tuple[int, ...]) -> Pattern:
+        if pattern is None:
             return None
-        x, place = term.args
+        x, positions = term.args
         axis, span = term.detail[1]
         source = lengths(x.shape)
-        result = self._positions(place, shape[axis : axis + 1])
+        result = self._positions(positions, shape[axis : axis + 1])
         if result is None:  # anywhere along the axis
-            united = self._reduced(part, x, tuple(range(axis, axis + span)))
+            united = self._reduced(pattern, x, tuple(range(axis, axis + span)))
             rest = tuple(1 if a == axis else n for a, n in enumerate(shape))
             return united[np.broadcast_to(np.arange(prod(rest)).reshape(rest), shape).ravel()]
         index = np.ogrid[tuple(slice(n) for n in source)]
         at = (*index[:axis], np.broadcast_to(result, source), *index[axis + span :])
-        return self._grouped(part, flat(at, shape, source), prod(shape))
+        return self._grouped(pattern, flat(at, shape, source), prod(shape))
 
     def _scanned(
         self, term: terms.Term, parts: Sequence[Pattern], shape: tuple[int, ...]
     ) -> Pattern:
-        part = self._united(parts)
+        pattern = self._united(parts)
         if not prod(shape):
-            return part
+            return pattern
         lines = np.moveaxis(places(term), term.detail[1], 0)
         united: list[Pattern] = []
         for line in lines:
-            here = part[line.ravel()]
+            here = pattern[line.ravel()]
             united.append(united[-1] + here if united else here)
         return stacked(united)[np.argsort(lines.ravel())]
 
@@ -196,14 +196,14 @@ class Dependence:
         batch, m, n, k = (value_of(x) or 0 for x in (sizes.batch, sizes.m, sizes.n, sizes.k))
         left, right = parts
         rows = [None, None]
-        for side, (part, ends) in enumerate(((left, (m, k)), (right, (k, n)))):
-            if part is None:
+        for side, (pattern, ends) in enumerate(((left, (m, k)), (right, (k, n)))):
+            if pattern is None:
                 continue
             own = 1 if sizes.shared[side] else batch
             positions = np.arange(own * ends[side]).reshape(own, *((m, 1) if side == 0 else (1, n)))
             groups = np.broadcast_to(positions, (own, *ends))
             groups = groups.swapaxes(1, 2) if sizes.trans[side] else groups
-            united = self._grouped(part, groups, own * ends[side])
+            united = self._grouped(pattern, groups, own * ends[side])
             rows[side] = united[np.broadcast_to(positions, (batch, m, n)).ravel()]
         return self._united(rows)
 
@@ -221,7 +221,7 @@ class Dependence:
         self, node: TracedNode, args: Sequence[terms.Term], parts: Sequence[Pattern]
     ) -> list[Pattern]:
         """The patterns of what a node computes that is no term."""
-        if all(part is None for part in parts):
+        if all(pattern is None for pattern in parts):
             return [None] * len(node.outputs)
         result = None
         if node.name in RULES:
@@ -230,7 +230,7 @@ class Dependence:
             result = node.op.rules.dependence(self, node, args, parts)
         if result is not None:
             return result
-        united = self._united([self._one(part) for part in parts if part is not None])
+        united = self._united([self._one(pattern) for pattern in parts if pattern is not None])
         counts = [prod(shape_of(self.graph, v)) for v in node.outputs]
         return [
             united[np.zeros(n, np.int64)] if v.dtype.kind in "fc" else None
@@ -255,12 +255,12 @@ class Dependence:
         return self.graph.sizes.evaluate(length, {})
 
     @staticmethod
-    def row(part: Pattern, k: int, length: int) -> Pattern:
+    def row(pattern: Pattern, k: int, length: int) -> Pattern:
         """The pattern of the elements at ``k`` along the first axis, which has that length."""
-        if part is None:
+        if pattern is None:
             return None
-        count = part.shape[0] // length
-        return part[k * count : (k + 1) * count]
+        count = pattern.shape[0] // length
+        return pattern[k * count : (k + 1) * count]
 
     def column(self, value: Value, rows: Sequence[Pattern]) -> Pattern:
         """The pattern of a value of which these are those of its elements along the first axis."""
@@ -269,9 +269,9 @@ class Dependence:
         count = prod(shape_of(self.graph, value)) // len(rows)
         return stacked([self._empty(count) if p is None else p for p in rows])
 
-    def _one(self, part: Pattern) -> Pattern:
+    def _one(self, pattern: Pattern) -> Pattern:
         """The rows of a pattern united in one."""
-        return self._grouped(part, np.zeros(part.shape[0], np.int64), 1)
+        return self._grouped(pattern, np.zeros(pattern.shape[0], np.int64), 1)
 
     def _positions(self, index: terms.Term, lengths: tuple[int, ...]) -> Any:
         """Positions along an axis of that length, if they are known and in range."""
@@ -405,8 +405,8 @@ def _convolved(
     full = node.name == "convolve_whole" or node.params.get("mode") == "full"
     where = np.indices(out)
     results = []
-    for own, other, part in zip(shapes, shapes[::-1], parts, strict=True):
-        if part is None:
+    for own, other, pattern in zip(shapes, shapes[::-1], parts, strict=True):
+        if pattern is None:
             continue
         rows, columns = [], []
         inside = all(other[a] <= own[a] for a in axes)
@@ -420,7 +420,7 @@ def _convolved(
             columns.append(np.ravel_multi_index([i[within] for i in at], own))
         at = np.concatenate(rows), np.concatenate(columns)
         moved = sparse.csr_array((np.ones(at[0].size, bool), at), shape=(prod(out), prod(own)))
-        results.append(moved @ part)
+        results.append(moved @ pattern)
     return [self._united(results)]
 
 
@@ -474,18 +474,18 @@ def viewed(term: terms.Term, x: np.ndarray) -> np.ndarray:
         return x.transpose(detail)
     if kind == "getitem":
         rest = iter(shape)
-        return x[tuple([_basic(part, rest) for part in detail])]
+        return x[tuple([_basic(entry, rest) for entry in detail])]
     if kind == "diagonal":
         return np.diagonal(x, *detail)
     return x.reshape(shape)
 
 
-def _basic(part: tuple, rest: Any) -> Any:
+def _basic(entry: tuple, rest: Any) -> Any:
     """A position or slice, of which the detail of a view has start and step."""
-    start = value_of(part[0]) or 0
-    if len(part) == 1:
+    start = value_of(entry[0]) or 0
+    if len(entry) == 1:
         return start
-    step = part[1] if isinstance(part[1], int) else value_of(part[1])
+    step = entry[1] if isinstance(entry[1], int) else value_of(entry[1])
     return _slice(start, step, next(rest))
 
 
@@ -516,10 +516,10 @@ def choose_elements(term: terms.Term, args: Sequence[np.ndarray]) -> np.ndarray:
         on[...] = x
         return out
     index = [
-        value_of(part[0]) or 0
-        if len(part) == 1
-        else _slice(value_of(part[0]) or 0, part[1], value_of(part[2]) or 0)
-        for part in detail
+        value_of(entry[0]) or 0
+        if len(entry) == 1
+        else _slice(value_of(entry[0]) or 0, entry[1], value_of(entry[2]) or 0)
+        for entry in detail
     ]
     out[tuple(index)] = x
     return out

@@ -270,7 +270,7 @@ class LoopBody(Body):
             return None
         if len(outputs) == len(used) and any(k not in inputs for k in range(c)):
             return None
-        part = extract(
+        extracted = extract(
             graph, [graph.inputs[k] for k in inputs], [graph.outputs[k] for k in outputs]
         )
         carries = sum(k < c for k in inputs)
@@ -279,7 +279,7 @@ class LoopBody(Body):
             len(used) - c + k for k in inputs[:carries]
         ]
         until = None if self.until is None else inputs.index(self.until)
-        return LoopBody(part, carries, xs, keeps, until), inputs, outputs
+        return LoopBody(extracted, carries, xs, keeps, until), inputs, outputs
 
     @cached_property
     def structure_key(self) -> tuple:
@@ -328,15 +328,15 @@ class Subgraph(Body):
 
     def with_inputs(self, inputs: Sequence[Value]) -> Subgraph:
         """The same for other inputs, which hold its own."""
-        part = extract(self.graph, inputs, self.graph.outputs)
-        return Subgraph(part, self.axis, self.state_count)
+        extracted = extract(self.graph, inputs, self.graph.outputs)
+        return Subgraph(extracted, self.axis, self.state_count)
 
     @cached_property
     def optimized(self) -> Graph:
         """The same graph, after the passes."""
-        part = extract(self.graph, self.graph.inputs, self.graph.outputs)
-        optimize(part)
-        return part
+        extracted = extract(self.graph, self.graph.inputs, self.graph.outputs)
+        optimize(extracted)
+        return extracted
 
     @cached_property
     def _bound(self) -> list[int]:
@@ -345,8 +345,8 @@ class Subgraph(Body):
 
     def _compiled(self) -> Any:
         """The program; arrays of no content after the operands have the lengths that these lack."""
-        part = extract(self.graph, self.graph.inputs, self.graph.outputs)
-        return compile_graph(with_lengths(part, self._bound))
+        extracted = extract(self.graph, self.graph.inputs, self.graph.outputs)
+        return compile_graph(with_lengths(extracted, self._bound))
 
     def run(self, operands: Sequence[np.ndarray], lengths: dict[int, int]) -> list[np.ndarray]:
         """The results for ndarrays."""
@@ -379,7 +379,7 @@ def carrying(body: TracedBody, carries: int, xs: int) -> TracedBody:
     count = len(body.sources)
     states = graph.inputs[first : first + count]
     groups = graph.inputs[:carries], states, graph.inputs[carries:first]
-    inputs = [*(v for part in groups for v in part), *graph.inputs[first + count :]]
+    inputs = [*(v for group in groups for v in group), *graph.inputs[first + count :]]
     results = graph.outputs[: len(graph.outputs) - count]
     outputs = [*results[:carries], *graph.outputs[len(results) :], *results[carries:], *states]
     return replace(body, graph=extract(graph, inputs, outputs))
@@ -456,12 +456,12 @@ def without_invariants(
         return graph, list(outside)
     inputs = outside if ran is None else [_differentiable_if(ran, x) for x in outside]
     values = replay(extract(graph, read, needed), inputs)
-    part = extract(graph, [*graph.inputs, *needed], graph.outputs)
-    used = {v for node in part.nodes for v in node.inputs} | set(part.outputs)
-    operands = list(zip(part.inputs[varying:], [*outside, *values], strict=True))
+    extracted = extract(graph, [*graph.inputs, *needed], graph.outputs)
+    used = {v for node in extracted.nodes for v in node.inputs} | set(extracted.outputs)
+    operands = list(zip(extracted.inputs[varying:], [*outside, *values], strict=True))
     read = [v for v, _ in operands if v in used]
     return (
-        extract(part, [*part.inputs[:varying], *read], part.outputs),
+        extract(extracted, [*extracted.inputs[:varying], *read], extracted.outputs),
         [x for v, x in operands if v in used],
     )
 

@@ -89,8 +89,8 @@ class LoopProgram:
         self.source = None if self.written is None else self.written.source
         self._fixed: dict[Any, LoopProgram] = {}
         if self.written is None and lengths is None:
-            part = extract(graph, graph.inputs, graph.outputs)
-            self.step = compile_graph(with_lengths(part, body.axes))
+            extracted = extract(graph, graph.inputs, graph.outputs)
+            self.step = compile_graph(with_lengths(extracted, body.axes))
 
     def _written(self) -> LoopKernel | None:
         expansion = Expansion(self.graph, inline=True, lengths=self.lengths)
@@ -199,8 +199,8 @@ class LoopProgram:
         ended = np.array([-1, length])
         self.entry(*flat, ended, length, int(reverse), *axes)
         if ended[0] >= 0:  # the operations one by one say what is wrong
-            part = extract(self.graph, self.graph.inputs, self.graph.outputs)
-            self.step = evaluate.compile_graph(with_lengths(part, self.body.axes))
+            extracted = extract(self.graph, self.graph.inputs, self.graph.outputs)
+            self.step = evaluate.compile_graph(with_lengths(extracted, self.body.axes))
         return ended
 
     @cached_property

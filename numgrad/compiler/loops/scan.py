@@ -79,8 +79,8 @@ def with_factors(
     left = [k for k in range(c) if k not in factors_of]
     inputs = [v for k, v in enumerate(graph.inputs) if k not in factors_of]
     before = [graph.inputs[k] for k in left]
-    part = extract(graph, inputs, [*(graph.outputs[k] for k in left), *rows, *before])
-    return LoopBody(part, len(left), body.xs), places
+    extracted = extract(graph, inputs, [*(graph.outputs[k] for k in left), *rows, *before])
+    return LoopBody(extracted, len(left), body.xs), places
 
 
 def product(pairs: Sequence[tuple[Any, Any]], dtype: Any) -> Any:
@@ -186,7 +186,7 @@ class Scan(BodyPrimitive):
             saved = y[len(y) - c :]
         else:
             saved = call(body.derived("keep", body.keeping)[0], inputs, params)[len(y) :]
-        grads = [dense(x, part) for x, part in zip(g, y, strict=True)]
+        grads = [dense(x, output) for x, output in zip(g, y, strict=True)]
         of_carry = [k for k in range(c) if has_derivatives(results[k])]
         rows = range(c, len(results))
         of_rows = [k for k in rows if has_derivatives(results[k]) and not is_zero(g[k])]
@@ -221,26 +221,26 @@ class Scan(BodyPrimitive):
         metas, results, c = body.metas, body.results, body.carries
         moving = [k for k, m in enumerate(metas) if has_derivatives(m)]
         moved = [k for k, m in enumerate(results) if has_derivatives(m)]
-        numbers = [[k for k in part if k in moving] for part in body.parts(range(len(metas)))]
+        numbers = [[k for k in group if k in moving] for group in body.parts(range(len(metas)))]
 
         def interleaved(values: Sequence[Any], along: Callable[[int], Any]) -> list[Any]:
             """Each kind of operands, followed by the tangents of these."""
             parts = zip(body.parts(values), numbers, strict=True)
-            return [x for part, ks in parts for x in (*part, *map(along, ks))]
+            return [x for group, ks in parts for x in (*group, *map(along, ks))]
 
         def make() -> tuple[LoopBody, list[Any]]:
             def step(step_inputs: Sequence[Tensor]) -> list[Any]:
                 rest, point, directions = list(step_inputs), [], []
-                for part, ks in zip(body.parts(metas), numbers, strict=True):
-                    point += rest[: len(part)]
-                    directions += rest[len(part) : len(part) + len(ks)]
-                    rest = rest[len(part) + len(ks) :]
+                for group, ks in zip(body.parts(metas), numbers, strict=True):
+                    point += rest[: len(group)]
+                    directions += rest[len(group) : len(group) + len(ks)]
+                    rest = rest[len(group) + len(ks) :]
                 primal, along = body.jvp(point, moving, directions)
                 new = [*primal[:c], *(along[k] for k in moved if k < c)]
                 return _with_carries(new, [along[k] for k in moved if k >= c], step_inputs)
 
             graph, besides = body.trace(step, interleaved(metas, lambda k: metas[k]))
-            carries, xs = (len(part) + len(ks) for part, ks in zip(
+            carries, xs = (len(group) + len(ks) for group, ks in zip(
                 body.parts(metas)[:2], numbers[:2], strict=True))  # fmt: skip
             return LoopBody(graph, carries, xs), besides
 

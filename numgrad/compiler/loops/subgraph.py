@@ -59,12 +59,12 @@ class SubgraphPrimitive(BodyPrimitive):
         outputs = [k for k in results if not is_zero(g[k])]
         variables = [k for k, x in enumerate(inputs) if has_derivatives(x)]
 
-        def make(part: Subgraph) -> tuple[Step, list[Meta]]:
+        def make(branch: Subgraph) -> tuple[Step, list[Meta]]:
             def step(values: Sequence[Tensor]) -> list[Any]:
-                count = len(part.metas)
-                return part.vjp(values[:count], variables, outputs, values[count:])
+                count = len(branch.metas)
+                return branch.vjp(values[:count], variables, outputs, values[count:])
 
-            return step, [*part.metas, *(part.results[k] for k in outputs)]
+            return step, [*branch.metas, *(branch.results[k] for k in outputs)]
 
         back, besides = _derived(parts, ("vjp", tuple(outputs), tuple(variables)), make)
         operands = (*inputs, *(grads[k] for k in outputs), *besides)
@@ -81,13 +81,13 @@ class SubgraphPrimitive(BodyPrimitive):
         moving = [k for k, x in enumerate(inputs) if has_derivatives(x)]
         moved = [k for k, m in enumerate(results) if has_derivatives(m)]
 
-        def make(part: Subgraph) -> tuple[Step, list[Meta]]:
+        def make(branch: Subgraph) -> tuple[Step, list[Meta]]:
             def step(values: Sequence[Tensor]) -> list[Any]:
-                count = len(part.metas)
-                along = part.jvp(values[:count], moving, values[count:])[1]
+                count = len(branch.metas)
+                along = branch.jvp(values[:count], moving, values[count:])[1]
                 return [along[k] for k in moved]
 
-            return step, [*part.metas, *(part.metas[k] for k in moving)]
+            return step, [*branch.metas, *(branch.metas[k] for k in moving)]
 
         forward, besides = _derived(parts, ("jvp", tuple(moving)), make)
         along = [dense(tangents[k], inputs[k]) for k in moving]
@@ -123,7 +123,7 @@ def subgraph(*inputs, parts, lengths=()):
 
 
 def _axes(parts: Parts) -> list[int]:
-    return sorted(set().union(*(part.axes for part in parts)))
+    return sorted(set().union(*(branch.axes for branch in parts)))
 
 
 def _by_axis(parts: Parts, lengths: Sequence[Any]) -> dict[int, Any]:
@@ -162,11 +162,11 @@ def _derived(
 ) -> tuple[Parts, list[Any]]:
     """Parts made from each part, and what these read besides."""
 
-    def made(part: Subgraph) -> tuple[Subgraph, list[Any]]:
-        graph, besides = part.trace(*make(part))
-        return Subgraph(graph, part.axis, state_count), besides
+    def made(branch: Subgraph) -> tuple[Subgraph, list[Any]]:
+        graph, besides = branch.trace(*make(branch))
+        return Subgraph(graph, branch.axis, state_count), besides
 
-    return joined([part.derived(key, lambda part=part: made(part)) for part in parts])
+    return joined([branch.derived(key, lambda branch=branch: made(branch)) for branch in parts])
 
 
 def joined(derived: Sequence[tuple[Subgraph, list[Any]]]) -> tuple[Parts, list[Any]]:
@@ -174,16 +174,18 @@ def joined(derived: Sequence[tuple[Subgraph, list[Any]]]) -> tuple[Parts, list[A
     count = len(derived[0][0].graph.inputs) - len(derived[0][1])
     besides: dict[int, Any] = {}
     own: list[dict[int, Value]] = []
-    for part, outside in derived:
+    for branch, outside in derived:
         besides.update((id(x), x) for x in outside)
-        read = part.graph.inputs[count:]
+        read = branch.graph.inputs[count:]
         own.append({id(x): v for x, v in zip(outside, read, strict=True)})
     if not besides:
-        return tuple([part for part, _ in derived]), []
+        return tuple([branch for branch, _ in derived]), []
     all_of = {key: value for values in own for key, value in values.items()}
     parts = tuple([
-        part.with_inputs([*part.graph.inputs[:count], *({**all_of, **values}[k] for k in besides)])
-        for (part, _), values in zip(derived, own, strict=True)
+        branch.with_inputs(
+            [*branch.graph.inputs[:count], *({**all_of, **values}[k] for k in besides)]
+        )
+        for (branch, _), values in zip(derived, own, strict=True)
     ])  # fmt: skip
     return parts, list(besides.values())
 
@@ -199,9 +201,9 @@ def _with_states(out: list[Any], count: int, operands: Sequence[BatchOperand], s
 def _batch(parts: Parts, batched: tuple[bool, ...], size: int) -> tuple[Parts, list[Any]]:
     """Parts for a batch, whose results are batches."""
 
-    def make(part: Subgraph) -> tuple[Step, list[Meta]]:
-        step: Step = lambda inputs: part.batch(inputs, batched, size)[0]  # noqa: E731
-        return step, part.batch_metas(batched, size)
+    def make(branch: Subgraph) -> tuple[Step, list[Meta]]:
+        step: Step = lambda inputs: branch.batch(inputs, batched, size)[0]  # noqa: E731
+        return step, branch.batch_metas(batched, size)
 
     return _derived(parts, ("batch", size, batched), make, parts[0].state_count)
 
@@ -218,7 +220,7 @@ def _of_each(
     batched = (False, *(o.batched for o in operands[1:]))
     results: list[Any] = []
     states = parts[0].state_count
-    for k, part in enumerate(parts):
+    for k, branch in enumerate(parts):
         on = OPS["equal"](which, k)
         first = OPS["argmax"](on)
         point = []
@@ -228,7 +230,7 @@ def _of_each(
                 x = results[len(results) - states + number]
                 x = x if operand.batched else tracer.one_of_all(BatchOperand(x, True), size)
             point.append(select(on, x, OPS["take"](x, first, axis=0)) if operand.batched else x)
-        made, besides = _batch((part,), batched, size)
+        made, besides = _batch((branch,), batched, size)
         any_on = OPS["astype"](OPS["any"](on), np.int64)
         out = list(call((_nothing(made[0]), made[0]), (any_on, *point, *besides), known))
         count = len(out) - states
@@ -244,21 +246,21 @@ def select(on: Any, a: Any, b: Any) -> Any:
     return OPS["where"](OPS["reshape"](on, (*on.shape, *(1,) * (a.ndim - 1))), a, b)
 
 
-def _nothing(part: Subgraph) -> Subgraph:
+def _nothing(branch: Subgraph) -> Subgraph:
     """Zeros in place of what a part computes; states of generators as they were."""
 
     def make() -> tuple[Subgraph, list[Any]]:
-        results, states = part.results, part.state_count
+        results, states = branch.results, branch.state_count
 
         def step(inputs: Sequence[Tensor]) -> list[Any]:
             made = [Tensor(zeros(m.shape, m.dtype)) for m in results[: len(results) - states]]
             pairs = zip(inputs[1 : 1 + states], results[len(results) - states :], strict=True)
             return [*made, *(OPS["broadcast_to"](x, m.shape) for x, m in pairs)]
 
-        graph, besides = part.trace(step, part.metas)
+        graph, besides = branch.trace(step, branch.metas)
         return Subgraph(graph, state_count=states), besides
 
-    return part.derived("nothing", make)[0]
+    return branch.derived("nothing", make)[0]
 
 
 INT = np.dtype(np.int64)

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import BOOL, FLOAT32, FLOAT64
+from numgrad.codegen.nests.arrays import absorb
 from numgrad.codegen.nests.polynomial import Length, constant
 from numgrad.codegen.nests.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
-from numgrad.codegen.symbols import AXIS, Reader, Symbol, in_order
+from numgrad.codegen.symbols import AXIS, Reader, Symbol
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
 from numgrad.compiler.graph.sizes import Size, same_shape, terms_of
 from numgrad.compiler.lower import lookup, matrices  # noqa: F401 (for what they declare)
@@ -113,15 +114,15 @@ class Expansion:
     def _branches(self, node: TracedNode, args: list[Term]) -> list[Term] | None:
         """All branches, and of each result the one that is chosen; None if they are too large."""
         parts = node.params["parts"]
-        if parts[0].axis is not None or not all(self._fits(part, node) for part in parts):
+        if parts[0].axis is not None or not all(self._fits(piece, node) for piece in parts):
             return None
         terms, which = self.terms, args[0]
         before, checks = terms.checks, []
         results: list[Term] = []
-        for k, part in reversed([*enumerate(parts)]):
+        for k, piece in reversed([*enumerate(parts)]):
             terms.checks = []
-            inner = Expansion(part.optimized, within=self, given=args)
-            values = [inner.of[v] for v in part.optimized.outputs]
+            inner = Expansion(piece.optimized, within=self, given=args)
+            values = [inner.of[v] for v in piece.optimized.outputs]
             failed, terms.checks = terms.checks, before
             if inner.opaque:
                 return None
@@ -140,21 +141,21 @@ class Expansion:
         terms.checks = before + checks
         return results
 
-    def _fits(self, part: Any, node: TracedNode) -> bool:
+    def _fits(self, piece: Any, node: TracedNode) -> bool:
         """Whether a branch may be computed beside others: Note [Branches side by side]."""
-        nodes = part.optimized.nodes
+        nodes = piece.optimized.nodes
         if len(nodes) > MOST_NODES:
             return False
         if all(_is_small(v) for each in nodes for v in each.outputs):
             return True
         return (
             self.inline
-            and part.graph.sizes is self.terms.sizes
+            and piece.graph.sizes is self.terms.sizes
             and all(
                 same_shape(v.shape, x.shape)
-                for v, x in zip(part.graph.inputs, node.inputs, strict=True)
+                for v, x in zip(piece.graph.inputs, node.inputs, strict=True)
             )
-            and not part.axes
+            and not piece.axes
         )
 
     def _shape(self, value: Value) -> tuple:
@@ -183,7 +184,7 @@ class Expansion:
         known = [(a.dtype, repr(a.detail) if a.op == "const" else None) for a in operands]
         given, result = self._formulas.get((op, *known)) or self._formula(op, operands)
         self._formulas[op, *known] = given, result
-        return self._absorb(result, dict(zip(given, operands, strict=True)), ())
+        return absorb(self.terms, result, dict(zip(given, operands, strict=True)))
 
     def _within(self, op: Any, number: Term, dtype: np.dtype, infinite: list[Term]) -> Term:
         """A Python integer known only at a call, as ``within`` of the operation has it.
@@ -251,36 +252,13 @@ class Expansion:
         if dtype is not None and np.dtype(dtype).kind in "iu" and result.dtype.kind in "iu":
             result = reader.cast(result, np.dtype(dtype))
         out = node.outputs[0]
-        term = terms.cast(self._absorb(result, environment, axes, x.shape), out.dtype)
+        term = terms.cast(absorb(terms, result, environment, axes, x.shape), out.dtype)
         if op.keeps_shape or params.get("keepdims"):
             return terms.broadcast(term, self._shape(out))
         term = terms.broadcast(
             term, tuple([terms.length(1) if a in axes else n for a, n in enumerate(x.shape)])
         )
         return terms.drop(term, axes)
-
-    def _absorb(
-        self,
-        result: Symbol,
-        environment: dict[Symbol, Term],
-        axes: tuple[int, ...],
-        shape: tuple = (),
-    ) -> Term:
-        """The term of a symbol, given those of the inputs; reductions keep their axes."""
-        terms = self.terms
-        for symbol in in_order([result], environment):  # pyright: ignore
-            args = [environment[a] for a in symbol.args]
-            if symbol.op == "const":
-                term = terms.constant(symbol.detail, np.dtype(symbol.dtype))
-            elif symbol.op == "reduce":
-                full = terms.broadcast(args[0], shape)
-                term = terms.insert(terms.reduce(symbol.detail, full, axes), axes) if axes else full
-            elif symbol.op == "cast":
-                term = terms.cast(args[0], symbol.dtype)
-            else:
-                term = terms.map(symbol.op, args, symbol.dtype, symbol.detail)
-            environment[symbol] = term
-        return environment[result]
 
 
 def _is_small(value: Value) -> bool:
@@ -310,10 +288,10 @@ def _broadcast(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
 @lowering("getitem")
 def _getitem(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     index = tuple(
-        (terms.length(part.start), terms.length(part.step))
-        if isinstance(part, slice)
-        else (terms.length(part),)
-        for part in node.params["index"]
+        (terms.length(entry.start), terms.length(entry.step))
+        if isinstance(entry, slice)
+        else (terms.length(entry),)
+        for entry in node.params["index"]
     )
     return terms.view("getitem", args[0], index, shape_of(terms, node))
 

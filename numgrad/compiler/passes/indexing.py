@@ -25,17 +25,17 @@ def simplify_getitem(to: Rewriting, node: TracedNode) -> Value | None:
     return result
 
 
-def _takes_all(part: Any, length: Length) -> bool:
+def _takes_all(entry: Any, length: Length) -> bool:
     """Whether no element of an axis is left out, nor moved."""
-    one = is_one(length) and (not isinstance(part, slice) or is_one(length_of(part)))
-    return one or is_full(part, length)
+    one = is_one(length) and (not isinstance(entry, slice) or is_one(length_of(entry)))
+    return one or is_full(entry, length)
 
 
 def _of_getitem(to: Rewriting, x: Value, index: tuple, out: Value) -> Value:
     rest = iter(index)
     parts = [
-        _composed(part, next(rest)) if isinstance(part, slice) else part
-        for part in x.node.params["index"]
+        _composed(entry, next(rest)) if isinstance(entry, slice) else entry
+        for entry in x.node.params["index"]
     ]
     return to.getitem(x.node.inputs[0], parts)
 
@@ -51,9 +51,9 @@ def _composed(inner: slice, outer: Any) -> Any:
 def _of_permute(to: Rewriting, x: Value, index: tuple, out: Value) -> Value:
     axes = x.node.params["axes"]
     parts: list[Any] = [None] * len(axes)
-    for part, axis in zip(index, axes, strict=True):
-        parts[axis] = part
-    left = [axis for part, axis in zip(index, axes, strict=True) if isinstance(part, slice)]
+    for entry, axis in zip(index, axes, strict=True):
+        parts[axis] = entry
+    left = [axis for entry, axis in zip(index, axes, strict=True) if isinstance(entry, slice)]
     order = [sorted(left).index(axis) for axis in left]
     return to.permute(to.getitem(x.node.inputs[0], parts), order)
 
@@ -77,8 +77,8 @@ def _of_reshape(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | No
     if not same_shape(
         tuple(origin.shape[a] for a in before), tuple(x.shape[a] for a in after)
     ) or any(
-        is_one(n) and isinstance(part, slice) and not is_one(length_of(part))
-        for part, n in zip(index, x.shape, strict=True)
+        is_one(n) and isinstance(entry, slice) and not is_one(length_of(entry))
+        for entry, n in zip(index, x.shape, strict=True)
     ):
         return None
     parts: list[Any] = [slice(0, 1, 1)] * origin.ndim
@@ -89,10 +89,10 @@ def _of_reshape(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | No
 
 def _of_stack(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
     axis = x.node.params["axis"] % x.ndim
-    part = index[axis]
-    if type(part) is not int or x.node.inputs[part].dtype != x.dtype:
+    entry = index[axis]
+    if type(entry) is not int or x.node.inputs[entry].dtype != x.dtype:
         return None
-    return to.getitem(x.node.inputs[part], (*index[:axis], *index[axis + 1 :]))
+    return to.getitem(x.node.inputs[entry], (*index[:axis], *index[axis + 1 :]))
 
 
 def _of_concat(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
@@ -100,24 +100,24 @@ def _of_concat(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | Non
     if axis is None:
         return None
     axis %= x.ndim
-    part, offset = index[axis], 0
-    if isinstance(part, slice) and not same(part.step, 1):
+    entry, offset = index[axis], 0
+    if isinstance(entry, slice) and not same(entry.step, 1):
         return None
-    first, stop = (part.start, part.stop) if isinstance(part, slice) else (part, part + 1)
+    first, stop = (entry.start, entry.stop) if isinstance(entry, slice) else (entry, entry + 1)
     always = to.graph.sizes.always
     for operand in x.node.inputs:
         end = offset + operand.shape[axis]
         if always("<=", offset, first) and always("<=", stop, end) and operand.dtype == x.dtype:
-            moved = _shifted(part, offset)
+            moved = _shifted(entry, offset)
             return to.getitem(operand, (*index[:axis], moved, *index[axis + 1 :]))
         offset = end
     return None
 
 
-def _shifted(part: Any, offset: Length) -> Any:
-    if isinstance(part, slice):
-        return slice(part.start - offset, part.stop - offset, part.step)
-    return part - offset
+def _shifted(entry: Any, offset: Length) -> Any:
+    if isinstance(entry, slice):
+        return slice(entry.start - offset, entry.stop - offset, entry.step)
+    return entry - offset
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def _of_elementwise(to: Rewriting, x: Value, index: tuple, out: Value) -> Value 
     operands = []
     for v in x.node.inputs:
         parts = index[x.ndim - v.ndim :]
-        parts_read = [0 if is_one(n) else part for part, n in zip(parts, v.shape, strict=True)]
+        parts_read = [0 if is_one(n) else entry for entry, n in zip(parts, v.shape, strict=True)]
         operands.append(to.getitem(v, parts_read))
     return to.elementwise(x.node.op, operands, out)
 
@@ -231,15 +231,15 @@ def is_basic(index: Any, whole: Value) -> bool:
     return (
         isinstance(index, tuple)
         and len(index) == whole.ndim
-        and all(isinstance(part, slice | int | Size) for part in index)
+        and all(isinstance(entry, slice | int | Size) for entry in index)
     )
 
 
-def bounds(part: Any) -> tuple[Length, Length] | None:
+def bounds(entry: Any) -> tuple[Length, Length] | None:
     """Start and stop of a part of an index that leaves nothing out in between."""
-    if not isinstance(part, slice):
-        return part, part + 1
-    return (part.start, part.stop) if same(part.step, 1) else None
+    if not isinstance(entry, slice):
+        return entry, entry + 1
+    return (entry.start, entry.stop) if same(entry.step, 1) else None
 
 
 def same_index(a: Sequence[Any], b: Sequence[Any]) -> bool:

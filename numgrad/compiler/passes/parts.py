@@ -62,10 +62,10 @@ def _sum(to: Rewriting, node: TracedNode, is_inside: Callable[[Value, str], bool
         if inner.name == "add" and is_inside(value, "add"):
             stack += inner.inputs
         elif inner.name == "getitem_backward":
-            part = _part(out, inner.params["index"], to.now(inner.inputs[0]))
-            if part is None:
+            span = _part(out, inner.params["index"], to.now(inner.inputs[0]))
+            if span is None:
                 return None
-            parts.append(part)
+            parts.append(span)
         else:
             return None
     parts = _ordered(to, out, parts)
@@ -73,10 +73,10 @@ def _sum(to: Rewriting, node: TracedNode, is_inside: Callable[[Value, str], bool
         return None
     zero = to.zero(out.dtype)
 
-    def piece(part: Part, shape: tuple[Length, ...]) -> Value:
+    def piece(span: Part, shape: tuple[Length, ...]) -> Value:
         if out.dtype.kind not in "fc":
-            return part.value
-        return to.elementwise("add", (part.value, zero), part.value)
+            return span.value
+        return to.elementwise("add", (span.value, zero), span.value)
 
     return _joined(to, out, parts, piece, lambda start, stop, shape: to.broadcast(zero, shape))
 
@@ -89,10 +89,10 @@ def _writes(
     parts: list[Part] = []
     while True:
         base, written = (to.now(v) for v in node.inputs)
-        part = _part(out, node.params["index"], written)
-        if part is None or node.params["accumulate"] or written.dtype != out.dtype:
+        span = _part(out, node.params["index"], written)
+        if span is None or node.params["accumulate"] or written.dtype != out.dtype:
             return None
-        parts.append(part)
+        parts.append(span)
         if not (base.node.name == "index_put" and is_inside(base, "index_put")):
             break
         node = base.node
@@ -106,7 +106,7 @@ def _writes(
         index[parts[0].axis] = slice(start, stop, 1)
         return to.getitem(base, index)
 
-    return _joined(to, out, ordered, lambda part, shape: to.broadcast(part.value, shape), rest)
+    return _joined(to, out, ordered, lambda span, shape: to.broadcast(span.value, shape), rest)
 
 
 def _part(whole: Value, index: tuple, value: Value) -> Part | None:
@@ -125,17 +125,17 @@ def _part(whole: Value, index: tuple, value: Value) -> Part | None:
 def _ordered(to: Rewriting, out: Value, parts: list[Part]) -> list[Part] | None:
     """Several parts in order, unless they may overlap."""
     sizes, axis = to.graph.sizes, parts[0].axis
-    if len(parts) < 2 or any(part.axis != axis for part in parts):
+    if len(parts) < 2 or any(span.axis != axis for span in parts):
         return None
-    parts = sorted(parts, key=lambda part: sizes.hint(part.start))
+    parts = sorted(parts, key=lambda span: sizes.hint(span.start))
     disjoint = all(sizes.always("<=", a, b) for a, b in _gaps(out, parts))
     return parts if disjoint else None
 
 
 def _gaps(out: Value, parts: list[Part]) -> list[tuple[Length, Length]]:
     """The gaps before, between and after parts."""
-    ends = [0, *(part.stop for part in parts)]
-    starts = [*(part.start for part in parts), out.shape[parts[0].axis]]
+    ends = [0, *(span.stop for span in parts)]
+    starts = [*(span.start for span in parts), out.shape[parts[0].axis]]
     return list(zip(ends, starts, strict=True))
 
 
@@ -150,14 +150,14 @@ def _joined(
     axis = parts[0].axis
     before, after = out.shape[:axis], out.shape[axis + 1 :]
     gaps = _gaps(out, parts)
-    if all(part.one for part in parts) and all(same(a, b) for a, b in gaps):
-        values = [piece(part, before + after) for part in parts]
+    if all(span.one for span in parts) and all(same(a, b) for a, b in gaps):
+        values = [piece(span, before + after) for span in parts]
         return to.add("stack", values, {"axis": axis}, out.shape, out.dtype)
     values = []
-    for (end, start), part in zip(gaps, [*parts, None], strict=True):
+    for (end, start), span in zip(gaps, [*parts, None], strict=True):
         if not same(end, start):
             values.append(rest(end, start, (*before, start - end, *after)))
-        if part is not None:
-            shape = (*before, part.stop - part.start, *after)
-            values.append(to.reshape(piece(part, before + after if part.one else shape), shape))
+        if span is not None:
+            shape = (*before, span.stop - span.start, *after)
+            values.append(to.reshape(piece(span, before + after if span.one else shape), shape))
     return to.add("concat", values, {"axis": axis}, out.shape, out.dtype)

@@ -130,9 +130,9 @@ class Rewriting:
     def getitem(self, x: Value, index: Sequence[Any]) -> Value:
         """Elements at a canonical index."""
         index = tuple(index)
-        if all(is_full(part, n) for part, n in zip(index, x.shape, strict=True)):
+        if all(is_full(entry, n) for entry, n in zip(index, x.shape, strict=True)):
             return x
-        shape = tuple(length_of(part) for part in index if isinstance(part, slice))
+        shape = tuple(length_of(entry) for entry in index if isinstance(entry, slice))
         return self.add("getitem", (x,), {"index": index}, shape, x.dtype)
 
     def astype(self, x: Value, dtype: np.dtype) -> Value:
@@ -170,17 +170,17 @@ def is_one(length: Length) -> bool:
     return type(length) is int and length == 1
 
 
-def is_full(part: Any, length: Length) -> bool:
+def is_full(entry: Any, length: Length) -> bool:
     """Whether a part of an index leaves an axis as it is."""
-    if not isinstance(part, slice):
+    if not isinstance(entry, slice):
         return False
-    return same(part.start, 0) and same(part.step, 1) and same(part.stop, length)
+    return same(entry.start, 0) and same(entry.step, 1) and same(entry.stop, length)
 
 
-def length_of(part: slice) -> Length:
+def length_of(entry: slice) -> Length:
     """Number of elements of a canonical slice."""
-    distance = part.stop - part.start
-    return distance if same(part.step, 1) else distance // part.step
+    distance = entry.stop - entry.start
+    return distance if same(entry.step, 1) else distance // entry.step
 
 
 def joint_shape(values: Sequence[Value], shape: Shape) -> Shape:
@@ -255,10 +255,10 @@ def _frozen(sizes: Sizes, value: Any) -> Any:
     if isinstance(value, Size):
         return Size, sizes.known(value.terms)
     if isinstance(value, tuple | list):
-        return tuple(_frozen(sizes, part) for part in value)
+        return tuple(_frozen(sizes, item) for item in value)
     if isinstance(value, slice):
         parts = (value.start, value.stop, value.step)
-        return "slice", *(_frozen(sizes, part) for part in parts)
+        return "slice", *(_frozen(sizes, item) for item in parts)
     if isinstance(value, int | float | complex | str | np.dtype | None):
         return type(value), repr(value)
     return object, getattr(value, "structure_key", None) or id(value)

@@ -146,10 +146,10 @@ class DispatchWriter:
             yield f"{walrus}[0] == {self._hold(keys)}"
             name = f"{split}[1]"
             yield f"_len({name}) == {len(parts)}"
-        for number, part in enumerate(parts):
+        for number, item in enumerate(parts):
             key = f"[{self._key(keys[number])}]" if container is MAPPING else None
             inner = f"{name}{key or container.path(keys, number)}"
-            yield from self._of_nesting(part, inner, leaves, numbers)
+            yield from self._of_nesting(item, inner, leaves, numbers)
 
     def _of_leaf(self, leaf: signature.Leaf, text: str, number: int | None) -> Iterator[str]:
         name, walrus = self._let(text)
@@ -322,7 +322,7 @@ class DispatchWriter:
             named = any(r.same == k for r in self.layout.results)
             return f"_o{k}" if named else self._result(result)
         kind, keys, parts = nesting
-        texts = [self._returned(part, results) for part in parts]
+        texts = [self._returned(item, results) for item in parts]
         inside = ", ".join(texts)
         if container_of(kind) is MAPPING:
             keyed = (f"{self._key(key)}: {text}" for key, text in zip(keys, texts, strict=True))

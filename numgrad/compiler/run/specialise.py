@@ -212,7 +212,7 @@ class CompiledCall(Call):
 
     def gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
         parts = self.parts
-        if state.grad_enabled and not parts.is_linear and any(_followed(part) for part in g):
+        if state.grad_enabled and not parts.is_linear and any(_followed(grad) for grad in g):
             raise NumgradRuntimeError(
                 f"{self.op.name}: has a rule or a hook that is not linear in the gradient, and "
                 "second derivatives of what is computed from a compiled function hand it gradients "
@@ -233,9 +233,9 @@ def needed_guards(traced: Traced) -> list[Source]:
     def need(source: Source) -> None:
         if source.is_filled:
             return  # a list that the function itself fills while it is traced
-        for part in reversed(list(source.path)):
-            if part.treatment in (IDENTITY, VALUE, CONTENT):
-                needed.setdefault(id(part), part)
+        for step in reversed(list(source.path)):
+            if step.treatment in (IDENTITY, VALUE, CONTENT):
+                needed.setdefault(id(step), step)
 
     for source in traced.captures.guards:
         if source.treatment == VALUE or not isinstance(source.value, dict | list | set):

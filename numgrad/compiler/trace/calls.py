@@ -103,8 +103,10 @@ class TracedCall(_Traced, Call):
 
 
 def _has_rules(params: dict[str, Any]) -> bool:
-    inner = [part for part in (params.get("body"), *params.get("parts", ())) if part is not None]
-    nodes = [node for part in inner for node in part.graph.nodes]
+    inner = [
+        branch for branch in (params.get("body"), *params.get("parts", ())) if branch is not None
+    ]
+    nodes = [node for branch in inner for node in branch.graph.nodes]
     return any(node.name == "ruled" or _has_rules(node.params) for node in nodes)
 
 

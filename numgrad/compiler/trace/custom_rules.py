@@ -450,7 +450,7 @@ def ending(hook: Callable[..., Any]) -> Callable[..., Any]:
         several = isinstance(results, tuple)
         parts = list(results) if several else [results]
         places = [k for k, g in enumerate(parts) if isinstance(g, Tensor)]
-        known = [g for part in grads for g in part if isinstance(g, Tensor)]
+        known = [g for group in grads for g in group if isinstance(g, Tensor)]
         known += [parts[k] for k in places]
         for k, g in zip(places, ended(_OF_NODE, known, [parts[k] for k in places]), strict=True):
             parts[k] = g

@@ -118,10 +118,10 @@ def ancestors(values: Sequence[Value]) -> Iterator[Value]:
         while stack:
             item = stack.pop()
             yield item
-            for part in item.node.inputs:
-                if part not in visited:
-                    visited.add(part)
-                    stack.append(part)
+            for operand in item.node.inputs:
+                if operand not in visited:
+                    visited.add(operand)
+                    stack.append(operand)
 
 
 def _is_cheap(node: TracedNode) -> bool:
@@ -176,9 +176,9 @@ def extract(
 
     With ``effects_besides`` also what is there for its effects, those nodes excepted.
     """
-    part = Graph(graph.sizes)
-    new = {v: part.input(v.shape, v.dtype, weak=v.weak) for v in inputs}
-    part.labels = {new[v]: graph.labels[v] for v in inputs if v in graph.labels}
+    subgraph = Graph(graph.sizes)
+    new = {v: subgraph.input(v.shape, v.dtype, weak=v.weak) for v in inputs}
+    subgraph.labels = {new[v]: graph.labels[v] for v in inputs if v in graph.labels}
     needed: set[Value] = set()
     stack = [*outputs, *(value for _, value in writes)]
     active: set[TracedNode] = set()
@@ -197,10 +197,10 @@ def extract(
         if node.op == CALL and "writes" in params:
             params = {**params, "writes": tuple([new[v] for v in params["writes"] if v in new])}
         results = [(v.shape, v.dtype) for v in node.outputs]
-        made = part.add(node.op, [new[v] for v in node.inputs], params, results, line=node.line)
+        made = subgraph.add(node.op, [new[v] for v in node.inputs], params, results, line=node.line)
         for old, value in zip(node.outputs, made, strict=True):
             value.weak = old.weak
             new.setdefault(old, value)
-    part.outputs = [new[v] for v in outputs]
-    part.writes = [(new[target], new[value]) for target, value in writes]
-    return part
+    subgraph.outputs = [new[v] for v in outputs]
+    subgraph.writes = [(new[target], new[value]) for target, value in writes]
+    return subgraph

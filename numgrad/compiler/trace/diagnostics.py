@@ -165,7 +165,7 @@ def _first_state() -> Any:
 def _same(a: Any, b: Any) -> bool:
     """Whether two states of a generator are equal."""
     if isinstance(a, dict):
-        return all(_same(part, b[key]) for key, part in a.items())
+        return all(_same(item, b[key]) for key, item in a.items())
     try:
         return bool(a == b)
     except ValueError:  # of arrays, or of a tuple that has some

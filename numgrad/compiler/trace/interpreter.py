@@ -244,9 +244,9 @@ class TraceInterpreter(RecordingInterpreter):
         self.tracer.lines.current()
         parts = leaves(data) if isinstance(data, list | tuple) else (data,)
         return any(
-            isinstance(part, Tensor | AbstractLength)
-            or (isinstance(part, np.ndarray) and self.tracer.is_input(part))
-            for part in parts
+            isinstance(item, Tensor | AbstractLength)
+            or (isinstance(item, np.ndarray) and self.tracer.is_input(item))
+            for item in parts
         )
 
     def found(self, array: np.ndarray) -> bool:
@@ -319,15 +319,15 @@ class TraceInterpreter(RecordingInterpreter):
         array = self.tracer.lift(target)
         array.write(fitted(self.tracer, self.tracer.lift(value).value, array.shape, array.dtype))
 
-    def shows_row(self, whole: Any, part: Any) -> None:
-        array, base = (getattr(x, "_array", None) for x in (part, whole))
+    def shows_row(self, whole: Any, row: Any) -> None:
+        array, base = (getattr(x, "_array", None) for x in (row, whole))
         if type(array) is TracedArray and type(base) is TracedArray and array.base is None:
             array.row_of = base if base.base is None else base.base
 
     def region(self, owner: Tensor, view: Tensor) -> TracedRegion:
-        whole, part = self.tracer.lift(owner), self.tracer.lift(view)
-        of_whole, of_part = (Meta(a.shape, a.dtype) for a in (whole, part))
-        return TracedRegion(of_whole, of_part, part.steps[len(whole.steps) :])
+        whole, shown = self.tracer.lift(owner), self.tracer.lift(view)
+        of_whole, of_part = (Meta(a.shape, a.dtype) for a in (whole, shown))
+        return TracedRegion(of_whole, of_part, shown.steps[len(whole.steps) :])
 
     def gradient(self, tensor: Tensor) -> Any:
         return self.tracer.gradient(tensor)
@@ -357,30 +357,30 @@ class TraceInterpreter(RecordingInterpreter):
 
     # ---------------------------------------------------------------------------------- indices
 
-    def index_part(self, part: Any, shape: tuple) -> Any:
+    def index_part(self, entry: Any, shape: tuple) -> Any:
         """An array of integers is traced, and a mask stays one if its numbers are known.
 
         A mask that is not can be written to at, since that has a shape without it.
         """
-        if isinstance(part, np.integer):
-            return int(part)
-        if isinstance(part, bool | np.bool_):
-            return np.asarray(part)
-        result = example_index(part)
+        if isinstance(entry, np.integer):
+            return int(entry)
+        if isinstance(entry, bool | np.bool_):
+            return np.asarray(entry)
+        result = example_index(entry)
         if result is not None:
             return result
-        if isinstance(part, list | tuple) and any(isinstance(p, Tensor) for p in part):
-            part = OPS["stack"](part)
-        if isinstance(part, list | tuple):
-            part = np.asarray(part, np.int64 if not part else None)
-            if part.dtype.kind in "iu":
-                return Tensor(self.tracer.freeze(part, made=True))  # pyright: ignore
-        if isinstance(part, np.ndarray) and not self.tracer.is_input(part):
-            if part.dtype.kind == "b":
-                return part
-            if part.dtype.kind in "iu" and part.ndim == 0:
-                return int(part)
-        array = self.tracer.lift(part)
+        if isinstance(entry, list | tuple) and any(isinstance(p, Tensor) for p in entry):
+            entry = OPS["stack"](entry)
+        if isinstance(entry, list | tuple):
+            entry = np.asarray(entry, np.int64 if not entry else None)
+            if entry.dtype.kind in "iu":
+                return Tensor(self.tracer.freeze(entry, made=True))  # pyright: ignore
+        if isinstance(entry, np.ndarray) and not self.tracer.is_input(entry):
+            if entry.dtype.kind == "b":
+                return entry
+            if entry.dtype.kind in "iu" and entry.ndim == 0:
+                return int(entry)
+        array = self.tracer.lift(entry)
         if array.dtype.kind not in "iub":
             raise NumgradIndexError(
                 f"getitem: an index of dtype {array.dtype}; indices are integers, slices, None, "
@@ -607,8 +607,8 @@ class _CallbackCall(Call):
     def gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
         parts = g if self.out_metas else [g]
         parts = [
-            Tensor(zeros(meta.shape, meta.dtype)) if part is None else part
-            for part, meta in zip(parts, self.results, strict=True)
+            Tensor(zeros(meta.shape, meta.dtype)) if grad is None else grad
+            for grad, meta in zip(parts, self.results, strict=True)
         ]
         result = self.callback.gradients(mask, parts)
         if not state.grad_enabled:

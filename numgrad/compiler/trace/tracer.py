@@ -465,18 +465,18 @@ class Tracer(EffectBuilder):
         """
         values = [a.value for a in arrays]
         known = self.numbers | {c.value: c.array for c in self.captured}
-        part = extract(self.graph, self.graph.inputs, values)
-        needed = {v for node in part.nodes for v in node.inputs} | set(part.outputs)
-        if any(map(_has_effects, part.nodes)) or any(
+        extracted = extract(self.graph, self.graph.inputs, values)
+        needed = {v for node in extracted.nodes for v in node.inputs} | set(extracted.outputs)
+        if any(map(_has_effects, extracted.nodes)) or any(
             new in needed and old not in known
-            for old, new in zip(self.graph.inputs, part.inputs, strict=True)
+            for old, new in zip(self.graph.inputs, extracted.inputs, strict=True)
         ):
             return [np.ones(specialised(v.shape), v.dtype) for v in values], False
         inputs = [known.get(v) for v in self.graph.inputs]
         inputs = [np.ones(hinted(v.shape), v.dtype) if x is None else x for v, x in zip(
             self.graph.inputs, inputs, strict=True)]  # fmt: skip
         with eagerly(raw, grad_enabled=False):
-            return list(evaluate.compile_graph(part).run(*inputs)), True
+            return list(evaluate.compile_graph(extracted).run(*inputs)), True
 
     def memory(self) -> Iterator[tuple[Value, TracedArray]]:
         """Inputs that are memory of the caller or around the function, and the arrays over it."""

@@ -215,27 +215,27 @@ def canonical_index(
     out: list[Any] = []
     rest: list[Any] = []
     axis = 0
-    for part in index:
-        if part is None:
+    for entry in index:
+        if entry is None:
             out.append(1)
             continue
         n = shape[axis]
-        if isinstance(part, slice):
-            cut, length = _slice(part, n)
+        if isinstance(entry, slice):
+            cut, length = _slice(entry, n)
             parts.append(cut)
             out.append(length)
             rest.append(length)
         else:
-            parts.append(_position(operation, part, n, axis, shape))
+            parts.append(_position(operation, entry, n, axis, shape))
         axis += 1
     return tuple(parts), out, rest
 
 
-def _position(operation: str, part: Any, n: Length, axis: int, shape: Shape) -> Any:
-    position = part + n if part < 0 else part
+def _position(operation: str, entry: Any, n: Length, axis: int, shape: Shape) -> Any:
+    position = entry + n if entry < 0 else entry
     if position < 0 or not position < n:
         raise NumgradIndexError(
-            f"{operation}: an array of shape {hinted(shape)} has no index {part!r} along axis "
+            f"{operation}: an array of shape {hinted(shape)} has no index {entry!r} along axis "
             f"{axis}"
         )
     return position
@@ -247,9 +247,9 @@ _BOUND = (
 )
 
 
-def _slice(part: slice, n: Length) -> tuple[slice, Length]:
+def _slice(entry: slice, n: Length) -> tuple[slice, Length]:
     """A slice with explicit bounds that its step divides, and its length."""
-    step = 1 if part.step is None else part.step.__index__()
+    step = 1 if entry.step is None else entry.step.__index__()
     if step == 0:
         raise NumgradValueError("getitem: slice step cannot be zero")
     low, high = (0, n) if step > 0 else (-1, n - 1)
@@ -267,8 +267,8 @@ def _slice(part: slice, n: Length) -> tuple[slice, Length]:
             return low if value < low else value
         return high if value > high else value
 
-    start = bound(part.start, low if step > 0 else high)
-    stop = bound(part.stop, high if step > 0 else low)
+    start = bound(entry.start, low if step > 0 else high)
+    stop = bound(entry.stop, high if step > 0 else low)
     distance = stop - start if step > 0 else start - stop
     if isinstance(distance, int) and distance <= 0:
         return slice(start, start, step), 0
@@ -292,9 +292,9 @@ def take_parts(tracer: GraphBuilder, x: Value, parts: tuple, shape: Sequence[Len
 def _part_of_unit(tracer: GraphBuilder, x: Value, parts: tuple) -> Value:
     """A view of zeros with a 1 somewhere: again that, or zeros alone."""
     numbers = np.arange(prod(x.shape)).reshape(x.shape)  # pyright: ignore
-    for axis, part in reversed(list(enumerate(parts))):
-        cut = isinstance(part, slice)
-        positions = np.arange(part.start, part.stop, part.step) if cut else part.__index__()
+    for axis, entry in reversed(list(enumerate(parts))):
+        cut = isinstance(entry, slice)
+        positions = np.arange(entry.start, entry.stop, entry.step) if cut else entry.__index__()
         numbers = np.take(numbers, positions, axis)
     (result,) = np.nonzero(numbers.reshape(-1) == tracer.units[x])
     if result.size:
@@ -318,7 +318,7 @@ def _flip(tracer: GraphBuilder, x: Value, *, axis: Any = None) -> Value:
 def _split_at(tracer: GraphBuilder, x: Value, *, cuts: Any, axis: int = 0) -> tuple[Value, ...]:
     lead = (slice(None),) * axis
     parts = [(*lead, slice(a, b)) for a, b in pairwise(cuts)]
-    return tuple([_getitem(tracer, x, index=part) for part in parts])
+    return tuple([_getitem(tracer, x, index=entry) for entry in parts])
 
 
 def _unstack(tracer: GraphBuilder, x: Value, *, axis: Any = 0) -> tuple[Value, ...]:
@@ -400,25 +400,25 @@ class Step:
             return VIEWS[self.name](tracer, x)
         return tracer.add(OPS[self.name], (x,), self.params, [(self.shape, x.dtype)])[0]
 
-    def put(self, tracer: GraphBuilder, x: Value, part: Value) -> Value:
-        """``x`` whose viewed part is replaced by ``part``."""
+    def put(self, tracer: GraphBuilder, x: Value, new: Value) -> Value:
+        """``x`` whose viewed part is replaced by ``new``."""
         if self.name in CONSTANTS:
-            return written(tracer, self.name, x, part)
+            return written(tracer, self.name, x, new)
         if self.name == "reshape":
-            return to_shape(tracer, part, self.before)
+            return to_shape(tracer, new, self.before)
         if self.name == "permute_dims":
-            return to_axes(tracer, part, self._inverse())
+            return to_axes(tracer, new, self._inverse())
         if self.name == "getitem":
             params = {"index": self.params["index"], "accumulate": False}
-            return tracer.add(OPS["index_put"], (x, part), params, [(x.shape, x.dtype)])[0]
+            return tracer.add(OPS["index_put"], (x, new), params, [(x.shape, x.dtype)])[0]
         if self.name in ("real", "imag"):
             parts = [VIEWS["real"](tracer, x), VIEWS["imag"](tracer, x)]
-            parts[self.name == "imag"] = part
+            parts[self.name == "imag"] = new
             return tracer.add(OPS["from_parts"], parts, {}, [(x.shape, x.dtype)])[0]
         if self.name == "diagonal":
             shown = tracer.filled_value(self.shape, 1, bool)
             mask = self._on_diagonal(tracer, shown)
-            values = self._on_diagonal(tracer, part)
+            values = self._on_diagonal(tracer, new)
             return tracer.add(OPS["where"], (mask, values, x), {}, [(x.shape, x.dtype)])[0]
         raise NumgradTraceError(f"{self.name}: a write through it has no meaning")
 
@@ -444,20 +444,20 @@ class Step:
     def _inverse(self) -> tuple[int, ...]:
         return tuple(int(k) for k in np.argsort(self.params["axes"]))
 
-    def _on_diagonal(self, tracer: GraphBuilder, part: Value) -> Value:
+    def _on_diagonal(self, tracer: GraphBuilder, new: Value) -> Value:
         params = {"shape": self.before, **self.params}
-        meta = [(self.before, part.dtype)]
-        return tracer.add(OPS["diagonal_backward"], (part,), params, meta)[0]
+        meta = [(self.before, new.dtype)]
+        return tracer.add(OPS["diagonal_backward"], (new,), params, meta)[0]
 
 
-def put_at(tracer: GraphBuilder, steps: Sequence[Step], x: Value, part: Value) -> Value:
-    """``x`` whose part that all steps view is replaced by ``part``."""
+def put_at(tracer: GraphBuilder, steps: Sequence[Step], x: Value, new: Value) -> Value:
+    """``x`` whose part that all steps view is replaced by ``new``."""
     chain = [x]
     for step in steps[:-1]:
         chain.append(step.apply(tracer, chain[-1]))
     for step, before in zip(reversed(steps), reversed(chain), strict=False):
-        part = step.put(tracer, before, part)
-    return part
+        new = step.put(tracer, before, new)
+    return new
 
 
 def written(tracer: GraphBuilder, constant: str, old: Value, new: Value) -> Value:
@@ -479,15 +479,15 @@ def _summed(tracer: GraphBuilder, value: Value, shape: Shape) -> Value:
     return to_shape(tracer, value, shape)
 
 
-def steps_between(whole: Value, part: Value) -> tuple[Step, ...] | None:
-    """The canonical views by which ``part`` is made of ``whole``; None if it is not."""
+def steps_between(whole: Value, viewed: Value) -> tuple[Step, ...] | None:
+    """The canonical views by which ``viewed`` is made of ``whole``; None if it is not."""
     results: list[Step] = []
-    while part is not whole:
-        node: TracedNode = part.node
+    while viewed is not whole:
+        node: TracedNode = viewed.node
         if isinstance(node.op, str) or not (node.op.name in _STEPS and node.inputs):
             return None
-        results.append(Step(node.op.name, node.params, node.inputs[0].shape, part.shape))
-        part = node.inputs[0]
+        results.append(Step(node.op.name, node.params, node.inputs[0].shape, viewed.shape))
+        viewed = node.inputs[0]
     return tuple(reversed(results))
 
 
@@ -521,11 +521,11 @@ def _only_ones(a: Shape, b: Shape) -> bool:
 def _leading(step: Step) -> bool:
     """Whether an index takes elements that lie side by side."""
     sliced = False
-    for part, n in zip(step.params["index"], step.before, strict=True):
-        if not isinstance(part, slice):
+    for entry, n in zip(step.params["index"], step.before, strict=True):
+        if not isinstance(entry, slice):
             if sliced:
                 return False
-        elif part.step != 1 or (sliced and not (part.start == 0 and part.stop == n)):
+        elif entry.step != 1 or (sliced and not (entry.start == 0 and entry.stop == n)):
             return False
         else:
             sliced = True
@@ -548,11 +548,11 @@ class TracedRegion:
 
     def replace(self, tracer: GraphBuilder, x: Value, source: Value) -> Value:
         """``x`` with other elements at the place."""
-        part = fitted(tracer, source, self.part.shape, x.dtype if not self.steps else None)
+        new = fitted(tracer, source, self.part.shape, x.dtype if not self.steps else None)
         kind = self.part.dtype.kind
-        if part.dtype != self.part.dtype and (part.dtype.kind == "c") == (kind == "c"):
-            part = tracer.strong(part, self.part.dtype)
-        return put_at(tracer, self.steps, x, part)
+        if new.dtype != self.part.dtype and (new.dtype.kind == "c") == (kind == "c"):
+            new = tracer.strong(new, self.part.dtype)
+        return put_at(tracer, self.steps, x, new)
 
     def scatter(self, tracer: GraphBuilder, source: Value) -> Value:
         """Zeros like the whole, with ``source`` added at the place."""

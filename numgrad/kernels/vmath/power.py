@@ -1,4 +1,4 @@
-"""Powers: pow and powi.
+"""Powers.
 
 Method of pow: log2(x) as a sum of two floats, times y, then exp2. x = 2**k m; m lies near one of
 four centres c, about 2**(j/4), chosen so that log2(c) is H, a short float, to 2**-68 (2**-35 in
@@ -6,7 +6,6 @@ float32). With s = (m - c) / (m + c), t = s**2 < 0.002 and C = 2 log2(e),
 log2 x = (k + H) + s (C + t U(t)): so near the centre the term with U needs no low part, only the
 quotient s and the product s C do. 2**w = 1 + w E(w) on |w| <= 1/2; in float32 with the rounding
 error of 1 + w ln 2 carried along. Errors seen stay below 1.4 ulp (float64), 0.96 ulp (float32).
-powi_f32 works in float64 throughout: relative error 2**-29 before its only rounding.
 
 Note [Special values of pow]
 pow_f64 and pow_f32 hold for normal x > 0 and powers that stay normal; all other arguments are rare
@@ -22,14 +21,13 @@ import numpy as np
 
 from numgrad.codegen.device import device
 from numgrad.codegen.intrinsics import bits, estrin, fabs, from_bits, mul_add, rint, select
-from numgrad.kernels.vmath.error_free import exact_mul_add_f32, exact_mul_add_f64, fast_two_sum
-from numgrad.kernels.vmath.exponential import SHIFT_ONCE, clamp, scale_f32, scale_f64
-from numgrad.kernels.vmath.logarithm import split_f64
+from numgrad.kernels.vmath.error_free import exact_mul_add_f32, exact_mul_add_f64
+from numgrad.kernels.vmath.exponential import clamp, scale_f32, scale_f64
 from numgrad.kernels.vmath.precision import FLOAT, INT, float32s, float64s, single
 
 D_ZERO, D_HALF, D_ONE, D_TWO, D_INF, D_NAN = float64s("0.0 0.5 1.0 2.0 inf nan")
 F_ZERO, F_HALF, F_ONE, F_INF, F_NAN = float32s("0.0 0.5 1.0 inf nan")
-FRACTION_BITS, LOW_32 = np.int64(52), np.int64(0xFFFFFFFF)
+FRACTION_BITS = np.int64(52)
 # log2(1 + ...) = s (C + t U(t)), relative error 2**-68; C = 2 log2(e) with its low part
 C, C_LOW = np.float64.fromhex("0x1.71547652b82fep+1"), np.float64.fromhex("0x1.777d0ffda0d24p-55")
 U = float64s("""
@@ -59,14 +57,6 @@ F_E0 = np.float32(0.6931472)
 # ((2**w - 1) / w - F_E0) / w, relative error of 2**w 2**-30
 F_E = float32s("""
     0.2402265 0.055504058 0.009618071 0.0013337075 0.0001545798 1.4581015e-05""")
-# log2(m) = s (Q0 + Q1 t + ...), relative error 2**-45
-Q0, Q1, Q2, Q3, Q4, Q5 = float64s("""
-    0x1.71547652b8250p+1 0x1.ec709dc53e777p-1 0x1.2776c290bf8f1p-1 0x1.a61a30e03ab04p-2
-    0x1.4794fbf40cde2p-2 0x1.21b63336faebep-2""")
-# 2**f on |f| <= 1/2, relative error 2**-29
-E0, E1, E2, E3, E4, E5, E6 = float64s("""
-    0x1.000000026235dp+0 0x1.62e430c8296c0p-1 0x1.ebfbdadb203b2p-3 0x1.c6aed4615769fp-5
-    0x1.3b2dbc66b62ccp-7 0x1.5f45973b18cc0p-10 0x1.41d30be0c1561p-13""")
 WHOLE, F_WHOLE = np.float64(1.5 * 2.0**52), np.float32(1.5 * 2.0**23)  # leave no fraction bits
 WHOLE_LOW, WHOLE_HIGH = WHOLE - np.float64(1080), WHOLE + np.float64(1028)
 F_WHOLE_LOW, F_WHOLE_HIGH = F_WHOLE - np.float32(160), F_WHOLE + np.float32(132)
@@ -75,8 +65,7 @@ Y_MOST, F_Y_MOST = np.float64(2.0**64), np.float32(2.0**35)  # beyond: 0, 1 or i
 RARE, F_RARE = np.float64(707 * 2.0**52), np.float32(87 * 2.0**23)
 F_TWO, D_LEAST_K, F_LEAST_K = np.float32(2.0), np.float64(-54.0), np.float32(-24.0)
 D_NOTHING, F_NOTHING = np.float64(-0.0), np.float32(-0.0)
-EXP2_LOW_F32, EXP2_HIGH_F32 = np.float64(-160.0), np.float64(130.0)
-I_ZERO, I_ONE, F_I_ZERO = np.int64(0), np.int64(1), np.int32(0)
+I_ZERO, F_I_ZERO = np.int64(0), np.int32(0)
 LEAST_NORMAL, SUBNORMAL_SCALE = np.float64(2.0**-1022), np.float64(2.0**54)
 F_FRACTION_BITS, F_FRACTION, F_ONE_BITS = np.int32(23), np.int32(0x7FFFFF), np.int32(0x3F800000)
 F_LEAST_NORMAL, F_SUBNORMAL_SCALE = np.float32(2.0**-126), np.float32(2.0**24)
@@ -129,15 +118,15 @@ pow_rare_f32 = single(pow_rare_f64)
 
 
 @device
-def pow_any_f64(a, y, y_low):
-    """``a`` to the power ``y + y_low`` for ``a >= 0`` and ``|y| <= Y_MOST``."""
+def pow_any_f64(a, y):
+    """``a`` to the power ``y`` for ``a >= 0`` and ``|y| <= Y_MOST``."""
     subnormal = a < LEAST_NORMAL
     normal = select(subnormal, a * SUBNORMAL_SCALE, a)
     high, low, rough = log2_terms_f64(normal, select(subnormal, D_LEAST_K, D_NOTHING))
     rough = select((a > D_ZERO) & (a < D_INF), rough, (a - D_ONE) * D_INF)
     t = clamp(mul_add(y, rough, WHOLE), WHOLE_LOW, WHOLE_HIGH)
-    w = mul_add(y_low, high, exact_mul_add_f64(y, high, WHOLE - t))
-    w = clamp(mul_add(y, low, w), -D_TWO, D_TWO)
+    w = mul_add(y, low, exact_mul_add_f64(y, high, WHOLE - t))
+    w = clamp(w, -D_TWO, D_TWO)
     z = mul_add(w, estrin(w, E), D_ONE)
     return scale_f64(z, from_bits(bits(t) + FOUR_BIASES))
 
@@ -157,21 +146,10 @@ sign_of_power_f32 = single(sign_of_power_f64)
 def pow_slow_f64(x, y):
     """``x`` to the power ``y``, with the special values of C99."""
     a = fabs(x)
-    z = pow_any_f64(a, clamp(y, -Y_MOST, Y_MOST), D_ZERO)
+    z = pow_any_f64(a, clamp(y, -Y_MOST, Y_MOST))
     z = select((y == D_ZERO) | (a == D_ONE), D_ONE, z)
     half = y * D_HALF
     return z * sign_of_power_f64(x, rint(half) == half, rint(y) == y)
-
-
-@device
-def powi_f64(x, n):
-    """``x`` to the power of an int64 ``n``."""
-    a = fabs(x)
-    upper = np.float64(n - (n & LOW_32))
-    y, y_low = fast_two_sum(upper, np.float64(n & LOW_32))
-    z = pow_any_f64(a, y, y_low)
-    z = select((n == I_ZERO) | (a == D_ONE), D_ONE, z)
-    return z * sign_of_power_f64(x, (n & I_ONE) == I_ZERO, True)
 
 
 @device
@@ -229,31 +207,6 @@ def pow_any_f32(a, y):
 
 
 @device
-def log2_coarse_f64(a):
-    """``log2(a)`` of a float32 widened to float64, relative error 2**-45."""
-    k, m, _ = split_f64(a)
-    f = m - D_ONE
-    s = f / (D_TWO + f)
-    t = s * s
-    t2 = t * t
-    q = mul_add(t2, mul_add(t, Q5, Q4), mul_add(t, Q3, Q2))
-    g = mul_add(s, mul_add(t2, q, mul_add(t, Q1, Q0)), k)
-    return select((a > D_ZERO) & (a < D_INF), g, (a - D_ONE) * D_INF)
-
-
-@device
-def exp2_to_f32(p):
-    """``2**p`` rounded to float32."""
-    p = clamp(p, EXP2_LOW_F32, EXP2_HIGH_F32)
-    t = p + SHIFT_ONCE
-    f = p - (t - SHIFT_ONCE)
-    f2 = f * f
-    e = mul_add(f2, mul_add(f2, E6, mul_add(f, E5, E4)), mul_add(f, E3, E2))
-    e = mul_add(f2, e, mul_add(f, E1, E0))
-    return np.float32(e * from_bits(bits(t) << FRACTION_BITS))
-
-
-@device
 def pow_slow_f32(x, y):
     """``x`` to the power ``y``, with the special values of C99."""
     a = fabs(x)
@@ -261,12 +214,3 @@ def pow_slow_f32(x, y):
     z = select((y == F_ZERO) | (a == F_ONE), F_ONE, z)
     half = y * F_HALF
     return z * sign_of_power_f32(x, rint(half) == half, rint(y) == y)
-
-
-@device
-def powi_f32(x, n):
-    """``x`` to the power of an int64 ``n``."""
-    a = fabs(x)
-    z = exp2_to_f32(np.float64(n) * log2_coarse_f64(np.float64(a)))
-    z = select((n == I_ZERO) | (a == F_ONE), F_ONE, z)
-    return z * sign_of_power_f32(x, (n & I_ONE) == I_ZERO, True)

@@ -135,7 +135,7 @@ def which(info: Any, batch: tuple[int, ...]) -> str:
 
 def stacked(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A new array (count, rows, columns) of the matrices, row-major."""
-    return np.array(a, dtype, order="C").reshape(prod(a.shape[:-2]), *a.shape[-2:])
+    return as_stack(np.array(a, dtype, order="C"), dtype)
 
 
 def spread(a: np.ndarray, batch: tuple[int, ...], axes: int = 2) -> np.ndarray:

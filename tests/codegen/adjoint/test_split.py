@@ -201,7 +201,8 @@ def test_a_state_of_unknown_length_leaves_the_joint_sweep():
     np.testing.assert_allclose(float(x.grad), exact[0], rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.slow(cases=len(CASES) // 3)
+@pytest.mark.parametrize("name", [name for k in range(3) for name in [*CASES][k::3]])
 def test_joint_and_split_sweeps_have_the_same_gradients(name):
     """Both for all inputs, and the split one for each input alone."""
     case = CASES[name]
