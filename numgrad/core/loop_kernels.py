@@ -609,14 +609,14 @@ def kernel(
                      arguments, before any loop or branch: calls raise them
     loops            over ``range``, ``prange``, ``enumerate``, ``zip``, ``reversed``, arrays,
                      ``x.flat``, ``np.ndindex``, ``np.ndenumerate``, tuples
-    numbers          operators, comparisons in chains, bits, ``divmod``, ``round``, ``abs``, ``min``,
-                     ``max``, ``int``, ``float``; functions of ``math``, ``cmath``, NumPy and
+    numbers          operators, comparisons in chains, bits, ``divmod``, ``round``, ``abs``,
+                     ``min``, ``max``, ``int``, ``float``; functions of ``math``, ``cmath``, NumPy and
                      ``ng.special`` that have a derivative rule
     elements, parts  negative places, slices with any step, ``x[i]``, ``x.T``, ``x[:, None]``,
                      ``x[cols]``, ``x[x > 0]``, read and assigned to
     arrays           local ones by ``np.zeros``, ``empty``, ``ones``, ``full``, their ``_like``,
-                     ``arange``, ``linspace``, ``eye``, ``array``, ``copy``; exchanges, and names that
-                     iterations give new arrays of the same shape
+                     ``arange``, ``linspace``, ``eye``, ``array``, ``copy``; exchanges, and names
+                     that iterations give new arrays of the same shape
     whole arrays     expressions by elements, ``np.where``, ``sum``, ``prod``, ``mean``, ``max``,
                      ``std`` and others, along an axis too, ``@``, ``dot``, ``outer``, ``cumsum``,
                      ``diff``, ``concatenate``, ``reshape``, ``transpose``, ``searchsorted``,
@@ -624,13 +624,13 @@ def kernel(
     functions        other functions, compiled by Numba or not, kernels, functions and lambdas
                      inside; constants and arrays from outside
     refused          recursion, lists that grow, dicts, sets, strings, classes, ``try``, ``with``,
-                     ``print``, ``np.sort``, ``np.linalg``, random numbers, arrays that become others of
-                     another length
+                     ``print``, ``np.sort``, ``np.linalg``, random numbers, names that become
+                     arrays of another length
     ================ ==============================================================================
 
     Not checked, as with Numba, are indices: one out of range reads or writes memory of others.
-    ``NUMGRAD_BOUNDSCHECK=1`` in the environment has each compared, and raises ``IndexError``. A name
-    that no path assigns is NaN, or 0 if it is an integer. Integers divided by 0 give 0. A maximum
+    ``NUMGRAD_BOUNDSCHECK=1`` in the environment has each compared, and raises ``IndexError``. A
+    name that no path assigns is NaN, or 0 if it is an integer. Integers divided by 0 give 0. A maximum
     of no elements is 0 where the length follows from what is computed; so may lengths differ there.
     An axis of length 1 is repeated where it is written so, as in ``x[:, None]``, not where an
     argument has that length. Values from outside of the function are those of the first call.
