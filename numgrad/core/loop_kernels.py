@@ -610,8 +610,8 @@ def kernel(
     loops            over ``range``, ``prange``, ``enumerate``, ``zip``, ``reversed``, arrays,
                      ``x.flat``, ``np.ndindex``, ``np.ndenumerate``, tuples
     numbers          operators, comparisons in chains, bits, ``divmod``, ``round``, ``abs``,
-                     ``min``, ``max``, ``int``, ``float``; functions of ``math``, ``cmath``, NumPy and
-                     ``ng.special`` that have a derivative rule
+                     ``min``, ``max``, ``int``, ``float``; functions of ``math``, ``cmath``, NumPy
+                     and ``ng.special`` that have a derivative rule
     elements, parts  negative places, slices with any step, ``x[i]``, ``x.T``, ``x[:, None]``,
                      ``x[cols]``, ``x[x > 0]``, read and assigned to
     arrays           local ones by ``np.zeros``, ``empty``, ``ones``, ``full``, their ``_like``,
@@ -630,8 +630,9 @@ def kernel(
 
     Not checked, as with Numba, are indices: one out of range reads or writes memory of others.
     ``NUMGRAD_BOUNDSCHECK=1`` in the environment has each compared, and raises ``IndexError``. A
-    name that no path assigns is NaN, or 0 if it is an integer. Integers divided by 0 give 0. A maximum
-    of no elements is 0 where the length follows from what is computed; so may lengths differ there.
+    name that no path assigns is NaN, or 0 if it is an integer. Integers divided by 0 give 0. A
+    maximum of no elements is 0 where the length follows from what is computed; lengths of arrays of
+    one statement are not compared there.
     An axis of length 1 is repeated where it is written so, as in ``x[:, None]``, not where an
     argument has that length. Values from outside of the function are those of the first call.
 
