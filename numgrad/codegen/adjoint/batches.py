@@ -50,6 +50,7 @@ class BatchDefinition:
     def __init__(self, definition: KernelDefinition, batched: Sequence[bool]) -> None:
         self.scope, self.written = definition.scope, definition.written
         self.parameters, self.operations = definition.parameters, definition.operations
+        self.save = definition.save
         self.batched = tuple(batched)
         self._programs: dict[tuple, BatchProgram] = {}
         self.last: DerivativeProgram | None = None
