@@ -230,15 +230,24 @@ class DerivativeProgram:
         return known
 
     def source(self, word: str) -> str:
-        """A program as text: "forward", "backward" or "tangent"."""
+        """A program as text: "forward", "backward", "tangent", "augmented" or "reverse"."""
         if word == "forward":
             return self.forward.parallel.text
         if word == "tangent":
             return self.tangent.parallel.text
         if word == "backward":
             return self.gradient(self.all_inputs).parallel.text
+        if word in ("augmented", "reverse"):
+            split = self.split(self.all_inputs)
+            if split is None:
+                raise NumgradValueError(
+                    f"source: {self.function.name} has no split form; its gradient is computed by "
+                    "the program backward"
+                )
+            return (split.forward if word == "augmented" else split.reverse).parallel.text
         raise NumgradValueError(
-            f"source: no program is called {word!r}; it is forward, backward or tangent"
+            f"source: no program is called {word!r}; it is forward, backward, tangent, augmented "
+            "or reverse"
         )
 
     def report(self) -> KernelReport:
@@ -248,7 +257,9 @@ class DerivativeProgram:
             "tangents": self.tangent.parallel,
             "gradient": self.gradient(self.all_inputs).parallel,
         }
-        return report_of(self.backward(self.all_inputs), self.definition.scope, texts)
+        backward = self.backward(self.all_inputs)
+        split = None if backward.fused else self.split(self.all_inputs)
+        return report_of(backward, self.definition.scope, texts, split)
 
     @property
     def all_inputs(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from numgrad.codegen.adjoint.backward import Backward
 from numgrad.codegen.adjoint.parallel import ParallelText
 from numgrad.codegen.adjoint.representation import KernelLoop, walk
 from numgrad.codegen.adjoint.scopes import Scope
+from numgrad.codegen.adjoint.split import SplitProgram
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,20 @@ class KernelReport:
         Lines of loops of which each iteration runs again before it is reversed.
     parallel
         The loops that are written with ``prange``, for each program.
+    form
+        "fused" if a recorded call computes the gradient with the value: Note [Fused sweeps] in
+        ``fused``; "split" if it holds what the backward sweep reads: Note [Split mode] in
+        ``split``; "joint" if the backward computes the function again.
+    held
+        Names of what a recorded call holds in split mode until its backward, besides operands.
     """
 
     name: str
     kept: tuple[KeptValue, ...]
     again: tuple[int, ...]
     parallel: tuple[LoopInSweep, ...] = ()
+    form: str = "joint"
+    held: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"{self.name}: the gradient keeps {len(self.kept) or 'nothing'}"]
@@ -94,11 +103,26 @@ class KernelReport:
             )
         lines += [f"    iterations of the loop in line {line} run again" for line in self.again]
         lines += [f"    {loop}" for loop in self.parallel]
+        if self.form == "fused":
+            lines.append("    a recorded call computes the gradient with the value, and holds it")
+        elif self.form == "split":
+            held = ", ".join(self.held) or "nothing besides its operands"
+            lines.append(f"    a recorded call holds until its backward: {held}")
+        else:
+            lines.append(
+                "    a backward computes the function again: how much it would read of the call "
+                "does not follow from lengths and integers"
+            )
         return "\n".join(lines)
 
 
-def report_of(backward: Backward, scope: Scope, texts: Mapping[str, ParallelText]) -> KernelReport:
-    """The report of a backward sweep, and of programs by name."""
+def report_of(
+    backward: Backward,
+    scope: Scope,
+    texts: Mapping[str, ParallelText],
+    split: SplitProgram | None,
+) -> KernelReport:
+    """The report of a backward sweep, of programs by name, and of split mode."""
     tapes = backward.tapes
 
     def line(loop_line: int) -> int:
@@ -125,4 +149,6 @@ def report_of(backward: Backward, scope: Scope, texts: Mapping[str, ParallelText
                     tuple(loop.sums),
                 )
             )
-    return KernelReport(scope.name, tuple(kept), tuple(again), tuple(parallel))
+    form = "fused" if backward.fused else "joint" if split is None else "split"
+    held = split.held if split is not None and form == "split" else ()
+    return KernelReport(scope.name, tuple(kept), tuple(again), tuple(parallel), form, held)
