@@ -281,15 +281,15 @@ PATIENCE = 2
 def order(graph: Layered) -> list[list[int]]:
     """The vertices of each layer from left to right."""
     layers = graph.layers()
-    place = _places(layers, len(graph.rank))
+    position = _places(layers, len(graph.rank))
     best, fewest, patience = [list(layer) for layer in layers], crossings(graph, layers), PATIENCE
     for _ in range(ROUNDS):
         if not fewest or not patience:
             break
         for layer in layers[1:]:
-            _sort(layer, graph.up, place)
+            _sort(layer, graph.up, position)
         for layer in layers[-2::-1]:
-            _sort(layer, graph.down, place)
+            _sort(layer, graph.down, position)
         number = crossings(graph, layers)
         patience -= 1
         if number < fewest:
@@ -297,34 +297,34 @@ def order(graph: Layered) -> list[list[int]]:
     return best
 
 
-def _sort(layer: list[int], neighbours: list[list[int]], place: list[int]) -> None:
+def _sort(layer: list[int], neighbours: list[list[int]], position: list[int]) -> None:
     """Sort by barycentres; a vertex without neighbours on that side keeps its place."""
     centre = {}
     for v in layer:
         near = neighbours[v]
-        centre[v] = sum([place[u] for u in near]) / len(near) if near else place[v]
+        centre[v] = sum([position[u] for u in near]) / len(near) if near else position[v]
     layer.sort(key=centre.__getitem__)
     for k, v in enumerate(layer):
-        place[v] = k
+        position[v] = k
 
 
 def _places(layers: list[list[int]], count: int) -> list[int]:
-    place = [0] * count
+    position = [0] * count
     for layer in layers:
         for k, v in enumerate(layer):
-            place[v] = k
-    return place
+            position[v] = k
+    return position
 
 
 def crossings(graph: Layered, layers: list[list[int]]) -> int:
     """How many pairs of segments cross each other."""
-    place = _places(layers, len(graph.rank))
+    position = _places(layers, len(graph.rank))
     total = 0
     for layer in layers[:-1]:
         # With segments in the order of their upper ends, those cross that end left of an earlier.
         ends: list[int] = []
         for v in layer:
-            below = sorted([place[w] for w in graph.down[v]])
+            below = sorted([position[w] for w in graph.down[v]])
             for end in below:
                 total += len(ends) - bisect_right(ends, end)
             for end in below:

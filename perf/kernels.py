@@ -120,9 +120,8 @@ def main() -> None:
     ng.set_num_threads(1)
     heads = [f"{word} x{options.threads}" for word in ("function", "gradient")]
     more = "".join(f"{head:>16}" for head in heads) if options.threads > 1 else ""
-    print(
-        f"{'kernel':22}{'function':>12}{'gradient':>10}{'by hand':>9}{'first call':>12}  form  {more}"
-    )
+    head = f"{'kernel':22}{'function':>12}{'gradient':>10}{'by hand':>9}{'first call':>12}  form  "
+    print(head + more)
     for name in options.names or (CASES if options.all else TABLE):
         calls, spent, form = statements(CASES[name], name)
         least = clock(calls, options.seconds)
@@ -132,9 +131,9 @@ def main() -> None:
         if options.threads > 1:
             rows = speedups(calls, options.threads, options.seconds)
             more = "".join(f"{text:>16}" for text in rows)
+        first = f"{spent:10.2f} s  {form:6}"
         print(
-            f"{name:22}{base * 1e3:9.2f} ms{ratios[0]:>10}{ratios[1]:>9}{spent:10.2f} s  {form:6}{more}",
-            flush=True,
+            f"{name:22}{base * 1e3:9.2f} ms{ratios[0]:>10}{ratios[1]:>9}{first}{more}", flush=True
         )
 
 

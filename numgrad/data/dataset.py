@@ -371,12 +371,12 @@ class ConcatDataset:
 
     def __getitem__(self, index: int) -> Any:
         ends = self.cumulative_sizes
-        place = as_integer(index)
-        if not -ends[-1] <= place < ends[-1]:
+        position = as_integer(index)
+        if not -ends[-1] <= position < ends[-1]:
             raise NumgradIndexError(f"ConcatDataset: sample {index} of {ends[-1]}")
-        place %= ends[-1]
-        which = bisect_right(ends, place)
-        return self._samples[which][place - (ends[which - 1] if which else 0)]
+        position %= ends[-1]
+        which = bisect_right(ends, position)
+        return self._samples[which][position - (ends[which - 1] if which else 0)]
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]

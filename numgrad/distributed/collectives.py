@@ -224,16 +224,13 @@ def barrier(
     NumgradRuntimeError
         If ranks call something else, one has left, or the timeout is over.
     """
-    process_group = group_of("barrier", group)
+    members = group_of("barrier", group)
     check_no_devices("barrier", device_ids=device_ids)
-    return run_collective(
-        process_group,
-        "barrier",
-        lambda: process_group.comm.Ibarrier(),
-        None,
-        async_op,
-        moved=(0, 0),
-    )
+
+    def post() -> Any:
+        return members.comm.Ibarrier()
+
+    return run_collective(members, "barrier", post, None, async_op, moved=(0, 0))
 
 
 def monitored_barrier(
@@ -256,17 +253,17 @@ def monitored_barrier(
         After the timeout, or if a rank has left.
     """
     name = "monitored_barrier"
-    process_group = group_of(name, group)
-    seconds = process_group.timeout if timeout is None else seconds_of(name, timeout)
-    if process_group.comm is None:
+    members = group_of(name, group)
+    seconds = members.timeout if timeout is None else seconds_of(name, timeout)
+    if members.comm is None:
         return
-    check_allowed(name, process_group)
-    missing = set(process_group.others)
-    here = [np.zeros(1, np.uint8) for _ in process_group.others]
-    if process_group.rank == 0:
+    check_allowed(name, members)
+    missing = set(members.others)
+    here = [np.zeros(1, np.uint8) for _ in members.others]
+    if members.rank == 0:
         requests = {
-            rank: process_group.comm.Irecv(buffer, process_group.ranks.index(rank), BARRIER_TAG)
-            for rank, buffer in zip(process_group.others, here, strict=True)
+            rank: members.comm.Irecv(buffer, members.ranks.index(rank), BARRIER_TAG)
+            for rank, buffer in zip(members.others, here, strict=True)
         }
 
         def arrived() -> bool:
@@ -274,7 +271,7 @@ def monitored_barrier(
             return not missing
 
         try:
-            wait_until(arrived, name, process_group.others, seconds, process_group.world_size)
+            wait_until(arrived, name, members.others, seconds, members.world_size)
         except NumgradRuntimeError as error:
             for rank in missing:
                 requests[rank].Cancel()
@@ -283,8 +280,8 @@ def monitored_barrier(
                 "stuck, have ended, or do not call this"
             ) from error
     else:
-        _sent = process_group.comm.Isend(here[0], 0, BARRIER_TAG)
-    end = CollectiveWork(process_group, name, lambda: process_group.comm.Ibarrier())
+        _sent = members.comm.Isend(here[0], 0, BARRIER_TAG)
+    end = CollectiveWork(members, name, lambda: members.comm.Ibarrier())
     end.wait(seconds)
 
 
@@ -324,21 +321,21 @@ def all_reduce(
     tensor([1., 2.])
     >>> ng.distributed.destroy_process_group()
     """
-    process_group = group_of("all_reduce", group)
+    members = group_of("all_reduce", group)
     memory = Memory("all_reduce", tensor, writes=True)
     reduction = Reduction("all_reduce", op, memory.array.dtype)
     terms = reduction.terms(memory.flat)
 
     def post() -> Any:
-        mpi = process_group.mpi
-        return process_group.comm.Iallreduce(mpi.IN_PLACE, terms, reduction.operation(mpi))
+        mpi = members.mpi
+        return members.comm.Iallreduce(mpi.IN_PLACE, terms, reduction.operation(mpi))
 
     def finish() -> None:
-        reduction.put(terms, memory.flat, process_group.size)
+        reduction.put(terms, memory.flat, members.size)
         memory.written()
 
     what, size = f"all_reduce({op}) of {memory.said}", memory.flat.nbytes
-    return run_collective(process_group, what, post, finish, async_op, moved=(size, size))
+    return run_collective(members, what, post, finish, async_op, moved=(size, size))
 
 
 def reduce(
@@ -348,25 +345,25 @@ def reduce(
 
     Parameters and errors are those of ``all_reduce``; the tensors of others stay as they are.
     """
-    process_group = group_of("reduce", group)
-    root = process_group.position("reduce", dst)
-    mine = process_group.rank == root
+    members = group_of("reduce", group)
+    root = members.position("reduce", dst)
+    mine = members.rank == root
     memory = Memory("reduce", tensor, writes=mine)
     reduction = Reduction("reduce", op, memory.array.dtype)
     terms = reduction.terms(memory.flat)
 
     def post() -> Any:
-        mpi = process_group.mpi
+        mpi = members.mpi
         sent, got = (mpi.IN_PLACE, terms) if mine else (terms, None)
-        return process_group.comm.Ireduce(sent, got, reduction.operation(mpi), root)
+        return members.comm.Ireduce(sent, got, reduction.operation(mpi), root)
 
     def finish() -> None:
         if mine:
-            reduction.put(terms, memory.flat, process_group.size)
+            reduction.put(terms, memory.flat, members.size)
             memory.written()
 
     what, size = f"reduce({op}) to {dst} of {memory.said}", memory.flat.nbytes
-    return run_collective(process_group, what, post, finish, async_op, moved=(size * mine, size))
+    return run_collective(members, what, post, finish, async_op, moved=(size * mine, size))
 
 
 def broadcast(
@@ -376,10 +373,13 @@ def broadcast(
 
     Parameters and errors are those of ``all_reduce``.
     """
-    process_group = group_of("broadcast", group)
-    root = process_group.position("broadcast", src)
-    mine = process_group.rank == root
+    members = group_of("broadcast", group)
+    root = members.position("broadcast", src)
+    mine = members.rank == root
     memory = Memory("broadcast", tensor, writes=not mine)
+
+    def post() -> Any:
+        return members.comm.Ibcast(memory.flat, root)
 
     def finish() -> None:
         if not mine:
@@ -387,14 +387,7 @@ def broadcast(
 
     what = f"broadcast from {src} of {memory.said}"
     moved = (0, memory.flat.nbytes) if mine else (memory.flat.nbytes, 0)
-    return run_collective(
-        process_group,
-        what,
-        lambda: process_group.comm.Ibcast(memory.flat, root),
-        finish,
-        async_op,
-        moved=moved,
-    )
+    return run_collective(members, what, post, finish, async_op, moved=moved)
 
 
 def all_gather(
@@ -414,26 +407,20 @@ def all_gather(
     NumgradValueError
         If the list has another length, or something in it another shape or dtype.
     """
-    process_group = group_of("all_gather", group)
+    members = group_of("all_gather", group)
     memory = Memory("all_gather", tensor, writes=False)
-    targets = listed(
-        "all_gather", "tensor_list", tensor_list, process_group.size, memory, writes=True
-    )
-    rows = np.empty((process_group.size, memory.flat.size), memory.flat.dtype)
+    targets = listed("all_gather", "tensor_list", tensor_list, members.size, memory, writes=True)
+    rows = np.empty((members.size, memory.flat.size), memory.flat.dtype)
 
     def alone() -> None:
         rows[0] = memory.flat
 
-    what = f"all_gather of {memory.said}"
-    return run_collective(
-        process_group,
-        what,
-        lambda: process_group.comm.Iallgather(memory.flat, rows),
-        scatter_back(rows, targets),
-        async_op,
-        alone,
-        moved=(rows.nbytes, memory.flat.nbytes),
-    )
+    def post() -> Any:
+        return members.comm.Iallgather(memory.flat, rows)
+
+    what, moved = f"all_gather of {memory.said}", (rows.nbytes, memory.flat.nbytes)
+    finish = scatter_back(rows, targets)
+    return run_collective(members, what, post, finish, async_op, alone, moved=moved)
 
 
 def all_gather_into_tensor(
@@ -454,26 +441,21 @@ def all_gather_into_tensor(
         If sizes or dtypes do not fit.
     """
     name = "all_gather_into_tensor"
-    process_group = group_of(name, group)
+    members = group_of(name, group)
     memory, whole = (
         Memory(name, input_tensor, writes=False),
         Memory(name, output_tensor, writes=True),
     )
-    _check_whole(name, whole, memory, process_group.size)
+    _check_whole(name, whole, memory, members.size)
 
     def alone() -> None:
         whole.flat[...] = memory.flat
 
-    what = f"{name} of {memory.said}"
-    return run_collective(
-        process_group,
-        what,
-        lambda: process_group.comm.Iallgather(memory.flat, whole.flat),
-        whole.written,
-        async_op,
-        alone,
-        moved=(whole.flat.nbytes, memory.flat.nbytes),
-    )
+    def post() -> Any:
+        return members.comm.Iallgather(memory.flat, whole.flat)
+
+    what, moved = f"{name} of {memory.said}", (whole.flat.nbytes, memory.flat.nbytes)
+    return run_collective(members, what, post, whole.written, async_op, alone, moved=moved)
 
 
 def gather(
@@ -487,33 +469,27 @@ def gather(
 
     Parameters and errors are those of ``all_gather``.
     """
-    process_group = group_of("gather", group)
-    root = process_group.position("gather", dst)
-    mine = process_group.rank == root
+    members = group_of("gather", group)
+    root = members.position("gather", dst)
+    mine = members.rank == root
     memory = Memory("gather", tensor, writes=False)
     check_only_at("gather", "gather_list", gather_list, mine, dst)
     rows, finish = None, None
     if mine:
-        targets = listed(
-            "gather", "gather_list", gather_list, process_group.size, memory, writes=True
-        )
-        rows = np.empty((process_group.size, memory.flat.size), memory.flat.dtype)
+        targets = listed("gather", "gather_list", gather_list, members.size, memory, writes=True)
+        rows = np.empty((members.size, memory.flat.size), memory.flat.dtype)
         finish = scatter_back(rows, targets)
 
     def alone() -> None:
         if rows is not None:
             rows[0] = memory.flat
 
-    what = f"gather to {dst} of {memory.said}"
-    return run_collective(
-        process_group,
-        what,
-        lambda: process_group.comm.Igather(memory.flat, rows, root),
-        finish,
-        async_op,
-        alone,
-        moved=(0 if rows is None else rows.nbytes, memory.flat.nbytes),
-    )
+    def post() -> Any:
+        return members.comm.Igather(memory.flat, rows, root)
+
+    what, received = f"gather to {dst} of {memory.said}", 0 if rows is None else rows.nbytes
+    moved = (received, memory.flat.nbytes)
+    return run_collective(members, what, post, finish, async_op, alone, moved=moved)
 
 
 def scatter(
@@ -527,15 +503,15 @@ def scatter(
 
     Parameters and errors are those of ``all_gather``; ``tensor`` is written to.
     """
-    process_group = group_of("scatter", group)
-    root = process_group.position("scatter", src)
-    mine = process_group.rank == root
+    members = group_of("scatter", group)
+    root = members.position("scatter", src)
+    mine = members.rank == root
     memory = Memory("scatter", tensor, writes=True)
     check_only_at("scatter", "scatter_list", scatter_list, mine, src)
     rows = None
     if mine:
         sources = listed(
-            "scatter", "scatter_list", scatter_list, process_group.size, memory, writes=False
+            "scatter", "scatter_list", scatter_list, members.size, memory, writes=False
         )
         rows = np.stack([source.flat for source in sources])
 
@@ -543,16 +519,12 @@ def scatter(
         if rows is not None:
             memory.flat[...] = rows[0]
 
-    what = f"scatter from {src} of {memory.said}"
-    return run_collective(
-        process_group,
-        what,
-        lambda: process_group.comm.Iscatter(rows, memory.flat, root),
-        memory.written,
-        async_op,
-        alone,
-        moved=(memory.flat.nbytes, 0 if rows is None else rows.nbytes),
-    )
+    def post() -> Any:
+        return members.comm.Iscatter(rows, memory.flat, root)
+
+    what, sent = f"scatter from {src} of {memory.said}", 0 if rows is None else rows.nbytes
+    moved = (memory.flat.nbytes, sent)
+    return run_collective(members, what, post, memory.written, async_op, alone, moved=moved)
 
 
 def reduce_scatter(
@@ -577,12 +549,10 @@ def reduce_scatter(
         If the list has another length, or something in it another shape or dtype.
     """
     name = "reduce_scatter"
-    process_group = group_of(name, group)
+    members = group_of(name, group)
     memory = Memory(name, output, writes=True)
-    sources = listed(name, "input_list", input_list, process_group.size, memory, writes=False)
-    return _reduce_scatter(
-        name, process_group, memory, np.stack([g.flat for g in sources]), op, async_op
-    )
+    sources = listed(name, "input_list", input_list, members.size, memory, writes=False)
+    return _reduce_scatter(name, members, memory, np.stack([g.flat for g in sources]), op, async_op)
 
 
 def reduce_scatter_tensor(
@@ -608,11 +578,11 @@ def reduce_scatter_tensor(
         If sizes or dtypes do not fit.
     """
     name = "reduce_scatter_tensor"
-    process_group = group_of(name, group)
+    members = group_of(name, group)
     memory, whole = Memory(name, output, writes=True), Memory(name, input, writes=False)
-    _check_whole(name, whole, memory, process_group.size)
-    rows = whole.flat.reshape(process_group.size, memory.flat.size)
-    return _reduce_scatter(name, process_group, memory, rows, op, async_op)
+    _check_whole(name, whole, memory, members.size)
+    rows = whole.flat.reshape(members.size, memory.flat.size)
+    return _reduce_scatter(name, members, memory, rows, op, async_op)
 
 
 def _reduce_scatter(

@@ -34,14 +34,14 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Group = None) -> 
         If ``object_list`` is no list with a place for each rank.
     """
     name = "all_gather_object"
-    process_group = group_of(name, group)
-    _check_objects(name, object_list, process_group.size)
+    members = group_of(name, group)
+    _check_objects(name, object_list, members.size)
     data = np.frombuffer(pickle.dumps(obj), np.uint8)
-    sizes = np.empty(process_group.size, np.int64)
+    sizes = np.empty(members.size, np.int64)
     all_gather_into_tensor(sizes, np.array([data.size]), group)
     padded = np.zeros(int(sizes.max()), np.uint8)
     padded[: data.size] = data
-    every = np.empty((process_group.size, padded.size), np.uint8)
+    every = np.empty((members.size, padded.size), np.uint8)
     all_gather_into_tensor(every, padded, group)
     object_list[:] = [
         pickle.loads(row[:size].tobytes()) for row, size in zip(every, sizes, strict=True)
@@ -61,13 +61,13 @@ def gather_object(
         If ``object_gather_list`` is no list with a place for each rank, or given by another rank.
     """
     name = "gather_object"
-    process_group = group_of(name, group)
-    mine = process_group.rank == process_group.position(name, dst)
+    members = group_of(name, group)
+    mine = members.rank == members.position(name, dst)
     check_only_at(name, "object_gather_list", object_gather_list, mine, dst)
     if mine:
-        _check_objects(name, object_gather_list, process_group.size)
+        _check_objects(name, object_gather_list, members.size)
     data = np.frombuffer(pickle.dumps(obj), np.uint8)
-    sizes = np.empty(process_group.size, np.int64)
+    sizes = np.empty(members.size, np.int64)
     all_gather_into_tensor(sizes, np.array([data.size]), group)
     padded = np.zeros(int(sizes.max()), np.uint8)
     padded[: data.size] = data
@@ -106,14 +106,14 @@ def scatter_object_list(
         If a list is none, or has no such places.
     """
     name = "scatter_object_list"
-    process_group = group_of(name, group)
+    members = group_of(name, group)
     _check_objects(name, scatter_object_output_list, None)
     if not scatter_object_output_list:
         raise NumgradValueError(f"{name}: scatter_object_output_list has no place")
-    mine = process_group.rank == process_group.position(name, src)
+    mine = members.rank == members.position(name, src)
     rows, widest = None, np.zeros(1, np.int64)
     if mine:
-        _check_objects(name, scatter_object_input_list, process_group.size)
+        _check_objects(name, scatter_object_input_list, members.size)
         data = [pickle.dumps(obj) for obj in scatter_object_input_list or ()]
         widest[0] = max(map(len, data))
         rows = [np.frombuffer(one.ljust(int(widest[0]), b"\0"), np.uint8) for one in data]
@@ -177,9 +177,9 @@ def broadcast_object_list(object_list: list[Any], src: int = 0, group: Group = N
         If lists differ in length.
     """
     name = "broadcast_object_list"
-    process_group = group_of(name, group)
+    members = group_of(name, group)
     _check_objects(name, object_list, None)
-    mine = process_group.rank == process_group.position(name, src)
+    mine = members.rank == members.position(name, src)
     data = np.frombuffer(pickle.dumps(object_list) if mine else b"", np.uint8).copy()
     numbers = np.array([data.size, len(object_list)])
     broadcast(numbers, src, group)
@@ -243,14 +243,12 @@ def all_to_all(
     >>> ng.distributed.destroy_process_group()
     """
     name = "all_to_all"
-    process_group = group_of(name, group)
+    members = group_of(name, group)
     outputs = _of_one_dtype(
-        name, "output_tensor_list", output_tensor_list, process_group.size, writes=True
+        name, "output_tensor_list", output_tensor_list, members.size, writes=True
     )
-    inputs = _of_one_dtype(
-        name, "input_tensor_list", input_tensor_list, process_group.size, writes=False
-    )
-    _check_matching(name, process_group, [m.said for m in inputs], [m.said for m in outputs])
+    inputs = _of_one_dtype(name, "input_tensor_list", input_tensor_list, members.size, writes=False)
+    _check_matching(name, members, [m.said for m in inputs], [m.said for m in outputs])
     sent = np.concatenate([m.flat for m in inputs])
     sizes = [m.flat.size for m in outputs]
     received = np.empty(sum(sizes), sent.dtype)
@@ -262,7 +260,7 @@ def all_to_all(
             memory.written()
 
     counts = [m.flat.size for m in inputs]
-    return _exchange(name, process_group, (sent, counts), (received, sizes), finish, async_op)
+    return _exchange(name, members, (sent, counts), (received, sizes), finish, async_op)
 
 
 def all_to_all_single(
@@ -304,20 +302,20 @@ def all_to_all_single(
     >>> ng.distributed.destroy_process_group()
     """
     name = "all_to_all_single"
-    process_group = group_of(name, group)
+    members = group_of(name, group)
     target, source = Memory(name, output, writes=True), Memory(name, input, writes=False)
-    rows = _rows(name, "output", target, output_split_sizes, process_group.size)
-    lengths = _rows(name, "input", source, input_split_sizes, process_group.size)
+    rows = _rows(name, "output", target, output_split_sizes, members.size)
+    lengths = _rows(name, "input", source, input_split_sizes, members.size)
     _check_matching(
         name,
-        process_group,
+        members,
         [f"{source.array.dtype} {(n, *source.array.shape[1:])}" for n in lengths],
         [f"{target.array.dtype} {(n, *target.array.shape[1:])}" for n in rows],
     )
     width = int(np.prod(source.array.shape[1:]))
     return _exchange(
         name,
-        process_group,
+        members,
         (source.flat, [n * width for n in lengths]),
         (target.flat, [n * width for n in rows]),
         target.written,
@@ -336,15 +334,11 @@ def _exchange(
     def alone() -> None:
         received[0][...] = sent[0]
 
-    return run_collective(
-        group,
-        f"{name} of {sent[0].dtype}",
-        lambda: group.comm.Ialltoallv(list(sent), list(received)),
-        finish,
-        async_op,
-        alone,
-        moved=(received[0].nbytes, sent[0].nbytes),
-    )
+    def post() -> Any:
+        return group.comm.Ialltoallv(list(sent), list(received))
+
+    what, moved = f"{name} of {sent[0].dtype}", (received[0].nbytes, sent[0].nbytes)
+    return run_collective(group, what, post, finish, async_op, alone, moved=moved)
 
 
 def _check_matching(name: str, group: ProcessGroup, sent: list[str], expected: list[str]) -> None:

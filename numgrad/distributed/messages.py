@@ -286,9 +286,9 @@ def isend(tensor: Any, dst: int, group: Group = None, tag: int = 0) -> Collectiv
 
     Returns a ``Work``; parameters and errors are those of ``send``.
     """
-    process_group = group_of("isend", group)
-    _peer("isend", process_group, dst)
-    return _SendWork(process_group, Memory("isend", tensor, writes=False), dst, _tag("isend", tag))
+    members = group_of("isend", group)
+    _peer("isend", members, dst)
+    return _SendWork(members, Memory("isend", tensor, writes=False), dst, _tag("isend", tag))
 
 
 def irecv(tensor: Any, src: int | None = None, group: Group = None, tag: int = 0) -> CollectiveWork:
@@ -296,14 +296,12 @@ def irecv(tensor: Any, src: int | None = None, group: Group = None, tag: int = 0
 
     Returns a ``Work``; parameters and errors are those of ``recv``.
     """
-    process_group = group_of("irecv", group)
+    members = group_of("irecv", group)
     if src is not None:
-        _peer("irecv", process_group, src)
-    if process_group.comm is None:
+        _peer("irecv", members, src)
+    if members.comm is None:
         raise NumgradValueError("irecv: there is no other rank in a group of one")
-    return _ReceiveWork(
-        process_group, Memory("irecv", tensor, writes=True), src, _tag("irecv", tag)
-    )
+    return _ReceiveWork(members, Memory("irecv", tensor, writes=True), src, _tag("irecv", tag))
 
 
 def send(tensor: Any, dst: int, group: Group = None, tag: int = 0) -> None:

@@ -19,8 +19,5 @@ function makes begins anew at each call, as in eager code.
 from numgrad.core.namespaces import namespace as _namespace
 
 _namespace(
-    globals(),
-    {
-        "numgrad.random.generator": "Generator default_rng get_state manual_seed set_state",
-    },
+    globals(), {"numgrad.random.generator": "Generator default_rng get_state manual_seed set_state"}
 )

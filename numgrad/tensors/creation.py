@@ -613,9 +613,9 @@ class Concatenator:
 
     def __getitem__(self, items: Any) -> Tensor:
         items = items if isinstance(items, tuple) else (items,)
-        axis, rank, place = self.axis, self.rank, self.place
+        axis, rank, position = self.axis, self.rank, self.place
         if items and isinstance(items[0], str):
-            axis, rank, place = self._directive(items[0])
+            axis, rank, position = self._directive(items[0])
             items = items[1:]
         if not items:
             raise NumgradValueError(f"{self.name}: there is nothing in the brackets to join")
@@ -625,7 +625,7 @@ class Concatenator:
                 raise NumgradTypeError(f"{self.name}: a text may stand first only, got {item!r}")
             array = _range(item) if isinstance(item, slice) else as_operand(item)
             kinds.append(item if type(item) in (int, float, complex) else array.dtype)
-            parts.append(_with_axes(array, rank, place))
+            parts.append(_with_axes(array, rank, position))
         dtype = np.result_type(*kinds)
         parts = [OPS["astype"](array, dtype=dtype, copy=False) for array in parts]
         return OPS["concat"](parts, axis=axis)
@@ -635,13 +635,13 @@ class Concatenator:
         try:
             numbers = [int(field) for field in text.split(",")]
             parts[: len(numbers)] = numbers
-            axis, rank, place = parts
+            axis, rank, position = parts
         except ValueError:
             raise NumgradValueError(
                 f"{self.name}: the text {text!r} is not understood; it has up to three integers "
                 "as in '0,2,1', and matrices ('r', 'c') are not made"
             ) from None
-        return axis, rank, place
+        return axis, rank, position
 
 
 def _range(item: slice) -> Any:
@@ -656,13 +656,13 @@ def _range(item: slice) -> Any:
     return arange(start, item.stop, step)
 
 
-def _with_axes(x: Any, rank: int, place: int) -> Any:
+def _with_axes(x: Any, rank: int, position: int) -> Any:
     """``x`` with axes of length 1 added, so that its own come to lie at ``place``."""
     own = len(x.shape)
     added = rank - own
     if added <= 0:
         return x
-    first = place % rank if place >= 0 else place + added + 1
+    first = position % rank if position >= 0 else position + added + 1
     first = min(max(first, 0), added) if own else 0
     return OPS["reshape"](x, (1,) * first + tuple(x.shape) + (1,) * (added - first))
 

@@ -239,13 +239,13 @@ class Template:
 
     def by_kinds(self, kinds: tuple[str, ...]) -> list[str]:
         """The same where the first operands are of known kinds."""
-        place = len(kinds)
-        if place == self.count:
+        position = len(kinds)
+        if position == self.count:
             return self.known_plan(kinds)
-        a, last = self.names[place], place == self.count - 1
+        a, last = self.names[position], position == self.count - 1
         tensor, code = array_of(a), [f"{a}_ = {a}"]
         if self.count > 1:
-            tensor += [f"if {a}._requires_grad:", f"    mask += {1 << place}"]
+            tensor += [f"if {a}._requires_grad:", f"    mask += {1 << position}"]
         branches = [(is_tensor(a), tensor, _TENSOR)]
         if self.count > 1 and (_TENSOR in kinds or not last):  # else there would be none
             if self.count == 2:
@@ -355,10 +355,10 @@ class Template:
             f"save_mask = plan.save_masks[{mask}]",
             *self.saved(),
         ]
-        for place, a in enumerate(self.names):
+        for position, a in enumerate(self.names):
             edge = edge_of(a)
             if self.count > 1:
-                edge = [f"edge_{a} = None", f"if mask & {1 << place}:", *inside(edge)]
+                edge = [f"edge_{a} = None", f"if mask & {1 << position}:", *inside(edge)]
             lines += edge
         edges = "".join(f"edge_{a}, " for a in self.names)
         node = f"Node(plan, {mask}, ({edges}), saved)"
@@ -377,7 +377,7 @@ class Template:
             "return result",
         ]
 
-    def saved(self, values_before: str = "", place: int = 0) -> list[str]:
+    def saved(self, values_before: str = "", position: int = 0) -> list[str]:
         """Collect what a backward needs, operands by bits of ``save_mask``, then the result."""
         values = []
         for a in self.names:
@@ -386,13 +386,13 @@ class Template:
                 plain = f"({is_tensor(a)}) and {plain}"
             values.append(f"{a} if {plain} else keep({a})")
         values = values[:2] if self.whole else [*values, "out"]
-        if place == len(values):
+        if position == len(values):
             return [f"saved = ({values_before})"]
         return [
-            f"if save_mask & {1 << place}:",
-            *inside(self.saved(f"{values_before}{values[place]}, ", place + 1)),
+            f"if save_mask & {1 << position}:",
+            *inside(self.saved(f"{values_before}{values[position]}, ", position + 1)),
             "else:",
-            *inside(self.saved(values_before, place + 1)),
+            *inside(self.saved(values_before, position + 1)),
         ]
 
 
@@ -457,13 +457,13 @@ class PreparedTemplate:
         """Find arrays, ``mask`` and ``plan``."""
         bound = self.bound(names)
         lines = ["mode = state.mode", "if not mode:", f"    {bound}", "mask = 0"]
-        for place, a in enumerate(names):
+        for position, a in enumerate(names):
             lines += [
                 f"kind_{a} = type({a})",
                 f"if {is_tensor(a)}:",
                 *inside(array_of(a)),
                 f"    if {a}._requires_grad:",
-                f"        mask += {1 << place}",
+                f"        mask += {1 << position}",
             ]
             if self.count > 1:
                 lines += [f"elif kind_{a} is ndarray:", f"    {a}_ = {a}"]
@@ -504,10 +504,10 @@ class PreparedTemplate:
             ),
             f"saved = pick(({', '.join(f'kept_{a}' for a in names)}, {'*aux, ' * self.notes}out))",
         ]
-        for place, a in enumerate(names):
+        for position, a in enumerate(names):
             lines += [
                 f"edge_{a} = None",
-                f"if mask & {1 << place}:",
+                f"if mask & {1 << position}:",
                 *inside(edge_of(a)),
             ]
         edges = "".join(f"edge_{a}, " for a in names)

@@ -180,12 +180,12 @@ def equivalent(home: str, name: str) -> str | None:
     first, _, method = name.partition(".")
     if name in _LACKING or first not in SAME_NAME.get(home, "").split():
         return None
-    place = _PLACES.get(home, home.replace("scipy", "ng", 1))
+    ours = _PLACES.get(home, home.replace("scipy", "ng", 1))
     if method:
-        module = import_module(place.replace("ng", "numgrad", 1))
+        module = import_module(ours.replace("ng", "numgrad", 1))
         if not hasattr(getattr(module, first), method):
             return None
-    return f"{place}.{name}"
+    return f"{ours}.{name}"
 
 
 def hint(home: str, name: str) -> str:

@@ -303,13 +303,13 @@ class Translation:
         self.ours = [n for n in inspect.signature(op.function).parameters if n not in op.implied]
         renamed = _RENAMED.get(function, {})
         self.names: dict[str, str] = dict(renamed)
-        for place, p in enumerate(theirs):
+        for position, p in enumerate(theirs):
             if p.name in self.taken or p.name == "out" or p.name in renamed:
                 continue
             if p.name in self.ours:
                 self.names[p.name] = p.name
-            elif p.kind in _ANY_PLACE and p.default is p.empty and self.ours[place] not in known:
-                self.names[p.name] = self.ours[place]  # an array of another name
+            elif p.kind in _ANY_PLACE and p.default is p.empty and self.ours[position] not in known:
+                self.names[p.name] = self.ours[position]  # an array of another name
         self.same = frozenset(
             p.name for p in theirs
             if p.kind in _KEYWORDS and self.names.get(p.name) == p.name

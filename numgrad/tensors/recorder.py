@@ -159,9 +159,9 @@ def _record(op: Op, plan: Any, operands: Sequence[tuple]) -> Words:
         ]  # fmt: skip
     lengths = [*plan.shape, *[0] * records.MOST_AXES][: records.MOST_AXES]
     words = [*head, *plan.save_masks, *[0] * (8 - len(plan.save_masks)), *lengths]
-    for (kind, *_), shape, place in zip(operands, shapes, places, strict=False):
+    for (kind, *_), shape, position in zip(operands, shapes, places, strict=False):
         if shape is None:
-            words += records.operand(records.NUMBER, place, kind)
+            words += records.operand(records.NUMBER, position, kind)
         else:
-            words += records.operand(records.ARRAY, place, kind, shape)
+            words += records.operand(records.ARRAY, position, kind, shape)
     return Words.of(*words, *([] if slots is None else slots.words))

@@ -616,9 +616,9 @@ def _compiled_branches(
         elif (where := align(nesting, result, outputs, "the result")) is not None:
             refuse_nesting(name, where)
         made = [None if x is None else leaf(name, "what a branch returns", x) for x in outputs]
-        for place, x in enumerate(made):
+        for position, x in enumerate(made):
             if x is not None:
-                check_shapes(name, shapes.setdefault(place, x.shape), x.shape)
+                check_shapes(name, shapes.setdefault(position, x.shape), x.shape)
         return made
 
     number = OPS["astype"](which, np.int64)

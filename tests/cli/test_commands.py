@@ -49,7 +49,7 @@ def test_as_a_module():
     done = run("cache", "--json")
     assert done.returncode == 0, done.stderr
     assert {"path", "entries", "bytes"} <= json.loads(done.stdout).keys()
-    assert run("demo", "--problem", "nope").returncode == 2
+    assert main(["demo", "--problem", "nope"]) == 2
 
 
 def test_ctrl_c_ends_a_command_with_the_shells_status(monkeypatch):

@@ -25,6 +25,7 @@ SCOPE = [
 """Formulas and their gradients, optimizers, schedules, losses, distributions, passes, engine."""
 APART = [
     "numgrad/nn/parallel", "numgrad/nn/lowerings.py", "numgrad/nn/module", "numgrad/nn/applied.py",
+    "numgrad/optim/zero_redundancy_optimizer.py",
 ]  # fmt: skip
 """Of these: what is no formula, and what tests of several processes are about."""
 

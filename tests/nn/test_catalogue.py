@@ -430,3 +430,17 @@ def test_errors(call, message):
     with pytest.raises(NumgradError, match=message) as caught:
         call()
     assert isinstance(caught.value, TypeError | ValueError | IndexError)
+
+
+@pytest.mark.parametrize(
+    ("image", "grid"),
+    [
+        ((1, 2, 4), (1, 3, 1)), ((1, 2, 3, 3, 3, 3), (1, 2, 2, 2, 2, 4)), ((1, 2, 3, 4), (1, 3, 2)),
+        ((2, 2, 3, 4), (1, 3, 3, 2)), ((1, 2, 3, 4), (1, 3, 3, 3)),
+        ((1, 2, 3, 4, 5), (1, 2, 2, 2, 2)),
+        ((1, 0, 3, 4), (1, 3, 3, 2)), ((1, 2, 0, 4), (1, 3, 3, 2)), ((1, 2, 3, 0), (1, 3, 3, 2)),
+    ],
+)  # fmt: skip
+def test_images_and_grids_that_do_not_fit_are_refused(image, grid):
+    with pytest.raises(ng.NumgradValueError, match=r"and a grid of shape .* do not fit"):
+        ng.nn.functional.grid_sample(np.ones(image), np.ones(grid))

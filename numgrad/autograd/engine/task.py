@@ -127,13 +127,11 @@ class Task:
         """Whether a gradient arrives at an output of a node, or at a leaf Tensor."""
         if self._reached is None:
             self._reached = {place_of(edge) for edge in self.edges()}
-        place = (id(node), -1) if isinstance(node, Tensor) else (node.sequence, output)
-        if place not in self._reached:
+        key = (id(node), -1) if isinstance(node, Tensor) else (node.sequence, output)
+        if key not in self._reached:
             return False
         return (
-            self.needed is None
-            or place[0] in self.needed
-            or place in map(place_of, self.targets or ())
+            self.needed is None or key[0] in self.needed or key in map(place_of, self.targets or ())
         )
 
 

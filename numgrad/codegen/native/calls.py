@@ -477,8 +477,8 @@ def _call_each(
             parts = []
             for slot in slots:
                 kind = memory_type(a.dtype)
-                place = f.pure(f"getelementptr {kind}, ptr {slot}, i64 {lane}")
-                text = f.value(f"load {kind}, ptr {place}")
+                pointer = f.pure(f"getelementptr {kind}, ptr {slot}, i64 {lane}")
+                text = f.value(f"load {kind}, ptr {pointer}")
                 parts.append(f.pure(f"trunc i8 {text} to i1") if a.dtype.kind == "b" else text)
             one.append(Number(a.dtype, tuple(parts)))
         result = call(body, function, one, lanes=False)
@@ -489,8 +489,8 @@ def _call_each(
                 kind = memory_type(x.dtype)
                 slots.append(f.slot(vector_type(kind, lanes)))
                 text = f.pure(f"zext i1 {p} to i8") if x.dtype.kind == "b" else p
-                place = f.pure(f"getelementptr {kind}, ptr {slots[-1]}, i64 {lane}")
-                f.effect(f"store {kind} {text}, ptr {place}")
+                pointer = f.pure(f"getelementptr {kind}, ptr {slots[-1]}, i64 {lane}")
+                f.effect(f"store {kind} {text}, ptr {pointer}")
         following = f.pure(f"add i64 {lane}, 1")
         f.effect(f"store i64 {following}, ptr {counter}")
         f.branch(f.pure(f"icmp slt i64 {following}, {lanes}"), head, after)

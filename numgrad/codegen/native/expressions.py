@@ -353,12 +353,12 @@ class ExpressionWriter:
         owner = self.value(node.value)
         index = self._index(node.slice)
         if isinstance(owner, tuple):
-            (place,) = index
-            if not isinstance(place, Number):
+            (position,) = index
+            if not isinstance(position, Number):
                 raise Unsupported("a part of a tuple")
-            if place.literal is None:
-                return self._of_table(owner, place)
-            return owner[place.literal]
+            if position.literal is None:
+                return self._of_table(owner, position)
+            return owner[position.literal]
         if not isinstance(owner, Array):
             raise Unsupported("an element of something else than an array")
         if len(index) == len(owner.shape) and not any(isinstance(p, slice) for p in index):
@@ -368,23 +368,23 @@ class ExpressionWriter:
             raise NotVector("a part of an array")
         return memory.view(self.f, owner, index)
 
-    def _of_table(self, items: tuple[Value, ...], place: Number) -> Number:
+    def _of_table(self, items: tuple[Value, ...], position: Number) -> Number:
         """An element of a tuple of constants at a place that is computed."""
         numbers = [self.as_number(item) for item in items]
         if any(x.literal is None or x.dtype != numbers[0].dtype for x in numbers):
             raise Unsupported("an element of a tuple at a place that is computed")
         array = self._table(np.array([x.literal for x in numbers], numbers[0].dtype))
-        return memory.read(self.f, memory.element_of(self.f, array, [place]), self.lanes)
+        return memory.read(self.f, memory.element_of(self.f, array, [position]), self.lanes)
 
     def _index(self, node: ast.expr) -> list[Number | slice]:
         parts = node.elts if isinstance(node, ast.Tuple) else [node]
         return [self._slice(p) if isinstance(p, ast.Slice) else self._place(p) for p in parts]
 
     def _place(self, node: ast.expr) -> Number:
-        place = do.cast(self.f, self.number(node), INT64)
-        if place.literal is not None and place.literal < 0:
+        position = do.cast(self.f, self.number(node), INT64)
+        if position.literal is not None and position.literal < 0:
             raise Unsupported("an index from the end")
-        return place
+        return position
 
     def _slice(self, node: ast.Slice) -> slice:
         if node.step is not None:

@@ -128,7 +128,7 @@ class FunctionBody(CallWriter):
         elif isinstance(target, ast.Tuple):
             if isinstance(value, Array) and len(value.shape) == 1:
                 places = [[integer(k)] for k in range(len(target.elts))]
-                each = [memory.element_of(self.f, value, place) for place in places]
+                each = [memory.element_of(self.f, value, position) for position in places]
                 value = tuple(memory.read(self.f, element, self.lanes) for element in each)
             if not isinstance(value, tuple) or len(value) != len(target.elts):
                 raise Unsupported("an assignment to several names")
@@ -533,8 +533,8 @@ def _from_slots(f: FunctionWriter, kinds: Sequence[str]) -> list[str]:
     operands = []
     for k, kind in enumerate(kinds):
         wide = in_slot(kind)
-        place = f.pure(f"getelementptr inbounds i64, ptr %slots, i64 {k}")
-        value = f.value(f"load {wide}, ptr {place}")
+        pointer = f.pure(f"getelementptr inbounds i64, ptr %slots, i64 {k}")
+        value = f.value(f"load {wide}, ptr {pointer}")
         operands.append(
             value if kind == wide else f.pure(f"{narrow(wide)} {wide} {value} to {kind}")
         )

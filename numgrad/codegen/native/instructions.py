@@ -176,32 +176,33 @@ def _ordered_minimum(body: InstructionContext, a: Number, b: Number) -> Number:
 
 
 @_instruction("load")
-def _load(
-    body: InstructionContext, like: Any, place: Number, index: Number, *scope: Number
-) -> Number:
-    return memory.read(body.f, _element(body, body.dtype_of(like), place, index, scope), body.lanes)
+def _load(body: InstructionContext, like: Any, at: Number, index: Number, *scope: Number) -> Number:
+    return memory.read(body.f, _element(body, body.dtype_of(like), at, index, scope), body.lanes)
 
 
 @_instruction("load_if")
 def _load_if(
-    body: InstructionContext, like: Any, flag: Number, place: Number, index: Number, *scope: Number
+    body: InstructionContext,
+    like: Any,
+    flag: Number,
+    at: Number,
+    index: Number,
+    *scope: Number,
 ) -> Number:
-    element = _element(body, body.dtype_of(like), place, index, scope)
+    element = _element(body, body.dtype_of(like), at, index, scope)
     return memory.read(body.f, element, body.lanes, do.truth(body.f, flag))
 
 
 @_instruction("store")
-def _store(
-    body: InstructionContext, x: Number, place: Number, index: Number, *scope: Number
-) -> None:
-    memory.write(body.f, _element(body, x.dtype, place, index, scope), x, body.lanes)
+def _store(body: InstructionContext, x: Number, at: Number, index: Number, *scope: Number) -> None:
+    memory.write(body.f, _element(body, x.dtype, at, index, scope), x, body.lanes)
 
 
 @_instruction("peek")
-def _peek(body: InstructionContext, like: Any, place: Number) -> Number:
+def _peek(body: InstructionContext, like: Any, at: Number) -> Number:
     zero = Number(INT64, ("0",), literal=0)
     dtype = body.dtype_of(like)
-    element = memory.at_address(body.f, dtype, place, zero, ("peek", place.part), "")
+    element = memory.at_address(body.f, dtype, at, zero, ("peek", at.part), "")
     return memory.read(body.f, element, body.lanes)
 
 
@@ -209,21 +210,21 @@ def _peek(body: InstructionContext, like: Any, place: Number) -> Number:
 def _prefetch(body: InstructionContext, row: Array, index: Number) -> None:
     if body.lanes is not None:
         raise NotVector("a prefetch")
-    place = memory.address(body.f, memory.Element(row.dtype, row.data, index, row.root))
+    pointer = memory.address(body.f, memory.Element(row.dtype, row.data, index, row.root))
     name = body.f.module.declare("llvm.prefetch.p0", "void", ["ptr", "i32", "i32", "i32"])
-    body.f.effect(f"call void {name}(ptr {place}, i32 1, i32 3, i32 1)")  # a write, near, of data
+    body.f.effect(f"call void {name}(ptr {pointer}, i32 1, i32 3, i32 1)")  # a write, near, of data
 
 
 def _element(
     body: InstructionContext,
     dtype: np.dtype,
-    place: Number,
+    at: Number,
     index: Number,
     scope: tuple[Number, ...],
 ) -> memory.Element:
     number, count = (int(s.literal) for s in scope)
     metadata = body.f.scope(number, count)
-    return memory.at_address(body.f, dtype, place, index, ("scope", number), metadata)
+    return memory.at_address(body.f, dtype, at, index, ("scope", number), metadata)
 
 
 @_instruction("no_inline")

@@ -149,10 +149,10 @@ def _made(node: Any, numbers: tuple[bool, ...], names: dict[str, Any]) -> str | 
         return None
     kind = _known(type(node), names)
     if isinstance(node, ast.Name) and node.id.startswith("_part_"):
-        place = int(node.id.removeprefix("_part_"))
-        if numbers[place]:
-            return f"{_known(ast.Constant, names)}(int(parts[{place}]), None)"
-        return f"{kind}(parts[{place}], {_known(node.ctx, names)})"
+        position = int(node.id.removeprefix("_part_"))
+        if numbers[position]:
+            return f"{_known(ast.Constant, names)}(int(parts[{position}]), None)"
+        return f"{kind}(parts[{position}], {_known(node.ctx, names)})"
     fields = [getattr(node, field, None) for field in node._fields]
     made = [_made(each, numbers, names) for each in fields]
     if made == [None] * len(fields):

@@ -90,15 +90,15 @@ def totals_of(body: FunctionBody, statements: Sequence[ast.stmt]) -> dict[int, T
     changed = set(assigned(statements))
     carried = changed & read_first(statements)
     totals: dict[int, Total] = {}
-    for place, statement in enumerate(statements):
+    for position, statement in enumerate(statements):
         total = _total(body, statement)
         if total is not None and total.name in carried:
-            totals[place] = total
+            totals[position] = total
     names = [total.name for total in totals.values()]
     if len(set(names)) < len(names) or set(names) != carried:
         raise NotVector("an iteration needs the one before")
-    for place, statement in enumerate(statements):
-        read = reads(totals[place].value if place in totals else statement)
+    for position, statement in enumerate(statements):
+        read = reads(totals[position].value if position in totals else statement)
         if read & carried:
             raise NotVector("an iteration needs the one before")
     private = changed - carried
@@ -329,15 +329,15 @@ def _body_in_lanes(
     body.lanes, lanes.block = lanes, body.f.block
     body.names[node.target.id] = Number(INT64, (index,), lanes.count, None, integer(1))
 
-    def run(place: int) -> None:
-        if place in totals:
-            add_to_total(body, totals[place], lanes)
+    def run(position: int) -> None:
+        if position in totals:
+            add_to_total(body, totals[position], lanes)
         else:
-            body.run([node.body[place]])
+            body.run([node.body[position]])
 
     if shared is None:
-        for place in range(len(node.body)):
-            run(place)
+        for position in range(len(node.body)):
+            run(position)
     else:
         shared.turn(run)
     body.lanes = None
@@ -529,8 +529,8 @@ def _shared(body: FunctionBody, node: ast.For, bounds: tuple[Number, Number, Num
     context = "{ ptr" + "".join(f", {kind}" for kind, _ in operands) + " }"
     memory = f.slot(context)
     for k, (kind, text) in enumerate([("ptr", f.failed), *operands]):
-        place = f.value(f"getelementptr {context}, ptr {memory}, i32 0, i32 {k}")
-        f.effect(f"store {kind} {text}, ptr {place}")
+        pointer = f.value(f"getelementptr {context}, ptr {memory}, i32 0, i32 {k}")
+        f.effect(f"store {kind} {text}, ptr {pointer}")
     _write_task(body, node, name, given, context)
     launch = f.module.declare("numgrad_parallel_for", "i32", ["ptr", "ptr", "i64"])
     f.value(f"call i32 {launch}(ptr @{name}, ptr {memory}, i64 {stop.part})")
@@ -548,8 +548,8 @@ def _write_task(
         texts += flatten(value, body.f)
     loaded = []
     for k, kind in enumerate(["ptr", *(kind for kind, _ in texts)]):
-        place = f.pure(f"getelementptr {context}, ptr %context, i32 0, i32 {k}")
-        loaded.append(f.pure(f"load {kind}, ptr {place}"))
+        pointer = f.pure(f"getelementptr {context}, ptr %context, i32 0, i32 {k}")
+        loaded.append(f.pure(f"load {kind}, ptr {pointer}"))
     f.failed = loaded.pop(0)
     fixed: dict[str, Value] = {
         k: _with_literals(rebuilt(value, loaded), value) for k, value in given.items()

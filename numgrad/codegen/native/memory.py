@@ -59,16 +59,16 @@ def element_of(f: FunctionWriter, array: Array, index: Sequence[Number]) -> Elem
 
 def _check_bounds(f: FunctionWriter, index: Sequence[Number], lengths: Sequence[Number]) -> None:
     """Leave the function where an index is out of range, after a report: Note [Bounds]."""
-    for axis, (place, length) in enumerate(zip(index, lengths, strict=True)):
+    for axis, (position, length) in enumerate(zip(index, lengths, strict=True)):
         within, beyond = f.label("within"), f.label("beyond")
-        f.branch(f.pure(f"icmp ult i64 {place.part}, {length.part}"), within, beyond)
+        f.branch(f.pure(f"icmp ult i64 {position.part}, {length.part}"), within, beyond)
         f.begin(beyond)
         f.module.declarations[REPORT] = f"@{REPORT} = external global [4 x i64]"
         text = f.statement.encode()
         escaped = "".join(f"\\{byte:02x}" for byte in text)
         statement = f.module.constant(f'[{len(text) + 1} x i8] c"{escaped}\\00"')
         address = f"ptrtoint (ptr {statement} to i64)"
-        for word, number in enumerate((address, str(axis), place.part, length.part)):
+        for word, number in enumerate((address, str(axis), position.part, length.part)):
             f.effect(f"store i64 {number}, ptr getelementptr (i64, ptr @{REPORT}, i64 {word})")
         f.effect(f"store i8 1, ptr {f.failed}")
         f.fails = True
@@ -79,12 +79,12 @@ def _check_bounds(f: FunctionWriter, index: Sequence[Number], lengths: Sequence[
 def _element_at(f: FunctionWriter, array: Array, index: Sequence[Number]) -> Element:
     if array.strides is None:
         offset = integer(0)
-        for place, length in zip(index, array.shape, strict=True):
-            offset = binary(f, "+", binary(f, "*", offset, length), place)
+        for position, length in zip(index, array.shape, strict=True):
+            offset = binary(f, "+", binary(f, "*", offset, length), position)
         return Element(array.dtype, array.data, offset, array.root)
     offset = integer(0)
-    for place, stride in zip(index, array.strides, strict=True):
-        offset = binary(f, "+", offset, binary(f, "*", place, stride))
+    for position, stride in zip(index, array.strides, strict=True):
+        offset = binary(f, "+", offset, binary(f, "*", position, stride))
     return Element(array.dtype, array.data, offset, array.root, in_bytes=True)
 
 
@@ -241,8 +241,10 @@ def _read_one(f: FunctionWriter, element: Element, flag: Number | None) -> Numbe
         f.start(then)
         with f.inside():
             for k, slot in enumerate(slots):
-                place = _pointer(f, element, element.offset.part, k)
-                data = f.value(f"load {kind}, ptr {place}, align {_size(dtype)}{element.metadata}")
+                pointer = _pointer(f, element, element.offset.part, k)
+                data = f.value(
+                    f"load {kind}, ptr {pointer}, align {_size(dtype)}{element.metadata}"
+                )
                 f.effect(f"store {kind} {data}, ptr {slot}")
         f.start(after)
         parts = [f.value(f"load {kind}, ptr {slot}") for slot in slots]
@@ -254,8 +256,8 @@ def _read_before(f: FunctionWriter, element: Element, around: int) -> Number:
     dtype, kind = element.dtype, memory_type(element.dtype)
     parts = []
     for k in range(2 if dtype.kind == "c" else 1):
-        place = _pointer(f, element, element.offset.part, k)
-        load = f"load {kind}, ptr {place}, align {_size(dtype)}{element.metadata}"
+        pointer = _pointer(f, element, element.offset.part, k)
+        load = f"load {kind}, ptr {pointer}, align {_size(dtype)}{element.metadata}"
         parts.append(_loaded(f, f.pure(load, around), dtype, 0))
     return Number(dtype, tuple(parts))
 
@@ -264,17 +266,17 @@ def _read_row(f: FunctionWriter, element: Element, lanes: Lanes) -> Number:
     dtype, count = element.dtype, lanes.count
     wide = 2 * count if dtype.kind == "c" else count
     kind = f"<{wide} x {memory_type(dtype)}>"
-    place = _pointer(f, element, element.offset.part)
+    pointer = _pointer(f, element, element.offset.part)
     if not lanes.mask:
-        row = f.value(f"load {kind}, ptr {place}, align {_size(dtype)}{element.metadata}")
+        row = f.value(f"load {kind}, ptr {pointer}, align {_size(dtype)}{element.metadata}")
     elif _is_copied(f, dtype, lanes):
         slot = f.slot(kind)
         f.effect(f"store {kind} zeroinitializer, ptr {slot}")
-        _copy(f, slot, place, lanes.rest, dtype)
+        _copy(f, slot, pointer, lanes.rest, dtype)
         row = f.value(f"load {kind}, ptr {slot}")
     else:
         mask = _doubled(f, lanes.mask, count, wide)
-        row = _masked_load(f, kind, place, mask, _size(dtype), element)
+        row = _masked_load(f, kind, pointer, mask, _size(dtype), element)
     if dtype.kind != "c":
         return Number(dtype, (_loaded(f, row, dtype, count),), count)
     parts = tuple(
@@ -295,10 +297,10 @@ def _is_copied(f: FunctionWriter, dtype: np.dtype, lanes: Lanes) -> bool:
     return bool(lanes.rest) and _size(dtype) < f.module.least_masked
 
 
-def _copy(f: FunctionWriter, to: str, place: str, count: str, dtype: np.dtype) -> None:
+def _copy(f: FunctionWriter, to: str, pointer: str, count: str, dtype: np.dtype) -> None:
     size = f.pure(f"mul i64 {count}, {dtype.itemsize}")
     name = f.module.declare("llvm.memcpy.p0.p0.i64", "void", ["ptr", "ptr", "i64", "i1"])
-    f.effect(f"call void {name}(ptr {to}, ptr {place}, i64 {size}, i1 false)")
+    f.effect(f"call void {name}(ptr {to}, ptr {pointer}, i64 {size}, i1 false)")
 
 
 def _doubled(f: FunctionWriter, mask: str, lanes: int, wide: int) -> str:
@@ -316,13 +318,13 @@ def _mangled(kind: str) -> str:
 
 
 def _masked_load(
-    f: FunctionWriter, kind: str, place: str, mask: str, align: int, element: Element
+    f: FunctionWriter, kind: str, pointer: str, mask: str, align: int, element: Element
 ) -> str:
     count = kind[1:-1].split(" x ")[0]
     name = f"llvm.masked.load.{_mangled(kind)}.p0"
     f.module.declare(name, kind, ["ptr", "i32", f"<{count} x i1>", kind])
     return f.value(
-        f"call {kind} @{name}(ptr {place}, i32 {align}, <{count} x i1> {mask}, "
+        f"call {kind} @{name}(ptr {pointer}, i32 {align}, <{count} x i1> {mask}, "
         f"{kind} zeroinitializer){element.metadata}"
     )
 
@@ -381,8 +383,10 @@ def write(f: FunctionWriter, element: Element, value: Number, lanes: Lanes | Non
         kind = memory_type(dtype)
         for k, component in enumerate(value.parts):
             stored = _stored(f, component, dtype, 0)
-            place = _pointer(f, element, offset.part, k)
-            f.effect(f"store {kind} {stored}, ptr {place}, align {_size(dtype)}{element.metadata}")
+            pointer = _pointer(f, element, offset.part, k)
+            f.effect(
+                f"store {kind} {stored}, ptr {pointer}, align {_size(dtype)}{element.metadata}"
+            )
         return
     assert lanes is not None
     lanes.accesses.append((element.root, True, _place(element)))
@@ -404,20 +408,20 @@ def _write_row(f: FunctionWriter, element: Element, value: Number, lanes: Lanes)
             f"shufflevector {kind} {parts[0]}, {kind} {parts[1]}, <{wide} x i32> <{order}>"
         )
     kind = f"<{wide} x {scalar}>"
-    place = _pointer(f, element, element.offset.part)
+    pointer = _pointer(f, element, element.offset.part)
     if not lanes.mask:
-        f.effect(f"store {kind} {row}, ptr {place}, align {_size(dtype)}{element.metadata}")
+        f.effect(f"store {kind} {row}, ptr {pointer}, align {_size(dtype)}{element.metadata}")
         return
     if _is_copied(f, dtype, lanes):
         slot = f.slot(kind)
         f.effect(f"store {kind} {row}, ptr {slot}")
-        _copy(f, place, slot, lanes.rest, dtype)
+        _copy(f, pointer, slot, lanes.rest, dtype)
         return
     mask = _doubled(f, lanes.mask, count, wide)
     name = f"llvm.masked.store.{_mangled(kind)}.p0"
     f.module.declare(name, "void", [kind, "ptr", "i32", f"<{wide} x i1>"])
     f.effect(
-        f"call void @{name}({kind} {row}, ptr {place}, i32 {_size(dtype)}, "
+        f"call void @{name}({kind} {row}, ptr {pointer}, i32 {_size(dtype)}, "
         f"<{wide} x i1> {mask}){element.metadata}"
     )
 
@@ -438,12 +442,12 @@ def _scatter(f: FunctionWriter, element: Element, value: Number, lanes: Lanes) -
 
 
 def at_address(
-    f: FunctionWriter, dtype: np.dtype, place: Number, index: Number, root: Any, metadata: str
+    f: FunctionWriter, dtype: np.dtype, address: Number, index: Number, root: Any, metadata: str
 ) -> Element:
     """The element at a distance from an address."""
-    if place.lanes:
+    if address.lanes:
         raise NotVector("an address in each lane")
-    base = f.pure(f"inttoptr i64 {cast(f, place, INT64).part} to ptr")
+    base = f.pure(f"inttoptr i64 {cast(f, address, INT64).part} to ptr")
     return Element(dtype, base, cast(f, index, INT64), root, metadata=metadata)
 
 

@@ -98,8 +98,8 @@ class Neighbours:
 
     def _found(self) -> dict[str, Follower]:
         groups: dict[Any, dict[int, str]] = {}
-        for name, place in self.place.items():
-            form = self._form(self.statements[place].value)  # pyright: ignore
+        for name, position in self.place.items():
+            form = self._form(self.statements[position].value)  # pyright: ignore
             if form is not None:
                 self.forms[name] = form
                 if form.by is not None:
@@ -186,10 +186,10 @@ class Neighbours:
             f.effect(f"store {kind} {first}, ptr {follower.slot}")
         body.lanes, body.names = None, names
 
-    def _compute(self, place: int, done: set[int]) -> None:
+    def _compute(self, position: int, done: set[int]) -> None:
         """Translate a statement after those it needs, as they stand."""
-        done.add(place)
-        statement = self.statements[place]
+        done.add(position)
+        statement = self.statements[position]
         for name in sorted(reads(statement)):
             if name in self.place and self.place[name] not in done:
                 self._compute(self.place[name], done)
@@ -199,23 +199,23 @@ class Neighbours:
         """Translate the statements for a whole vector; ``run`` translates one as it stands."""
         needed, done = self._needed(), set[int]()
 
-        def translate(place: int) -> None:
-            if place in done:
+        def translate(position: int) -> None:
+            if position in done:
                 return
-            done.add(place)
-            name = self.names.get(place, "")
+            done.add(position)
+            name = self.names.get(position, "")
             if name in self.followers:
                 translate(self.place[self.followers[name].source])
                 self._follow(name)
                 return
-            for other in sorted(reads(self.statements[place])):
+            for other in sorted(reads(self.statements[position])):
                 if other in self.place:
                     translate(self.place[other])
-            run(place)
+            run(position)
 
-        for place in range(len(self.statements)):
-            if place in needed:
-                translate(place)
+        for position in range(len(self.statements)):
+            if position in needed:
+                translate(position)
         for follower in self.followers.values():
             value = self.body.names[follower.source]
             assert isinstance(value, Number)
@@ -226,11 +226,11 @@ class Neighbours:
         stack = [k for k in range(len(self.statements)) if self.names.get(k) not in self.forms]
         offsets: set[int] = set()
         while stack:
-            place = stack.pop()
-            if place not in offsets:
-                offsets.add(place)
-                follower = self.followers.get(self.names.get(place, ""))
-                read = [follower.source] if follower else reads(self.statements[place])
+            position = stack.pop()
+            if position not in offsets:
+                offsets.add(position)
+                follower = self.followers.get(self.names.get(position, ""))
+                read = [follower.source] if follower else reads(self.statements[position])
                 stack += [self.place[name] for name in read if name in self.place]
         return offsets
 

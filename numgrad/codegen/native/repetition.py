@@ -48,7 +48,7 @@ class Repetition:
         texts, parts, _ = form
         sets = type(statement) is ast.Assign
         names, operands, key = body.names, [], [texts, body.lanes is None]
-        place = len(parts) - 3 if texts[-3:] == (", ", ", ", ")") else -1
+        position = len(parts) - 3 if texts[-3:] == (", ", ", ", ")") else -1
         for k, field in enumerate(parts):
             if k == 0 and sets:
                 continue
@@ -62,7 +62,7 @@ class Repetition:
                 operands += value.parts
             elif field.isdigit():
                 # a place in memory, before the array's number and how many there are
-                free = k == place and field not in ("0", "1")
+                free = k == position and field not in ("0", "1")
                 key.append(None if free else field)
                 if free:
                     operands.append(field)

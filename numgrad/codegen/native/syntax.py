@@ -78,20 +78,22 @@ def _fixed(stores: Sequence[Path], loads: Sequence[Path]) -> bool:
     if len(stores) == 1:
         own, since = stores[0][-1]
         for path in loads:
-            key, place = path[-1]
+            key, position = path[-1]
             if key != own:
-                place = next((place for key, place in path if key == own), since)
-            if place <= since:
+                position = next((position for key, position in path if key == own), since)
+            if position <= since:
                 return False
         return True
     first: dict[int, int] = {}
     for path in stores:
-        key, place = path[-1]
-        first[key] = min(first.get(key, place), place)
+        key, position = path[-1]
+        first[key] = min(first.get(key, position), position)
     for path in stores:  # one further in, where a list further out has a value already
-        if any(key in first and place >= first[key] for key, place in path[:-1]):
+        if any(key in first and position >= first[key] for key, position in path[:-1]):
             return False
-    return all(any(key in first and place > first[key] for key, place in path) for path in loads)
+    return all(
+        any(key in first and position > first[key] for key, position in path) for path in loads
+    )
 
 
 Use = tuple[Path, str, bool]
@@ -101,8 +103,8 @@ Use = tuple[Path, str, bool]
 def _uses(statements: list[ast.stmt], around: Path) -> list[Use]:
     """Every use of a name."""
     all_uses: list[Use] = []
-    for place, statement in enumerate(statements):
-        here: Path = (*around, (id(statements), place))
+    for position, statement in enumerate(statements):
+        here: Path = (*around, (id(statements), position))
         if isinstance(statement, ast.For):
             all_uses += _names(statement.iter, here)
             body: Path = (*here, (id(statement.body), -1))

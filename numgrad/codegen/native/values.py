@@ -273,25 +273,25 @@ class Lanes:
     def check(self) -> None:
         """Refuse a body whose iterations may read what others have written."""
         written: dict[Any, dict[LanePlace, None]] = {}
-        for root, writes, place in self.accesses:
+        for root, writes, offset in self.accesses:
             if writes:
-                written.setdefault(root, {})[place] = None
-        for root, _, place in self.accesses:
+                written.setdefault(root, {})[offset] = None
+        for root, _, offset in self.accesses:
             if any(
-                root != other and may_overlap(root, other) and not place.at_index_of(p)
+                root != other and may_overlap(root, other) and not offset.at_index_of(p)
                 for other, places in written.items()
                 for p in places
             ):
                 raise NotVector("an array may be one that is written at another place")
         near: dict[tuple[str, str], int] = {}
-        for root, writes, place in self.accesses:
+        for root, writes, offset in self.accesses:
             for other in written.get(root, ()):
-                if other == place:
+                if other == offset:
                     continue
-                if not (place.at_index_of(other) and place.row):
+                if not (offset.at_index_of(other) and offset.row):
                     raise NotVector("an array is used at other places than it is written")
-                near[place.base, other.base] = self.count * LARGEST
-            if root in written and not writes and place.computed:
+                near[offset.base, other.base] = self.count * LARGEST
+            if root in written and not writes and offset.computed:
                 raise NotVector("several lanes may add to one place")
         if near and not self.apart:
             raise NearParts(near)

@@ -146,8 +146,8 @@ def _count_bytes(
     bodies, term = study.bodies, statement.term
     for symbol in bodies.loads(statement):
         number, index = symbol.detail
-        read, place = bodies.terms[number], study.storage.get(number)
-        if place is None or not (place.whole and place.memory):
+        read, storage = bodies.terms[number], study.storage.get(number)
+        if storage is None or not (storage.whole and storage.memory):
             continue
         if term.op == PRODUCT:
             loops, times = frozenset(), count(read.shape)
@@ -161,13 +161,13 @@ def _count_bytes(
             out.moved = add(out.moved, multiply(times, constant(read.dtype.itemsize)))
         if read not in out.reads:
             out.reads.append(read)
-    place = study.storage[term.number]
-    if place.whole and place.memory:
+    storage = study.storage[term.number]
+    if storage.whole and storage.memory:
         size = multiply(count(term.shape), constant(term.dtype.itemsize))
         out.moved = add(out.moved, size)
         out.writes.append(term)
     else:
-        out.held.append((term, place))
+        out.held.append((term, storage))
 
 
 def stored_name(term: Term) -> int:

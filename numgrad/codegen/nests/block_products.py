@@ -256,8 +256,8 @@ class BlockProducts(InvariantHoisting):
         size = s.term.dtype.itemsize
         loops = frozenset((rows.loop, other.loop))
 
-        def address(place: Source) -> str:
-            name, offset = place
+        def address(source: Source) -> str:
+            name, offset = source
             offset = multiply(without(offset, loops), constant(size))
             return f"{name} + {text(offset)}" if offset else name
 

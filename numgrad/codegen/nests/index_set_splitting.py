@@ -78,16 +78,16 @@ class _Change:
 
     def restrict(self, loop_range: Range, first: int, hint: Callable[[Length], int]) -> None:
         """Make a range that begins at ``first`` end where the condition changes."""
-        place, change = hint(self.place), self.place
+        at, change = hint(self.place), self.place
         after = add(self.place, constant(1)) if self.kind == "at" else self.place
-        if first < place:
+        if first < at:
             loop_range.upper.append(change)
-        elif self.kind == "at" and first == place:
+        elif self.kind == "at" and first == at:
             loop_range.lower.append(change)
             loop_range.upper.append(after)
         else:
             loop_range.lower.append(after)
-        holds = {"from": first >= place, "before": first < place, "at": first == place}
+        holds = {"from": first >= at, "before": first < at, "at": first == at}
         loop_range.known[self.symbol] = holds[self.kind]
 
 
@@ -111,7 +111,7 @@ def ranges(
     if not changes or len(order) > MOST_SYMBOLS:
         return [], False
     end = guess(loop.length)
-    places = {guess(place) for c in changes for place in c.places()}
+    places = {guess(bound) for c in changes for bound in c.places()}
     edges = [0, *sorted(p for p in places if 0 < p < end), end]
     long = [(b - a, a) for a, b in pairwise(edges) if b - a >= SHORTEST]
     most = min(MOST, MOST_SYMBOLS // len(order))
@@ -253,9 +253,9 @@ class IndexSetSplitting(Accumulating):
     ) -> None:
         """Name the largest or smallest of some numbers."""
         self.put(depth, f"{name} = {end}")
-        for place in dict.fromkeys(without(place, self.zeros) for place in places):
-            self.need(place)
-            self.put(depth, f"{name} = {choose}({name}, {text(place)})")
+        for at in dict.fromkeys(without(at, self.zeros) for at in places):
+            self.need(at)
+            self.put(depth, f"{name} = {choose}({name}, {text(at)})")
 
 
 FEW = 4
@@ -320,23 +320,23 @@ class InvariantHoisting(IndexSetSplitting):
         name = f"h{len(self.hoisted)}"
         before, around = dict(self.names), self.zeros
         self.zeros = around.union(*[loop.merged[:-1] for loop in inner])
-        place, size = (), ONE
+        offset, size = (), ONE
         for loop in inner:
             self.need(loop.length)
             self._open(depth, loop, "0", text(loop.length))
             depth += 1
-            place = add(multiply(place, loop.length), loop_index(loop.loop))
+            offset = add(multiply(offset, loop.length), loop_index(loop.loop))
             size = multiply(size, loop.length)
         self.put(depth, "for lane in range(width):", f"    i{self.lane} = base + lane")
         (value,) = self.values(depth + 1, [symbol])
-        at = f"{text(multiply(place, constant(LANES)))} + lane" if place else "lane"
+        at = f"{text(multiply(offset, constant(LANES)))} + lane" if offset else "lane"
         store, load = (self.use(f, "codegen.intrinsics") for f in ("store", "load"))
         self.put(depth + 1, f"{store}({value}, {name}, {at}, {self._scope(name)})")
         self.hoisted.append((name, multiply(size, constant(LANES)), symbol.dtype))
         self.names, self.zeros = before, around
         kind = type_name(symbol.dtype)
         self.names[symbol] = f"{load}({kind}, {name}, {at}, {self._scope(name)})"
-        self.in_lanes[symbol] = name, multiply(place, constant(LANES))
+        self.in_lanes[symbol] = name, multiply(offset, constant(LANES))
 
     def _hoist(self, depth: int, loop: Loop) -> None:
         """Compute before a loop what does not change in it."""

@@ -166,12 +166,12 @@ def _joined(pieces: tuple[Term, ...], index: Index, axis: int) -> list[Alternati
     options = []
     start: Length = ()
     for k, piece in enumerate(pieces):
-        place = add(index[axis], start, -1)
+        position = add(index[axis], start, -1)
         start = add(start, piece.shape[axis])
-        conditions = (Condition(">=", place),) if k else ()
+        conditions = (Condition(">=", position),) if k else ()
         if k < len(pieces) - 1:
             conditions += (_below(index[axis], start),)
-        at = tuple(place if a == axis else i for a, i in enumerate(index))
+        at = tuple(position if a == axis else i for a, i in enumerate(index))
         options.append(Alternative(piece, at, conditions))
     return options
 
@@ -217,10 +217,10 @@ def _always(condition: Condition, index: Index, shape: Index) -> bool:
 
 def _on_diagonal(x: Term, index: Index, offset: int, axis1: int, axis2: int) -> Alternative:
     row, column = index[axis1], index[axis2]
-    place = row if offset >= 0 else column
+    position = row if offset >= 0 else column
     on = add(add(column, row, -1), constant(offset), -1)
     rest = [i for a, i in enumerate(index) if a not in (axis1, axis2)]
     conditions = [Condition("==", on)]
     if x.shape[-1] != ONE:
-        conditions.append(_below(place, x.shape[-1]))
-    return Alternative(x, (*rest, place), tuple(conditions))
+        conditions.append(_below(position, x.shape[-1]))
+    return Alternative(x, (*rest, position), tuple(conditions))

@@ -227,8 +227,8 @@ class KernelWriter(TaskWriter):
         named = {name for line in self.lines for name in _ARRAY.findall(line)}
         alike: dict[tuple[Any, ...], list[int]] = {}
         for number, term in self.terms.items():
-            place, size = self.storage[number], count(term.shape)
-            inside = place.whole and place.memory and not place.name.startswith("s_")
+            storage, size = self.storage[number], count(term.shape)
+            inside = storage.whole and storage.memory and not storage.name.startswith("s_")
             if term.op == PART or not inside or number in self.exported:
                 continue
             self.need(size)
@@ -395,11 +395,11 @@ def _worth_keeping(bodies: Bodies, items: Sequence[Item]) -> list[Term]:
             body = bodies.body(statement)
             around = {loop for each in path for loop in each.merged}
             for term, needed in expensive(body, bodies):
-                place = tuple(map(id, path))
+                key = tuple(map(id, path))
                 wasted = bool(around - needed) if path[0].lanes else _again_and_again(path, needed)
                 if term.number in bodies.stored:
                     continue  # another term may have the same value at some places
-                if wasted or seen.setdefault(term.number, place) != place:
+                if wasted or seen.setdefault(term.number, key) != key:
                     worth[term.number] = term
     return list(worth.values())
 

@@ -246,16 +246,16 @@ class LoopWriter(KernelWriter):
                 lines += self._read(k, f"a_c{k}")
             else:
                 lines += self._read(k, f"g{k} + k * {self._row_bytes(self.inputs[k])}")
-        for number, place in self._direct().items():
-            lines.append(f"    a{number} = {place}")
+        for number, address in self._direct().items():
+            lines.append(f"    a{number} = {address}")
         return lines
 
-    def _read(self, k: int, place: str) -> list[str]:
+    def _read(self, k: int, address: str) -> list[str]:
         term = self.inputs[k]
         if term.op == SCALAR:
             load = self.use("load", "codegen.intrinsics")
-            return [f"    r{term.number} = {load}({type_name(term.dtype)}, {place}, 0, 0, 1)"]
-        return [f"    a{term.number} = {place}"]
+            return [f"    r{term.number} = {load}({type_name(term.dtype)}, {address}, 0, 0, 1)"]
+        return [f"    a{term.number} = {address}"]
 
     def _direct(self) -> dict[int, str]:
         """Where results are stored at once: by the number of the term."""
@@ -345,16 +345,16 @@ class Carries:
         With ``keeps`` the last results are the carry before each step, for gradients only.
         """
         result = cls()
-        place = {t.number: k for k, t in enumerate(inputs[:count]) if t.op != SCALAR}
+        position = {t.number: k for k, t in enumerate(inputs[:count]) if t.op != SCALAR}
         collected: dict[int, int] = {}
         own = len(returned) - count if keeps else len(returned)
         for k, term in reversed([*enumerate(returned)][count:]):
-            if term.number in place:
-                collected.setdefault(place[term.number], k)
+            if term.number in position:
+                collected.setdefault(position[term.number], k)
         after: dict[int, int] = {}
         for k, term in enumerate(returned[:count]):
-            i = place.get(term.number, k)
-            if i != k and i not in after and k in place.values():
+            i = position.get(term.number, k)
+            if i != k and i not in after and k in position.values():
                 result.source[k], after[i] = i, k
         for k in range(count):
             if k in result.source:

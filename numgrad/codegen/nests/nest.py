@@ -102,14 +102,14 @@ class NestWriter(BlockProducts):
         """Allocate what lives in the nest only, and keep it alive to the end."""
         lines = []
         for s in self.statements:
-            place, number = self.storage[s.term.number], s.term.number
-            if place.whole or not place.memory:
+            storage, number = self.storage[s.term.number], s.term.number
+            if storage.whole or not storage.memory:
                 continue
-            shape = [s.term.shape[a] for a in place.axes]
-            size = count([*shape, constant(LANES)] if place.lanes else shape)
+            shape = [s.term.shape[a] for a in storage.axes]
+            size = count([*shape, constant(LANES)] if storage.lanes else shape)
             self.need(size)
             lines.append(f"    m{number} = np.empty({text(size)}, {numpy_name(s.term.dtype)})")
-            lines.append(f"    {place.name} = int64(m{number}.ctypes.data)")
+            lines.append(f"    {storage.name} = int64(m{number}.ctypes.data)")
             self.put(1, f"{self.use('touch', 'codegen.accumulation')}(m{number})")
         for name, size, dtype in self.hoisted:
             self.need(size)
@@ -286,7 +286,7 @@ class NestWriter(BlockProducts):
         elif length % unit:
             rest = range(length // unit * unit, length)
             self.unrolled = k
-            self._run(depth, run, path, [f"i{k} = {place}" for place in rest])
+            self._run(depth, run, path, [f"i{k} = {index}" for index in rest])
         self.work_ps = work
 
     def _run(
@@ -304,7 +304,7 @@ class NestWriter(BlockProducts):
         before = dict(self.names)
         over = [s for s in run if self.lane in s.reduced.values()]
         copies = [
-            (f"_{u}" if u else "", [place] if place else []) for u, place in enumerate(places)
+            (f"_{u}" if u else "", [index] if index else []) for u, index in enumerate(places)
         ]
         for copy, _ in copies:
             for s in over:
@@ -312,16 +312,16 @@ class NestWriter(BlockProducts):
         self.put(depth, "for lane in range(width):")
         self.put(depth + 1, f"i{self.lane} = base + lane")
         self.chains = {}
-        for number, (self.copy, place) in enumerate(copies, start=1):
+        for number, (self.copy, index) in enumerate(copies, start=1):
             self.last_copy = number == len(copies)
             if self.copy:
                 self.names, self.emitter.cost_ns = dict(before), cost
-            self.put(depth + 1, *place)
+            self.put(depth + 1, *index)
             for s in run:
                 self._statement(depth + 1, s)
         self.names, self.unrolled = before, None
-        for copy, place in copies if over else ():
-            self.put(depth, *place)
+        for copy, index in copies if over else ():
+            self.put(depth, *index)
             for s in over:
                 value = f"lane{s.term.number}{copy}"
                 if self._in_memory(s) and self._partial_from(s) is None:

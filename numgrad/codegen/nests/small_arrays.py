@@ -172,8 +172,8 @@ class Elements:
         shape = extents(term.shape)
         assert shape is not None
         out = np.empty(shape, object)
-        for place in np.ndindex(*shape):
-            out[place] = read(term, tuple([constant(i) for i in place]))
+        for index in np.ndindex(*shape):
+            out[index] = read(term, tuple([constant(i) for i in index]))
         return out
 
     def _mapped(self, term: Term) -> np.ndarray:
@@ -246,14 +246,14 @@ class Elements:
             for a in term.args
         ]
         out = np.empty(x.shape, object)
-        for place in np.ndindex(x.shape):
-            value = x[place]
-            if place[0]:
-                before: Any = out[(place[0] - 1, *place[1:])]
+        for index in np.ndindex(x.shape):
+            value = x[index]
+            if index[0]:
+                before: Any = out[(index[0] - 1, *index[1:])]
                 for factor in factors:
-                    before = self._step("prod", dtype, before, factor[place])
+                    before = self._step("prod", dtype, before, factor[index])
                 value = self._step("prod" if kind == "prod" else "sum", dtype, before, value)
-            out[place] = value
+            out[index] = value
         return np.moveaxis(out, 0, axis)
 
 
@@ -335,8 +335,8 @@ class Elimination:
                     a[i, j] = self._minus(a[i, j], a[i, k], a[k, j])
         return a, pivots
 
-    def _is(self, pivot: Symbol, place: int) -> Symbol:
-        return self.make("equal", (pivot, self._number(place + 1, INT32)), BOOL)
+    def _is(self, pivot: Symbol, row: int) -> Symbol:
+        return self.make("equal", (pivot, self._number(row + 1, INT32)), BOOL)
 
     def parity(self, pivots: np.ndarray) -> np.ndarray:
         """The sign that exchanges of columns bring to a determinant."""

@@ -209,8 +209,8 @@ class Bodies:
         if term.op == REDUCE:
             return self.at(term.args[0], statement.operand_index)
         if term.op == SCATTER:
-            value, place = (self.at(x, statement.operand_index) for x in term.args)
-            return self.reader.make("pair", (value, self.compute(place)[1]), term.dtype)
+            value, positions = (self.at(x, statement.operand_index) for x in term.args)
+            return self.reader.make("pair", (value, self.compute(positions)[1]), term.dtype)
         if term.op == PRODUCT:
             operands = tuple([self.load(x, ((),) * len(x.shape), ()) for x in term.args])
             return self.reader.make("pair", operands, term.dtype)
@@ -219,9 +219,9 @@ class Bodies:
             return parts[0] if len(parts) == 1 else self.reader.make("pair", parts, term.dtype)
         return self.inside(term, statement.index, ())
 
-    def target(self, statement: Statement, place: Symbol) -> Index:
+    def target(self, statement: Statement, position: Symbol) -> Index:
         """The element that a scattered sum is added to."""
-        length = self._computed_length(place)
+        length = self._computed_length(position)
         return tuple(
             length if a == statement.scattered else i for a, i in enumerate(statement.index)
         )
@@ -294,8 +294,8 @@ class Bodies:
             return self._number(term.detail)
         if term.op == IOTA:
             axis, divisor = term.detail
-            place = ravel(term.shape, index) if axis is None else index[axis]
-            return self._number(divide("//", place, divisor))
+            position = ravel(term.shape, index) if axis is None else index[axis]
+            return self._number(divide("//", position, divisor))
         if term.op == PART:
             return self.at(term.args[0], index, guard)
         if term.op == CHOOSE:
@@ -337,9 +337,9 @@ class Bodies:
         return result
 
     def _gathered(self, term: Term, index: Index, guard: Guard) -> Symbol:
-        x, place = term.args
+        x, positions = term.args
         axis, span = term.detail
-        symbol, _ = self.compute(self.at(place, index, guard))
+        symbol, _ = self.compute(self.at(positions, index, guard))
         return self.at(x, (*index[:axis], symbol, *index[axis + span :]), guard)
 
 

@@ -134,16 +134,16 @@ class RunWriter(SourceWriter):
         for statement in run:
             term = statement.term
             memory = self.storage[term.number].memory
-            for place, root in enumerate(self.bodies.body(statement).args):
+            for position, root in enumerate(self.bodies.body(statement).args):
                 for symbol in in_order([root], self._piece_of):
                     if symbol.args:
                         if len(pieces[-1]) >= PIECE:
                             pieces.append([])
                         pieces[-1].append(symbol)
                         self._piece_of[symbol] = len(pieces) - 1
-                value = self._made[term.number, place] = self._value(root)
+                value = self._made[term.number, position] = self._value(root)
                 if memory:
-                    kept = StoredElement(term, place, value)
+                    kept = StoredElement(term, position, value)
                     pieces[-1].append(kept)
                     if self._piece_of.get(value) == len(pieces) - 1:
                         self._homes.setdefault(value, kept)
@@ -156,8 +156,8 @@ class RunWriter(SourceWriter):
         number, index = symbol.detail
         flat = index[:1] == ("flat",)
         offset = index[1] if flat else self.bodies.terms[number].own_offset(index)
-        place = value_of(offset)
-        return symbol if place is None else self._made.get((number, place), symbol)
+        position = value_of(offset)
+        return symbol if position is None else self._made.get((number, position), symbol)
 
     def _passed(self, pieces: Sequence[Sequence[Symbol | StoredElement]]) -> set[Symbol]:
         """The values that a later piece needs."""
@@ -182,19 +182,19 @@ class RunWriter(SourceWriter):
         if home is not None:
             self._places[symbol] = self._home(home)
             return
-        name, place = self.blocks.take(symbol.dtype, 1)
-        self._places[symbol] = name, str(place)
-        self._put_away(text, name, str(place))
+        name, position = self.blocks.take(symbol.dtype, 1)
+        self._places[symbol] = name, str(position)
+        self._put_away(text, name, str(position))
 
     def _keep(self, kept: StoredElement) -> None:
         self._provide(kept.value)
         (text,) = self.values(1, [kept.value])
         self._put_away(text, *self._home(kept))
 
-    def _put_away(self, value: str, name: str, place: str) -> None:
+    def _put_away(self, value: str, name: str, position: str) -> None:
         self.arguments[name] = None
         store = self.use("store", "codegen.intrinsics")
-        self.put(1, f"{store}({value}, {name}, {place}, {self._scope(name)})")
+        self.put(1, f"{store}({value}, {name}, {position}, {self._scope(name)})")
 
     def _home(self, kept: StoredElement) -> tuple[str, str]:
         shape = extents(kept.term.shape)
@@ -207,7 +207,7 @@ class RunWriter(SourceWriter):
         """Have a name for a value that this run may have made."""
         value = self._value(symbol)
         if value not in self.names and value.args:
-            name, place = self._places[value]
+            name, position = self._places[value]
             self.arguments[name] = None
             self.counter += 1
             here = f"e{self.counter}"
@@ -215,7 +215,7 @@ class RunWriter(SourceWriter):
                 here = self.bodies.name(value)
             load = self.use("load", "codegen.intrinsics")
             kind = type_name(value.dtype)
-            self.put(1, f"{here} = {load}({kind}, {name}, {place}, {self._scope(name)})")
+            self.put(1, f"{here} = {load}({kind}, {name}, {position}, {self._scope(name)})")
             self.names[value] = here
         if value is not symbol:
             if value not in self.names:
@@ -486,9 +486,9 @@ class TaskWriter(StoredStatements):
         term = self.terms[number]
         if term.op == PART:
             whole, shape, axis, start = term.detail
-            place = ", ".join(text(start) if a == axis else "0" for a in range(len(shape)))
+            index = ", ".join(text(start) if a == axis else "0" for a in range(len(shape)))
             self.need(start)
-            self.put(1, f"x{whole}[{place}] = {value}")
+            self.put(1, f"x{whole}[{index}] = {value}")
             return
         self.names[self.bodies.load(term, ())] = value
         if number in self.exported:

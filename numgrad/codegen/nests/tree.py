@@ -116,7 +116,7 @@ class Reads:
 
 def study(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> Reads:
     """Read every body once."""
-    place = {s.term.number: k for k, s in enumerate(statements)}
+    position = {s.term.number: k for k, s in enumerate(statements)}
     waits: list[dict[int, set[int]]] = []
     strides: list[dict[int, int]] = []
     work: list[float] = []
@@ -127,8 +127,8 @@ def study(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> Read
         touched = [(statement.term, statement.index)]
         for symbol in bodies.loads(statement):
             number, index = symbol.detail
-            if number in place:
-                k = place[number]
+            if number in position:
+                k = position[number]
                 same = _made_in(statements[k], index)
                 waited[k] = waited[k] & same if k in waited else same
             if index[:1] != ("flat",):
@@ -230,10 +230,10 @@ def _best(
     possible: dict[int, float] = {}
     span: dict[int, tuple[int, int]] = {}
     ready: set[int] = set()
-    for place, k in enumerate(left):
+    for position, k in enumerate(left):
         for loop in remaining[k]:
             possible[loop] = possible.get(loop, 0.0) + reads.work[k]
-            span[loop] = span.get(loop, (place, 0))[0], place + 1
+            span[loop] = span.get(loop, (position, 0))[0], position + 1
         if waiting.isdisjoint(reads.waits[k]):
             ready.update(remaining[k])
     most = -1.0

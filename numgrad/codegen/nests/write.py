@@ -134,9 +134,9 @@ class SourceWriter:
                 self.names[symbol] = self.bodies.name(symbol)
                 self.put(depth, f"{self.names[symbol]} = int64({value})")
             elif symbol.op == "index":
-                place = without(symbol.detail, self.zeros)
-                self.need(place)
-                self.names[symbol] = f"int64({text(place)})"
+                index = without(symbol.detail, self.zeros)
+                self.need(index)
+                self.names[symbol] = f"int64({text(index)})"
         return self._block(depth, roots)
 
     def _block(self, depth: int, roots: Sequence[Symbol]) -> list[str]:
@@ -194,22 +194,22 @@ class SourceWriter:
 
     def place(self, term: Term, index: Index) -> tuple[str, Length]:
         """Name of the address and offset of an element, of the first lane."""
-        place = self.storage[term.number]
+        storage = self.storage[term.number]
         if index[:1] == ("flat",):
             offset: Length = without(index[1], self.zeros)  # pyright: ignore
         else:
-            shape = [term.shape[a] for a in place.axes]
-            parts = tuple(without(index[a], self.zeros) for a in place.axes)
-            as_laid = term.op == PART or (term.layout is not None and place.whole)
+            shape = [term.shape[a] for a in storage.axes]
+            parts = tuple(without(index[a], self.zeros) for a in storage.axes)
+            as_laid = term.op == PART or (term.layout is not None and storage.whole)
             offset = term.offset(parts) if as_laid else ravel(shape, parts)
-        if place.first:
-            offset = add(offset, constant(place.first))
-        if place.lanes:
+        if storage.first:
+            offset = add(offset, constant(storage.first))
+        if storage.lanes:
             offset = multiply(offset, constant(LANES))
         self.need(offset)
-        if place.whole:
-            self.arguments[place.name] = None
-        return place.name, offset
+        if storage.whole:
+            self.arguments[storage.name] = None
+        return storage.name, offset
 
     def _place(self, term: Term, index: Index) -> tuple[str, str]:
         """Name of the address and text of the offset of an element."""
@@ -220,10 +220,12 @@ class SourceWriter:
 
     def address(self, term: Term) -> str:
         """Where an array begins that code reads or writes as a whole."""
-        place = self.storage[term.number]
-        self.arguments[place.name] = None
+        storage = self.storage[term.number]
+        self.arguments[storage.name] = None
         return (
-            f"({place.name} + {place.first * term.dtype.itemsize})" if place.first else place.name
+            f"({storage.name} + {storage.first * term.dtype.itemsize})"
+            if storage.first
+            else storage.name
         )
 
     def _scope(self, name: str) -> str:
@@ -234,15 +236,15 @@ class SourceWriter:
 
         ``disjoint`` says that no iteration of the innermost loop stores it, though others may.
         """
-        place = self.storage[term.number]
-        if not place.memory:
-            self.arguments[place.name] = None
-            return place.name
+        storage = self.storage[term.number]
+        if not storage.memory:
+            self.arguments[storage.name] = None
+            return storage.name
         name, where = self._place(term, index)
         load = self.use("load_if" if flag else "load", "codegen.intrinsics")
-        scope = self._scope(place.name)
+        scope = self._scope(storage.name)
         if disjoint:
-            scope = f"{BEYOND + self.scopes[place.name]}, @SCOPES@"
+            scope = f"{BEYOND + self.scopes[storage.name]}, @SCOPES@"
         parts = [type_name(term.dtype), flag, name, where, scope]
         return f"{load}({', '.join(filter(None, parts))})"
 
@@ -343,9 +345,9 @@ class Accumulating(SourceWriter):
 
     def _scatter(self, depth: int, s: Statement) -> None:
         """Add to an element whose place is computed."""
-        value, place = self.body(s).args
-        value, _ = self.values(depth, [value, place])
-        self._add_to_storage(depth, s, value, index=self.bodies.target(s, place))
+        value, positions = self.body(s).args
+        value, _ = self.values(depth, [value, positions])
+        self._add_to_storage(depth, s, value, index=self.bodies.target(s, positions))
 
     def _scan(self, depth: int, s: Statement) -> None:
         """Go on from the element before, a variable if the loop is innermost, else in memory."""

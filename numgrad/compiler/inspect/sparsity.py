@@ -153,11 +153,11 @@ class Dependence:
     def _gathered(self, term: terms.Term, pattern: Pattern, shape: tuple[int, ...]) -> Pattern:
         if pattern is None:
             return None
-        x, place = term.args
+        x, positions = term.args
         axis, span = term.detail
         source = lengths(x.shape)
         index = np.ogrid[tuple(slice(n) for n in shape)]
-        result = self._positions(place, source[axis : axis + 1])
+        result = self._positions(positions, source[axis : axis + 1])
         if result is None:  # any element along the axis
             pattern, result = self._reduced(pattern, x, (axis,)), np.zeros(shape, np.int64)
             source = tuple(1 if a == axis else n for a, n in enumerate(source))
@@ -167,10 +167,10 @@ class Dependence:
     def _scattered(self, term: terms.Term, pattern: Pattern, shape: tuple[int, ...]) -> Pattern:
         if pattern is None:
             return None
-        x, place = term.args
+        x, positions = term.args
         axis, span = term.detail[1]
         source = lengths(x.shape)
-        result = self._positions(place, shape[axis : axis + 1])
+        result = self._positions(positions, shape[axis : axis + 1])
         if result is None:  # anywhere along the axis
             united = self._reduced(pattern, x, tuple(range(axis, axis + span)))
             rest = tuple(1 if a == axis else n for a, n in enumerate(shape))

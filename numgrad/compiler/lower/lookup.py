@@ -24,14 +24,14 @@ def positions(terms: Terms, indices: Term, length: Length, *, wrap: bool = True)
     if indices.dtype.kind not in "iu" or value_of(length) == 0:
         return None
     n, zero = terms.size(length, INT64), terms.constant(0, INT64)
-    place = terms.cast(indices, INT64)
+    index = terms.cast(indices, INT64)
     if wrap:
-        back = terms.map("add", (place, n), INT64)
-        place = where(terms, terms.map("less", (place, zero), BOOL), back, place)
-    low = terms.map("greater_equal", (place, zero), BOOL)
-    inside = terms.map("logical_and", (low, terms.map("less", (place, n), BOOL)), BOOL)
+        back = terms.map("add", (index, n), INT64)
+        index = where(terms, terms.map("less", (index, zero), BOOL), back, index)
+    low = terms.map("greater_equal", (index, zero), BOOL)
+    inside = terms.map("logical_and", (low, terms.map("less", (index, n), BOOL)), BOOL)
     require(terms, inside)
-    return where(terms, inside, place, zero)
+    return where(terms, inside, index, zero)
 
 
 def require(terms: Terms, holds: Term) -> None:
@@ -54,15 +54,15 @@ def spread(terms: Terms, x: Term, axis: int, shape: tuple[Length, ...]) -> Term:
     return terms.broadcast(terms.insert(x, tuple(range(rank, len(shape) - axis))), shape)
 
 
-def gather(terms: Terms, x: Term, place: Term, axis: int, span: int, shape: tuple) -> Term:
+def gather(terms: Terms, x: Term, index: Term, axis: int, span: int, shape: tuple) -> Term:
     """Elements at positions along an axis, in whose place ``span`` axes of ``shape`` come."""
-    return terms.make(GATHER, (x, place), x.dtype, (axis, span), shape)
+    return terms.make(GATHER, (x, index), x.dtype, (axis, span), shape)
 
 
 def scatter(
     terms: Terms,
     x: Term,
-    place: Term,
+    index: Term,
     axis: int,
     span: int,
     shape: tuple[Length, ...],
@@ -76,19 +76,19 @@ def scatter(
         return terms.insert(terms.reduce(kind, x, tuple(range(axis, axis + span))), (axis,))
     if all(n == ONE for n in x.shape[axis : axis + span]):
         gone = tuple(range(axis, axis + span))
-        x, place = (
-            terms.broadcast(terms.insert(terms.drop(a, gone), (axis,)), shape) for a in (x, place)
+        x, index = (
+            terms.broadcast(terms.insert(terms.drop(a, gone), (axis,)), shape) for a in (x, index)
         )
-        here = terms.map("equal", (place, terms.iota(shape, axis)), BOOL)
+        here = terms.map("equal", (index, terms.iota(shape, axis)), BOOL)
         none = x.dtype.type(identity(kind, x.dtype)).item()
         return where(terms, here, x, terms.constant(none, x.dtype))
-    return terms.make(SCATTER, (x, place), x.dtype, (kind, (axis, span)), shape)
+    return terms.make(SCATTER, (x, index), x.dtype, (kind, (axis, span)), shape)
 
 
-def last_writers(terms: Terms, place: Term, length: Length) -> tuple[Term, Term]:
+def last_writers(terms: Terms, index: Term, length: Length) -> tuple[Term, Term]:
     """For each of ``length`` places which of several writes in order is the last, and if any is."""
-    order = terms.iota(place.shape)
-    writer = scatter(terms, order, place, 0, 1, (length,), "max")
+    order = terms.iota(index.shape)
+    writer = scatter(terms, order, index, 0, 1, (length,), "max")
     zero = terms.constant(0, INT64)
     written = terms.map("greater_equal", (writer, zero), BOOL)
     return where(terms, written, writer, zero), written
@@ -108,12 +108,12 @@ def _take(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
         x, axis = terms.reshape(x, (count(x.shape),)), 0
     else:
         axis = _axis(node, len(x.shape))
-    place = positions(terms, indices, x.shape[axis])
-    if place is None:
+    index = positions(terms, indices, x.shape[axis])
+    if index is None:
         return None
     shape = shape_of(terms, node)
     span = len(indices.shape)
-    return gather(terms, x, spread(terms, place, axis, shape), axis, span, shape)
+    return gather(terms, x, spread(terms, index, axis, shape), axis, span, shape)
 
 
 @lowering("take_backward")
@@ -125,11 +125,11 @@ def _take_backward(terms: Terms, node: TracedNode, args: list[Term]) -> Term | N
         whole, axis = (count(shape),), 0
     else:
         axis = _axis(node, len(shape))
-    place = positions(terms, indices, whole[axis])
-    if place is None or x.dtype.kind == "b":
+    index = positions(terms, indices, whole[axis])
+    if index is None or x.dtype.kind == "b":
         return None
-    place = spread(terms, place, axis, x.shape)
-    added = scatter(terms, x, place, axis, len(indices.shape), whole)
+    index = spread(terms, index, axis, x.shape)
+    added = scatter(terms, x, index, axis, len(indices.shape), whole)
     return terms.reshape(added, shape)
 
 
@@ -137,8 +137,8 @@ def _take_backward(terms: Terms, node: TracedNode, args: list[Term]) -> Term | N
 def _gather_along(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     x, indices = args
     axis = _axis(node, len(x.shape))
-    place = positions(terms, indices, x.shape[axis])
-    return None if place is None else gather(terms, x, place, axis, 1, indices.shape)
+    index = positions(terms, indices, x.shape[axis])
+    return None if index is None else gather(terms, x, index, axis, 1, indices.shape)
 
 
 @lowering("gather_along_backward")
@@ -146,20 +146,20 @@ def _gather_along_backward(terms: Terms, node: TracedNode, args: list[Term]) -> 
     x, indices = args
     shape = shape_of(terms, node)
     axis = _axis(node, len(shape))
-    place = positions(terms, indices, shape[axis])
-    if place is None or x.dtype.kind == "b":
+    index = positions(terms, indices, shape[axis])
+    if index is None or x.dtype.kind == "b":
         return None
-    return scatter(terms, x, place, axis, 1, shape)
+    return scatter(terms, x, index, axis, 1, shape)
 
 
 @lowering("add_along")
 def _add_along(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     x, indices, source = args
     axis = _axis(node, len(x.shape))
-    place = positions(terms, indices, x.shape[axis])
-    if place is None or x.dtype.kind == "b":
+    index = positions(terms, indices, x.shape[axis])
+    if index is None or x.dtype.kind == "b":
         return None
-    added = scatter(terms, terms.cast(source, x.dtype), place, axis, 1, x.shape)
+    added = scatter(terms, terms.cast(source, x.dtype), index, axis, 1, x.shape)
     return terms.map("add", (x, added), x.dtype)
 
 
@@ -168,11 +168,11 @@ def _index_add(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     x, indices, source = args
     alpha = node.params.get("alpha", 1)
     axis = _axis(node, len(x.shape))
-    place = positions(terms, indices, x.shape[axis])
-    if place is None or alpha != 1 or x.dtype.kind == "b":
+    index = positions(terms, indices, x.shape[axis])
+    if index is None or alpha != 1 or x.dtype.kind == "b":
         return None
-    place = spread(terms, terms.reshape(place, (count(place.shape),)), axis, source.shape)
-    added = scatter(terms, terms.cast(source, x.dtype), place, axis, 1, x.shape)
+    index = spread(terms, terms.reshape(index, (count(index.shape),)), axis, source.shape)
+    added = scatter(terms, terms.cast(source, x.dtype), index, axis, 1, x.shape)
     return terms.map("add", (x, added), x.dtype)
 
 
@@ -181,12 +181,12 @@ def _flat_positions(terms: Terms, node: TracedNode, args: list[Term]) -> Term | 
     (indices,) = args
     shape = terms.shape(node.params["shape"])
     axis = _axis(node, len(shape))
-    place = positions(terms, indices, shape[axis])
-    if place is None:
+    index = positions(terms, indices, shape[axis])
+    if index is None:
         return None
     total, stride = terms.constant(0, INT64), ONE
     for a in range(len(shape) - 1, -1, -1):
-        along = place if a == axis else terms.iota(indices.shape, a)
+        along = index if a == axis else terms.iota(indices.shape, a)
         offset = terms.map("multiply", (along, terms.size(stride, INT64)), INT64)
         total = terms.map("add", (offset, total), INT64)
         stride = multiply(stride, shape[a])
@@ -196,12 +196,12 @@ def _flat_positions(terms: Terms, node: TracedNode, args: list[Term]) -> Term | 
 @lowering("last_writes")
 def _last_writes(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     (indices,) = args
-    place = _flat_place(terms, indices, terms.length(node.params["size"]))
-    if place is None:
+    index = _flat_place(terms, indices, terms.length(node.params["size"]))
+    if index is None:
         return None
-    writer, _ = last_writers(terms, place, terms.length(node.params["size"]))
-    last = gather(terms, writer, place, 0, 1, place.shape)
-    kept = terms.map("equal", (last, terms.iota(place.shape)), BOOL)
+    writer, _ = last_writers(terms, index, terms.length(node.params["size"]))
+    last = gather(terms, writer, index, 0, 1, index.shape)
+    kept = terms.map("equal", (last, terms.iota(index.shape)), BOOL)
     return terms.reshape(kept, indices.shape)
 
 
@@ -209,26 +209,26 @@ def _flat_place(terms: Terms, indices: Term, length: Length) -> Term | None:
     """Positions of indices on one axis, unless there are none."""
     if value_of(count(indices.shape)) == 0:
         return None
-    place = positions(terms, indices, length)
-    return None if place is None else terms.reshape(place, (count(indices.shape),))
+    index = positions(terms, indices, length)
+    return None if index is None else terms.reshape(index, (count(indices.shape),))
 
 
 @lowering("put")
 def _put(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     x, indices, values = args
     whole, size = (count(x.shape),), (count(indices.shape),)
-    place = _flat_place(terms, indices, whole[0])
-    if place is None or count(values.shape) not in (size[0], ONE):
+    index = _flat_place(terms, indices, whole[0])
+    if index is None or count(values.shape) not in (size[0], ONE):
         return None
     values = terms.reshape(terms.cast(values, x.dtype), (count(values.shape),))
     values, flat = terms.broadcast(values, size), terms.reshape(x, whole)
     if not node.params["accumulate"]:
-        writer, written = last_writers(terms, place, whole[0])
+        writer, written = last_writers(terms, index, whole[0])
         written_values = gather(terms, values, writer, 0, 1, whole)
         return terms.reshape(where(terms, written, written_values, flat), x.shape)
     if x.dtype.kind == "b":
         return None
-    added = scatter(terms, values, place, 0, 1, whole)
+    added = scatter(terms, values, index, 0, 1, whole)
     return terms.reshape(terms.map("add", (flat, added), x.dtype), x.shape)
 
 
@@ -236,10 +236,10 @@ def _put(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
 def _index_copy(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     x, indices, source = args
     axis = _axis(node, len(x.shape))
-    place = _flat_place(terms, indices, x.shape[axis])
-    if place is None:
+    index = _flat_place(terms, indices, x.shape[axis])
+    if index is None:
         return None
-    writer, written = last_writers(terms, place, x.shape[axis])
+    writer, written = last_writers(terms, index, x.shape[axis])
     writer, written = (spread(terms, a, axis, x.shape) for a in (writer, written))
     copied = gather(terms, terms.cast(source, x.dtype), writer, axis, 1, x.shape)
     return where(terms, written, copied, x)
@@ -249,10 +249,10 @@ def _index_copy(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None
 def _index_fill(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     x, indices, value = args
     axis = _axis(node, len(x.shape))
-    place = _flat_place(terms, indices, x.shape[axis])
-    if place is None:
+    index = _flat_place(terms, indices, x.shape[axis])
+    if index is None:
         return None
-    _, written = last_writers(terms, place, x.shape[axis])
+    _, written = last_writers(terms, index, x.shape[axis])
     return where(terms, spread(terms, written, axis, x.shape), terms.cast(value, x.dtype), x)
 
 
@@ -268,9 +268,9 @@ def _extreme(kind: str) -> Lowering:
         is_extreme = terms.map("equal", (x, extreme), BOOL)
         if x.dtype.kind in "fc":
             is_extreme = terms.map("logical_or", (is_extreme, terms.map("isnan", (x,), BOOL)), BOOL)
-        place = terms.iota(x.shape, None if axis is None else axes[0])
+        index = terms.iota(x.shape, None if axis is None else axes[0])
         never = terms.constant(np.iinfo(INT64).max, INT64)
-        first = terms.reduce("min", where(terms, is_extreme, place, never), axes)
+        first = terms.reduce("min", where(terms, is_extreme, index, never), axes)
         return terms.insert(first, axes) if node.params["keepdims"] else first
 
     return read

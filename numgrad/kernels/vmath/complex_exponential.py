@@ -36,13 +36,12 @@ from numgrad.kernels.vmath.hyperbolic import cosh_f64, sinh_f64
 from numgrad.kernels.vmath.inverse_trigonometric import atan2_f64
 from numgrad.kernels.vmath.logarithm import log1p_f64
 from numgrad.kernels.vmath.power import pow_slow_f64
-from numgrad.kernels.vmath.precision import through_complex128
+from numgrad.kernels.vmath.precision import float64s, of_parts, through_complex128
 from numgrad.kernels.vmath.roots import hypot_f64
 from numgrad.kernels.vmath.trigonometric import sincos_f64
 
-D_INF, D_NAN = np.float64(np.inf), np.float64(np.nan)
+D_HALF, D_FOUR, D_INF, D_NAN = float64s("0.5 4.0 inf nan")
 MOST_PRODUCTS = np.float64(100.0)  # the largest exponent of a power taken by products
-D_HALF, D_FOUR = np.float64(0.5), np.float64(4.0)
 LOW, HIGH = np.float64(-800.0), np.float64(1460.0)  # exp times any sine is 0, or infinite
 LOW_2, HIGH_2 = np.float64(-1150.0), np.float64(2106.0)
 MOST_K = np.float64(2040.0)  # of ``scale_f64``
@@ -172,48 +171,17 @@ def tanh_parts(x, y):
     return real, select(y == D_ZERO, y, imag)
 
 
-@outlined
-def cosh_c128(z):
-    """Hyperbolic cosine of ``z``."""
-    real, imag = cosh_parts(z.real, z.imag)
-    return complex(real, imag)
-
-
-@outlined
-def sinh_c128(z):
-    """Hyperbolic sine of ``z``."""
-    real, imag = sinh_parts(z.real, z.imag)
-    return complex(real, imag)
-
-
-@outlined
-def tanh_c128(z):
-    """Hyperbolic tangent of ``z``."""
-    real, imag = tanh_parts(z.real, z.imag)
-    return complex(real, imag)
-
-
-# cos z = cosh(i z), and sin z, tan z are -i sinh(i z), -i tanh(i z)
+cosh_c128, cosh_c64 = of_parts("cosh", cosh_parts)
+sinh_c128, sinh_c64 = of_parts("sinh", sinh_parts)
+tanh_c128, tanh_c64 = of_parts("tanh", tanh_parts)
+sin_c128, sin_c64 = of_parts("sin", sinh_parts, turned=True)
+tan_c128, tan_c64 = of_parts("tan", tanh_parts, turned=True)
 
 
 @outlined
 def cos_c128(z):
-    """Cosine of ``z``."""
+    """Cosine of ``z``: cos z = cosh(i z)."""
     real, imag = cosh_parts(-z.imag, z.real)
-    return complex(real, imag)
-
-
-@outlined
-def sin_c128(z):
-    """Sine of ``z``."""
-    imag, real = sinh_parts(z.imag, z.real)
-    return complex(real, imag)
-
-
-@outlined
-def tan_c128(z):
-    """Tangent of ``z``."""
-    imag, real = tanh_parts(z.imag, z.real)
     return complex(real, imag)
 
 
@@ -316,19 +284,6 @@ def power_c64(z, w):
 
 float_power_c64 = power_c64
 
-exp_c64, exp2_c64, expm1_c64 = (
-    through_complex128(exp_c128),
-    through_complex128(exp2_c128),
-    through_complex128(expm1_c128),
-)
-sinh_c64, cosh_c64, tanh_c64 = (
-    through_complex128(sinh_c128),
-    through_complex128(cosh_c128),
-    through_complex128(tanh_c128),
-)
-sin_c64, cos_c64, tan_c64 = (
-    through_complex128(sin_c128),
-    through_complex128(cos_c128),
-    through_complex128(tan_c128),
-)
+exp_c64, exp2_c64 = through_complex128(exp_c128), through_complex128(exp2_c128)
+expm1_c64, cos_c64 = through_complex128(expm1_c128), through_complex128(cos_c128)
 sigmoid_c64, softplus_c64 = through_complex128(sigmoid_c128), through_complex128(softplus_c128)

@@ -24,7 +24,7 @@ from numgrad.kernels.vmath.error_free import fast_two_sum, two_prod_f64, two_sum
 from numgrad.kernels.vmath.hyperbolic import asinh_f64
 from numgrad.kernels.vmath.inverse_trigonometric import atan2_f64
 from numgrad.kernels.vmath.logarithm import log1p_f64, log_f64, log_of_sum_f64
-from numgrad.kernels.vmath.precision import float64s, through_complex128
+from numgrad.kernels.vmath.precision import float64s, of_parts, through_complex128
 from numgrad.kernels.vmath.roots import hypot_f64
 
 D_ZERO, D_HALF, D_ONE, D_TWO, D_INF, D_NAN = float64s("0.0 0.5 1.0 2.0 inf nan")
@@ -61,11 +61,7 @@ def sqrt_parts(x, y):
     return select(infinite, b, real), copysign(select(infinite, b, imag), y)
 
 
-@outlined
-def sqrt_c128(z):
-    """Square root of ``z``, its real part not negative."""
-    real, imag = sqrt_parts(z.real, z.imag)
-    return complex(real, imag)
+sqrt_c128, sqrt_c64 = of_parts("sqrt", sqrt_parts)
 
 
 @outlined
@@ -110,11 +106,7 @@ def sign_c128(z):
     return complex(x / modulus, y / modulus)
 
 
-sqrt_c64, sign_c64, reciprocal_c64 = (
-    through_complex128(sqrt_c128),
-    through_complex128(sign_c128),
-    through_complex128(reciprocal_c128),
-)
+sign_c64, reciprocal_c64 = through_complex128(sign_c128), through_complex128(reciprocal_c128)
 
 
 LOG_LARGE, LOG_SMALL = np.float64(2.0**500), np.float64(2.0**-400)
@@ -185,11 +177,8 @@ def logit_c128(z):
     return complex(real, atan2_f64(y, x) - atan2_f64(-y, w))
 
 
-log_c64, log2_c64, log10_c64 = (
-    through_complex128(log_c128),
-    through_complex128(log2_c128),
-    through_complex128(log10_c128),
-)
+log_c64, log2_c64 = through_complex128(log_c128), through_complex128(log2_c128)
+log10_c64 = through_complex128(log10_c128)
 log1p_c64, logit_c64 = through_complex128(log1p_c128), through_complex128(logit_c128)
 
 
@@ -254,32 +243,11 @@ def arctanh_parts(x, y):
     return copysign(select(near | (a == D_ZERO), a, real), x), select(near, y, imag)
 
 
-@outlined
-def arcsin_c128(z):
-    """Inverse sine of ``z``."""
-    real, imag = arcsin_parts(z.real, z.imag)
-    return complex(real, imag)
-
-
-@outlined
-def arccos_c128(z):
-    """Inverse cosine of ``z``."""
-    real, imag = arccos_parts(z.real, z.imag)
-    return complex(real, imag)
-
-
-@outlined
-def arctan_c128(z):
-    """Inverse tangent of ``z``: arctan z = -i arctanh(i z)."""
-    imag, real = arctanh_parts(z.imag, z.real)
-    return complex(real, imag)
-
-
-@outlined
-def arcsinh_c128(z):
-    """Inverse hyperbolic sine of ``z``: i arcsinh z = arcsin(i z)."""
-    imag, real = arcsin_parts(z.imag, z.real)
-    return complex(real, imag)
+arcsin_c128, arcsin_c64 = of_parts("arcsin", arcsin_parts)
+arccos_c128, arccos_c64 = of_parts("arccos", arccos_parts)
+arctanh_c128, arctanh_c64 = of_parts("arctanh", arctanh_parts)
+arcsinh_c128, arcsinh_c64 = of_parts("arcsinh", arcsin_parts, turned=True)
+arctan_c128, arctan_c64 = of_parts("arctan", arctanh_parts, turned=True)
 
 
 @outlined
@@ -289,17 +257,4 @@ def arccosh_c128(z):
     return complex(fabs(real), copysign(imag, z.imag))
 
 
-@outlined
-def arctanh_c128(z):
-    """Inverse hyperbolic tangent of ``z``."""
-    real, imag = arctanh_parts(z.real, z.imag)
-    return complex(real, imag)
-
-
-arcsin_c64, arccos_c64, arctan_c64 = (
-    through_complex128(arcsin_c128),
-    through_complex128(arccos_c128),
-    through_complex128(arctan_c128),
-)
-arcsinh_c64, arccosh_c64 = through_complex128(arcsinh_c128), through_complex128(arccosh_c128)
-arctanh_c64 = through_complex128(arctanh_c128)
+arccosh_c64 = through_complex128(arccosh_c128)

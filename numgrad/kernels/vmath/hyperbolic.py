@@ -88,11 +88,7 @@ def halves_f64(a):
     down = power_of_two_f64(-select(k > LAST_K, LAST_K, k) - D_TWO)
     t = r * r
     t2 = t * t
-    even = mul_add(
-        t2,
-        mul_add(t2, mul_add(t, C5, C4), mul_add(t, C3, C2)),
-        mul_add(t, C1, C0),
-    )
+    even = mul_add(t2, mul_add(t2, mul_add(t, C5, C4), mul_add(t, C3, C2)), mul_add(t, C1, C0))
     odd = mul_add(t2, mul_add(t2, S4, mul_add(t, S3, S2)), mul_add(t, S1, S0))
     return up, down, r, c, t * even, (r * t) * odd
 

@@ -92,6 +92,28 @@ def through_complex128(double: DeviceFunction) -> DeviceFunction:
     return _named(narrow, double, inline=True)
 
 
+def of_parts(
+    name: str, parts: DeviceFunction, *, turned: bool = False
+) -> tuple[DeviceFunction, DeviceFunction]:
+    """The function of these real and imaginary parts, in both precisions.
+
+    If ``turned`` the parts are those of a function ``f``, and the result is ``-i f(i z)``.
+    """
+
+    def straight(z):
+        real, imag = parts(z.real, z.imag)
+        return complex(real, imag)
+
+    def quarter(z):
+        imag, real = parts(z.imag, z.real)
+        return complex(real, imag)
+
+    function = quarter if turned else straight
+    function.__name__ = function.__qualname__ = f"{name}_c128"
+    wide = DeviceFunction(function)
+    return wide, through_complex128(wide)
+
+
 def _named(narrow: Any, double: DeviceFunction, *, inline: bool) -> DeviceFunction:
     name = double.__name__.replace("f64", "f32").replace("c128", "c64")
     narrow.__name__ = narrow.__qualname__ = name  # linker symbols come from the name
