@@ -20,7 +20,7 @@ operands alone, and its backward is the joint sweep.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -66,10 +66,11 @@ class KernelOperation(Primitive):
         self,
         function: Callable[..., Any],
         writes: Writes,
+        save: str = "all",
         definition: KernelDefinition | BatchDefinition | None = None,
     ) -> None:
         function = plain_function(function)
-        self.definition = definition or KernelDefinition(function, writes, TABLE)
+        self.definition = definition or KernelDefinition(function, writes, TABLE, save)
         self.writes = writes
         self.__kernel__ = function
         self._batches: dict[tuple[bool, ...], BatchedKernel] = {}
@@ -96,7 +97,8 @@ class KernelOperation(Primitive):
 
     def __reduce__(self) -> Any:
         function = self.__kernel__
-        return _find_kernel, (function.__module__, function.__qualname__, self.writes)
+        own = (function.__module__, function.__qualname__, self.writes, self.definition.save)
+        return _find_kernel, own
 
     # -------------------------------------------------------------------------------- the calls
 
@@ -306,7 +308,8 @@ class KernelOperation(Primitive):
         *arguments
             As those of ``source``.
         """
-        return self._program_for(arguments).report()
+        given = plain(self.arrays(arguments)) if arguments else ()
+        return self._program_for(arguments).report(given)
 
     def _program_for(self, arguments: Sequence[Any]) -> DerivativeProgram:
         if arguments:
@@ -326,7 +329,7 @@ class BatchedKernel(KernelOperation):
         assert isinstance(kernel.definition, KernelDefinition)
         self.kernel, self.mask = kernel, mask
         definition = BatchDefinition(kernel.definition, mask)
-        super().__init__(kernel.__kernel__, kernel.writes, definition)
+        super().__init__(kernel.__kernel__, kernel.writes, definition=definition)
 
     def __reduce__(self) -> Any:
         return _find_batched, (self.kernel, self.mask)
@@ -536,13 +539,13 @@ def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
         return True
 
 
-def _find_kernel(module: str, name: str, writes: Writes) -> KernelOperation:
+def _find_kernel(module: str, name: str, writes: Writes, save: str = "all") -> KernelOperation:
     from importlib import import_module
 
     value: Any = import_module(module)
     for part in name.split("."):
         value = getattr(value, part)
-    return value if isinstance(value, KernelOperation) else KernelOperation(value, writes)
+    return value if isinstance(value, KernelOperation) else KernelOperation(value, writes, save)
 
 
 def _find_batched(kernel: KernelOperation, mask: tuple[bool, ...]) -> BatchedKernel:
@@ -554,16 +557,20 @@ def _find_derivative(kernel: KernelOperation, word: str) -> _Derivative:
 
 
 @overload
-def kernel(function: Callable[..., Any], *, writes: Writes = ()) -> KernelOperation: ...
+def kernel(
+    function: Callable[..., Any], *, writes: Writes = (), save: Literal["all", "less"] = "all"
+) -> KernelOperation: ...
 
 
 @overload
 def kernel(
-    function: None = None, *, writes: Writes = ()
+    function: None = None, *, writes: Writes = (), save: Literal["all", "less"] = "all"
 ) -> Callable[[Callable[..., Any]], KernelOperation]: ...
 
 
-def kernel(function: Any = None, *, writes: Writes = ()) -> Any:
+def kernel(
+    function: Any = None, *, writes: Writes = (), save: Literal["all", "less"] = "all"
+) -> Any:
     """Give a function of explicit loops derivatives, compiled; a decorator.
 
     Parameters
@@ -576,6 +583,11 @@ def kernel(function: Any = None, *, writes: Writes = ()) -> Any:
     writes
         Names of the arrays that the function overwrites. A call leaves these as they are: what
         they would hold afterwards are outputs, after those that are returned.
+    save
+        "all" values that the gradient needs of each step of a loop over time, or "less": the states
+        at the starts of segments, as many as a segment has steps. Steps are then computed once
+        more, and memory grows with the square root of their number; ``report`` says how many bytes.
+        Batches of ``ng.vmap`` keep all.
 
     Raises
     ------
@@ -617,7 +629,7 @@ def kernel(function: Any = None, *, writes: Writes = ()) -> Any:
     array([-1., -1.,  2.])
     """
     if function is None:
-        return lambda f: kernel(f, writes=writes)
-    if isinstance(function, KernelOperation) and not writes:
+        return lambda f: kernel(f, writes=writes, save=save)
+    if isinstance(function, KernelOperation) and not writes and save == "all":
         return function
-    return KernelOperation(function, writes)
+    return KernelOperation(function, writes, save)

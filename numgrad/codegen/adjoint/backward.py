@@ -138,6 +138,8 @@ class Backward:
 
     def is_gone(self, load: Load) -> bool:
         """Whether the backward sweep cannot read the element itself."""
+        if load.copy is not None:
+            return False
         home = self.function.arrays[load.array].home
         if home is not None and home.loop is not None:
             loop = load.home.loop

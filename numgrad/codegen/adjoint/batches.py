@@ -51,6 +51,7 @@ class BatchDefinition:
         self.scope, self.written = definition.scope, definition.written
         self.parameters, self.operations = definition.parameters, definition.operations
         self.batched = tuple(batched)
+        self.save = "all"  # of one example at a time, where the loop over examples runs again
         self._programs: dict[tuple, BatchProgram] = {}
         self.last: DerivativeProgram | None = None
 
@@ -106,7 +107,12 @@ class _Batching:
             array.shape = tuple(map(self._value, array.shape))
             if name in self.arrays:
                 self._widen(array, Expression("shape", (first, 0)))
-        function.checks = [(self._value(a), self._value(b), c) for a, b, c in function.checks]
+        function.checks = [
+            c._replace(
+                condition=self._value(c.condition), operands=tuple(map(self._value, c.operands))
+            )
+            for c in function.checks
+        ]
         function.scalars = set()
         outer = Block()
         length = Expression("shape", (first, 0))

@@ -240,7 +240,7 @@ class LoopReader(StatementReader):
     ) -> None:
         before = self.block
         body = Block(None, before)
-        loop = KernelLoop("", 0, 0, 1, body)
+        loop, line = KernelLoop("", 0, 0, 1, body), self.line
         loop.home = before
         body.loop = loop
         if span is not None:
@@ -295,6 +295,7 @@ class LoopReader(StatementReader):
         changed = self._changed(node, outer, inner, {name for name, _ in carried})
         # numbers that were not there before have none after, or those of the last iteration
         self.block = before
+        self.line = line
         self.emit(loop)
         for name, one in carried:
             one.out = self.fresh(name, self.dtypes[one.name])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import sqrt
 from typing import Any
 
 from numgrad.codegen.adjoint.expressions import FOLD
@@ -26,6 +27,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "int": int,
     "float": float,
     "bool": bool,
+    "isqrt": lambda a: int(sqrt(a)),
     "neg": lambda a: -a,
     "not": lambda a: not a,
     "and": lambda a, b: a and b,

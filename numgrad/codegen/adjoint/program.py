@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numgrad.codegen.adjoint.backward import Backward
+from numgrad.codegen.adjoint.checkpoints import check_segments, put_in_segments, refused_line
 from numgrad.codegen.adjoint.compiled import Text, kinds_of
 from numgrad.codegen.adjoint.derivatives import (
     backward_of,
@@ -25,8 +26,8 @@ from numgrad.codegen.adjoint.operations import Operations, OperationTable
 from numgrad.codegen.adjoint.outputs import WrittenParameters
 from numgrad.codegen.adjoint.placement import raise_allocations, stays_in_branch
 from numgrad.codegen.adjoint.reading import MOST_AXES, Kind, number, read_function
-from numgrad.codegen.adjoint.reports import KernelReport, report_of
-from numgrad.codegen.adjoint.representation import KernelFunction
+from numgrad.codegen.adjoint.reports import KernelReport, kept_bytes, report_of
+from numgrad.codegen.adjoint.representation import KernelFunction, KernelLoop
 from numgrad.codegen.adjoint.scopes import TEXT, Scope, check_statements, scope_of
 from numgrad.codegen.adjoint.simplification import simplify
 from numgrad.codegen.adjoint.split import ForwardState, SplitProgram
@@ -34,6 +35,8 @@ from numgrad.codegen.adjoint.tangent import tangent_text
 from numgrad.codegen.adjoint.vectors import facts_of
 from numgrad.codegen.intrinsics import grow, growing
 from numgrad.errors import NumgradKernelError, NumgradValueError
+
+SAVE = ("all", "less")
 
 
 class Output(NamedTuple):
@@ -54,10 +57,19 @@ class KernelDefinition:
         Parameters that it overwrites.
     parameters
         Those that callers pass.
+    save
+        "all" values that the gradient needs of loops over time, or "less": Note [Checkpoints of
+        loops] in ``checkpoints``.
     """
 
-    def __init__(self, function: Callable[..., Any], writes: Any, table: OperationTable) -> None:
-        self.scope = scope_of(function)
+    def __init__(
+        self, function: Callable[..., Any], writes: Any, table: OperationTable, save: str = "all"
+    ) -> None:
+        if save not in SAVE:
+            raise NumgradValueError(
+                f"kernel: save is one of {', '.join(map(repr, SAVE))}, not {save!r}"
+            )
+        self.scope, self.save = scope_of(function), save
         names = self.scope.parameters
         self.written = WrittenParameters.declared(self.scope.name, writes, names)
         self.parameters = tuple([name for name in names if name not in self.written.made])
@@ -117,6 +129,7 @@ class DerivativeProgram:
                     f"{definition.name}: an array of {rank} axes; kernels take arrays of up to "
                     f"{MOST_AXES}, so reshape it"
                 )
+        self.kinds, self.segments = kinds, list[KernelLoop]()
         self.function = self._read(definition.scope, kinds, definition.written)
         self.names = self.function.parameters
         written = self.function.written
@@ -187,15 +200,27 @@ class DerivativeProgram:
         """The backward sweep, for these parameters, with fused loops or with none."""
         backward = self._backwards.get((inputs, fuses))
         if backward is None:
-            backward = backward_of(self.function, self.operations, inputs, fuses=fuses)
+            backward = backward_of(self.swept, self.operations, inputs, fuses=fuses)
+            check_segments(self.segments, backward.tapes, refused_line(self.definition.scope))
             self._backwards[inputs, fuses] = backward
         return backward
+
+    @cached_property
+    def swept(self) -> KernelFunction:
+        """The function whose sweeps give the gradient."""
+        if self.definition.save == "all":
+            return self.function
+        scope = self.definition.scope
+        function = self._read(scope, self.kinds, self.definition.written)
+        backward = backward_of(function, self.operations, self.all_inputs, fuses=False)
+        self.segments = put_in_segments(function, backward.tapes, refused_line(scope))
+        return function
 
     def split(self, inputs: tuple[str, ...]) -> SplitProgram | None:
         """The function in split mode, for these parameters; None if it has no such form."""
         if inputs not in self._splits:
             backward = self.backward(inputs, fuses=False)
-            split = SplitProgram(self.function, self.operations, backward, inputs)
+            split = SplitProgram(self.swept, self.operations, backward, inputs)
             self._splits[inputs] = split if split.is_possible else None
         return self._splits[inputs]
 
@@ -204,8 +229,8 @@ class DerivativeProgram:
         text = self._gradients.get(inputs)
         if text is None:
             backward = self.backward(inputs)
-            source = gradient_text(self.function, self.operations, backward)
-            text = self._text("backward", source, self._with_derivatives, self.function)
+            source = gradient_text(self.swept, self.operations, backward)
+            text = self._text("backward", source, self._with_derivatives, self.swept)
             self._gradients[inputs] = text
         return text
 
@@ -232,11 +257,11 @@ class DerivativeProgram:
     def source(self, word: str) -> str:
         """A program as text: "forward", "backward", "tangent", "augmented" or "reverse"."""
         if word == "forward":
-            return self.forward.parallel.text
+            return self.forward.source
         if word == "tangent":
-            return self.tangent.parallel.text
+            return self.tangent.source
         if word == "backward":
-            return self.gradient(self.all_inputs).parallel.text
+            return self.gradient(self.all_inputs).source
         if word in ("augmented", "reverse"):
             split = self.split(self.all_inputs)
             if split is None:
@@ -244,22 +269,24 @@ class DerivativeProgram:
                     f"source: {self.function.name} has no split form; its gradient is computed by "
                     "the program backward"
                 )
-            return (split.forward if word == "augmented" else split.reverse).parallel.text
+            return (split.forward if word == "augmented" else split.reverse).source
         raise NumgradValueError(
             f"source: no program is called {word!r}; it is forward, backward, tangent, augmented "
             "or reverse"
         )
 
-    def report(self) -> KernelReport:
+    def report(self, arguments: Sequence[Any] = ()) -> KernelReport:
         """List the values that the gradient keeps and the loops that run again."""
         texts = {
-            "function": self.forward.parallel,
-            "tangents": self.tangent.parallel,
-            "gradient": self.gradient(self.all_inputs).parallel,
+            "function": self.forward,
+            "tangents": self.tangent,
+            "gradient": self.gradient(self.all_inputs),
         }
         backward = self.backward(self.all_inputs)
         split = None if backward.fused else self.split(self.all_inputs)
-        return report_of(backward, self.definition.scope, texts, split)
+        size = kept_bytes(split, self._given(arguments)) if split and arguments else None
+        scope = self.definition.scope
+        return report_of(self.function, backward, scope, texts, split, size)
 
     @property
     def all_inputs(self) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ class Recomputation:
         return self.replay is not None and home is not None and home.is_within(self.replay.body)
 
     def _read(self, load: Load) -> None:
-        if self._is_own(load.array):
+        if self._is_own(load.array) and load.copy is None:
             self.arrays.add(load.array)
 
     def _want(self, *values: Value | None) -> None:
@@ -170,6 +170,10 @@ class Recomputation:
         return []
 
     def _load_again(self, s: Load, block: Block) -> list[Line]:
+        if s.copy is not None and not (s.name in self.cut and block is self.top):
+            array, index = s.copy
+            self._want(*index)
+            return [f"{s.name} = {self.texts.element(array, index)}", *self._keeping(s.name)]
         is_deep = self.replay is not None and block.loop is not self.replay
         if is_deep:
             home = self.function.arrays[s.array].home

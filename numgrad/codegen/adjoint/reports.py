@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from numgrad.codegen.adjoint.backward import Backward
-from numgrad.codegen.adjoint.parallel import ParallelText
-from numgrad.codegen.adjoint.representation import KernelLoop, walk
+from numgrad.codegen.adjoint.compiled import Text
+from numgrad.codegen.adjoint.representation import KernelFunction, KernelLoop, walk
 from numgrad.codegen.adjoint.scopes import Scope
 from numgrad.codegen.adjoint.split import SplitProgram
+from numgrad.errors import NumgradKernelError
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,28 @@ class LoopInSweep:
 
 
 @dataclass(frozen=True)
+class LoopWithoutVectors:
+    """An innermost loop that is not compiled to vectors, in one of a kernel's programs.
+
+    Attributes
+    ----------
+    line
+        Where it begins.
+    sweep
+        "function", "gradient" or "tangents".
+    obstacle
+        What keeps it from vectors, by names of ``source``.
+    """
+
+    line: int
+    sweep: str
+    obstacle: str
+
+    def __str__(self) -> str:
+        return f"loop in line {self.line}, {self.sweep}: not in vectors, as {self.obstacle}"
+
+
+@dataclass(frozen=True)
 class KernelReport:
     """Values that the gradient of a kernel keeps, loops that run again, parallel loops.
 
@@ -82,12 +106,19 @@ class KernelReport:
         ``split``; "joint" if the backward computes the function again.
     held
         Names of what a recorded call holds in split mode until its backward, besides operands.
+    scalar
+        The innermost loops that are not compiled to vectors, for each program.
+    bytes
+        What the gradient keeps in a call with the given arguments; None if none are given, or if it
+        is known in the call only.
     """
 
     name: str
     kept: tuple[KeptValue, ...]
     again: tuple[int, ...]
     parallel: tuple[LoopInSweep, ...] = ()
+    scalar: tuple[LoopWithoutVectors, ...] = ()
+    bytes: int | None = None
     form: str = "joint"
     held: tuple[str, ...] = ()
 
@@ -95,6 +126,8 @@ class KernelReport:
         lines = [f"{self.name}: the gradient keeps {len(self.kept) or 'nothing'}"]
         if self.kept:
             lines[0] += " value" + "s" * (len(self.kept) > 1)
+        if self.bytes is not None:
+            lines[0] += f", {self.bytes:,} bytes in all"
         for value in self.kept:
             nested = f", in {value.depth} loops" if value.depth > 1 else ""
             lines.append(
@@ -102,7 +135,7 @@ class KernelReport:
                 f"{value.line}{nested}"
             )
         lines += [f"    iterations of the loop in line {line} run again" for line in self.again]
-        lines += [f"    {loop}" for loop in self.parallel]
+        lines += [f"    {loop}" for loop in (*self.parallel, *self.scalar)]
         if self.form == "fused":
             lines.append("    a recorded call computes the gradient with the value, and holds it")
         elif self.form == "split":
@@ -117,12 +150,14 @@ class KernelReport:
 
 
 def report_of(
+    function: KernelFunction,
     backward: Backward,
     scope: Scope,
-    texts: Mapping[str, ParallelText],
+    texts: Mapping[str, Text],
     split: SplitProgram | None,
+    kept_bytes: int | None = None,
 ) -> KernelReport:
-    """The report of a backward sweep, of programs by name, and of split mode."""
+    """The report of a function's backward sweep, of programs by name, and of split mode."""
     tapes = backward.tapes
 
     def line(loop_line: int) -> int:
@@ -133,22 +168,61 @@ def report_of(
         for name, loop in tapes.loops.items()
     ]
     again = sorted({line(loop.line) for loop in tapes.replayed if loop not in backward.fused})
-    lines: dict[str, int] = {}
-    for s in walk(backward.function.body):
-        if isinstance(s, KernelLoop):
-            lines |= {s.variable: line(s.line), f"k{s.key}_": line(s.line)}
+
+    def lines_of(text: KernelFunction) -> dict[str, int]:
+        """The lines of loops, by the names of their indices in texts."""
+        loops = [s for s in walk(text.body) if isinstance(s, KernelLoop)]
+        return {n: line(s.line) for s in loops for n in (s.variable, f"k{s.key}_")}
+
+    lines = {word: lines_of(function) for word in texts}
+    lines["gradient"] = lines_of(backward.function)
     parallel = []
     for word, text in texts.items():
-        for loop in text.loops:
+        for loop in text.parallel.loops:
             sweep = f"{'backward' if loop.backwards else 'forward'} sweep"
             parallel.append(
                 LoopInSweep(
-                    lines[loop.variable],
+                    lines[word][loop.variable],
                     sweep if word == "gradient" else word,
                     loop.obstacle,
                     tuple(loop.sums),
                 )
             )
     form = "fused" if backward.fused else "joint" if split is None else "split"
-    held = split.held if split is not None and form == "split" else ()
-    return KernelReport(scope.name, tuple(kept), tuple(again), tuple(parallel), form, held)
+    held = () if split is None else split.held
+    scalar = {
+        LoopWithoutVectors(lines[word][variable], word, obstacle): None
+        for word, text in texts.items()
+        for variable, obstacle in text.scalar_loops().items()
+        if variable in lines[word]
+    }
+    return KernelReport(
+        scope.name,
+        tuple(kept),
+        tuple(again),
+        tuple(parallel),
+        tuple(scalar),
+        kept_bytes,
+        form,
+        held,
+    )
+
+
+def kept_bytes(split: SplitProgram, given: Mapping[str, Any]) -> int | None:
+    """The bytes that a gradient in split mode keeps in a call, with those of a segment or so."""
+    total = split.new_state(given).nbytes
+    tapes, lengths = split.backward.tapes, split.lengths
+    for name, loop in tapes.loops.items():
+        root = tapes.root(loop)
+        if root is None:
+            continue
+        size = split.function.dtypes[name].itemsize
+        try:
+            for one in tapes.chain(loop):
+                first = {**given, root.variable: 0}
+                bounds = [int(lengths.value(n, first)) for n in (one.low, one.high, one.step)]
+                size *= len(range(*bounds))
+        except (NumgradKernelError, ValueError):
+            return None
+        total += size
+    return total

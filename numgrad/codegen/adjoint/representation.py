@@ -102,11 +102,19 @@ class Define(KernelStatement):
 
 @dataclass(eq=False)
 class Load(KernelStatement):
-    """``name = array[index]``."""
+    """``name = array[index]``.
+
+    Attributes
+    ----------
+    copy
+        An array, and an index into it, where the same value is and is never overwritten; the
+        backward sweep reads it there.
+    """
 
     name: str
     array: str
     index: tuple[Value, ...]
+    copy: tuple[str, tuple[Value, ...]] | None = None
 
 
 @dataclass(eq=False)
@@ -405,7 +413,7 @@ def values_of(statement: KernelStatement) -> tuple[Value, ...]:
         case Define():
             return statement.operands
         case Load():
-            return statement.index
+            return statement.index if statement.copy is None else statement.copy[1]
         case Store():
             return (*statement.index, statement.value)
         case Allocate():

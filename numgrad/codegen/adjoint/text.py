@@ -68,6 +68,8 @@ class Texts:
         parts = [self.value(o) for o in operands]
         if operation in _CALLS:
             return f"{operation}({', '.join(parts)})"
+        if operation == "isqrt":
+            return f"int(sqrt_f64(float({parts[0]})))"
         if operation == "wrap":
             place, length = parts
             return f"({place} if {place} >= 0 else {place} + {length})"

@@ -43,6 +43,8 @@ class ModuleText:
         Whether indices are compared with the lengths of arrays: Note [Bounds] in ``memory``.
     large_pages
         Whether the system is asked for them: Note [Large pages] in ``function``.
+    scalar_loops
+        Innermost loops without branches that are not in vectors: by the name of their index, why.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class ModuleText:
     ) -> None:
         self.long, self.very_long, self.least_masked = long, very_long, least_masked
         self.wide, self.check_bounds, self.large_pages = wide, check_bounds, large_pages
+        self.scalar_loops: dict[str, str] = {}
         self.declarations: dict[str, str] = {}
         self.functions: list[str] = []
         self.constants: dict[str, str] = {}

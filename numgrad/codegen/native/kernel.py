@@ -271,14 +271,19 @@ LONG, VERY_LONG = 60_000, 100_000
 on LLVM is to take less time."""
 
 
-def translate(
+def translate(source: str, signature: Signature, **options: Any) -> str:
+    """The text of the module of a kernel whose text defines ``kernel``: ``@body`` is its body."""
+    return translated_module(source, signature, **options).text()
+
+
+def translated_module(
     source: str,
     signature: Signature,
     *,
     has_fma: bool = HAS_FMA,
     parallel: bool = False,
     check_bounds: bool = False,
-) -> str:
+) -> ModuleText:
     """The module of a kernel whose text defines ``kernel``: its body is ``@body``."""
     module = ModuleText(
         long=len(source) > LONG,
@@ -290,4 +295,4 @@ def translate(
     )
     kernel = KernelText(source).functions["kernel"]
     write_body(module, kernel, signature, write_loop, has_fma=has_fma, parallel=parallel)
-    return module.text()
+    return module

@@ -408,8 +408,9 @@ def write_loop(body: FunctionBody, node: ast.For) -> None:
         except NearParts as near:
             if _written_in_lanes_where_apart(body, node, start, stop, near):
                 return
-        except NotVector:
-            pass
+            body.f.module.scalar_loops.setdefault(node.target.id, str(near))
+        except NotVector as reason:
+            body.f.module.scalar_loops.setdefault(node.target.id, str(reason))
     _plain(body, node, start, stop, step)
 
 

@@ -76,7 +76,7 @@ class StencilWriter:
         body, writes = self._steps()
         lines += body
         text = "def stencil(u, k, w, steps, dt):\n" + "\n".join(f"    {x}" for x in lines) + "\n"
-        steps = 2 if long > 100 else self.random.choice([1, 2, 3, 4])
+        steps = 2 if long > 100 else self.random.choice([1, 2, 3, 5])
         return Stencil(self.seed, text, shape, steps, self.dtype, writes)
 
     # ------------------------------------------------------------------------------------- places
