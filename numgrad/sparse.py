@@ -14,8 +14,5 @@ array([1., 5.])
 from numgrad.core.namespaces import namespace as _namespace
 
 _namespace(
-    globals(),
-    {
-        "numgrad.operations.sparse_matrices": "SparsePattern matmul pattern spsolve",
-    },
+    globals(), {"numgrad.operations.sparse_matrices": "SparsePattern matmul pattern spsolve"}
 )

@@ -162,11 +162,7 @@ def _from_parts(
 
 
 def _transposed(
-    op: Op,
-    args: Sequence[Any],
-    tangents: Sequence[Tensor | None],
-    out: Any,
-    call: Call | None,
+    op: Op, args: Sequence[Any], tangents: Sequence[Tensor | None], out: Any, call: Call | None
 ) -> Any:
     if call is None:
         raise NumgradNotImplementedError(

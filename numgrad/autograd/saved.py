@@ -116,10 +116,7 @@ class Packed:
     __slots__ = ("content", "contiguous", "dtype", "origin", "shape", "tangents", "unpack_hook")
 
     def __init__(
-        self,
-        value: Tensor | np.ndarray,
-        pack: Callable[..., Any],
-        unpack: Callable[..., Any],
+        self, value: Tensor | np.ndarray, pack: Callable[..., Any], unpack: Callable[..., Any]
     ) -> None:
         tensor = Tensor(value._array if isinstance(value, Tensor) else value)
         array = tensor._array

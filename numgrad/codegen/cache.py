@@ -273,10 +273,7 @@ def _warn(key: Any, objection: str) -> None:
     if key in _warned:
         return
     _warned.add(key)
-    warn(
-        f"numgrad: {objection}, or set NUMGRAD_CACHE_DIR to another directory",
-        RuntimeWarning,
-    )
+    warn(f"numgrad: {objection}, or set NUMGRAD_CACHE_DIR to another directory", RuntimeWarning)
 
 
 # both begin with a literal, which is searched for ten times as fast as the start of a line

@@ -95,12 +95,7 @@ class HostedCode:
 def compile_hosted(kernel: Any, key: str, path: str) -> Any:
     """Numba's compile result of a kernel."""
     dispatcher = kernel_dispatcher(
-        kernel.source,
-        path,
-        f"{kernel.name}_{key}",
-        kernel.parallel,
-        kernel.nogil,
-        kernel.functions,
+        kernel.source, path, f"{kernel.name}_{key}", kernel.parallel, kernel.nogil, kernel.functions
     )
     dispatcher.compile(kernel.signature)
     (result,) = dispatcher.overloads.values()

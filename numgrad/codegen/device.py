@@ -236,9 +236,5 @@ def kernel_dispatcher(
         warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)
         njit: Any = numba.njit
         return njit(
-            function,
-            error_model="numpy",
-            parallel=parallel,
-            nogil=nogil,
-            no_cfunc_wrapper=True,
+            function, error_model="numpy", parallel=parallel, nogil=nogil, no_cfunc_wrapper=True
         )

@@ -8,14 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.codegen import library
 from numgrad.codegen.dtypes import COMPLEX64, FLOAT32, FLOAT64, type_name
-from numgrad.codegen.library import (
-    COMPLEX_LIBRARY,
-    EXTERNALS,
-    LIBRARY,
-    SLOW_FOR_ALL,
-    WITH_RARE,
-)
 from numgrad.codegen.symbols import Symbol, in_order
 from numgrad.errors import NumgradTypeError
 
@@ -71,7 +65,7 @@ def price_ns(symbol: Symbol) -> float:
     op, dtype = symbol.op, symbol.dtype
     if op in ("const", "cast", "input", "reduce"):
         return 0.0
-    cost = _COST_NS.get(op, 1.0 if op in LIBRARY else 0.05)
+    cost = _COST_NS.get(op, 1.0 if op in library.LIBRARY else 0.05)
     # complex numbers take several operations, and vectors hold twice as many float32
     return cost * (4.0 if dtype.kind == "c" else 0.5 if dtype == FLOAT32 else 1.0)
 
@@ -112,7 +106,7 @@ class Emitter:
         """Statements and a condition that holds when a fast function would meet a rare argument."""
         tests = []
         for symbol in in_order(list(outputs), names):
-            if symbol.op in WITH_RARE and symbol.dtype.kind == "f":
+            if symbol.op in library.WITH_RARE and symbol.dtype.kind == "f":
                 tests.append((symbol.args, self._library(symbol.op, symbol.dtype, "_rare")))
         if not tests:
             return [], ""
@@ -122,10 +116,10 @@ class Emitter:
         return lines, " | ".join(calls)
 
     def _library(self, name: str, dtype: np.dtype, suffix: str = "") -> str:
-        module, function = LIBRARY[name]
+        module, function = library.LIBRARY[name]
         local = f"{function}{suffix}_{'f32' if dtype == FLOAT32 else 'f64'}"
         self.imports[local] = f"{module}:{local}"
-        self.externals.update(EXTERNALS.get(name, ()))
+        self.externals.update(library.EXTERNALS.get(name, ()))
         return local
 
     def _intrinsic(self, name: str) -> str:
@@ -155,10 +149,10 @@ class Emitter:
                 return f"({args[1]} if {args[0]} else {args[2]})"
             return f"{self._intrinsic('select')}({', '.join(args)})"
         kind, operand = symbol.args[0].dtype.kind, symbol.args[-1].dtype
-        if operand.kind == "c" and op in COMPLEX_LIBRARY:
+        if operand.kind == "c" and op in library.COMPLEX_LIBRARY:
             local = f"{op}_{'c64' if operand == COMPLEX64 else 'c128'}"
-            self.imports[local] = f"{COMPLEX_LIBRARY[op]}:{local}"
-            self.externals.update(EXTERNALS.get(local, ()))
+            self.imports[local] = f"{library.COMPLEX_LIBRARY[op]}:{local}"
+            self.externals.update(library.EXTERNALS.get(local, ()))
             return f"{local}({', '.join(args)})"
         if op == "reciprocal" and kind == "f":
             op, args = "divide", [self.constant(1, dtype), args[0]]
@@ -170,7 +164,7 @@ class Emitter:
             return spelling.format(*args, type=type_name(dtype), **true)
         if kind == "f" and op in _INTRINSIC:
             return f"{self._intrinsic(_INTRINSIC[op])}({', '.join(args)})"
-        if kind == "f" and op in LIBRARY:
+        if kind == "f" and op in library.LIBRARY:
             return self._call(op, operand, args, slow)
         if isinstance(getattr(np, op, None), np.ufunc):
             return cast_text(f"np.{op}({', '.join(args)})", dtype, dtype)
@@ -187,10 +181,10 @@ class Emitter:
 
     def _call(self, op: str, dtype: np.dtype, args: list[str], slow: bool) -> str:
         """A call of the library; ``slow`` where an argument may be a rare one."""
-        if not slow or op not in WITH_RARE:
+        if not slow or op not in library.WITH_RARE:
             return f"{self._library(op, dtype)}({', '.join(args)})"
         exact = f"{self._library(op, dtype, '_slow')}({', '.join(args)})"
-        if op in SLOW_FOR_ALL:
+        if op in library.SLOW_FOR_ALL:
             return exact
         fast, rare = (self._library(op, dtype, suffix) for suffix in ("", "_rare"))
         return f"({exact} if {rare}({args[0]}) else {fast}({args[0]}))"
@@ -222,7 +216,7 @@ def _literal(value: Any, dtype: np.dtype) -> str:
 
 def has_scalar(name: str, kind: str) -> bool:
     """Whether the kernel library has the function for floats, or for complex numbers."""
-    return kind == "f" or (kind == "c" and name in COMPLEX_LIBRARY)
+    return kind == "f" or (kind == "c" and name in library.COMPLEX_LIBRARY)
 
 
 def truth(text: str, kind: str) -> str:

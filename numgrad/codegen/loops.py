@@ -110,8 +110,7 @@ def broadcast_shape(operation: str, shapes: Sequence[tuple[int, ...]]) -> tuple[
 
 
 def layout(
-    shape: tuple[int, ...],
-    operands: Sequence[tuple[tuple[int, ...], tuple[int, ...] | None]],
+    shape: tuple[int, ...], operands: Sequence[tuple[tuple[int, ...], tuple[int, ...] | None]]
 ) -> LoopLayout:
     """Merge axes of operands broadcast to ``shape``.
 

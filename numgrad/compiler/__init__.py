@@ -11,7 +11,7 @@ have work once for each kind of arguments.
 2. ``trace`` runs the function once on Tensors whose arrays are without numbers (``arrays`` and, for
    all of numgrad, ``core.abstract``). ``tracing`` is one such run. ``builder`` adds nodes to the
    graph, ``arrays`` take in what the function captures, ``tracer`` has what it does besides;
-   ``interpreter`` and ``calls`` are what operations, arrays and a user's
+   ``interpreter`` and ``traced_calls`` are what operations, arrays and a user's
    Functions mean in a trace, ``custom_rules`` functions and hooks with rules of their own.
    ``views`` turns views and in-place code into values, ``promoted_numbers`` floats that change into
    inputs, ``side_effects`` refuses those of loop bodies, ``diagnostics`` warns of what is frozen.
@@ -30,7 +30,7 @@ have work once for each kind of arguments.
    with eager ones; ``replay`` there calls the operations of a graph again.
 7. ``loops`` has operations that are given a graph, which ``trace.body`` traces: ``body`` has the
    derivatives of a graph, ``scan``, ``while_loop`` (adaptive loops of solvers too) and
-   ``subgraph`` (branches) the rules of a body primitive, ``program`` runs loops.
+   ``subgraph`` (branches) the rules of a body primitive, ``loop_program`` runs loops.
 
 For people: ``inspect`` has ``report`` with costs, why a function was traced again, and
 ``nests.account`` (what a loop computes and moves, and whether LLVM vectorised it), and

@@ -19,12 +19,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from numgrad.errors import (
-    NumgradAssertionError,
-    NumgradError,
-    NumgradTraceError,
-    warn,
-)
+from numgrad.errors import NumgradAssertionError, NumgradError, NumgradTraceError, warn
 from numgrad.libraries import PACKAGE, is_users
 
 _PLACED = re.compile(r"(?:[A-Za-z]:)?[^:\n]*:\d+: ")

@@ -17,7 +17,7 @@ from numgrad.autograd.engine import backward
 from numgrad.autograd.variable import Tensor
 from numgrad.codegen import compile as compiler
 from numgrad.codegen import threads
-from numgrad.compiler.loops import program as loop_program
+from numgrad.compiler.loops import loop_program
 from numgrad.compiler.run import program, specialise
 from numgrad.core.interpreter import state
 from numgrad.core.primitive import View

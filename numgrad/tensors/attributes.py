@@ -13,17 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd import hooks
+from numgrad.autograd import hooks, versions
 from numgrad.autograd.engine import backward as engine
 from numgrad.autograd.row_sparse_tensor import RowSparseTensor
 from numgrad.autograd.variable import Tensor, gradient_of, refresh, root, set_gradient
-from numgrad.autograd.versions import (
-    INFERENCE,
-    mark_written,
-    shared_version,
-    version_of,
-    write_count,
-)
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError, warn
@@ -188,7 +181,7 @@ class TensorAttributes(Tensor):
             )
         if value:
             check_differentiable(self._array.dtype)
-            if version_of(self) is INFERENCE and not state.inference:
+            if versions.version_of(self) is versions.INFERENCE and not state.inference:
                 raise NumgradRuntimeError(
                     "requires_grad: the tensor was made in inference mode and cannot be recorded; "
                     "clone() it outside"
@@ -257,7 +250,7 @@ class TensorAttributes(Tensor):
         >>> ng.tensor([1.0], requires_grad=True).detach()
         tensor([1.])
         """
-        return Tensor(state.ground.detached(self), memory=shared_version(self))
+        return Tensor(state.ground.detached(self), memory=versions.shared_version(self))
 
     def clone(self) -> Tensor:
         """A copy, through which gradients flow.
@@ -290,9 +283,11 @@ class TensorAttributes(Tensor):
         if self._requires_grad:
             check_differentiable(value._array.dtype)
         old, new = self._array, state.ground.replaced(self, value)
-        known = type(old) is np.ndarray and self._memory is not INFERENCE
+        known = type(old) is np.ndarray and self._memory is not versions.INFERENCE
         if known and (new.shape != old.shape or new.dtype != old.dtype):
-            mark_written(self)  # else kernels of backwards that saved it read beyond the array
+            versions.mark_written(
+                self
+            )  # else kernels of backwards that saved it read beyond the array
         self._array = new
 
     @data.deleter
@@ -310,11 +305,11 @@ class TensorAttributes(Tensor):
     @property
     def _version(self) -> int:
         """Number of in-place changes to this tensor's memory."""
-        if version_of(self) is INFERENCE:
+        if versions.version_of(self) is versions.INFERENCE:
             raise NumgradRuntimeError(
                 "_version: tensors made in inference mode count no versions; clone() it outside"
             )
-        return write_count(self)
+        return versions.write_count(self)
 
     @property
     def _base(self) -> Tensor | None:
@@ -328,7 +323,7 @@ class TensorAttributes(Tensor):
 
     def is_inference(self) -> bool:
         """Whether the tensor was made in inference mode."""
-        return version_of(self) is INFERENCE
+        return versions.version_of(self) is versions.INFERENCE
 
     detach_ = methods.detach_
     copy_ = methods.copy_

@@ -536,12 +536,7 @@ def logspace(
 
 
 def geomspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    dtype: Any = None,
-    axis: int = 0,
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Tensor:
     """Numbers from ``start`` to ``stop``, each the same multiple of the one before.
 

@@ -370,12 +370,7 @@ class Template:
         """Return the result; where calls are watched, with a note."""
         if not self.watched:
             return [f"return {result}"]
-        return [
-            f"result = {result}",
-            f"number = {sequence}",
-            *self.noting,
-            "return result",
-        ]
+        return [f"result = {result}", f"number = {sequence}", *self.noting, "return result"]
 
     def saved(self, values_before: str = "", position: int = 0) -> list[str]:
         """Collect what a backward needs, operands by bits of ``save_mask``, then the result."""
@@ -505,11 +500,7 @@ class PreparedTemplate:
             f"saved = pick(({', '.join(f'kept_{a}' for a in names)}, {'*aux, ' * self.notes}out))",
         ]
         for position, a in enumerate(names):
-            lines += [
-                f"edge_{a} = None",
-                f"if mask & {1 << position}:",
-                *inside(edge_of(a)),
-            ]
+            lines += [f"edge_{a} = None", f"if mask & {1 << position}:", *inside(edge_of(a))]
         edges = "".join(f"edge_{a}, " for a in names)
         lines.append(f"node = Node(plan, mask, ({edges}), saved)")
         if not self.outputs:

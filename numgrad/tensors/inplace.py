@@ -42,12 +42,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import above_ground, state
 from numgrad.core.op import OPS, Op
 from numgrad.core.primitive import checked
-from numgrad.errors import (
-    NumgradError,
-    NumgradRuntimeError,
-    NumgradTypeError,
-    NumgradValueError,
-)
+from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.index import is_basic, is_basic_part
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.eager import TOO_LARGE, check_array_kind

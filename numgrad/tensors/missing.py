@@ -188,15 +188,13 @@ _REASONS = {
         "is the older name of trapezoid": "trapz",
         "is isin of arrays that are raveled": "in1d",
     },
-    "numpy.linalg": {
-        _ABOUT_NUMPY: "test",
-    },
+    "numpy.linalg": {_ABOUT_NUMPY: "test"},
     "numpy.fft": {
         _ABOUT_NUMPY: "test",
         "makes arrays of numbers; array_api.fft makes Tensors of them": "fftfreq rfftfreq",
     },
     "numpy.lib.stride_tricks": {
-        "shows memory several times; use sliding_window_view or unfold": "as_strided",
+        "shows memory several times; use sliding_window_view or unfold": "as_strided"
     },
     "scipy.special": {
         _ABOUT_NUMPY: "geterr seterr errstate test",

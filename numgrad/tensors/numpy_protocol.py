@@ -24,15 +24,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import FOUND, OPS, Op
 from numgrad.errors import NumgradTypeError
 from numgrad.operations.lazy_operations import declare_for, of_namespace
-from numgrad.tensors.creation import (
-    empty_like,
-    full_like,
-    geomspace,
-    linspace,
-    logspace,
-    ones_like,
-    zeros_like,
-)
+from numgrad.tensors import creation
 from numgrad.tensors.hints import in_solver
 from numgrad.tensors.labels import defers
 from numgrad.tensors.numpy_calls import NOT_GIVEN, WRITES, Translation, requires_grad
@@ -238,7 +230,7 @@ def _linspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False,
     dtype: Any = None, axis: int = 0, *, device: Any = None,
 ) -> Any:  # fmt: skip
-    return linspace(start, stop, num, endpoint, dtype, retstep=retstep, axis=axis)
+    return creation.linspace(start, stop, num, endpoint, dtype, retstep=retstep, axis=axis)
 
 
 def _imported(name: str) -> Callable[..., Any]:
@@ -252,10 +244,10 @@ _PLAIN: dict[Any, Callable[..., Any]] = {
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
     np.size: _size,
-    np.zeros_like: _like(np.zeros_like, zeros_like),
-    np.ones_like: _like(np.ones_like, ones_like),
-    np.empty_like: _like(np.empty_like, empty_like),
-    np.full_like: _like(np.full_like, full_like),
+    np.zeros_like: _like(np.zeros_like, creation.zeros_like),
+    np.ones_like: _like(np.ones_like, creation.ones_like),
+    np.empty_like: _like(np.empty_like, creation.empty_like),
+    np.full_like: _like(np.full_like, creation.full_like),
     np.iscomplexobj: lambda x: x.dtype.kind == "c",
     np.isrealobj: lambda x: x.dtype.kind != "c",
     np.result_type: lambda *xs: np.result_type(
@@ -265,8 +257,8 @@ _PLAIN: dict[Any, Callable[..., Any]] = {
     np.array_str: _text(np.array_str),
     np.copy: _copy,
     np.linspace: _linspace,
-    np.logspace: logspace,
-    np.geomspace: geomspace,
+    np.logspace: creation.logspace,
+    np.geomspace: creation.geomspace,
     np.apply_along_axis: _imported("apply_along_axis"),
     np.apply_over_axes: _imported("apply_over_axes"),
     np.piecewise: _imported("piecewise"),

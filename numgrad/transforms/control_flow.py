@@ -22,20 +22,8 @@ from numgrad.core.tree import Nesting, align, flatten, map_leaves, paths, unflat
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_index, as_operand
 from numgrad.tensors.tensor import Tensor
+from numgrad.transforms import carried
 from numgrad.transforms.call import check_function
-from numgrad.transforms.carried import (
-    CarryingLoop,
-    advanced,
-    branched,
-    check_shapes,
-    copied,
-    decided,
-    leaf,
-    nested_alike,
-    numbered,
-    refuse_nesting,
-    truth,
-)
 from numgrad.transforms.checkpointing import STATES, Save, in_segments, recomputed, steps_between
 
 
@@ -107,7 +95,7 @@ def _scan(
     leaves: list[Any] = []
     nesting = None if xs is None else flatten(xs, leaves)
     count = _count(name, nesting, leaves, length)
-    inputs = [leaf(name, "xs", x) for x in leaves]
+    inputs = [carried.leaf(name, "xs", x) for x in leaves]
 
     def of_rows(carry: Any, rows: Iterable[Any]) -> tuple[Any, Any]:
         result = step(carry, None if xs is None else unflatten(nesting, iter(rows)))
@@ -122,9 +110,9 @@ def _scan(
         return of_rows(carry, (x[k] for x in arrays))
 
     def on_a_copy(carry: Any, arrays: Sequence[Any], k: int = 0) -> tuple[Any, Any]:
-        return one(copied(carry), arrays, k)
+        return one(carried.copied(carry), arrays, k)
 
-    loop = CarryingLoop(name, init, leaves)
+    loop = carried.CarryingLoop(name, init, leaves)
     every = None if save is None else steps_between(name, save, count)
     if every is not None and every > 1 and count:
         loop.fix_numbers(one, inputs)
@@ -152,7 +140,7 @@ def _scan(
 
 def _compiled_scan(
     one: Callable[..., Any],
-    loop: CarryingLoop,
+    loop: carried.CarryingLoop,
     inputs: Sequence[Any],
     count: Any,
     reverse: bool,
@@ -172,7 +160,7 @@ def _compiled_scan(
         results: list[Any] = []
         structure = flatten(y, results)
         places[:] = [k for k, item in enumerate(results) if item is not None]
-        rows = [leaf(loop.name, "what is collected", results[k]) for k in places]
+        rows = [carried.leaf(loop.name, "what is collected", results[k]) for k in places]
         return loop.checked(new), rows
 
     leaves, weak = loop.leaves, loop.weak
@@ -217,7 +205,7 @@ def fori_loop(
     lower, upper = (_bound(name, n) for name, n in (("lower", lower), ("upper", upper)))
     if isinstance(lower, Tensor) or isinstance(upper, Tensor):
         return _until(lower, upper, body, init, save)
-    loop = CarryingLoop("fori_loop", init, [])
+    loop = carried.CarryingLoop("fori_loop", init, [])
     if state.ground.deferred or save is not None:
         steps = OPS["iota"](length=max(upper - lower, 0)) + lower
         carry, _ = _scan("fori_loop", partial(_numbered, body), init, steps, save=save)
@@ -232,7 +220,7 @@ def fori_loop(
 def _bound(what: str, n: Any) -> Any:
     """An integer, or a Tensor if it is not known yet or differs by example."""
     if isinstance(n, Tensor) and not n.ndim and n.dtype.kind in "iu":
-        return numbered("fori_loop", n)
+        return carried.numbered("fori_loop", n)
     return _whole("fori_loop", what, n)
 
 
@@ -243,8 +231,8 @@ def _until(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any, s
             f"fori_loop: save is {save!r}, and the number of steps is found while the loop runs; "
             "give 'carries', or bounds that are known"
         )
-    start = OPS["astype"](leaf("fori_loop", "lower", lower), np.int64)
-    loop = CarryingLoop("fori_loop", (start, init), [], counted=True)
+    start = OPS["astype"](carried.leaf("fori_loop", "lower", lower), np.int64)
+    loop = carried.CarryingLoop("fori_loop", (start, init), [], counted=True)
     return _while(
         loop,
         lambda carry: OPS["less"](carry[0], upper),
@@ -299,10 +287,12 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     """
     check_function("while_loop", cond)
     check_function("while_loop", body)
-    return _while(CarryingLoop("while_loop", init, []), cond, body)
+    return _while(carried.CarryingLoop("while_loop", init, []), cond, body)
 
 
-def _while(loop: CarryingLoop, cond: Callable[[Any], Any], body: Callable[[Any], Any]) -> Any:
+def _while(
+    loop: carried.CarryingLoop, cond: Callable[[Any], Any], body: Callable[[Any], Any]
+) -> Any:
     """``while_loop`` for the function that the loop is named for."""
     if state.ground.deferred:
         from numgrad.compiler.loops.while_loop import compiled_while
@@ -311,7 +301,7 @@ def _while(loop: CarryingLoop, cond: Callable[[Any], Any], body: Callable[[Any],
             return unflatten(loop.nesting, iter(leaves))
 
         loop.leaves = compiled_while(
-            lambda leaves: truth(loop.name, cond(of(leaves))),
+            lambda leaves: carried.truth(loop.name, cond(of(leaves))),
             lambda leaves: loop.checked(body(of(leaves))),
             loop.leaves,
             loop.weak,
@@ -326,14 +316,14 @@ def _while(loop: CarryingLoop, cond: Callable[[Any], Any], body: Callable[[Any],
     loop.fix_numbers(lambda carry, _: (body(carry), None), [])
     goes_on: Any = True
     while True:
-        again = decided(loop.name, cond(loop.carry))
+        again = carried.decided(loop.name, cond(loop.carry))
         if goes_on is not True and again is not False:  # who is done stays so, whatever is drawn
-            again = decided(loop.name, OPS["logical_and"](goes_on, again))
+            again = carried.decided(loop.name, OPS["logical_and"](goes_on, again))
         goes_on = again
         if goes_on is False:
             loop.fix_without_steps(lambda carry, _: (body(carry), None))
             return loop.result()
-        loop.step(lambda carry, on=goes_on: (advanced(loop.name, on, checked, carry), None))
+        loop.step(lambda carry, on=goes_on: (carried.advanced(loop.name, on, checked, carry), None))
 
 
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
@@ -398,7 +388,7 @@ def associative_scan(
     check_function("associative_scan", f)
     leaves: list[Any] = []
     nesting, axis = flatten(xs, leaves), as_index("associative_scan", axis)
-    arrays = [leaf("associative_scan", "xs", x) for x in leaves]
+    arrays = [carried.leaf("associative_scan", "xs", x) for x in leaves]
     if not arrays or any(not -a.ndim <= axis < a.ndim for a in arrays):
         raise NumgradValueError(
             f"associative_scan: xs have shapes {[tuple(a.shape) for a in arrays]}; each needs an "
@@ -414,7 +404,7 @@ def associative_scan(
     def combined(left: list[Any], right: list[Any]) -> list[Any]:
         parts = [[OPS["moveaxis"](a, 0, axis) for a in side] for side in (left, right)]
         result = f(*(unflatten(nesting, iter(side)) for side in parts))
-        results = nested_alike("associative_scan", nesting, result, "what f returned")
+        results = carried.nested_alike("associative_scan", nesting, result, "what f returned")
         moved = [OPS["moveaxis"](as_operand(a), axis, 0) for a in results]
         for a, b in zip(moved, left, strict=True):
             if a.shape != b.shape:
@@ -427,7 +417,7 @@ def associative_scan(
     results = _partial(combined, front, lengths.pop()) if arrays[0].shape[axis] else front
     if reverse:
         results = [OPS["flip"](a, axis=0) for a in results]
-    kind = CarryingLoop("associative_scan", (), leaves).kind
+    kind = carried.CarryingLoop("associative_scan", (), leaves).kind
     return unflatten(nesting, (kind(OPS["moveaxis"](a, 0, axis)) for a in results))
 
 
@@ -488,10 +478,10 @@ def _stacked(name: str, parts: Sequence[Any]) -> Any:
     """The rows that were collected from one place."""
     if all(item is None for item in parts):
         return None
-    return OPS["stack"]([leaf(name, "what is collected", item) for item in parts])
+    return OPS["stack"]([carried.leaf(name, "what is collected", item) for item in parts])
 
 
-def _of_no_step(one: Callable[..., Any], loop: CarryingLoop, inputs: Sequence[Any]) -> Any:
+def _of_no_step(one: Callable[..., Any], loop: carried.CarryingLoop, inputs: Sequence[Any]) -> Any:
     """The rows of no step: a step that is only traced tells shapes and dtypes.
 
     The carry gets those that it would have after a step, as in a compiled loop of any length.
@@ -538,12 +528,12 @@ def cond(
     """
     check_function("cond", true_fn)
     check_function("cond", false_fn)
-    choice = decided("cond", pred)
+    choice = carried.decided("cond", pred)
     if isinstance(choice, bool):
         return (true_fn if choice else false_fn)(*operands)
     if state.ground.deferred:
         return _compiled_branches("cond", OPS["logical_not"](choice), [true_fn, false_fn], operands)
-    return branched("cond", choice, true_fn, false_fn, operands)
+    return carried.branched("cond", choice, true_fn, false_fn, operands)
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
@@ -579,7 +569,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         raise NumgradValueError("switch: there is no branch to choose; give one at least")
     for branch in branches:
         check_function("switch", branch)
-    choice = numbered("switch", index)
+    choice = carried.numbered("switch", index)
     if isinstance(choice, int):
         return branches[min(max(choice, 0), len(branches) - 1)](*operands)
     if state.ground.deferred:
@@ -591,11 +581,11 @@ def _among(index: Any, branches: Sequence[Callable[..., Any]], first: int, *oper
     """The branch of each example, which is ``first`` or a later one."""
     if first == len(branches) - 1:
         return branches[first](*operands)
-    here = decided("switch", OPS["less_equal"](index, first))
+    here = carried.decided("switch", OPS["less_equal"](index, first))
     rest = partial(_among, index, branches, first + 1)
     if isinstance(here, bool):
         return (branches[first] if here else rest)(*operands)
-    return branched("switch", here, branches[first], rest, operands)
+    return carried.branched("switch", here, branches[first], rest, operands)
 
 
 def _compiled_branches(
@@ -614,11 +604,13 @@ def _compiled_branches(
         if not k:
             nesting = flatten(result, outputs)
         elif (where := align(nesting, result, outputs, "the result")) is not None:
-            refuse_nesting(name, where)
-        made = [None if x is None else leaf(name, "what a branch returns", x) for x in outputs]
+            carried.refuse_nesting(name, where)
+        made = [
+            None if x is None else carried.leaf(name, "what a branch returns", x) for x in outputs
+        ]
         for position, x in enumerate(made):
             if x is not None:
-                check_shapes(name, shapes.setdefault(position, x.shape), x.shape)
+                carried.check_shapes(name, shapes.setdefault(position, x.shape), x.shape)
         return made
 
     number = OPS["astype"](which, np.int64)

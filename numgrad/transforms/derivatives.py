@@ -26,12 +26,7 @@ from numgrad.transforms.call import (
     choose,
     compiled_whole,
 )
-from numgrad.transforms.linearization import (
-    dual_columns,
-    filled,
-    is_of_the_table,
-    uses_user_code,
-)
+from numgrad.transforms.linearization import dual_columns, filled, is_of_the_table, uses_user_code
 
 
 def value_and_grad(

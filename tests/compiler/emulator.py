@@ -44,7 +44,7 @@ UNWRITTEN = {
 
 CUTTING = ("lanes", "write", "nest", "kernel", "index_set_splitting", "block_products", "tasks")
 """Modules that cut what is computed into tasks and blocks."""
-COMPILING = ("run.specialise", "loops.program", "loops.body")
+COMPILING = ("run.specialise", "loops.loop_program", "loops.body")
 """Modules that compile graphs."""
 
 
@@ -79,7 +79,7 @@ def emulating(
     sizes |= {"PIECE": piece, "SHORTEST": shortest, "LEAST": least}
     changes = [(_module(name), "compile_graph", emulated) for name in COMPILING]
     entry = property(lambda self: functools.partial(run_loop, self.written))
-    changes.append((_module("loops.program").LoopProgram, "entry", entry))
+    changes.append((_module("loops.loop_program").LoopProgram, "entry", entry))
     for name in CUTTING:
         module = importlib.import_module(f"numgrad.codegen.nests.{name}")
         changes += [(module, key, value) for key, value in sizes.items() if hasattr(module, key)]

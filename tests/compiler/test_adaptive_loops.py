@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.compiler.loops import program
-from numgrad.compiler.loops.program import AdaptiveLoopProgram
+from numgrad.compiler.loops import loop_program
+from numgrad.compiler.loops.loop_program import AdaptiveLoopProgram
 
 TIMES = np.array([0.0, 1.0, 4.0])
 
@@ -37,8 +37,8 @@ def test_a_call_walks_once_unless_that_takes_much_memory(walks, monkeypatch):
     assert len(walks) == 3, "one for each call, whatever is remembered of earlier ones"
     for p, x in found.items():
         np.testing.assert_allclose(x, derived(p), rtol=1e-11)
-    monkeypatch.setattr(program, "MOST_BYTES", 1)
-    monkeypatch.setattr(program, "FIRST", 4)  # so kernels make few steps in a call
+    monkeypatch.setattr(loop_program, "MOST_BYTES", 1)
+    monkeypatch.setattr(loop_program, "FIRST", 4)  # so kernels make few steps in a call
     assert fast(1.5) == found[1.5]
     assert walks[3:] == [walks[0]] * 3, "for the length, the value and the gradient"
     assert walks[0] > 4

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.codegen.nests import tree
+from numgrad.codegen.nests import loop_tree
 from tests.compiler import programs
 from tests.compiler.emulator import emulated, emulating
 from tests.compiler.tracing import trace
@@ -54,7 +54,7 @@ def steps_taken(function: Any, argument: Any) -> int:
 @pytest.mark.slow(cases=1)
 @pytest.mark.parametrize(("function", "few"), [(chain, 60), (midpoint, 8)])
 def test_work_grows_like_the_number_of_operations(function, few, monkeypatch):
-    monkeypatch.setattr(tree, "MOST_TOGETHER", 20)
+    monkeypatch.setattr(loop_tree, "MOST_TOGETHER", 20)
     argument = np.array([1.0, 2.0, 3.0])
     steps_taken(lambda u: function(u, 2), argument)
     once, twice = (steps_taken(lambda u, k=k: function(u, k * few), argument) for k in (1, 2))
@@ -63,7 +63,7 @@ def test_work_grows_like_the_number_of_operations(function, few, monkeypatch):
 
 @pytest.mark.parametrize("together", [1, 3, 10])
 def test_loops_that_few_statements_share(together, monkeypatch):
-    monkeypatch.setattr(tree, "MOST_TOGETHER", together)
+    monkeypatch.setattr(loop_tree, "MOST_TOGETHER", together)
     u = np.array([1.0, 2.0, 3.0])
     with emulating(task=16, lanes=8):
         value, g = ng.jit(ng.value_and_grad(lambda u: midpoint(u, 3)))(u)
@@ -76,7 +76,7 @@ def test_loops_that_few_statements_share(together, monkeypatch):
 @pytest.mark.slow(cases=4)
 @pytest.mark.parametrize("seed", range(30))
 def test_programs_whose_loops_few_statements_share(seed, monkeypatch):
-    monkeypatch.setattr(tree, "MOST_TOGETHER", 1 + seed % 4)
+    monkeypatch.setattr(loop_tree, "MOST_TOGETHER", 1 + seed % 4)
     draw = random.Random(seed)
     names = sorted({**programs.UNARY, **programs.BINARY})
     arguments = programs.arguments_of(seed, 5, 4)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.compiler.loops import program as loop_program
+from numgrad.compiler.loops import loop_program
 from numgrad.errors import NumgradLinAlgError
 
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.compiler.loops import program as loop_program
+from numgrad.compiler.loops import loop_program
 from tests.compiler.emulator import emulating
 from tests.compiler.test_lower_ops import normal, programs
 from tests.crossed import each_first

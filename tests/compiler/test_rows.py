@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.codegen.nests import kernel, tree
+from numgrad.codegen.nests import kernel, loop_tree
 from tests.compiler.emulator import emulating
 
 
@@ -27,7 +27,7 @@ def arguments(n, dtype):
 def many(monkeypatch):
     """Rows from few arrays on, and loops that few statements share, so that there are arrays."""
     monkeypatch.setattr(kernel, "ROWS", 4)
-    monkeypatch.setattr(tree, "MOST_TOGETHER", 3)
+    monkeypatch.setattr(loop_tree, "MOST_TOGETHER", 3)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

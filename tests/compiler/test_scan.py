@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.compiler.loops import program as loop_program
+from numgrad.compiler.loops import loop_program
 from numgrad.errors import NumgradIndexError
 from tests.transforms.test_loops import WEIGHTS, remembering
 

@@ -59,12 +59,7 @@ from numgrad.core.op import OPS, Op
 from numgrad.core.primitive import Composite
 from numgrad.core.refusals import Refusals
 from numgrad.core.tree import leaves
-from numgrad.errors import (
-    REFUSED,
-    NumgradError,
-    NumgradRuntimeError,
-    NumgradValueError,
-)
+from numgrad.errors import REFUSED, NumgradError, NumgradRuntimeError, NumgradValueError
 from numgrad.operations.index import is_basic_part
 from numgrad.operations.shape import as_operand
 

@@ -63,10 +63,7 @@ class Task:
     __slots__ = ("__weakref__", "_reached", "needed", "outputs", "passed", "roots", "targets")
 
     def __init__(
-        self,
-        roots: Sequence[Any],
-        targets: Sequence[Any] | None = None,
-        accumulating: bool = False,
+        self, roots: Sequence[Any], targets: Sequence[Any] | None = None, accumulating: bool = False
     ) -> None:
         self.roots, self.targets = roots, targets
         self._reached: set[tuple[int, int]] | None = None

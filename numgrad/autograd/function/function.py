@@ -11,12 +11,7 @@ from numgrad.autograd.function.function_call import FunctionCtx, as_tensors
 from numgrad.autograd.function.levels import call_function
 from numgrad.autograd.variable import Tensor
 from numgrad.core.interpreter import ThreadSettings
-from numgrad.errors import (
-    NumgradNotImplementedError,
-    NumgradRuntimeError,
-    NumgradTypeError,
-    warn,
-)
+from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError, warn
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 

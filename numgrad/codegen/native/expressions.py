@@ -8,33 +8,11 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.native import arithmetic as do
-from numgrad.codegen.native import memory
+from numgrad.codegen.native import memory, values
 from numgrad.codegen.native.instructions import power_of_floats
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.source import SourceFunction
 from numgrad.codegen.native.syntax import cached_on_node, nodes
-from numgrad.codegen.native.values import (
-    BOOL,
-    COMPLEX128,
-    FLOAT64,
-    INT64,
-    UINT64,
-    Array,
-    GrowingVector,
-    Known,
-    Lanes,
-    NotVector,
-    Number,
-    Value,
-    constant,
-    constant_text,
-    in_lanes,
-    integer,
-    kind_of,
-    memory_type,
-    one_of,
-    scalar_type,
-)
 
 OPERATORS = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -59,21 +37,21 @@ class ExpressionWriter:
 
     def __init__(self, f: FunctionWriter, function: SourceFunction, has_fma: bool) -> None:
         self.f, self.function, self.has_fma = f, function, has_fma
-        self.names: dict[str, Value] = {}
+        self.names: dict[str, values.Value] = {}
         self.slots: dict[str, tuple[tuple[str, ...], np.dtype]] = {}
         self.variables: frozenset[str] = frozenset()
-        self._outer: dict[str, Value] = {}  # what names that are not local stand for
-        self.lanes: Lanes | None = None
+        self._outer: dict[str, values.Value] = {}  # what names that are not local stand for
+        self.lanes: values.Lanes | None = None
 
-    def get(self, name: str) -> Value:
+    def get(self, name: str) -> values.Value:
         """The value of a name."""
         if name in self.slots:
             parts, dtype = self.slots[name]
-            kind = scalar_type(dtype)
-            return Number(dtype, tuple(self.f.value(f"load {kind}, ptr {p}") for p in parts))
+            kind = values.scalar_type(dtype)
+            return values.Number(dtype, tuple(self.f.value(f"load {kind}, ptr {p}") for p in parts))
         if name in self.names:
             value = self.names[name]
-            return self.current(value) if isinstance(value, GrowingVector) else value
+            return self.current(value) if isinstance(value, values.GrowingVector) else value
         if name in self.variables:
             raise Unsupported(f"{name} is read before it is set")
         value = self._outer.get(name)
@@ -81,79 +59,83 @@ class ExpressionWriter:
             value = self._outer[name] = self.known(self.function.look_up(name))
         return value
 
-    def current(self, vector: GrowingVector) -> Array:
+    def current(self, vector: values.GrowingVector) -> values.Array:
         """The array that a growing vector is now."""
         data = self.f.value(f"load ptr, ptr {vector.data}")
-        length = Number(INT64, (self.f.value(f"load i64, ptr {vector.length}"),))
-        return Array(vector.dtype, data, (length,), None, vector.data)
+        length = values.Number(values.INT64, (self.f.value(f"load i64, ptr {vector.length}"),))
+        return values.Array(vector.dtype, data, (length,), None, vector.data)
 
-    def value(self, node: ast.expr) -> Value:
+    def value(self, node: ast.expr) -> values.Value:
         """The value of an expression."""
         method = getattr(self, f"_of_{type(node).__name__}", None)
         if method is None:
             raise Unsupported(type(node).__name__)
         return method(node)
 
-    def number(self, node: ast.expr, stored: bool = False) -> Number:
+    def number(self, node: ast.expr, stored: bool = False) -> values.Number:
         """The value of an expression that is a number."""
         if stored and isinstance(node, ast.Name):
             return self.as_number(self.get(node.id))
         return self.as_number(self.value(node))
 
-    def as_number(self, value: Value) -> Number:
-        if not isinstance(value, Number):
+    def as_number(self, value: values.Value) -> values.Number:
+        if not isinstance(value, values.Number):
             raise Unsupported(f"{type(value).__name__} for a number")
         return value
 
-    def truth(self, value: Value) -> Number:
+    def truth(self, value: values.Value) -> values.Number:
         """Whether a value is true."""
         return do.truth(self.f, self.as_number(value))
 
     def dtype_of(self, value: Any) -> np.dtype:
         """The dtype that a type stands for."""
-        if isinstance(value, Known) and isinstance(value.value, np.dtype | type):
+        if isinstance(value, values.Known) and isinstance(value.value, np.dtype | type):
             return np.dtype(value.value)
         raise Unsupported("a type that is computed")
 
-    def call_function(self, function: SourceFunction, arguments: list[Value]) -> Value:
+    def call_function(
+        self, function: SourceFunction, arguments: list[values.Value]
+    ) -> values.Value:
         """Call a function of the library or of the text, or write it here."""
         raise NotImplementedError
 
-    def known(self, value: Any) -> Value:
+    def known(self, value: Any) -> values.Value:
         """A Python object as a value."""
         if isinstance(value, np.generic):
-            return constant(value.item(), value.dtype)
+            return values.constant(value.item(), value.dtype)
         if isinstance(value, bool):
-            return constant(value, BOOL)
+            return values.constant(value, values.BOOL)
         if isinstance(value, int):
-            return constant(value, INT64 if value < 1 << 63 else UINT64)
+            return values.constant(value, values.INT64 if value < 1 << 63 else values.UINT64)
         if isinstance(value, float):
-            return constant(value, FLOAT64)
+            return values.constant(value, values.FLOAT64)
         if isinstance(value, complex):
-            return constant(value, COMPLEX128)
+            return values.constant(value, values.COMPLEX128)
         if isinstance(value, tuple):
             return tuple(self.known(v) for v in value)
         if isinstance(value, np.ndarray):
             return self._table(value)
-        return Known(value)
+        return values.Known(value)
 
-    def _table(self, array: np.ndarray) -> Array:
+    def _table(self, array: np.ndarray) -> values.Array:
         """An array of constants."""
-        kind = memory_type(array.dtype)
-        items = ", ".join(f"{kind} {constant_text(v, array.dtype)}" for v in array.ravel().tolist())
+        kind = values.memory_type(array.dtype)
+        items = ", ".join(
+            f"{kind} {values.constant_text(v, array.dtype)}" for v in array.ravel().tolist()
+        )
         name = self.f.module.constant(f"[{array.size} x {kind}] [{items}]")
-        return Array(array.dtype, name, tuple(map(integer, array.shape)), None, name)
+        return values.Array(array.dtype, name, tuple(map(values.integer, array.shape)), None, name)
 
-    def _of_Constant(self, node: ast.Constant) -> Value:
+    def _of_Constant(self, node: ast.Constant) -> values.Value:
         return self.known(node.value)
 
-    def _of_Name(self, node: ast.Name) -> Value:
+    def _of_Name(self, node: ast.Name) -> values.Value:
         return self.get(node.id)
 
-    def _of_Tuple(self, node: ast.Tuple) -> Value:
+    def _of_Tuple(self, node: ast.Tuple) -> values.Value:
         return tuple(self.value(e) for e in node.elts)
 
-    def _of_BinOp(self, node: ast.BinOp) -> Value:
+    def _of_BinOp(self, node: ast.BinOp) -> values.Value:
         op = OPERATORS.get(type(node.op))
         if op is None:
             raise Unsupported(type(node.op).__name__)
@@ -163,7 +145,7 @@ class ExpressionWriter:
             return self.known(a.literal**b.literal)
         return self.combine(op, a, b)
 
-    def _of_UnaryOp(self, node: ast.UnaryOp) -> Value:
+    def _of_UnaryOp(self, node: ast.UnaryOp) -> values.Value:
         x = self.number(node.operand)
         if isinstance(node.op, ast.USub):
             return do.negate(self.f, x)
@@ -172,13 +154,13 @@ class ExpressionWriter:
         if isinstance(node.op, ast.Not):
             truth = do.truth(self.f, x)
             if truth.literal is not None:
-                return constant(not truth.literal, BOOL)
+                return values.constant(not truth.literal, values.BOOL)
             return do.logical_not(self.f, truth)
         return x
 
-    def _of_Compare(self, node: ast.Compare) -> Value:
+    def _of_Compare(self, node: ast.Compare) -> values.Value:
         left = self.number(node.left)
-        result: Number | None = None
+        result: values.Number | None = None
         for op, right in zip(node.ops, node.comparators, strict=True):
             if type(op) not in _COMPARISONS:
                 raise Unsupported(type(op).__name__)
@@ -189,7 +171,7 @@ class ExpressionWriter:
         assert result is not None
         return result
 
-    def _of_BoolOp(self, node: ast.BoolOp) -> Value:
+    def _of_BoolOp(self, node: ast.BoolOp) -> values.Value:
         every = isinstance(node.op, ast.And)
         result = self.truth(self.value(node.values[0]))
         for operand in node.values[1:]:
@@ -204,12 +186,14 @@ class ExpressionWriter:
                 result = self._branch(result, operand, result, every)
         return result
 
-    def _branch(self, condition: Number, node: ast.expr, other: Number, when: bool) -> Number:
+    def _branch(
+        self, condition: values.Number, node: ast.expr, other: values.Number, when: bool
+    ) -> values.Number:
         """``other``, or where ``condition`` is ``when`` the value of an expression."""
         if condition.lanes:
-            raise NotVector("a branch")
+            raise values.NotVector("a branch")
         f = self.f
-        kind = scalar_type(other.dtype)
+        kind = values.scalar_type(other.dtype)
         slots = [f.slot(kind) for _ in other.parts]
         for slot, component in zip(slots, other.parts, strict=True):
             f.effect(f"store {kind} {component}, ptr {slot}")
@@ -222,9 +206,9 @@ class ExpressionWriter:
                 f.effect(f"store {kind} {component}, ptr {slot}")
         f.start(after)
         parts = tuple(f.value(f"load {kind}, ptr {slot}") for slot in slots)
-        return Number(other.dtype, parts)
+        return values.Number(other.dtype, parts)
 
-    def _of_IfExp(self, node: ast.IfExp) -> Value:
+    def _of_IfExp(self, node: ast.IfExp) -> values.Value:
         condition = self.truth(self.value(node.test))
         if condition.literal is not None:
             return self.value(node.body if condition.literal else node.orelse)
@@ -245,31 +229,31 @@ class ExpressionWriter:
             owner = self.names.get(node.value.id)
             index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
             places = [p for p in index if not isinstance(p, ast.Slice)]
-            return isinstance(owner, Array) and len(places) < len(owner.shape)
-        return isinstance(node, ast.Name) and isinstance(self.names.get(node.id), Array)
+            return isinstance(owner, values.Array) and len(places) < len(owner.shape)
+        return isinstance(node, ast.Name) and isinstance(self.names.get(node.id), values.Array)
 
-    def _choose_array(self, condition: Number, node: ast.IfExp) -> Array:
+    def _choose_array(self, condition: values.Number, node: ast.IfExp) -> values.Array:
         """One of two arrays; where they lie is computed of both, so only elements are checked."""
         module = self.f.module
         checked, module.check_bounds = module.check_bounds, False
         a, b = self.value(node.body), self.value(node.orelse)
         module.check_bounds = checked
-        assert isinstance(a, Array)
-        assert isinstance(b, Array)
+        assert isinstance(a, values.Array)
+        assert isinstance(b, values.Array)
         if a.dtype != b.dtype or len(a.shape) != len(b.shape) or a.strides or b.strides:
             raise Unsupported("a choice of different arrays")
         shape = tuple(
             do.select(self.f, condition, x, y) for x, y in zip(a.shape, b.shape, strict=True)
         )
         data = self.f.pure(f"select i1 {condition.part}, ptr {a.data}, ptr {b.data}")
-        return Array(a.dtype, data, shape, None, one_of(a, b))
+        return values.Array(a.dtype, data, shape, None, values.one_of(a, b))
 
-    def _choose(self, condition: Number, node: ast.IfExp) -> Number:
+    def _choose(self, condition: values.Number, node: ast.IfExp) -> values.Number:
         """One of two expressions, only that is computed."""
         f = self.f
         then, other, after = f.label("then"), f.label("else"), f.label("after")
         f.branch(condition.part, then, other)
-        arms: list[tuple[Number, str]] = []
+        arms: list[tuple[values.Number, str]] = []
         for label, arm in ((then, node.body), (other, node.orelse)):
             f.begin(label)
             with f.inside():
@@ -279,23 +263,23 @@ class ExpressionWriter:
         (a, here), (b, there) = arms
         if a.dtype != b.dtype:
             raise Unsupported("a choice of different types")
-        kind = kind_of(a)
+        kind = values.kind_of(a)
         if a.lanes != b.lanes or a.step or b.step:
-            raise NotVector("a choice of a vector")
+            raise values.NotVector("a choice of a vector")
         parts = tuple(
             f.value(f"phi {kind} [ {x}, %{here} ], [ {y}, %{there} ]")
             for x, y in zip(a.parts, b.parts, strict=True)
         )
-        return Number(a.dtype, parts, a.lanes)
+        return values.Number(a.dtype, parts, a.lanes)
 
-    def _choose_in_lanes(self, condition: Number, node: ast.IfExp) -> Number:
+    def _choose_in_lanes(self, condition: values.Number, node: ast.IfExp) -> values.Number:
         """One of two expressions a lane; the first is left out where no lane needs it."""
         f, lanes = self.f, condition.lanes
         b = self._number_where(do.logical_not(f, condition), node.orelse)
         if _is_simple(node.body):
             return do.select(f, condition, self.number(node.body), b)
-        b = in_lanes(b, lanes, f)
-        kind, before = kind_of(b), f.block
+        b = values.in_lanes(b, lanes, f)
+        kind, before = values.kind_of(b), f.block
         then, after = f.label("rare"), f.label("after")
         f.branch(memory.any_lane(f, condition), then, after)
         f.begin(then)
@@ -309,9 +293,9 @@ class ExpressionWriter:
             f.value(f"phi {kind} [ {x}, %{here} ], [ {y}, %{before} ]")
             for x, y in zip(chosen.parts, b.parts, strict=True)
         )
-        return Number(b.dtype, parts, lanes)
+        return values.Number(b.dtype, parts, lanes)
 
-    def _number_where(self, condition: Number, node: ast.expr) -> Number:
+    def _number_where(self, condition: values.Number, node: ast.expr) -> values.Number:
         """An expression that reads memory in those lanes only where a condition holds."""
         around = self.lanes
         if around is None or _is_simple(node):
@@ -322,53 +306,53 @@ class ExpressionWriter:
         finally:
             self.lanes = around
 
-    def _of_Attribute(self, node: ast.Attribute) -> Value:
+    def _of_Attribute(self, node: ast.Attribute) -> values.Value:
         if node.attr == "data" and isinstance(node.value, ast.Attribute):
             array = self.value(node.value.value)
-            if isinstance(array, Array) and node.value.attr == "ctypes":
+            if isinstance(array, values.Array) and node.value.attr == "ctypes":
                 return memory.to_address(self.f, array)
         owner = self.value(node.value)
-        if isinstance(owner, Number) and node.attr in ("real", "imag"):
+        if isinstance(owner, values.Number) and node.attr in ("real", "imag"):
             return do.real(owner) if node.attr == "real" else do.imag(owner)
-        if isinstance(owner, Array):
+        if isinstance(owner, values.Array):
             if node.attr == "size":
                 return memory.size_of(self.f, owner)
             if node.attr == "shape":
                 return owner.shape
             if node.attr == "ndim":
-                return integer(len(owner.shape))
+                return values.integer(len(owner.shape))
             if node.attr == "itemsize":
-                return integer(owner.dtype.itemsize)
+                return values.integer(owner.dtype.itemsize)
             if node.attr == "dtype":
-                return Known(owner.dtype)
+                return values.Known(owner.dtype)
             if node.attr == "strides":
                 return memory.strides_of(self.f, owner)
             if node.attr == "T":
                 return memory.transposed(self.f, owner)
-        if isinstance(owner, Known):
+        if isinstance(owner, values.Known):
             return self.known(getattr(owner.value, node.attr))
         raise Unsupported(f"the attribute {node.attr}")
 
-    def _of_Subscript(self, node: ast.Subscript) -> Value:
+    def _of_Subscript(self, node: ast.Subscript) -> values.Value:
         owner = self.value(node.value)
         index = self._index(node.slice)
         if isinstance(owner, tuple):
             (position,) = index
-            if not isinstance(position, Number):
+            if not isinstance(position, values.Number):
                 raise Unsupported("a part of a tuple")
             if position.literal is None:
                 return self._of_table(owner, position)
             return owner[position.literal]
-        if not isinstance(owner, Array):
+        if not isinstance(owner, values.Array):
             raise Unsupported("an element of something else than an array")
         if len(index) == len(owner.shape) and not any(isinstance(p, slice) for p in index):
             element = memory.element_of(self.f, owner, index)  # pyright: ignore
             return memory.read(self.f, element, self.lanes)
         if self.lanes is not None:
-            raise NotVector("a part of an array")
+            raise values.NotVector("a part of an array")
         return memory.view(self.f, owner, index)
 
-    def _of_table(self, items: tuple[Value, ...], position: Number) -> Number:
+    def _of_table(self, items: tuple[values.Value, ...], position: values.Number) -> values.Number:
         """An element of a tuple of constants at a place that is computed."""
         numbers = [self.as_number(item) for item in items]
         if any(x.literal is None or x.dtype != numbers[0].dtype for x in numbers):
@@ -376,12 +360,12 @@ class ExpressionWriter:
         array = self._table(np.array([x.literal for x in numbers], numbers[0].dtype))
         return memory.read(self.f, memory.element_of(self.f, array, [position]), self.lanes)
 
-    def _index(self, node: ast.expr) -> list[Number | slice]:
+    def _index(self, node: ast.expr) -> list[values.Number | slice]:
         parts = node.elts if isinstance(node, ast.Tuple) else [node]
         return [self._slice(p) if isinstance(p, ast.Slice) else self._place(p) for p in parts]
 
-    def _place(self, node: ast.expr) -> Number:
-        position = do.cast(self.f, self.number(node), INT64)
+    def _place(self, node: ast.expr) -> values.Number:
+        position = do.cast(self.f, self.number(node), values.INT64)
         if position.literal is not None and position.literal < 0:
             raise Unsupported("an index from the end")
         return position
@@ -390,7 +374,7 @@ class ExpressionWriter:
         if node.step is not None:
             raise Unsupported("a slice with a step")
         start, stop = (
-            None if each is None else do.cast(self.f, self.number(each), INT64)
+            None if each is None else do.cast(self.f, self.number(each), values.INT64)
             for each in (node.lower, node.upper)
         )
         if start is not None and start.literal == 0:
@@ -400,13 +384,13 @@ class ExpressionWriter:
     def _element(self, node: ast.Subscript) -> memory.Element:
         owner = self.value(node.value)
         index = self._index(node.slice)
-        if not isinstance(owner, Array) or any(isinstance(p, slice) for p in index):
+        if not isinstance(owner, values.Array) or any(isinstance(p, slice) for p in index):
             raise Unsupported("an assignment to a part of an array")
         if len(index) != len(owner.shape):
             raise Unsupported("an assignment to a part of an array")
         return memory.element_of(self.f, owner, index)  # pyright: ignore
 
-    def combine(self, op: str, a: Number, b: Number) -> Number:
+    def combine(self, op: str, a: values.Number, b: values.Number) -> values.Number:
         """``a op b``."""
         if op == "**":
             return power_of_floats(self, a, b)

@@ -182,12 +182,7 @@ def _load(body: InstructionContext, like: Any, at: Number, index: Number, *scope
 
 @_instruction("load_if")
 def _load_if(
-    body: InstructionContext,
-    like: Any,
-    flag: Number,
-    at: Number,
-    index: Number,
-    *scope: Number,
+    body: InstructionContext, like: Any, flag: Number, at: Number, index: Number, *scope: Number
 ) -> Number:
     element = _element(body, body.dtype_of(like), at, index, scope)
     return memory.read(body.f, element, body.lanes, do.truth(body.f, flag))
@@ -216,11 +211,7 @@ def _prefetch(body: InstructionContext, row: Array, index: Number) -> None:
 
 
 def _element(
-    body: InstructionContext,
-    dtype: np.dtype,
-    at: Number,
-    index: Number,
-    scope: tuple[Number, ...],
+    body: InstructionContext, dtype: np.dtype, at: Number, index: Number, scope: tuple[Number, ...]
 ) -> memory.Element:
     number, count = (int(s.literal) for s in scope)
     metadata = body.f.scope(number, count)

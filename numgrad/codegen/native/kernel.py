@@ -169,10 +169,7 @@ class NativeCode:
         kernel = self.kernel
         try:
             body = translate(
-                kernel.source,
-                self.signature,
-                parallel=kernel.parallel,
-                check_bounds=CHECK_BOUNDS,
+                kernel.source, self.signature, parallel=kernel.parallel, check_bounds=CHECK_BOUNDS
             )
         except (AttributeError, TypeError, ValueError, KeyError, IndexError) as error:
             # such as an operator that an array has and a number has not

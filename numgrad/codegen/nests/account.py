@@ -23,10 +23,10 @@ from typing import Any
 
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.library import LIBRARY
+from numgrad.codegen.nests.loop_tree import Item, Loop, paths
 from numgrad.codegen.nests.polynomial import Length, add, constant, multiply
 from numgrad.codegen.nests.statements import Statement, loops_behind
 from numgrad.codegen.nests.terms import PART, PRODUCT, REDUCE, SCAN, SCATTER, Term, count
-from numgrad.codegen.nests.tree import Item, Loop, paths
 from numgrad.codegen.nests.write import SourceWriter, Storage
 from numgrad.codegen.symbols import in_order
 

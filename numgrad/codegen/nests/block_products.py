@@ -20,10 +20,10 @@ from typing import Any
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.nests.index_set_splitting import MOST_HOISTED, InvariantHoisting
 from numgrad.codegen.nests.indices import loops_in
+from numgrad.codegen.nests.loop_tree import Loop, coefficient
 from numgrad.codegen.nests.polynomial import Length, add, constant, multiply
 from numgrad.codegen.nests.statements import Bodies, Statement
 from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE
-from numgrad.codegen.nests.tree import Loop, coefficient
 from numgrad.codegen.nests.write import text, without
 from numgrad.codegen.symbols import Symbol
 from numgrad.codegen.tasks import LANES

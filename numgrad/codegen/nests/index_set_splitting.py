@@ -25,6 +25,7 @@ from typing import Any
 
 from numgrad.codegen.dtypes import BOOL, type_name
 from numgrad.codegen.nests.indices import computed_in, loop_index, loops_in
+from numgrad.codegen.nests.loop_tree import Loop, coefficient
 from numgrad.codegen.nests.polynomial import (
     Length,
     add,
@@ -36,7 +37,6 @@ from numgrad.codegen.nests.polynomial import (
 )
 from numgrad.codegen.nests.statements import Statement, loads
 from numgrad.codegen.nests.terms import ONE
-from numgrad.codegen.nests.tree import Loop, coefficient
 from numgrad.codegen.nests.write import Accumulating, text, without
 from numgrad.codegen.symbols import Symbol, in_order
 from numgrad.codegen.tasks import LANES

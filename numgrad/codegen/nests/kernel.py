@@ -24,6 +24,7 @@ from numgrad.codegen.dtypes import numpy_name, type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.nests.block_products import ProductCode
 from numgrad.codegen.nests.lanes import choose_lanes, choose_tiles
+from numgrad.codegen.nests.loop_tree import Item, Loop, build, paths
 from numgrad.codegen.nests.nest import Nest, NestWriter
 from numgrad.codegen.nests.polynomial import constant, multiply, value_of
 from numgrad.codegen.nests.statements import (
@@ -35,7 +36,6 @@ from numgrad.codegen.nests.statements import (
 )
 from numgrad.codegen.nests.tasks import RunWriter, TaskWriter, Work
 from numgrad.codegen.nests.terms import PART, PRODUCT, Term, Terms, count
-from numgrad.codegen.nests.tree import Item, Loop, build, paths
 from numgrad.codegen.nests.write import text
 from numgrad.codegen.threads import L3_NS
 

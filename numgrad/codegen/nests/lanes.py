@@ -32,10 +32,10 @@ from functools import partial
 from itertools import pairwise
 
 from numgrad.codegen.nests.block_products import block_product, extract_products
+from numgrad.codegen.nests.loop_tree import Item, Loop, coefficient, is_rounded, paths, touched
 from numgrad.codegen.nests.polynomial import Length, value_of
 from numgrad.codegen.nests.statements import Bodies, Loops, Statement, expensive
 from numgrad.codegen.nests.terms import ONE, SCAN, SCATTER
-from numgrad.codegen.nests.tree import Item, Loop, coefficient, is_rounded, paths, touched
 
 SHORT = 48
 """Iterations below which an innermost loop does not pay."""

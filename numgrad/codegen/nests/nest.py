@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from numgrad.codegen.dtypes import numpy_name
 from numgrad.codegen.nests.block_products import BlockProducts
 from numgrad.codegen.nests.lanes import TILE
+from numgrad.codegen.nests.loop_tree import Item, Loop
 from numgrad.codegen.nests.polynomial import Length, add, constant, multiply, value_of
 from numgrad.codegen.nests.statements import Statement, expensive
 from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE, SCAN, SCATTER, count
-from numgrad.codegen.nests.tree import Item, Loop
 from numgrad.codegen.nests.write import preceding, text
 from numgrad.codegen.tasks import LANES
 

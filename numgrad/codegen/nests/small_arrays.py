@@ -24,22 +24,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import BOOL
+from numgrad.codegen.nests import terms
 from numgrad.codegen.nests.polynomial import Length, constant, value_of
-from numgrad.codegen.nests.terms import (
-    CHOOSE,
-    CONSTANT,
-    MATRIX,
-    OPAQUE,
-    PART,
-    PRODUCT,
-    REDUCE,
-    SCAN,
-    SCATTER,
-    SIZE,
-    VIEW,
-    Term,
-    reachable,
-)
 from numgrad.codegen.reduction_plan import identity
 from numgrad.codegen.symbols import Reader, Symbol
 
@@ -69,10 +55,10 @@ def elements(shape: Sequence[Length]) -> int | None:
     return total
 
 
-def small_terms(stored: Collection[Term]) -> set[int]:
+def small_terms(stored: Collection[terms.Term]) -> set[int]:
     """The numbers of the stored terms that are computed element by element."""
     kept = {t.number for t in stored}
-    order = reachable(stored)
+    order = terms.reachable(stored)
     expensive: set[int] = set()
     for term in order:
         below = (a.number in expensive and a.number not in kept for a in term.args)
@@ -88,27 +74,27 @@ def small_terms(stored: Collection[Term]) -> set[int]:
     return {
         t.number
         for t in stored
-        if t.op == MATRIX
+        if t.op == terms.MATRIX
         or sizes[t.number] <= (min(limit, MOST_EXPENSIVE) if t.number in expensive else limit)
     }
 
 
-def _size(term: Term) -> int:
+def _size(term: terms.Term) -> int:
     """Scalars that computing a term takes: too many for what is not computed so."""
     never = MOST_ELEMENTS + 1
-    if term.op in (SCATTER, PRODUCT, OPAQUE):
+    if term.op in (terms.SCATTER, terms.PRODUCT, terms.OPAQUE):
         return never
     largest = elements(term.shape)
     if largest == 0:
         return never
-    if term.op == REDUCE:
+    if term.op == terms.REDUCE:
         largest = elements(term.args[0].shape)
         if term.dtype.kind == "c" and term.detail[0] in ("max", "min") and largest != 1:
             return never
     return never if largest is None else max(largest, 1)
 
 
-ReadElement = Callable[[Term, tuple[Length, ...]], Symbol]
+ReadElement = Callable[[terms.Term, tuple[Length, ...]], Symbol]
 
 
 class Elements:
@@ -132,11 +118,11 @@ class Elements:
         self.make, self.stored, self.load, self.compute = reader.make, stored, load, compute
         self._known: dict[int, np.ndarray] = {}
 
-    def body(self, term: Term) -> list[Symbol]:
+    def body(self, term: terms.Term) -> list[Symbol]:
         """The elements of a stored term in order, as they are computed."""
         return self._computed(term).ravel().tolist()
 
-    def of(self, term: Term) -> np.ndarray:
+    def of(self, term: terms.Term) -> np.ndarray:
         """The elements of a term."""
         symbols = self._known.get(term.number)
         if symbols is None:
@@ -144,31 +130,33 @@ class Elements:
             self._known[term.number] = symbols
         return symbols
 
-    def _found(self, term: Term) -> np.ndarray:
-        if term.op not in (CONSTANT, SIZE) and (term.in_memory or term.number in self.stored):
+    def _found(self, term: terms.Term) -> np.ndarray:
+        if term.op not in (terms.CONSTANT, terms.SIZE) and (
+            term.in_memory or term.number in self.stored
+        ):
             return self._each(term, self.load)
         return self._computed(term)
 
-    def _computed(self, term: Term) -> np.ndarray:
-        if term.op == MATRIX:
+    def _computed(self, term: terms.Term) -> np.ndarray:
+        if term.op == terms.MATRIX:
             write = Elimination(self.make, term.dtype)
             return write(term.detail, [self.of(x) for x in term.args])
         if _is_plain(term):
-            if term.op == PART:
+            if term.op == terms.PART:
                 return self.of(term.args[0])
-            if term.op == REDUCE:
+            if term.op == terms.REDUCE:
                 return self._reduced(term)
-            if term.op == SCAN:
+            if term.op == terms.SCAN:
                 return self._scan_loop(term)
-            if term.op == VIEW and term.detail[0] != "diagonal":
+            if term.op == terms.VIEW and term.detail[0] != "diagonal":
                 return self._viewed(term)
-            if term.op == CHOOSE and term.detail[0] == "join":
+            if term.op == terms.CHOOSE and term.detail[0] == "join":
                 return np.concatenate([self.of(x) for x in term.args], axis=term.detail[1])
             if term.is_map:
                 return self._mapped(term)
         return self._each(term, self.compute)
 
-    def _each(self, term: Term, read: ReadElement) -> np.ndarray:
+    def _each(self, term: terms.Term, read: ReadElement) -> np.ndarray:
         shape = extents(term.shape)
         assert shape is not None
         out = np.empty(shape, object)
@@ -176,7 +164,7 @@ class Elements:
             out[index] = read(term, tuple([constant(i) for i in index]))
         return out
 
-    def _mapped(self, term: Term) -> np.ndarray:
+    def _mapped(self, term: terms.Term) -> np.ndarray:
         shape = extents(term.shape)
         assert shape is not None
         args = []
@@ -186,7 +174,7 @@ class Elements:
         make, op, dtype, detail = self.make, term.op, term.dtype, term.detail
         return _array([make(op, given, dtype, detail) for given in zip(*args, strict=True)], shape)
 
-    def _viewed(self, term: Term) -> np.ndarray:
+    def _viewed(self, term: terms.Term) -> np.ndarray:
         kind, detail = term.detail
         shape = extents(term.shape)
         assert shape is not None
@@ -207,7 +195,7 @@ class Elements:
             places.append([first + step * k for k in range(length)])
         return x[np.ix_(*places)].reshape(shape)
 
-    def _reduced(self, term: Term) -> np.ndarray:
+    def _reduced(self, term: terms.Term) -> np.ndarray:
         kind, axes = term.detail
         x = self.of(term.args[0])
         kept = [a for a in range(x.ndim) if a not in axes]
@@ -238,7 +226,7 @@ class Elements:
             op = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}[kind]
         return self.make(op, (a, b), dtype)
 
-    def _scan_loop(self, term: Term) -> np.ndarray:
+    def _scan_loop(self, term: terms.Term) -> np.ndarray:
         kind, axis = term.detail
         shape, dtype = extents(term.shape), term.dtype
         x, *factors = [
@@ -263,12 +251,12 @@ def _array(values: Sequence[Symbol], shape: Any) -> np.ndarray:
     return out.reshape(shape)
 
 
-def _is_plain(term: Term) -> bool:
+def _is_plain(term: terms.Term) -> bool:
     """Whether the operands have few elements, of which it is known which ones are read."""
     sizes = [elements(x.shape) for x in term.args]
     if not sizes or any(size is None or size > MOST_ELEMENTS for size in sizes):
         return False
-    if term.op == VIEW and term.detail[0] == "getitem":
+    if term.op == terms.VIEW and term.detail[0] == "getitem":
         return None not in map(value_of, itertools.chain(*term.detail[1]))
     return True
 

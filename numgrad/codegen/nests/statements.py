@@ -17,41 +17,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from numgrad.codegen.dtypes import BOOL, INT64
-from numgrad.codegen.nests.indices import (
-    COMPUTED,
-    Alternative,
-    Condition,
-    Index,
-    alternatives,
-    computed_in,
-    loop_index,
-    loops_in,
-    single_loop,
-    source_index,
-    walking_loop,
-)
+from numgrad.codegen.nests import indices, terms
 from numgrad.codegen.nests.polynomial import Length, divide
 from numgrad.codegen.nests.small_arrays import Elements, small_terms
-from numgrad.codegen.nests.terms import (
-    CHOOSE,
-    CONSTANT,
-    GATHER,
-    IOTA,
-    ONE,
-    PART,
-    PRODUCT,
-    REDUCE,
-    SCAN,
-    SCATTER,
-    SIZE,
-    VIEW,
-    Term,
-    ravel,
-    reachable,
-)
 from numgrad.codegen.symbols import Reader, Symbol, in_order
 
-Guard = tuple[Condition, ...]
+Guard = tuple[indices.Condition, ...]
 
 
 class Statement:
@@ -72,41 +43,43 @@ class Statement:
     """
 
     def __init__(
-        self, term: Term, new_loop: Callable[[Length], int], *, small: bool = False
+        self, term: terms.Term, new_loop: Callable[[Length], int], *, small: bool = False
     ) -> None:
         self.term, self.small = term, small
         # loops of its own, which no other statement sees, or none
-        whole = small or term.op == PRODUCT
-        self.loops = [None if whole or n == ONE else new_loop(n) for n in term.shape]
+        whole = small or term.op == terms.PRODUCT
+        self.loops = [None if whole or n == terms.ONE else new_loop(n) for n in term.shape]
         self.reduced: dict[int, int | None] = {}
         self.scattered: int | None = None
-        self.scanned = self.loops[term.detail[1]] if term.op == SCAN else None
+        self.scanned = self.loops[term.detail[1]] if term.op == terms.SCAN else None
         gone: Sequence[int] = ()
         if small:
             return
-        if term.op == REDUCE:
+        if term.op == terms.REDUCE:
             gone = term.detail[1]
-        elif term.op == SCATTER:
+        elif term.op == terms.SCATTER:
             axis, span = term.detail[1]
             self.scattered = axis
             gone = range(axis, axis + span)
         if gone:
             lengths = term.args[0].shape
-            self.reduced = {a: None if lengths[a] == ONE else new_loop(lengths[a]) for a in gone}
+            self.reduced = {
+                a: None if lengths[a] == terms.ONE else new_loop(lengths[a]) for a in gone
+            }
 
     @property
-    def index(self) -> Index:
+    def index(self) -> indices.Index:
         """The element of the result that is computed."""
-        return tuple(() if loop is None else loop_index(loop) for loop in self.loops)
+        return tuple(() if loop is None else indices.loop_index(loop) for loop in self.loops)
 
     @property
-    def operand_index(self) -> Index:
+    def operand_index(self) -> indices.Index:
         """The element of a reduction's operand that is added."""
         rest = iter([i for a, i in enumerate(self.index) if a != self.scattered])
         return tuple(
             next(rest)
             if a not in self.reduced
-            else (() if self.reduced[a] is None else loop_index(self.reduced[a]))  # pyright: ignore
+            else (() if self.reduced[a] is None else indices.loop_index(self.reduced[a]))  # pyright: ignore
             for a in range(len(self.term.args[0].shape))
         )
 
@@ -134,12 +107,12 @@ class Bodies:
     ``index``, whose arguments are the integers in it that are computed.
     """
 
-    def __init__(self, stored: Iterable[Term]) -> None:
+    def __init__(self, stored: Iterable[terms.Term]) -> None:
         self.stored = {t.number: t for t in stored}
         self.reader = Reader()
-        self._symbols: dict[tuple[int, Index, Guard], Symbol] = {}
-        self.terms: dict[int, Term] = {}
-        self.of_symbol: dict[Symbol, tuple[Term, Index]] = {}
+        self._symbols: dict[tuple[int, indices.Index, Guard], Symbol] = {}
+        self.terms: dict[int, terms.Term] = {}
+        self.of_symbol: dict[Symbol, tuple[terms.Term, indices.Index]] = {}
         """The term and index that each symbol is the value of, for expensive terms."""
         self.computed: dict[int, Symbol] = {}
         self._numbers: dict[Symbol, int] = {}
@@ -173,7 +146,7 @@ class Bodies:
         Functions of single elements make no symbols here, as others need these with other loops.
         """
         term = statement.term
-        if term.op == REDUCE:
+        if term.op == terms.REDUCE:
             stack = [(term.args[0], statement.operand_index)]
         elif term.is_map:
             index = statement.index
@@ -181,12 +154,12 @@ class Bodies:
         else:
             return [symbol.detail for symbol in self.loads(statement)]
         reads: list[tuple[int, Any]] = []
-        seen: set[tuple[int, Index]] = set()
+        seen: set[tuple[int, indices.Index]] = set()
         while stack:
             term, index = stack.pop()
-            if ONE in term.shape:
+            if terms.ONE in term.shape:
                 lengths = zip(term.shape, index, strict=True)
-                index = tuple([() if n == ONE else i for n, i in lengths])
+                index = tuple([() if n == terms.ONE else i for n, i in lengths])
             key = (term.number, index)
             if key in seen:
                 continue
@@ -206,32 +179,34 @@ class Bodies:
         term = statement.term
         if statement.small:
             return self.reader.make("pair", tuple(self.elements.body(term)), term.dtype)
-        if term.op == REDUCE:
+        if term.op == terms.REDUCE:
             return self.at(term.args[0], statement.operand_index)
-        if term.op == SCATTER:
+        if term.op == terms.SCATTER:
             value, positions = (self.at(x, statement.operand_index) for x in term.args)
             return self.reader.make("pair", (value, self.compute(positions)[1]), term.dtype)
-        if term.op == PRODUCT:
+        if term.op == terms.PRODUCT:
             operands = tuple([self.load(x, ((),) * len(x.shape), ()) for x in term.args])
             return self.reader.make("pair", operands, term.dtype)
-        if term.op == SCAN:
+        if term.op == terms.SCAN:
             parts = tuple([self.at(x, statement.index) for x in term.args])
             return parts[0] if len(parts) == 1 else self.reader.make("pair", parts, term.dtype)
         return self.inside(term, statement.index, ())
 
-    def target(self, statement: Statement, position: Symbol) -> Index:
+    def target(self, statement: Statement, position: Symbol) -> indices.Index:
         """The element that a scattered sum is added to."""
         length = self._computed_length(position)
         return tuple(
             length if a == statement.scattered else i for a, i in enumerate(statement.index)
         )
 
-    def at(self, term: Term, index: Index, guard: Guard = ()) -> Symbol:
+    def at(self, term: terms.Term, index: indices.Index, guard: Guard = ()) -> Symbol:
         """An element of a term, which may be out of range unless all of ``guard`` holds."""
-        if term.op in (CONSTANT, SIZE):
+        if term.op in (terms.CONSTANT, terms.SIZE):
             return self.inside(term, index, ())
         if index:
-            index = tuple([() if n == ONE else i for n, i in zip(term.shape, index, strict=True)])
+            index = tuple(
+                [() if n == terms.ONE else i for n, i in zip(term.shape, index, strict=True)]
+            )
         key = (term.number, index, guard)
         symbol = self._symbols.get(key)
         if symbol is None:
@@ -242,15 +217,17 @@ class Bodies:
             self._symbols[key] = symbol
         return symbol
 
-    def load(self, term: Term, index: Any, guard: Guard = ()) -> Symbol:
+    def load(self, term: terms.Term, index: Any, guard: Guard = ()) -> Symbol:
         """A read of memory."""
         self.terms[term.number] = term
         parts = [index[1]] if index[:1] == ("flat",) else index
-        computed = sorted(set().union(*map(computed_in, parts))) if parts else []
+        computed = sorted(set().union(*map(indices.computed_in, parts))) if parts else []
         args = [self.computed[k] for k in computed]
         if guard and not computed:
-            moving = set().union(*map(loops_in, parts))
-            guard = tuple([c for c in guard if not (own := loops_in(c.value)) or own & moving])
+            moving = set().union(*map(indices.loops_in, parts))
+            guard = tuple(
+                [c for c in guard if not (own := indices.loops_in(c.value)) or own & moving]
+            )
         if guard:
             args.append(self.all_hold(guard))
         return self.reader.make("load", tuple(args), term.dtype, (term.number, index))
@@ -264,11 +241,11 @@ class Bodies:
 
     def _number(self, value: Length) -> Symbol:
         """A length or an index as a number."""
-        args = tuple([self.computed[k] for k in sorted(computed_in(value))])
+        args = tuple([self.computed[k] for k in sorted(indices.computed_in(value))])
         return self.reader.make("index", args, INT64, value)
 
     def _computed_length(self, symbol: Symbol) -> Length:
-        return (((("axis", COMPUTED + self._numbers[symbol]),), 1),)
+        return (((("axis", indices.COMPUTED + self._numbers[symbol]),), 1),)
 
     def name(self, computed: Symbol) -> str:
         """The variable that holds a computed integer."""
@@ -286,27 +263,27 @@ class Bodies:
         assert result is not None
         return result
 
-    def inside(self, term: Term, index: Index, guard: Guard = ()) -> Symbol:
+    def inside(self, term: terms.Term, index: indices.Index, guard: Guard = ()) -> Symbol:
         """An element of a term as it is computed."""
-        if term.op == CONSTANT:
+        if term.op == terms.CONSTANT:
             return self.reader.make("const", (), term.dtype, term.detail)
-        if term.op == SIZE:
+        if term.op == terms.SIZE:
             return self._number(term.detail)
-        if term.op == IOTA:
+        if term.op == terms.IOTA:
             axis, divisor = term.detail
-            position = ravel(term.shape, index) if axis is None else index[axis]
+            position = terms.ravel(term.shape, index) if axis is None else index[axis]
             return self._number(divide("//", position, divisor))
-        if term.op == PART:
+        if term.op == terms.PART:
             return self.at(term.args[0], index, guard)
-        if term.op == CHOOSE:
+        if term.op == terms.CHOOSE:
             return self._chosen(term, index, guard)
-        if term.op == GATHER:
+        if term.op == terms.GATHER:
             return self._gathered(term, index, guard)
-        if term.op == VIEW:
+        if term.op == terms.VIEW:
             (x,) = term.args
             if term.detail[0] == "reshape" and (x.in_memory or x.number in self.stored):
-                return self.load(x, ("flat", ravel(term.shape, index)), guard)
-            return self.at(x, source_index(term, index), guard)
+                return self.load(x, ("flat", terms.ravel(term.shape, index)), guard)
+            return self.at(x, indices.source_index(term, index), guard)
         args = []
         for x in term.args:
             lead = len(index) - len(x.shape)
@@ -316,9 +293,11 @@ class Bodies:
             self.of_symbol.setdefault(symbol, (term, index))
         return symbol
 
-    def _chosen(self, term: Term, index: Index, guard: Guard) -> Symbol:
-        options: list[tuple[Alternative, Guard]] = []  # up to the first that is chosen at last
-        for option in alternatives(term, index):
+    def _chosen(self, term: terms.Term, index: indices.Index, guard: Guard) -> Symbol:
+        options: list[
+            tuple[indices.Alternative, Guard]
+        ] = []  # up to the first that is chosen at last
+        for option in indices.alternatives(term, index):
             known = {c: c.known() for c in option.conditions}
             if False not in known.values():
                 options.append((option, tuple([c for c, holds in known.items() if holds is None])))
@@ -336,7 +315,7 @@ class Bodies:
         assert result is not None, "no operand is chosen"
         return result
 
-    def _gathered(self, term: Term, index: Index, guard: Guard) -> Symbol:
+    def _gathered(self, term: terms.Term, index: indices.Index, guard: Guard) -> Symbol:
         x, positions = term.args
         axis, span = term.detail
         symbol, _ = self.compute(self.at(positions, index, guard))
@@ -368,13 +347,13 @@ def alive_terms(
     alive: set[int] = set()
     loads = [(statement.term, bodies.loads(statement)) for statement in statements]
     for term, read in reversed(loads):
-        if term.number in exported or term.number in alive or term.op == PART:
+        if term.number in exported or term.number in alive or term.op == terms.PART:
             alive.add(term.number)
             alive.update(symbol.detail[0] for symbol in read)
     return alive & bodies.stored.keys()
 
 
-def expensive(body: Symbol, bodies: Bodies) -> list[tuple[Term, set[int]]]:
+def expensive(body: Symbol, bodies: Bodies) -> list[tuple[terms.Term, set[int]]]:
     """The expensive terms that a body computes, each with the loops that its element depends on."""
     result = []
     for symbol in in_order([body], {}):
@@ -386,15 +365,15 @@ def expensive(body: Symbol, bodies: Bodies) -> list[tuple[Term, set[int]]]:
 
 def loops_behind(index: Length, bodies: Bodies) -> frozenset[int]:
     """The loops that an index depends on, by computed integers too."""
-    loops = loops_in(index)
-    for k in computed_in(index):
+    loops = indices.loops_in(index)
+    for k in indices.computed_in(index):
         for symbol in in_order([bodies.computed[k]], {}):
             if symbol.op == "index":
-                loops |= loops_in(symbol.detail)
+                loops |= indices.loops_in(symbol.detail)
             elif symbol.op == "load":
                 at = symbol.detail[1]
                 parts = [at[1]] if at[:1] == ("flat",) else at
-                loops = loops.union(*map(loops_in, parts))
+                loops = loops.union(*map(indices.loops_in, parts))
     return loops
 
 
@@ -457,14 +436,14 @@ def align(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> None
         if producer is None or index[:1] == ("flat",):
             continue
         for axis, (place, entry) in enumerate(zip(producer.loops, index, strict=True)):
-            loop = single_loop(entry)
+            loop = indices.single_loop(entry)
             if loop is not None and place is not None and axis != producer.scattered:
                 loops.unify(place, loop)
     for number, index in accesses:
         if number in of_term or index[:1] == ("flat",):
             continue
         for axis, entry in enumerate(index):
-            loop = walking_loop(entry)
+            loop = indices.walking_loop(entry)
             if loop is not None:
                 first = walks.setdefault((number, axis), loop)
                 loops.unify(first, loop)
@@ -473,12 +452,12 @@ def align(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> None
 
 
 def make_statements(
-    stored: Iterable[Term], hint: Callable[[Length], int]
+    stored: Iterable[terms.Term], hint: Callable[[Length], int]
 ) -> tuple[list[Statement], Loops]:
     """A statement for each stored term, those it reads first, with loops that belong together."""
     stored = list(stored)
     wanted = {t.number for t in stored}
-    ordered = [t for t in reachable(stored) if t.number in wanted]
+    ordered = [t for t in terms.reachable(stored) if t.number in wanted]
     loops = Loops(hint)
     small = small_terms(stored)
     statements = [Statement(t, loops.new, small=t.number in small) for t in ordered]

@@ -18,12 +18,12 @@ import numpy as np
 
 from numgrad.codegen.dtypes import numpy_name, type_name
 from numgrad.codegen.emitter import Emitter
+from numgrad.codegen.nests.loop_tree import Item, Loop, paths
 from numgrad.codegen.nests.nest import Nest
 from numgrad.codegen.nests.polynomial import Length, add, constant, multiply, value_of
 from numgrad.codegen.nests.small_arrays import elements, extents
 from numgrad.codegen.nests.statements import Bodies, Statement
 from numgrad.codegen.nests.terms import BUFFER, PART, PRODUCT, SCATTER, Term, count
-from numgrad.codegen.nests.tree import Item, Loop, paths
 from numgrad.codegen.nests.write import SourceWriter, Storage, text
 from numgrad.codegen.reduction_plan import step_of
 from numgrad.codegen.symbols import Symbol, in_order

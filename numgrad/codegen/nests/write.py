@@ -16,10 +16,10 @@ import numpy as np
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.nests.indices import COMPUTED, LOOP, Index, loops_in
+from numgrad.codegen.nests.loop_tree import Loop, coefficient, paths
 from numgrad.codegen.nests.polynomial import Length, add, constant, multiply, text_of
 from numgrad.codegen.nests.statements import Bodies, Statement
 from numgrad.codegen.nests.terms import ONE, PART, SCATTER, Term, ravel
-from numgrad.codegen.nests.tree import Loop, coefficient, paths
 from numgrad.codegen.reduction_plan import identity, step_of
 from numgrad.codegen.symbols import Symbol, in_order
 from numgrad.codegen.tasks import LANES
@@ -362,8 +362,7 @@ class Accumulating(SourceWriter):
             shift = [self._shifted(i, s.scanned, u) for i, u in zip(s.index, s.loops, strict=True)]
             flag = "" if tiled else f"i{s.scanned} > 0"
             self.put(
-                depth,
-                f"{before} = {self.read(term, tuple(shift), flag, disjoint=self.disjoint)}",
+                depth, f"{before} = {self.read(term, tuple(shift), flag, disjoint=self.disjoint)}"
             )
         if factor:
             before = f"({before} * {factor[0]})"

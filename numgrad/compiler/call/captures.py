@@ -39,13 +39,7 @@ from functools import _lru_cache_wrapper, cached_property, partial
 from importlib.util import resolve_name
 from inspect import getattr_static
 from itertools import pairwise
-from types import (
-    BuiltinFunctionType,
-    CodeType,
-    FunctionType,
-    MappingProxyType,
-    ModuleType,
-)
+from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 import numpy as np

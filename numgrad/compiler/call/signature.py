@@ -226,10 +226,7 @@ class Parameters:
         kinds = {p.kind: p.name for p in self.listed}
         self.star: str | None = kinds.get(inspect.Parameter.VAR_POSITIONAL)
         self.double_star: str | None = kinds.get(inspect.Parameter.VAR_KEYWORD)
-        positional = (
-            inspect.Parameter.POSITIONAL_ONLY,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        )
+        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         self.positional = [p.name for p in self.listed if p.kind in positional]
         self.static = self._select("static_argnums", static_argnums)
         self.static |= self._select("static_argnames", static_argnames)

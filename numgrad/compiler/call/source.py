@@ -10,19 +10,12 @@ import copy
 import os
 import re
 import sys
+import weakref
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MemberDescriptorType, MethodType
 from typing import Any
-from weakref import (
-    CallableProxyType,
-    ProxyType,
-    WeakKeyDictionary,
-    WeakSet,
-    WeakValueDictionary,
-    ref,
-)
 
 import numpy as np
 
@@ -112,7 +105,7 @@ class Source:
 
     def read(self) -> Any:
         """The value that is there now."""
-        holder = self.holder() if isinstance(self.holder, ref) else self.holder
+        holder = self.holder() if isinstance(self.holder, weakref.ref) else self.holder
         names = {**READERS, "_holder": holder, "_key": self.key}
         return eval(self.access.replace("{0}", "_holder").replace("{1}", "_key"), names)
 
@@ -213,7 +206,7 @@ class Content:
         self.numbers = self.array = None
         if isinstance(array, np.ndarray):
             if array.nbytes > (LARGE if whole else SMALL):
-                self.array = ref(array)
+                self.array = weakref.ref(array)
             if whole or array.nbytes <= SMALL:
                 self.numbers = list(_blocks(array))
 
@@ -333,13 +326,13 @@ def of_standard(value: Any, weak: dict[int, Any]) -> Iterator[Source] | None:
     What it does not keep alive is put into ``weak``: a reference for each id.
     """
     kind = type(value)
-    if kind is ProxyType or kind is CallableProxyType:
+    if kind is weakref.ProxyType or kind is weakref.CallableProxyType:
         return _of_proxy(value, weak)
-    if issubclass(kind, ref):
+    if issubclass(kind, weakref.ref):
         return _of_reference(value, weak)
     if issubclass(kind, ContextVar):
         return iter((place_of(value_in_context(value), value, "_in_context({0})", ".get()"),))
-    if issubclass(kind, WeakKeyDictionary | WeakValueDictionary | WeakSet):
+    if issubclass(kind, weakref.WeakKeyDictionary | weakref.WeakValueDictionary | weakref.WeakSet):
         return iter((Source(value.data, FIXED, value, "{0}.data", ""),))
     if value is os.getenv:
         return iter((Source(os.environ, FIXED, value, "{0}.__globals__['environ']", ""),))
@@ -370,5 +363,5 @@ def _of_reference(value: Any, weak: dict[int, Any]) -> Iterator[Source]:
 
 def _of_proxy(value: Any, weak: dict[int, Any]) -> Iterator[Source]:
     item = value.__init__.__self__  # a proxy passes on all that it is asked for
-    weak.setdefault(id(item), ref(item))
+    weak.setdefault(id(item), weakref.ref(item))
     yield fixed_place(item, value, "{0}.__init__.__self__", "")

@@ -35,7 +35,7 @@ from numgrad.compiler.loops.body import (
     is_zero,
     without_invariants,
 )
-from numgrad.compiler.loops.program import LoopProgram
+from numgrad.compiler.loops.loop_program import LoopProgram
 from numgrad.compiler.passes.rewriting import join_common
 from numgrad.compiler.trace import tracer
 from numgrad.compiler.trace.body import DependentDrawError, own_memory

@@ -34,7 +34,7 @@ from numgrad.compiler.loops.body import (
     fix_carry_dtypes,
     without_invariants,
 )
-from numgrad.compiler.loops.program import AdaptiveLoopProgram, WhileProgram
+from numgrad.compiler.loops.loop_program import AdaptiveLoopProgram, WhileProgram
 from numgrad.compiler.loops.scan import Scan, scan, state_of_batch
 from numgrad.compiler.loops.subgraph import SubgraphPrimitive, select
 from numgrad.compiler.lower.lowering import lowering

@@ -13,7 +13,7 @@ from typing import Any
 
 from numgrad.compiler.graph.graph import Graph, Length, TracedNode, Value
 from numgrad.compiler.graph.sizes import same, same_shape
-from numgrad.compiler.passes.indexing import bounds, is_basic
+from numgrad.compiler.passes.index_pushdown import bounds, is_basic
 from numgrad.compiler.passes.rewriting import Rewriting, is_full, rewrite
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from numgrad.compiler.graph.graph import Graph, Length, Shape, TracedNode, Value
 from numgrad.compiler.graph.sizes import same, same_shape
-from numgrad.compiler.passes.indexing import simplify_getitem
+from numgrad.compiler.passes.index_pushdown import simplify_getitem
 from numgrad.compiler.passes.rewriting import Rewriting, is_one, rewrite
 
 

@@ -28,10 +28,10 @@ from numgrad.compiler.messages import no_internal_error
 from numgrad.compiler.run.dispatch import MISS, NAMES, DispatchWriter, compiled
 from numgrad.compiler.run.program import Options, Program, compile_graph, owns
 from numgrad.compiler.run.steps import KernelStep
-from numgrad.compiler.trace.calls import primitive_results
 from numgrad.compiler.trace.custom_rules import is_linear
 from numgrad.compiler.trace.cut import Cut
 from numgrad.compiler.trace.promoted_numbers import Key, is_number, key_of
+from numgrad.compiler.trace.traced_calls import primitive_results
 from numgrad.compiler.trace.tracer import draw_from, fixed_operands
 from numgrad.compiler.trace.tracing import NO_ARRAY, Traced, operation_of, trace
 from numgrad.core.batching import BatchOperand
@@ -384,8 +384,7 @@ class Specialisation:
         Tracing itself may have changed them.
         """
         form = self._form(
-            "force" if run else "force arrays",
-            lambda: self.writer.cold(captures=False, run=run),
+            "force" if run else "force arrays", lambda: self.writer.cold(captures=False, run=run)
         )
         out = arguments.parameters.on(form, arguments.values)
         if out is MISS:

@@ -25,11 +25,7 @@ from numgrad.libraries import is_users
 
 
 def warn_of_frozen(
-    function: str,
-    array: np.ndarray,
-    captures: Captures,
-    stored: Collection[int],
-    line: str | None,
+    function: str, array: np.ndarray, captures: Captures, stored: Collection[int], line: str | None
 ) -> None:
     """Warn of an array that was made during a trace if a later change of it would be missed.
 

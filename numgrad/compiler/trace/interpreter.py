@@ -38,9 +38,9 @@ from numgrad.autograd.variable import Tensor, refresh
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.messages import user_line
 from numgrad.compiler.trace.arrays import TracedArray, settle
-from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.custom_rules import ending, put_hook, run_ruled
 from numgrad.compiler.trace.side_effects import is_watching
+from numgrad.compiler.trace.traced_calls import record_call
 from numgrad.compiler.trace.tracer import RepeatedValues, Tracer
 from numgrad.compiler.trace.views import TracedRegion, canonical_index, fitted, written
 from numgrad.core.abstract import AbstractArray, AbstractLength, broadcast_lengths, zeros

@@ -293,10 +293,7 @@ class EffectBuilder(CaptureBuilder):
     # ------------------------------------------------------------------------------------ calls
 
     def called(
-        self,
-        function: Callable[..., tuple],
-        operands: Sequence[Any],
-        results: Sequence[Result],
+        self, function: Callable[..., tuple], operands: Sequence[Any], results: Sequence[Result]
     ) -> list[Tensor]:
         """Results of a Python function without effects, which runs at each call."""
         values = [self.strong(self.lift(x).value) for x in operands]

@@ -322,12 +322,7 @@ def _heaviest(
     return best
 
 
-def _joined(
-    loop: int,
-    left: list[int],
-    remaining: dict[int, list[int]],
-    reads: Reads,
-) -> list[int]:
+def _joined(loop: int, left: list[int], remaining: dict[int, list[int]], reads: Reads) -> list[int]:
     """The statements that can be computed in one loop, in order, what they wait for before it."""
     joined: list[int] = []
     inside: set[int] = set()
