@@ -212,7 +212,7 @@ def _end(rate, y0=2.0, **more):
 @pytest.mark.parametrize("adjoint", ["forward", "reverse"])
 def test_derivatives_of_any_order_and_mode(adjoint):
     def end(rate):
-        return _end(rate, adjoint=adjoint)
+        return _end(rate, adjoint=adjoint, method="DOP853")
 
     exact = [2 * np.exp(-0.75) * (-1.5) ** k for k in range(4)]
     np.testing.assert_allclose(ng.grad(end)(0.5), exact[1], rtol=1e-7)
@@ -387,7 +387,7 @@ def test_parameters_of_lotka_volterra_are_recovered():
 
     def states(p):
         return ng.solve_ivp(
-            lotka_volterra, (0, 10), [10.0, 5.0], t_eval=times, args=(p,), rtol=1e-7, atol=1e-8
+            lotka_volterra, (0, 10), [10.0, 5.0], "DOP853", times, args=(p,), rtol=1e-7, atol=1e-8
         ).y
 
     seen = states(RATES).numpy()

@@ -146,8 +146,11 @@ WORDS = {"padding_mode": "circular", "nonlinearity": "relu", "mode": "sum", "app
 LAYERS = [
     c
     for c in vars(ng.nn).values()
-    if isinstance(c, type) and issubclass(c, ng.nn.Module) and "Upsampling" not in c.__name__
-]  # these say a mode, which they do not take
+    if isinstance(c, type)
+    and issubclass(c, ng.nn.Module)
+    and "Upsampling" not in c.__name__  # which say a mode that they do not take
+    and c is not ng.nn.Transformer  # which has layers inside, of 44 million elements
+]
 
 
 def with_an_option_each(cls):
