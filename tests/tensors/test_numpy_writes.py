@@ -123,13 +123,13 @@ PLAIN = np.array([0, 7, -9, 2])
 FLAGS = np.array([True, False, True, True, False, False])
 
 
-PLACES = {"array": PLAIN, "list": [0, 7, -9, 2], "number": 7}
+OUT_OF_RANGE = {"array": PLAIN, "list": [0, 7, -9, 2], "number": 7}
 
 
-@pytest.mark.slow(cases=len(PLACES))
-@pytest.mark.parametrize(("name", "mode"), each_first([*PLACES], ["clip", "wrap"]))
+@pytest.mark.slow(cases=len(OUT_OF_RANGE))
+@pytest.mark.parametrize(("name", "mode"), each_first([*OUT_OF_RANGE], ["clip", "wrap"]))
 def test_put_by_indices_out_of_range(name, mode):
-    indices = PLACES[name]
+    indices = OUT_OF_RANGE[name]
 
     def f(x, i):
         y = x * 1.0
