@@ -37,12 +37,13 @@ MOST = 1024
 
 
 class FormulaPlan(NamedTuple):
-    """How a formula is computed for some lengths: kernels, and which results there are."""
+    """How it is computed for some lengths: kernels, which results there are, if never shared."""
 
     serial: Callable[[], Callable[..., None]]
     parallel: Callable[[], Callable[..., None]]
     work_ns: float
     wanted: list[bool]
+    alone: bool
 
 
 class ArrayFormula:
@@ -89,47 +90,50 @@ class ArrayFormula:
         **options: Any,
     ) -> list[Any]:
         """The results in these shapes; operands have the elements of their axes in C order."""
-        key = (dtype, extents, *[a is None for a in operands], *options.values())
+        arguments, numbers, absent, results = [], [], [], []
+        for is_array, a in zip(self.arrays, operands, strict=True):
+            if a is None:
+                absent.append(True)
+                continue
+            absent.append(False)
+            if not is_array:
+                numbers.append(a)
+                continue
+            if a.dtype is not dtype or not a.flags.c_contiguous:
+                a = np.ascontiguousarray(a, dtype)
+            arguments.append(a if a.ndim == 1 else a.ravel())
+        key = (dtype.char, extents, *absent, *options.values())
         plan = self._plans.get(key)
         if plan is None:
             if len(self._plans) >= MOST:
                 self._plans.clear()
-            plan = self._plans[key] = self._plan(dtype, extents, operands, options)
-        arguments, numbers, results = [], list(extents), []
-        for is_array, a in zip(self.arrays, operands, strict=True):
-            if a is None:
-                continue
-            if is_array:
-                if a.dtype is not dtype or not a.flags.c_contiguous:
-                    a = np.ascontiguousarray(a, dtype)
-                arguments.append(a.ravel())
-            else:
-                numbers.insert(len(numbers) - len(extents), a)
+            plan = self._plans[key] = self._plan(dtype, extents, absent, options)
         for is_wanted, shape in zip(plan.wanted, shapes, strict=False):
-            y = None
             if is_wanted:
                 y = np.empty(shape, dtype)
-                arguments.append(y.ravel())
-            results.append(y)
-        threads.choose(plan.serial, plan.parallel, plan.work_ns)(*arguments, *numbers)
+                results.append(y)
+                arguments.append(y if len(shape) == 1 else y.ravel())
+            else:
+                results.append(None)
+        entry = plan.serial() if plan.alone else threads.choose(*plan[:3])
+        entry(*arguments, *numbers, *extents)
         return results
 
     def _plan(
         self,
         dtype: np.dtype,
         extents: tuple[int, ...],
-        operands: Sequence[Any],
+        absent: list[bool],
         options: dict[str, Any],
     ) -> FormulaPlan:
         units = [own and n == 1 for own, n in zip(self.units, extents, strict=True)]
-        absent = [a is None for a in operands]
         key = (dtype, *units, *absent, *options.values())
         if key not in self._variants:
             self._variants[key] = self._variant(dtype, units, absent, options)
         entry, wanted = self._variants[key]
-        return FormulaPlan(
-            partial(entry, False), partial(entry, True), prod(extents) * self.ns, wanted
-        )
+        work_ns = prod(extents) * self.ns
+        alone = work_ns < threads.least_ns()
+        return FormulaPlan(partial(entry, False), partial(entry, True), work_ns, wanted, alone)
 
     def _variant(
         self, dtype: np.dtype, units: list[bool], absent: list[bool], options: dict[str, Any]

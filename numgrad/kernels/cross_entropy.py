@@ -15,6 +15,15 @@ one class after the other. Results are bitwise the same for any number of thread
 checked before anything is written.
 
 The negative log-likelihood of class indices picks logarithms in place of computing them.
+
+Note [Cross entropy by formula]
+-------------------------------
+The same by an array formula (Note [Array formulas] in ``codegen.array_formulas``), against these
+kernels, CPU time of value and gradient on one thread, float32 and float64: of rows 1.2 to 1.4 at
+16 x 16, 1.15 to 1.5 at 128 x 128, 1.08 to 1.3 at 1000 x 512; of images 0.64 to 0.68 at
+32 x 32 x 512, but 1.3 where they are small; the negative log-likelihood 1.2 to 1.6. A formula has
+ten operands and six results here, each of which costs a call 0.4 us, and compares every class with
+the target. So the kernels stay.
 """
 
 from collections.abc import Callable

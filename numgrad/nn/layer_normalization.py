@@ -65,7 +65,7 @@ def computing_dtype(operation: str, *operands: np.ndarray | Meta | None) -> np.d
 
 def check_channels(operation: str, name: str, a: Any, width: int) -> None:
     """Raise unless a weight or bias, if there is one, has a number for each channel."""
-    if a is not None and prod(a.shape) != width:
+    if a is not None and a.shape != (width,) and prod(a.shape) != width:
         raise NumgradValueError(
             f"{operation}: {name} of shape {a.shape} has {prod(a.shape)} elements, there are "
             f"{width} channels; give one for each"

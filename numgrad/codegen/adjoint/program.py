@@ -30,6 +30,7 @@ from numgrad.codegen.adjoint.reports import KernelReport, kept_bytes, report_of
 from numgrad.codegen.adjoint.representation import KernelFunction, KernelLoop
 from numgrad.codegen.adjoint.scopes import TEXT, Scope, check_statements, scope_of
 from numgrad.codegen.adjoint.simplification import simplify
+from numgrad.codegen.adjoint.snapshots import kept_in_steps, take_snapshots
 from numgrad.codegen.adjoint.split import ForwardState, SplitProgram
 from numgrad.codegen.adjoint.tangent import tangent_text
 from numgrad.codegen.adjoint.vectors import facts_of
@@ -208,13 +209,27 @@ class DerivativeProgram:
     @cached_property
     def swept(self) -> KernelFunction:
         """The function whose sweeps give the gradient."""
-        if self.definition.save == "all":
-            return self.function
         scope = self.definition.scope
+        if self.definition.save == "all":
+            return self._with_snapshots(scope)
         function = self._read(scope, self.kinds, self.definition.written)
         backward = backward_of(function, self.operations, self.all_inputs, fuses=False)
         self.segments = put_in_segments(function, backward.tapes, refused_line(scope))
         return function
+
+    def _with_snapshots(self, scope: Scope) -> KernelFunction:
+        """The function that keeps arrays by step, if it keeps fewer values then."""
+
+        def kept(function: KernelFunction) -> int:
+            sweep = backward_of(function, self.operations, self.all_inputs, fuses=False)
+            return kept_in_steps(sweep.tapes)
+
+        before = kept(self.function)
+        if before < 2:
+            return self.function
+        function = self._read(scope, self.kinds, self.definition.written)
+        count = take_snapshots(function)
+        return function if count and kept(function) + count < before else self.function
 
     def split(self, inputs: tuple[str, ...]) -> SplitProgram | None:
         """The function in split mode, for these parameters; None if it has no such form."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from numgrad.codegen.adjoint.backward import Backward
 from numgrad.codegen.adjoint.compiled import Text
-from numgrad.codegen.adjoint.representation import KernelFunction, KernelLoop, walk
+from numgrad.codegen.adjoint.representation import Allocate, KernelFunction, KernelLoop, Load, walk
 from numgrad.codegen.adjoint.scopes import Scope
 from numgrad.codegen.adjoint.split import SplitProgram
 from numgrad.errors import NumgradKernelError
@@ -34,6 +34,28 @@ class KeptValue:
     dtype: np.dtype
     line: int
     depth: int
+
+
+@dataclass(frozen=True)
+class KeptArray:
+    """An array that is kept whole, in each step or at the start of each segment of a loop.
+
+    Attributes
+    ----------
+    name, dtype
+        Its name in ``source("backward")``.
+    line
+        Where the loop begins.
+    """
+
+    name: str
+    dtype: np.dtype
+    line: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: {self.dtype.itemsize} bytes an element, for the loop in line {self.line}"
+        )
 
 
 @dataclass(frozen=True)
@@ -96,6 +118,8 @@ class KernelReport:
     ----------
     kept
         Values that are kept of the forward sweep.
+    arrays
+        Arrays that are kept whole.
     again
         Lines of loops of which each iteration runs again before it is reversed.
     parallel
@@ -116,6 +140,7 @@ class KernelReport:
     name: str
     kept: tuple[KeptValue, ...]
     again: tuple[int, ...]
+    arrays: tuple[KeptArray, ...] = ()
     parallel: tuple[LoopInSweep, ...] = ()
     scalar: tuple[LoopWithoutVectors, ...] = ()
     bytes: int | None = None
@@ -123,9 +148,12 @@ class KernelReport:
     held: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"{self.name}: the gradient keeps {len(self.kept) or 'nothing'}"]
-        if self.kept:
-            lines[0] += " value" + "s" * (len(self.kept) > 1)
+        parts = [
+            f"{len(items)} {word}{'s' * (len(items) > 1)}"
+            for items, word in ((self.kept, "value"), (self.arrays, "array"))
+            if items
+        ]
+        lines = [f"{self.name}: the gradient keeps {' and '.join(parts) or 'nothing'}"]
         if self.bytes is not None:
             lines[0] += f", {self.bytes:,} bytes in all"
         for value in self.kept:
@@ -134,6 +162,7 @@ class KernelReport:
                 f"    {value.name}: {value.dtype.itemsize} bytes an iteration of the loop in line "
                 f"{value.line}{nested}"
             )
+        lines += [f"    {array}" for array in self.arrays]
         lines += [f"    iterations of the loop in line {line} run again" for line in self.again]
         lines += [f"    {loop}" for loop in (*self.parallel, *self.scalar)]
         if self.form == "fused":
@@ -176,6 +205,13 @@ def report_of(
 
     lines = {word: lines_of(function) for word in texts}
     lines["gradient"] = lines_of(backward.function)
+    statements = list(walk(backward.function.body))
+    copies = {s.copy[0] for s in statements if isinstance(s, Load) and s.copy is not None}
+    arrays = [
+        KeptArray(s.array, backward.function.arrays[s.array].dtype, line(s.line))
+        for s in statements
+        if isinstance(s, Allocate) and s.array in copies
+    ]
     parallel = []
     for word, text in texts.items():
         for loop in text.parallel.loops:
@@ -200,6 +236,7 @@ def report_of(
         scope.name,
         tuple(kept),
         tuple(again),
+        tuple(arrays),
         tuple(parallel),
         tuple(scalar),
         kept_bytes,

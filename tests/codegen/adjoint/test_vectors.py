@@ -50,6 +50,53 @@ def test_exchanged_arrays_keep_no_selectors():
     assert all(value.dtype == np.float64 for value in kernel.report().kept)
 
 
+def nonlinear(u, k, steps):
+    v = u.copy()
+    for _ in range(steps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                lap = u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - 4.0 * u[i, j]
+                v[i, j] = u[i, j] + 0.1 * k[i, j] * (1.0 + 0.1 * u[i, j] ** 2) * lap
+        u, v = v, u
+    return u.copy()
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3, 4])
+def test_an_array_is_kept_whole_where_several_values_of_it_would_be(steps):
+    kernel = right(nonlinear, draw(5, LONG), draw(5, LONG), steps)
+    report = kernel.report(draw(50, LONG), draw(50, LONG), 10)
+    assert not report.kept
+    assert [array.dtype for array in report.arrays] == [np.float64]
+    assert report.bytes < 13 * 50 * LONG * 8
+
+
+def test_an_array_that_a_step_goes_through_in_part_is_not_kept_whole():
+    def some(u, places, steps):
+        v = u.copy()
+        for _ in range(steps):
+            for p in range(len(places)):
+                i = places[p]
+                v[i] = v[i] * v[i - 1] * v[i + 1]
+        return v
+
+    kernel = right(some, draw(LONG), np.array([3, 9, 20]), 4)
+    assert not kernel.report().arrays
+
+
+def test_reads_after_stores_of_a_step_are_not_of_its_start():
+    def twice(u, steps):
+        a, b = u.copy(), u.copy()
+        for _ in range(steps):
+            for i in range(1, len(u) - 1):
+                b[i] = a[i] * a[i - 1] + 0.3 * a[i + 1] * a[i]
+            for i in range(1, len(u) - 1):
+                a[i] += b[i] * b[i - 1] * a[i]
+            a, b = b, a
+        return a.copy()
+
+    right(twice, draw(LONG), 3)
+
+
 def steps_of_three(u, steps):
     a, b, c = u.copy(), u.copy(), np.zeros_like(u)
     for _ in range(steps):
