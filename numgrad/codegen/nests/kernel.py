@@ -6,9 +6,6 @@ A program that was unrolled from a Python loop has hundreds of temporary arrays 
 are rows of one array, which is a single allocation to compile and to run. Lengths of rows are
 whole lines of the CPU's caches, and a line lies in between: rows of a power of two would compete
 for the same places there.
-
-Kernels of eager operations (``array_kernel``) have terms over arrays that are handed over flat, in
-a fixed order. Lengths of axes are arguments behind these, so one kernel serves every shape.
 """
 
 from __future__ import annotations
