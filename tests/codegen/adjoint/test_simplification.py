@@ -150,7 +150,8 @@ def test_values_of_all_dtypes_leave_loops(dtype):
     )
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.slow(cases=len(CASES) // 2)
+@pytest.mark.parametrize("name", [name for k in range(2) for name in [*CASES][k::2]])
 def test_values_are_those_of_the_plain_function(name):
     """The texts that run are simplified; Python runs the function as it is written."""
     case = CASES[name]

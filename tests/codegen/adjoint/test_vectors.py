@@ -5,6 +5,7 @@ import pytest
 
 import numgrad as ng
 from tests.codegen.adjoint.judge import exact, judge
+from tests.crossed import each_first
 
 LONG = 41
 """Iterations: enough for whole vectors and some left over."""
@@ -37,8 +38,8 @@ def steps_of_two(u, steps):
     return a.copy()
 
 
-@pytest.mark.parametrize("save", ["all", "less"])
-@pytest.mark.parametrize("steps", [0, 1, 2, 5])
+@pytest.mark.slow(cases=4)
+@pytest.mark.parametrize(("steps", "save"), each_first([0, 1, 2, 5], ["all", "less"]))
 def test_two_arrays_exchanged_an_odd_or_even_number_of_times(steps, save):
     kernel = right(steps_of_two, draw(LONG), steps, save=save)
     assert not obstacles(kernel, "function")
@@ -106,8 +107,8 @@ def steps_of_three(u, steps):
     return b.copy()
 
 
-@pytest.mark.parametrize("save", ["all", "less"])
-@pytest.mark.parametrize("steps", [1, 3, 4])
+@pytest.mark.slow(cases=3)
+@pytest.mark.parametrize(("steps", "save"), each_first([1, 3, 4], ["all", "less"]))
 def test_three_arrays_in_rotation(steps, save):
     kernel = right(steps_of_three, draw(LONG), steps, save=save)
     assert not obstacles(kernel, "gradient")
