@@ -576,13 +576,13 @@ def kernel(
     Parameters
     ----------
     function
-        A function as Numba compiles it, or one that Numba has compiled: scalars, arrays of 1 to 4
-        axes that are read and written, local arrays, ``for`` over ranges, ``while``, ``if``,
-        ``break``, ``continue``, ``return``, functions of ``math``, NumPy's and ``ng.special``'s of
-        numbers, other functions of that kind.
+        A function as Numba compiles it, or one that Numba has compiled; the table below says which
+        Python it may have.
     writes
         Names of the arrays that the function overwrites. A call leaves these as they are: what
-        they would hold afterwards are outputs, after those that are returned.
+        they would hold afterwards are outputs, after those that are returned, in this order. A
+        dictionary gives each name None, for an array that is passed, or ``ng.like("x")``, for one
+        that a call makes: callers do not pass it, and it starts with zeros.
     save
         "all" values that the gradient needs of each step of a loop over time, or "less": the states
         at the starts of segments, as many as a segment has steps. Steps are then computed once
@@ -592,14 +592,51 @@ def kernel(
     Raises
     ------
     NumgradKernelError
-        If something in the function has no derivative here; the message names the line. Some is
-        found at the first call with arguments of new dtypes.
+        If something in the function has no derivative here; the message names the line and what to
+        write instead. Some is found at the first call with arguments of new dtypes.
+    NumgradValueError
+        At a call, if arrays of one statement differ in length, a maximum is one of no elements, or
+        arguments overlap in memory of which one is written.
 
     Notes
     -----
-    As with Numba, values from outside of the function are those of the first call, and indices are
-    not checked: one out of range reads or writes memory of others. ``NUMGRAD_BOUNDSCHECK=1`` in the
-    environment has each compared, and raises ``IndexError``. Integers divided by 0 give 0.
+    ================ ==============================================================================
+    the language     of kernels
+    ================ ==============================================================================
+    arguments        numbers, arrays of 1 to 4 axes of any layout; floats, complex numbers,
+                     integers (computed in int64), bools; defaults, keywords
+    statements       ``=`` with tuples and several targets, ``+=`` and its kin, annotations,
+                     ``if``, ``for``, ``while``, their ``else``, ``break``, ``continue``,
+                     ``return`` anywhere, ``pass``, docstrings; ``assert`` and ``raise`` about
+                     arguments, before any loop or branch: calls raise them
+    loops            over ``range``, ``prange``, ``enumerate``, ``zip``, ``reversed``, arrays,
+                     ``x.flat``, ``np.ndindex``, ``np.ndenumerate``, tuples
+    numbers          operators, comparisons in chains, bits, ``divmod``, ``round``, ``abs``,
+                     ``min``, ``max``, ``int``, ``float``; functions of ``math``, ``cmath``, NumPy
+                     and ``ng.special`` that have a derivative rule
+    elements, parts  negative places, slices with any step, ``x[i]``, ``x.T``, ``x[:, None]``,
+                     ``x[cols]``, ``x[x > 0]``, read and assigned to
+    arrays           local ones by ``np.zeros``, ``empty``, ``ones``, ``full``, their ``_like``,
+                     ``arange``, ``linspace``, ``eye``, ``array``, ``copy``; exchanges, and names
+                     that iterations give new arrays of the same shape
+    whole arrays     expressions by elements, ``np.where``, ``sum``, ``prod``, ``mean``, ``max``,
+                     ``std`` and others, along an axis too, ``@``, ``dot``, ``outer``, ``cumsum``,
+                     ``diff``, ``concatenate``, ``reshape``, ``transpose``, ``searchsorted``,
+                     ``interp``, ...; comprehensions of one loop
+    functions        other functions, compiled by Numba or not, kernels, functions and lambdas
+                     inside; constants and arrays from outside
+    refused          recursion, lists that grow, dicts, sets, strings, classes, ``try``, ``with``,
+                     ``print``, ``np.sort``, ``np.linalg``, random numbers, names that become
+                     arrays of another length
+    ================ ==============================================================================
+
+    Not checked, as with Numba, are indices: one out of range reads or writes memory of others.
+    ``NUMGRAD_BOUNDSCHECK=1`` in the environment has each compared, and raises ``IndexError``. A
+    name that no path assigns is NaN, or 0 if it is an integer. Integers divided by 0 give 0. A
+    maximum of no elements is 0 where the length follows from what is computed; lengths of arrays of
+    one statement are not compared there.
+    An axis of length 1 is repeated where it is written so, as in ``x[:, None]``, not where an
+    argument has that length. Values from outside of the function are those of the first call.
 
     A call that is recorded holds until its backward what that reads of it: values of iterations
     that cannot be computed again, local arrays, and the outputs if these are overwritten arrays

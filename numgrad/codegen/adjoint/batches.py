@@ -51,7 +51,6 @@ class BatchDefinition:
         self.scope, self.written = definition.scope, definition.written
         self.parameters, self.operations = definition.parameters, definition.operations
         self.batched = tuple(batched)
-        self.save = "all"  # of one example at a time, where the loop over examples runs again
         self._programs: dict[tuple, BatchProgram] = {}
         self.last: DerivativeProgram | None = None
 
@@ -108,10 +107,11 @@ class _Batching:
             if name in self.arrays:
                 self._widen(array, Expression("shape", (first, 0)))
         function.checks = [
-            c._replace(
-                condition=self._value(c.condition), operands=tuple(map(self._value, c.operands))
+            check._replace(
+                condition=self._value(check.condition),
+                operands=tuple(map(self._value, check.operands)),
             )
-            for c in function.checks
+            for check in function.checks
         ]
         function.scalars = set()
         outer = Block()

@@ -53,6 +53,10 @@ class StatementEmitter:
         without a lower bound.
     buffers
         Arrays that take turns, by scope and set of names.
+    around
+        Of the loops around: the depth of functions, and what names stand for before.
+    storages
+        Arrays that iterations make anew, by depth of functions and name.
     reshaped
         Copies whose elements NumPy may share: the copy, the array, the node of the syntax.
     is_generated
@@ -80,6 +84,8 @@ class StatementEmitter:
         self.promoted: dict[str, np.dtype] = {}
         self.unbounded: set[str] = set()
         self.buffers: dict[tuple[int, str], Allocate] = {}
+        self.around: list[tuple[int, dict[str, Any]]] = []
+        self.storages: dict[tuple[int, str], Any] = {}
         self.reshaped: list[tuple[str, str, Any]] = []
         self.is_generated = False
 

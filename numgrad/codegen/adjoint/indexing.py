@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from numgrad.codegen.adjoint.array_functions import masked_fill, places_of
+from numgrad.codegen.adjoint.array_functions import masked_fill, places_of, whole_power
 from numgrad.codegen.adjoint.emission import SCALARS
 from numgrad.codegen.adjoint.representation import Expression, Value, add, subtract
 from numgrad.codegen.adjoint.values import (
@@ -28,6 +28,12 @@ class IndexReader(ArrayEmitter):
         value = self.value(node, env)
         if not isinstance(value, SCALARS):
             self.refuse(node, f"{ast.unparse(node)} is no number", "write it with scalars")
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            operands = [self.value(part, env) for part in (node.left, node.right)]
+            if not any(isinstance(o, SCALARS) and self.dtype_of(o).kind in "fc" for o in operands):
+                return self.inline(
+                    node, whole_power, operands
+                )  # if it were negative, Python raises
         if self.dtype_of(value).kind in "fc":
             self.refuse(node, f"{ast.unparse(node)} is no integer", "convert it with int()")
         return self.integer(value)

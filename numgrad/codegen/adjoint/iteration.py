@@ -21,21 +21,13 @@ from numgrad.codegen.adjoint.representation import (
     subtract,
 )
 from numgrad.codegen.adjoint.scopes import assigned_names
-from numgrad.codegen.adjoint.statements import StatementReader
+from numgrad.codegen.adjoint.statements import ReadAgain, StatementReader
 from numgrad.codegen.adjoint.values import ArrayExpression, ArrayView, IndexSpan, Items, Made
 from numgrad.codegen.dtypes import INT64
 from numgrad.codegen.native.syntax import read_first
 
 _MOST_READINGS = 40
 _MOST_ITEMS = 16
-
-
-class _Reread(Exception):
-    """A loop is read again: a name is of another dtype, not bounded from below, or an array."""
-
-    def __init__(self, name: str, dtype: np.dtype | None, *, is_array: bool = False) -> None:
-        super().__init__(name)
-        self.name, self.dtype, self.is_array = name, dtype, is_array
 
 
 class LoopRange:
@@ -199,26 +191,33 @@ class LoopReader(StatementReader):
         before = self.block
         statements = list(before.statements)
         promoted, unbounded = dict(self.promoted), set(self.unbounded)
-        unset = self._unset_names(node, env)
+        depth = len(self.following)
+        unset, stored = self._unset_names(node, env), list[str]()
         for _ in range(_MOST_READINGS):
             outer = env | {name: self.unset(self.promoted.get(name)) for name in unset}
+            for name in stored:
+                outer[name] = self.start_storage(name, env, node)
             try:
                 self._read_loop(node, outer, env, span)
                 break
-            except _Reread as again:
+            except ReadAgain as again:
                 self.block = before
+                del self.following[depth:]
                 before.statements = list(statements)
-                if again.is_array:
-                    if again.name not in unset:
-                        raise AssertionError(again.name) from again
-                    unset.discard(again.name)
-                elif again.dtype is None:
-                    self.unbounded.add(again.name)
-                else:
+                if again.dtype is not None:
                     self.promoted[again.name] = again.dtype
+                elif again.reason == "bound":
+                    self.unbounded.add(again.name)
+                elif again.reason == "unset":
+                    unset.discard(again.name)
+                else:
+                    stored.append(again.name)
         else:
             self.refuse(node, "a loop whose names change their dtypes", "start them with floats")
         self.promoted, self.unbounded = promoted, unbounded
+        for name in stored:
+            env[name] = outer[name]
+            del self.storages[len(self.scopes), name]
 
     def _unset_names(self, node: ast.For | ast.While, env: dict[str, Any]) -> set[str]:
         """Names without a value before a loop that iterations hand on, or that are read after."""
@@ -286,11 +285,15 @@ class LoopReader(StatementReader):
         else:
             count = Carried(loop.variable, 0, Expression("+", (loop.variable, 1)))
         self.following.append([node])
-        self.statements(node.body, inner)
+        self.around.append((len(self.scopes), outer))
+        try:
+            self.statements(node.body, inner)
+        finally:
+            self.around.pop()
         self.following.pop()
         for name, one in carried:
             if name not in env and not isinstance(inner[name], SCALARS):
-                raise _Reread(name, None, is_array=True)
+                raise ReadAgain(name, "unset")
             self._end(name, one, inner[name], outer[name], node)
         changed = self._changed(node, outer, inner, {name for name, _ in carried})
         # numbers that were not there before have none after, or those of the last iteration
@@ -327,7 +330,12 @@ class LoopReader(StatementReader):
                 continue
             if isinstance(start, ArrayView) and start.same_as(end):
                 continue
-            if name in before:
+            if name in before or name in self.read_later():
+                if isinstance(start, ArrayView) and isinstance(end, ArrayView):
+                    raise ReadAgain(name, "storage")
+                if name not in before:
+                    changed.add(name)
+                    continue
                 place = next(
                     n for n in ast.walk(node)
                     if isinstance(n, ast.Assign) and name in assigned_names([n])
@@ -358,12 +366,12 @@ class LoopReader(StatementReader):
         own = self.dtypes[one.name]
         common = np.result_type(self.dtype_of(end), own)
         if common != own:
-            raise _Reread(name, common)
+            raise ReadAgain(name, "dtype", common)
         one.end = self.cast(end, own)
         if one.name in self.lowest:
             bound = self.lower_bound(one.end)
             if bound is None or bound < self.lowest[one.name]:
-                raise _Reread(name, None)
+                raise ReadAgain(name, "bound")
 
     def _bound_variable(self, loop: KernelLoop) -> None:
         self.lowest.pop(loop.variable, None)

@@ -205,8 +205,10 @@ class FunctionReader(LoopReader):
             if made is None:  # in a loop that was read again
                 continue
             stores = [s for s in statements if isinstance(s, Store)]
-            later = any(s.array == source and s.place > made.place for s in stores)
-            if later or sum(s.array == copy for s in stores) > 1:
+            loads = [s for s in statements if isinstance(s, Load) and s.array == copy]
+            changed = [s for s in stores if s.array == source and s.place > made.place]
+            stale = any(_may_follow(load, store, made) for load in loads for store in changed)
+            if stale or sum(s.array == copy for s in stores) > 1:
                 self.refuse(node, f"{ast.unparse(node)} shares elements with {source}, and one of "
                             "them is overwritten", "copy it, as x.copy().reshape(...)")  # fmt: skip
 
@@ -289,6 +291,12 @@ class FunctionReader(LoopReader):
                 self.scopes.pop()
         body = [s for s in tree.body if not is_docstring(s)]
         return self._run(without_exits(body, scope.refuse), scope, inner)
+
+
+def _may_follow(load: Load, store: Store, made: Allocate) -> bool:
+    """Whether an element may be read after another is written, and the array not made again."""
+    around = set(load.home.loops()) & set(store.home.loops())
+    return load.place > store.place or bool(around - set(made.home.loops()))
 
 
 def _own_names(parameters: Sequence[str]) -> dict[str, str]:

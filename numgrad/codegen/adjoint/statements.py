@@ -6,6 +6,12 @@ Names of arrays that a loop assigns to one another, as ``u, v = v, u`` does, are
 with one more axis, and a name is an integer, its place there. So an exchange exchanges integers,
 which loops carry as they do others, and for all that follows a name means one array for ever. What
 was an argument is copied in at the start and, if it is overwritten, out at the end.
+
+Note [Arrays made anew]
+-----------------------
+A name that each iteration gives a new array of the same shape, as ``x = x + dt * v``, is one array
+that iterations overwrite: a copy made before the loop. This is the same as long as no other name
+stands for the old or the new array, which is checked.
 """
 
 from __future__ import annotations
@@ -42,6 +48,18 @@ from numgrad.codegen.adjoint.values import (
 )
 from numgrad.codegen.native.syntax import read_first
 from numgrad.errors import NumgradAssertionError
+
+
+class ReadAgain(Exception):
+    """A loop is read again: a name is of another dtype, not bounded from below, or an array.
+
+    ``reason`` is "dtype", "bound", "unset" of an array that was taken for a number, or "storage"
+    of an array that iterations make anew.
+    """
+
+    def __init__(self, name: str, reason: str, dtype: np.dtype | None = None) -> None:
+        super().__init__(name)
+        self.name, self.reason, self.dtype = name, reason, dtype
 
 
 class StatementReader(CallReader):
@@ -206,6 +224,9 @@ class StatementReader(CallReader):
     def _named(self, name: str, value: Any, env: dict[str, Any], node: Any) -> Any:
         """The value that a name gets."""
         group = self.scopes[-1].rotated.get(name)
+        storage = self.storages.get((len(self.scopes), name))
+        if storage is not None and isinstance(value, Made | ArrayView | ArrayExpression):
+            return self._put_in_storage(name, storage, value, env, node)
         if isinstance(value, ArrayExpression):
             value = self.copy_of(value)
         if isinstance(value, Items) and any(isinstance(v, Made) for v in value):
@@ -227,6 +248,61 @@ class StatementReader(CallReader):
         if isinstance(value, str) and not any(_mentions(v, value) for v in env.values()):
             value = self.renamed(value, name)
         return value
+
+    def _check_anew(self, name: str) -> None:
+        """Read the loop around again if a branch makes an array of it anew that is read later."""
+        depth, outer = self.around[-1] if self.around else (0, {})
+        known = (depth, name) not in self.storages and isinstance(outer.get(name), ArrayView)
+        if depth == len(self.scopes) and known and name in self.read_later():
+            raise ReadAgain(name, "storage")
+
+    def start_storage(self, name: str, env: dict[str, Any], node: Any) -> ArrayView:
+        """Copy an array for the iterations that follow: Note [Arrays made anew]."""
+        self._check_alone(name, env[name], env, node)
+        view = self.allocated(name, self.copy_of(env[name]), node)
+        self.storages[len(self.scopes), name] = view
+        return view
+
+    def _check_alone(self, name: str, view: ArrayView, env: dict[str, Any], node: Any) -> None:
+        """Refuse an array that is changed here, or copied, and has a further name."""
+        array = self.arrays[view.array]
+        if array.role == "constant" or (
+            array.role == "argument" and view.array not in self.written
+        ):
+            return
+        for other, value in env.items():
+            if other != name and _shares(value, view.array):
+                self.refuse(node, f"{name} becomes another array in a loop, and {other} is the "
+                            "same array", "exchange arrays, or copy")  # fmt: skip
+
+    def _put_in_storage(
+        self, name: str, storage: ArrayView, value: Any, env: dict[str, Any], node: Any
+    ) -> ArrayView:
+        """Assign an array that iterations make anew: Note [Arrays made anew]."""
+        self._check_alone(name, storage, env, node)
+        if isinstance(value, ArrayView):
+            self._check_alone("", value, env | {name: None}, node)
+        dtype = value.dtype if isinstance(value, Made) else self.element_dtype(value)
+        shape = tuple(value.shape)
+        if len(shape) != storage.ndim or dtype != self.element_dtype(storage):
+            self.refuse(node, f"{name} becomes an array of another dtype or rank in a loop",
+                        "use another name")  # fmt: skip
+        for one, other in zip(storage.shape, shape, strict=True):
+            if one == other:
+                continue
+            known = self.follows_from_arguments(one) and self.follows_from_arguments(other)
+            before = len(self.checks)
+            self.check_lengths(one, other, node)
+            if not known or len(self.checks) == before:
+                self.refuse(node, f"{name} becomes an array of another length in a loop",
+                            "use another name, or assign to its elements")  # fmt: skip
+        content = value
+        if isinstance(value, Made):
+            content = value.content if value.content is not None else 0
+        if value is not storage and not (isinstance(value, Made) and value.maker == "empty"
+                                         and value.content is None):  # fmt: skip
+            self.fill(storage, content, node)
+        return storage
 
     def _raises(self, node: ast.If, condition: Value, env: dict[str, Any]) -> bool:
         """Read a branch of which one side is an error; whether it is one."""
@@ -315,6 +391,8 @@ class StatementReader(CallReader):
                 same = then is other or then == other
                 if isinstance(then, ArrayView):
                     same = then.same_as(other)
+                    if not same and isinstance(other, ArrayView):
+                        self._check_anew(name)
                 env[name] = then if same else None
                 continue
             if then is other or (then == other and type(then) is type(other)):
@@ -387,6 +465,13 @@ def _take_turns(one: Any, other: Any) -> bool:
     if not isinstance(one, ArrayView) or not isinstance(other, ArrayView) or one.same_as(other):
         return False
     return one.rotates and other.rotates and one.array == other.array
+
+
+def _shares(value: Any, array: str) -> bool:
+    """Whether what a name stands for is in the memory of an array."""
+    if isinstance(value, Items):
+        return any(_shares(v, array) for v in value)
+    return isinstance(value, ArrayView) and value.array == array
 
 
 def _mentions(value: Any, name: str) -> bool:

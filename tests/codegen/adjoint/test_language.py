@@ -404,6 +404,21 @@ def arrays_share_memory(x):
     return y.sum() * z[3]
 
 
+@case(X, Z)
+def arrays_made_anew_in_loops(x, z):
+    place, speed = x, np.zeros(6)
+    last = np.zeros(5)
+    for i in range(3):
+        place = place + 0.1 * speed
+        force = -place * place + x[::-1]
+        speed = speed + 0.1 * force
+        if place[0] > 0.0:
+            speed = speed * place
+        last = z[i] * speed[i]
+        last[1] *= 2.0
+    return np.sum(place * speed) + last[1] * last[2]
+
+
 @case(X)
 def functions_of_arrays(x):
     y = np.exp(x) + np.sin(x) * np.clip(x, -0.5, 0.5) * np.maximum(x, 0.0)

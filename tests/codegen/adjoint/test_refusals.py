@@ -146,6 +146,29 @@ def array_after_its_loop(x):
     return y[0]  # here
 
 
+def two_names_of_an_array_made_anew(x):
+    y = x * 2.0
+    for i in range(3):
+        old = y[:3]
+        y = y + x[i]  # here
+        y[0] += old[0]
+    return y[0]
+
+
+def other_length(x):
+    y = x * 2.0
+    for i in range(3):
+        y = y[y > 0.1 * i]  # here
+    return y[0]
+
+
+def other_dtype(x):
+    y = np.zeros(6, np.float32)
+    for _ in range(3):
+        y = y + x  # here
+    return y[0]
+
+
 def reads_unassigned(x):
     return t  # here  # noqa: F821
 
@@ -179,7 +202,8 @@ REFUSED = {
     nested: (X,), walrus: (X,), objects: (X,),
     becomes_another: (X, X.copy()), reshaped_and_written: (X,),
     array_after_its_loop: (X,), fancy: (X, np.array([1, 0])),
-    reads_unassigned: (X,), float_index: (X,), starred: (X,), returns_differ: (X,),
+    reads_unassigned: (X,), two_names_of_an_array_made_anew: (X,),
+    other_length: (X,), other_dtype: (X,), float_index: (X,), starred: (X,), returns_differ: (X,),
     global_changed: (X,),
 }  # fmt: skip
 

@@ -991,7 +991,8 @@ class Writer:
         writes = [p for p in self.parameters if p in written]
         if self.returns == "nothing" and not writes:
             body.append("x[0] = 0.5 * s0 + 0.3 * t0 * t0")
-            writes = ["x"]
+            together = {"x"}.union(*[f for f in self.families if "x" in f])
+            writes = [p for p in self.parameters if p in together]
         needed = [HELPERS[h].strip() for h in HELPERS if h in self.helpers]
         lines = [f"def program({', '.join(arguments)}):", *indented(body)]
         text = "\n\n\n".join([*needed, "\n".join(lines)]) + "\n"
