@@ -105,10 +105,12 @@ def saying_files(names: set[str]) -> list[str]:
 
 
 def files_for(mutant: Mutant) -> list[str]:
-    """Test files to collect for a mutant: its home, and those that say its names."""
+    """Test files to collect for a mutant: its home, and those that say its names or its file's."""
     near, defined = names_of(mutant)
     # an operation that is part of others is in no test: theirs
     saying = saying_files({n for n in near if not n.startswith("_")}) or saying_files(defined)
+    namesake = f"test_{Path(mutant.path).stem}"
+    saying += [f for f in texts() if Path(f).stem == namesake and f not in saying]
     home = homes(mutant.path)
     inside = [f for f in saying if f.startswith(tuple(home))]
     others = [f for f in saying if f not in inside]

@@ -63,7 +63,8 @@ class CarriedScalars:
         ends = self._ends(body, names)
         self.unchanged = {name for name in names if ends.get(name) == _Share(name)}
         others = [name for name in names if name not in self.unchanged]
-        ends = self._ends(body, others)  # for which those are values like any other
+        if self.unchanged:  # which are values like any other
+            ends = self._ends(body, others)
         self.reductions: dict[str, str] = {}
         self.dependences: list[str] = []
         for name in others:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from numgrad.codegen.native.syntax import used_names
+from numgrad.codegen.native.syntax import cached_on_node, used_names
 
 Names = frozenset[str]
-_NONE: Names = frozenset()
 
 
 def read_names(*expressions: ast.AST | None) -> Names:
@@ -55,6 +55,57 @@ def assigned_names(statements: Iterable[ast.stmt]) -> set[str]:
     }
 
 
+class NameUse(NamedTuple):
+    """The names that statements read before they set them, and those that they set in any case."""
+
+    reads: Names
+    sets: Names
+
+
+_NOTHING = NameUse(frozenset(), frozenset())
+
+
+def summary_of(statements: Sequence[ast.stmt]) -> NameUse:
+    """What statements read from before them, and set.
+
+    A loop may run no iteration; what one sets, and reads in the next, it reads from before it too.
+    """
+    reads, sets = set[str](), set[str]()
+    for statement in statements:
+        one = _summary(statement)
+        reads |= one.reads - sets
+        sets |= one.sets
+    return NameUse(frozenset(reads), frozenset(sets))
+
+
+@cached_on_node
+def _summary(statement: ast.stmt) -> NameUse:
+    match statement:
+        case ast.Assign() | ast.AugAssign():
+            targets = list(targets_of(statement))
+            names = frozenset([t.id for t in targets if isinstance(t, ast.Name)])
+            indices = [t.slice for t in targets if isinstance(t, ast.Subscript)]
+            reads = read_names(statement.value, *indices)
+            if isinstance(statement, ast.AugAssign):
+                base = statement.target
+                base = base.value if isinstance(base, ast.Subscript) else base
+                reads |= {base.id} if isinstance(base, ast.Name) else set()
+            return NameUse(reads, names)
+        case ast.If():
+            then, other = summary_of(statement.body), summary_of(statement.orelse)
+            reads = read_names(statement.test) | then.reads | other.reads
+            return NameUse(reads, then.sets & other.sets)
+        case ast.For():
+            inner = summary_of(statement.body).reads - {statement.target.id}  # pyright: ignore
+            return NameUse(read_names(statement.iter) | inner, frozenset())
+        case ast.While():
+            inner = summary_of(statement.body).reads
+            return NameUse(read_names(statement.test) | inner, frozenset())
+        case ast.Break() | ast.Continue():
+            return _NOTHING
+    return NameUse(read_names(statement), frozenset())
+
+
 class Liveness:
     """Live names around the loops of a text.
 
@@ -67,60 +118,16 @@ class Liveness:
 
     def __init__(self, statements: Sequence[ast.stmt]) -> None:
         self.after: dict[ast.stmt, Names] = {}
-        self.before = self._block(statements, _NONE, _NONE, _NONE)
+        self._block(statements, frozenset())
 
-    def _block(
-        self, statements: Sequence[ast.stmt], live: Names, at_break: Names, at_next: Names
-    ) -> Names:
-        """The live names before statements, given those after them and after break, continue."""
+    def _block(self, statements: Sequence[ast.stmt], live: Names) -> None:
+        """Note what is live in statements, given what is after them."""
         for statement in reversed(statements):
-            live = self._statement(statement, live, at_break, at_next)
-        return live
-
-    def _statement(
-        self, statement: ast.stmt, live: Names, at_break: Names, at_next: Names
-    ) -> Names:
-        match statement:
-            case ast.Assign() | ast.AugAssign():
-                targets = list(targets_of(statement))
-                set_names = {t.id for t in targets if isinstance(t, ast.Name)}
-                elements = [t for t in targets if not isinstance(t, ast.Name)]
-                indices = [t.slice for t in elements if isinstance(t, ast.Subscript)]
-                live = (live - set_names) | read_names(statement.value, *indices)
-                if isinstance(statement, ast.AugAssign):
-                    base = statement.target
-                    base = base.value if isinstance(base, ast.Subscript) else base
-                    live |= {base.id} if isinstance(base, ast.Name) else _NONE
-                return live
-            case ast.If():
-                sides = [
-                    self._block(side, live, at_break, at_next)
-                    for side in (statement.body, statement.orelse)
-                ]
-                return sides[0] | sides[1] | read_names(statement.test)
-            case ast.For() | ast.While():
-                return self._loop(statement, live)
-            case ast.Break():
-                return at_break
-            case ast.Continue():
-                return at_next
-            case ast.Return():
-                return read_names(statement.value)
-        return live | read_names(statement)
-
-    def _loop(self, loop: ast.For | ast.While, live: Names) -> Names:
-        self.after[loop] = self.after.get(loop, _NONE) | live
-        own = read_names(loop.test) if isinstance(loop, ast.While) else _NONE
-        index = {loop.target.id} if isinstance(loop, ast.For) else set()  # pyright: ignore
-        head = live | own
-        while True:
-            more = head | (self._block(loop.body, head, live, head) - index)
-            if more == head:
-                break
-            head = more
-        return head | (read_names(loop.iter) if isinstance(loop, ast.For) else _NONE)
-
-
-def read_before_set(statements: Sequence[ast.stmt]) -> Names:
-    """The names whose value from before the statements these read."""
-    return Liveness(statements).before
+            own = _summary(statement)
+            if isinstance(statement, ast.If):
+                self._block(statement.body, live)
+                self._block(statement.orelse, live)
+            elif isinstance(statement, ast.For | ast.While):
+                self.after[statement] = live
+                self._block(statement.body, live | own.reads)
+            live = own.reads | (live - own.sets)

@@ -35,8 +35,8 @@ from numgrad.codegen.adjoint.index_ranges import IterationSpace
 from numgrad.codegen.adjoint.liveness import (
     Liveness,
     assigned_names,
-    read_before_set,
     statements_in,
+    summary_of,
 )
 from numgrad.codegen.native.syntax import nodes
 
@@ -146,7 +146,7 @@ class ParallelText:
 
     def _obstacle(self, node: ast.For, loop: ParallelLoop) -> str:
         own = assigned_names(node.body) | {loop.variable}
-        carried = own & (read_before_set(node.body) - {loop.variable})
+        carried = own & (summary_of(node.body).reads - {loop.variable})
         later = sorted((own - carried) & self.liveness.after[node])
         if later:
             return f"{later[0]} is read after it"

@@ -12,6 +12,9 @@ from numba import prange
 import numgrad as ng
 from numgrad.codegen.adjoint import parallel
 from numgrad.errors import NumgradKernelError
+from tests.codegen.adjoint import parallel_programs
+from tests.codegen.adjoint.judge import judge, tuple_of
+from tests.codegen.adjoint.test_drawn_programs import truth_of
 from tests.codegen.adjoint.test_traps import check
 
 RNG = np.random.default_rng(11)
@@ -315,6 +318,29 @@ def test_a_carried_number_is_serial():
     assert "t_" in parallel_loops(kernel, X)["function"]
 
 
+def test_places_at_different_multiples_are_serial():
+    def f(x):
+        out = np.zeros(2 * len(x))
+        for i in prange(len(x)):
+            out[2 * i] = x[i]
+            out[i] = out[i] * x[i] + 0.1
+        return out
+
+    kernel = judged(f, X)
+    assert "same elements of out" in parallel_loops(kernel, X)["function"]
+
+
+def test_a_number_of_the_last_iteration_is_serial():
+    def f(x):
+        t = 0.5
+        for i in prange(len(x)):
+            t = x[i] * x[i]
+        return t + x[0]
+
+    kernel = judged(f, X)
+    assert "is read after it" in parallel_loops(kernel, X)["function"]
+
+
 def test_a_sum_that_is_read_is_serial():
     def f(x):
         s = 0.0
@@ -471,3 +497,42 @@ def test_inside_of_compiled_functions_and_scans():
     ):
         np.testing.assert_allclose(fast(x), slow(x), rtol=1e-12)
         np.testing.assert_allclose(ng.grad(fast)(x), ng.grad(slow)(x), rtol=1e-12)
+
+
+# ------------------------------------------------------------------------------- drawn programs
+
+
+def check_drawn(seed, small):
+    """A drawn program is right, and has the same bits for one thread and for several."""
+    program = parallel_programs.write(seed, small)
+    drawn = truth_of(program)
+    if drawn is None:
+        return
+    function, arguments, truth, directions = drawn
+    kernel = ng.kernel(function, writes=program.writes)
+    judge(kernel, truth, directions, arguments, tolerance=2e-3 if program.single else 1e-9)
+    before = ng.get_num_threads()
+    try:
+        bits = []
+        for count in (1, before, before):
+            ng.set_num_threads(count)
+            bits.append([np.asarray(out).tobytes() for out in tuple_of(kernel(*arguments))])
+    finally:
+        ng.set_num_threads(before)
+    assert bits[0] == bits[1] == bits[2]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_small_drawn_programs(seed):
+    check_drawn(seed, small=True)
+
+
+@pytest.mark.slow(cases=0)
+@pytest.mark.parametrize("first", range(20_000, 20_600, 20))
+def test_drawn_programs(first):
+    for seed in range(first, first + 20):
+        try:
+            check_drawn(seed, small=False)
+        except Exception as error:
+            error.add_note(f"seed {seed}\n{parallel_programs.write(seed).text}")
+            raise
